@@ -1,0 +1,62 @@
+# make demo     set up, then text -> records -> pre-training -> SavedModel -> answers, offline
+# make test     set up, then the tests; `make test-all` adds the slow ones, `make lint` is the style
+VENV ?= .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+DEMO ?= runs/demo
+export TF_CPP_MIN_LOG_LEVEL ?= 2
+
+.PHONY: setup demo test test-all lint format clean
+.DEFAULT_GOAL := help
+
+help:
+	@sed -n 's/^# make/make/p' Makefile
+
+setup: $(READY)
+
+demo: $(READY)
+	$(BIN)/albert-keras demo --out $(DEMO)
+
+test: $(READY)
+	$(BIN)/python -m pytest
+
+test-all: $(READY)
+	$(BIN)/python -m pytest -m "slow or not slow"
+
+lint: $(READY)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+
+format: $(READY)
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+clean:
+	rm -rf $(VENV) build *.egg-info
+
+# A Python 3.11 or 3.10 that can make virtual environments; otherwise uv brings one.
+$(READY): requirements.txt pyproject.toml
+	@set -e; \
+	if [ ! -x $(BIN)/python ]; then \
+	  found=; \
+	  for name in python3.11 python3.10 python3 python; do \
+	    if $$name -c 'import ensurepip, sys, venv; sys.exit(sys.version_info[:2] not in {(3, 10), (3, 11)})' \
+	        >/dev/null 2>&1; then found=$$name; break; fi; \
+	  done; \
+	  if [ -n "$$found" ]; then \
+	    echo "setup: making $(VENV) with $$found ($$($$found --version))"; \
+	    $$found -m venv $(VENV); \
+	  else \
+	    echo "setup: no Python 3.11 or 3.10 here; getting 3.11 through uv"; \
+	    if ! command -v uv >/dev/null 2>&1; then \
+	      python3 -m venv $(VENV)-uv && $(VENV)-uv/bin/pip install --quiet uv && PATH="$(VENV)-uv/bin:$$PATH" \
+	        || { echo "setup: install uv (https://docs.astral.sh/uv) or Python 3.11, then run make again"; exit 1; }; \
+	    fi; \
+	    uv venv --quiet --seed --python 3.11 $(VENV); \
+	  fi; \
+	else echo "setup: bringing $(VENV) up to date"; fi
+	@echo "setup: installing requirements.txt, about 2 GB, a minute or more the first time"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $(READY)
+	@echo "setup: $(VENV) is ready"
