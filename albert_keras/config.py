@@ -1,0 +1,248 @@
+"""The shape of a model: `AlbertConfig`, the published sizes, and their JSON files.
+
+Keys are those of the reference's `albert_config.json`, so that either code reads the other's files;
+`sharing` is ours. TensorFlow is not needed here.
+"""
+
+import json
+import os
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from data_pipeline.errors import InputError
+from data_pipeline.settings import Rule, Settings, did_you_mean
+
+Size = Annotated[int, Field(gt=0)]
+Rate = Annotated[float, Field(ge=0, lt=1)]
+
+
+def _activation_name(value):
+    """Returns the name in lower case; the reference reads "" and null as no activation."""
+    if value is None or value == "":
+        return "linear"
+    return value.lower() if isinstance(value, str) else value
+
+
+Activation = Annotated[
+    Literal["gelu", "gelu_erf", "relu", "tanh", "silu", "linear"],
+    BeforeValidator(_activation_name),
+]
+
+
+class AlbertConfig(Settings):
+    """Shape of an ALBERT model. The defaults are ALBERT-base, version 2.
+
+    Attributes:
+        vocab_size: int. Pieces in the vocabulary, V.
+        embedding_size: int. Width of the embedding tables, E. No projection where E = H.
+        hidden_size: int. Width of the encoder, H.
+        num_hidden_layers: int. Depth of the encoder, L.
+        num_hidden_groups: int. Neighbouring depths are split into this many groups, each with
+            weights of its own.
+        num_attention_heads: int. Heads of one attention, each of size H / heads.
+        intermediate_size: int. Width inside the feed-forward block, I.
+        inner_group_num: int. Blocks run one after the other at each depth, K.
+        down_scale_factor: int. Inert, kept because the reference's files hold it.
+        hidden_act: str. "gelu" (the tanh form, as in the reference), "gelu_erf", "relu", "tanh",
+            "silu" or "linear"; case does not matter, null and "" mean "linear".
+        hidden_dropout_prob: float. Dropout after embeddings, attention and feed-forward.
+        attention_probs_dropout_prob: float. Dropout of the attention weights.
+        max_position_embeddings: int. Longest sequence, in pieces.
+        type_vocab_size: int. Kinds of segments.
+        initializer_range: float. Standard deviation of the initial weights.
+        sharing: str. What the depths of one group share: "all", "attention", "ffn" or "none".
+            "none" gives each depth weights of its own, as in BERT.
+        foreign_keys: dict. Keys of a foreign file that mean nothing to us, written back by `save`.
+
+    Raises:
+        SettingsError: On construction, with every problem found.
+
+    Source:
+        `AlbertConfig` in google-research/albert, `modeling.py`; sharing: ALBERT, section 3.1
+        (https://arxiv.org/abs/1909.11942).
+    """
+
+    vocab_size: Size = 30_000
+    embedding_size: Size = 128
+    hidden_size: Size = 768
+    num_hidden_layers: Size = 12
+    num_hidden_groups: Size = 1
+    num_attention_heads: Size = 12
+    intermediate_size: Size = 3072
+    inner_group_num: Size = 1
+    down_scale_factor: int = 1
+    hidden_act: Activation = "gelu"
+    hidden_dropout_prob: Rate = 0.0
+    attention_probs_dropout_prob: Rate = 0.0
+    max_position_embeddings: Size = 512
+    type_vocab_size: Size = 2
+    initializer_range: Annotated[float, Field(ge=0)] = 0.02
+    sharing: Literal["all", "attention", "ffn", "none"] = "all"
+    foreign_keys: dict[str, Any] = {}
+
+    rules: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            ("hidden_size", "num_attention_heads"),
+            lambda size, heads: size % heads == 0,
+            "should be a multiple of `num_attention_heads`",
+        ),
+        Rule(
+            ("num_hidden_groups", "num_hidden_layers"),
+            lambda groups, layers: groups <= layers,
+            "should not exceed `num_hidden_layers`",
+        ),
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _gather_foreign_keys(cls, values):
+        """Reads the flat form of `to_dict`, where `foreign_keys` lists names at the top level."""
+        names = values.get("foreign_keys")
+        if not isinstance(names, list | tuple):
+            return values
+        ours = {name: value for name, value in values.items() if name not in names}
+        return ours | {"foreign_keys": {name: values[name] for name in names if name in values}}
+
+    @classmethod
+    def names(cls):
+        """Returns the names that `from_name` knows (tuple of str)."""
+        return tuple(_NAMED)
+
+    @classmethod
+    def from_name(cls, name, **overrides):
+        """Returns a published size, or one of the two small ones for a CPU.
+
+        Args:
+            name: str. One of `names()`; "albert-base" stands for "albert-base-v2".
+            **overrides: Fields to change, for example `vocab_size`.
+
+        Raises:
+            InputError: If the name is not known.
+
+        Source:
+            ALBERT, tables 1 and 2; the released configurations (xlarge has 16 heads, not H/64).
+        """
+        if name not in _NAMED:
+            raise InputError(f"`{name}` is not a known model{did_you_mean(name, _NAMED)}")
+        return cls(**(_NAMED[name] | overrides))
+
+    @classmethod
+    def from_dict(cls, values):
+        """Returns the configuration of a dict made by `to_dict`; unknown keys are an error."""
+        return cls(**values)
+
+    @classmethod
+    def from_json_file(cls, path):
+        """Returns the configuration in one of our own files; unknown keys are an error.
+
+        Raises:
+            InputError: If there is no such file, or it does not hold a valid configuration.
+        """
+        return cls.from_dict(_read_json_object(path))
+
+    @classmethod
+    def from_reference_json(cls, path):
+        """Returns the configuration in an `albert_config.json` of the reference.
+
+        Unknown keys are kept in `foreign_keys`. A missing key takes the reference's default, which
+        describes xxlarge, not ours.
+
+        Raises:
+            InputError: If there is no such file, it lacks `vocab_size`, or a value is not valid.
+        """
+        values = _read_json_object(path)
+        values.pop("foreign_keys", None)
+        if "vocab_size" not in values:
+            raise InputError(f"`vocab_size` is required in {path}. Received: {sorted(values)}.")
+        known = {name: value for name, value in values.items() if name in cls.model_fields}
+        foreign = {name: value for name, value in values.items() if name not in known}
+        return cls(**(_REFERENCE_DEFAULTS | known), foreign_keys=foreign)
+
+    def to_dict(self):
+        """Returns plain JSON values, foreign keys beside ours and named in `foreign_keys`."""
+        values = self.model_dump()
+        foreign = values.pop("foreign_keys")
+        return values | foreign | ({"foreign_keys": sorted(foreign)} if foreign else {})
+
+    def to_json(self):
+        """Returns the text of the configuration's file (str)."""
+        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False) + "\n"
+
+    def save(self, path):
+        """Writes the configuration's file, so that a reader sees the old one or all of the new."""
+        path = Path(path)
+        temporary = path.with_name(f".{path.name}.{os.getpid()}")
+        with open(temporary, "w", encoding="utf-8") as file:
+            file.write(self.to_json())
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+
+
+def _read_json_object(path):
+    try:
+        values = json.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"`{path}` should be a readable JSON file. Received: {error}.") from error
+    if not isinstance(values, dict):
+        raise InputError(f"`{path}` should hold a JSON object. Received: {type(values).__name__}.")
+    return values
+
+
+_REFERENCE_DEFAULTS = {
+    "hidden_size": 4096,
+    "num_attention_heads": 64,
+    "intermediate_size": 16_384,
+}
+
+
+def _sizes(layers, hidden, heads, intermediate, embedding=128, dropout=0.0, **others):
+    return {
+        "num_hidden_layers": layers,
+        "hidden_size": hidden,
+        "num_attention_heads": heads,
+        "intermediate_size": intermediate,
+        "embedding_size": embedding,
+        "hidden_dropout_prob": dropout,
+        "attention_probs_dropout_prob": dropout,
+    } | others
+
+
+_ALBERT = {
+    "albert-base": (12, 768, 12, 3072),
+    "albert-large": (24, 1024, 16, 4096),
+    "albert-xlarge": (24, 2048, 16, 8192),
+    "albert-xxlarge": (12, 4096, 64, 16_384),
+}
+_BERT = {
+    "bert-base": (12, 768, 12, 3072),
+    "bert-large": (24, 1024, 16, 4096),
+    "bert-xlarge": (24, 2048, 32, 8192),  # the one of ALBERT, table 2
+}
+#: Version 1 was released with dropout, except for xxlarge; version 2 has none.
+_NAMED = (
+    {name: _sizes(*sizes) for name, sizes in _ALBERT.items()}
+    | {
+        f"{name}-v1": _sizes(*sizes, dropout=0.0 if name == "albert-xxlarge" else 0.1)
+        for name, sizes in _ALBERT.items()
+    }
+    | {f"{name}-v2": _sizes(*sizes) for name, sizes in _ALBERT.items()}
+    | {
+        name: _sizes(
+            *sizes,
+            embedding=sizes[1],
+            dropout=0.1,
+            sharing="none",
+            hidden_act="gelu_erf",
+            vocab_size=30_522,
+        )
+        for name, sizes in _BERT.items()
+    }
+    | {
+        # Ours: one for tests, one that learns something on a CPU.
+        "albert-tiny": _sizes(2, 128, 2, 512, embedding=64),
+        "albert-mini": _sizes(4, 256, 4, 1024),
+    }
+)

@@ -1,0 +1,94 @@
+"""The factorized embedding: narrow tables, then a projection to the encoder's size."""
+
+import tensorflow as tf
+
+from albert_keras.layers.weights import NamedDense, NamedLayer, NamedLayerNorm
+
+
+class FactorizedEmbedding(NamedLayer):
+    """Looks pieces, segments and positions up in narrow tables, then widens them.
+
+    BERT's V x H table becomes V x E followed by E x H. Where E = H there is no projection.
+
+    Args:
+        config: AlbertConfig.
+        scope: str. First part of the weights' names.
+        seed: int. The model's seed.
+        **kwargs: `name`, `dtype`, as in Keras.
+
+    Call arguments:
+        input_ids: int [B, S]. Piece ids; padding gets a vector too, `input_mask` hides it later.
+        segment_ids: int [B, S]. 0 first, 1 second segment.
+
+    Returns:
+        [B, S, H] in the compute dtype.
+
+    Raises:
+        ValueError: If S exceeds `max_position_embeddings`.
+
+    Source:
+        ALBERT, section 3.1 (https://arxiv.org/abs/1909.11942); order of normalisation, dropout and
+        projection: google-research/albert, `modeling.py`.
+    """
+
+    def __init__(self, config, scope="bert", seed=0, **kwargs):
+        kwargs.setdefault("name", "embeddings")
+        super().__init__(scope, seed, config.initializer_range, **kwargs)
+        size = config.embedding_size
+        shared = {"seed": seed, "stddev": self.stddev, "dtype": self.dtype_policy}
+        self.max_length = config.max_position_embeddings
+        self.word_embeddings = self.named_weight(
+            "embeddings/word_embeddings", (config.vocab_size, size)
+        )
+        self.token_type_embeddings = self.named_weight(
+            "embeddings/token_type_embeddings", (config.type_vocab_size, size)
+        )
+        self.position_embeddings = self.named_weight(
+            "embeddings/position_embeddings", (self.max_length, size)
+        )
+        self.normalization = NamedLayerNorm(f"{scope}/embeddings/LayerNorm", size, **shared)
+        self.hidden_dropout = self.dropout(config.hidden_dropout_prob, "embeddings/dropout")
+        self.projection = None
+        if size != config.hidden_size:
+            self.projection = NamedDense(
+                f"{scope}/encoder/embedding_hidden_mapping_in", size, config.hidden_size, **shared
+            )
+
+    def call(self, input_ids, segment_ids, training=None):
+        vectors = look_up(tf.convert_to_tensor(self.word_embeddings), input_ids)  # [B, S, E]
+        vectors += look_up(tf.convert_to_tensor(self.token_type_embeddings), segment_ids)
+        vectors += self.position_embeddings[: self._checked_length(input_ids)]
+        vectors = self.hidden_dropout(self.normalization(vectors), training=training)
+        return vectors if self.projection is None else self.projection(vectors)  # [B, S, H]
+
+    def _checked_length(self, input_ids):
+        """Returns S, known when the graph is built or only when it runs."""
+        message = (
+            "The length of `input_ids` should not exceed `max_position_embeddings`. "
+            f"Received: {{}} and {self.max_length}. Shorten the sequences or enlarge the model."
+        )
+        length = input_ids.shape[1]
+        if length is not None:
+            if length > self.max_length:
+                raise ValueError(message.format(length))
+            return length
+        length = tf.shape(input_ids)[1]
+        tf.debugging.assert_less_equal(
+            length, self.max_length, message=message.format("a longer sequence")
+        )
+        return length
+
+
+@tf.custom_gradient
+def look_up(table, ids):
+    """Returns rows of `table` ([N, E] and int [...] -> [..., E]), with a dense gradient.
+
+    TensorFlow's own gradient is a list of rows. The tied output layer's is a whole table, and
+    adding the two makes a list of all N rows and more, which costs more than the zeros avoided.
+    """
+
+    def gradient(upstream):
+        rows = tf.reshape(upstream, (-1, table.shape[1]))
+        return tf.math.unsorted_segment_sum(rows, tf.reshape(ids, (-1,)), table.shape[0]), None
+
+    return tf.gather(table, ids), gradient

@@ -1,0 +1,138 @@
+"""Weights with the reference's full names, and the two layers all others are made of.
+
+Every weight exists as soon as its layer is constructed, and is called the same in any context:
+optimizers decide by name what decays, checkpoints of the reference are matched by name, and the
+initial value depends on the model's seed and on the name alone.
+"""
+
+import hashlib
+
+import tensorflow as tf
+from tensorflow import keras
+
+
+def name_seed(seed, name):
+    """Returns the seed of one weight or dropout (int), from the model's seed and the full name."""
+    digest = hashlib.blake2b(f"{seed}/{name}".encode(), digest_size=4).digest()
+    return int.from_bytes(digest, "big") >> 1  # below 2**31
+
+
+class NamedLayer(keras.layers.Layer):
+    """Base of our layers: weights under full names, complete after construction.
+
+    Args:
+        scope: str. What the names of its weights begin with, for example "bert/pooler/dense".
+        seed: int. The model's seed.
+        stddev: float. Standard deviation of the initial kernels and tables.
+        **kwargs: `name`, `dtype`, `trainable`, as in Keras.
+    """
+
+    def __init__(self, scope, seed=0, stddev=0.02, **kwargs):
+        kwargs.setdefault("name", scope.rsplit("/", 1)[-1])
+        # Casts are written out in each `call`: what runs in float32 is a decision there.
+        super().__init__(autocast=False, **kwargs)
+        self.scope = scope
+        self.seed = seed
+        self.stddev = stddev
+        self.built = True
+
+    def named_weight(self, name, shape, initializer="normal"):
+        """Returns a new weight called `scope`/`name`.
+
+        Args:
+            name: str. Rest of the name.
+            shape: tuple of int.
+            initializer: str. "normal" (cut at two standard deviations), "zeros" or "ones".
+        """
+        if initializer == "normal" and self.stddev == 0:
+            initializer = "zeros"  # The same, without drawing: seconds saved on the largest sizes.
+        if initializer == "normal":
+            initializer = keras.initializers.TruncatedNormal(
+                stddev=self.stddev, seed=name_seed(self.seed, f"{self.scope}/{name}")
+            )
+        path = f"{self.scope}/{name}".split("/")
+        # The slash at the end makes the scope absolute: whatever scopes we are called in, for
+        # example that of a surrounding model, stay out of the name.
+        with tf.init_scope(), tf.name_scope("/".join(path[:-1]) + "/"):
+            return self.add_weight(
+                path[-1], shape, initializer=initializer, experimental_autocast=False
+            )
+
+    def dropout(self, rate, name):
+        """Returns a dropout layer with a seed of its own."""
+        return keras.layers.Dropout(
+            rate,
+            seed=name_seed(self.seed, f"{self.scope}/{name}"),
+            dtype=self.dtype_policy,
+            name=name,
+        )
+
+
+class NamedDense(NamedLayer):
+    """Multiplies by `kernel` and adds `bias`.
+
+    Args:
+        scope: str. The weights are `scope`/kernel and `scope`/bias.
+        input_size: int.
+        output_size: int.
+        **kwargs: As in `NamedLayer`.
+
+    Call arguments:
+        inputs: float [..., input_size].
+
+    Returns:
+        [..., output_size] in the compute dtype.
+    """
+
+    def __init__(self, scope, input_size, output_size, **kwargs):
+        super().__init__(scope, **kwargs)
+        self.output_size = output_size
+        self.kernel = self.named_weight("kernel", (input_size, output_size))
+        self.bias = self.named_weight("bias", (output_size,), "zeros")
+
+    def call(self, inputs):
+        kernel = tf.cast(self.kernel, self.compute_dtype)
+        bias = tf.cast(self.bias, self.compute_dtype)
+        return multiply_rows(tf.cast(inputs, self.compute_dtype), kernel, bias)
+
+
+def multiply_rows(inputs, kernel, bias):
+    """Returns `inputs @ kernel + bias` for inputs of any rank ([..., M] x [M, N] -> [..., N]).
+
+    As one product of two matrices: TensorFlow's product of a [B, S, M] tensor makes a kernel
+    gradient per sequence and sums them.
+    """
+    rows = tf.reshape(inputs, (-1, kernel.shape[0]))  # [B * S, M]
+    rows = tf.nn.bias_add(tf.matmul(rows, kernel), bias)  # [B * S, N]
+    return tf.reshape(rows, tf.concat([tf.shape(inputs)[:-1], [kernel.shape[1]]], 0))
+
+
+class NamedLayerNorm(NamedLayer):
+    """Brings the last axis to mean 0 and variance 1, then scales and shifts it, in float32.
+
+    Args:
+        scope: str. The weights are `scope`/gamma and `scope`/beta.
+        size: int. Length of the last axis.
+        **kwargs: As in `NamedLayer`.
+
+    Call arguments:
+        inputs: float [..., size].
+
+    Returns:
+        [..., size] in the compute dtype.
+    """
+
+    # That of the reference's graphs; Keras' default of 1e-3 would damp small vectors.
+    EPSILON = 1e-12
+
+    def __init__(self, scope, size, **kwargs):
+        super().__init__(scope, **kwargs)
+        self.gamma = self.named_weight("gamma", (size,), "ones")
+        self.beta = self.named_weight("beta", (size,), "zeros")
+
+    def call(self, inputs):
+        inputs = tf.cast(inputs, tf.float32)
+        centred = inputs - tf.reduce_mean(inputs, -1, keepdims=True)
+        variance = tf.reduce_mean(tf.square(centred), -1, keepdims=True)
+        normal = centred * tf.math.rsqrt(variance + self.EPSILON)
+        return tf.cast(normal * self.gamma + self.beta, self.compute_dtype)

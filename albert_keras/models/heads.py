@@ -1,0 +1,85 @@
+"""The two pre-training heads."""
+
+import tensorflow as tf
+
+from albert_keras.layers.activations import activate
+from albert_keras.layers.weights import NamedDense, NamedLayer, NamedLayerNorm
+
+
+class MaskedLMHead(NamedLayer):
+    """Scores every piece of the vocabulary at the masked positions.
+
+    Its output table is the one of the word embeddings. It receives the embedding layer and not the
+    variable, so that the table is counted, saved and restored once.
+
+    Args:
+        config: AlbertConfig.
+        embeddings: FactorizedEmbedding. Owner of the tied table.
+        scope: str. First part of the weights' names.
+        seed: int. The model's seed.
+        **kwargs: `name`, `dtype`, as in Keras.
+
+    Call arguments:
+        sequence_output: float [B, S, H].
+        masked_lm_positions: int [B, P]. Padding predictions point at 0 and weigh nothing later.
+
+    Returns:
+        float32 [B, P, V]. Scores, not normalised.
+
+    Source:
+        `get_masked_lm_output` in google-research/albert, `run_pretraining.py`.
+    """
+
+    def __init__(self, config, embeddings, scope="cls/predictions", seed=0, **kwargs):
+        kwargs.setdefault("name", "masked_lm")
+        super().__init__(scope, seed, config.initializer_range, **kwargs)
+        shared = {"seed": seed, "stddev": self.stddev, "dtype": self.dtype_policy}
+        size = config.embedding_size
+        self.embeddings = embeddings
+        self.activation = config.hidden_act
+        self.transform = NamedDense(f"{scope}/transform/dense", config.hidden_size, size, **shared)
+        self.normalization = NamedLayerNorm(f"{scope}/transform/LayerNorm", size, **shared)
+        self.output_bias = self.named_weight("output_bias", (config.vocab_size,), "zeros")
+
+    def call(self, sequence_output, masked_lm_positions):
+        masked = tf.gather(sequence_output, masked_lm_positions, batch_dims=1)  # [B, P, H]
+        masked = activate(self.transform(masked), self.activation)  # [B, P, E]
+        masked = self.normalization(masked)
+        table = tf.cast(self.embeddings.word_embeddings, self.compute_dtype)  # [V, E]
+        rows = tf.reshape(masked, (-1, table.shape[1]))  # [B * P, E]
+        logits = tf.cast(tf.matmul(rows, table, transpose_b=True), tf.float32) + self.output_bias
+        shape = tf.concat([tf.shape(masked_lm_positions), [table.shape[0]]], 0)
+        return tf.reshape(logits, shape)  # [B, P, V]
+
+
+class SentenceOrderHead(NamedLayer):
+    """Scores two segments as in order (class 0) or swapped (class 1), in float32.
+
+    The same head serves next-sentence prediction: 0 the next one, 1 a random one.
+
+    Args:
+        config: AlbertConfig.
+        scope: str. First part of the weights' names.
+        seed: int. The model's seed.
+        **kwargs: `name`, `dtype`, as in Keras.
+
+    Call arguments:
+        pooled_output: float [B, H].
+
+    Returns:
+        float32 [B, 2]. Scores, not normalised.
+
+    Source:
+        `get_sentence_order_output` in google-research/albert, `run_pretraining.py`.
+    """
+
+    def __init__(self, config, scope="cls/seq_relationship", seed=0, **kwargs):
+        kwargs.setdefault("name", "sentence_order")
+        super().__init__(scope, seed, config.initializer_range, **kwargs)
+        # One row per class, as the reference's checkpoints have it.
+        self.output_weights = self.named_weight("output_weights", (2, config.hidden_size))
+        self.output_bias = self.named_weight("output_bias", (2,), "zeros")
+
+    def call(self, pooled_output):
+        pooled_output = tf.cast(pooled_output, tf.float32)
+        return tf.matmul(pooled_output, self.output_weights, transpose_b=True) + self.output_bias

@@ -1,0 +1,65 @@
+"""Parameter sharing said in data: which weights run at which depth. Plain Python."""
+
+from typing import NamedTuple
+
+
+class BlockName(NamedTuple):
+    """The place of a block in the names of its weights: `group_G/inner_group_K`.
+
+    Attributes:
+        group: int. Group of depths that share it, or the depth itself where nothing is shared.
+        inner: int. Position among the blocks run at one depth.
+    """
+
+    group: int
+    inner: int
+
+    @property
+    def scope(self):
+        """Part of a weight's name, as in the reference (str)."""
+        return f"group_{self.group}/inner_group_{self.inner}"
+
+
+class BlockUse(NamedTuple):
+    """The two blocks run at one place of the encoder. Equal name, equal weights."""
+
+    attention: BlockName
+    feed_forward: BlockName
+
+
+def layer_plan(num_hidden_layers, sharing="all", num_hidden_groups=1, inner_group_num=1):
+    """Tells which parameter sets run at each depth.
+
+    Args:
+        num_hidden_layers: int. Depth of the encoder, L.
+        sharing: str. What the depths of one group share: "all", "attention", "ffn" or "none".
+        num_hidden_groups: int. Neighbouring depths are split into this many groups.
+        inner_group_num: int. Blocks run one after the other at each depth, K.
+
+    Returns:
+        tuple of L * K `BlockUse`, in the order in which they run.
+
+    Raises:
+        ValueError: If `sharing` is not one of the four.
+
+    Source:
+        ALBERT, section 3.1 and table 4 (https://arxiv.org/abs/1909.11942); groups:
+        `transformer_model` in google-research/albert, `modeling.py`.
+    """
+    if sharing not in ("all", "attention", "ffn", "none"):
+        raise ValueError(
+            '`sharing` should be one of "all", "attention", "ffn", "none". '
+            f"Received: sharing={sharing!r}."
+        )
+    plan = []
+    for depth in range(num_hidden_layers):
+        # In integers: google-research/albert computes int(depth / L * groups), which puts depth
+        # 15 of 22 into group 14 of 22. No released size is affected.
+        group = depth * num_hidden_groups // num_hidden_layers
+        attention_group = group if sharing in ("all", "attention") else depth
+        feed_forward_group = group if sharing in ("all", "ffn") else depth
+        for inner in range(inner_group_num):
+            plan.append(
+                BlockUse(BlockName(attention_group, inner), BlockName(feed_forward_group, inner))
+            )
+    return tuple(plan)

@@ -1,0 +1,40 @@
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from albert_keras.layers.activations import ACTIVATIONS, activate
+
+
+def test_gelu_is_the_tanh_form():
+    inputs = tf.constant([-2, -1, -0.5, 0.5, 1, 2], tf.float32)
+    expected = [-0.04540231, -0.15880801, -0.15428599, 0.34571401, 0.84119199, 1.95459769]
+    np.testing.assert_allclose(activate(inputs, "gelu"), expected, atol=1e-6)
+
+
+def test_gelu_erf_is_the_exact_form():
+    np.testing.assert_allclose(activate(tf.constant(1.0), "gelu_erf"), 0.84134475, atol=1e-6)
+
+
+def test_the_written_gradient_of_gelu_is_that_of_tensorflow():
+    inputs = tf.linspace(tf.constant(-6, tf.float64), 6, 101)
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(inputs)
+        ours = ACTIVATIONS["gelu"](inputs)
+        theirs = tf.nn.gelu(inputs, approximate=True)
+    np.testing.assert_allclose(ours, theirs, atol=1e-7)
+    np.testing.assert_allclose(
+        tape.gradient(ours, inputs), tape.gradient(theirs, inputs), atol=1e-7
+    )
+
+
+@pytest.mark.parametrize(
+    "name, expected",
+    [("relu", 0.0), ("tanh", -0.76159416), ("silu", -0.26894142), ("linear", -1.0)],
+)
+def test_the_others_are_what_their_names_say(name, expected):
+    np.testing.assert_allclose(activate(tf.constant(-1.0), name), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_the_dtype_of_the_inputs_is_kept(name):
+    assert activate(tf.constant([1.0], tf.bfloat16), name).dtype == tf.bfloat16

@@ -1,0 +1,37 @@
+import numpy as np
+import tensorflow as tf
+
+from albert_keras.layers.weights import NamedDense, NamedLayerNorm, name_seed
+
+
+def test_seeds_differ_by_model_and_by_name():
+    seeds = {name_seed(seed, name) for seed in range(3) for name in ("a", "b", "c")}
+    assert len(seeds) == 9
+    assert all(0 <= seed < 2**31 for seed in seeds)
+
+
+def test_dense_multiplies_the_last_axis_whatever_the_rank():
+    dense = NamedDense("part/dense", 2, 3)
+    dense.set_weights([np.array([[1, 0, 2], [0, 1, 3]]), np.array([10, 20, 30])])
+    inputs = tf.constant([[[[1.0, 2.0]]]])
+    np.testing.assert_array_equal(dense(inputs), [[[[11, 22, 38]]]])
+
+
+def test_normalisation_gives_mean_zero_and_variance_one():
+    layer = NamedLayerNorm("part/LayerNorm", 4)
+    outputs = layer(tf.constant([[1.0, 2.0, 3.0, 4.0]]))
+    np.testing.assert_allclose(outputs, [[-1.3416408, -0.4472136, 0.4472136, 1.3416408]], rtol=1e-6)
+
+
+def test_normalisation_of_tiny_values_is_not_damped_by_epsilon():
+    layer = NamedLayerNorm("part/LayerNorm", 2)
+    np.testing.assert_allclose(layer(tf.constant([[1e-4, -1e-4]])), [[1, -1]], atol=1e-3)
+
+
+def test_normalisation_sees_what_bfloat16_would_round_away():
+    layer = NamedLayerNorm("part/LayerNorm", 4, dtype="mixed_bfloat16")
+    inputs = 1000.0 + tf.constant([[1.0, 2.0, 3.0, 4.0]]) / 4  # bfloat16: 1000 four times
+    outputs = layer(inputs)
+    assert outputs.dtype == tf.bfloat16
+    expected = [[-1.3416408, -0.4472136, 0.4472136, 1.3416408]]
+    np.testing.assert_allclose(tf.cast(outputs, tf.float32), expected, rtol=0.005)

@@ -1,0 +1,315 @@
+import numpy as np
+import pytest
+import tensorflow as tf
+from tensorflow import keras
+
+from albert_keras.config import AlbertConfig
+from albert_keras.models.encoder import AlbertEncoder
+from tests.albert_keras import numpy_albert
+
+SMALL = {
+    "vocab_size": 50,
+    "embedding_size": 6,
+    "hidden_size": 8,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 2,
+    "intermediate_size": 12,
+    "max_position_embeddings": 9,
+}
+SHARING = ("all", "attention", "ffn", "none")
+MASKS = {
+    "full": [1, 1, 1, 1, 1, 1, 1],
+    "right-padded": [1, 1, 1, 1, 0, 0, 0],
+    "left-padded": [0, 0, 1, 1, 1, 1, 1],
+    "holed": [1, 0, 1, 1, 0, 0, 1],
+}
+
+
+def small_encoder(dtype="float32", **changes):
+    encoder = AlbertEncoder(AlbertConfig(**SMALL | changes), dtype=dtype)
+    numpy_albert.scramble(encoder)
+    return encoder
+
+
+def features(mask="full", batch=2):
+    rng = np.random.default_rng(0)
+    return {
+        "input_ids": rng.integers(0, 50, (batch, 7)),
+        "input_mask": np.array([MASKS[mask]] * batch),
+        "segment_ids": rng.integers(0, 2, (batch, 7)),
+    }
+
+
+def assert_same_as_numpy(encoder, inputs):
+    outputs = encoder(inputs, return_all_layers=True)
+    weights = numpy_albert.weights_by_name(encoder)
+    sequence, pooled, layers = numpy_albert.encode(weights, dict(encoder.config), **inputs)
+    np.testing.assert_allclose(outputs["sequence_output"], sequence, atol=1e-5)
+    np.testing.assert_allclose(outputs["pooled_output"], pooled, atol=1e-5)
+    assert len(outputs["layer_outputs"]) == len(layers)
+    for ours, theirs in zip(outputs["layer_outputs"], layers, strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=1e-5)
+
+
+@pytest.mark.parametrize("mask", MASKS)
+def test_outputs_are_those_of_numpy_under_any_mask(mask):
+    assert_same_as_numpy(small_encoder(), features(mask))
+
+
+def test_a_sequence_of_padding_alone_is_as_if_all_were_real():
+    # In float32 the -10000 swallows the last digits of the scores, hence the tolerance.
+    encoder, inputs = small_encoder(), features()
+    real = encoder(inputs)["sequence_output"]
+    padding = encoder(inputs | {"input_mask": np.zeros((2, 7), int)})["sequence_output"]
+    np.testing.assert_allclose(padding, real, atol=1e-3)
+
+
+@pytest.mark.parametrize("sharing", SHARING)
+@pytest.mark.parametrize("groups, inner", [(1, 1), (2, 2)])
+def test_outputs_are_those_of_numpy_under_any_sharing(sharing, groups, inner):
+    encoder = small_encoder(sharing=sharing, num_hidden_groups=groups, inner_group_num=inner)
+    assert_same_as_numpy(encoder, features("right-padded"))
+
+
+@pytest.mark.parametrize("changes", [{"hidden_act": "relu"}, {"hidden_act": "gelu_erf"}])
+def test_outputs_are_those_of_numpy_with_any_activation(changes):
+    assert_same_as_numpy(small_encoder(**changes), features())
+
+
+def test_without_projection_where_both_sizes_are_equal():
+    encoder = small_encoder(embedding_size=8)
+    assert not any("mapping_in" in weight.name for weight in encoder.weights)
+    assert_same_as_numpy(encoder, features("holed"))
+
+
+def test_two_groups_of_two_make_four_blocks_and_eight_outputs():
+    encoder = small_encoder(num_hidden_layers=4, num_hidden_groups=2, inner_group_num=2)
+    kernels = [w.name for w in encoder.weights if w.name.endswith("self/query/kernel:0")]
+    assert sorted(kernels) == [
+        f"bert/encoder/transformer/group_{group}/inner_group_{inner}/attention_1/self/query/kernel:0"
+        for group in (0, 1)
+        for inner in (0, 1)
+    ]
+    assert len(encoder(features(), return_all_layers=True)["layer_outputs"]) == 8
+
+
+def test_mask_and_segments_default_to_ones_and_zeros():
+    encoder, inputs = small_encoder(), features()
+    inputs["segment_ids"] = np.zeros_like(inputs["segment_ids"])
+    short = encoder({"input_ids": inputs["input_ids"]})
+    np.testing.assert_array_equal(short["sequence_output"], encoder(inputs)["sequence_output"])
+
+
+BLOCK = "bert/encoder/transformer/group_0/inner_group_0"
+REFERENCE_NAMES = {
+    "bert/embeddings/word_embeddings:0": (50, 6),
+    "bert/embeddings/token_type_embeddings:0": (2, 6),
+    "bert/embeddings/position_embeddings:0": (9, 6),
+    "bert/embeddings/LayerNorm/beta:0": (6,),
+    "bert/embeddings/LayerNorm/gamma:0": (6,),
+    "bert/encoder/embedding_hidden_mapping_in/kernel:0": (6, 8),
+    "bert/encoder/embedding_hidden_mapping_in/bias:0": (8,),
+    f"{BLOCK}/attention_1/self/query/kernel:0": (8, 8),
+    f"{BLOCK}/attention_1/self/query/bias:0": (8,),
+    f"{BLOCK}/attention_1/self/key/kernel:0": (8, 8),
+    f"{BLOCK}/attention_1/self/key/bias:0": (8,),
+    f"{BLOCK}/attention_1/self/value/kernel:0": (8, 8),
+    f"{BLOCK}/attention_1/self/value/bias:0": (8,),
+    f"{BLOCK}/attention_1/output/dense/kernel:0": (8, 8),
+    f"{BLOCK}/attention_1/output/dense/bias:0": (8,),
+    f"{BLOCK}/LayerNorm/beta:0": (8,),
+    f"{BLOCK}/LayerNorm/gamma:0": (8,),
+    f"{BLOCK}/ffn_1/intermediate/dense/kernel:0": (8, 12),
+    f"{BLOCK}/ffn_1/intermediate/dense/bias:0": (12,),
+    f"{BLOCK}/ffn_1/intermediate/output/dense/kernel:0": (12, 8),
+    f"{BLOCK}/ffn_1/intermediate/output/dense/bias:0": (8,),
+    f"{BLOCK}/LayerNorm_1/beta:0": (8,),
+    f"{BLOCK}/LayerNorm_1/gamma:0": (8,),
+    "bert/pooler/dense/kernel:0": (8, 8),
+    "bert/pooler/dense/bias:0": (8,),
+}
+
+
+def names_and_shapes(model):
+    return {weight.name: tuple(weight.shape) for weight in model.weights}
+
+
+def built_in_a_name_scope():
+    with tf.name_scope("outer"):
+        return AlbertEncoder(AlbertConfig(**SMALL), name="student")
+
+
+def built_under_a_strategy():
+    with tf.distribute.MirroredStrategy(["CPU:0"]).scope():
+        return AlbertEncoder(AlbertConfig(**SMALL), dtype="mixed_bfloat16")
+
+
+def built_inside_a_layer_of_a_functional_model():
+    class Outer(keras.layers.Layer):
+        def call(self, inputs):
+            self.encoder = AlbertEncoder(AlbertConfig(**SMALL))
+            return self.encoder({"input_ids": inputs})["pooled_output"]
+
+    inputs = keras.Input((7,), dtype="int32")
+    return keras.Model(inputs, Outer()(inputs))
+
+
+@pytest.mark.parametrize(
+    "build",
+    [built_in_a_name_scope, built_under_a_strategy, built_inside_a_layer_of_a_functional_model],
+)
+def test_weights_are_named_as_in_the_reference_wherever_they_are_made(build):
+    assert names_and_shapes(build()) == REFERENCE_NAMES
+
+
+def test_equal_seeds_give_equal_weights_whatever_happened_before():
+    first = AlbertEncoder(AlbertConfig(**SMALL), seed=3).get_weights()
+    tf.random.normal((3,))
+    second = AlbertEncoder(AlbertConfig(**SMALL), seed=3, name="other").get_weights()
+    other = AlbertEncoder(AlbertConfig(**SMALL), seed=4).get_weights()
+    assert all(map(np.array_equal, first, second))
+    assert not np.array_equal(first[0], other[0])
+
+
+def test_no_two_kernels_start_equal():
+    encoder = AlbertEncoder(AlbertConfig(**SMALL | {"sharing": "none"}))
+    squares = [w.numpy().tobytes() for w in encoder.weights if tuple(w.shape) == (8, 8)]
+    assert len(set(squares)) == len(squares) == 3 * 4 + 1
+
+
+def test_initial_weights_are_a_truncated_normal_with_zero_biases_and_unit_scales():
+    encoder = AlbertEncoder(AlbertConfig.from_name("albert-tiny", initializer_range=0.1))
+    for name, value in numpy_albert.weights_by_name(encoder).items():
+        if name.endswith(("bias", "beta")):
+            assert not value.any()
+        elif name.endswith("gamma"):
+            assert (value == 1).all()
+        else:
+            # Cut at two deviations, a normal keeps 0.88 of its deviation; Keras does not rescale.
+            assert np.abs(value).max() <= 0.2
+            assert value.std() == pytest.approx(0.088, rel=0.15)
+
+
+def test_a_range_of_zero_starts_from_zeros():
+    encoder = AlbertEncoder(AlbertConfig(**SMALL | {"initializer_range": 0}))
+    assert not encoder.pooler.kernel.numpy().any()
+
+
+def test_sequences_longer_than_the_position_table_are_refused():
+    with pytest.raises(ValueError, match="Received: 10 and 9"):
+        small_encoder()({"input_ids": np.zeros((1, 10), int)})
+
+
+def test_one_graph_serves_any_batch_and_length_and_refuses_too_long_ones():
+    encoder, inputs = small_encoder(), features("holed")
+    graph = tf.function(
+        lambda inputs: encoder(inputs)["sequence_output"],
+        input_signature=[{key: tf.TensorSpec((None, None), tf.int64) for key in inputs}],
+    )
+    outputs = graph({key: tf.constant(value) for key, value in inputs.items()})
+    np.testing.assert_allclose(outputs, encoder(inputs)["sequence_output"], atol=1e-6)
+    short = {key: tf.constant(value[:1, :3]) for key, value in inputs.items()}
+    assert graph(short).shape == (1, 3, 8)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="max_position_embeddings"):
+        graph({key: tf.zeros((1, 10), tf.int64) for key in inputs})
+
+
+def functional_model(encoder, length):
+    names = ("input_ids", "input_mask", "segment_ids")
+    inputs = {name: keras.Input((length,), dtype="int32", name=name) for name in names}
+    return keras.Model(inputs, encoder(inputs)["pooled_output"])
+
+
+@pytest.mark.parametrize("length", [7, None])
+def test_a_functional_model_around_it_is_saved_and_loaded(tmp_path, length):
+    encoder, inputs = small_encoder(sharing="attention"), features("right-padded")
+    model = functional_model(encoder, length)
+    assert model.output_shape == (None, 8)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    assert names_and_shapes(loaded) == names_and_shapes(encoder)
+    np.testing.assert_array_equal(loaded(inputs), encoder(inputs)["pooled_output"])
+
+
+@pytest.mark.parametrize("sharing", SHARING)
+@pytest.mark.parametrize("called", [False, True])
+def test_a_saved_encoder_comes_back_with_equal_weights_and_equal_sharing(tmp_path, sharing, called):
+    encoder = small_encoder(dtype="mixed_bfloat16", sharing=sharing)
+    if called:
+        encoder(features())
+    encoder.save(tmp_path / "encoder.keras")
+    loaded = keras.models.load_model(tmp_path / "encoder.keras")
+    assert loaded.config == encoder.config
+    assert loaded.dtype_policy.name == "mixed_bfloat16"
+    assert names_and_shapes(loaded) == names_and_shapes(encoder)
+    assert all(map(np.array_equal, loaded.get_weights(), encoder.get_weights()))
+
+
+def test_training_applies_dropout_and_serving_does_not():
+    encoder = small_encoder(hidden_dropout_prob=0.5, attention_probs_dropout_prob=0.5)
+    assert_same_as_numpy(encoder, features())
+    served, trained = (
+        encoder(features(), training=mode)["pooled_output"] for mode in (False, True)
+    )
+    assert np.abs(served - trained).max() > 1e-3
+
+
+def test_every_weight_gets_a_gradient_and_the_tables_a_dense_one():
+    encoder = small_encoder()
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(encoder(features())["pooled_output"])
+    gradients = tape.gradient(loss, encoder.trainable_variables)
+    for variable, gradient in zip(encoder.trainable_variables, gradients, strict=True):
+        assert isinstance(gradient, tf.Tensor), variable.name
+        assert gradient.shape == variable.shape
+
+
+def test_mixed_precision_keeps_float32_weights_and_stays_near_float32():
+    inputs = features("right-padded")
+    exact, mixed = small_encoder(), small_encoder("mixed_bfloat16")
+    assert {weight.dtype for weight in mixed.weights} == {tf.float32}
+    outputs = mixed(inputs)["sequence_output"]
+    assert outputs.dtype == tf.bfloat16
+    difference = tf.cast(outputs, tf.float32) - exact(inputs)["sequence_output"]
+    assert 0 < np.abs(difference).max() < 0.1
+
+
+def test_mixed_precision_normalises_in_float32_and_multiplies_in_bfloat16():
+    encoder = small_encoder("mixed_bfloat16")
+    graph = tf.function(lambda inputs: encoder(inputs)).get_concrete_function(features()).graph
+    dtypes = {}
+    for operation in graph.get_operations():
+        dtypes.setdefault(operation.type, set()).update(t.dtype for t in operation.outputs)
+    assert dtypes["Softmax"] == dtypes["Rsqrt"] == {tf.float32}
+    assert dtypes["MatMul"] == dtypes["BatchMatMulV2"] == {tf.bfloat16}
+
+
+def encoder_of_zeros(name, **changes):
+    """Builds a large encoder in little time: nothing is drawn."""
+    return AlbertEncoder(AlbertConfig.from_name(name, initializer_range=0, **changes))
+
+
+@pytest.mark.parametrize(
+    "embedding_size, sharing, millions",
+    [
+        (64, "all", 10),
+        (128, "all", 12),
+        (256, "all", 16),
+        (768, "all", 31),
+        (64, "none", 87),
+        (128, "none", 89),
+        (256, "none", 93),
+        (768, "none", 108),
+        (128, "attention", 64),
+        (128, "ffn", 38),
+        (768, "attention", 83),
+        (768, "ffn", 57),
+    ],
+)
+def test_base_size_has_the_parameters_of_the_papers_tables_3_and_4(
+    embedding_size, sharing, millions
+):
+    encoder = encoder_of_zeros("albert-base", embedding_size=embedding_size, sharing=sharing)
+    # The paper's unshared rows fit only without the pooler, the others only with it.
+    pooler = encoder.pooler.count_params() if sharing == "none" else 0
+    assert round((encoder.count_params() - pooler) / 1e6) == millions

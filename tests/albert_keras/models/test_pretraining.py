@@ -1,0 +1,175 @@
+import numpy as np
+import pytest
+import tensorflow as tf
+from tensorflow import keras
+
+from albert_keras.config import AlbertConfig
+from albert_keras.models.pretraining import AlbertForPretraining
+from tests.albert_keras import numpy_albert
+
+CONFIG = AlbertConfig(
+    vocab_size=50,
+    embedding_size=6,
+    hidden_size=8,
+    num_hidden_layers=3,
+    num_attention_heads=2,
+    intermediate_size=12,
+    max_position_embeddings=9,
+)
+SHARING = ("all", "attention", "ffn", "none")
+
+
+def small_model(**arguments):
+    changes = arguments.pop("changes", {})
+    model = AlbertForPretraining(CONFIG.replace(**changes), dtype="float32", **arguments)
+    numpy_albert.scramble(model)
+    return model
+
+
+def features():
+    rng = np.random.default_rng(0)
+    return {
+        "input_ids": rng.integers(0, 50, (2, 7)),
+        "input_mask": np.array([[1] * 7, [1] * 4 + [0] * 3]),
+        "segment_ids": rng.integers(0, 2, (2, 7)),
+        "masked_lm_positions": np.array([[1, 2, 5], [3, 0, 0]]),
+    }
+
+
+def test_logits_are_those_of_numpy():
+    model, inputs = small_model(), features()
+    weights = numpy_albert.weights_by_name(model)
+    outputs = model(inputs)
+    positions = inputs.pop("masked_lm_positions")
+    sequence, pooled, _ = numpy_albert.encode(weights, dict(CONFIG), **inputs)
+    masked = np.take_along_axis(sequence, positions[:, :, None], 1)
+    masked = masked @ weights["cls/predictions/transform/dense/kernel"]
+    masked = numpy_albert.ACTIVATIONS["gelu"](
+        masked + weights["cls/predictions/transform/dense/bias"]
+    )
+    masked = (masked - masked.mean(-1, keepdims=True)) / masked.std(-1, keepdims=True)
+    masked = masked * weights["cls/predictions/transform/LayerNorm/gamma"]
+    masked = masked + weights["cls/predictions/transform/LayerNorm/beta"]
+    logits = masked @ weights["bert/embeddings/word_embeddings"].T
+    logits = logits + weights["cls/predictions/output_bias"]
+    order = pooled @ weights["cls/seq_relationship/output_weights"].T
+    order = order + weights["cls/seq_relationship/output_bias"]
+    np.testing.assert_allclose(outputs["masked_lm_logits"], logits, atol=1e-5)
+    np.testing.assert_allclose(outputs["sentence_order_logits"], order, atol=1e-5)
+
+
+def test_heads_are_named_as_in_the_reference():
+    heads = {w.name: tuple(w.shape) for w in small_model().weights if w.name.startswith("cls")}
+    assert heads == {
+        "cls/predictions/transform/dense/kernel:0": (8, 6),
+        "cls/predictions/transform/dense/bias:0": (6,),
+        "cls/predictions/transform/LayerNorm/beta:0": (6,),
+        "cls/predictions/transform/LayerNorm/gamma:0": (6,),
+        "cls/predictions/output_bias:0": (50,),
+        "cls/seq_relationship/output_weights:0": (2, 8),
+        "cls/seq_relationship/output_bias:0": (2,),
+    }
+
+
+def test_without_sentence_head_there_is_neither_output_nor_weight():
+    model = small_model(sentence_head=False)
+    assert "sentence_order_logits" not in model(features())
+    assert not any("seq_relationship" in weight.name for weight in model.weights)
+
+
+def test_the_output_table_is_the_word_table_and_learns_from_both_ends():
+    model, inputs = small_model(), features()
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(model(inputs)["masked_lm_logits"] ** 2)
+    table = model.encoder.embeddings.word_embeddings
+    gradient = tape.gradient(loss, table)
+    assert isinstance(gradient, tf.Tensor)
+    # Pieces that occur nowhere in the inputs still move: as candidates of the output.
+    assert np.abs(gradient).sum(1).all()
+    assert sum(weight is table for weight in model.weights) == 1
+
+
+def test_the_gradient_of_the_tied_table_is_the_measured_slope():
+    model, inputs = small_model(), features()
+    table = model.encoder.embeddings.word_embeddings
+    piece = inputs["input_ids"][0, 1]
+
+    def loss():
+        return tf.reduce_mean(tf.nn.log_softmax(model(inputs)["masked_lm_logits"])[..., 3])
+
+    with tf.GradientTape() as tape:
+        value = loss()
+    slope = tape.gradient(value, table)[piece, 2]
+    step = 1e-2
+    table.scatter_nd_add([[piece, 2]], [step])
+    above = loss()
+    table.scatter_nd_add([[piece, 2]], [-2 * step])
+    np.testing.assert_allclose(slope, (above - loss()) / (2 * step), rtol=0.02)
+
+
+@pytest.mark.parametrize("sharing", SHARING)
+def test_a_saved_model_comes_back_with_equal_weights_and_equal_sharing(tmp_path, sharing):
+    model = small_model(changes={"sharing": sharing}, seed=5)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    assert [w.name for w in loaded.weights] == [w.name for w in model.weights]
+    assert loaded.count_params() == model.count_params()
+    assert all(map(np.array_equal, loaded.get_weights(), model.get_weights()))
+    assert loaded.get_config() == model.get_config()
+    for name, output in model(features()).items():
+        np.testing.assert_array_equal(output, loaded(features())[name])
+
+
+def test_a_model_without_sentence_head_comes_back_without(tmp_path):
+    small_model(sentence_head=False).save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    assert loaded.sentence_order_head is None
+
+
+@pytest.mark.parametrize("sharing", SHARING)
+def test_a_checkpoint_restores_every_weight(tmp_path, sharing):
+    model = small_model(changes={"sharing": sharing})
+    other = AlbertForPretraining(model.config, seed=9)
+    path = tf.train.Checkpoint(model=model).save(tmp_path / "checkpoint")
+    status = tf.train.Checkpoint(model=other).restore(path)
+    status.assert_existing_objects_matched().assert_consumed()
+    assert all(map(np.array_equal, other.get_weights(), model.get_weights()))
+
+
+def test_the_summary_needs_no_data():
+    lines = []
+    model = AlbertForPretraining(CONFIG)
+    model.summary(print_fn=lines.append)
+    text = "\n".join(lines)
+    assert f"Total params: {model.count_params()}" in text
+
+
+def test_frozen_encoder_leaves_the_heads_to_train():
+    model = small_model()
+    model.encoder.trainable = False
+    trained = {weight.name.split("/")[0] for weight in model.trainable_variables}
+    assert trained == {"cls"}
+
+
+def test_logits_stay_float32_under_mixed_precision():
+    model = AlbertForPretraining(CONFIG, dtype="mixed_bfloat16")
+    outputs = model(features())
+    assert outputs["masked_lm_logits"].dtype == tf.float32
+    assert outputs["sentence_order_logits"].dtype == tf.float32
+    assert {weight.dtype for weight in model.weights} == {tf.float32}
+
+
+@pytest.mark.parametrize(
+    "name, encoder_parameters, parameters",
+    [
+        ("albert-base", 11_683_584, 11_813_810),
+        ("albert-large", 17_683_968, 17_847_474),
+        ("albert-xlarge", 58_724_864, 59_021_490),
+        ("albert-xxlarge", 222_595_584, 223_158_450),
+    ],
+)
+def test_released_sizes_have_the_released_parameters(name, encoder_parameters, parameters):
+    # A range of 0 builds the same weights and saves drawing them.
+    model = AlbertForPretraining(AlbertConfig.from_name(name, initializer_range=0))
+    assert model.encoder.count_params() == encoder_parameters
+    assert model.count_params() == parameters

@@ -1,0 +1,164 @@
+import json
+import subprocess
+import sys
+
+import pytest
+
+from albert_keras.config import AlbertConfig
+from data_pipeline.errors import InputError
+
+
+def test_the_default_is_albert_base_version_2():
+    assert AlbertConfig() == AlbertConfig.from_name("albert-base-v2")
+    assert AlbertConfig.from_name("albert-base") == AlbertConfig.from_name("albert-base-v2")
+
+
+@pytest.mark.parametrize(
+    "name, expected",
+    [
+        ("albert-base", (12, 768, 12, 3072, 128)),
+        ("albert-large", (24, 1024, 16, 4096, 128)),
+        ("albert-xlarge", (24, 2048, 16, 8192, 128)),
+        ("albert-xxlarge", (12, 4096, 64, 16384, 128)),
+        ("bert-base", (12, 768, 12, 3072, 768)),
+        ("bert-large", (24, 1024, 16, 4096, 1024)),
+        ("bert-xlarge", (24, 2048, 32, 8192, 2048)),
+        ("albert-tiny", (2, 128, 2, 512, 64)),
+        ("albert-mini", (4, 256, 4, 1024, 128)),
+    ],
+)
+def test_a_name_gives_the_published_sizes(name, expected):
+    config = AlbertConfig.from_name(name)
+    assert expected == (
+        config.num_hidden_layers,
+        config.hidden_size,
+        config.num_attention_heads,
+        config.intermediate_size,
+        config.embedding_size,
+    )
+
+
+@pytest.mark.parametrize(
+    "name, dropout",
+    [
+        ("albert-base-v1", 0.1),
+        ("albert-large-v1", 0.1),
+        ("albert-xlarge-v1", 0.1),
+        ("albert-xxlarge-v1", 0.0),
+        ("albert-large-v2", 0.0),
+        ("bert-base", 0.1),
+    ],
+)
+def test_versions_differ_in_dropout(name, dropout):
+    config = AlbertConfig.from_name(name)
+    assert (config.hidden_dropout_prob, config.attention_probs_dropout_prob) == (dropout, dropout)
+
+
+def test_bert_shares_nothing_and_has_its_own_activation_and_vocabulary():
+    config = AlbertConfig.from_name("bert-base")
+    assert (config.sharing, config.hidden_act, config.vocab_size) == ("none", "gelu_erf", 30_522)
+
+
+def test_every_listed_name_is_known():
+    assert len([AlbertConfig.from_name(name) for name in AlbertConfig.names()]) == 17
+
+
+def test_overrides_change_a_named_size():
+    assert AlbertConfig.from_name("albert-tiny", vocab_size=99).vocab_size == 99
+
+
+def test_a_misspelt_name_is_answered_with_the_nearest():
+    with pytest.raises(InputError, match="did you mean `albert-xlarge`"):
+        AlbertConfig.from_name("albert-xlrge")
+
+
+def test_all_problems_are_told_at_once():
+    with pytest.raises(InputError) as error:
+        AlbertConfig(
+            vocab_size=0,
+            hidden_dropout_prob=1.0,
+            hidden_size=100,
+            num_attention_heads=12,
+            num_hidden_groups=13,
+            hidden_act="swoosh",
+        )
+    message = str(error.value)
+    assert message.startswith("5 problems in AlbertConfig")
+    for field in ("vocab_size", "hidden_dropout_prob", "hidden_size", "groups", "hidden_act"):
+        assert field in message
+
+
+def test_an_unknown_key_is_named():
+    with pytest.raises(InputError, match="hiden_size.*did you mean `hidden_size`"):
+        AlbertConfig.from_dict({"hiden_size": 768})
+
+
+@pytest.mark.parametrize(
+    "written, meant", [("GELU", "gelu"), ("", "linear"), (None, "linear"), ("ReLU", "relu")]
+)
+def test_activations_are_read_as_the_reference_reads_them(written, meant):
+    assert AlbertConfig(hidden_act=written).hidden_act == meant
+
+
+def test_a_saved_configuration_is_read_back(tmp_path):
+    config = AlbertConfig.from_name("albert-tiny", sharing="ffn")
+    config.save(tmp_path / "config.json")
+    assert AlbertConfig.from_json_file(tmp_path / "config.json") == config
+    assert [path.name for path in tmp_path.iterdir()] == ["config.json"]
+
+
+def test_a_reference_file_keeps_every_key_through_a_round_trip(tmp_path):
+    original = {
+        "vocab_size": 21128,
+        "hidden_size": 768,
+        "num_attention_heads": 12,
+        "intermediate_size": 3072,
+        "hidden_act": "relu",
+        "net_structure_type": 0,
+        "gap_size": 0,
+        "layers_to_keep": [],
+        "down_scale_factor": 1,
+    }
+    path = tmp_path / "albert_config.json"
+    path.write_text(json.dumps(original))
+    config = AlbertConfig.from_reference_json(path)
+    assert config.foreign_keys == {"net_structure_type": 0, "gap_size": 0, "layers_to_keep": []}
+    config.save(path)
+    assert json.loads(path.read_text()).items() >= original.items()
+    assert AlbertConfig.from_json_file(path) == config
+    assert AlbertConfig.from_reference_json(path) == config
+    assert config.replace(vocab_size=10).foreign_keys == config.foreign_keys
+
+
+def test_a_reference_file_without_sizes_means_xxlarge(tmp_path):
+    path = tmp_path / "albert_config.json"
+    path.write_text('{"vocab_size": 30000}')
+    assert AlbertConfig.from_reference_json(path) == AlbertConfig.from_name("albert-xxlarge")
+
+
+def test_a_reference_file_must_give_the_vocabulary_size(tmp_path):
+    path = tmp_path / "albert_config.json"
+    path.write_text("{}")
+    with pytest.raises(InputError, match="`vocab_size` is required"):
+        AlbertConfig.from_reference_json(path)
+
+
+def test_our_own_files_are_read_strictly(tmp_path):
+    path = tmp_path / "config.json"
+    path.write_text('{"gap_size": 0}')
+    with pytest.raises(InputError, match="`gap_size` is not a known key"):
+        AlbertConfig.from_json_file(path)
+
+
+@pytest.mark.parametrize("text", ["[1]", "{", None])
+def test_a_file_that_holds_no_configuration_is_refused(tmp_path, text):
+    path = tmp_path / "config.json"
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(InputError, match="config.json"):
+        AlbertConfig.from_json_file(path)
+
+
+def test_the_configuration_does_not_load_tensorflow():
+    code = "import sys, albert_keras.config; sys.exit('tensorflow' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0

@@ -1,0 +1,113 @@
+"""What tests of several packages share: a small corpus, its tokenizer, the real data if present."""
+
+import itertools
+import os
+from pathlib import Path
+
+import pytest
+
+from data_pipeline.tokenization import Tokenizer
+from data_pipeline.vocabulary import read_model, train_vocabulary
+
+_FIRST_HALVES = (
+    "The old ferry left the harbour before sunrise",
+    "My neighbour repaired a broken window with glue and patience",
+    "Seven geese crossed the frozen lake in a single line",
+    "A letter from Lisbon arrived three weeks too late",
+    "The baker's daughter knew every customer by name",
+    "Nobody in the village could explain the blue light",
+    "Her first telescope was made of cardboard and hope",
+    "The committee met (for the fourth time) on Tuesday",
+    "Rain had washed the chalk marks from the wall",
+    "An engineer counted the bolts under the bridge",
+    "The orchestra tuned while the audience looked for seats",
+    "Our guide pointed at a path between two hills",
+    "In 1987, the museum bought a collection of wooden clocks",
+    "The farmer sold 12 sheep, 40 hens and one stubborn goat",
+    "Snow fell quietly on the empty football ground",
+    "A half-finished crossword lay next to the cold coffee",
+    "The librarian whispered something about missing maps",
+    "Every summer the fishermen painted their boats bright yellow",
+    "Grandfather wore the same jacket to weddings and funerals",
+    "A sudden storm damaged the roof of the railway station",
+    "Two students measured the temperature of the pond",
+    "The newspaper printed a photograph of an unusual cloud",
+    "Someone had planted pumpkins behind the police office",
+    "The captain refused to sail without his favourite cup",
+    "Wild strawberries grew between the abandoned tracks",
+    "The violin teacher lived above a noisy bicycle shop",
+    "Our cousins invented a game with feathers and dice",
+    "The judge listened politely to both explanations",
+    "A thousand lanterns floated down the narrow canal",
+)
+_SECOND_HALVES = (
+    "and nobody wondered why.",
+    "while the children were still asleep.",
+    "because the road to the north was closed.",
+    "but the story had only just begun.",
+    'so she said, "we should try again tomorrow."',
+    "although it wasn't raining any more.",
+    "and the price rose to £25 within an hour.",
+    "which made the whole family laugh.",
+    "until someone found the key under a stone.",
+    "as if the river had changed its mind.",
+    "though the doctor had warned them twice.",
+    "and that is how the long journey ended.",
+    "before anyone could write down the answer.",
+    "yet the lamp in the kitchen kept burning.",
+    "when the last train stopped at platform 9.",
+    "for reasons that remain a well-kept secret.",
+    "then everybody shared bread, cheese and apples.",
+    "unless the weather forecast was wrong again.",
+    "just as grandmother had always predicted.",
+    "despite several warnings from the mayor.",
+    "since nothing else seemed worth doing.",
+    "whereupon the goldfish turned its back.",
+    "after which silence returned to the valley.",
+    "wherever people gathered to exchange gossip.",
+)
+
+
+@pytest.fixture(scope="session")
+def tiny_corpus():
+    """Returns 348 English sentences, all different."""
+    pairs = list(itertools.product(_FIRST_HALVES, _SECOND_HALVES))
+    return [f"{first} {second}" for first, second in pairs[::2]]
+
+
+@pytest.fixture(scope="session")
+def tiny_vocabulary(tiny_corpus, tmp_path_factory):
+    """Returns the TrainedVocabulary of `tiny_corpus`, with 280 pieces."""
+    return train_vocabulary(tiny_corpus, tmp_path_factory.mktemp("vocabulary") / "tiny", size=280)
+
+
+@pytest.fixture(scope="session")
+def tiny_tokenizer(tiny_vocabulary):
+    """Returns the Tokenizer of `tiny_vocabulary`."""
+    return Tokenizer.load(tiny_vocabulary.path)
+
+
+@pytest.fixture(scope="session")
+def digit_tokenizer(tiny_tokenizer):
+    """Returns `tiny_tokenizer` with the pieces `x12,` and `▁7,`, in place of two rare ones."""
+    model = read_model(tiny_tokenizer.model_bytes)
+    rare = [piece for piece in model.pieces if len(piece.piece) > 2][-2:]
+    for piece, text in zip(rare, ("x12,", "▁7,"), strict=True):
+        piece.piece, piece.score = text, 0.0
+    return Tokenizer(model.SerializeToString(), tiny_tokenizer.config)
+
+
+@pytest.fixture(scope="session")
+def shared_data():
+    """Returns the folder of real data, a sibling of the project; skips where there is none."""
+    beside = Path(__file__).parent.parent.parent / "shared" / "data"
+    folder = Path(os.environ.get("ALBERT_KERAS_DATA", beside))
+    if not folder.is_dir():
+        pytest.skip(f"no real data at {folder}: set ALBERT_KERAS_DATA")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def official_model(shared_data):
+    """Returns the path of the released English vocabulary, 30 000 pieces."""
+    return shared_data / "vocab" / "30k-clean.rebuilt.model"
