@@ -1,0 +1,68 @@
+"""From settings to an optimizer, and the clipping of the gradients it receives."""
+
+import tensorflow as tf
+
+from albert_keras.optimization.lamb import AdamW, Lamb
+from albert_keras.optimization.schedules import WarmupPolynomialDecay
+
+
+def build_optimizer(config, *, num_steps, batch_size):
+    """Returns the optimizer that `config` describes, with its schedule.
+
+    It does not clip: the training step does, with `clip_gradients`, because it must know the norm.
+    Under a strategy call this inside `strategy.scope()`.
+
+    Args:
+        config: OptimizerConfig.
+        num_steps: int. Updates of the run; from there on the learning rate is 0.
+        batch_size: int. Sequences per update, over all replicas and accumulated batches. Decides
+            the learning rate if that is "auto".
+
+    Returns:
+        Lamb or AdamW.
+
+    Raises:
+        InputError: If the warm-up is longer than the run.
+    """
+    schedule = WarmupPolynomialDecay(
+        learning_rate=config.peak_lr(batch_size),
+        num_steps=num_steps,
+        warmup_steps=config.warmup_for(num_steps),
+        power=config.power,
+        decay_from_warmup_end=config.decay_from_warmup_end,
+    )
+    return {"lamb": Lamb, "adamw": AdamW}[config.name](
+        learning_rate=schedule,
+        beta_1=config.beta_1,
+        beta_2=config.beta_2,
+        epsilon=config.epsilon,
+        weight_decay=config.weight_decay,
+        exclude_from_weight_decay=config.exclude_patterns,
+    )
+
+
+def clip_gradients(gradients, clip_norm):
+    """Scales gradients down until their global norm is at most `clip_norm`.
+
+    Meant for gradients already summed over the replicas. The reference clips on each TPU core and
+    averages afterwards, which makes the result depend on the number of cores; ours does not.
+
+    Args:
+        gradients: list of float Tensor, IndexedSlices or None.
+        clip_norm: float. Largest norm allowed, or None to only measure it.
+
+    Returns:
+        tuple. The gradients in their order, dense, None left where it was; and their global norm
+        before clipping, float32 scalar. If the norm is not finite all clipped gradients are NaN:
+        skip that update.
+
+    Source:
+        `tf.clip_by_global_norm` in google-research/albert, `optimization.py`. For IndexedSlices
+        that measures repeated rows one by one; here they are summed first.
+    """
+    dense = [None if gradient is None else tf.convert_to_tensor(gradient) for gradient in gradients]
+    norm = tf.cast(tf.linalg.global_norm(dense), tf.float32)
+    if clip_norm is None:
+        return dense, norm
+    clipped, _ = tf.clip_by_global_norm(dense, clip_norm, use_norm=norm)
+    return clipped, norm

@@ -1,0 +1,165 @@
+"""LAMB and AdamW as google-research/albert has them, on top of tensorflow-addons.
+
+The only module that imports tensorflow-addons. Both are legacy Keras optimizers: `model.fit` and
+`tf.train.Checkpoint` take them as they are, but a `.keras` file keeps their configuration only, not
+their moments and step (Keras 2.15 stores no state of a legacy optimizer there).
+"""
+
+import re
+import warnings
+
+import tensorflow as tf
+from tensorflow import keras
+
+with warnings.catch_warnings():
+    # tensorflow-addons announces its end of life and doubts every TensorFlow after 2.14. We know;
+    # tests hold this module to numbers worked out by hand.
+    warnings.simplefilter("ignore")
+    import tensorflow_addons as tfa
+
+
+@keras.saving.register_keras_serializable(package="albert_keras")
+class Lamb(tfa.optimizers.LAMB):
+    """LAMB without bias correction, one trust ratio per variable.
+
+    For weights w with gradient g, at learning rate lr:
+
+        m = beta_1 * m + (1 - beta_1) * g
+        v = beta_2 * v + (1 - beta_2) * g ** 2
+        u = m / (sqrt(v) + epsilon) + weight_decay * w
+        r = norm(w) / norm(u), or 1 if either is 0
+        w = w - r * lr * u
+
+    A variable that is used in several places (ALBERT's shared blocks) has one summed gradient and
+    one ratio. Sparse gradients give what the same dense ones give: moments and decay move in all
+    rows.
+
+    Args:
+        learning_rate: float or LearningRateSchedule.
+        beta_1: float. Decay rate of the first moment.
+        beta_2: float. Decay rate of the second moment.
+        epsilon: float. Added outside the root.
+        weight_decay: float. Decoupled weight decay.
+        exclude_from_weight_decay: list of str. Regular expressions, searched in the variable's
+            name without its ":0"; what is found does not decay.
+        exclude_from_layer_adaptation: list of str. The same for the trust ratio, which is then 1.
+            None or empty: as `exclude_from_weight_decay`.
+        name: str. Name of the optimizer.
+        **kwargs: Of `keras.optimizers.legacy.Optimizer`.
+
+    Source:
+        google-research/albert, `lamb_optimizer.py`. tensorflow-addons divides the moments by
+        1 - beta ** t as the LAMB paper does (https://arxiv.org/abs/1904.00962); the reference and
+        we do not.
+    """
+
+    def __init__(
+        self,
+        learning_rate=1e-3,
+        beta_1=0.9,
+        beta_2=0.999,
+        epsilon=1e-6,
+        weight_decay=0.01,
+        exclude_from_weight_decay=None,
+        exclude_from_layer_adaptation=None,
+        name="Lamb",
+        **kwargs,
+    ):
+        super().__init__(
+            learning_rate=learning_rate,
+            beta_1=beta_1,
+            beta_2=beta_2,
+            epsilon=epsilon,
+            weight_decay=weight_decay,
+            exclude_from_weight_decay=list(exclude_from_weight_decay or ()),
+            exclude_from_layer_adaptation=list(exclude_from_layer_adaptation or ()),
+            name=name,
+            **kwargs,
+        )
+        # As numbers they would become variables, and a restored checkpoint would silently replace
+        # the configured values by its own; functions stay out of checkpoints.
+        self._set_hyper("beta_1", lambda: beta_1)
+        self._set_hyper("beta_2", lambda: beta_2)
+        self._set_hyper("weight_decay", lambda: weight_decay)
+
+    def _prepare_local(self, var_device, var_dtype, apply_state):
+        super()._prepare_local(var_device, var_dtype, apply_state)
+        apply_state[(var_device, var_dtype)].update(
+            # tensorflow-addons divides m and v by 1 - power: with 0 nothing is corrected.
+            beta_1_power=tf.zeros([], var_dtype),
+            beta_2_power=tf.zeros([], var_dtype),
+            # In Python: 1 - 0.999 taken in float32 is 1.3e-5 (relative) off.
+            one_minus_beta_1_t=tf.constant(1 - self._get_hyper("beta_1"), var_dtype),
+            one_minus_beta_2_t=tf.constant(1 - self._get_hyper("beta_2"), var_dtype),
+        )
+
+    def _resource_apply_sparse(self, grad, var, indices, apply_state=None):
+        dense = tf.math.unsorted_segment_sum(grad, indices, var.shape[0])  # like `var`
+        return self._resource_apply_dense(dense, var, apply_state)
+
+    def _resource_apply_sparse_duplicate_indices(self, grad, handle, indices, **kwargs):
+        # The sum above takes repeated rows; Keras would unite them with tf.unique, whose result
+        # has no fixed shape and does not compile for TPUs.
+        return self._resource_apply_sparse(grad, handle, indices, **kwargs)
+
+    def _do_use_weight_decay(self, variable):
+        return not _is_named_by(self.exclude_from_weight_decay, variable)
+
+    def _do_layer_adaptation(self, variable):
+        return not _is_named_by(self.exclude_from_layer_adaptation, variable)
+
+
+@keras.saving.register_keras_serializable(package="albert_keras")
+class AdamW(Lamb):
+    """Adam with decoupled weight decay and without bias correction: `Lamb` with every ratio 1.
+
+    Args:
+        learning_rate: float or LearningRateSchedule.
+        beta_1: float. Decay rate of the first moment.
+        beta_2: float. Decay rate of the second moment.
+        epsilon: float. Added outside the root.
+        weight_decay: float. Decoupled weight decay, multiplied by the learning rate.
+        exclude_from_weight_decay: list of str. Regular expressions as in `Lamb`.
+        name: str. Name of the optimizer.
+        **kwargs: Of `keras.optimizers.legacy.Optimizer`.
+
+    Source:
+        `AdamWeightDecayOptimizer` in google-research/albert, `optimization.py`.
+    """
+
+    def __init__(
+        self,
+        learning_rate=1e-3,
+        beta_1=0.9,
+        beta_2=0.999,
+        epsilon=1e-6,
+        weight_decay=0.01,
+        exclude_from_weight_decay=None,
+        name="AdamW",
+        **kwargs,
+    ):
+        super().__init__(
+            learning_rate=learning_rate,
+            beta_1=beta_1,
+            beta_2=beta_2,
+            epsilon=epsilon,
+            weight_decay=weight_decay,
+            exclude_from_weight_decay=exclude_from_weight_decay,
+            name=name,
+            **kwargs,
+        )
+
+    def _do_layer_adaptation(self, variable):
+        return False
+
+    def get_config(self):
+        config = super().get_config()
+        del config["exclude_from_layer_adaptation"]
+        return config
+
+
+def _is_named_by(patterns, variable):
+    # Under MirroredStrategy copies are called "dense/bias/replica_1:0". Without the ending a
+    # pattern such as "bias$" means the same on every replica, where else they would drift apart.
+    name = re.sub(r"(/replica_\d+)?:\d+$", "", variable.name)
+    return any(re.search(pattern, name) for pattern in patterns)

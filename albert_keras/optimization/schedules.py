@@ -1,0 +1,100 @@
+"""The learning rate as a function of the step: linear warm-up, then polynomial decay to 0."""
+
+import tensorflow as tf
+from tensorflow import keras
+
+
+@keras.saving.register_keras_serializable(package="albert_keras")
+class WarmupPolynomialDecay(keras.optimizers.schedules.LearningRateSchedule):
+    """Raises the learning rate linearly to its peak, then lets it decay to 0.
+
+    With peak lr, T = `num_steps`, W = `warmup_steps`, s0 = `start_warmup_step`, p = `power`:
+
+        s - s0 < W:  lr * max(s - s0, 0) / W
+        otherwise:   lr * (1 - min(s, T) / T) ** p
+
+    Decay counts from step 0 as in the reference, so that the rate drops by the factor 1 - W/T at
+    the end of warm-up. The first update has rate 0.
+
+    Args:
+        learning_rate: float. Peak, lr.
+        num_steps: int. Step from which the rate is 0, T.
+        warmup_steps: int. Length of the warm-up, W; 0 for none.
+        power: float. Exponent of the decay, p; 0 keeps the rate constant.
+        start_warmup_step: int. Step where warm-up begins, s0. Before it the rate is 0; the
+            reference's is negative there.
+        decay_from_warmup_end: bool. Lets the decay start from lr at step s0 + W (a deviation
+            from the reference: no drop).
+
+    Call arguments:
+        step: int or float scalar. Updates made so far.
+
+    Returns:
+        float32 scalar. Rate of the next update.
+
+    Raises:
+        ValueError: If `num_steps` is not positive, a step is negative, or the run ends before
+            the warm-up.
+
+    Source:
+        `create_optimizer` in google-research/albert, `optimization.py`.
+    """
+
+    def __init__(
+        self,
+        learning_rate,
+        num_steps,
+        warmup_steps=0,
+        power=1.0,
+        start_warmup_step=0,
+        decay_from_warmup_end=False,
+    ):
+        super().__init__()
+        if num_steps < 1 or min(warmup_steps, start_warmup_step) < 0:
+            raise ValueError(
+                "`num_steps` should be positive, `warmup_steps` and `start_warmup_step` not "
+                f"negative. Received: num_steps={num_steps}, warmup_steps={warmup_steps}, "
+                f"start_warmup_step={start_warmup_step}."
+            )
+        if start_warmup_step + warmup_steps > num_steps:
+            raise ValueError(
+                "`warmup_steps` should end within `num_steps`. Received: "
+                f"warmup_steps={warmup_steps}, start_warmup_step={start_warmup_step}, "
+                f"num_steps={num_steps}."
+            )
+        self.learning_rate = learning_rate
+        self.num_steps = num_steps
+        self.warmup_steps = warmup_steps
+        self.power = power
+        self.start_warmup_step = start_warmup_step
+        self.decay_from_warmup_end = decay_from_warmup_end
+
+    def __call__(self, step):
+        with tf.name_scope("WarmupPolynomialDecay"):
+            if isinstance(step, int):
+                step = tf.constant(step, tf.int64)
+            step = tf.convert_to_tensor(step)
+            # Steps are subtracted before they are divided: 1 - s/T in float32 would lose all
+            # digits near the end of a run of a million steps.
+            remaining = tf.maximum(tf.constant(self.num_steps, step.dtype) - step, 0)
+            decay_steps = max(self.num_steps - self._decay_start(), 1)
+            share = tf.cast(remaining, tf.float32) / decay_steps
+            rate = self.learning_rate * tf.pow(share, self.power)
+            if not self.warmup_steps:
+                return rate
+            warm = tf.cast(step - tf.constant(self.start_warmup_step, step.dtype), tf.float32)
+            rising = self.learning_rate * tf.maximum(warm, 0.0) / self.warmup_steps
+            return tf.where(warm < self.warmup_steps, rising, rate)
+
+    def _decay_start(self):
+        return self.start_warmup_step + self.warmup_steps if self.decay_from_warmup_end else 0
+
+    def get_config(self):
+        return {
+            "learning_rate": self.learning_rate,
+            "num_steps": self.num_steps,
+            "warmup_steps": self.warmup_steps,
+            "power": self.power,
+            "start_warmup_step": self.start_warmup_step,
+            "decay_from_warmup_end": self.decay_from_warmup_end,
+        }

@@ -1,0 +1,259 @@
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tensorflow import keras
+
+from albert_keras.optimization.lamb import AdamW, Lamb
+from albert_keras.optimization.schedules import WarmupPolynomialDecay
+
+EXCLUDED = ["LayerNorm", "layer_norm", "bias"]
+
+
+def numpy_updates(weights, gradients, lr, decayed, adapted):
+    """LAMB by the book of google-research/albert; `adapted=False` makes it AdamW."""
+    w = np.asarray(weights, np.float64)
+    m = v = np.zeros_like(w)
+    for g in gradients:
+        m, v = 0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g**2
+        u = m / (np.sqrt(v) + 1e-6) + (0.01 * w if decayed else 0)
+        w_norm, u_norm = np.linalg.norm(w), np.linalg.norm(u)
+        ratio = w_norm / u_norm if adapted and w_norm > 0 and u_norm > 0 else 1.0
+        w = w - ratio * lr * u
+    return w
+
+
+def random_gradients(shape, steps, seed):
+    return np.random.default_rng(seed).normal(size=(steps, *shape)).astype("float32")
+
+
+def small_model():
+    return keras.Sequential([keras.layers.Dense(2, input_shape=(3,), name="dense")])
+
+
+def trained(optimizer):
+    model = small_model()
+    model.compile(optimizer, "mse")
+    model.fit(np.eye(3), np.ones([3, 2]), epochs=2, verbose=0)
+    return model
+
+
+@pytest.mark.parametrize(
+    "optimizer, after_1, after_2",
+    [
+        (Lamb, [2.9642576, 4.03496399], [2.92856559, 4.07007605]),
+        (AdamW, [2.96808722, 4.03121778], [2.925304, 4.07330582]),
+    ],
+)
+def test_two_steps_have_the_references_values(optimizer, after_1, after_2):
+    weights, optimizer = tf.Variable([3.0, 4.0], name="kernel"), optimizer(0.01)
+    for expected in (after_1, after_2):
+        optimizer.apply_gradients([(tf.constant([0.1, -0.2]), weights)])
+        np.testing.assert_allclose(weights, expected, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("optimizer, is_lamb", [(Lamb, True), (AdamW, False)])
+@pytest.mark.parametrize(
+    "name, is_excluded",
+    [
+        ("albert/attention/query/kernel", False),
+        ("albert/attention/query/bias", True),
+        ("albert/attention/layer_norm/gamma", True),
+        ("bert/embeddings/LayerNorm/beta", True),
+    ],
+)
+def test_five_random_steps_agree_with_numpy(optimizer, is_lamb, name, is_excluded):
+    start = np.random.default_rng(1).normal(size=(5, 4)).astype("float32")
+    gradients = random_gradients((5, 4), steps=5, seed=2)
+    weights = tf.Variable(start, name=name)
+    optimizer = optimizer(0.02, exclude_from_weight_decay=EXCLUDED)
+    for gradient in gradients:
+        optimizer.apply_gradients([(tf.constant(gradient), weights)])
+    used = not is_excluded
+    expected = numpy_updates(start, gradients, 0.02, decayed=used, adapted=used and is_lamb)
+    np.testing.assert_allclose(weights, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_the_trust_ratio_may_be_left_out_where_decay_is_not():
+    gradients = random_gradients((3,), steps=3, seed=3)
+    weights = tf.Variable([1.0, -2.0, 3.0], name="head/kernel")
+    optimizer = Lamb(
+        0.1, exclude_from_weight_decay=["bias"], exclude_from_layer_adaptation=["head"]
+    )
+    for gradient in gradients:
+        optimizer.apply_gradients([(tf.constant(gradient), weights)])
+    expected = numpy_updates([1.0, -2.0, 3.0], gradients, 0.1, decayed=True, adapted=False)
+    np.testing.assert_allclose(weights, expected, rtol=1e-5)
+
+
+def test_weights_of_zero_take_a_plain_step():
+    weights = tf.Variable([0.0, 0.0], name="kernel")
+    Lamb(0.01).apply_gradients([(tf.constant([0.1, -0.2]), weights)])
+    expected = numpy_updates([0.0, 0.0], [np.array([0.1, -0.2])], 0.01, True, adapted=False)
+    np.testing.assert_allclose(weights, expected, rtol=1e-5)
+
+
+def test_a_gradient_of_zero_leaves_undecayed_weights_alone():
+    weights = tf.Variable([3.0, 4.0], name="kernel")
+    Lamb(0.01, weight_decay=0.0).apply_gradients([(tf.constant([0.0, 0.0]), weights)])
+    np.testing.assert_array_equal(weights, [3.0, 4.0])
+
+
+@pytest.mark.parametrize("optimizer", [Lamb, AdamW])
+def test_sparse_gradients_equal_the_same_dense_ones_in_all_rows(optimizer):
+    tables = [tf.Variable(tf.ones([4, 2]), name="table") for _ in range(2)]
+    optimizers = [optimizer(0.1), optimizer(0.1)]
+    values = tf.constant([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+    for rows in ([0, 2, 0], [1, 1, 3]):
+        sparse = tf.IndexedSlices(values, tf.constant(rows), dense_shape=tf.constant([4, 2]))
+        optimizers[0].apply_gradients([(sparse, tables[0])])
+        optimizers[1].apply_gradients([(tf.convert_to_tensor(sparse), tables[1])])
+    np.testing.assert_allclose(tables[0], tables[1], rtol=1e-6)
+
+
+@pytest.mark.parametrize("jit_compile", [False, True])
+def test_it_works_inside_a_graph_and_under_xla(jit_compile):
+    table, optimizer = tf.Variable(tf.ones([4, 2]), name="table"), Lamb(0.1)
+
+    @tf.function(jit_compile=jit_compile)
+    def step(rows):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(tf.gather(table, rows) ** 2)
+        optimizer.apply_gradients([(tape.gradient(loss, table), table)])
+
+    step(tf.constant([0, 0, 1]))
+    gradient = np.array([[4.0, 4.0], [2.0, 2.0], [0.0, 0.0], [0.0, 0.0]])
+    expected = numpy_updates(np.ones([4, 2]), [gradient], 0.1, decayed=True, adapted=True)
+    np.testing.assert_allclose(table, expected, rtol=1e-5)
+
+
+def test_moments_and_weights_are_float32_under_mixed_precision():
+    layer = keras.layers.Dense(2, dtype="mixed_bfloat16")
+    layer.build([None, 3])
+    assert type(layer.kernel).__name__ == "AutoCastVariable"
+    start, gradients = layer.kernel.numpy(), random_gradients((3, 2), steps=3, seed=4)
+    optimizer = Lamb(0.01)
+    for gradient in gradients:
+        optimizer.apply_gradients([(tf.constant(gradient), layer.kernel)])
+    assert {slot.dtype for slot in optimizer.weights[1:]} == {tf.float32}
+    expected = numpy_updates(start, gradients, 0.01, decayed=True, adapted=True)
+    np.testing.assert_allclose(layer.kernel, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_everything_is_rebuilt_from_the_serialized_form():
+    optimizer = Lamb(
+        WarmupPolynomialDecay(0.01, num_steps=20, warmup_steps=2),
+        beta_1=0.8,
+        beta_2=0.98,
+        epsilon=1e-5,
+        weight_decay=0.02,
+        exclude_from_weight_decay=["bias", "norm"],
+        exclude_from_layer_adaptation=["table"],
+    )
+    trained(optimizer)  # by then Keras has turned hyperparameters into variables
+    rebuilt = keras.optimizers.deserialize(keras.optimizers.serialize(optimizer))
+    assert type(rebuilt) is Lamb
+    config = rebuilt.get_config()
+    assert config == optimizer.get_config()
+    assert (config["beta_1"], config["beta_2"], config["weight_decay"]) == (0.8, 0.98, 0.02)
+    assert config["epsilon"] == 1e-5
+    assert config["exclude_from_weight_decay"] == ["bias", "norm"]
+    assert config["exclude_from_layer_adaptation"] == ["table"]
+
+
+@pytest.mark.parametrize("optimizer", [Lamb, AdamW])
+@pytest.mark.parametrize("ending", [".keras", ".h5"])
+@pytest.mark.filterwarnings("ignore:You are saving your model as an HDF5 file")
+def test_a_compiled_model_is_loaded_with_its_optimizer(optimizer, ending, tmp_path):
+    model = trained(optimizer(0.01, weight_decay=0.02, exclude_from_weight_decay=EXCLUDED))
+    model.save(tmp_path / f"model{ending}")
+    loaded = keras.models.load_model(tmp_path / f"model{ending}").optimizer
+    assert type(loaded) is optimizer
+    assert loaded.get_config() == model.optimizer.get_config()
+    assert loaded.get_config()["exclude_from_weight_decay"] == EXCLUDED
+
+
+def test_a_checkpoint_restores_moments_and_step_and_training_goes_on_alike(tmp_path):
+    model = trained(Lamb(0.01))
+    path = tf.train.Checkpoint(model=model, optimizer=model.optimizer).save(tmp_path / "ckpt")
+    other = small_model()
+    other.compile(Lamb(0.01), "mse")
+    restored = tf.train.Checkpoint(model=other, optimizer=other.optimizer).restore(path)
+    for each in (model, other):
+        each.fit(np.eye(3), np.ones([3, 2]), epochs=2, verbose=0)
+    restored.assert_existing_objects_matched()
+    assert int(other.optimizer.iterations) == int(model.optimizer.iterations) == 4
+    for left, right in zip(model.weights, other.weights, strict=True):
+        np.testing.assert_array_equal(left, right)
+
+
+def test_a_checkpoint_does_not_overrule_the_configured_decay(tmp_path):
+    model = trained(Lamb(0.01, weight_decay=0.01))
+    path = tf.train.Checkpoint(optimizer=model.optimizer).save(tmp_path / "ckpt")
+    other = trained(Lamb(0.01, weight_decay=0.5))
+    tf.train.Checkpoint(optimizer=other.optimizer).restore(path).expect_partial()
+    assert other.optimizer.get_config()["weight_decay"] == 0.5
+
+
+MIRRORED = """
+import numpy as np
+import tensorflow as tf
+
+cpu = tf.config.list_physical_devices("CPU")[0]
+tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
+from albert_keras.optimization.lamb import Lamb
+
+start = np.arange(1.0, 9.0, dtype="float32").reshape(4, 2)
+batches = tf.data.Dataset.from_tensor_slices([[0, 1, 1, 3], [2, 0, 3, 3]]).batch(1)
+
+
+def train(strategy):
+    with strategy.scope():
+        table = tf.Variable(start, name="table")
+        bias = tf.Variable([1.0, -1.0], name="bias")
+        # Anchored: a copy on the second device is called "bias/replica_1:0".
+        optimizer = Lamb(0.1, exclude_from_weight_decay=["bias$"])
+
+    def replica(rows):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum((tf.gather(table, rows) + bias) ** 2)
+        variables = [table, bias]
+        optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables))
+
+    @tf.function
+    def step(rows):
+        # Splits the four rows over the replicas; gradients are summed.
+        count = strategy.num_replicas_in_sync
+        parts = tf.reshape(rows, [count, -1])
+        strategy.run(
+            replica,
+            args=(
+                strategy.experimental_distribute_values_from_function(
+                    lambda context: parts[context.replica_id_in_sync_group]
+                ) if count > 1 else parts[0],
+            ),
+        )
+
+    for rows in ([0, 1, 1, 3], [2, 0, 3, 3]):
+        step(tf.constant(rows))
+    copies = getattr(bias, "values", [bias])
+    assert len(copies) == strategy.num_replicas_in_sync
+    for copy in copies:
+        np.testing.assert_array_equal(copy, copies[0])
+    return table.numpy(), bias.numpy()
+
+
+one = train(tf.distribute.get_strategy())
+two = train(tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"]))
+for left, right in zip(one, two):
+    np.testing.assert_allclose(left, right, rtol=1e-6)
+print("equal", np.abs(one[0] - start).max() > 0.1)
+"""
+
+
+def test_two_mirrored_devices_give_the_result_of_one():
+    # A process of its own: devices can only be split before TensorFlow starts.
+    run = subprocess.run([sys.executable, "-c", MIRRORED], capture_output=True, text=True)
+    assert run.stdout.strip() == "equal True", run.stderr[-3000:]

@@ -1,0 +1,84 @@
+import math
+
+import pytest
+import tensorflow as tf
+from tensorflow import keras
+
+from albert_keras.optimization.schedules import WarmupPolynomialDecay
+
+PAPER = {"learning_rate": 0.00176, "num_steps": 125_000, "warmup_steps": 3125}
+
+
+@pytest.mark.parametrize(
+    "step, rate",
+    [
+        (0, 0.0),
+        (1, 5.632e-7),
+        (1562, 8.797184e-4),
+        (3124, 1.7594368e-3),
+        (3125, 1.716e-3),
+        (62_500, 8.8e-4),
+        (125_000, 0.0),
+        (200_000, 0.0),
+    ],
+)
+@pytest.mark.parametrize("form", [int, tf.constant, lambda step: tf.constant(step, tf.float32)])
+def test_the_papers_schedule_has_the_references_values(step, rate, form):
+    value = WarmupPolynomialDecay(**PAPER)(form(step))
+    assert value.dtype == tf.float32
+    assert math.isclose(value, rate, rel_tol=1e-6)
+
+
+def test_decay_may_start_at_the_peak_where_warmup_ends():
+    schedule = WarmupPolynomialDecay(1.0, num_steps=12, warmup_steps=2, decay_from_warmup_end=True)
+    rates = [float(schedule(step)) for step in (0, 1, 2, 7, 11, 12)]
+    assert rates == pytest.approx([0.0, 0.5, 1.0, 0.5, 0.1, 0.0])
+
+
+def test_without_warmup_the_first_rate_is_the_peak():
+    assert float(WarmupPolynomialDecay(0.5, num_steps=10)(0)) == 0.5
+
+
+def test_the_power_bends_the_decay():
+    assert float(WarmupPolynomialDecay(1.0, num_steps=10, power=2.0)(5)) == 0.25
+    assert float(WarmupPolynomialDecay(1.0, num_steps=10, power=0.0)(5)) == 1.0
+
+
+def test_the_rate_is_zero_and_never_negative_before_a_late_warmup():
+    schedule = WarmupPolynomialDecay(1.0, num_steps=20, warmup_steps=4, start_warmup_step=6)
+    rates = [float(schedule(step)) for step in (0, 5, 6, 8, 10)]
+    assert rates == pytest.approx([0.0, 0.0, 0.0, 0.5, 0.5])
+
+
+@pytest.mark.parametrize("dtype", [tf.int64, tf.int32, tf.float32])
+def test_the_last_steps_of_a_long_run_keep_their_digits(dtype):
+    schedule = WarmupPolynomialDecay(1.0, num_steps=10_000_000)
+    assert math.isclose(schedule(tf.constant(9_999_999, dtype)), 1e-7, rel_tol=1e-6)
+
+
+def test_it_works_inside_a_graph():
+    schedule = tf.function(WarmupPolynomialDecay(**PAPER))
+    assert math.isclose(schedule(tf.constant(3124, tf.int64)), 1.7594368e-3, rel_tol=1e-6)
+
+
+def test_it_is_rebuilt_from_its_serialized_form():
+    schedule = WarmupPolynomialDecay(
+        1.0, 20, 4, power=2.0, start_warmup_step=3, decay_from_warmup_end=True
+    )
+    written = keras.optimizers.schedules.serialize(schedule)
+    assert written["registered_name"] == "albert_keras>WarmupPolynomialDecay"
+    assert keras.optimizers.schedules.deserialize(written).get_config() == schedule.get_config()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"num_steps": 0},
+        {"num_steps": 10, "warmup_steps": -1},
+        {"num_steps": 10, "warmup_steps": 11},
+        {"num_steps": 10, "warmup_steps": 5, "start_warmup_step": 6},
+    ],
+)
+def test_impossible_steps_are_refused(arguments):
+    with pytest.raises(ValueError, match="warmup_steps"):
+        WarmupPolynomialDecay(1.0, **arguments)
