@@ -1,0 +1,111 @@
+"""The tokenizer as part of a TensorFlow graph, so that an exported model takes raw text.
+
+Importing this loads TensorFlow and tensorflow-text; `tokenization` does not.
+"""
+
+import tensorflow as tf
+import tensorflow_text as tf_text
+
+from data_pipeline.cleanup import combining_ranges, white_space_ranges
+from data_pipeline.tokenization import SPACE
+
+#: Where the bytes are not UTF-8, as in Python's `decode(errors="replace")`.
+_REPLACEMENT = 0xFFFD
+
+#: `tf.strings.lower` ends the text at a NUL. This is unknown to any vocabulary, too.
+_INSTEAD_OF_NUL = "\U0010ffff"
+
+#: Letters that `tf.strings.lower` lowers by the language of the process: with LANG=tr_TR it makes
+#: `ı` of `I`, and Lithuanian puts dots under accents. All but the first have accents themselves.
+_LOCALE_LETTERS = tuple((capital, capital.lower()) for capital in "IİJĮÌÍĨ")
+
+
+class GraphTokenizer(tf.Module):
+    """Gives the ids of `Tokenizer.encode` inside a graph.
+
+    Where the clean-up is in the model, both call the same model and agree on everything. Where it
+    is the reference's, it is rebuilt here on TensorFlow's tables of characters, which are older
+    than Python's: with tensorflow 2.15 and Python 3.11, 14 characters new in Unicode 13 and 14
+    differ (U+A7F2 to A7F4, U+107A5, U+1FBF0 to 1FBF9).
+
+    Where two ways to cut a text are equally likely (`00 000` and `000 00`), tensorflow-text takes
+    the one that sentencepiece takes up to version 0.2.1; from 0.2.2 on that takes another.
+
+    It can be saved as a part of any `tf.Module`; loading needs tensorflow and tensorflow-text
+    only. `tf.random.set_seed` destroys the resource of an eager SentencePiece tokenizer, so set
+    seeds before building one.
+
+    Args:
+        tokenizer: Tokenizer. What to rebuild.
+
+    Call arguments:
+        texts: string [B]. Any bytes.
+
+    Returns:
+        RaggedTensor int32 [B, None]. Ids, without [CLS] and [SEP].
+
+    Attributes:
+        pieces: string [V]. The piece of every id.
+    """
+
+    def __init__(self, tokenizer, name="tokenizer"):
+        super().__init__(name=name)
+        config = tokenizer.config
+        self._cleans_up = config.cleanup == "reference"
+        self._lower_case = config.lower_case
+        self._strip_accents = config.strip_accents
+        self._continuation_prefix = tokenizer.continuation_prefix
+        space_id = tokenizer.id_of(SPACE)
+        self._space_id = space_id if tokenizer.piece_of(space_id) == SPACE else None
+        self._sentencepiece = tf_text.SentencepieceTokenizer(
+            model=tokenizer.model_bytes, out_type=tf.int32
+        )
+        self.pieces = tf.constant([tokenizer.piece_of(id) for id in range(tokenizer.vocab_size)])
+        # Every piece's own id, but for the few that end in digit and comma.
+        self._replacements = None
+        if tokenizer.digit_comma:
+            rows = [tokenizer.digit_comma.get(id, [id]) for id in range(tokenizer.vocab_size)]
+            self._replacements = tf.ragged.constant(rows, tf.int32)  # [V, None]
+
+    def __call__(self, texts):
+        texts = tf.strings.unicode_transcode(
+            texts, "UTF-8", "UTF-8", errors="replace", replacement_char=_REPLACEMENT
+        )
+        if self._cleans_up:
+            texts = self._clean_up(texts)
+        ids = self._sentencepiece.tokenize(texts)  # [B, None]
+        if self._replacements is None:
+            return ids
+        split = tf.gather(self._replacements, ids.flat_values)  # [pieces, None]
+        return ids.with_flat_values(split).merge_dims(1, 2)
+
+    def continuation(self, texts):
+        """Returns the ids of `Tokenizer.continuation_ids`: of text with no space before it."""
+        if self._continuation_prefix:
+            return self(tf.strings.join(["(", texts]))[:, self._continuation_prefix :]
+        ids = self(texts)
+        if self._space_id is None:
+            return ids
+        first = ids[:, :1].to_tensor(default_value=-1, shape=[None, 1])[:, 0]  # [B]
+        skipped = tf.cast(first == self._space_id, ids.row_splits.dtype)
+        return tf.gather(ids, tf.ragged.range(skipped, ids.row_lengths()), batch_dims=1)
+
+    def _clean_up(self, texts):
+        """`cleanup.clean_up`, with its classes of characters in place of RE2's own."""
+        texts = tf.strings.regex_replace(texts, f"{_class(white_space_ranges())}+", " ")
+        texts = tf.strings.strip(texts)
+        texts = tf.strings.regex_replace(texts, r"\x{0}", _INSTEAD_OF_NUL)
+        if self._strip_accents:
+            texts = tf_text.normalize_utf8(texts, "NFKD")
+            texts = tf.strings.regex_replace(texts, f"{_class(combining_ranges())}+", "")
+        else:
+            texts = tf_text.normalize_utf8(texts, "NFKC")
+        if not self._lower_case:
+            return texts
+        for capital, letter in _LOCALE_LETTERS[: 1 if self._strip_accents else None]:
+            texts = tf.strings.regex_replace(texts, capital, letter)
+        return tf.strings.lower(texts, encoding="utf-8")
+
+
+def _class(ranges):
+    return "[" + "".join(rf"\x{{{first:x}}}-\x{{{last:x}}}" for first, last in ranges) + "]"
