@@ -1,0 +1,94 @@
+"""Records made by other programs, google-research/albert first of all: the missing info file."""
+
+from pathlib import Path
+
+import tensorflow as tf
+
+from data_pipeline.errors import InputError
+from data_pipeline.files import whole_folder
+from data_pipeline.reader import map_file, record_edges
+from data_pipeline.records import (
+    INFO_FILE,
+    TOKENIZER_FOLDER,
+    DatasetInfo,
+    describe_shard,
+    parsing_schema,
+)
+
+
+def adopt_records(
+    folder,
+    max_seq_length,
+    max_predictions_per_seq,
+    tokenizer=None,
+    vocab_size=None,
+    pattern="*.tfrecord*",
+    objective="sop",
+):
+    """Writes `dataset_info.json` for record files that came without one.
+
+    The files stay as they are. Records need the features of `PRETRAINING_FEATURES`, fixed length;
+    `token_boundary` may be absent and others may be there.
+
+    Args:
+        folder: str or Path. Where the files lie.
+        max_seq_length: int. S of the program that wrote them.
+        max_predictions_per_seq: int. P of it.
+        tokenizer: Tokenizer or None. The one they were made with, copied beside them; without it
+            a model can be trained on them but not exported.
+        vocab_size: int or None. Number of pieces; needed if `tokenizer` is None.
+        pattern: str. Which files are records.
+        objective: str. "sop" or "nsp".
+
+    Returns:
+        DatasetInfo.
+
+    Raises:
+        InputError: If there are no such files, they already have an info file, or a record does
+            not have these lengths or holds ids beyond the vocabulary.
+    """
+    folder = Path(folder)
+    paths = sorted(path for path in folder.glob(pattern) if path.is_file())
+    if not paths:
+        raise InputError(f"`{folder}` holds no file that matches `{pattern}`.")
+    if (folder / INFO_FILE).exists():
+        raise InputError(f"`{folder}` has a {INFO_FILE} already.")
+    vocab_size = tokenizer.vocab_size if tokenizer else vocab_size
+    if not vocab_size:
+        raise InputError("`vocab_size` is needed when no tokenizer is given.")
+
+    schema = parsing_schema(max_seq_length, max_predictions_per_seq)
+    shards = []
+    for path in paths:
+        data = map_file(path)
+        edges = record_edges(data, path)
+        for begin, end in edges[:1]:
+            _check_record(data[begin:end], schema, vocab_size, path)
+        shards.append(describe_shard(path, path.name, len(edges)))
+    if tokenizer and not (folder / TOKENIZER_FOLDER).exists():
+        with whole_folder(folder / TOKENIZER_FOLDER) as temporary:
+            tokenizer.save(temporary)
+    info = DatasetInfo(
+        max_seq_length=max_seq_length,
+        max_predictions_per_seq=max_predictions_per_seq,
+        vocab_size=vocab_size,
+        tokenizer_digest=tokenizer.digest if tokenizer else None,
+        objective=objective,
+        shards=tuple(shards),
+    )
+    info.save(folder)
+    return info
+
+
+def _check_record(record, schema, vocab_size, path):
+    try:
+        features = tf.io.parse_single_example(record, schema)
+    except tf.errors.InvalidArgumentError as error:
+        raise InputError(
+            f"The records of `{path}` do not have the features and lengths stated. {error.message}"
+        ) from error
+    largest = int(tf.reduce_max(features["input_ids"]))
+    if largest >= vocab_size:
+        raise InputError(
+            f"`{path}` should hold ids below the vocabulary size {vocab_size}. Received: {largest}."
+        )

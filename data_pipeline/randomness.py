@@ -1,0 +1,126 @@
+"""Random numbers as a function of what they are for.
+
+Nothing here has a state. A number depends on a key (made of the seed, the copy, the document, the
+record ...), on a stream (which decision) and on its place in the stream. So workers, batches and
+the order of work cannot change a draw, and whole batches are drawn at once.
+
+The mixing function is SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number
+generators, 2014).
+"""
+
+import hashlib
+
+import numpy as np
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+
+
+def key_of(*parts):
+    """Makes a key from plain values, the same on every machine.
+
+    Args:
+        *parts: str or int values that name what is drawn for.
+
+    Returns:
+        np.uint64.
+    """
+    named = "\x1f".join(str(part) for part in parts).encode()
+    return np.uint64(int.from_bytes(hashlib.blake2b(named, digest_size=8).digest(), "little"))
+
+
+def subkeys(key, indices):
+    """Derives one key for each index.
+
+    Args:
+        key: np.uint64 scalar or [N].
+        indices: int scalar or [N].
+
+    Returns:
+        np.uint64 [N].
+    """
+    with np.errstate(over="ignore"):
+        return _mix(
+            np.asarray(key) + (np.asarray(indices).astype(np.uint64) + np.uint64(1)) * _GOLDEN
+        )
+
+
+def bits(keys, stream, count):
+    """Draws 64 random bits at a time.
+
+    Args:
+        keys: np.uint64 [N].
+        stream: int. Tells independent decisions under one key apart.
+        count: int. Draws per key.
+
+    Returns:
+        np.uint64 [N, count].
+    """
+    keys = subkeys(np.atleast_1d(keys), stream)
+    with np.errstate(over="ignore"):
+        steps = np.arange(1, count + 1, dtype=np.uint64) * _GOLDEN
+        return _mix(keys[:, None] + steps)
+
+
+def uniform(keys, stream, count):
+    """Draws numbers from [0, 1), float64 [N, count]; arguments as in `bits`."""
+    return (bits(keys, stream, count) >> np.uint64(11)) * 2.0**-53
+
+
+def heads(keys, stream, coins):
+    """Counts heads among fair coins.
+
+    Args:
+        keys: np.uint64 [N].
+        stream: int.
+        coins: int [N]. How many coins each key tosses.
+
+    Returns:
+        int64 [N]. Binomial(coins, 1/2).
+    """
+    coins = np.asarray(coins)
+    words = -(-int(coins.max(initial=0)) // 64)
+    tosses = bits(keys, stream, words).view(np.uint8)  # [N, 8 * words]
+    upto = np.arange(8, 8 * tosses.shape[1] + 1, 8)  # coins used up to each byte
+    unused = np.clip(upto[None, :] - coins[:, None], 0, 8).astype(np.uint8)
+    return _ONES_IN_BYTE[tosses >> unused].sum(axis=1)
+
+
+def permute(positions, size, key):
+    """Shuffles 0..size-1 without holding it: position in the shuffled order -> element.
+
+    A Feistel network over the next even power of two, walked until it lands inside, so it is a
+    bijection of any size and costs the same at any position.
+
+    Args:
+        positions: int [N]. Each in [0, size).
+        size: int. Number of elements.
+        key: np.uint64. Which order.
+
+    Returns:
+        int64 [N]. Distinct for distinct positions.
+    """
+    half = max(1, -(-max(1, int(size - 1).bit_length()) // 2))
+    low = np.uint64((1 << half) - 1)
+    shift = np.uint64(half)
+    values = np.atleast_1d(np.asarray(positions)).astype(np.uint64)
+    outside = np.ones(values.shape, bool)
+    while outside.any():
+        left, right = values[outside] >> shift, values[outside] & low
+        for round_number in range(6):
+            left, right = (
+                right,
+                left ^ (subkeys(key, right * np.uint64(8) + np.uint64(round_number)) & low),
+            )
+        values[outside] = (left << shift) | right
+        outside = values >= np.uint64(size)
+    return values.astype(np.int64)
+
+
+def _mix(values):
+    with np.errstate(over="ignore"):
+        values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        return values ^ (values >> np.uint64(31))
+
+
+_ONES_IN_BYTE = np.array([bin(byte).count("1") for byte in range(256)], np.int64)
