@@ -1,0 +1,109 @@
+"""Configuration of a pre-training run: model, training and optimizer together."""
+
+from typing import Any, Literal
+
+from pydantic import Field, field_validator
+
+from albert_keras.config import AlbertConfig
+from albert_keras.optimization.config import OptimizerConfig
+from albert_keras.training.names import PRECISIONS, STRATEGIES
+from data_pipeline.settings import Settings
+
+
+class TrainingConfig(Settings):
+    """How long, how wide and how careful.
+
+    Attributes:
+        steps: int. Optimizer steps.
+        batch_size: int. Global batch size, B, over all replicas.
+        seed: int. Decides the first weights and the order of the records.
+        strategy: str. Where to train, see `strategy.py`.
+        precision: str. "float32", or "mixed_bfloat16": float32 weights, bfloat16 products.
+        checkpoint_every: int. Steps between checkpoints; the last step is always saved.
+        keep_checkpoints: int. The newest this many stay.
+        report_every: int. Steps between lines of the log.
+        sentence_order_weight: float. Weight of the sentence-order loss beside the masked one;
+            0 trains the masked language model alone.
+        time_limit_seconds: float or None. Ends the run early, saved, once training has taken this
+            long; the same command goes on with it.
+    """
+
+    steps: int = Field(2000, ge=1)
+    batch_size: int = Field(32, ge=1)
+    seed: int = Field(12345, ge=0)
+    strategy: Literal[STRATEGIES] = "auto"
+    precision: Literal[PRECISIONS] = "float32"
+    checkpoint_every: int = Field(500, ge=1)
+    keep_checkpoints: int = Field(3, ge=1)
+    report_every: int = Field(50, ge=1)
+    sentence_order_weight: float = Field(1.0, ge=0)
+    time_limit_seconds: float | None = Field(None, gt=0)
+
+
+#: Words of the command line and of `pretrain` -> keys of the configuration.
+FLAGS = {
+    "size": ("model", "size"),
+    "steps": ("training", "steps"),
+    "batch_size": ("training", "batch_size"),
+    "seed": ("training", "seed"),
+    "strategy": ("training", "strategy"),
+    "precision": ("training", "precision"),
+    "checkpoint_every": ("training", "checkpoint_every"),
+    "lr": ("optimizer", "lr"),
+}
+
+
+class PretrainingConfig(Settings):
+    """Everything that decides a pre-training run, but for its data.
+
+    Attributes:
+        model: dict. `size`, a name of `AlbertConfig.names()`, and any field of AlbertConfig to
+            change in it. `vocab_size` follows from the records.
+        training: TrainingConfig.
+        optimizer: OptimizerConfig.
+    """
+
+    model: dict[str, Any] = Field(default_factory=lambda: {"size": "albert-mini"})
+    training: TrainingConfig = TrainingConfig()
+    optimizer: OptimizerConfig = OptimizerConfig()
+
+    @field_validator("model")
+    @classmethod
+    def _is_a_model(cls, model):
+        model = {"size": "albert-mini"} | model
+        _albert_config(model)
+        return model
+
+    @classmethod
+    def of(cls, values, **flags):
+        """Makes a configuration from nested values, as of a file, and single flags.
+
+        Args:
+            values: dict. `model`, `training`, `optimizer`, each a dict.
+            **flags: Values by the words of `FLAGS`, which win; None means not given.
+        """
+        values = {name: dict(section) for name, section in values.items()}
+        for word, value in flags.items():
+            if word not in FLAGS:
+                raise TypeError(f"`{word}` is not one of {', '.join(FLAGS)}.")
+            if value is not None:
+                section, key = FLAGS[word]
+                values.setdefault(section, {})[key] = value
+        return cls(**values)
+
+    def with_flags(self, **flags):
+        """Returns a checked copy with some flags changed, see `of`."""
+        return type(self).of(self.model_dump(), **flags)
+
+    def albert_config(self, vocab_size):
+        """Makes the model's AlbertConfig for records of a vocabulary.
+
+        Raises:
+            SettingsError: If `model.vocab_size` is given and differs.
+        """
+        return _albert_config({"vocab_size": vocab_size} | self.model)
+
+
+def _albert_config(model):
+    changes = {key: value for key, value in model.items() if key != "size"}
+    return AlbertConfig.from_name(model["size"], **changes)

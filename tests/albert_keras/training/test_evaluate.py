@@ -1,0 +1,65 @@
+"""Scores on held-out records, beside what guessing scores."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+from albert_keras.training.evaluate import evaluate
+from albert_keras.training.reports import read_log
+from data_pipeline.errors import InputError
+from data_pipeline.reader import RecordFiles, evaluation_dataset
+from data_pipeline.records import DatasetInfo
+
+
+@pytest.fixture
+def copied_run(tiny_run, tmp_path):
+    shutil.copytree(tiny_run, tmp_path / "run")
+    return tmp_path / "run"
+
+
+def test_scores_do_not_depend_on_the_batch_size(copied_run, tiny_records):
+    scores = [evaluate(copied_run, tiny_records, batch_size=size) for size in (7, 64)]
+    for name in ("masked_lm_loss", "masked_lm_accuracy", "sentence_order_accuracy"):
+        assert getattr(scores[0], name) == pytest.approx(getattr(scores[1], name), rel=1e-5)
+
+
+def test_guesses_are_counted_from_the_labels(copied_run, tiny_records):
+    records = RecordFiles(tiny_records)
+    masked, orders = [], []
+    for batch in evaluation_dataset(records, 1).as_numpy_iterator():
+        masked.extend(batch["masked_lm_ids"][batch["masked_lm_weights"] > 0])
+        orders.extend(batch["sentence_order_labels"])
+    scores = evaluate(copied_run, tiny_records)
+    assert scores.num_predictions == len(masked) and scores.num_records == len(orders)
+    assert scores.unigram_accuracy == np.bincount(masked).max() / len(masked)
+    assert scores.sentence_order_chance == max(np.mean(orders), 1 - np.mean(orders))
+
+
+def test_the_scores_returned_are_the_ones_in_the_log(copied_run, tiny_records):
+    scores = evaluate(copied_run, tiny_records)
+    last = json.loads((copied_run / "log.jsonl").read_text().splitlines()[-1])
+    assert last["step"] == 12
+    assert last["evaluation"]["masked_lm_accuracy"] == scores.masked_lm_accuracy
+    assert len(read_log(copied_run)) == 3  # training reports only
+
+
+def test_an_older_checkpoint_can_be_scored(copied_run, tiny_records):
+    assert evaluate(copied_run, tiny_records, step=5).step == 5
+
+
+def test_records_of_another_tokenizer_are_refused(copied_run, tiny_records, tmp_path):
+    shutil.copytree(tiny_records, tmp_path / "records")
+    info = DatasetInfo.load(tmp_path / "records")
+    info.replace(tokenizer_digest="another").save(tmp_path / "records")
+    with pytest.raises(InputError, match="another one of the same size"):
+        evaluate(copied_run, tmp_path / "records")
+    info.replace(vocab_size=300).save(tmp_path / "records")
+    with pytest.raises(InputError, match="300 pieces, not 280"):
+        evaluate(copied_run, tmp_path / "records")
+
+
+def test_a_folder_that_is_no_run_is_refused(tmp_path, tiny_records):
+    with pytest.raises(InputError, match="has no run.json"):
+        evaluate(tmp_path, tiny_records)

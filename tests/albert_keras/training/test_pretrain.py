@@ -1,0 +1,173 @@
+"""Records become a run, and an interrupted run becomes the same run."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from albert_keras.training.errors import TrainingStopped
+from albert_keras.training.pretrain import pretrain
+from albert_keras.training.reports import read_log
+from albert_keras.training.run import Run
+from data_pipeline.errors import InputError
+
+
+def tensors_of(run, step):
+    reader = tf.train.load_checkpoint(Run.open(run).checkpoints.prefix(step))
+    return {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()}
+
+
+def test_the_folder_of_a_run_explains_itself(tiny_run):
+    names = {path.name for path in tiny_run.iterdir()}
+    assert names == {
+        "albert_config.json",
+        "checkpoints",
+        "curves.png",
+        "log.jsonl",
+        "run.json",
+        "tensorboard",
+        "tokenizer",
+    }
+    record = json.loads((tiny_run / "run.json").read_text())
+    assert record["config"]["training"]["steps"] == 12
+    assert record["versions"]["tensorflow"] == tf.__version__
+
+
+def test_the_log_has_a_line_per_report_and_the_last_step(tiny_run):
+    log = read_log(tiny_run)
+    assert [line["step"] for line in log] == [4, 8, 12]
+    assert all(np.isfinite(list(line.values())).all() for line in log)
+    assert log[0]["learning_rate"] == pytest.approx(0.01 * (1 - 3 / 12))
+
+
+def test_the_loss_falls(tiny_records, tiny_training, tmp_path):
+    training = tiny_training.with_flags(steps=60)
+    log = read_log(pretrain(tiny_records, tmp_path / "run", training).path)
+    assert log[-1]["masked_lm_loss"] < log[0]["masked_lm_loss"] - 0.3
+
+
+def test_checkpoints_carry_the_reference_names(tiny_run):
+    assert Run.open(tiny_run).checkpoints.steps() == [5, 10, 12]
+    tensors = tensors_of(tiny_run, 12)
+    block = "bert/encoder/transformer/group_0/inner_group_0"
+    assert tensors["global_step"] == 12 and tensors["global_step"].dtype == np.int64
+    assert tensors["bert/embeddings/word_embeddings"].shape == (280, 16)
+    assert tensors[f"{block}/attention_1/self/query/kernel/adam_m"].shape == (32, 32)
+    assert tensors["cls/seq_relationship/output_weights"].shape == (2, 32)
+
+
+@pytest.mark.parametrize("stop", [5, 7])
+def test_a_run_stopped_by_a_signal_goes_on_to_the_same_weights(
+    tiny_run, tiny_records, tiny_training, tmp_path, monkeypatch, stop
+):
+    from albert_keras.training.checkpoints import SaveCheckpoints
+
+    on_batch_end = SaveCheckpoints.on_train_batch_end
+
+    def stop_at_step(self, batch, logs=None):
+        if self.step + 1 == stop:
+            os.kill(os.getpid(), signal.SIGTERM)
+        on_batch_end(self, batch, logs)
+
+    monkeypatch.setattr(SaveCheckpoints, "on_train_batch_end", stop_at_step)
+    with pytest.raises(TrainingStopped, match=f"step {stop}"):
+        pretrain(tiny_records, tmp_path / "run", tiny_training)
+    monkeypatch.undo()
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+    result = pretrain(tiny_records, tmp_path / "run", tiny_training)
+    assert result.resumed_from == stop and result.step == 12
+
+    straight, resumed = tensors_of(tiny_run, 12), tensors_of(tmp_path / "run", 12)
+    assert straight.keys() == resumed.keys()
+    for name, values in straight.items():
+        np.testing.assert_array_equal(values, resumed[name], err_msg=name)
+
+
+def test_a_finished_run_is_left_alone(tiny_run, tiny_records, tiny_training):
+    before = (tiny_run / "log.jsonl").read_bytes()
+    result = pretrain(tiny_records, tiny_run, tiny_training)
+    assert result.resumed_from == 12 and (tiny_run / "log.jsonl").read_bytes() == before
+
+
+def test_a_time_limit_ends_the_run_early_and_saved(tiny_records, tiny_training, tmp_path):
+    values = tiny_training.model_dump()
+    values["training"] |= {"time_limit_seconds": 1e-6, "checkpoint_every": 100}
+    result = pretrain(tiny_records, tmp_path / "run", type(tiny_training)(**values))
+    assert result.step < 12 and Run.open(result.path).checkpoints.steps() == [result.step]
+
+
+def test_other_settings_do_not_go_on_with_a_run(tiny_run, tiny_records, tiny_training):
+    with pytest.raises(InputError, match="config.training.seed: 12345 then, 7 now"):
+        pretrain(tiny_records, tiny_run, tiny_training, seed=7)
+
+
+def test_other_records_do_not_go_on_with_a_run(tiny_run, tiny_records, tiny_training, tmp_path):
+    import shutil
+
+    from data_pipeline.records import DatasetInfo
+
+    shutil.copytree(tiny_records, tmp_path / "half")
+    info = DatasetInfo.load(tmp_path / "half")
+    info.replace(shards=info.shards[:1]).save(tmp_path / "half")
+    with pytest.raises(InputError, match="data.fingerprint"):
+        pretrain(tmp_path / "half", tiny_run, tiny_training)
+
+
+def test_records_longer_than_the_model_are_refused(tiny_records, tiny_training, tmp_path):
+    values = tiny_training.model_dump()
+    values["model"]["max_position_embeddings"] = 16
+    with pytest.raises(InputError, match="should not exceed `max_position_embeddings`"):
+        pretrain(tiny_records, tmp_path / "run", type(tiny_training)(**values))
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_vocabulary_of_another_size_is_refused(tiny_records, tiny_training, tmp_path):
+    values = tiny_training.model_dump()
+    values["model"]["vocab_size"] = 300
+    with pytest.raises(InputError, match="Received: 300 and 280"):
+        pretrain(tiny_records, tmp_path / "run", type(tiny_training)(**values))
+
+
+def test_masked_pieces_alone_can_be_trained(tiny_records, tiny_training, tmp_path):
+    from albert_keras.training.evaluate import evaluate
+
+    values = tiny_training.model_dump()
+    values["training"] |= {"sentence_order_weight": 0, "steps": 2}
+    run = pretrain(tiny_records, tmp_path / "run", type(tiny_training)(**values)).path
+    assert not any("seq_relationship" in name for name in tensors_of(run, 2))
+    assert evaluate(run, tiny_records).sentence_order_accuracy is None
+
+
+TWO_REPLICAS = """
+import sys
+import tensorflow as tf
+cpu = tf.config.list_physical_devices("CPU")[0]
+tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
+from albert_keras.training import pretrain as module
+from albert_keras.training.config import PretrainingConfig
+module.build_strategy = lambda name: tf.distribute.MirroredStrategy(["cpu:0", "cpu:1"])
+config = PretrainingConfig.model_validate_json(sys.argv[3])
+module.pretrain(sys.argv[1], sys.argv[2], config)
+"""
+
+
+def test_two_replicas_compute_what_one_does(tiny_run, tiny_records, tiny_training, tmp_path):
+    command = [sys.executable, "-c", TWO_REPLICAS, tiny_records, tmp_path / "run"]
+    subprocess.run([*command, tiny_training.model_dump_json()], check=True, capture_output=True)
+    one, two = tensors_of(tiny_run, 12), tensors_of(tmp_path / "run", 12)
+    for name in tiny_weights(one):
+        np.testing.assert_allclose(one[name], two[name], atol=2e-4, err_msg=name)
+    for before, after in zip(read_log(tiny_run), read_log(tmp_path / "run"), strict=True):
+        assert before["loss"] == pytest.approx(after["loss"], rel=1e-4)
+        assert before["tokens_per_second"] > 0 and after["gradient_norm"] == pytest.approx(
+            before["gradient_norm"], rel=1e-3
+        )
+
+
+def tiny_weights(tensors):
+    return [name for name in tensors if "adam_" not in name and name != "global_step"]
