@@ -11,6 +11,7 @@ from albert_keras.training.checkpoints import SaveCheckpoints
 from albert_keras.training.config import PretrainingConfig
 from albert_keras.training.curves import draw_curves
 from albert_keras.training.errors import TrainingStopped
+from albert_keras.training.output_bias import log_frequencies
 from albert_keras.training.reports import Report, read_log
 from albert_keras.training.run import Run
 from albert_keras.training.step import PretrainingStep
@@ -84,6 +85,8 @@ def pretrain(data, out, config=None, **flags):
     with strategy.scope():
         step = build_step(config, albert_config)
         first_step = _resume(run, step)
+        if first_step == 0 and training.initial_output_bias == "frequencies":
+            step.model.masked_lm_head.output_bias.assign(log_frequencies(records))
 
     last_step = first_step
     if first_step < training.steps:

@@ -1,24 +1,9 @@
-"""Records of a small corpus, and a run trained on them."""
+"""A run trained on the small corpus."""
 
 import pytest
 
 from albert_keras.training.config import PretrainingConfig
 from albert_keras.training.pretrain import pretrain
-from data_pipeline.build import build_records
-from data_pipeline.config import PretrainingDataConfig
-from data_pipeline.corpus import Document
-
-
-@pytest.fixture(scope="session")
-def tiny_records(tiny_corpus, tiny_tokenizer, tmp_path_factory):
-    """Returns a folder of records, S 32."""
-    documents = [
-        Document(f"document {number}", tuple(tiny_corpus[number * 12 : number * 12 + 12]))
-        for number in range(29)
-    ]
-    config = PretrainingDataConfig(max_seq_length=32, num_shards=2)
-    out = tmp_path_factory.mktemp("records") / "records"
-    return build_records(documents, tiny_tokenizer, out, config).path
 
 
 @pytest.fixture(scope="session")

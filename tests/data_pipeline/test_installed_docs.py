@@ -3,9 +3,9 @@ import sys
 import pytest
 
 from data_pipeline import installed_docs
-from data_pipeline.corpus import Document, read_corpus
+from data_pipeline.corpus import Document
 from data_pipeline.errors import InputError
-from data_pipeline.installed_docs import installed_documentation, split_heldout, write_jsonl
+from data_pipeline.installed_docs import installed_documentation
 
 MODULE = '''
 """Reads the *sources* of a package, without importing it.
@@ -92,6 +92,38 @@ def test_docstrings_become_prose_in_their_order_and_only_once(package):
     assert package not in sys.modules
 
 
+def test_a_class_or_function_that_says_enough_is_a_document_of_its_own(tmp_path, monkeypatch):
+    (tmp_path / "pagepackage").mkdir()
+    (tmp_path / "pagepackage" / "__init__.py").write_text(
+        '''
+"""A module with two pages. It has little to say. But it says so."""
+def sort():
+    """Sorts what it is given. The order is not stable. It takes its time."""
+class Tree:
+    """Holds values in an order."""
+    def add(self):
+        """Puts a value in its place."""
+    def drop(self):
+        """Takes a value from its place."""
+def short():
+    """Says not enough for itself."""
+'''
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    documents = {item.name: item.text for item in installed_documentation(["pagepackage"])}
+    assert list(documents) == [
+        "pagepackage/__init__.py:sort",
+        "pagepackage/__init__.py:Tree",
+        "pagepackage/__init__.py",
+    ]
+    assert documents["pagepackage/__init__.py:Tree"].splitlines() == [
+        "Holds values in an order.",
+        "Puts a value in its place.",
+        "Takes a value from its place.",
+    ]
+    assert documents["pagepackage/__init__.py"].endswith("Says not enough for itself.")
+
+
 def test_a_package_that_is_not_installed_is_named():
     with pytest.raises(InputError, match="`no_such_package`.*not found"):
         list(installed_documentation(["no_such_package"]))
@@ -115,52 +147,3 @@ def test_the_standard_library_gives_a_megabyte_that_reads_as_prose(python_docume
     paragraphs = text.split("\n")
     assert len(set(paragraphs)) == len(paragraphs)
     assert any(document.name == "python/topics/exceptions" for document in python_documents)
-
-
-def test_what_is_written_is_read_back_as_the_same_texts(python_documents, tmp_path):
-    documents = [item for item in python_documents if len(item.text) < 50_000]
-    path = tmp_path / "new" / "corpus.jsonl"
-    write_jsonl(documents, path)
-    again = list(read_corpus([path]))
-    assert [item.digest for item in again] == [item.digest for item in documents]
-    assert again[0].name == f"corpus.jsonl:{documents[0].name}"
-
-
-def test_a_broken_write_leaves_the_older_file_and_nothing_else(tmp_path):
-    def broken():
-        yield Document("a", ("Text.",))
-        raise RuntimeError("no more")
-
-    path = tmp_path / "corpus.jsonl"
-    path.write_text("older")
-    with pytest.raises(RuntimeError, match="no more"):
-        write_jsonl(broken(), path)
-    with pytest.raises(InputError, match="no document"):
-        write_jsonl([], path)
-    assert [item.name for item in tmp_path.iterdir()] == ["corpus.jsonl"]
-    assert path.read_text() == "older"
-
-
-def test_heldout_is_decided_by_the_text_and_not_by_the_order():
-    documents = [Document("x", (f"Text {number}.",)) for number in range(2_000)]
-    train, heldout = split_heldout(documents, share=0.05)
-    assert 60 < len(heldout) < 140  # 100 expected, 10 the standard deviation
-    assert len(train) + len(heldout) == 2_000
-    backwards = split_heldout(documents[::-1], share=0.05)
-    assert backwards == (train[::-1], heldout[::-1])
-    fewer = split_heldout(documents[:1_000], share=0.05)[1]
-    assert set(fewer) == set(heldout) & set(documents[:1_000])
-
-
-@pytest.mark.parametrize("share", [0.001, 0.999])
-def test_each_part_gets_a_document_however_few_there_are(share):
-    train, heldout = split_heldout([Document("x", ("a",)), Document("y", ("b",))], share)
-    assert len(train) == len(heldout) == 1
-
-
-def test_a_heldout_part_needs_a_share_and_two_texts():
-    same = [Document("x", ("a",)), Document("y", ("a",))]
-    with pytest.raises(InputError, match="two different documents"):
-        split_heldout(same)
-    with pytest.raises(InputError, match="`share`.*Received: 0"):
-        split_heldout(same, share=0)

@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 from tensorflow import keras
 
-from albert_keras.export.publish import export
+from albert_keras.serving.publish import export
 from albert_keras.training.run import Run
 from data_pipeline.errors import InputError
 
@@ -72,7 +72,7 @@ def test_a_failed_check_leaves_no_version(tiny_run, tmp_path, monkeypatch):
     def fail(folder):
         raise RuntimeError("no answer")
 
-    monkeypatch.setattr("albert_keras.export.publish._check_answers", fail)
+    monkeypatch.setattr("albert_keras.serving.publish._check_answers", fail)
     with pytest.raises(RuntimeError):
         export(tiny_run, tmp_path / "models" / "name")
     assert not list(tmp_path.iterdir())

@@ -2,7 +2,7 @@
 
 import pytest
 
-from albert_keras.export.predictor import Predictor, predict
+from albert_keras.serving.predictor import Predictor, predict
 from data_pipeline.errors import InputError
 
 

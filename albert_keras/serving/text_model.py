@@ -6,7 +6,7 @@ Made of core operations and of tensorflow-text's SentencePiece only, so that
 
 import tensorflow as tf
 
-from albert_keras.export.layout import MASK_LITERAL, TOP_K
+from albert_keras.serving.layout import MASK_LITERAL, TOP_K
 from data_pipeline.graph_tokenization import GraphTokenizer
 
 #: Sequences are padded to the next of these lengths, so that short texts cost little.

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from albert_keras.export.layout import MASK_LITERAL, TOP_K, versions
+from albert_keras.serving.layout import MASK_LITERAL, TOP_K, versions
 from data_pipeline.errors import InputError
 
 

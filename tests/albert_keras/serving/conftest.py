@@ -2,7 +2,7 @@
 
 import pytest
 
-from albert_keras.export.publish import export
+from albert_keras.serving.publish import export
 
 
 @pytest.fixture(scope="session")

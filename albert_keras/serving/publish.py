@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from albert_keras.export.layout import MASK_LITERAL, versions
-from albert_keras.export.text_model import TextModel
 from albert_keras.models.pretraining import AlbertForPretraining
+from albert_keras.serving.layout import MASK_LITERAL, versions
+from albert_keras.serving.text_model import TextModel
 from albert_keras.training.run import Run
 from data_pipeline.errors import InputError
 from data_pipeline.files import check_output_folder, whole_folder

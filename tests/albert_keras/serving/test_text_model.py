@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_keras.export.text_model import TextModel
 from albert_keras.models.pretraining import AlbertForPretraining
+from albert_keras.serving.text_model import TextModel
 from albert_keras.training.run import Run
 
 LENGTH = 32

@@ -1,0 +1,59 @@
+"""The command `albert-keras`: parses, calls one public function, prints where the result lies.
+
+Nothing here imports TensorFlow, or anything that does, before a command runs.
+"""
+
+import sys
+
+import typer
+
+from albert_keras.cli import data, demo, evaluate, export, predict, pretrain, vocab
+from albert_keras.cli.output import report_error
+
+app = typer.Typer(
+    name="albert-keras",
+    help="Pre-train, fine-tune and serve ALBERT with TensorFlow.",
+    epilog="Start with `albert-keras demo --out runs/demo`. Each command has --help.",
+    add_completion=False,
+    rich_markup_mode=None,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+app.command("vocab")(vocab.vocab)
+app.add_typer(data.app, name="data")
+app.command("pretrain")(pretrain.pretrain)
+app.command("evaluate")(evaluate.evaluate)
+app.command("export")(export.export)
+app.command("predict")(predict.predict)
+app.command("demo")(demo.demo)
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    version: bool = typer.Option(False, "--version", help="Show the version and leave."),
+):
+    if version:
+        from importlib.metadata import version as version_of
+
+        typer.echo(f"albert-keras {version_of('albert-keras')}")
+        raise typer.Exit()
+
+
+def main(argv=None):
+    """Runs the command line.
+
+    Args:
+        argv: list of str or None. Arguments; None takes those of the process.
+
+    Returns:
+        int. 0 done; 2 the input cannot be used; 1 a fault of ours; 130 or 143 interrupted.
+    """
+    argv = sys.argv[1:] if argv is None else argv
+    try:
+        app(argv, prog_name="albert-keras")
+    except SystemExit as finished:  # how typer ends, also after a usage error (2)
+        return finished.code or 0
+    except Exception as error:
+        return report_error(error, debug="--debug" in argv)
+    return 0

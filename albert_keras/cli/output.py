@@ -1,0 +1,77 @@
+"""What commands print: progress and errors on stderr, results on stdout."""
+
+import json
+import logging
+import os
+import sys
+import warnings
+
+import typer
+
+
+def start(verbose=False, debug=False):
+    """Sets up progress lines; call it before anything that loads TensorFlow.
+
+    Args:
+        verbose: bool. Show what the libraries below say as well.
+        debug: bool. Show everything.
+    """
+    level = "0" if debug else "1" if verbose else "3"
+    os.environ["TF_CPP_MIN_LOG_LEVEL"] = level
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("%(message)s"))
+    for name in ("albert_keras", "data_pipeline"):
+        logger = logging.getLogger(name)
+        logger.handlers = [handler]
+        logger.propagate = False
+        logger.setLevel(logging.DEBUG if verbose or debug else logging.INFO)
+    if not (verbose or debug):
+        logging.getLogger("tensorflow").setLevel(logging.ERROR)
+        warnings.simplefilter("ignore")
+
+
+def show(result, lines, as_json):
+    """Prints the result of a command.
+
+    Args:
+        result: NamedTuple, dataclass-like with `_asdict`, or dict or list. What `--json` prints.
+        lines: iterable of str. What people read instead.
+        as_json: bool.
+    """
+    if as_json:
+        values = result._asdict() if hasattr(result, "_asdict") else result
+        typer.echo(json.dumps(values, default=str, ensure_ascii=False))
+    else:
+        for line in lines:
+            typer.echo(line)
+
+
+def report_error(error, debug):
+    """Prints an error in one go and tells the exit code that belongs to it.
+
+    Args:
+        error: Exception.
+        debug: bool. Raise it again, with its traceback.
+
+    Returns:
+        int.
+    """
+    from albert_keras.training.errors import TrainingStopped
+    from data_pipeline.errors import InputError
+
+    if isinstance(error, TrainingStopped):
+        typer.echo(str(error), err=True)
+        return 143
+    if debug:
+        raise error
+    if isinstance(error, InputError):
+        typer.echo(f"error: {error}", err=True)
+        return 2
+    if isinstance(error, OSError):
+        typer.echo(f"error: {error.filename or 'input or output'}: {error.strerror}", err=True)
+        return 2
+    typer.echo(
+        f"internal error: {type(error).__name__}: {error}\nRun it again with --debug for details.",
+        err=True,
+    )
+    return 1

@@ -1,0 +1,226 @@
+"""Commands as a user gives them: help, results, mistakes."""
+
+import json
+import os
+import re
+
+import pytest
+
+from albert_keras.cli import main
+from albert_keras.cli.output import start
+
+COMMANDS = (
+    ["vocab"],
+    ["data", "build"],
+    ["data", "adopt"],
+    ["pretrain"],
+    ["evaluate"],
+    ["export"],
+    ["predict"],
+    ["demo"],
+)
+
+
+@pytest.fixture(autouse=True)
+def quiet_again(monkeypatch):
+    """Commands set up logging and TensorFlow's log level for a process of their own."""
+    monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", os.environ.get("TF_CPP_MIN_LOG_LEVEL", "2"))
+
+
+@pytest.fixture
+def corpus(tmp_path, tiny_corpus):
+    path = tmp_path / "corpus.txt"
+    path.write_text("\n\n".join(" ".join(tiny_corpus[i : i + 6]) for i in range(0, 348, 6)))
+    return path
+
+
+@pytest.fixture
+def tokenizer(tiny_vocabulary):
+    return str(tiny_vocabulary.path)
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_help_shows_an_example(command, capsys):
+    assert main([*command, "--help"]) == 0
+    shown = capsys.readouterr().out
+    assert f"albert-keras {' '.join(command)}" in shown.split("Example")[1]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_options_in_the_example_exist(command, capsys):
+    main([*command, "--help"])
+    shown = capsys.readouterr().out
+    example, options = shown.split("Options:")[0].split("Example")[1], shown.split("Options:")[1]
+    for option in re.findall(r"--[a-z-]+", example):
+        assert f"{option} " in options
+
+
+def test_training_takes_the_promised_options(capsys):
+    main(["pretrain", "--help"])
+    shown = capsys.readouterr().out
+    for option in (
+        "--steps --batch-size --lr --seed --strategy --precision --checkpoint-every "
+        "--config --set --json --verbose --debug"
+    ).split():
+        assert f"{option} " in shown
+
+
+def test_text_becomes_records_by_command(corpus, tmp_path, capsys):
+    assert main(["vocab", "--corpus", str(corpus), "--size", "280", "--out", f"{tmp_path}/t"]) == 0
+    built = ["data", "build", "--corpus", str(corpus), "--tokenizer", f"{tmp_path}/t"]
+    built += ["--out", f"{tmp_path}/r", "--set", "masking.max_ngram=2", "--max-seq-length", "32"]
+    capsys.readouterr()
+    assert main([*built, "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    info = json.loads((tmp_path / "r" / "dataset_info.json").read_text())
+    assert result["num_records"] == info["shards"][0]["num_records"] > 50
+    assert info["config"]["masking"]["max_ngram"] == 2 and info["max_seq_length"] == 32
+
+
+def test_a_config_file_and_set_decide_a_run(tiny_records, tmp_path, capsys):
+    config = tmp_path / "run.yaml"
+    config.write_text(
+        "model: {size: albert-tiny, hidden_size: 16, num_attention_heads: 2}\n"
+        "training: {steps: 9, batch_size: 4}\noptimizer: {lr: 0.001}\n"
+    )
+    command = ["pretrain", "--data", str(tiny_records), "--out", f"{tmp_path}/run", "--json"]
+    command += ["--config", str(config), "--set", "training.steps=2", "--lr", "0.01"]
+    assert main(command) == 0
+    assert json.loads(capsys.readouterr().out)["step"] == 2
+    record = json.loads((tmp_path / "run" / "run.json").read_text())["config"]
+    assert record["training"]["steps"] == 2 and record["training"]["batch_size"] == 4
+    assert record["optimizer"]["lr"] == 0.01 and record["model"]["hidden_size"] == 16
+
+
+def test_a_run_is_evaluated_exported_and_asked(tiny_run, tiny_records, tmp_path, capsys):
+    import shutil
+
+    shutil.copytree(tiny_run, tmp_path / "run")
+    run, out = f"{tmp_path}/run", f"{tmp_path}/models/tiny"
+    assert main(["evaluate", "--run", run, "--data", str(tiny_records)]) == 0
+    assert "chance" in capsys.readouterr().out
+    assert main(["export", "--run", run, "--out", out]) == 0
+    assert f"{out}/1" in capsys.readouterr().out
+    assert main(["predict", out, "The [MASK] left.", "--json", "--top-k", "2"]) == 0
+    (answer,) = json.loads(capsys.readouterr().out)
+    assert answer["text"] == "The [MASK] left." and len(answer["masks"][0]) == 2
+    assert main(["predict", out, "It began.", "--then", "It ended.", "--json"]) == 0
+    assert 0 < json.loads(capsys.readouterr().out)[0]["in_order"] < 1
+
+
+MISTAKES = {
+    "missing corpus": (["vocab", "--corpus", "{tmp}/nowhere", "--out", "{tmp}/o"], "nowhere"),
+    "glob without match": (["vocab", "--corpus", "{tmp}/*.no", "--out", "{tmp}/o"], "matches none"),
+    "empty corpus": (["vocab", "--corpus", "{tmp}/empty", "--out", "{tmp}/o"], "empty"),
+    "binary file": (
+        ["vocab", "--corpus", "{tmp}/binary", "--out", "{tmp}/o"],
+        "NUL byte at byte 2",
+    ),
+    "not UTF-8": (["vocab", "--corpus", "{tmp}/latin", "--out", "{tmp}/o"], "latin.* Byte 3"),
+    "too many pieces": (
+        ["vocab", "--corpus", "{tmp}/short", "--out", "{tmp}/o", "--size", "9000"],
+        "size",
+    ),
+    "unwritable output": (["vocab", "--corpus", "{tmp}/short", "--out", "/proc/o"], "cannot be"),
+    "no tokenizer": (
+        ["data", "build", "--corpus", "{tmp}/short", "--tokenizer", "{tmp}/x", "--out", "{tmp}/o"],
+        "tokenizer",
+    ),
+    "unknown data key": (
+        ["data", "build", "--corpus", "{tmp}/short", "--tokenizer", "{tokenizer}"]
+        + ["--out", "{tmp}/o", "--set", "masking.max_ngrm=2"],
+        "masking.max_ngrm` is not a known key, did you mean `max_ngram`",
+    ),
+    "records without info": (
+        ["pretrain", "--data", "{tmp}/folder", "--out", "{tmp}/o"],
+        "has no dataset_info.json",
+    ),
+    "unknown training key": (
+        ["pretrain", "--data", "{records}", "--out", "{tmp}/o", "--set", "training.stpes=3"],
+        "training.stpes` is not a known key, did you mean `steps`",
+    ),
+    "unknown model key": (
+        ["pretrain", "--data", "{records}", "--out", "{tmp}/o", "--set", "model.hiden_size=64"],
+        "model.hiden_size` is not a known key, did you mean `hidden_size`",
+    ),
+    "unknown size": (
+        ["pretrain", "--data", "{records}", "--out", "{tmp}/o", "--size", "albert-bas"],
+        "did you mean `albert-base",
+    ),
+    "wrong value": (
+        ["pretrain", "--data", "{records}", "--out", "{tmp}/o", "--batch-size", "0"],
+        "training.batch_size",
+    ),
+    "tokenizer of another size": (
+        ["pretrain", "--data", "{records}", "--out", "{tmp}/o", "--set", "model.vocab_size=99"],
+        "99 and 280",
+    ),
+    "unwritable run": (["pretrain", "--data", "{records}", "--out", "/proc/o"], "cannot be"),
+    "no TPU": (
+        ["pretrain", "--data", "{records}", "--out", "{tmp}/o", "--strategy", "tpu"],
+        "TPU",
+    ),
+    "missing config file": (
+        ["pretrain", "--data", "{records}", "--out", "{tmp}/o", "--config", "{tmp}/no.yaml"],
+        "no configuration file",
+    ),
+    "no run": (["evaluate", "--run", "{tmp}/folder", "--data", "{records}"], "has no run.json"),
+    "no run to export": (["export", "--run", "{tmp}/folder", "--out", "{tmp}/o"], "run.json"),
+    "no export": (["predict", "{tmp}/folder", "[MASK]"], "holds no exported model"),
+    "unknown option": (["pretrain", "--dtaa", "x"], "--dtaa"),
+    "missing option": (["evaluate"], "--run"),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_gets_one_short_message_and_leaves_nothing(
+    mistake, tmp_path, tokenizer, tiny_records, capfd
+):
+    (tmp_path / "empty").touch()
+    (tmp_path / "binary").write_bytes(b"ab\0\1\2")
+    (tmp_path / "latin").write_bytes("caf\xe9 au lait".encode("latin-1"))
+    (tmp_path / "short").write_text("A short text. It has two sentences.")
+    (tmp_path / "folder").mkdir()
+    before = sorted(tmp_path.rglob("*"))
+    command, message = MISTAKES[mistake]
+    words = {"tmp": tmp_path, "tokenizer": tokenizer, "records": tiny_records}
+    assert main([word.format(**words) for word in command]) == 2
+    shown = capfd.readouterr().err
+    assert re.search(message, shown) and "Traceback" not in shown
+    assert len(shown.strip().splitlines()) <= 5
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_all_mistakes_of_a_configuration_are_told_at_once(tiny_records, tmp_path, capsys):
+    sets = ["--set", "training.sed=1", "--set", "model.hidden_size=7", "--set", "optimizer.lr=x"]
+    command = ["pretrain", "--data", str(tiny_records), "--out", f"{tmp_path}/o", "--steps", "0"]
+    assert main([*command, *sets]) == 2
+    shown = capsys.readouterr().err
+    for key in ("training.sed", "model.hidden_size", "optimizer.lr", "training.steps"):
+        assert f"`{key}`" in shown
+
+
+def test_debug_shows_the_traceback(tmp_path):
+    with pytest.raises(ValueError, match="nowhere"):
+        main(["vocab", "--corpus", f"{tmp_path}/nowhere", "--out", f"{tmp_path}/o", "--debug"])
+
+
+def test_a_fault_of_ours_is_told_apart(monkeypatch, capsys, tmp_path, corpus):
+    def fail(*args, **kwargs):
+        raise RuntimeError("broken")
+
+    monkeypatch.setattr("data_pipeline.vocabulary.train_vocabulary", fail)
+    assert main(["vocab", "--corpus", str(corpus), "--out", f"{tmp_path}/o"]) == 1
+    assert "internal error: RuntimeError: broken" in capsys.readouterr().err
+
+
+def test_version(capsys):
+    assert main(["--version"]) == 0
+    assert re.fullmatch(r"albert-keras \d+\.\d+\.\d+\n", capsys.readouterr().out)
+
+
+def test_start_is_quiet_unless_asked():
+    start()
+    assert os.environ["TF_CPP_MIN_LOG_LEVEL"] == "3"
+    start(debug=True)
+    assert os.environ["TF_CPP_MIN_LOG_LEVEL"] == "0"

@@ -1,0 +1,72 @@
+"""Imports point one way."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+#: Packages and modules of albert_keras from the lowest up; those of one row do not see each other.
+ROWS = (
+    ("config",),
+    ("layers",),
+    ("models",),
+    ("optimization", "interop"),
+    ("training",),
+    ("serving",),
+    ("demo",),
+    ("cli",),
+)
+LEVEL = {name: level for level, row in enumerate(ROWS) for name in row}
+
+
+def imports_of(path):
+    """Yields the full names of the modules a file imports, wherever in the file."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node.module
+
+
+def files_of(package):
+    return sorted((ROOT / package).rglob("*.py"))
+
+
+def test_the_data_side_does_not_know_the_model_side():
+    for path in files_of("data_pipeline"):
+        assert not any(name.startswith("albert_keras") for name in imports_of(path)), path
+
+
+def test_each_package_imports_from_lower_ones_only():
+    for path in files_of("albert_keras"):
+        here = path.relative_to(ROOT / "albert_keras").parts[0].removesuffix(".py")
+        if here.startswith("__"):
+            continue
+        for name in imports_of(path):
+            if name.startswith("albert_keras."):
+                there = name.split(".")[1]
+                assert there == here or LEVEL[there] < LEVEL[here], f"{path} imports {name}"
+
+
+@pytest.mark.parametrize(
+    "library, home",
+    [
+        ("tensorflow_addons", {"albert_keras/optimization/lamb.py"}),
+        ("keras_nlp", {"albert_keras/interop/keras_nlp.py"}),
+    ],
+)
+def test_a_library_that_may_go_stays_behind_one_module(library, home):
+    users = {
+        str(path.relative_to(ROOT))
+        for package in ("albert_keras", "data_pipeline")
+        for path in files_of(package)
+        if any(name.split(".")[0] == library for name in imports_of(path))
+    }
+    assert users == home
+
+
+def test_keras_has_one_spelling():
+    for package in ("albert_keras", "data_pipeline", "tests"):
+        for path in files_of(package):
+            assert not any(name.split(".")[0] == "keras" for name in imports_of(path)), path
