@@ -29,19 +29,18 @@ from data_pipeline.vocabulary import train_vocabulary
 logger = logging.getLogger(__name__)
 
 VOCAB_SIZE = 8000
-DATA = PretrainingDataConfig(max_seq_length=128, num_shards=2)
+HELDOUT_SHARE = 0.1
+DATA = PretrainingDataConfig(max_seq_length=64, num_shards=2)
 TRAINING = PretrainingConfig(
     model={"size": "albert-mini"},
     training={
-        "steps": 700,
-        "batch_size": 32,
+        "steps": 400,
+        "batch_size": 64,
         "checkpoint_every": 100,
-        "report_every": 25,
-        "precision": "mixed_bfloat16",
+        "report_every": 20,
         # Two cores that others use as well may be slow; better a shorter run than a long wait.
-        "time_limit_seconds": 170,
+        "time_limit_seconds": 180,
     },
-    optimizer={"lr": 0.003},
 )
 #: Characters the vocabulary is trained on; more changes little and takes long.
 _VOCABULARY_CHARACTERS = 3_000_000
@@ -145,7 +144,7 @@ def _corpus(folder):
         return train, heldout
     logger.info("1/7 corpus: reading the documentation of the installed packages")
     folder.mkdir(parents=True, exist_ok=True)
-    parts = split_heldout(installed_documentation())
+    parts = split_heldout(installed_documentation(), HELDOUT_SHARE)
     for documents, path in zip(parts, (train, heldout), strict=True):
         write_jsonl(documents, path)
         logger.info("%s: %.1f MB", path, path.stat().st_size / 1e6)

@@ -8,7 +8,7 @@ import sys
 import typer
 
 from albert_keras.cli import data, demo, evaluate, export, predict, pretrain, vocab
-from albert_keras.cli.output import report_error
+from albert_keras.cli.output import finish, report_error
 
 app = typer.Typer(
     name="albert-keras",
@@ -56,4 +56,6 @@ def main(argv=None):
         return finished.code or 0
     except Exception as error:
         return report_error(error, debug="--debug" in argv)
+    finally:
+        finish()
     return 0

@@ -4,9 +4,50 @@ import json
 import logging
 import os
 import sys
+import threading
+import time
 import warnings
 
 import typer
+
+#: No command is silent for longer, in seconds.
+_LONGEST_SILENCE = 8
+
+
+class Progress(logging.StreamHandler):
+    """Shows log lines, and after a while without any that the work goes on.
+
+    Args:
+        silence: float. Seconds without a line after which one is shown.
+    """
+
+    def __init__(self, stream, silence=_LONGEST_SILENCE):
+        super().__init__(stream)
+        self._silence = silence
+        self._begun = self._last = time.monotonic()
+        self._finished = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self._thread.start()
+
+    def emit(self, record):
+        self._begun = self._last = time.monotonic()
+        super().emit(record)
+
+    def finish(self):
+        """Stops watching."""
+        self._finished.set()
+        self._thread.join()
+
+    def _watch(self):
+        while not self._finished.wait(self._silence / 8):
+            now = time.monotonic()
+            if now - self._last > self._silence:
+                self._last = now
+                self.stream.write(f"... {now - self._begun:.0f} s\n")
+                self.flush()
+
+
+_progress = None
 
 
 def start(verbose=False, debug=False):
@@ -16,18 +57,27 @@ def start(verbose=False, debug=False):
         verbose: bool. Show what the libraries below say as well.
         debug: bool. Show everything.
     """
+    global _progress
+    finish()
     level = "0" if debug else "1" if verbose else "3"
     os.environ["TF_CPP_MIN_LOG_LEVEL"] = level
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter("%(message)s"))
+    _progress = Progress(sys.stderr)
     for name in ("albert_keras", "data_pipeline"):
         logger = logging.getLogger(name)
-        logger.handlers = [handler]
+        logger.handlers = [_progress]
         logger.propagate = False
         logger.setLevel(logging.DEBUG if verbose or debug else logging.INFO)
     if not (verbose or debug):
         logging.getLogger("tensorflow").setLevel(logging.ERROR)
         warnings.simplefilter("ignore")
+
+
+def finish():
+    """Ends the progress lines of a command."""
+    global _progress
+    if _progress is not None:
+        _progress.finish()
+        _progress = None
 
 
 def show(result, lines, as_json):

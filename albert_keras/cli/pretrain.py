@@ -21,11 +21,14 @@ def pretrain(
     ] = None,
     steps: Annotated[int | None, _option(help="Optimizer steps.", default="2000")] = None,
     batch_size: Annotated[int | None, _option(help="Global batch size.", default="32")] = None,
-    lr: Annotated[str | None, _option(help="Peak learning rate, or auto.", default="auto")] = None,
+    lr: Annotated[
+        str | None,
+        _option(help="Peak learning rate; auto: by batch size.", default="by model size"),
+    ] = None,
     seed: options.Seed = None,
     strategy: options.Strategy = None,
     precision: Annotated[
-        str | None, _option(help="float32 or mixed_bfloat16.", default="float32")
+        str | None, _option(help="auto, float32 or mixed_bfloat16.", default="auto")
     ] = None,
     checkpoint_every: Annotated[
         int | None, _option(help="Steps between checkpoints.", default="500")

@@ -18,7 +18,8 @@ class TrainingConfig(Settings):
         batch_size: int. Global batch size, B, over all replicas.
         seed: int. Decides the first weights and the order of the records.
         strategy: str. Where to train, see `strategy.py`.
-        precision: str. "float32", or "mixed_bfloat16": float32 weights, bfloat16 products.
+        precision: str. "float32", "mixed_bfloat16" (float32 weights, bfloat16 products), or
+            "auto", see `choose_precision`.
         checkpoint_every: int. Steps between checkpoints; the last step is always saved.
         keep_checkpoints: int. The newest this many stay.
         report_every: int. Steps between lines of the log.
@@ -35,7 +36,7 @@ class TrainingConfig(Settings):
     batch_size: int = Field(32, ge=1)
     seed: int = Field(12345, ge=0)
     strategy: Literal[STRATEGIES] = "auto"
-    precision: Literal[PRECISIONS] = "float32"
+    precision: Literal[PRECISIONS] = "auto"
     checkpoint_every: int = Field(500, ge=1)
     keep_checkpoints: int = Field(3, ge=1)
     report_every: int = Field(50, ge=1)
@@ -43,6 +44,10 @@ class TrainingConfig(Settings):
     initial_output_bias: Literal["frequencies", "zeros"] = "frequencies"
     time_limit_seconds: float | None = Field(None, gt=0)
 
+
+#: Peak rate of LAMB for models that learn something in a few hundred steps on a CPU, at batches of
+#: 32 to 64. The rule for large batches would have them stand still: 1.6e-4 at 32.
+SMALL_MODEL_LR = {"albert-tiny": 0.003, "albert-mini": 0.003}
 
 #: Words of the command line and of `pretrain` -> keys of the configuration.
 FLAGS = {
@@ -97,7 +102,20 @@ class PretrainingConfig(Settings):
 
     def with_flags(self, **flags):
         """Returns a checked copy with some flags changed, see `of`."""
-        return type(self).of(self.model_dump(), **flags)
+        return type(self).of(self.model_dump(exclude_unset=True), **flags)
+
+    def resolved(self, precision):
+        """Returns a copy in which nothing is left to be decided.
+
+        Args:
+            precision: str. What "auto" means here.
+        """
+        lr = self.optimizer.peak_lr(self.training.batch_size)
+        if "lr" not in self.optimizer.model_fields_set:
+            lr = SMALL_MODEL_LR.get(self.model["size"], lr)
+        if self.training.precision != "auto":
+            precision = self.training.precision
+        return self.with_flags(lr=lr, precision=precision)
 
     def albert_config(self, vocab_size):
         """Makes the model's AlbertConfig for records of a vocabulary.

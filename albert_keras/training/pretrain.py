@@ -15,7 +15,7 @@ from albert_keras.training.output_bias import log_frequencies
 from albert_keras.training.reports import Report, read_log
 from albert_keras.training.run import Run
 from albert_keras.training.step import PretrainingStep
-from albert_keras.training.strategy import build_strategy
+from albert_keras.training.strategy import build_strategy, choose_precision
 from data_pipeline.errors import InputError
 from data_pipeline.reader import RecordFiles, training_dataset
 
@@ -71,13 +71,14 @@ def pretrain(data, out, config=None, **flags):
             "`training.batch_size` should be a multiple of the number of replicas. "
             f"Received: {training.batch_size} and {strategy.num_replicas_in_sync}."
         )
+    config = config.resolved(choose_precision(strategy))
     run = Run.begin(out, config, albert_config, records)
     logger.info(
         "model %s: %d layers, hidden size %d, %s on %d replica(s), %d records of %d pieces",
         config.model["size"],
         albert_config.num_hidden_layers,
         albert_config.hidden_size,
-        training.precision,
+        config.training.precision,
         strategy.num_replicas_in_sync,
         len(records),
         records.info.max_seq_length,

@@ -18,7 +18,13 @@ def tiny_training():
             "embedding_size": 16,
             "max_position_embeddings": 64,
         },
-        training={"steps": 12, "batch_size": 8, "checkpoint_every": 5, "report_every": 4},
+        training={
+            "steps": 12,
+            "batch_size": 8,
+            "checkpoint_every": 5,
+            "report_every": 4,
+            "precision": "float32",
+        },
         optimizer={"lr": 0.01, "warmup_steps": 2},
     )
 

@@ -1,13 +1,15 @@
 """Commands as a user gives them: help, results, mistakes."""
 
+import io
 import json
 import os
 import re
+import time
 
 import pytest
 
 from albert_keras.cli import main
-from albert_keras.cli.output import start
+from albert_keras.cli.output import Progress, finish, start
 
 COMMANDS = (
     ["vocab"],
@@ -224,3 +226,13 @@ def test_start_is_quiet_unless_asked():
     assert os.environ["TF_CPP_MIN_LOG_LEVEL"] == "3"
     start(debug=True)
     assert os.environ["TF_CPP_MIN_LOG_LEVEL"] == "0"
+    finish()
+
+
+def test_silence_is_broken_while_work_goes_on():
+    shown = io.StringIO()
+    progress = Progress(shown, silence=0.05)
+    time.sleep(0.3)
+    progress.finish()
+    assert 2 <= len(shown.getvalue().splitlines()) <= 6
+    assert shown.getvalue().startswith("... 0 s")

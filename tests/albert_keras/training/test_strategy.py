@@ -6,7 +6,12 @@ import sys
 import pytest
 import tensorflow as tf
 
-from albert_keras.training.strategy import build_strategy, choose_strategy, find_tpu
+from albert_keras.training.strategy import (
+    build_strategy,
+    choose_precision,
+    choose_strategy,
+    find_tpu,
+)
 from data_pipeline.errors import InputError
 
 
@@ -153,3 +158,11 @@ def test_a_tpu_is_initialised_before_its_strategy_is_made(monkeypatch):
 def test_an_unknown_word_is_answered_with_the_nearest_known_one():
     with pytest.raises(InputError, match="did you mean `mirrored`"):
         build_strategy("miror")
+
+
+@pytest.mark.parametrize("flags, precision", [("amx_bf16", "mixed_bfloat16"), ("sse", "float32")])
+def test_precision_follows_the_processor(tmp_path, flags, precision):
+    (tmp_path / "cpuinfo").write_text(f"flags : fpu {flags} avx")
+    strategy = build_strategy("single")
+    assert choose_precision(strategy, tmp_path / "cpuinfo") == precision
+    assert choose_precision(strategy, tmp_path / "nowhere") == "float32"

@@ -1,0 +1,42 @@
+"""What a run was told, and what that leaves to be decided."""
+
+import pytest
+
+from albert_keras.training.config import PretrainingConfig
+from data_pipeline.settings import SettingsError
+
+
+def test_flags_win_over_a_file():
+    config = PretrainingConfig.of({"training": {"steps": 5, "seed": 3}}, steps=7, lr=None)
+    assert config.training.steps == 7 and config.training.seed == 3
+
+
+def test_an_unknown_flag_is_a_fault_of_the_caller():
+    with pytest.raises(TypeError, match="`stpes`"):
+        PretrainingConfig().with_flags(stpes=3)
+
+
+@pytest.mark.parametrize(
+    "flags, lr",
+    [
+        ({"size": "albert-mini"}, 0.003),
+        ({"size": "albert-mini", "lr": "auto", "batch_size": 4096}, 1.76e-3),
+        ({"size": "albert-base", "batch_size": 1024}, 8.8e-4),
+        ({"size": "albert-base", "lr": 0.5}, 0.5),
+    ],
+)
+def test_the_learning_rate_follows_size_and_batch_unless_given(flags, lr):
+    config = PretrainingConfig().with_flags(**flags).resolved("float32")
+    assert config.optimizer.lr == pytest.approx(lr)
+    assert config.resolved("mixed_bfloat16") == config
+
+
+def test_the_model_takes_the_vocabulary_of_the_records():
+    config = PretrainingConfig(model={"size": "albert-base", "num_hidden_layers": 3})
+    assert config.albert_config(500).vocab_size == 500
+    assert config.albert_config(500).num_hidden_layers == 3
+
+
+def test_mistakes_in_the_model_are_named_with_their_section():
+    with pytest.raises(SettingsError, match="`model.num_hiden_layers`.*`num_hidden_layers`"):
+        PretrainingConfig(model={"num_hiden_layers": 3})

@@ -1,0 +1,33 @@
+"""The head begins with the frequencies of the masked pieces."""
+
+import numpy as np
+
+from albert_keras.training.output_bias import log_frequencies
+from albert_keras.training.pretrain import pretrain
+from albert_keras.training.reports import read_log
+from data_pipeline.reader import RecordFiles, evaluation_dataset
+
+
+def test_shares_are_those_of_the_labels(tiny_records):
+    records = RecordFiles(tiny_records)
+    shares = np.exp(log_frequencies(records))
+    assert shares.sum() == np.float32(1) or abs(shares.sum() - 1) < 1e-5
+    masked = np.concatenate(
+        [
+            batch["masked_lm_ids"][(batch["masked_lm_weights"] > 0)]
+            for batch in evaluation_dataset(records, 1).as_numpy_iterator()
+        ]
+    )
+    counts = np.bincount(masked, minlength=280) + 1
+    np.testing.assert_allclose(shares, counts / counts.sum(), rtol=1e-5)
+
+
+def test_it_spares_the_first_steps(tiny_records, tiny_training, tmp_path):
+    losses = {}
+    for bias in ("zeros", "frequencies"):
+        values = tiny_training.model_dump()
+        values["training"] |= {"initial_output_bias": bias, "steps": 1}
+        run = pretrain(tiny_records, tmp_path / bias, type(tiny_training)(**values)).path
+        losses[bias] = read_log(run)[0]["masked_lm_loss"]
+    assert abs(losses["zeros"] - np.log(280)) < 0.2
+    assert losses["frequencies"] < losses["zeros"] - 0.3
