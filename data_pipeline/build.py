@@ -60,7 +60,7 @@ def build_records(corpus, tokenizer, out, config, corpus_format="auto"):
     """Turns a corpus into a folder of pre-training records.
 
     Args:
-        corpus: list of str or Path, files, folders and globs; or an iterable of Document.
+        corpus: str, Path or list of them, files, folders and globs; or an iterable of Document.
         tokenizer: Tokenizer.
         out: str or Path. Folder to make. One with an unfinished build is built anew.
         config: PretrainingDataConfig.
@@ -76,8 +76,9 @@ def build_records(corpus, tokenizer, out, config, corpus_format="auto"):
     out = Path(out)
     _check_unfinished_or_new(out)
     documents = corpus
-    if isinstance(corpus, list | tuple) and isinstance(next(iter(corpus), None), str | Path):
-        documents = read_corpus(corpus, corpus_format)
+    sources = [corpus] if isinstance(corpus, str | Path) else corpus
+    if isinstance(sources, list | tuple) and isinstance(next(iter(sources), None), str | Path):
+        documents = read_corpus(sources, corpus_format)
     shards, counts = encode_documents(documents, tokenizer, config)
     vocabulary = MaskingVocabulary.of(tokenizer, config.masking.word_start)
     pairs = [shuffled_pairs(shard, config, vocabulary.starts_word) for shard in shards]
@@ -89,7 +90,7 @@ def build_records(corpus, tokenizer, out, config, corpus_format="auto"):
             f"single_sentence_policy={config.single_sentence_policy!r}."
         )
 
-    with _new_or_continued(out):
+    with _new_folder(out):
         infos = []
         for number, (shard, part) in enumerate(zip(shards, pairs, strict=True)):
             name = f"pretraining-{number:05d}-of-{len(shards):05d}.tfrecord"
@@ -259,10 +260,12 @@ def _is_ours(path):
 
 
 @contextlib.contextmanager
-def _new_or_continued(out):
-    """Makes the folder; if the build fails and the folder was not there before, it goes again."""
+def _new_folder(out):
+    """Makes the folder, or clears it of an unfinished build; if this one fails, it goes again."""
     existed = out.exists()
     out.mkdir(parents=True, exist_ok=True)
+    for path in out.iterdir():
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
     try:
         yield
     except BaseException:

@@ -109,7 +109,8 @@ def test_nothing_is_overwritten(tiny_records, tiny_documents, tiny_tokenizer, ti
 def test_an_unfinished_build_is_built_anew(
     tiny_records, tiny_documents, tiny_tokenizer, tiny_data_config, tmp_path
 ):
-    (tmp_path / "pretraining-00000-of-00002.tfrecord").write_bytes(b"half")
+    for name in ("pretraining-00000-of-00002.tfrecord", "pretraining-00006-of-00007.tfrecord"):
+        (tmp_path / name).write_bytes(b"half")
     build_records(tiny_documents, tiny_tokenizer, tmp_path, tiny_data_config)
     assert shards_of(tmp_path) == shards_of(tiny_records)
 
@@ -121,6 +122,13 @@ def test_an_empty_corpus_is_refused_and_leaves_nothing(
     with pytest.raises(InputError, match="empty"):
         build_records(documents, tiny_tokenizer, tmp_path / "out", tiny_data_config)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_single_path_is_a_corpus_too(tiny_tokenizer, tiny_data_config, tmp_path):
+    (tmp_path / "text.txt").write_text("It began slowly. It ended soon.")
+    text = str(tmp_path / "text.txt")
+    result = build_records(text, tiny_tokenizer, tmp_path / "out", tiny_data_config)
+    assert result.info.statistics["sentences"] == 2
 
 
 def test_a_failure_while_writing_leaves_nothing(
