@@ -34,10 +34,10 @@ DATA = PretrainingDataConfig(max_seq_length=64, num_shards=2)
 TRAINING = PretrainingConfig(
     model={"size": "albert-mini"},
     training={
-        "steps": 400,
-        "batch_size": 64,
+        "steps": 700,
+        "batch_size": 32,
         "checkpoint_every": 100,
-        "report_every": 20,
+        "report_every": 25,
         # Two cores that others use as well may be slow; better a shorter run than a long wait.
         "time_limit_seconds": 180,
     },
@@ -46,15 +46,15 @@ TRAINING = PretrainingConfig(
 _VOCABULARY_CHARACTERS = 3_000_000
 
 TEXTS_TO_FILL = (
-    "This function returns a [MASK] of the same shape as the input.",
-    "If the file does not [MASK], an error is raised.",
-    "The default value of this argument is [MASK].",
-    "Raises a [MASK] if the argument is not valid.",
-    "The number of [MASK] in the list.",
+    "Must be one of [MASK] following.",
+    "The [MASK] of the tensor.",
+    "A list of strings[MASK]",
+    "If the file does [MASK] exist, an error is raised.",
+    "Returns the number of [MASK] in the list.",
 )
 TEXTS_TO_ORDER = (
-    "Computes the mean of the elements of a tensor. Args: x: The tensor to reduce.",
-    "Returns: The reduced tensor. Raises: ValueError: If the axis is out of range.",
+    "Computes the mean of the elements of a tensor along an axis.",
+    "If the axis is not given, all dimensions are reduced.",
 )
 
 

@@ -140,9 +140,10 @@ def _new_prose(docstrings, seen):
     """Returns the paragraphs that were not seen before, and how many sentences they have."""
     paragraphs, count = [], 0
     for docstring in docstrings:
-        if docstring in seen:  # a shortcut: its paragraphs are there too
+        whole = (docstring,)  # told apart from a paragraph of the same words
+        if whole in seen:  # a shortcut: its paragraphs are there too
             continue
-        seen.add(docstring)
+        seen.add(whole)
         for text in prose_blocks(inspect.cleandoc(docstring)):
             kept, total = prose_sentences(text)
             paragraph = " ".join(kept)

@@ -45,7 +45,7 @@ def _last_screen(result):
     learned = "above" if result.order_is_learned else "not above"
     yield f"  masked LM is {result.masked_lm_gain:.1f} times the guess; order is {learned} chance"
     yield ""
-    yield "Filled masks:"
+    yield "Filled masks (minutes of training teach the small words; content takes hours):"
     for filling in result.fillings:
         yield from predict.describe(filling)
     yield ""

@@ -26,7 +26,7 @@ def test_it_spares_the_first_steps(tiny_records, tiny_training, tmp_path):
     losses = {}
     for bias in ("zeros", "frequencies"):
         values = tiny_training.model_dump()
-        values["training"] |= {"initial_output_bias": bias, "steps": 1}
+        values["training"] |= {"initial_output_bias": bias, "steps": 2, "report_every": 1}
         run = pretrain(tiny_records, tmp_path / bias, type(tiny_training)(**values)).path
         losses[bias] = read_log(run)[0]["masked_lm_loss"]
     assert abs(losses["zeros"] - np.log(280)) < 0.2
