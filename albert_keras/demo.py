@@ -34,12 +34,12 @@ DATA = PretrainingDataConfig(max_seq_length=64, num_shards=2)
 TRAINING = PretrainingConfig(
     model={"size": "albert-mini"},
     training={
-        "steps": 700,
+        "steps": 600,
         "batch_size": 32,
         "checkpoint_every": 100,
         "report_every": 25,
         # Two cores that others use as well may be slow; better a shorter run than a long wait.
-        "time_limit_seconds": 180,
+        "time_limit_seconds": 160,
     },
 )
 #: Characters the vocabulary is trained on; more changes little and takes long.
