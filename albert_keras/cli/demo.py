@@ -1,5 +1,8 @@
 """`albert-keras demo`."""
 
+import os
+import shutil
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -58,7 +61,10 @@ def _last_screen(result):
     yield f"    {result.curves}   loss and accuracy curves"
     yield f"    {result.export}   what tensorflow_model_server serves"
     yield ""
+    command = "albert-keras"
+    if not shutil.which(command):  # the environment is not activated
+        command = os.path.relpath(Path(sys.executable).with_name(command))
     yield "Try next:"
-    yield f'    albert-keras predict {result.export} "The [MASK] of the array."'
+    yield f'    {command} predict {result.export} "The [MASK] of the array."'
     yield f"    tensorboard --logdir {result.path}/run/tensorboard"
-    yield "    your own text: albert-keras vocab --help, and README.md for the whole tour"
+    yield f"    your own text: {command} vocab --help, and README.md for the whole tour"

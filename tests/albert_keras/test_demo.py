@@ -1,0 +1,55 @@
+"""The demo goes the whole way, and only once."""
+
+import json
+
+import pytest
+
+from albert_keras import demo as module
+from albert_keras.cli import main
+from data_pipeline.installed_docs import installed_documentation
+
+
+@pytest.fixture
+def short_demo(monkeypatch, tiny_training):
+    """Makes the demo small: one package to read, a few steps of a tiny model."""
+    documents = list(installed_documentation(["numpy"]))
+    values = tiny_training.model_dump()
+    values["training"] |= {"steps": 6, "report_every": 3}
+    monkeypatch.setattr(module, "installed_documentation", lambda: documents)
+    monkeypatch.setattr(module, "VOCAB_SIZE", 500)
+    monkeypatch.setattr(module.demo, "__defaults__", ("", type(tiny_training)(**values)))
+
+
+def test_every_stage_leaves_its_result_and_is_not_done_again(short_demo, tmp_path, capsys):
+    out = tmp_path / "demo"
+    assert main(["demo", "--out", str(out), "--json"]) == 0
+    first = json.loads(capsys.readouterr().out)
+    assert {path.name for path in out.iterdir()} == {
+        "corpus",
+        "tokenizer",
+        "records",
+        "records-heldout",
+        "run",
+        "saved_models",
+    }
+    last = json.loads((out / "run" / "log.jsonl").read_text().splitlines()[-1])
+    for name, value in last["evaluation"].items():
+        assert name == "path" or first["evaluation"][name] == value
+    assert len(first["fillings"]) == 5 and 0 < first["order"]["in_order"] < 1
+
+    files = {path: path.stat().st_mtime_ns for path in out.rglob("*.tfrecord")}
+    assert main(["demo", "--out", str(out)]) == 0
+    shown = capsys.readouterr()
+    assert "Try next:" in shown.out and "records is there already" in shown.err
+    assert files == {path: path.stat().st_mtime_ns for path in out.rglob("*.tfrecord")}
+    assert [path.name for path in (out / "saved_models" / "demo").iterdir()] == ["1"]
+
+
+def test_a_result_is_judged_against_guessing(short_demo, tmp_path):
+    result = module.demo(tmp_path / "demo")
+    scores = result.evaluation
+    assert result.masked_lm_gain == scores.masked_lm_accuracy / scores.unigram_accuracy
+    much = scores._replace(sentence_order_accuracy=0.99, num_records=1000)
+    little = scores._replace(sentence_order_accuracy=scores.sentence_order_chance + 0.001)
+    assert result._replace(evaluation=much).order_is_learned
+    assert not result._replace(evaluation=little).order_is_learned
