@@ -18,6 +18,10 @@ from data_pipeline.records import DatasetInfo, parsing_schema
 # A TFRecord: length (8 bytes), its checksum (4), the record, its checksum (4).
 _HEADER, _FOOTER = 12, 4
 
+#: Batches read ahead. A fixed number: left to itself tf.data reads on and on when a step takes long,
+#: holds thousands of batches, and takes the better part of a minute to let go of them at the end.
+_PREFETCHED = 4
+
 
 class RecordFiles:
     """All records of a folder by number, whichever shard they lie in.
@@ -150,7 +154,7 @@ def _batches(steps, read, batch_size, info):
     # Every worker computes the whole order, so it must be shared out by element, not by file.
     options = tf.data.Options()
     options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.DATA
-    return dataset.with_options(options).prefetch(tf.data.AUTOTUNE)
+    return dataset.with_options(options).prefetch(_PREFETCHED)
 
 
 def map_file(path):

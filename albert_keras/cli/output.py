@@ -10,6 +10,8 @@ import warnings
 
 import typer
 
+_LOGGERS = ("albert_keras", "data_pipeline")
+
 #: No command is silent for longer, in seconds.
 _LONGEST_SILENCE = 8
 
@@ -62,7 +64,7 @@ def start(verbose=False, debug=False):
     level = "0" if debug else "1" if verbose else "3"
     os.environ["TF_CPP_MIN_LOG_LEVEL"] = level
     _progress = Progress(sys.stderr)
-    for name in ("albert_keras", "data_pipeline"):
+    for name in _LOGGERS:
         logger = logging.getLogger(name)
         logger.handlers = [_progress]
         logger.propagate = False
@@ -73,11 +75,17 @@ def start(verbose=False, debug=False):
 
 
 def finish():
-    """Ends the progress lines of a command."""
+    """Ends the progress lines of a command and leaves the loggers as they were."""
     global _progress
-    if _progress is not None:
-        _progress.finish()
-        _progress = None
+    if _progress is None:
+        return
+    _progress.finish()
+    _progress = None
+    for name in _LOGGERS:
+        logger = logging.getLogger(name)
+        logger.handlers = []
+        logger.propagate = True
+        logger.setLevel(logging.NOTSET)
 
 
 def show(result, lines, as_json):

@@ -1,6 +1,7 @@
 """Records come back in a reproducible order, with static shapes, or not at all."""
 
 import shutil
+import time
 
 import numpy as np
 import pytest
@@ -51,6 +52,15 @@ def test_shapes_are_static(tiny_records):
         "sentence_order_labels": [8],
         "example_weights": [8],
     }
+
+
+def test_it_does_not_read_far_ahead(tiny_records, monkeypatch):
+    records, read = RecordFiles(tiny_records), []
+    monkeypatch.setattr(records, "read", lambda n: read.append(1) or RecordFiles.read(records, n))
+    iterator = training_dataset(records, 8, seed=1).as_numpy_iterator()
+    next(iterator)
+    time.sleep(0.5)
+    assert len(read) < 20
 
 
 def test_evaluation_counts_each_record_once(tiny_records):

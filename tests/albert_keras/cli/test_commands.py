@@ -2,6 +2,7 @@
 
 import io
 import json
+import logging
 import os
 import re
 import time
@@ -227,6 +228,12 @@ def test_start_is_quiet_unless_asked():
     start(debug=True)
     assert os.environ["TF_CPP_MIN_LOG_LEVEL"] == "0"
     finish()
+
+
+def test_a_command_leaves_the_loggers_as_they_were(tmp_path):
+    main(["vocab", "--corpus", f"{tmp_path}/nowhere", "--out", f"{tmp_path}/o"])
+    logger = logging.getLogger("data_pipeline")
+    assert logger.propagate and not logger.handlers and logger.level == logging.NOTSET
 
 
 def test_silence_is_broken_while_work_goes_on():
