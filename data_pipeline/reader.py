@@ -18,7 +18,7 @@ from data_pipeline.records import DatasetInfo, parsing_schema
 # A TFRecord: length (8 bytes), its checksum (4), the record, its checksum (4).
 _HEADER, _FOOTER = 12, 4
 
-#: Batches read ahead. A fixed number: left to itself tf.data reads on and on when a step takes long,
+#: Batches read ahead. A fixed number: left to itself tf.data reads on and on while a step runs,
 #: holds thousands of batches, and takes the better part of a minute to let go of them at the end.
 _PREFETCHED = 4
 
