@@ -106,7 +106,7 @@ def build_records(corpus, tokenizer, out, config, corpus_format="auto"):
             tokenizer_digest=tokenizer.digest,
             objective=config.objective,
             shards=tuple(infos),
-            statistics=counts,
+            statistics=dict(counts),
             config=config.model_dump(),
         )
         info.save(out)
@@ -122,7 +122,7 @@ def encode_documents(documents, tokenizer, config):
         config: PretrainingDataConfig.
 
     Returns:
-        tuple. List of Shard, all about equally long and none empty, and a dict of counts.
+        tuple. List of Shard, all about equally long and none empty, and a Counter.
 
     Raises:
         InputError: If there is no sentence in any of them.
@@ -152,7 +152,7 @@ def encode_documents(documents, tokenizer, config):
     upto = np.cumsum([len(ids) for _, ids, _ in encoded])
     number = ((upto - 1) * min(wanted, len(encoded))) // upto[-1]
     parts = [[encoded[i] for i in np.flatnonzero(number == n)] for n in np.unique(number)]
-    return [_lay_end_to_end(part) for part in parts], dict(counts)
+    return [_lay_end_to_end(part) for part in parts], counts
 
 
 def _lay_end_to_end(documents):
@@ -235,15 +235,13 @@ def instance_dataset(shard, pairs, vocabulary, config):
 def _encoded(dataset, counts):
     """Yields the records of a data set and counts what is in them."""
     for batch in dataset.as_numpy_iterator():
-        counted = {
-            "instances": len(batch["input_ids"]),
-            "real_positions": int(batch["input_mask"].sum()),
-            "positions": batch["input_mask"].size,
-            "predictions": int(batch["masked_lm_weights"].sum()),
-            "label_1": int(batch["next_sentence_labels"].sum()),
-        }
-        for name, count in counted.items():
-            counts[name] = counts.get(name, 0) + count
+        counts.update(
+            instances=len(batch["input_ids"]),
+            real_positions=int(batch["input_mask"].sum()),
+            positions=batch["input_mask"].size,
+            predictions=int(batch["masked_lm_weights"].sum()),
+            label_1=int(batch["next_sentence_labels"].sum()),
+        )
         yield from encode_instances(batch)
 
 
