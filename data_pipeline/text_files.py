@@ -1,23 +1,28 @@
-"""Finds the text files of a corpus and decodes them: sources -> files -> lines.
+"""Finds the text files of a corpus: sources -> files, here or behind a scheme (`gs://`).
 
-What is missing, unreadable, binary or not UTF-8 is refused with file, byte and reason.
+What is missing or no regular file is refused by name.
 """
 
-import codecs
 import glob
 import itertools
 import os
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import NamedTuple
 
+from data_pipeline import storage
 from data_pipeline.errors import InputError
 
 
 class SourceFile(NamedTuple):
-    """A file of a corpus: its `name` relative to the source it was found in, and its `path`."""
+    """A file of a corpus.
+
+    Attributes:
+        name: str. Relative to the source it was found in.
+        path: Path, or str if it has a scheme.
+    """
 
     name: str
-    path: Path
+    path: Path | str
 
 
 def find_files(sources):
@@ -32,15 +37,18 @@ def find_files(sources):
     Raises:
         InputError: If a source is missing, or holds or matches no file.
     """
-    names = {}
+    found = {}
     for source in _as_list(sources):
-        for name, path in _files_of(source):
+        files = _remote_files_of if storage.is_remote(source) else _files_of
+        for name, path in files(source):
             # Named through several sources, a file keeps its longest name, whatever their order.
-            kept = names.setdefault(path.resolve(), name)
-            names[path.resolve()] = max(kept, name, key=lambda name: (len(name), name))
-    if not names:
+            real = path if storage.is_remote(path) else path.resolve()
+            kept = found.setdefault(real, name)
+            found[real] = max(kept, name, key=lambda name: (len(name), name))
+    if not found:
         raise InputError("`sources` should name at least one file. Received: none.")
-    return sorted(SourceFile(name, path) for path, name in names.items())
+    files = (SourceFile(name, path) for path, name in found.items())
+    return sorted(files, key=lambda file: (file.name, PurePath(file.path)))
 
 
 def _as_list(sources):
@@ -57,14 +65,14 @@ def _files_of(source):
     if str(source) and path.exists():
         return [(path.name, path)] if path.is_file() else list(_walk(path, path))
     if not glob.has_magic(str(source)):
-        raise InputError(f"`{source}` should be a file, a folder or a glob pattern. It is missing.")
-    matches = [Path(match) for match in glob.glob(str(source), recursive=True)]
+        raise _missing(source)
+    matches = [Path(match) for match in storage.matches(str(source))]
     # Names start after the last part without a wildcard, as they would for that folder.
     plain = itertools.takewhile(lambda part: not glob.has_magic(part), path.parts)
     root = Path(*plain)
     files = [file for match in matches for file in _walk(match, root)]
     if not files:
-        raise InputError(f"The pattern `{source}` should match files. It matches none.")
+        raise _no_match(source)
     return files
 
 
@@ -90,88 +98,63 @@ def _walk(top, root):
                     raise InputError(f"`{path}` should be a regular file. It is none.")
                 yield path.relative_to(root).as_posix(), path
     if top == root and not found:
-        raise InputError(f"The folder `{top}` should hold text files. It holds none.")
+        raise _no_files(top)
 
 
 def _refuse_folder(error):
     raise InputError(f"The folder `{error.filename}` cannot be read: {error.strerror}.")
 
 
-def text_lines(path, max_chars=-1):
-    """Yields the lines of a UTF-8 file, LF at their ends (CRLF and CR are turned).
-
-    Args:
-        path: Path.
-        max_chars: int. A longer line comes in pieces of this length; -1 never cuts.
-
-    Raises:
-        InputError: If the file cannot be read, is binary, or is not UTF-8.
-    """
-    try:
-        with open(path, encoding="utf-8") as file:
-            while line := file.readline(max_chars):
-                if "\0" in line:
-                    raise _not_utf8(path)
-                # A byte order mark stands at the start, or inside where files were joined.
-                yield line.replace("\ufeff", "")
-    except UnicodeDecodeError:
-        raise _not_utf8(path) from None
-    except OSError as error:
-        raise InputError(f"`{path}` cannot be read: {error.strerror}.") from None
-
-
-def _not_utf8(path):
-    """Makes the error for a file with a NUL or a byte that is not UTF-8, whichever is first."""
-    decoder = codecs.getincrementaldecoder("utf-8")()
-    with open(path, "rb") as file:
-        head = file.read(1 << 12)
-        file.seek(0)
-        offset, chunk = 0, b""
-        while True:
-            offset += len(chunk) - len(decoder.getstate()[0])
-            chunk = decoder.getstate()[0] + file.read(1 << 16)
-            decoder.reset()
-            try:
-                decoder.decode(chunk, final=not chunk)
-                bad = None
-            except UnicodeDecodeError as error:
-                bad = error.start
-            nul = chunk.find(b"\0")
-            if 0 <= nul and (bad is None or nul < bad):
-                return _explain_bytes(path, head, chunk, offset, nul)
-            if bad is not None:
-                return _explain_bytes(path, head, chunk, offset, bad)
-            if len(chunk) == len(decoder.getstate()[0]):  # the file ends inside a character
-                return InputError(
-                    f"`{path}` should be UTF-8. It ends inside a character, at byte {offset}."
-                )
-
-
-def _explain_bytes(path, head, chunk, offset, position):
-    encoding = _likely_encoding(head, chunk, position)
-    if encoding is None and chunk[position] == 0:
-        return InputError(
-            f"`{path}` should be text. It has a NUL byte at byte {offset + position}: binary?"
+def _remote_files_of(source):
+    top = source.rstrip("/")
+    if storage.exists(top):
+        if not storage.is_folder(top):
+            return [(top.rpartition("/")[2], top)]
+        files = [(path[len(top) + 1 :], path) for path in _remote_walk(top)]
+        if not files:
+            raise _no_files(source)
+        return files
+    if not glob.has_magic(top):
+        raise _missing(source)
+    if "**" in top:
+        raise InputError(
+            f"`{source}` should have no `**`: behind a scheme there is none. "
+            "Name the folder, it is read with all folders in it."
         )
-    hint = ""
-    if encoding:
-        hint = f" It looks like {encoding}: try `iconv -f {encoding} -t UTF-8`."
-    place = f"Byte {offset + position} (0x{chunk[position]:02x})"
-    return InputError(f"`{path}` should be UTF-8. {place} is not.{hint}")
+    parts = top.split("/")
+    root = "/".join(itertools.takewhile(lambda part: not glob.has_magic(part), parts))
+    found = [match for match in storage.matches(top) if not _is_hidden(match.split("/"), parts)]
+    files = [(path[len(root) + 1 :], path) for match in found for path in _remote_walk(match)]
+    if not files:
+        raise _no_match(source)
+    return files
 
 
-def _likely_encoding(head, chunk, position):
-    if head.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
-        return "UTF-32"
-    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        return "UTF-16"
-    # Without a mark: Latin letters leave 3 of 4 bytes zero in UTF-32, every second in UTF-16.
-    for width, encoding in ((4, "UTF-32"), (2, "UTF-16")):
-        zeros = [head[start::width].count(0) for start in range(width)]
-        if len(head) >= 2 * width and sum(zeros) > len(head) * (width - 1) / width * 0.8:
-            order = "BE" if zeros[0] > zeros[-1] else "LE"
-            return f"{encoding}{order}"
-    # A lone high byte after pure ASCII; once real UTF-8 has been seen, it is plain damage.
-    is_continued = 0x80 <= (chunk[position + 1 : position + 2] or b" ")[0] < 0xC0
-    is_letter = chunk[position] >= 0xA0 and not is_continued
-    return "Latin-1" if is_letter and chunk[:position].isascii() else None
+def _remote_walk(top):
+    """Yields the path of a file or of a folder's files, hidden ones left out."""
+    if not storage.is_folder(top):
+        yield top
+        return
+    for folder, folders, files in storage.walk(top):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        for name in files:
+            if not name.startswith("."):
+                yield f"{folder.rstrip('/')}/{name}"
+
+
+def _is_hidden(parts, signs):
+    """Tells whether a wildcard stands for a hidden file or folder, which `glob.glob` leaves out."""
+    pairs = zip(parts, signs, strict=False)
+    return any(part.startswith(".") and not sign.startswith(".") for part, sign in pairs)
+
+
+def _missing(source):
+    return InputError(f"`{source}` should be a file, a folder or a glob pattern. It is missing.")
+
+
+def _no_match(source):
+    return InputError(f"The pattern `{source}` should match files. It matches none.")
+
+
+def _no_files(folder):
+    return InputError(f"The folder `{folder}` should hold text files. It holds none.")

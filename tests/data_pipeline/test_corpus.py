@@ -3,10 +3,11 @@ import os
 
 import pytest
 
-from data_pipeline import text_files
+from data_pipeline import storage
 from data_pipeline.corpus import (
     MAX_DOCUMENT_CHARS,
     Document,
+    corpus_ranges,
     cut_text,
     read_corpus,
 )
@@ -199,6 +200,27 @@ def test_missing_sources_are_named(tmp_path):
         list(read_corpus([""]))
 
 
+def test_arguments_are_checked_when_called_and_not_at_the_first_document(tmp_path):
+    (tmp_path / "x.txt").write_text("Text.")
+    for call in (read_corpus, corpus_ranges):
+        with pytest.raises(InputError, match="nowhere.*missing"):
+            call([tmp_path / "nowhere"])
+        with pytest.raises(InputError, match="did you mean `prose`"):
+            call([tmp_path], "pose")
+
+
+def test_a_small_file_is_one_range_of_the_format_found(tmp_path):
+    for name, text in (("a.json", "{}"), ("b.txt", " \n<doc x>"), ("c", '{"text": "'), ("d", "")):
+        (tmp_path / name).write_text(text)
+    found = [part[-3:] for part in corpus_ranges([tmp_path])]
+    assert found == [
+        (0, 2, "jsonl"),
+        (0, 9, "wikiextractor"),
+        (0, 10, "jsonl"),
+        (0, 0, "prose"),
+    ]
+
+
 def test_an_unknown_format_brings_the_nearest_one(tmp_path):
     with pytest.raises(InputError, match="did you mean `prose`"):
         read_text(tmp_path, "Text.", "pose")
@@ -208,7 +230,7 @@ def test_an_unreadable_file_is_named(tmp_path, monkeypatch):
     def refuse(path, *args, **kwargs):
         raise PermissionError(13, "Permission denied", path)
 
-    monkeypatch.setattr(text_files, "open", refuse, raising=False)
+    monkeypatch.setattr(storage, "open", refuse, raising=False)
     with pytest.raises(InputError, match="x.txt.*Permission denied"):
         read_text(tmp_path, "Text.")
 
