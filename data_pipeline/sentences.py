@@ -1,8 +1,15 @@
 """Splits documents into sentences; stands between `corpus.py` and the segments.
 
-A sentence is never empty, holds no line end and no run of white space.
+A sentence is never empty, holds no line end and no run of white space. There are four splitters:
+
+- "sentencex": rules and abbreviations of the language, quick (the default);
+- "tensorflow-text": tensorflow-text's `StateBasedSentenceBreaker`, the same rules for any language,
+  no abbreviations, slow;
+- "line": every paragraph is one sentence;
+- "none": stretches of at most 100 characters that begin at any word, without regard to sentences.
 """
 
+import functools
 import re
 
 import sentencex
@@ -27,8 +34,25 @@ MAX_QUOTED_CHARS = 200
 #: sentencex takes quadratic time over unclosed quotation marks, so it is given no more at once.
 MAX_CHUNK_CHARS = 10_000
 
-_MARK = re.compile(r"[\"“”«»„()\[\]]|(?<=[.!?,])['’](?=\s|$)|(?:(?<=\s)|^)['‘]|--+|—")
-_OPENING_MARKS = re.compile(r"(?:(?<=\s)|^)[\"'“‘«„(\[]+$")
+#: What "none" puts into one stretch.
+MAX_STRETCH_CHARS = 100
+
+_WORD_CHARACTER = re.compile(r"\w")
+_PAIRED_MARKS = '"“”«»„()[]—'
+_DASHES = re.compile(r"--+")
+# A quotation mark, not an apostrophe: after the end of a sentence, or before a word. The character
+# stands first and what is around it after, because that is quicker.
+_SINGLE_QUOTE = re.compile(r"['’‘](?:(?<=[.!?,]['’])(?!\S)|(?<!\S.)(?<!’))")
+_OPENING_MARKS = "\"'“‘«„(["
+# Han, kana, their punctuation and full-width forms, as where the corpus joins wrapped lines.
+_UNSPACED = (
+    r"[\u2e80-\u30ff\u31c0-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff]"
+)
+_STRETCH = re.compile(
+    rf"\S(?:.{{0,{MAX_STRETCH_CHARS - 1}}}(?:(?!\S)|(?<={_UNSPACED})|(?={_UNSPACED}))"
+    rf"|.{{0,{MAX_STRETCH_CHARS - 1}}})",
+    re.DOTALL,
+)
 
 
 def split_sentences(document, splitter="sentencex", language="en") -> list[str]:
@@ -36,13 +60,31 @@ def split_sentences(document, splitter="sentencex", language="en") -> list[str]:
 
     Args:
         document: Document. Its paragraphs are split each for itself; one with `sentences_given`
-            stays as it is.
-        splitter: str. "sentencex" (rules and abbreviations of the language) or "line" (every
-            paragraph is one sentence).
-        language: str. Code such as "en", "de", "zh"; see `LANGUAGES`.
+            stays as it is, whatever the splitter.
+        splitter: str. One of `SPLITTERS`.
+        language: str. Code such as "en", "de", "zh"; see `LANGUAGES`. Only "sentencex" heeds it.
 
     Returns:
         list of str. Without empty ones, white space collapsed.
+
+    Raises:
+        InputError: If `splitter` or `language` is unknown.
+    """
+    check_splitter(splitter, language)
+    split = _by_line if document.sentences_given else SPLITTERS[splitter]
+    # sentencex panics at a no-break space and the like after an initial ("A\u00a0. B").
+    paragraphs = [_collapse(paragraph) for paragraph in document.paragraphs]
+    sentences = split(paragraphs, language)
+    return [stripped for sentence in sentences if (stripped := sentence.strip())]
+
+
+@functools.cache
+def check_splitter(splitter, language):
+    """Refuses what `split_sentences` cannot use.
+
+    Args:
+        splitter: str.
+        language: str.
 
     Raises:
         InputError: If `splitter` or `language` is unknown.
@@ -51,34 +93,52 @@ def split_sentences(document, splitter="sentencex", language="en") -> list[str]:
         raise InputError(f"`splitter={splitter}` is unknown{did_you_mean(splitter, SPLITTERS)}")
     if language not in LANGUAGES:
         raise InputError(f"`language={language}` is unknown{did_you_mean(language, LANGUAGES)}")
-    split = _whole if document.sentences_given else SPLITTERS[splitter]
-    sentences = (
-        " ".join(sentence.split())
-        for paragraph in document.paragraphs
-        for sentence in split(paragraph, language)
-    )
-    return [sentence for sentence in sentences if sentence]
 
 
-def _whole(paragraph, language):
-    return [paragraph]
+def _collapse(text):
+    # Quicker than to split and join: no white space but the blank is printable.
+    if text.isprintable() and "  " not in text:
+        return text.strip(" ")
+    return " ".join(text.split())
 
 
-def _by_sentencex(paragraph, language):
-    held = ""
-    for chunk in cut_text(paragraph, MAX_CHUNK_CHARS):
-        for sentence in _segments(chunk, language):
-            if held and re.search(r"\w", sentence) and not _is_dotted(held, sentence):
-                yield held
-                held = ""
-            held += sentence  # a lone dash or closing mark stays with the sentence before it
-        held += " "
-    yield held
+def _by_line(paragraphs, language):
+    return paragraphs
 
 
-def _is_dotted(held, sentence):
-    """Tells whether the break falls inside a name such as "asyncio.CancelledError"."""
-    return held[-1] == "." and sentence[0].isalnum()
+def _by_tensorflow_text(paragraphs, language):
+    from data_pipeline.tf_text_sentences import break_sentences  # loads TensorFlow
+
+    return break_sentences(paragraphs)
+
+
+def _by_length(paragraphs, language):
+    for paragraph in paragraphs:
+        yield from _STRETCH.findall(paragraph)
+
+
+def _by_sentencex(paragraphs, language):
+    for paragraph in paragraphs:
+        held = ""
+        for chunk in cut_text(paragraph, MAX_CHUNK_CHARS):
+            if held and not chunk.startswith(" "):
+                held += " "
+            for sentence in _segments(chunk, language):
+                if not held:
+                    held = sentence
+                elif _goes_on(held, sentence):
+                    held += sentence
+                else:
+                    yield held
+                    held = sentence
+        yield held
+
+
+def _goes_on(held, sentence):
+    """Tells whether the break was none: inside "asyncio.CancelledError", or before a lone mark."""
+    if sentence[:1].isalnum():
+        return held[-1] == "."
+    return not _WORD_CHARACTER.search(sentence)
 
 
 def _segments(text, language):
@@ -91,17 +151,32 @@ def _segments(text, language):
 
 def _inside_quotes(text, language):
     """Yields sentences of a text as if its quotation marks and brackets were not there."""
-    masked = _MARK.sub(lambda match: " " * len(match[0]), text)
     start = end = 0
-    for sentence in sentencex.segment(language, masked):
+    for sentence in sentencex.segment(language, _without_marks(text)):
         end += len(sentence)
+        stop = end
         # White space belongs to the sentence before it, but an opening mark to the one after.
-        opening = _OPENING_MARKS.search(text, start, end)
-        stop = opening.start() if opening and end < len(text) else end
+        if end < len(text) and text[end - 1] in _OPENING_MARKS:
+            opening = start + len(text[start:end].rstrip(_OPENING_MARKS))
+            if opening == 0 or text[opening - 1].isspace():
+                stop = opening
         yield text[start:stop]
         start = stop
     yield text[start:]
 
 
-#: Splitter -> function of (paragraph, language) that yields sentences.
-SPLITTERS = {"sentencex": _by_sentencex, "line": _whole}
+def _without_marks(text):
+    """Puts blanks in place of quotation marks, brackets and dashes."""
+    text = _SINGLE_QUOTE.sub(" ", text)
+    for mark in _PAIRED_MARKS:
+        text = text.replace(mark, " ")
+    return _DASHES.sub(lambda dashes: " " * len(dashes[0]), text)
+
+
+#: Splitter -> function of (paragraphs, language) that yields sentences.
+SPLITTERS = {
+    "sentencex": _by_sentencex,
+    "tensorflow-text": _by_tensorflow_text,
+    "line": _by_line,
+    "none": _by_length,
+}
