@@ -1,6 +1,7 @@
 import copy
 import io
 import json
+import pickle
 import random
 import shutil
 
@@ -138,6 +139,25 @@ def test_a_copy_encodes_alike(tiny_tokenizer):
     assert copy.deepcopy(tiny_tokenizer).encode("the old ferry") == tiny_tokenizer.encode(
         "the old ferry"
     )
+
+
+def test_sentences_give_the_ids_of_single_texts_end_to_end(tiny_tokenizer, official):
+    texts = ["The old ferry", "", "\ud800 é ferry", "In 1999, we"]
+    for tokenizer in (tiny_tokenizer, official):
+        ids, lengths = tokenizer.encode_sentences(iter(texts))
+        encoded = [tokenizer.encode(text) for text in texts]
+        assert ids.tolist() == sum(encoded, [])
+        assert lengths.tolist() == [len(one) for one in encoded]
+
+
+def test_a_tokenizer_travels_to_other_processes_without_its_words(tiny_tokenizer):
+    tiny_tokenizer.encode_sentences(["the old ferry"])
+    pickled = pickle.dumps(tiny_tokenizer)
+    assert len(pickled) < len(tiny_tokenizer.model_bytes) + 1000
+    loaded = pickle.loads(pickled)
+    assert (loaded.digest, loaded.config) == (tiny_tokenizer.digest, tiny_tokenizer.config)
+    assert loaded._cache is None
+    assert loaded.encode("the old ferry") == tiny_tokenizer.encode("the old ferry")
 
 
 # Continuations
