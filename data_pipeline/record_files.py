@@ -1,0 +1,250 @@
+"""TFRecord files, without TensorFlow: writing with an index and a digest, and checking.
+
+A file is a chain of frames: length of the record (uint64, little-endian), checksum of these 8
+bytes, the record, checksum of the record. Nothing in a file tells how many frames it should have,
+so a file cut at the edge of a frame is whole by itself; only the info file beside it knows better.
+
+Source:
+    https://www.tensorflow.org/tutorials/load_data/tfrecord#tfrecords_format_details
+"""
+
+import array
+import contextlib
+import functools
+import hashlib
+import mmap
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+import google_crc32c
+import numpy as np
+
+from data_pipeline.errors import InputError
+
+#: Ending of the file that lists where the records of a shard begin.
+INDEX_SUFFIX = ".index"
+
+_HEADER, _FOOTER = 12, 4
+#: Bytes read at a time. Few enough to stay in the cache while digest and checksums are made.
+_BLOCK = 1 << 18
+
+
+class RecordWriter:
+    """Writes a record file at a path, within a `with` block.
+
+    Temporary names, fsync and rename are the caller's; `with whole_file(...)` does them.
+
+    Args:
+        path: str or Path.
+
+    Raises:
+        OSError: If the file cannot be written, with its name; also by `write` and on leaving.
+    """
+
+    def __init__(self, path):
+        self._path = path
+        self._file = open(path, "wb")
+        self._digest = hashlib.sha256()
+        self._offsets = array.array("Q", [0])
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        with _naming(self._path):
+            self._file.close()
+
+    def write(self, records):
+        """Appends records, a list of bytes; better many than one, they become one write."""
+        frames = [_header(len(record)) + record + _checksum(record) for record in records]
+        data = b"".join(frames)
+        with _naming(self._path):
+            self._file.write(data)
+        self._digest.update(data)
+        for frame in frames:
+            self._offsets.append(self._offsets[-1] + len(frame))
+
+    @property
+    def num_records(self):
+        """int. Records written so far, N."""
+        return len(self._offsets) - 1
+
+    @property
+    def num_bytes(self):
+        """int. Size of the file so far."""
+        return self._offsets[-1]
+
+    @property
+    def sha256(self):
+        """str. Hex digest of what was written."""
+        return self._digest.hexdigest()
+
+    @property
+    def offsets(self):
+        """np.uint64 [N + 1]. Where the frame of each record begins, then the size of the file."""
+        return np.array(self._offsets, np.uint64)
+
+
+def index_path(path):
+    """Returns the Path of the index of a record file: `x.tfrecord` has `x.index`."""
+    path = Path(path)
+    return path.with_name(path.name.removesuffix(".tfrecord") + INDEX_SUFFIX)
+
+
+def write_index(path, offsets):
+    """Writes `RecordWriter.offsets` (uint64 [N + 1]) to a path, little-endian."""
+    with _naming(path):
+        Path(path).write_bytes(np.asarray(offsets, "<u8").tobytes())
+
+
+def read_index(path, num_records, num_bytes):
+    """Maps an index into memory; what is not looked at is not read.
+
+    Args:
+        path: str or Path. The index.
+        num_records: int. Records of its record file, N.
+        num_bytes: int. Size of its record file.
+
+    Returns:
+        np.uint64 [N + 1], read-only. Where the frame of each record begins, then `num_bytes`.
+
+    Raises:
+        InputError: If the index is missing, or is not one of such a record file.
+    """
+    if not Path(path).is_file():
+        raise InputError(f"`{path}` is missing, the index of a record file.")
+    data = map_file(path)
+    if len(data) != 8 * (num_records + 1):
+        raise InputError(
+            f"`{path}` should have {8 * (num_records + 1)} bytes, the index of {num_records} "
+            f"records. Received: {len(data)}."
+        )
+    offsets = np.frombuffer(data, "<u8")
+    if offsets[0] != 0 or offsets[-1] != num_bytes:
+        raise InputError(
+            f"`{path}` should go from 0 to {num_bytes}, the size of its record file. "
+            f"Received: from {offsets[0]} to {offsets[-1]}."
+        )
+    return offsets
+
+
+def map_file(path):
+    """Maps a file into memory, read-only; an empty one is empty bytes."""
+    with open(path, "rb") as file:
+        if not os.fstat(file.fileno()).st_size:
+            return b""
+        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+
+
+def record_edges(data, path):
+    """Finds where each record of a TFRecord file begins and ends; checksums are not looked at.
+
+    Args:
+        data: bytes or mmap. The file.
+        path: Path. Its name, for the error.
+
+    Returns:
+        int64 [N, 2]. Byte offsets.
+
+    Raises:
+        InputError: If the file is not a chain of whole records.
+    """
+    edges, place = [], 0
+    while place < len(data):
+        length = int.from_bytes(data[place : place + 8], "little")
+        end = place + _HEADER + length
+        if end + _FOOTER > len(data):
+            raise InputError(f"`{path}` is no TFRecord file, or is damaged at byte {place}.")
+        edges.append((place + _HEADER, end))
+        place = end + _FOOTER
+    return np.array(edges, np.int64).reshape(-1, 2)
+
+
+class Scan(NamedTuple):
+    """What a pass over a record file found.
+
+    Attributes:
+        offsets: np.uint64 [N + 1]. Where the frame of each sound record before the fault begins,
+            then where the last of them ends: without a fault the size of the file.
+        num_bytes: int. Size of the whole file.
+        sha256: str. Hex digest of the whole file.
+        fault: str or None. What is wrong with the frame after these, such as "record 17 at byte
+            12345: the checksum of its data does not match".
+    """
+
+    offsets: np.ndarray
+    num_bytes: int
+    sha256: str
+    fault: str | None
+
+
+def scan_records(path):
+    """Reads a record file once from end to end and checks every checksum.
+
+    Frames are checked up to the first fault, the digest is always of the whole file.
+
+    Args:
+        path: str or Path.
+
+    Returns:
+        Scan.
+    """
+    digest, offsets = hashlib.sha256(), array.array("Q", [0])
+    num_bytes, rest, missing, fault = 0, b"", 0, None
+    with open(path, "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        while block := file.read(max(_BLOCK, missing)):
+            digest.update(block)
+            num_bytes += len(block)
+            if fault is None:
+                rest, missing, fault = _check_frames(rest + block, offsets, size)
+    if fault is None and rest:
+        fault = "the file ends within it"
+    if fault:
+        fault = f"record {len(offsets) - 1} at byte {offsets[-1]}: {fault}"
+    return Scan(np.array(offsets, np.uint64), num_bytes, digest.hexdigest(), fault)
+
+
+def _check_frames(data, offsets, size):
+    """Checks the whole frames in `data`, which begins at the last offset, and adds their ends.
+
+    Returns the rest of `data`, how many bytes it lacks if that is known, and its fault or None.
+    """
+    begin, place = offsets[-1], 0
+    while len(data) - place >= _HEADER:
+        length = int.from_bytes(data[place : place + 8], "little")
+        if data[place : place + _HEADER] != _header(length):
+            return b"", 0, "the checksum of its length does not match"
+        last, end = place + _HEADER + length, place + _HEADER + length + _FOOTER
+        if begin + end > size:
+            return b"", 0, "the file ends within it"
+        if end > len(data):
+            return data[place:], end - len(data), None
+        if data[last:end] != _checksum(data[place + _HEADER : last]):
+            return b"", 0, "the checksum of its data does not match"
+        offsets.append(begin + end)
+        place = end
+    return data[place:], 0, None
+
+
+@functools.lru_cache(maxsize=1 << 14)
+def _header(length):
+    encoded = length.to_bytes(8, "little")
+    return encoded + _checksum(encoded)
+
+
+def _checksum(data):
+    """Returns the CRC-32C turned by 15 bits plus a constant, as TFRecord files store it."""
+    value = google_crc32c.value(data)
+    return ((value >> 15 | value << 17) + 0xA282EAD8 & 0xFFFFFFFF).to_bytes(4, "little")
+
+
+@contextlib.contextmanager
+def _naming(path):
+    """Lets each OSError of the block say which file it is about."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = error.filename or str(path)
+        raise
