@@ -1,7 +1,8 @@
-"""Pairs of segments → `[CLS] a [SEP] b [SEP]`, truncated and padded, whole batches at once."""
+"""Segments → `[CLS] a [SEP] b [SEP]` or `[CLS] a [SEP]`, truncated and padded, in batches."""
 
 import numpy as np
 
+from data_pipeline.errors import InputError
 from data_pipeline.randomness import heads
 
 _STREAM_FIRST, _STREAM_SECOND = 2, 3
@@ -12,11 +13,11 @@ def truncate_pairs(starts, lengths, keys, max_num_tokens):
 
     The longer segment (B on a tie) loses its first or its last piece until both fit. The lengths
     that remain follow from the lengths alone, and the pieces lost at the front are heads among
-    fair coins; so no loop is needed.
+    fair coins; so no loop is needed. A single segment is the longer one of its pair.
 
     Args:
         starts: int64 [N, 2]. First piece of A and B.
-        lengths: int64 [N, 2].
+        lengths: int64 [N, 2]. 0 for B of a single segment.
         keys: uint64 [N].
         max_num_tokens: int. Room for A and B together.
 
@@ -39,31 +40,51 @@ def truncate_pairs(starts, lengths, keys, max_num_tokens):
 
 
 def pack(ids, starts, lengths, max_seq_length, *, cls_id, sep_id, pad_id=0):
-    """Lays out `[CLS] a [SEP] b [SEP]` and padding for N pairs.
+    """Lays out `[CLS] a [SEP] b [SEP]`, or `[CLS] a [SEP]`, and padding for N sequences.
 
     Args:
-        ids: int32 [T]. Pieces that the pairs point into.
+        ids: int32 [T]. Pieces that the segments lie in.
         starts: int64 [N, 2]. First piece of A and B.
-        lengths: int64 [N, 2]. Pieces of A and B; together at most S - 3.
+        lengths: int64 [N, 2]. Pieces of A and B, together at most S - 3. Where B has none the
+            sequence is A alone, of at most S - 2.
         max_seq_length: int. S.
         cls_id, sep_id, pad_id: int.
 
     Returns:
         dict of int32 [N, S]: `input_ids`, `input_mask` (1 = real) and `segment_ids` (0 up to and
         with the first [SEP], then 1; 0 on padding).
+
+    Raises:
+        InputError: If a sequence is longer than S.
     """
-    place = np.arange(max_seq_length)[None, :]  # [1, S]
-    first_sep = 1 + lengths[:, :1]  # [N, 1]
-    last_sep = first_sep + 1 + lengths[:, 1:]
-    in_first = (place >= 1) & (place < first_sep)
-    in_second = (place > first_sep) & (place < last_sep)
-    source = np.where(in_first, starts[:, :1] + place - 1, starts[:, 1:] + place - first_sep - 1)
-    text = in_first | in_second
-    input_ids = np.where(text, ids[np.where(text, source, 0)], pad_id)
-    input_ids = np.where((place == first_sep) | (place == last_sep), sep_id, input_ids)
+    starts, lengths = np.asarray(starts, np.int64), np.asarray(lengths, np.int64)
+    first_sep = 1 + lengths[:, 0]
+    last_sep = first_sep + np.where(lengths[:, 1] > 0, 1 + lengths[:, 1], 0)
+    longest = int(last_sep.max(initial=0)) + 1
+    if longest > max_seq_length:
+        raise InputError(
+            "Segments with [CLS] and [SEP] should be at most `max_seq_length` pieces long, "
+            f"{max_seq_length}. Received: {longest}."
+        )
+    input_ids = np.full((len(starts), max_seq_length), pad_id, np.int32)
+    # Copying run by run costs less than gathering piece by piece.
+    for row, begin, end in zip(
+        input_ids, starts.tolist(), (starts + lengths).tolist(), strict=True
+    ):
+        middle = 1 + end[0] - begin[0]
+        row[1:middle] = ids[begin[0] : end[0]]
+        if end[1] > begin[1]:
+            row[middle + 1 : middle + 1 + end[1] - begin[1]] = ids[begin[1] : end[1]]
     input_ids[:, 0] = cls_id
+    rows = np.arange(len(starts))
+    input_ids[rows, first_sep] = sep_id
+    input_ids[rows, last_sep] = sep_id
+
+    place = np.arange(max_seq_length, dtype=np.int32)
+    real = place <= last_sep[:, None].astype(np.int32)
+    second = place > first_sep[:, None].astype(np.int32)
     return {
-        "input_ids": input_ids.astype(np.int32),
-        "input_mask": (place <= last_sep).astype(np.int32),
-        "segment_ids": ((place > first_sep) & (place <= last_sep)).astype(np.int32),
+        "input_ids": input_ids,
+        "input_mask": real.astype(np.int32),
+        "segment_ids": (real & second).astype(np.int32),
     }

@@ -13,6 +13,11 @@ import hashlib
 import numpy as np
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_ROUNDS = (
+    (np.uint64(30), np.uint64(0xBF58476D1CE4E5B9)),
+    (np.uint64(27), np.uint64(0x94D049BB133111EB)),
+)
+_LAST_SHIFT = np.uint64(31)
 
 
 def key_of(*parts):
@@ -55,10 +60,9 @@ def bits(keys, stream, count):
     Returns:
         np.uint64 [N, count].
     """
-    keys = subkeys(np.atleast_1d(keys), stream)
-    with np.errstate(over="ignore"):
-        steps = np.arange(1, count + 1, dtype=np.uint64) * _GOLDEN
-        return _mix(keys[:, None] + steps)
+    keys = _mix(np.atleast_1d(keys) + np.uint64((stream + 1) * int(_GOLDEN) % 2**64))
+    steps = np.arange(1, count + 1, dtype=np.uint64) * _GOLDEN
+    return _mix(keys[:, None] + steps)
 
 
 def uniform(keys, stream, count):
@@ -77,12 +81,12 @@ def heads(keys, stream, coins):
     Returns:
         int64 [N]. Binomial(coins, 1/2).
     """
-    coins = np.asarray(coins)
+    coins = np.asarray(coins, np.int64)
     words = -(-int(coins.max(initial=0)) // 64)
-    tosses = bits(keys, stream, words).view(np.uint8)  # [N, 8 * words]
-    upto = np.arange(8, 8 * tosses.shape[1] + 1, 8)  # coins used up to each byte
-    unused = np.clip(upto[None, :] - coins[:, None], 0, 8).astype(np.uint8)
-    return _ONES_IN_BYTE[tosses >> unused].sum(axis=1)
+    tosses = bits(keys, stream, words)
+    left = coins[:, None] - np.arange(0, 64 * words, 64)  # coins of each word and those after it
+    tosses &= _FIRST_COINS[np.clip(left, 0, 64)]
+    return _ones(tosses).sum(axis=1)
 
 
 def permute(positions, size, key):
@@ -117,10 +121,29 @@ def permute(positions, size, key):
 
 
 def _mix(values):
-    with np.errstate(over="ignore"):
-        values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        return values ^ (values >> np.uint64(31))
+    """Scrambles a fresh array in place, or a scalar."""
+    values = np.asarray(values)
+    shifted = np.empty_like(values)
+    for shift, factor in _ROUNDS:
+        values ^= np.right_shift(values, shift, out=shifted)
+        values *= factor
+    values ^= np.right_shift(values, _LAST_SHIFT, out=shifted)
+    return values[()]
 
 
-_ONES_IN_BYTE = np.array([bin(byte).count("1") for byte in range(256)], np.int64)
+def _ones(values):
+    """Counts the ones of 64 bits: in pairs, in fours, in bytes, then all eight bytes at once."""
+    values = values - ((values >> np.uint64(1)) & np.uint64(0x5555555555555555))
+    fours = np.uint64(0x3333333333333333)
+    values = (values & fours) + ((values >> np.uint64(2)) & fours)
+    values = (values + (values >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    return ((values * np.uint64(0x0101010101010101)) >> np.uint64(56)).astype(np.int64)
+
+
+def _first_coins(count):
+    """Bits that stand for the first coins: bytes from the lowest on, in each from the top down."""
+    full, rest = divmod(count, 8)
+    return (1 << 8 * full) - 1 | (0xFF << 8 - rest & 0xFF) << 8 * full
+
+
+_FIRST_COINS = np.array([_first_coins(count) for count in range(65)], np.uint64)

@@ -13,6 +13,26 @@ def test_a_key_is_the_same_on_every_machine():
     assert key_of(1, "2") != key_of(12, "")
 
 
+def test_draws_never_change_in_silence():
+    keys = subkeys(key_of("golden"), np.arange(2))
+    assert keys.tolist() == [7318158712912212689, 17641946081970484913]
+    assert subkeys(keys[0], 5) == 18391644818555785164
+    assert bits(keys, 1, 2).tolist() == [
+        [16864328384191017869, 18018852813496882395],
+        [10058998878179495315, 14453103915565598830],
+    ]
+    assert uniform(keys, 3, 1).tolist() == [[0.08367374428306795], [0.22765239589179997]]
+    assert heads(keys, 2, [129, 13]).tolist() == [60, 8]
+    assert permute([0, 1, 2, 3], 10, keys[0]).tolist() == [7, 0, 8, 2]
+
+
+def test_keys_that_are_drawn_with_stay_as_they_are():
+    keys, indices = KEYS.copy(), np.arange(2000, dtype=np.uint64)
+    bits(keys, 1, 3), heads(keys, 1, np.arange(2000)), subkeys(keys, indices)
+    np.testing.assert_array_equal(keys, KEYS)
+    np.testing.assert_array_equal(indices, np.arange(2000))
+
+
 def test_draws_do_not_depend_on_the_batch_they_are_made_in():
     whole = uniform(KEYS, 1, 5)
     np.testing.assert_array_equal(whole[7:9], uniform(KEYS[7:9], 1, 5))
@@ -36,6 +56,16 @@ def test_heads_are_binomial(coins):
     assert counts.min() >= 0 and counts.max() <= coins
     assert counts.mean() == pytest.approx(coins / 2, abs=0.15 * coins**0.5)
     assert counts.var() == pytest.approx(coins / 4, rel=0.12)
+
+
+def test_heads_are_the_ones_among_the_first_coins():
+    tosses = bits(KEYS[:50], 3, 3).astype("<u8").view(np.uint8)
+    coins = np.unpackbits(tosses, axis=1)
+    for count in (1, 8, 9, 63, 64, 65, 190, 192):
+        expected = coins[:, :count].sum(axis=1)
+        np.testing.assert_array_equal(heads(KEYS[:50], 3, np.full(50, count)), expected)
+    mixed = heads(KEYS[:50], 3, np.arange(50))
+    assert mixed.tolist() == [coins[row, :row].sum() for row in range(50)]
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 17, 1000, 4097])
