@@ -1,34 +1,68 @@
-"""Sentences → pairs of segments, with their order as the label.
+"""Sentences → one segment or two per instance, with a label.
 
-Before it: a shard of documents, encoded and laid end to end. After it: `packing.py`. A pair is five
-numbers, the places of its segments in the shard's pieces and the label, so that nothing is copied
-until whole batches are packed.
+Before it: a shard of documents, encoded and laid end to end. Then `stretches.py` tells which
+sentences belong together. After it: `packing.py`. An instance is five numbers, the places of its
+segments in the shard's pieces and the label, so that nothing is copied until whole batches are
+packed.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
-from data_pipeline.randomness import subkeys, uniform
+from data_pipeline.config import SINGLE_SEGMENT_FORMATS
+from data_pipeline.errors import InputError
+from data_pipeline.randomness import uniform
+from data_pipeline.stretches import Stretches, cut_long_sentences, cut_stretches
 
-#: Draws per chunk: shorter or not, how short, where A ends, order, other document, place in it.
-_DRAWS = 6
-_STREAM = 1
+_STREAM_ELSEWHERE = 8
 
 
 class Shard(NamedTuple):
-    """Encoded documents laid end to end.
+    """Encoded documents laid end to end: n sentences of D documents.
 
     Attributes:
-        ids: int32 [T]. Pieces of all sentences of all documents.
-        edges: list of int64 [n + 1] arrays, one per document. Where its n sentences begin, and
-            where the last one ends, in `ids`.
-        keys: uint64 [D]. Content address of each document.
+        ids: int32 [T]. Pieces of all sentences; after `prepare` maybe a [SEP] after each document.
+        begins: int64 [n]. First piece of each sentence in `ids`.
+        ends: int64 [n]. The piece after its last.
+        first_sentences: int64 [D + 1]. First sentence of each document, and their number n.
+        keys: uint64 [D]. Made of the seed and the content of each document.
     """
 
     ids: np.ndarray
-    edges: list
+    begins: np.ndarray
+    ends: np.ndarray
+    first_sentences: np.ndarray
     keys: np.ndarray
+
+    @classmethod
+    def of(cls, ids, sentence_lengths, sentences_per_document, keys):
+        """Lays out documents whose sentences follow each other without a gap.
+
+        Args:
+            ids: int32 [T].
+            sentence_lengths: int [n]. Pieces of each sentence, none of them 0.
+            sentences_per_document: int [D]. None of them 0.
+            keys: uint64 [D].
+
+        Returns:
+            Shard.
+
+        Raises:
+            InputError: If the numbers do not add up, or one is 0.
+        """
+        lengths = np.asarray(sentence_lengths, np.int64)
+        counts = np.asarray(sentences_per_document, np.int64)
+        sizes = int(lengths.sum()), int(counts.sum()), len(counts)
+        smallest = min(lengths.min(initial=1), counts.min(initial=1))
+        if sizes != (len(ids), len(lengths), len(keys)) or smallest < 1:
+            raise InputError(
+                "The sentences of a shard should cover its pieces, and its documents its "
+                f"sentences, none of them empty. Received: {sizes} in all, for {len(ids)} pieces, "
+                f"{len(lengths)} sentences, {len(keys)} keys of documents."
+            )
+        ends = lengths.cumsum()
+        return cls(ids, ends - lengths, ends, np.pad(counts.cumsum(), (1, 0)), keys)
 
 
 class Pairs(NamedTuple):
@@ -36,7 +70,7 @@ class Pairs(NamedTuple):
 
     Attributes:
         starts: int64 [N, 2]. First piece of A and of B in the shard's `ids`.
-        lengths: int64 [N, 2]. Pieces of A and of B, not truncated.
+        lengths: int64 [N, 2]. Pieces of A and of B, not truncated; 0 if there is no B.
         labels: int64 [N]. 0 in order; 1 swapped, or B from elsewhere.
         keys: uint64 [N]. Key for everything drawn for the instance from here on.
         skipped: int. Stretches left out because they hold one sentence.
@@ -49,95 +83,132 @@ class Pairs(NamedTuple):
     skipped: int
 
 
-def segment_pairs(shard, number, config, key, starts_word):
-    """Cuts a document into pairs of segments.
-
-    Sentences are gathered until they reach the target length, then split between two of them.
-
-    Deviation from google-research/albert: the target is drawn for each stretch, as the paper has
-    it ("input sequences shorter than 512 with a probability of 10%"), not once for a document,
-    which would cut a tenth of all books into crumbs.
+def prepare(shard, config, sep_id):
+    """Adds what the input format needs between documents, once for all copies.
 
     Args:
         shard: Shard.
-        number: int. Which document of it.
         config: PretrainingDataConfig.
-        key: np.uint64. Made of seed, copy and document.
-        starts_word: bool [V]. Pieces that open a word.
+        sep_id: int.
 
     Returns:
-        Pairs of the document.
-
-    Source:
-        ALBERT, section 3.1; `create_instances_from_document` in google-research/albert,
-        `create_pretraining_data.py`.
+        Shard: for "full-sentences" with [SEP] after each document, part of no sentence, but of
+        every stretch that goes on across it; for other formats the same one.
     """
-    edges = shard.edges[number].tolist()
-    num_sentences = len(edges) - 1
-    draws = uniform(key, _STREAM, _DRAWS * num_sentences)[0].reshape(num_sentences, _DRAWS).tolist()
-    rows, skipped, begin = [], 0, 0
-    while begin < num_sentences:
-        short, length, cut, order, other, place = draws[begin]
-        target = config.max_num_tokens
-        if short < config.short_seq_prob:
-            target = 2 + int(length * (config.max_num_tokens - 1))
-        end = begin + 1
-        while end < num_sentences and edges[end] - edges[begin] < target:
-            end += 1
+    if config.input_format != "full-sentences" or not len(shard.keys):
+        return shard
+    document_ends = shard.ends[shard.first_sentences[1:] - 1]
+    seps_before = np.repeat(np.arange(len(shard.keys)), np.diff(shard.first_sentences))
+    return shard._replace(
+        ids=np.insert(shard.ids, document_ends, sep_id),
+        begins=shard.begins + seps_before,
+        ends=shard.ends + seps_before,
+    )
 
-        from_elsewhere = config.objective == "nsp" and order < 0.5
-        if end - begin == 1:
-            split = _word_start_near_middle(shard.ids, starts_word, edges[begin], edges[end])
-            if config.single_sentence_policy == "nsp" or config.objective == "nsp":
-                middle, from_elsewhere = edges[end], True
-            elif config.single_sentence_policy == "split" and split:
-                middle = split
-            else:
-                skipped, begin = skipped + 1, end
-                continue
-            next_begin = end
-        else:
-            in_first = 1 + int(cut * (end - begin - 1))
-            middle = edges[begin + in_first]
-            next_begin = begin + in_first if from_elsewhere else end
 
-        first = (edges[begin], middle - edges[begin])
-        second = (middle, edges[end] - middle)
-        if from_elsewhere:
-            wanted = max(1, target - first[1])
-            second = _passage_elsewhere(shard, number, other, place, wanted)
-            rows.append((*first, *second, 1))
-        elif config.objective == "sop" and order < 0.5:
-            rows.append((*second, *first, 1))
-        else:
-            rows.append((*first, *second, 0))
-        begin = next_begin
+def cut_instances(shard, config, copy, vocabulary):
+    """Cuts all documents of a shard into instances.
 
-    table = np.array(rows, np.int64).reshape(-1, 5)
-    keys = subkeys(key, np.arange(len(table)))
-    return Pairs(table[:, 0:4:2], table[:, 1:4:2], table[:, 4], keys, skipped)
+    Deviation from google-research/albert, unless `short_sequences` is "document": the target is
+    drawn for each stretch, as the paper has it ("input sequences shorter than 512 with a
+    probability of 10%"), not once for a document, which would cut a tenth of all books into crumbs.
+
+    Args:
+        shard: Shard, after `prepare`.
+        config: PretrainingDataConfig.
+        copy: int. Each is cut anew.
+        vocabulary: MaskingVocabulary.
+
+    Returns:
+        Pairs.
+    """
+    if config.input_format in SINGLE_SEGMENT_FORMATS:
+        shard = cut_long_sentences(shard, vocabulary.starts_word, config.max_num_tokens)
+        return _single_segments(shard, cut_stretches(shard, config, copy))
+    return _pairs(shard, cut_stretches(shard, config, copy), config, vocabulary.starts_word)
 
 
 def concatenate(pairs):
-    """Joins the Pairs of several documents into one."""
+    """Joins several Pairs into one."""
     arrays = [np.concatenate(parts) for parts in list(zip(*pairs, strict=True))[:4]]
     return Pairs(*arrays, skipped=sum(pair.skipped for pair in pairs))
 
 
-def _word_start_near_middle(ids, starts_word, begin, end):
-    """Returns where a sentence is best cut in two, or None if it is a single word."""
-    starts = np.flatnonzero(starts_word[ids[begin + 1 : end]]) + begin + 1
-    if not starts.size:
-        return None
-    return int(starts[np.abs(2 * starts - begin - end).argmin()])
+def _single_segments(shard, stretches):
+    starts = shard.begins[stretches.begins]
+    lengths = shard.ends[stretches.ends - 1] - starts
+    nothing = np.zeros_like(starts)
+    return Pairs(
+        np.stack([starts, nothing], axis=1),
+        np.stack([lengths, nothing], axis=1),
+        nothing,
+        stretches.keys,
+        skipped=0,
+    )
 
 
-def _passage_elsewhere(shard, number, other, place, wanted):
-    """Picks some sentences of another document (of the same one only if there is no other)."""
-    num_documents = len(shard.edges)
-    if num_documents > 1:
-        number = (number + 1 + int(other * (num_documents - 1))) % num_documents
-    edges = shard.edges[number]
-    begin = int(place * (len(edges) - 1))
-    end = min(int(np.searchsorted(edges, edges[begin] + wanted)), len(edges) - 1)
-    return int(edges[begin]), int(edges[max(end, begin + 1)] - edges[begin])
+def _pairs(shard, stretches, config, starts_word):
+    objective, policy = config.label_objective, config.single_sentence_policy
+    if objective == "nsp" and config.input_format == "segment-pair":
+        policy = "nsp"
+    begins = shard.begins[stretches.begins]
+    middles = shard.ends[stretches.middles - 1]
+    ends = shard.ends[stretches.ends - 1]
+    lone = stretches.ends - stretches.begins == 1
+    elsewhere = stretches.coins & (objective == "nsp")
+    kept = np.ones(len(begins), bool)
+    if policy == "nsp":
+        elsewhere |= lone
+    elif policy == "skip":
+        kept = ~lone
+    else:
+        splits = _word_starts_near_middles(shard.ids, starts_word, begins[lone], ends[lone])
+        kept[lone] = splits > 0
+        middles[lone] = np.where(elsewhere[lone], ends[lone], splits)
+
+    starts = np.stack([begins, middles], axis=1)
+    lengths = np.stack([middles - begins, ends - middles], axis=1)
+    starts[elsewhere, 1], lengths[elsewhere, 1] = _passages_elsewhere(
+        shard,
+        Stretches(*(array[elsewhere] for array in stretches)),
+        lengths[elsewhere, 0],
+        config.input_format,
+    )
+    swapped = stretches.coins & ~elsewhere & (objective == "sop")
+    starts[swapped], lengths[swapped] = starts[swapped, ::-1], lengths[swapped, ::-1]
+    labels = (elsewhere | swapped).astype(np.int64)
+    skipped = int((~kept).sum())
+    return Pairs(starts[kept], lengths[kept], labels[kept], stretches.keys[kept], skipped)
+
+
+def _word_starts_near_middles(ids, starts_word, begins, ends):
+    """Returns where each of N sentences is best cut in two, or 0 for a single word, int64 [N]."""
+    inner_lengths = ends - begins - 1
+    inner_before = inner_lengths.cumsum() - inner_lengths
+    inner = np.repeat(begins + 1 - inner_before, inner_lengths) + np.arange(inner_lengths.sum())
+    far = 2 * len(ids) + 1
+    starts = np.concatenate([[-far], inner[starts_word[ids[inner]]], [far]])
+    # Word starts of other sentences are further from the middle than any of the sentence's own.
+    after = np.searchsorted(2 * starts, begins + ends)
+    left, right = starts[after - 1], starts[after]
+    nearest = np.where(begins + ends - 2 * left <= 2 * right - begins - ends, left, right)
+    return np.where((begins < nearest) & (nearest < ends), nearest, 0)
+
+
+def _passages_elsewhere(shard, stretches, first_lengths, input_format):
+    """Picks sentences of another document (of the same one only if there is no other).
+
+    Returns their starts and lengths, int64 [N] each.
+    """
+    num_documents = len(shard.keys)
+    other, place = uniform(stretches.keys, _STREAM_ELSEWHERE, 2).T
+    further = 1 + (other * (num_documents - 1)).astype(np.int64)
+    documents = (stretches.documents + further) % max(1, num_documents)
+    first, after = shard.first_sentences[documents], shard.first_sentences[documents + 1]
+    begins = first + (place * (after - first)).astype(np.int64)
+    starts = shard.begins[begins]
+    if input_format == "sentence-pair":
+        return starts, shard.ends[begins] - starts
+    wanted = np.maximum(stretches.targets - first_lengths, 1)
+    ends = np.minimum(np.searchsorted(shard.ends, starts + wanted) + 1, after)
+    return starts, shard.ends[ends - 1] - starts
