@@ -20,9 +20,9 @@ from albert_keras.training.pretrain import pretrain
 from data_pipeline.build import build_records
 from data_pipeline.config import PretrainingDataConfig
 from data_pipeline.corpus import read_corpus
+from data_pipeline.dataset_info import INFO_FILE
 from data_pipeline.holdout import split_heldout, write_jsonl
 from data_pipeline.installed_docs import installed_documentation
-from data_pipeline.records import INFO_FILE
 from data_pipeline.tokenization import Tokenizer
 from data_pipeline.vocabulary import train_vocabulary
 

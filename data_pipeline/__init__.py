@@ -4,12 +4,12 @@ import importlib
 
 #: Public name -> module that holds it, loaded at first use: `import data_pipeline` is light.
 _HOMES = {
-    "DatasetInfo": "data_pipeline.records",
+    "DatasetInfo": "data_pipeline.dataset_info",
     "Document": "data_pipeline.corpus",
     "InputError": "data_pipeline.errors",
     "MaskingConfig": "data_pipeline.config",
     "PretrainingDataConfig": "data_pipeline.config",
-    "RecordFiles": "data_pipeline.reader",
+    "RecordFiles": "data_pipeline.record_folder",
     "Tokenizer": "data_pipeline.tokenization",
     "adopt_records": "data_pipeline.adoption",
     "build_records": "data_pipeline.build",

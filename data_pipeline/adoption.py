@@ -4,16 +4,11 @@ from pathlib import Path
 
 import tensorflow as tf
 
+from data_pipeline.dataset_info import INFO_FILE, TOKENIZER_FOLDER, DatasetInfo, ShardInfo
 from data_pipeline.errors import InputError
-from data_pipeline.files import whole_folder
-from data_pipeline.reader import map_file, record_edges
-from data_pipeline.records import (
-    INFO_FILE,
-    TOKENIZER_FOLDER,
-    DatasetInfo,
-    describe_shard,
-    parsing_schema,
-)
+from data_pipeline.files import sha256_of, whole_folder
+from data_pipeline.reader import parsing_schema
+from data_pipeline.record_files import map_file, record_edges
 
 
 def adopt_records(
@@ -64,7 +59,14 @@ def adopt_records(
         edges = record_edges(data, path)
         for begin, end in edges[:1]:
             _check_record(data[begin:end], schema, vocab_size, path)
-        shards.append(describe_shard(path, path.name, len(edges)))
+        shards.append(
+            ShardInfo(
+                file=path.name,
+                num_records=len(edges),
+                num_bytes=path.stat().st_size,
+                sha256=sha256_of(path),
+            )
+        )
     if tokenizer and not (folder / TOKENIZER_FOLDER).exists():
         with whole_folder(folder / TOKENIZER_FOLDER) as temporary:
             tokenizer.save(temporary)

@@ -1,19 +1,17 @@
-"""Instances ↔ `tf.train.Example` in TFRecord files, and the info file that makes them a data set.
+"""The info file that makes a folder of record files a data set.
 
-A folder of records holds shards, a copy of the tokenizer, and `dataset_info.json`, which is written
-last: a folder without it is an unfinished build.
+The folder holds shards, an index of offsets beside each, a copy of the tokenizer, and
+`dataset_info.json`, which is written last: a folder without it is an unfinished build.
 """
 
 import hashlib
 import json
 from pathlib import Path
 
-import tensorflow as tf
 from pydantic import Field, ValidationError
 
 from data_pipeline.errors import InputError
-from data_pipeline.files import sha256_of, whole_file
-from data_pipeline.schema import PRETRAINING_FEATURES, feature_length
+from data_pipeline.files import whole_file
 from data_pipeline.settings import Settings, SettingsError
 
 INFO_FILE = "dataset_info.json"
@@ -28,12 +26,14 @@ class ShardInfo(Settings):
         num_records: int.
         num_bytes: int.
         sha256: str. Hex digest of the file.
+        index_sha256: str or None. Hex digest of the offsets beside it; None if there are none.
     """
 
     file: str
     num_records: int = Field(ge=0)
     num_bytes: int = Field(ge=0)
     sha256: str
+    index_sha256: str | None = None
 
 
 class DatasetInfo(Settings):
@@ -44,10 +44,13 @@ class DatasetInfo(Settings):
         max_seq_length, max_predictions_per_seq: int. S and P; the files themselves do not tell.
         vocab_size: int.
         tokenizer_digest: str or None. Digest of the tokenizer; None for foreign records.
-        objective: str. What `next_sentence_labels` = 1 means: "sop" swapped, "nsp" random.
+        objective: str. What `next_sentence_labels` = 1 means: "sop" swapped, "nsp" random, "none"
+            that there is nothing to predict.
         shards: tuple of ShardInfo.
         statistics: dict. Counts made while building.
         config: dict. The PretrainingDataConfig that made the records; empty for foreign ones.
+        corpus_digest: str or None. Hash of all bytes of the corpus, if it came from files.
+        builder_version: str or None. Version of the program that made the records.
     """
 
     format_version: int = 1
@@ -59,11 +62,18 @@ class DatasetInfo(Settings):
     shards: tuple[ShardInfo, ...]
     statistics: dict = Field(default_factory=dict)
     config: dict = Field(default_factory=dict)
+    corpus_digest: str | None = None
+    builder_version: str | None = None
 
     @property
     def num_records(self):
         """int. Records in all shards."""
         return sum(shard.num_records for shard in self.shards)
+
+    @property
+    def static_masks(self):
+        """bool. Whether the records hold masks; if not, a reader has to draw them."""
+        return self.config.get("static_masks", True)
 
     @property
     def fingerprint(self):
@@ -73,17 +83,22 @@ class DatasetInfo(Settings):
         return hashlib.sha256("\n".join(named).encode()).hexdigest()
 
     def save(self, folder):
-        """Writes `dataset_info.json`; do it last."""
+        """Writes `dataset_info.json`; do it last.
+
+        Its last entry, `digest`, is the sha256 of the file without that entry.
+        """
+        content = self.model_dump_json(indent=2) + "\n"
+        digest = hashlib.sha256(content.encode()).hexdigest()
+        content = content.removesuffix("\n}\n") + _digest_entry(digest) + "\n}\n"
         with whole_file(Path(folder) / INFO_FILE) as temporary:
-            temporary.write_text(self.model_dump_json(indent=2) + "\n", encoding="utf-8")
+            temporary.write_text(content, encoding="utf-8", newline="")
 
     @classmethod
-    def load(cls, folder):
-        """Reads the info file of a folder and checks that the shards it names are all there.
+    def read(cls, folder):
+        """Reads the info file of a folder, whatever has become of the files it names.
 
         Raises:
-            InputError: If the folder or the file is missing or damaged, or a shard is missing,
-                cut or longer than it was when written.
+            InputError: If the folder or the file is missing, or the file is damaged.
         """
         folder = Path(folder)
         if not folder.is_dir():
@@ -95,10 +110,31 @@ class DatasetInfo(Settings):
                 "another program. Build it with `albert-keras data build`, or for records of "
                 "google-research/albert write the file with `albert-keras data adopt`."
             )
+        content = path.read_bytes()
         try:
-            info = cls(**json.loads(path.read_text(encoding="utf-8")))
+            values = dict(json.loads(content))
+            digest = values.pop("digest", None)  # files of an earlier version have none
+            info = cls(**values)
         except (ValueError, TypeError, ValidationError, SettingsError) as error:
             raise InputError(f"`{path}` is damaged: {error}") from error
+        if digest is not None:
+            covered = content.replace(_digest_entry(digest).encode(), b"")
+            if hashlib.sha256(covered).hexdigest() != digest:
+                raise InputError(
+                    f"`{path}` is damaged or was changed by hand: its content should have the "
+                    f"`digest` that it ends with. Received: {digest}."
+                )
+        return info
+
+    @classmethod
+    def load(cls, folder):
+        """Reads the info file of a folder and checks that the shards it names are all there.
+
+        Raises:
+            InputError: If the folder or the file is missing or damaged, or a shard is missing,
+                cut or longer than it was when written.
+        """
+        info, folder = cls.read(folder), Path(folder)
         for shard in info.shards:
             file = folder / shard.file
             if not file.is_file():
@@ -111,71 +147,5 @@ class DatasetInfo(Settings):
         return info
 
 
-def encode_instances(instances):
-    """Serialises a batch of instances.
-
-    Args:
-        instances: dict of arrays [N, ...] with the names of `PRETRAINING_FEATURES`.
-
-    Returns:
-        list of N bytes, each a `tf.train.Example`.
-    """
-    columns = {name: instances[name].tolist() for name in PRETRAINING_FEATURES}
-    return [
-        _encode(dict(zip(columns, row, strict=True))) for row in zip(*columns.values(), strict=True)
-    ]
-
-
-def _encode(instance):
-    features = {}
-    for name, value in instance.items():
-        value = value if isinstance(value, list) else [value]
-        if PRETRAINING_FEATURES[name].dtype == "int64":
-            features[name] = tf.train.Feature(int64_list=tf.train.Int64List(value=value))
-        else:
-            features[name] = tf.train.Feature(float_list=tf.train.FloatList(value=value))
-    example = tf.train.Example(features=tf.train.Features(feature=features))
-    return example.SerializeToString(deterministic=True)
-
-
-def write_shard(path, records):
-    """Writes one record file, whole or not at all.
-
-    Args:
-        path: Path.
-        records: iterable of bytes.
-
-    Returns:
-        ShardInfo.
-    """
-    num_records = 0
-    with whole_file(path) as temporary:
-        with tf.io.TFRecordWriter(str(temporary)) as writer:
-            for record in records:
-                writer.write(record)
-                num_records += 1
-        return describe_shard(temporary, path.name, num_records)
-
-
-def describe_shard(path, name, num_records):
-    """Measures a finished record file: ShardInfo with its size and digest."""
-    return ShardInfo(
-        file=name,
-        num_records=num_records,
-        num_bytes=path.stat().st_size,
-        sha256=sha256_of(path),
-    )
-
-
-def parsing_schema(max_seq_length, max_predictions_per_seq):
-    """Makes the feature description for `tf.io.parse_example`.
-
-    Optional features are left out, so records with and without them parse alike.
-    """
-    return {
-        name: tf.io.FixedLenFeature(
-            [feature_length(feature, max_seq_length, max_predictions_per_seq)], feature.dtype
-        )
-        for name, feature in PRETRAINING_FEATURES.items()
-        if feature.required
-    }
+def _digest_entry(digest):
+    return f',\n  "digest": "{digest}"'

@@ -1,68 +1,25 @@
 """Record files → `tf.data`: checks the info file, reads in a reproducible order, static shapes.
 
 Which records make up a batch is a pure function of (seed, step): the order of an epoch is a keyed
-permutation, not a shuffle buffer. So a run that stops and goes on sees what it would have seen,
-and the first batch of any step costs the same.
+permutation of all records of all files, not a shuffle buffer. So a run that stops and goes on sees
+what it would have seen, and the first batch of any step costs the same. Masks may be drawn anew in
+each epoch, as a pure function of (seed, epoch, record).
 """
-
-import mmap
-from pathlib import Path
 
 import numpy as np
 import tensorflow as tf
 
+from data_pipeline.config import MASKS, MaskingConfig
+from data_pipeline.dataset_info import TOKENIZER_FOLDER
 from data_pipeline.errors import InputError
-from data_pipeline.randomness import key_of, permute
-from data_pipeline.records import DatasetInfo, parsing_schema
-
-# A TFRecord: length (8 bytes), its checksum (4), the record, its checksum (4).
-_HEADER, _FOOTER = 12, 4
+from data_pipeline.masking import MaskingVocabulary, mask_ngrams, unmask
+from data_pipeline.randomness import key_of, permute, subkeys
+from data_pipeline.schema import PRETRAINING_FEATURES, feature_length
+from data_pipeline.tokenization import Tokenizer
 
 #: Batches read ahead. A fixed number: left to itself tf.data reads on and on while a step runs,
 #: holds thousands of batches, and takes the better part of a minute to let go of them at the end.
 _PREFETCHED = 4
-
-
-class RecordFiles:
-    """All records of a folder by number, whichever shard they lie in.
-
-    Args:
-        folder: str or Path. A folder of records with its info file.
-
-    Raises:
-        InputError: As `DatasetInfo.load`; and if a shard does not hold as many records as it
-            should, or is no TFRecord file.
-    """
-
-    def __init__(self, folder):
-        self.folder = Path(folder)
-        self.info = DatasetInfo.load(folder)
-        self._shards, self._edges, count = [], [], [0]
-        for shard in self.info.shards:
-            path = self.folder / shard.file
-            data = map_file(path)
-            edges = record_edges(data, path)
-            if len(edges) != shard.num_records:
-                raise InputError(
-                    f"`{path}` should hold {shard.num_records} records by dataset_info.json. "
-                    f"Received: {len(edges)}."
-                )
-            self._shards.append(data)
-            self._edges.append(edges)
-            count.append(count[-1] + len(edges))
-        self._first = np.array(count)
-
-    def __len__(self):
-        return int(self._first[-1])
-
-    def read(self, numbers):
-        """Returns the serialised records of these numbers (int [N]) as a list of bytes."""
-        shards = np.searchsorted(self._first, numbers, side="right") - 1
-        records = []
-        for shard, number in zip(shards.tolist(), np.asarray(numbers).tolist(), strict=True):
-            begin, end = self._edges[shard][number - self._first[shard]]
-            records.append(self._shards[shard][begin:end])
-        return records
 
 
 def training_numbers(step, batch_size, num_records, seed):
@@ -88,34 +45,51 @@ def training_numbers(step, batch_size, num_records, seed):
     return numbers
 
 
-def training_dataset(records, batch_size, seed, first_step=0):
+def training_dataset(records, batch_size, seed, first_step=0, masks="auto", worker=(0, 1)):
     """Reads records for training, without end.
 
     Args:
         records: RecordFiles.
         batch_size: int. Global batch size, B.
-        seed: int. Decides the order.
+        seed: int. Decides the order, and the masks if they are drawn here.
         first_step: int. Step to begin at; what lies before is not read.
+        masks: str. "static" ones stand in the records; "dynamic" ones are drawn anew in each epoch;
+            "auto" takes static ones if there are any.
+        worker: tuple of int. Number of this worker, and of all: it gets its share of each batch,
+            B / number of workers.
 
     Returns:
         tf.data.Dataset of dicts: int32 `input_ids`, `input_mask`, `segment_ids` [B, S];
         `masked_lm_positions`, `masked_lm_ids` int32 and `masked_lm_weights` float32 [B, P];
         `sentence_order_labels` int32 [B]; `example_weights` float32 [B], all 1.
+
+    Raises:
+        InputError: If the batch cannot be shared out evenly, or the records have no such masks.
     """
+    index, count = worker
+    if batch_size % count or not 0 <= index < count:
+        raise InputError(
+            "`batch_size` should be a multiple of the number of workers, and `worker` one of them. "
+            f"Received: batch_size={batch_size}, worker={worker}."
+        )
+    share = slice(index * batch_size // count, (index + 1) * batch_size // count)
 
     def read(step):
-        numbers = training_numbers(int(step), batch_size, len(records), seed)
-        return np.array(records.read(numbers), object), np.ones(batch_size, np.float32)
+        step = int(step)
+        numbers = training_numbers(step, batch_size, len(records), seed)[share]
+        epochs = np.arange(step * batch_size, (step + 1) * batch_size)[share] // len(records)
+        return records.read(numbers), numbers, epochs, np.ones(len(numbers), np.float32)
 
     steps = tf.data.Dataset.range(first_step, np.iinfo(np.int64).max)
-    return _batches(steps, read, batch_size, records.info)
+    return _batches(steps, read, batch_size // count, records, masks, seed)
 
 
 def evaluation_dataset(records, batch_size):
     """Reads each record once, in the order of the files.
 
     The last batch is filled up with the first record under `example_weights` 0, so that all
-    shapes stay static (TPU) and yet every record counts exactly once.
+    shapes stay static (TPU) and yet every record counts exactly once. Records without masks get the
+    same ones every time.
 
     Args:
         records: RecordFiles.
@@ -128,24 +102,46 @@ def evaluation_dataset(records, batch_size):
     def read(step):
         numbers = np.arange(int(step) * batch_size, (int(step) + 1) * batch_size)
         real = numbers < len(records)
-        return np.array(records.read(np.where(real, numbers, 0)), object), real.astype(np.float32)
+        numbers = np.where(real, numbers, 0)
+        return records.read(numbers), numbers, np.zeros_like(numbers), real.astype(np.float32)
 
-    return _batches(
-        tf.data.Dataset.range(-(-len(records) // batch_size)), read, batch_size, records.info
-    )
+    steps = tf.data.Dataset.range(-(-len(records) // batch_size))
+    return _batches(steps, read, batch_size, records, "auto", seed=0)
 
 
-def _batches(steps, read, batch_size, info):
-    schema = parsing_schema(info.max_seq_length, info.max_predictions_per_seq)
+def parsing_schema(max_seq_length, max_predictions_per_seq):
+    """Makes the feature description for `tf.io.parse_example`.
+
+    Optional features are left out, so records with and without them parse alike.
+    """
+    return {
+        name: tf.io.FixedLenFeature(
+            [feature_length(feature, max_seq_length, max_predictions_per_seq)], feature.dtype
+        )
+        for name, feature in PRETRAINING_FEATURES.items()
+        if feature.required
+    }
+
+
+def _batches(steps, read, batch_size, records, masks, seed):
+    schema = parsing_schema(records.info.max_seq_length, records.info.max_predictions_per_seq)
+    draw = _mask_drawer(records, masks, seed)
+
+    def read_objects(step):
+        serialized, *others = read(step)
+        return np.array(serialized, object), *others
 
     def features_of(step):
-        records, weights = tf.numpy_function(read, [step], (tf.string, tf.float32))
-        records = tf.ensure_shape(records, [batch_size])
-        features = tf.io.parse_example(records, schema)
+        serialized, numbers, epochs, weights = tf.numpy_function(
+            read_objects, [step], (tf.string, tf.int64, tf.int64, tf.float32)
+        )
+        features = tf.io.parse_example(tf.ensure_shape(serialized, [batch_size]), schema)
         features = {
             name: tf.cast(value, tf.int32) if value.dtype == tf.int64 else value
             for name, value in features.items()
         }
+        if draw:
+            features |= _drawn(draw, features, numbers, epochs)
         labels = features.pop("next_sentence_labels")[:, 0]
         weights = tf.ensure_shape(weights, [batch_size])
         return features | {"sentence_order_labels": labels, "example_weights": weights}
@@ -157,33 +153,49 @@ def _batches(steps, read, batch_size, info):
     return dataset.with_options(options).prefetch(_PREFETCHED)
 
 
-def map_file(path):
-    """Maps a file into memory, read-only; an empty one is empty bytes."""
-    with open(path, "rb") as file:
-        if not path.stat().st_size:
-            return b""
-        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+#: What a mask drawer takes and replaces.
+_MASKED = ("input_ids", "masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
 
 
-def record_edges(data, path):
-    """Finds where each record of a TFRecord file begins and ends.
+def _drawn(draw, features, numbers, epochs):
+    """Replaces the masks of a batch within the graph, shapes kept."""
+    given = [features[name] for name in ("input_mask", *_MASKED)]
+    types = [features[name].dtype for name in _MASKED]
+    drawn = tf.numpy_function(draw, [numbers, epochs, *given], types)
+    return {
+        name: tf.ensure_shape(value, features[name].shape)
+        for name, value in zip(_MASKED, drawn, strict=True)
+    }
 
-    Args:
-        data: bytes or mmap. The file.
-        path: Path. Its name, for the error.
 
-    Returns:
-        int64 [N, 2]. Byte offsets.
+def _mask_drawer(records, masks, seed):
+    """Makes the function that masks a batch anew, or None if the records' masks are taken."""
+    info = records.info
+    if masks not in MASKS:
+        raise InputError(f"`masks` should be one of {', '.join(MASKS)}. Received: {masks}.")
+    if masks == "static" and not info.static_masks:
+        raise InputError(
+            f"The records of `{records.folder}` hold no masks. Take `dynamic` ones, drawn anew in "
+            "each epoch, or build them with `static_masks=true`."
+        )
+    if masks == "static" or (masks == "auto" and info.static_masks):
+        return None
+    folder = records.folder / TOKENIZER_FOLDER
+    if not folder.is_dir():
+        raise InputError(
+            f"Masks cannot be drawn without a tokenizer, and there is no `{folder}`. "
+            "Adopt the records with `--tokenizer`, or take the masks in them."
+        )
+    masking = MaskingConfig(**info.config.get("masking", {}))
+    vocabulary = MaskingVocabulary.of(Tokenizer.load(folder), masking.word_start)
+    key = key_of("masks", seed)
 
-    Raises:
-        InputError: If the file is not a chain of whole records.
-    """
-    edges, place = [], 0
-    while place < len(data):
-        length = int.from_bytes(data[place : place + 8], "little")
-        end = place + _HEADER + length
-        if end + _FOOTER > len(data):
-            raise InputError(f"`{path}` is no TFRecord file, or is damaged at byte {place}.")
-        edges.append((place + _HEADER, end))
-        place = end + _FOOTER
-    return np.array(edges, np.int64).reshape(-1, 2)
+    def draw(numbers, epochs, input_mask, input_ids, positions, labels, weights):
+        text = unmask(input_ids, positions, labels, weights)
+        keys = subkeys(subkeys(key, epochs), numbers)
+        masked = mask_ngrams(
+            text, input_mask, keys, vocabulary, masking, info.max_predictions_per_seq
+        )
+        return [masked[name] for name in _MASKED]
+
+    return draw

@@ -7,7 +7,8 @@ import pytest
 
 from albert_keras import AlbertConfig, AlbertForPretraining
 from albert_keras.models import encoder
-from data_pipeline.reader import RecordFiles, training_dataset
+from data_pipeline.reader import training_dataset
+from data_pipeline.record_folder import RecordFiles
 from data_pipeline.schema import PRETRAINING_FEATURES
 
 

@@ -10,6 +10,9 @@ import warnings
 
 import typer
 
+#: Tells a terminal to forget the rest of the line.
+_CLEAR_LINE = "\x1b[K"
+
 _LOGGERS = ("albert_keras", "data_pipeline")
 
 #: No command is silent for longer, in seconds.
@@ -19,6 +22,8 @@ _LONGEST_SILENCE = 8
 class Progress(logging.StreamHandler):
     """Shows log lines, and after a while without any that the work goes on.
 
+    Lines with the attribute `transient` are written over by the next one.
+
     Args:
         silence: float. Seconds without a line after which one is shown.
     """
@@ -26,6 +31,7 @@ class Progress(logging.StreamHandler):
     def __init__(self, stream, silence=_LONGEST_SILENCE):
         super().__init__(stream)
         self._silence = silence
+        self._is_open = False
         self._begun = self._last = time.monotonic()
         self._finished = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
@@ -33,18 +39,32 @@ class Progress(logging.StreamHandler):
 
     def emit(self, record):
         self._begun = self._last = time.monotonic()
+        if getattr(record, "transient", False):
+            self.stream.write(f"\r{self.format(record)}{_CLEAR_LINE}")
+            self._is_open = True
+            self.flush()
+            return
+        self._close_line()
         super().emit(record)
+
+    def _close_line(self):
+        """Takes a transient line off the screen."""
+        if self._is_open:
+            self.stream.write(f"\r{_CLEAR_LINE}")
+            self._is_open = False
 
     def finish(self):
         """Stops watching."""
         self._finished.set()
         self._thread.join()
+        self._close_line()
 
     def _watch(self):
         while not self._finished.wait(self._silence / 8):
             now = time.monotonic()
             if now - self._last > self._silence:
                 self._last = now
+                self._close_line()
                 self.stream.write(f"... {now - self._begun:.0f} s\n")
                 self.flush()
 

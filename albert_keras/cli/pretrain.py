@@ -33,6 +33,10 @@ def pretrain(
     checkpoint_every: Annotated[
         int | None, _option(help="Steps between checkpoints.", default="500")
     ] = None,
+    masks: Annotated[
+        str | None,
+        _option(help="static (in the records), dynamic (anew each epoch) or auto.", default="auto"),
+    ] = None,
     config: options.ConfigFile = None,
     assignments: options.Set = None,
     as_json: options.Json = False,
@@ -59,6 +63,7 @@ def pretrain(
         strategy=strategy,
         precision=precision,
         checkpoint_every=checkpoint_every,
+        masks=masks,
     )
     from albert_keras.training.pretrain import pretrain as pretrain_model
 

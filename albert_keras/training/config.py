@@ -7,6 +7,8 @@ from pydantic import Field, field_validator
 from albert_keras.config import AlbertConfig
 from albert_keras.optimization.config import OptimizerConfig
 from albert_keras.training.names import PRECISIONS, STRATEGIES
+from data_pipeline.config import MASKS
+from data_pipeline.errors import InputError
 from data_pipeline.settings import Settings
 
 
@@ -24,11 +26,12 @@ class TrainingConfig(Settings):
         keep_checkpoints: int. The newest this many stay.
         report_every: int. Steps between lines of the log.
         sentence_order_weight: float. Weight of the sentence-order loss beside the masked one;
-            0 trains the masked language model alone.
+            0 trains the masked language model alone, as records without such labels do.
         initial_output_bias: str. "frequencies" starts the masked-LM head at how frequent each piece
             is, which spares the hundred steps that learn it; "zeros" as google-research/albert.
-        initial_output_bias: Literal["frequencies", "zeros"] = "frequencies"
-    time_limit_seconds: float or None. Ends the run early, saved, once training has taken this
+        masks: str. "static" ones stand in the records; "dynamic" ones are drawn anew in each
+            epoch, the same again when a run goes on; "auto" takes static ones if there are any.
+        time_limit_seconds: float or None. Ends the run early, saved, once training has taken this
             long; the same command goes on with it.
     """
 
@@ -42,6 +45,7 @@ class TrainingConfig(Settings):
     report_every: int = Field(50, ge=1)
     sentence_order_weight: float = Field(1.0, ge=0)
     initial_output_bias: Literal["frequencies", "zeros"] = "frequencies"
+    masks: Literal[MASKS] = "auto"
     time_limit_seconds: float | None = Field(None, gt=0)
 
 
@@ -58,6 +62,7 @@ FLAGS = {
     "strategy": ("training", "strategy"),
     "precision": ("training", "precision"),
     "checkpoint_every": ("training", "checkpoint_every"),
+    "masks": ("training", "masks"),
     "lr": ("optimizer", "lr"),
 }
 
@@ -104,18 +109,30 @@ class PretrainingConfig(Settings):
         """Returns a checked copy with some flags changed, see `of`."""
         return type(self).of(self.model_dump(exclude_unset=True), **flags)
 
-    def resolved(self, precision):
+    def resolved(self, precision, has_sentence_labels=True):
         """Returns a copy in which nothing is left to be decided.
 
         Args:
             precision: str. What "auto" means here.
+            has_sentence_labels: bool. Whether the records have any to predict.
+
+        Raises:
+            InputError: If a sentence-order loss is asked for and the records have no labels.
         """
         lr = self.optimizer.peak_lr(self.training.batch_size)
         if "lr" not in self.optimizer.model_fields_set:
             lr = SMALL_MODEL_LR.get(self.model["size"], lr)
         if self.training.precision != "auto":
             precision = self.training.precision
-        return self.with_flags(lr=lr, precision=precision)
+        config = self.with_flags(lr=lr, precision=precision)
+        if has_sentence_labels or config.training.sentence_order_weight == 0:
+            return config
+        if "sentence_order_weight" in self.training.model_fields_set:
+            raise InputError(
+                "`training.sentence_order_weight` should be 0: the records were built with "
+                f"objective=none. Received: {self.training.sentence_order_weight}."
+            )
+        return config.replace(training=config.training.replace(sentence_order_weight=0.0))
 
     def albert_config(self, vocab_size):
         """Makes the model's AlbertConfig for records of a vocabulary.

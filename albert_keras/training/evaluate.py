@@ -12,7 +12,8 @@ from albert_keras.training.run import Run
 from albert_keras.training.step import PretrainingStep
 from albert_keras.training.strategy import build_strategy
 from data_pipeline.errors import InputError
-from data_pipeline.reader import RecordFiles, evaluation_dataset
+from data_pipeline.reader import evaluation_dataset
+from data_pipeline.record_folder import RecordFiles
 
 
 class Evaluation(NamedTuple):

@@ -17,7 +17,8 @@ from albert_keras.training.run import Run
 from albert_keras.training.step import PretrainingStep
 from albert_keras.training.strategy import build_strategy, choose_precision
 from data_pipeline.errors import InputError
-from data_pipeline.reader import RecordFiles, training_dataset
+from data_pipeline.reader import training_dataset
+from data_pipeline.record_folder import RecordFiles
 
 logger = logging.getLogger(__name__)
 
@@ -50,7 +51,7 @@ def pretrain(data, out, config=None, **flags):
         out: str or Path. Folder of the run, see `run.py`.
         config: PretrainingConfig. None takes the defaults.
         **flags: Single settings in the words of the command line: `size`, `steps`, `batch_size`,
-            `lr`, `seed`, `strategy`, `precision`, `checkpoint_every`.
+            `lr`, `seed`, `strategy`, `precision`, `checkpoint_every`, `masks`.
 
     Returns:
         PretrainingResult.
@@ -71,7 +72,8 @@ def pretrain(data, out, config=None, **flags):
             "`training.batch_size` should be a multiple of the number of replicas. "
             f"Received: {training.batch_size} and {strategy.num_replicas_in_sync}."
         )
-    config = config.resolved(choose_precision(strategy))
+    config = config.resolved(choose_precision(strategy), records.info.objective != "none")
+    training = config.training
     run = Run.begin(out, config, albert_config, records)
     logger.info(
         "model %s: %d layers, hidden size %d, %s on %d replica(s), %d records of %d pieces",
@@ -151,7 +153,9 @@ def _fit(step, run, config, records, first_step):
         step.optimizer.learning_rate,
         positions,
     )
-    dataset = training_dataset(records, training.batch_size, training.seed, first_step)
+    dataset = training_dataset(
+        records, training.batch_size, training.seed, first_step, training.masks
+    )
     try:
         step.fit(
             dataset,

@@ -17,9 +17,9 @@ from pathlib import Path
 
 from albert_keras.config import AlbertConfig
 from albert_keras.training.checkpoints import CheckpointFolder
+from data_pipeline.dataset_info import TOKENIZER_FOLDER
 from data_pipeline.errors import InputError
 from data_pipeline.files import check_output_folder, whole_file
-from data_pipeline.records import TOKENIZER_FOLDER
 from data_pipeline.tokenization import Tokenizer
 
 _PACKAGES = ("albert-keras", "tensorflow", "keras", "tensorflow-text", "tensorflow-addons", "numpy")

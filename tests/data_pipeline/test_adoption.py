@@ -7,7 +7,8 @@ import tensorflow as tf
 
 from data_pipeline.adoption import adopt_records
 from data_pipeline.errors import InputError
-from data_pipeline.reader import RecordFiles, training_dataset
+from data_pipeline.reader import training_dataset
+from data_pipeline.record_folder import RecordFiles
 
 
 @pytest.fixture

@@ -6,13 +6,12 @@ import time
 import numpy as np
 import pytest
 
+from data_pipeline.config import MASKS
 from data_pipeline.errors import InputError
-from data_pipeline.reader import (
-    RecordFiles,
-    evaluation_dataset,
-    training_dataset,
-    training_numbers,
-)
+from data_pipeline.examples import decode_instance
+from data_pipeline.masking import unmask
+from data_pipeline.reader import evaluation_dataset, training_dataset, training_numbers
+from data_pipeline.record_folder import RecordFiles
 
 
 @pytest.fixture
@@ -52,6 +51,101 @@ def test_shapes_are_static(tiny_records):
         "sentence_order_labels": [8],
         "example_weights": [8],
     }
+
+
+def test_workers_share_a_batch(tiny_records):
+    records = RecordFiles(tiny_records)
+    whole = next(training_dataset(records, 8, seed=1, first_step=5).as_numpy_iterator())
+    shares = [
+        next(training_dataset(records, 8, 1, 5, worker=(number, 4)).as_numpy_iterator())
+        for number in range(4)
+    ]
+    for name, values in whole.items():
+        np.testing.assert_array_equal(np.concatenate([share[name] for share in shares]), values)
+
+
+@pytest.mark.parametrize("worker", [(0, 3), (4, 4), (-1, 2)])
+def test_a_batch_that_cannot_be_shared_is_refused(worker, tiny_records):
+    with pytest.raises(InputError, match="should be a multiple of the number of workers"):
+        training_dataset(RecordFiles(tiny_records), 8, 1, worker=worker)
+
+
+NAMES = ("input_ids", "masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
+
+
+def text_of(batch):
+    return unmask(*(batch[name] for name in NAMES)).tolist()
+
+
+def batches(records, count, **words):
+    return list(training_dataset(records, 8, seed=1, **words).take(count).as_numpy_iterator())
+
+
+def test_dynamic_masks_hide_other_pieces_of_the_same_text_in_each_epoch(tiny_records):
+    records = RecordFiles(tiny_records)
+    steps = -(-len(records) // 8)
+    static, dynamic = (batches(records, 2 * steps + 2, masks=masks) for masks in MASKS[1:])
+    seen = {}
+    for before, now in zip(static, dynamic, strict=True):
+        assert text_of(before) == text_of(now)
+        assert now["masked_lm_weights"].sum(axis=1).min() >= 1
+        np.testing.assert_array_equal(before["segment_ids"], now["segment_ids"])
+        for text, positions in zip(text_of(now), now["masked_lm_positions"].tolist(), strict=True):
+            seen.setdefault(tuple(text), []).append(tuple(positions))
+    # Two epochs: two masks of each text, nearly always different ones.
+    assert sum(len(masks) > len(set(masks)) for masks in seen.values()) < 0.1 * len(seen)
+
+
+def test_dynamic_masks_are_the_same_again_after_a_stop(tiny_records):
+    records = RecordFiles(tiny_records)
+    whole = batches(records, 90, masks="dynamic")
+    (later,) = batches(records, 1, masks="dynamic", first_step=89)
+    for name, values in later.items():
+        np.testing.assert_array_equal(values, whole[89][name])
+    other = next(training_dataset(records, 8, seed=2, masks="dynamic").as_numpy_iterator())
+    assert (other["masked_lm_positions"] != whole[0]["masked_lm_positions"]).any()
+
+
+def test_a_shared_batch_has_the_same_dynamic_masks(tiny_records):
+    records = RecordFiles(tiny_records)
+    (whole,) = batches(records, 1, masks="dynamic", first_step=70)
+    (half,) = batches(records, 1, masks="dynamic", first_step=70, worker=(1, 2))
+    np.testing.assert_array_equal(half["input_ids"], whole["input_ids"][4:])
+
+
+@pytest.fixture(scope="module")
+def unmasked_records(tiny_documents, tiny_tokenizer, tiny_data_config, tmp_path_factory):
+    from data_pipeline.build import build_records
+
+    config = tiny_data_config.replace(static_masks=False, input_format="full-sentences")
+    out = tmp_path_factory.mktemp("unmasked") / "records"
+    return build_records(tiny_documents, tiny_tokenizer, out, config).path
+
+
+def test_records_without_masks_get_them_from_the_reader(unmasked_records, tiny_tokenizer):
+    records = RecordFiles(unmasked_records)
+    example = decode_instance(records.read(np.array([0]))[0])
+    assert not example["masked_lm_weights"].any()
+    assert tiny_tokenizer.mask_id not in example["input_ids"]
+    (batch,) = batches(records, 1)
+    assert (batch["masked_lm_weights"].sum(axis=1) >= 1).all()
+    assert (batch["input_ids"] == tiny_tokenizer.mask_id).any()
+    with pytest.raises(InputError, match="hold no masks"):
+        training_dataset(records, 8, 1, masks="static")
+
+
+def test_records_without_masks_are_always_scored_on_the_same_ones(unmasked_records):
+    records = RecordFiles(unmasked_records)
+    first, second = (next(evaluation_dataset(records, 8).as_numpy_iterator()) for _ in range(2))
+    assert first["masked_lm_weights"].any()
+    for name, values in first.items():
+        np.testing.assert_array_equal(values, second[name])
+
+
+def test_masks_cannot_be_drawn_without_a_tokenizer(copied_records):
+    shutil.rmtree(copied_records / "tokenizer")
+    with pytest.raises(InputError, match="cannot be drawn without a tokenizer"):
+        training_dataset(RecordFiles(copied_records), 8, 1, masks="dynamic")
 
 
 def test_it_does_not_read_far_ahead(tiny_records, monkeypatch):

@@ -1,5 +1,6 @@
-"""`albert-keras data build | adopt`."""
+"""`albert-keras data build`."""
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -8,40 +9,59 @@ import typer
 from albert_keras.cli import options
 from albert_keras.cli.output import show, start
 
-app = typer.Typer(help="Make and take over records.", no_args_is_help=True, rich_markup_mode=None)
 
-Length = Annotated[
-    int | None, typer.Option("--max-seq-length", help="Pieces per record.", show_default="512")
-]
-Predictions = Annotated[
-    int | None,
-    typer.Option(
-        "--max-predictions-per-seq", help="Masked pieces per record.", show_default="15 %"
-    ),
-]
+def _option(*names, **words):
+    return typer.Option(*names, show_default=words.pop("default", False), **words)
 
 
-@app.command("build")
 def build(
     corpus: options.Corpus,
-    tokenizer: Annotated[
-        Path, typer.Option(help="Folder made by `vocab`, or a .model file.", show_default=False)
-    ],
-    out: Annotated[Path, typer.Option(help="Folder to make.", show_default=False)],
-    max_seq_length: Length = None,
-    max_predictions_per_seq: Predictions = None,
+    tokenizer: Annotated[Path, _option(help="Folder made by `vocab`, or a .model file.")],
+    out: Annotated[Path, _option(help="Folder to make; an unfinished build there goes on.")],
+    max_seq_length: Annotated[int | None, _option(help="Pieces per record.", default="512")] = None,
+    max_predictions_per_seq: Annotated[
+        int | None, _option(help="Masked pieces per record.", default="15 %")
+    ] = None,
     copies: Annotated[
-        int | None,
-        typer.Option(help="Passes over the corpus, each masked anew.", show_default="1"),
+        int | None, _option(help="Passes over the corpus, each masked anew.", default="1")
+    ] = None,
+    input_format: Annotated[
+        str | None,
+        _option(
+            help="segment-pair, sentence-pair, full-sentences or doc-sentences.",
+            default="segment-pair",
+        ),
     ] = None,
     objective: Annotated[
         str | None,
-        typer.Option(help="sop: segments swapped or not; nsp: random second.", show_default="sop"),
+        _option(help="sop: swapped or not; nsp: random second; none.", default="by input format"),
+    ] = None,
+    static_masks: Annotated[
+        bool | None,
+        _option(
+            "--static-masks/--no-static-masks",
+            help="Write masks into the records, or leave them to the reader.",
+            default="yes",
+        ),
     ] = None,
     language: Annotated[
-        str | None, typer.Option(help="Code, for sentence splitting.", show_default="en")
+        str | None, _option(help="Code, for sentence splitting.", default="en")
     ] = None,
+    splitter: Annotated[
+        str | None,
+        _option(help="sentencex, tensorflow-text, line or none.", default="sentencex"),
+    ] = None,
+    num_shards: Annotated[
+        int | None, _option(help="Record files.", default="by size of the corpus")
+    ] = None,
+    preset: Annotated[
+        str,
+        typer.Option(help="Settings to start from: albert, reference, bert or roberta."),
+    ] = "albert",
     corpus_format: options.CorpusFormat = "auto",
+    workers: Annotated[
+        int | None, _option(min=1, help="Processes.", default="one per processor")
+    ] = None,
     seed: options.Seed = None,
     config: options.ConfigFile = None,
     assignments: options.Set = None,
@@ -49,7 +69,7 @@ def build(
     verbose: options.Verbose = False,
     debug: options.Debug = False,
 ):
-    """Turn text into pre-training records.
+    """Turn text into pre-training records; the same command goes on with an interrupted build.
 
     \b
     Example:
@@ -58,6 +78,7 @@ def build(
     """
     start(verbose, debug)
     from albert_keras.cli.arguments import read_values
+    from data_pipeline.build import build_records
     from data_pipeline.config import PretrainingDataConfig
     from data_pipeline.tokenization import Tokenizer
 
@@ -65,75 +86,56 @@ def build(
         "max_seq_length": max_seq_length,
         "max_predictions_per_seq": max_predictions_per_seq,
         "copies": copies,
+        "input_format": input_format,
         "objective": objective,
+        "static_masks": static_masks,
         "language": language,
+        "splitter": splitter,
+        "num_shards": num_shards,
         "seed": seed,
     }
     given = {name: value for name, value in flags.items() if value is not None}
-    settings = PretrainingDataConfig(**read_values(config, assignments) | given)
-    loaded = Tokenizer.load(tokenizer)
-
-    from data_pipeline.build import build_records
-
-    result = build_records(corpus, loaded, out, settings, corpus_format)
+    values = read_values(config, assignments) | given
+    settings = PretrainingDataConfig.preset(preset, **values)
+    result = build_records(
+        corpus,
+        Tokenizer.load(tokenizer),
+        out,
+        settings,
+        corpus_format,
+        workers=workers,
+        transient_progress=sys.stderr.isatty(),
+    )
     counts = result.info.statistics
     show(
         {
             "path": result.path,
             "num_records": result.info.num_records,
+            "num_shards": len(result.info.shards),
+            "shards_reused": result.shards_reused,
             "fingerprint": result.info.fingerprint,
             "seconds": round(result.seconds, 1),
             **counts,
         },
         [
-            f"{result.info.num_records} records of {settings.max_seq_length} pieces from "
-            f"{counts['documents']} documents in {result.seconds:.0f} s: {result.path}",
-            f"{counts['predictions']} masked pieces; "
-            f"{counts['label_1'] / counts['instances']:.1%} of the pairs have label 1; "
-            f"{1 - counts['real_positions'] / counts['positions']:.1%} of the places are padding",
+            f"{result.info.num_records} records of {settings.max_seq_length} pieces in "
+            f"{len(result.info.shards)} shards from {counts['documents']} documents in "
+            f"{result.seconds:.0f} s: {result.path}",
+            *_worth_knowing(result.info, settings),
             f"next: albert-keras pretrain --data {result.path} --out runs/...",
         ],
         as_json,
     )
 
 
-@app.command("adopt")
-def adopt(
-    folder: Annotated[Path, typer.Argument(help="Folder of record files.", show_default=False)],
-    max_seq_length: Annotated[int, typer.Option(help="S they were written with.")],
-    max_predictions_per_seq: Annotated[int, typer.Option(help="P they were written with.")],
-    tokenizer: Annotated[
-        Path | None, typer.Option(help="Tokenizer they were made with.", show_default=False)
-    ] = None,
-    vocab_size: Annotated[
-        int | None, typer.Option(help="Pieces, if there is no tokenizer.", show_default=False)
-    ] = None,
-    pattern: Annotated[str, typer.Option(help="Which files are records.")] = "*.tfrecord*",
-    as_json: options.Json = False,
-    verbose: options.Verbose = False,
-    debug: options.Debug = False,
-):
-    """Take over records of google-research/albert: write the dataset_info.json they lack.
-
-    \b
-    Example:
-      albert-keras data adopt records/ --max-seq-length 512 --max-predictions-per-seq 20 \\
-          --tokenizer 30k-clean.model
-    """
-    start(verbose, debug)
-    from data_pipeline.adoption import adopt_records
-    from data_pipeline.tokenization import Tokenizer
-
-    info = adopt_records(
-        folder,
-        max_seq_length,
-        max_predictions_per_seq,
-        tokenizer=Tokenizer.load(tokenizer) if tokenizer else None,
-        vocab_size=vocab_size,
-        pattern=pattern,
-    )
-    show(
-        {"path": folder, "num_records": info.num_records, "fingerprint": info.fingerprint},
-        [f"{info.num_records} records in {len(info.shards)} files are ready to train on: {folder}"],
-        as_json,
-    )
+def _worth_knowing(info, settings):
+    counts = info.statistics
+    said = [f"{1 - counts['real_positions'] / counts['positions']:.1%} of the places are padding"]
+    if settings.label_objective != "none":
+        said.insert(0, f"{counts['label_1'] / counts['instances']:.1%} of the pairs have label 1")
+    said.insert(0, f"{counts['predictions']} masked pieces")
+    if not settings.static_masks:
+        said[0] = "masks are left to the reader"
+    if counts["single_sentences_skipped"]:
+        said.append(f"{counts['single_sentences_skipped']} stretches of one sentence left out")
+    yield "; ".join(said)

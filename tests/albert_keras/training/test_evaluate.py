@@ -8,9 +8,10 @@ import pytest
 
 from albert_keras.training.evaluate import evaluate
 from albert_keras.training.reports import read_log
+from data_pipeline.dataset_info import DatasetInfo
 from data_pipeline.errors import InputError
-from data_pipeline.reader import RecordFiles, evaluation_dataset
-from data_pipeline.records import DatasetInfo
+from data_pipeline.reader import evaluation_dataset
+from data_pipeline.record_folder import RecordFiles
 
 
 @pytest.fixture

@@ -110,7 +110,7 @@ def test_other_settings_do_not_go_on_with_a_run(tiny_run, tiny_records, tiny_tra
 def test_other_records_do_not_go_on_with_a_run(tiny_run, tiny_records, tiny_training, tmp_path):
     import shutil
 
-    from data_pipeline.records import DatasetInfo
+    from data_pipeline.dataset_info import DatasetInfo
 
     shutil.copytree(tiny_records, tmp_path / "half")
     info = DatasetInfo.load(tmp_path / "half")

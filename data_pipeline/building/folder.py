@@ -1,0 +1,129 @@
+"""The folder of a build while it is being made: what may be there, who works on it, what is left.
+
+Finished shards lie under their names; all else is in `.work/` until the end.
+"""
+
+import contextlib
+import fcntl
+import json
+import shutil
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from data_pipeline.dataset_info import INFO_FILE, TOKENIZER_FOLDER
+from data_pipeline.errors import InputError
+from data_pipeline.files import check_output_folder, whole_file
+from data_pipeline.record_files import index_path
+
+_WORK = ".work"
+_SETTINGS, _LOCK = "settings.json", "lock"
+
+
+def builder_version():
+    """Returns the version of this program, or "unknown" where it is not installed."""
+    try:
+        return version("albert-keras")
+    except PackageNotFoundError:
+        return "unknown"
+
+
+class BuildFolder:
+    """A folder that records are being built in.
+
+    Args:
+        out: str or Path.
+        config: PretrainingDataConfig.
+        tokenizer: Tokenizer.
+
+    Attributes:
+        out, work: Path. Where shards and where all else is put.
+
+    Raises:
+        InputError: If the folder holds something else or an unfinished build with other settings,
+            cannot be written to, or another process is building there.
+    """
+
+    def __init__(self, out, config, tokenizer):
+        self.out, self.work = Path(out), Path(out) / _WORK
+        self._settings = {
+            "builder_version": builder_version(),
+            "tokenizer_digest": tokenizer.digest,
+            **config.model_dump(mode="json"),
+        }
+        found = list(self.out.iterdir()) if self.out.is_dir() else []
+        if any(path.name == INFO_FILE or not _is_ours(path) for path in found):
+            check_output_folder(self.out)  # says why not
+        check_output_folder(self.out / "new")
+        self._check_settings()
+        self._missing = [path for path in (self.out, *self.out.parents) if not path.exists()]
+        self.work.mkdir(parents=True, exist_ok=True)
+        self._lock = open(self.work / _LOCK, "a")
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            self._lock.close()
+            raise InputError(f"`{self.out}` is being built by another process.") from None
+        for temporary in (*self.out.glob(".*.tmp-*"), *self.work.glob(".*.tmp-*")):
+            temporary.unlink() if temporary.is_file() else shutil.rmtree(temporary)
+        with whole_file(self.work / _SETTINGS) as temporary:
+            temporary.write_text(json.dumps(self._settings), encoding="utf-8")
+
+    def remove_other_shards(self, names):
+        """Removes record files of an earlier attempt that this build does not make."""
+        kept = {name for shard in names for name in (shard, index_path(Path(shard)).name)}
+        for path in self.out.glob("pretraining-*"):
+            if path.name not in kept:
+                path.unlink()
+
+    def finish(self):
+        """Removes what only the build needed."""
+        shutil.rmtree(self.work)
+        self._lock.close()
+
+    def abandon(self):
+        """Leaves what is finished for the next attempt; if nothing is, leaves nothing at all."""
+        if any(self.work.glob("part-*.json")) or any(self.out.glob("pretraining-*")):
+            self._lock.close()
+        else:
+            self.discard()
+
+    def discard(self):
+        """Leaves nothing that was not there before."""
+        self._lock.close()
+        shutil.rmtree(self.work, ignore_errors=True)
+        self.remove_other_shards([])
+        with contextlib.suppress(OSError):  # others may have put something there by now
+            for path in self._missing:
+                path.rmdir()
+
+    def _check_settings(self):
+        path = self.work / _SETTINGS
+        if not path.is_file():
+            return
+        before, now = _flat(json.loads(path.read_text(encoding="utf-8"))), _flat(self._settings)
+        changed = [
+            f"`{key}` was {before.get(key)!r}, now {now.get(key)!r}"
+            for key in sorted(before.keys() | now.keys())
+            if before.get(key) != now.get(key)
+        ]
+        if changed:
+            raise InputError(
+                f"`{self.out}` holds an unfinished build with other settings: "
+                f"{'; '.join(changed)}. Go on with those, remove the folder, or choose another one."
+            )
+
+
+def _is_ours(path):
+    return path.name in (_WORK, TOKENIZER_FOLDER) or path.name.lstrip(".").startswith(
+        ("pretraining-", f"{TOKENIZER_FOLDER}.tmp-", f"{INFO_FILE}.tmp-")
+    )
+
+
+def _flat(values, prefix=""):
+    flat = {}
+    for name, value in values.items():
+        if isinstance(value, dict):
+            flat |= _flat(value, f"{prefix}{name}.")
+        else:
+            flat[prefix + name] = value
+    return flat

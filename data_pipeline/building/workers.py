@@ -1,0 +1,110 @@
+"""Runs tasks in processes that never outlive the one that started them.
+
+Processes are spawned, not forked: they load what their tasks need and nothing else, no TensorFlow
+and no threads of the parent's.
+"""
+
+import concurrent.futures
+import multiprocessing
+import os
+import signal
+import threading
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing.connection import wait
+
+from data_pipeline.building.progress import LocalCounters, SharedCounters
+from data_pipeline.errors import InputError
+
+_SECONDS_BETWEEN_TICKS = 0.25
+
+#: In a worker process: what `prepare` returned there.
+_context = None
+
+
+class Workers:
+    """A number of processes, or just this one.
+
+    Args:
+        count: int. With 1, tasks run in this process.
+        prepare: callable of (*arguments, counters), called once in each process; what it returns
+            is the first argument of every task. A function of a module, so that it can be sent.
+        arguments: tuple. Sent once to each process.
+        tick: callable without arguments, called several times a second while tasks run.
+
+    Attributes:
+        counters: object whose `values()` are what all tasks have counted so far.
+    """
+
+    def __init__(self, count, prepare, arguments, tick):
+        self._tick, self._pool = tick, None
+        if count == 1:
+            self.counters = LocalCounters(tick)
+            self._context = prepare(*arguments, self.counters)
+            return
+        context = multiprocessing.get_context("spawn")
+        self.counters = SharedCounters(context)
+        self._in_flight = 2 * count
+        self._pool = concurrent.futures.ProcessPoolExecutor(
+            count, context, _start, (prepare, arguments, self.counters)
+        )
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self._pool:
+            self.counters.stop()  # tasks under way end at their next count
+            self._pool.shutdown(cancel_futures=True)
+
+    def run(self, function, tasks):
+        """Yields the results of `function(context, task)` for all tasks, the first ready first.
+
+        Tasks are taken from the iterable as there is room for them, so it may be long.
+
+        Raises:
+            InputError: If a process was killed.
+        """
+        if not self._pool:
+            for task in tasks:
+                yield function(self._context, task)
+                self._tick()
+            return
+        tasks, futures = iter(tasks), set()
+        try:
+            while True:
+                while len(futures) < self._in_flight:
+                    try:
+                        task = next(tasks)
+                    except StopIteration:
+                        break
+                    futures.add(self._pool.submit(_run, function, task))
+                if not futures:
+                    return
+                done, futures = concurrent.futures.wait(
+                    futures, _SECONDS_BETWEEN_TICKS, concurrent.futures.FIRST_COMPLETED
+                )
+                self._tick()
+                for future in done:
+                    yield future.result()
+        except BrokenProcessPool:
+            raise InputError(
+                "A worker process ended before its work did: out of memory, killed, or started "
+                'from a script without `if __name__ == "__main__":`. What is finished is kept: '
+                "the same command goes on. Fewer workers need less memory."
+            ) from None
+
+
+def _start(prepare, arguments, counters):
+    global _context
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent to handle
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    _context = prepare(*arguments, counters)
+
+
+def _end_with_parent():
+    wait([multiprocessing.parent_process().sentinel])
+    os._exit(1)
+
+
+def _run(function, task):
+    return function(_context, task)

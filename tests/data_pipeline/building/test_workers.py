@@ -1,0 +1,81 @@
+"""Tasks run in processes that end with the one that started them."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from data_pipeline.building.workers import Workers
+from data_pipeline.errors import InputError
+
+
+def prepare(factor, counters):
+    return factor, counters
+
+
+def multiply(context, number):
+    factor, counters = context
+    counters.add(records=1)
+    return factor * number
+
+
+def fail(context, number):
+    raise InputError(f"{number} is wrong")
+
+
+def be_killed(context, number):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_all_tasks_are_done_and_counted(count):
+    with Workers(count, prepare, (3,), lambda: None) as workers:
+        assert sorted(workers.run(multiply, iter(range(10)))) == list(range(0, 30, 3))
+        assert workers.counters.values()["records"] == 10
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_the_error_of_a_task_is_the_error_of_all(count):
+    with pytest.raises(InputError, match="is wrong"):
+        with Workers(count, prepare, (3,), lambda: None) as workers:
+            list(workers.run(fail, range(5)))
+
+
+def test_a_killed_process_is_named_as_the_cause():
+    with pytest.raises(InputError, match="worker process ended before"):
+        with Workers(2, prepare, (3,), lambda: None) as workers:
+            list(workers.run(be_killed, range(2)))
+
+
+_PARENT = """
+import os, sys, time
+from data_pipeline.building.workers import Workers
+
+def prepare(counters):
+    return None
+
+def sleep(context, number):
+    print(os.getpid(), flush=True)
+    time.sleep(60)
+
+if __name__ == "__main__":
+    with Workers(2, prepare, (), lambda: None) as workers:
+        list(workers.run(sleep, range(2)))
+"""
+
+
+def test_workers_end_when_their_parent_is_killed(tmp_path):
+    (tmp_path / "parent.py").write_text(_PARENT)
+    parent = subprocess.Popen(
+        [sys.executable, tmp_path / "parent.py"], stdout=subprocess.PIPE, text=True
+    )
+    workers = [int(parent.stdout.readline()) for _ in range(2)]
+    parent.kill()
+    parent.wait()
+    deadline = time.monotonic() + 10
+    while any(os.path.exists(f"/proc/{worker}") for worker in workers):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
