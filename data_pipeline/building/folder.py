@@ -50,9 +50,9 @@ class BuildFolder:
             "tokenizer_digest": tokenizer.digest,
             **config.model_dump(mode="json"),
         }
-        found = list(self.out.iterdir()) if self.out.is_dir() else []
-        if any(path.name == INFO_FILE or not _is_ours(path) for path in found):
-            check_output_folder(self.out)  # says why not
+        is_unfinished = self.work.is_dir() and not (self.out / INFO_FILE).exists()
+        if not is_unfinished or not all(map(_is_ours, self.out.iterdir())):
+            check_output_folder(self.out)  # says why not, unless it is empty
         check_output_folder(self.out / "new")
         self._check_settings()
         self._missing = [path for path in (self.out, *self.out.parents) if not path.exists()]

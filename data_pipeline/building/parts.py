@@ -99,7 +99,7 @@ def encode_part(part, work, tokenizer, config, progress):
         for document in itertools.chain.from_iterable(sources):
             size = text_bytes(document)
             encoded_document = encode_document(document, tokenizer, config)
-            counts = {"bytes": size, "documents_without_text": encoded_document is None}
+            counts = {"bytes": size, "documents_without_text": int(encoded_document is None)}
             progress.add(bytes=size, documents=1)
             yield encoded_document, counts
 

@@ -116,11 +116,22 @@ def test_nothing_is_overwritten(tiny_records, tiny_documents, tiny_tokenizer, ti
         build_records(tiny_documents, tiny_tokenizer, tiny_records, tiny_data_config)
 
 
+@pytest.mark.parametrize("name", ["tokenizer", "pretraining-00000-of-00001.tfrecord"])
+def test_what_only_looks_like_an_unfinished_build_is_left_alone(
+    name, tiny_documents, tiny_tokenizer, tiny_data_config, tmp_path
+):
+    (tmp_path / name).mkdir()
+    with pytest.raises(InputError, match="not empty"):
+        build_records(tiny_documents, tiny_tokenizer, tmp_path, tiny_data_config)
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
 def test_an_unfinished_build_is_built_anew(
     tiny_records, tiny_documents, tiny_tokenizer, tiny_data_config, tmp_path
 ):
     for name in ("pretraining-00000-of-00002.tfrecord", "pretraining-00006-of-00007.tfrecord"):
         (tmp_path / name).write_bytes(b"half")
+    (tmp_path / ".work").mkdir()
     build_records(tiny_documents, tiny_tokenizer, tmp_path, tiny_data_config)
     assert shards_of(tmp_path) == shards_of(tiny_records)
 
