@@ -13,11 +13,14 @@ _HOMES = {
     "Tokenizer": "data_pipeline.tokenization",
     "adopt_records": "data_pipeline.adoption",
     "build_records": "data_pipeline.build",
+    "check_corpus": "data_pipeline.reports.corpus_check",
     "evaluation_dataset": "data_pipeline.reader",
+    "inspect_records": "data_pipeline.reports.inspection",
     "mask_ngrams": "data_pipeline.masking",
     "read_corpus": "data_pipeline.corpus",
     "train_vocabulary": "data_pipeline.vocabulary",
     "training_dataset": "data_pipeline.reader",
+    "verify_records": "data_pipeline.reports.verification",
 }
 
 __all__ = sorted(_HOMES)

@@ -14,7 +14,7 @@ import re
 
 import sentencex
 
-from data_pipeline.corpus import cut_text
+from data_pipeline.corpus_formats import UNSPACED, cut_text
 from data_pipeline.errors import InputError
 from data_pipeline.settings import did_you_mean
 
@@ -44,12 +44,8 @@ _DASHES = re.compile(r"--+")
 # stands first and what is around it after, because that is quicker.
 _SINGLE_QUOTE = re.compile(r"['’‘](?:(?<=[.!?,]['’])(?!\S)|(?<!\S.)(?<!’))")
 _OPENING_MARKS = "\"'“‘«„(["
-# Han, kana, their punctuation and full-width forms, as where the corpus joins wrapped lines.
-_UNSPACED = (
-    r"[\u2e80-\u30ff\u31c0-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff]"
-)
 _STRETCH = re.compile(
-    rf"\S(?:.{{0,{MAX_STRETCH_CHARS - 1}}}(?:(?!\S)|(?<={_UNSPACED})|(?={_UNSPACED}))"
+    rf"\S(?:.{{0,{MAX_STRETCH_CHARS - 1}}}(?:(?!\S)|(?<={UNSPACED})|(?={UNSPACED}))"
     rf"|.{{0,{MAX_STRETCH_CHARS - 1}}})",
     re.DOTALL,
 )

@@ -118,7 +118,8 @@ def show(result, lines, as_json):
     """
     if as_json:
         values = result._asdict() if hasattr(result, "_asdict") else result
-        typer.echo(json.dumps(values, default=str, ensure_ascii=False))
+        plain = (sys.stdout.encoding or "").lower() not in ("utf-8", "utf8")
+        typer.echo(json.dumps(values, default=str, ensure_ascii=plain))
     else:
         for line in lines:
             typer.echo(line)

@@ -10,7 +10,7 @@ _NAMES = ("bytes", "documents", "records")
 _SECONDS_BETWEEN_LINES = 5
 _SECONDS_BETWEEN_BARS = 0.5
 #: Seconds that one process takes per piece to write records, until there is something to measure.
-_SECONDS_PER_PIECE = 2e-7
+SECONDS_PER_PIECE = 2e-7
 _WIDTH = 20
 
 
@@ -128,7 +128,7 @@ class Progress:
         done = min(values["bytes"] + self._skipped_bytes, self._total_bytes)
         left = (self._total_bytes - done) * seconds / max(values["bytes"], 1)
         pieces = self._pieces / max(done, 1) * self._total_bytes
-        left += pieces * self._copies * _SECONDS_PER_PIECE / self._num_workers
+        left += pieces * self._copies * SECONDS_PER_PIECE / self._num_workers
         share = done / self._total_bytes
         return f"reading  {_bar(share)}  {speed} documents/s  ETA {_clock(left)}"
 
@@ -140,7 +140,7 @@ class Progress:
         if written:
             left = seconds * (1 - written) / written
         else:
-            left = self._pieces * self._copies * _SECONDS_PER_PIECE / self._num_workers
+            left = self._pieces * self._copies * SECONDS_PER_PIECE / self._num_workers
         note = f"  ({reused} re-used)" if reused else ""
         return (
             f"writing  {_bar(done / total)}  {done}/{total} shards{note}  "

@@ -15,6 +15,9 @@ from albert_keras.cli.output import Progress, finish, start
 COMMANDS = (
     ["vocab"],
     ["data", "build"],
+    ["data", "check"],
+    ["data", "inspect"],
+    ["data", "verify"],
     ["data", "adopt"],
     ["pretrain"],
     ["evaluate"],

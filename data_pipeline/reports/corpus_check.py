@@ -1,0 +1,250 @@
+"""Looks at a corpus before anyone pays for a build: what is in it, what is wrong, what it makes."""
+
+import codecs
+import itertools
+import logging
+import time
+from collections import Counter
+from typing import NamedTuple
+
+import numpy as np
+
+from data_pipeline import storage
+from data_pipeline.config import PretrainingDataConfig
+from data_pipeline.corpus import read_range
+from data_pipeline.corpus_formats import check_format, detect_format, paragraphs_of
+from data_pipeline.errors import InputError
+from data_pipeline.randomness import key_of, permute
+from data_pipeline.reports.corpus_preview import Estimate, Example, RecordPreview
+from data_pipeline.reports.corpus_statistics import CorpusStatistics, quantiles
+from data_pipeline.reports.figures import check_figure_path, draw_histograms
+from data_pipeline.sentences import check_splitter
+from data_pipeline.text_files import find_files, listing
+from data_pipeline.text_ranges import cut_file
+
+logger = logging.getLogger(__name__)
+
+_DEFAULTS = PretrainingDataConfig()
+_QUANTILES = {"5%": 0.05, "median": 0.5, "95%": 0.95, "max": 1.0}
+_SECONDS_BETWEEN_LINES = 5
+_BLOCK = 1 << 20
+
+
+class Problem(NamedTuple):
+    """Why a build would refuse the corpus: the path of a file ("" for all), and its reason."""
+
+    file: str
+    reason: str
+
+
+class CorpusReport(NamedTuple):
+    """What `check_corpus` found. Counts are those of what was read, the estimate that of all.
+
+    Attributes:
+        problems: list of Problem. A file is named once, with the first thing wrong in it.
+        files, bytes: int. What the corpus consists of.
+        share_read: float. 1, or the share of a sample.
+        formats: dict of str to int. Format -> files.
+        files_with_bom, files_with_crlf, files_without_text: int. Byte order marks and CR are no
+            harm, readers drop them.
+        counts: Counter. See `CorpusStatistics`.
+        repeated_documents: int. Documents that are equal to an earlier one.
+        repeated_text, repeated_paragraphs_text: float. Share of the text in such documents, and
+            in such paragraphs.
+        unit: str. What lengths are in: "pieces", or "characters" without a tokenizer.
+        document_lengths, sentence_lengths: dict of str to int. Quantiles. A long text is several
+            documents, see `read_corpus`.
+        unknown_characters: list of (str, int). The most frequent ones without a piece.
+        literals: dict of str to int. Names of special pieces that the text spells out.
+        odd_characters: dict of str to int. See `Characters.odd`.
+        scripts: dict of str to float. Share of the letters by script, the largest first.
+        estimate: Estimate or None. None without a tokenizer.
+        examples: list of Example.
+        seconds: float. How long the check took.
+    """
+
+    problems: list[Problem]
+    files: int
+    bytes: int
+    share_read: float
+    formats: dict[str, int]
+    files_with_bom: int
+    files_with_crlf: int
+    files_without_text: int
+    counts: Counter
+    repeated_documents: int
+    repeated_text: float
+    repeated_paragraphs_text: float
+    unit: str
+    document_lengths: dict[str, int]
+    sentence_lengths: dict[str, int]
+    unknown_characters: list[tuple[str, int]]
+    literals: dict[str, int]
+    odd_characters: dict[str, int]
+    scripts: dict[str, float]
+    estimate: Estimate | None
+    examples: list[Example]
+    seconds: float
+
+
+def check_corpus(
+    sources,
+    tokenizer=None,
+    config=_DEFAULTS,
+    corpus_format="auto",
+    sample_mb=50,
+    workers=None,
+    figure=None,
+) -> CorpusReport:
+    """Looks at a corpus, or at a random sample of a large one; writes nothing but the figure.
+
+    Unlike a build it goes on after a file that cannot be read; documents before the fault count.
+    A sample consists of whole ranges (`corpus_ranges`), drawn by the seed. Faults and repetitions
+    outside of it are not seen.
+
+    The estimate is that of the records of the sample, times copies, over the share read; shards
+    are counted by the rule of the build. The time is
+
+        (seconds to split and encode the sample / share read + pieces · copies · 0.2 µs) / workers
+
+    where the seconds are measured here, in one process. Reading and starting up are not in it.
+
+    Args:
+        sources: list of str or Path, as in `read_corpus`.
+        tokenizer: Tokenizer or None. Without one nothing is said about pieces and records.
+        config: PretrainingDataConfig.
+        corpus_format: str. As in `read_corpus`.
+        sample_mb: float. Megabytes to read of a larger corpus, rounded up to a whole range.
+        workers: int or None. Processes to estimate the time for; None takes all processors.
+        figure: str, Path or None. PNG file to draw the lengths into.
+
+    Returns:
+        CorpusReport.
+
+    Raises:
+        InputError: If a source is missing or a setting is wrong, or as `check_figure_path`.
+    """
+    started = time.monotonic()
+    if figure is not None:
+        check_figure_path(figure)
+    if not sample_mb > 0:
+        raise InputError(f"`sample_mb` should be more than 0. Received: {sample_mb}.")
+    check_format(corpus_format)
+    check_splitter(config.splitter, config.language)
+    files = _Files(find_files(sources), corpus_format)
+    ranges, share = _sample(files.ranges, sample_mb * 1e6, config.seed)
+    statistics = CorpusStatistics(tokenizer, config)
+    preview = RecordPreview(tokenizer, config) if tokenizer else None
+    files.read(ranges, statistics, preview)
+    problems = [Problem(path, reason) for path, reason in sorted(files.refused.items())]
+    estimate = preview.estimate(share, statistics.seconds, workers) if tokenizer else None
+    if share == 1 and not problems:
+        if not statistics.counts["sentences"]:
+            problems.append(Problem("", "The corpus is empty: it holds no sentence."))
+        elif estimate and not estimate.records:
+            problems.append(Problem("", "The corpus yields no record: nothing makes a sequence."))
+    repeated_documents, repeated_text = statistics.documents.result()
+    unit = "pieces" if tokenizer else "characters"
+    report = CorpusReport(
+        problems=problems,
+        files=files.count,
+        bytes=files.bytes,
+        share_read=share,
+        formats=dict(files.formats.most_common()),
+        files_with_bom=len(files.with_bom - files.refused.keys()),
+        files_with_crlf=len(files.with_crlf - files.refused.keys()),
+        files_without_text=len(files.without_text),
+        counts=statistics.counts,
+        repeated_documents=repeated_documents,
+        repeated_text=repeated_text,
+        repeated_paragraphs_text=statistics.paragraphs.result()[1],
+        unit=unit,
+        document_lengths=quantiles(statistics.document_lengths, _QUANTILES),
+        sentence_lengths=quantiles(statistics.sentence_lengths, _QUANTILES),
+        unknown_characters=statistics.unknown_characters(),
+        literals=dict(statistics.literals.most_common()),
+        odd_characters=statistics.characters.odd(),
+        scripts=statistics.characters.scripts(),
+        estimate=estimate,
+        examples=preview.examples() if tokenizer else [],
+        seconds=time.monotonic() - started,
+    )
+    if figure is not None:
+        panels = statistics.panels(unit)
+        draw_histograms(figure, f"{listing(sources)}: {share:.0%} read", panels)
+    return report
+
+
+class _Files:
+    """The files of a corpus, and what is noticed of each; files are named by their paths."""
+
+    def __init__(self, files, corpus_format):
+        self.count, self.bytes, self.formats = len(files), 0, Counter()
+        self.ranges, self.refused = [], {}
+        self.with_bom, self.with_crlf, self.without_text = set(), set(), set()
+        for file in files:
+            try:
+                self.bytes += storage.size_of(file.path)
+                format = detect_format(file.path) if corpus_format == "auto" else corpus_format
+                self.ranges += cut_file(file, format)
+                self.formats[format] += 1
+            except InputError as error:
+                self.refused[str(file.path)] = str(error)
+
+    def read(self, ranges, statistics, preview):
+        """Reads ranges and hands on their documents; a file is left at its first fault."""
+        self._total, self._done = sum(part.num_bytes for part in ranges), 0
+        self._started = self._told = time.monotonic()
+        for path, parts in itertools.groupby(ranges, key=lambda part: str(part.path)):
+            documents = statistics.counts["documents"]
+            try:
+                for part in parts:
+                    self._note_marks(part, path)
+                    for document in read_range(part):
+                        encoded = statistics.add(document)
+                        if preview:
+                            preview.add(*encoded)
+                        self._tell()
+                    statistics.counts["empty_documents"] += _count_empty(part)
+                    self._done += part.num_bytes
+            except InputError as error:
+                self.refused[path] = str(error)
+            else:
+                if statistics.counts["documents"] == documents:
+                    self.without_text.add(path)
+
+    def _note_marks(self, part, path):
+        with storage.open_to_read(part.path, part.begin, part.end) as file:
+            last = b""
+            while block := file.read(_BLOCK):
+                if not part.begin and not last and block.startswith(codecs.BOM_UTF8):
+                    self.with_bom.add(path)
+                if b"\r\n" in block or (last == b"\r" and block.startswith(b"\n")):
+                    self.with_crlf.add(path)
+                last = block[-1:]
+
+    def _tell(self):
+        now = time.monotonic()
+        if now - self._told >= _SECONDS_BETWEEN_LINES:
+            self._told, done = now, self._done / 1e6
+            speed = done / (now - self._started)
+            logger.info("checked %.0f of %.0f MB, %.1f MB/s", done, self._total / 1e6, speed)
+
+
+def _count_empty(part):
+    """Counts JSON objects without text, of which `read_range` makes no document."""
+    if part.format != "jsonl":
+        return 0
+    groups = itertools.groupby(paragraphs_of(part), key=lambda pair: pair[0])
+    return sum(not any(text.strip() for _, text in group) for _, group in groups)
+
+
+def _sample(ranges, max_bytes, seed):
+    """Chooses ranges, in their order, and tells the share of all bytes that is in them."""
+    sizes = np.array([part.num_bytes for part in ranges], np.int64)
+    if sizes.sum() <= max_bytes:
+        return ranges, 1.0
+    order = permute(np.arange(len(ranges)), len(ranges), key_of("corpus check", seed))
+    count = np.searchsorted(sizes[order].cumsum(), max_bytes) + 1
+    chosen = np.sort(order[:count])
+    return [ranges[place] for place in chosen], float(sizes[chosen].sum() / sizes.sum())

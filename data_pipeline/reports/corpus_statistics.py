@@ -1,0 +1,250 @@
+"""What a corpus consists of, counted document by document in little memory.
+
+Between `corpus.py` and `corpus_check.py`. Characters are counted in one table, lengths by their
+value; only repetitions take memory that grows with the text, 12 bytes for each paragraph.
+"""
+
+import array
+import hashlib
+import itertools
+import re
+import time
+import unicodedata
+from collections import Counter
+
+import numpy as np
+
+from data_pipeline.reports.figures import Histogram
+from data_pipeline.sentences import split_sentences
+
+#: Names of special pieces; as text they are encoded like any other.
+LITERALS = ("[MASK]", "[CLS]", "[SEP]", "<pad>", "<unk>")
+
+_MOST_BARS, _CHARACTERS_AT_ONCE, _NUM_CODE_POINTS = 40, 1 << 20, 0x110000
+_ODD = {"Cc": "control", "Cf": "invisible", "Co": "private", "Cn": "unassigned"}
+# Han, kana, Thai, Lao, Burmese and Khmer: each character counts as a word.
+_UNSPACED = (
+    "\u2e80-\u30ff\u31c0-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff"
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
+)
+_UNSPACED_CHARACTER = re.compile(f"[{_UNSPACED}]")
+_WORD = re.compile(rf"[{_UNSPACED}]|[^\s{_UNSPACED}]+")
+#: Scripts, each with its languages of `sentences.LANGUAGES`; others are written in Latin letters.
+_LANGUAGES_OF_SCRIPTS = (
+    "Latin az kk sr; Cyrillic be bg kk mk ru sr uk; Greek el; Arabic ar fa ur; Hebrew he; "
+    "Han ja ko zh; Hiragana ja; Katakana ja; Hangul ko; Devanagari hi mr ne; Bengali bn; "
+    "Gujarati gu; Gurmukhi pa; Kannada kn; Malayalam ml; Oriya or; Tamil ta; Telugu te; Thai th; "
+    "Myanmar my; Ethiopic am; Armenian hy; Georgian ka"
+)
+
+
+class CorpusStatistics:
+    """Counts what is in documents, and splits and encodes them on the way.
+
+    Args:
+        tokenizer: Tokenizer or None. Without one lengths are in characters.
+        config: PretrainingDataConfig.
+
+    Attributes:
+        counts: Counter of `documents`, `empty_documents` (no pieces), `one_sentence_documents`,
+            `paragraphs`, `sentences`, `words`, `characters`, and with a tokenizer `pieces`,
+            `unknown_pieces` and `long_sentences` (more pieces than a record has room for).
+        literals: Counter. How often the text says "[MASK]" and the like.
+        document_lengths, sentence_lengths: Counter of length -> how many.
+        documents, paragraphs: Repeats.
+        characters: Characters.
+        seconds: float. Time that splitting and encoding took.
+    """
+
+    def __init__(self, tokenizer, config):
+        self._tokenizer, self._config = tokenizer, config
+        self.counts, self.literals = Counter(), Counter()
+        self.document_lengths, self.sentence_lengths = Counter(), Counter()
+        self.documents, self.paragraphs = Repeats(), Repeats()
+        self.characters, self.seconds = Characters(), 0.0
+        if tokenizer:
+            tokenizer.encode_sentences(["x"])  # what is made at first use is not timed
+
+    def add(self, document):
+        """Counts a document.
+
+        Args:
+            document: Document.
+
+        Returns:
+            tuple (ids, lengths): int32 [T], all pieces, and int64 [n], how many each sentence has,
+            none of them 0; without a tokenizer no ids, and lengths in characters.
+        """
+        started = time.perf_counter()
+        ids, lengths = self._encode(document)
+        self.seconds += time.perf_counter() - started
+        text = document.text
+        self.characters.add(text)
+        self.documents.add(text)
+        for paragraph in document.paragraphs:
+            self.paragraphs.add(paragraph)
+        self.literals.update({name: count for name in LITERALS if (count := text.count(name))})
+        self.sentence_lengths.update(lengths.tolist())
+        self.document_lengths[int(lengths.sum())] += 1
+        self.counts.update(
+            documents=1,
+            empty_documents=len(lengths) == 0,
+            one_sentence_documents=len(lengths) == 1,
+            paragraphs=len(document.paragraphs),
+            sentences=len(lengths),
+            words=_count_words(text),
+            characters=len(text),
+        )
+        if self._tokenizer:
+            self.counts.update(
+                pieces=len(ids),
+                unknown_pieces=int((ids == self._tokenizer.unk_id).sum()),
+                long_sentences=int((lengths > self._config.max_num_tokens).sum()),
+            )
+        return ids, lengths
+
+    def unknown_characters(self):
+        """Returns (character, count) of the ten most frequent ones without a piece."""
+        if not self.counts["unknown_pieces"]:
+            return []
+        encode, unk_id = self._tokenizer.encode, self._tokenizer.unk_id
+        unknown = (pair for pair in self.characters.most_common() if unk_id in encode(pair[0]))
+        return list(itertools.islice(unknown, 10))
+
+    def panels(self, unit):
+        """Returns a Histogram for each kind of length, in `unit`."""
+        kinds = {"documents": self.document_lengths, "sentences": self.sentence_lengths}
+        return [_panel(f"Length of {name}", lengths, unit) for name, lengths in kinds.items()]
+
+    def _encode(self, document):
+        sentences = split_sentences(document, self._config.splitter, self._config.language)
+        if self._tokenizer is None:
+            lengths = np.fromiter(map(len, sentences), np.int64, len(sentences))
+            return np.zeros(0, np.int32), lengths
+        ids, lengths = self._tokenizer.encode_sentences(sentences)
+        return ids, lengths[lengths > 0]
+
+
+class Repeats:
+    """Texts met before, told by their hash."""
+
+    def __init__(self):
+        self._hashes, self._sizes = array.array("Q"), array.array("I")
+
+    def add(self, text):
+        """Notes a text."""
+        self._hashes.frombytes(hashlib.blake2b(text.encode(), digest_size=8).digest())
+        self._sizes.append(len(text))
+
+    def result(self):
+        """Returns how many texts repeat an earlier one, and their share of all characters."""
+        hashes = np.frombuffer(self._hashes, np.uint64)
+        sizes = np.frombuffer(self._sizes, np.uint32)
+        if not len(hashes):
+            return 0, 0.0
+        _, first = np.unique(hashes, return_index=True)
+        kept = int(sizes[first].sum(dtype=np.int64))
+        return len(hashes) - len(first), 1 - kept / int(sizes.sum(dtype=np.int64))
+
+
+class Characters:
+    """How often each character occurs."""
+
+    def __init__(self):
+        self._counts = np.zeros(_NUM_CODE_POINTS, np.int64)
+        self._held, self._size = [], 0
+
+    def add(self, text):
+        """Counts the characters of a text, all but the line ends between paragraphs."""
+        self._held.append(text)
+        self._size += len(text)
+        if self._size >= _CHARACTERS_AT_ONCE:
+            self._flush()
+
+    def _flush(self):
+        codes = np.frombuffer("".join(self._held).encode("utf-32-le"), "<u4")
+        counts = np.bincount(codes)
+        self._counts[: len(counts)] += counts
+        self._counts[ord("\n")] = 0
+        self._held, self._size = [], 0
+
+    def most_common(self):
+        """Returns (character, count) of all characters met, the most frequent first."""
+        self._flush()
+        codes = np.flatnonzero(self._counts)
+        codes = codes[np.argsort(-self._counts[codes], kind="stable")]
+        return [(chr(code), int(self._counts[code])) for code in codes]
+
+    def odd(self):
+        """Counts what text seldom has, by kind: dict of str to int.
+
+        "replacement" is U+FFFD: something was lost when the text was decoded; "invisible" has no
+        width; "private" are code points for private use.
+        """
+        odd = dict.fromkeys(("replacement", *_ODD.values()), 0)
+        for character, count in self.most_common():
+            kind = _ODD.get(unicodedata.category(character))
+            kind = "replacement" if character == "\ufffd" else kind
+            if kind:
+                odd[kind] += count
+        return odd
+
+    def scripts(self):
+        """Returns script -> share of all letters, the largest first."""
+        letters = Counter()
+        for character, count in self.most_common():
+            if character.isalpha():
+                letters[_script_of(character)] += count
+        total = max(letters.total(), 1)
+        return {script: count / total for script, count in letters.most_common()}
+
+
+def expected_scripts(language):
+    """Returns the scripts that a language is written in, a tuple of str."""
+    rows = (row.split() for row in _LANGUAGES_OF_SCRIPTS.split(";"))
+    return tuple(script for script, *languages in rows if language in languages) or ("Latin",)
+
+
+def quantiles(lengths, wanted):
+    """Returns the smallest lengths that given shares of all do not exceed.
+
+    Args:
+        lengths: Counter of length -> how many.
+        wanted: dict of name -> share in [0, 1].
+
+    Returns:
+        dict of name -> int; 0 if there are no lengths.
+    """
+    if not lengths:
+        return dict.fromkeys(wanted, 0)
+    values, counts = np.array(sorted(lengths.items())).T
+    upto = counts.cumsum()
+    # Rounded down by a hair, so that a half of 2 is 1 whatever the last digit.
+    places = {
+        name: np.searchsorted(upto, share * upto[-1] - 1e-9) for name, share in wanted.items()
+    }
+    return {name: int(values[place]) for name, place in places.items()}
+
+
+def _panel(title, lengths, unit):
+    # The longest 1 % would squeeze the others.
+    upto = quantiles(lengths, {"99%": 0.99})["99%"]
+    width = -(-(upto + 1) // _MOST_BARS)
+    edges = np.arange(0, upto + width + 1, width) - 0.5
+    values, counts = np.array(sorted(lengths.items()) or [(0, 0)]).T
+    heights, _ = np.histogram(values, edges, weights=counts)
+    note = f"the longest: {values[-1]}"
+    heights = heights / max(lengths.total(), 1)
+    return Histogram(title, heights, edges, x_label=unit, y_label="share", note=note)
+
+
+def _count_words(text):
+    if text.isascii() or not _UNSPACED_CHARACTER.search(text):
+        return len(text.split())
+    return len(_WORD.findall(text))
+
+
+def _script_of(letter):
+    name = unicodedata.name(letter, "other").removeprefix("FULLWIDTH ").removeprefix("HALFWIDTH ")
+    first = name.split()[0]
+    return "Han" if first == "CJK" else first.capitalize()

@@ -1,0 +1,166 @@
+"""Histograms of a corpus or of records as one picture."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from data_pipeline.errors import InputError
+from data_pipeline.files import whole_file
+
+_COLUMNS = 3
+_BAR, _RANGE, _EXPECTED = "#4878a8", "#202020", "#d1495b"
+
+
+class Histogram(NamedTuple):
+    """One panel of a picture: K bars, each a share.
+
+    Attributes:
+        title: str.
+        heights: float [K]. Shares, 1 = 100 %; empty if there is nothing to draw but the note.
+        edges: float [K + 1] or None. Where the bars begin and end, if they stand for numbers.
+        labels: tuple of str [K]. What the bars stand for otherwise.
+        x_label, y_label: str.
+        expected: float [K] or None. Shares to compare with, drawn as marks.
+        ranges: float [K, 2] or None. From where to where each share may lie.
+        note: str. Said below the title.
+    """
+
+    title: str
+    heights: np.ndarray
+    edges: np.ndarray | None = None
+    labels: tuple[str, ...] = ()
+    x_label: str = ""
+    y_label: str = ""
+    expected: np.ndarray | None = None
+    ranges: np.ndarray | None = None
+    note: str = ""
+
+    @classmethod
+    def of_values(cls, title, values, most_bars=40, **others):
+        """Counts numbers into bars of equal width; whole numbers never share a bar unevenly.
+
+        Args:
+            title: str.
+            values: int or float [N]; N may be 0.
+            most_bars: int.
+            **others: Other attributes.
+
+        Returns:
+            Histogram.
+        """
+        values = np.asarray(values)
+        if not values.size:
+            return cls(title, np.zeros(0), note=others.pop("note", "nothing to count"), **others)
+        low, high = values.min(), values.max()
+        if np.issubdtype(values.dtype, np.integer):
+            width = -(-(int(high) - int(low) + 1) // most_bars)
+            edges = np.arange(int(low), int(high) + width + 1, width) - 0.5
+        else:
+            edges = np.linspace(low, high if high > low else low + 1, most_bars + 1)
+        counts, _ = np.histogram(values, edges)
+        return cls(title, counts / values.size, edges, **others)
+
+
+def check_figure_path(path, option="--figure"):
+    """Makes sure, before any work is done, that a picture can be put at `path`.
+
+    Raises:
+        InputError: If its name does not end in .png, or its folder does not exist.
+    """
+    path = Path(path)
+    if path.suffix.lower() != ".png":
+        raise InputError(f"`{option}` should name a .png file. Received: {path}.")
+    if not path.absolute().parent.is_dir():
+        raise InputError(
+            f"`{path}` cannot be written: there is no folder `{path.parent}`. "
+            f"Make it or choose another {option}."
+        )
+
+
+def draw_histograms(path, title, histograms):
+    """Draws panels side by side into a PNG file, which appears whole or not at all.
+
+    Args:
+        path: str or Path. The file; an older one is replaced.
+        title: str. Stands above all panels.
+        histograms: sequence of Histogram.
+
+    Raises:
+        InputError: As `check_figure_path`; or if there is no panel.
+        OSError: If the file cannot be written.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    check_figure_path(path)
+    if not histograms:
+        raise InputError("A picture should have one histogram or more. Received: none.")
+    columns = min(_COLUMNS, len(histograms))
+    rows = -(-len(histograms) // columns)
+    figure = Figure(figsize=(4.8 * columns, 3.6 * rows + 0.5), layout="constrained")
+    FigureCanvasAgg(figure)
+    figure.get_layout_engine().set(w_pad=0.12, h_pad=0.12)
+    figure.suptitle(title, fontsize=13)
+    panels = figure.subplots(rows, columns, squeeze=False).ravel()
+    for axes, histogram in zip(panels, histograms, strict=False):
+        _draw(axes, histogram)
+    for axes in panels[len(histograms) :]:
+        axes.set_axis_off()
+    with whole_file(path) as temporary:
+        figure.savefig(temporary, format="png", dpi=120)
+
+
+def _draw(axes, histogram):
+    from matplotlib.ticker import MaxNLocator, PercentFormatter
+
+    heights = np.asarray(histogram.heights, float)
+    axes.set_title(histogram.title, fontsize=11, pad=20)
+    place, shift = ((0.5, 1), (0, 6)) if heights.size else ((0.5, 0.5), (0, 0))
+    axes.annotate(
+        histogram.note,
+        place,
+        shift,
+        xycoords="axes fraction",
+        textcoords="offset points",
+        ha="center",
+        fontsize=9,
+        color="dimgray",
+    )
+    if not heights.size:
+        axes.set(xticks=[], yticks=[])
+        axes.spines[:].set_color("lightgray")
+        return
+    if histogram.edges is not None:
+        edges = np.asarray(histogram.edges, float)
+        places, widths = (edges[:-1] + edges[1:]) / 2, np.diff(edges)
+        axes.xaxis.set_major_locator(MaxNLocator(6, integer=True, min_n_ticks=1))
+        axes.set_xlim(edges[0], edges[-1])
+    else:
+        places, widths = np.arange(len(heights)), np.full(len(heights), 0.7)
+        axes.set_xticks(places, histogram.labels)
+        axes.set_xlim(-0.6, len(heights) - 0.4)
+    axes.bar(places, heights, widths, color=_BAR, edgecolor="white", linewidth=0.4)
+    if histogram.ranges is not None:
+        ranges = np.asarray(histogram.ranges, float)
+        distances = np.abs(ranges - heights[:, None]).T
+        axes.errorbar(places, heights, distances, fmt="none", ecolor=_RANGE, capsize=5)
+    if histogram.expected is not None:
+        marks = [places - widths / 2, places + widths / 2]
+        axes.hlines(histogram.expected, *marks, colors=_EXPECTED, linewidth=2, label="expected")
+        axes.legend(fontsize=8, frameon=False)
+    if histogram.edges is None:
+        drawn = [heights, histogram.ranges, histogram.expected]
+        drawn = [np.reshape(values, (len(heights), -1)) for values in drawn if values is not None]
+        tops = np.concatenate(drawn, axis=1).max(axis=1)
+        for place, height, top in zip(places, heights, tops, strict=True):
+            axes.annotate(
+                f"{height:.1%}", (place, top), (0, 4), textcoords="offset points", ha="center"
+            )
+        axes.margins(y=0.18)
+    axes.set_ylim(bottom=0)
+    axes.set(xlabel=histogram.x_label, ylabel=histogram.y_label)
+    axes.yaxis.set_major_formatter(PercentFormatter(1))
+    axes.grid(axis="y", alpha=0.3)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)

@@ -1,0 +1,122 @@
+"""`data verify` and `data inspect` as a user gives them."""
+
+import json
+import os
+import shutil
+
+import pytest
+
+from albert_keras.cli import main
+
+
+@pytest.fixture(autouse=True)
+def quiet_again(monkeypatch):
+    """Commands set TensorFlow's log level for a process of their own."""
+    monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", os.environ.get("TF_CPP_MIN_LOG_LEVEL", "2"))
+
+
+@pytest.fixture
+def damaged(tiny_records, tmp_path):
+    """Returns a copy of the tiny records with two things wrong."""
+    folder = shutil.copytree(tiny_records, tmp_path / "damaged")
+    path, other = sorted(folder.glob("*.tfrecord"))
+    path.unlink()
+    other.write_bytes(other.read_bytes()[:-1])
+    return folder
+
+
+def test_sound_records_get_one_line(tiny_records, capsys):
+    assert main(["data", "verify", str(tiny_records)]) == 0
+    shown = capsys.readouterr()
+    (line,) = shown.out.splitlines()
+    assert "all is well" in line and "2 shards" in line and "MB/s" in line
+    assert not shown.err
+
+
+def test_damaged_records_get_one_error_with_every_problem(damaged, capsys):
+    assert main(["data", "verify", str(damaged)]) == 2
+    shown = capsys.readouterr()
+    assert not shown.out
+    title, first, second = shown.err.splitlines()
+    assert title == f"error: FAILED: 2 problems in `{damaged}`:"
+    assert "`pretraining-00000-of-00002.tfrecord` is missing" in first
+    assert "`pretraining-00001-of-00002.tfrecord` should have" in second
+
+
+def test_verification_as_json_names_the_problems(damaged, tiny_records, capsys):
+    assert main(["data", "verify", str(tiny_records), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["problems"] == []
+    assert main(["data", "verify", str(damaged), "--json"]) == 2
+    found = json.loads(capsys.readouterr().out)
+    assert [problem["file"][:17] for problem in found["problems"]] == [
+        "pretraining-00000",
+        "pretraining-00001",
+    ]
+
+
+def test_records_are_shown(tiny_records, tmp_path, capsys):
+    command = ["data", "inspect", str(tiny_records), "--examples", "2", "--sample", "50"]
+    assert main([*command, "--figure", f"{tmp_path}/x.png"]) == 0
+    shown = capsys.readouterr()
+    assert not shown.err
+    assert "50 of them looked at" in shown.out
+    for word in ("S = 32, P = 5", "segment-pair", "median", "padding", "95 % interval", "[MASK→"):
+        assert word in shown.out
+    assert shown.out.count("order: ") == 2 and shown.out.count("  [CLS]") == 2
+    assert shown.out.endswith(f"picture: {tmp_path}/x.png\n") and (tmp_path / "x.png").is_file()
+
+
+def test_the_inspection_is_json_with_names(tiny_records, tmp_path, capsys):
+    command = ["data", "inspect", str(tiny_records), "--examples", "1", "--sample", "40", "--json"]
+    assert main(command) == 0
+    seen = json.loads(capsys.readouterr().out)
+    assert seen["num_sampled"] == 40 and seen["figure"] is None
+    assert 0 <= seen["label_1"]["low"] <= seen["label_1"]["share"] <= seen["label_1"]["high"] <= 1
+    assert seen["masks"]["mask"] + seen["masks"]["kept"] + seen["masks"]["random"] == pytest.approx(
+        1
+    )
+    assert seen["examples"][0]["segments"][0].startswith("[CLS]")
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_seed_decides_the_examples(tiny_records, capsys):
+    shown = []
+    for seed in ("1", "1", "2"):
+        main(["data", "inspect", str(tiny_records), "--seed", seed])
+        shown.append(capsys.readouterr().out)
+    assert shown[0] == shown[1] != shown[2]
+
+
+def test_records_whose_masks_are_drawn_later_say_so(tiny_records, tmp_path, capsys):
+    from data_pipeline.dataset_info import DatasetInfo
+
+    folder = shutil.copytree(tiny_records, tmp_path / "copy")
+    info = DatasetInfo.load(folder)
+    info.replace(config=info.config | {"static_masks": False}).save(folder)
+    assert main(["data", "inspect", str(folder)]) == 2  # there are masks where none should be
+    shown = capsys.readouterr()
+    assert "masks                drawn by the reader" in shown.out
+    title, problem = shown.err.splitlines()
+    assert title.startswith("error: 1 problem in the records of")
+    assert "masks, which the reader should draw" in problem
+
+
+@pytest.mark.parametrize(
+    "command, message",
+    [
+        (["verify", "{tmp}/nowhere"], "no folder of records"),
+        (["verify", "{tmp}"], "has no dataset_info.json"),
+        (["inspect", "{tmp}"], "has no dataset_info.json"),
+        (["inspect", "{records}", "--figure", "{tmp}/x.jpg"], "should name a .png file"),
+        (["inspect", "{records}", "--figure", "{tmp}/no/x.png"], "there is no folder"),
+        (["inspect", "{records}", "--sample", "0"], "--sample"),
+        (["inspect", "{records}", "--examples", "-1"], "--examples"),
+        (["inspect"], "records"),
+    ],
+)
+def test_a_mistake_gets_one_short_message(command, message, tiny_records, tmp_path, capsys):
+    words = [word.format(tmp=tmp_path, records=tiny_records) for word in command]
+    assert main(["data", *words]) == 2
+    shown = capsys.readouterr().err
+    assert message in shown and len(shown.splitlines()) <= 4
+    assert not list(tmp_path.iterdir())

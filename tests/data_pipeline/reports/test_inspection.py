@@ -1,0 +1,355 @@
+"""What is told of records is what a plain count over them gives."""
+
+import shutil
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from data_pipeline.build import build_records
+from data_pipeline.dataset_info import DatasetInfo
+from data_pipeline.errors import InputError
+from data_pipeline.examples import decode_instance, encode_instances
+from data_pipeline.record_files import RecordWriter, map_file, record_edges
+from data_pipeline.reports.inspection import Share, inspect_records
+
+
+def features_of(folder):
+    """Decodes all records of a folder, in order."""
+    for shard in DatasetInfo.load(folder).shards:
+        data = map_file(folder / shard.file)
+        for begin, end in record_edges(data, shard.file):
+            yield decode_instance(data[begin:end])
+
+
+@pytest.fixture
+def written(tiny_records, tmp_path):
+    """Returns a function that makes a folder of one shard out of changed tiny records."""
+
+    def write(change=lambda features: None, drop=(), count=20, tokenizer=True, **info):
+        folder = tmp_path / "written"
+        folder.mkdir()
+        rows = []
+        for features, _ in zip(features_of(tiny_records), range(count), strict=False):
+            features = {name: values.copy() for name, values in features.items()}
+            change(features)
+            rows.append({name: v for name, v in features.items() if name not in drop})
+        with RecordWriter(folder / "x.tfrecord") as writer:
+            for row in rows:
+                writer.write(encode_instances({name: v[None] for name, v in row.items()}))
+        old = DatasetInfo.load(tiny_records)
+        shard = old.shards[0].replace(
+            file="x.tfrecord",
+            num_records=count,
+            num_bytes=writer.num_bytes,
+            sha256=writer.sha256,
+            index_sha256=None,
+        )
+        if tokenizer:
+            shutil.copytree(tiny_records / "tokenizer", folder / "tokenizer")
+        old.replace(shards=(shard,), **info).save(folder)
+        return folder
+
+    return write
+
+
+@pytest.fixture(scope="module")
+def counted(tiny_records, tiny_tokenizer):
+    """Counts the tiny records piece by piece."""
+    counts = Counter()
+    runs, pieces, lengths = Counter(), Counter(), []
+    special = {tiny_tokenizer.cls_id, tiny_tokenizer.sep_id}
+    for features in features_of(tiny_records):
+        ids, real = features["input_ids"].tolist(), int(features["input_mask"].sum())
+        weights = features["masked_lm_weights"].tolist()
+        masked = {
+            int(place): int(label)
+            for place, label, weight in zip(
+                features["masked_lm_positions"], features["masked_lm_ids"], weights, strict=True
+            )
+            if weight
+        }
+        lengths.append(real)
+        counts.update(
+            records=1,
+            padding=32 - real,
+            label_1=int(features["next_sentence_labels"][0]),
+            predictions=len(masked),
+            full=len(masked) >= min(5, max(1, round(real * 0.15))),
+        )
+        words, run = [], 0  # of each word whether it is masked; None where a segment ends
+        for place in range(real):
+            if place not in masked and ids[place] in special:
+                words.append(None)
+                continue
+            counts["text"] += 1
+            if features["token_boundary"][place] or words[-1] is None:
+                counts["starts"] += 1
+                words.append(place in masked)
+            elif place in masked:
+                assert words[-1]
+        for word in [*words, None]:
+            if not word and run:
+                runs[run] += 1
+            run = run + 1 if word else 0
+        for place, label in masked.items():
+            kind = "random"
+            if ids[place] == tiny_tokenizer.mask_id:
+                kind = "mask"
+            elif ids[place] == label:
+                kind = "kept"
+            counts[kind] += 1
+            pieces[tiny_tokenizer.piece_of(label)] += 1
+    return counts, runs, pieces, lengths
+
+
+def test_numbers_are_those_of_a_plain_count(tiny_records, counted):
+    counts, runs, pieces, lengths = counted
+    seen = inspect_records(tiny_records)
+    assert seen.num_records == seen.num_sampled == counts["records"]
+    assert (seen.max_seq_length, seen.max_predictions_per_seq) == (32, 5)
+    assert (seen.objective, seen.input_format) == ("sop", "segment-pair")
+    assert seen.padding == pytest.approx(counts["padding"] / counts["records"] / 32)
+    assert seen.label_1.share == counts["label_1"] / counts["records"]
+    assert seen.word_starts == counts["starts"] / counts["text"]
+    masks = seen.masks
+    assert masks.per_sequence == counts["predictions"] / counts["records"]
+    assert masks.quota_reached == counts["full"] / counts["records"]
+    for kind in ("mask", "kept", "random"):
+        assert getattr(masks, kind) == counts[kind] / counts["predictions"]
+    total = sum(runs.values())
+    assert masks.run_words == {size: count / total for size, count in sorted(runs.items())}
+    assert [count for _, count in masks.top_pieces] == [n for _, n in pieces.most_common(10)]
+    assert all(pieces[piece] == count for piece, count in masks.top_pieces)
+    assert seen.lengths["median"] == sorted(lengths)[(len(lengths) - 1) // 2]
+    assert (seen.lengths["min"], seen.lengths["max"]) == (min(lengths), max(lengths))
+    assert seen.problems == []
+
+
+def test_a_sample_is_a_few_records_drawn_by_the_seed(tiny_records):
+    one, again = (inspect_records(tiny_records, sample=7, examples=7) for _ in range(2))
+    other = inspect_records(tiny_records, sample=7, examples=7, seed=1)
+    assert one == again and one.num_sampled == 7 < one.num_records
+    drawn, others = ({example.record for example in seen.examples} for seen in (one, other))
+    assert len(drawn) == 7 and drawn != others
+    assert inspect_records(tiny_records, examples=7).examples == one.examples
+
+
+def test_an_example_shows_the_record_of_its_number(tiny_records, tiny_tokenizer):
+    """Undoing the marks gives the text; taking what stands before each arrow what a model sees."""
+    rows = list(features_of(tiny_records))
+    for example in inspect_records(tiny_records, examples=30).examples:
+        features = rows[example.record]
+        weights, positions = features["masked_lm_weights"], features["masked_lm_positions"]
+        ids = features["input_ids"].copy()
+        ids[positions[weights > 0]] = features["masked_lm_ids"][weights > 0]
+        shown = "".join(example.segments)
+        assert shown.count("→") == weights.sum()
+        assert shown.count("MASK→") == (features["input_ids"] == tiny_tokenizer.mask_id).sum()
+        for number, segment in enumerate(example.segments):
+            text = segment.replace("[CLS]", "").replace("[SEP]", "")
+            for part in text.split("[")[1:]:
+                inside = part.split("]")[0]
+                text = text.replace(f"[{inside}]", inside.split("→")[1].replace("▁", ""), 1)
+            mine = (features["segment_ids"] == number) & (features["input_mask"] == 1)
+            assert text.split() == tiny_tokenizer.decode(ids[mine]).split()
+        label = features["next_sentence_labels"][0]
+        assert example.order == ("swapped" if label else "in order")
+        assert example.padding == 32 - features["input_mask"].sum()
+        assert shown.startswith("[CLS]") and shown.count("[SEP]") == 2 == len(example.segments)
+
+
+def predict_second_piece(features, original, shown):
+    """Makes the second piece of a record its only prediction."""
+    weights, positions = features["masked_lm_weights"], features["masked_lm_positions"]
+    features["input_ids"][positions[weights > 0]] = features["masked_lm_ids"][weights > 0]
+    features["input_ids"][1] = shown
+    for name, value in (("positions", 1), ("ids", original), ("weights", 1)):
+        features[f"masked_lm_{name}"][:] = [value, 0, 0, 0, 0]
+
+
+@pytest.mark.parametrize("shown", ["[MASK]", "▁a", "▁the"])
+def test_masked_kept_and_random_pieces_look_different(shown, written, tiny_tokenizer):
+    def change(features):
+        ids = map(tiny_tokenizer.id_of, ("▁a", shown))
+        predict_second_piece(features, *ids)
+
+    seen = inspect_records(written(change))
+    before = {"[MASK]": "MASK", "▁a": "a", "▁the": "the"}[shown]
+    assert all(e.segments[0].startswith(f"[CLS] [{before}→a]") for e in seen.examples)
+    shares = {"[MASK]": (1, 0, 0), "▁a": (0, 1, 0), "▁the": (0, 0, 1)}[shown]
+    assert (seen.masks.mask, seen.masks.kept, seen.masks.random) == shares
+    assert seen.masks.top_pieces == [("▁a", 20)] and seen.masks.run_words == {1: 1}
+    assert seen.masks.per_sequence == 1 and seen.masks.quota_reached == 0
+
+
+def test_the_shortest_sequence_should_have_a_prediction_too(written):
+    def shorten(features):
+        features["input_ids"][:] = [2, 20, 3] + [0] * 29
+        features["input_mask"][3:] = features["segment_ids"][3:] = 0
+        features["masked_lm_weights"][:] = 0
+
+    masks = inspect_records(written(shorten)).masks
+    assert (masks.per_sequence, masks.quota_reached) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    "objective, label, order",
+    [
+        ("sop", 0, "in order"),
+        ("sop", 1, "swapped"),
+        ("nsp", 0, "in order"),
+        ("nsp", 1, "random second"),
+        ("none", 0, "none"),
+    ],
+)
+def test_the_order_is_put_in_words(objective, label, order, written):
+    def change(features):
+        features["next_sentence_labels"][:] = label
+
+    seen = inspect_records(written(change, objective=objective))
+    assert {example.order for example in seen.examples} == {order}
+    assert seen.label_1 is None if objective == "none" else seen.label_1.share == label
+
+
+def test_foreign_records_without_a_tokenizer_are_shown_as_ids(written, tiny_records):
+    folder = written(
+        drop=["token_boundary"], tokenizer=False, tokenizer_digest=None, config={}, count=200
+    )
+    seen, ours = inspect_records(folder, sample=200), list(features_of(tiny_records))
+    assert seen.input_format is None and seen.word_starts is None and seen.problems == []
+    assert seen.masks.run_words is None and 0.7 < seen.masks.mask < 0.9
+    assert all(piece.isdigit() for piece, _ in seen.masks.top_pieces)
+    for example in seen.examples:
+        features = ours[example.record]
+        shown = " ".join(example.segments).replace("[", "").replace("]", "").split()
+        ids = features["input_ids"][features["input_mask"] == 1].tolist()
+        assert [int(word.split("→")[0]) for word in shown] == ids
+
+
+def test_words_are_looked_up_where_records_do_not_tell(written):
+    told = inspect_records(written())
+    shutil.rmtree(told.folder)
+    looked_up = inspect_records(written(drop=["token_boundary"]))
+    assert looked_up == told
+
+
+def test_records_without_masks_say_so(tiny_documents, tiny_tokenizer, tiny_data_config, tmp_path):
+    config = tiny_data_config.replace(static_masks=False, copies=1)
+    folder = build_records(tiny_documents, tiny_tokenizer, tmp_path / "out", config).path
+    seen = inspect_records(folder, figure=tmp_path / "x.png")
+    assert seen.masks is None and seen.problems == [] and seen.word_starts > 0.3
+    assert "→" not in "".join(seen.examples[0].segments)
+    assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_single_segments_have_no_order(tiny_documents, tiny_tokenizer, tiny_data_config, tmp_path):
+    config = tiny_data_config.replace(input_format="full-sentences", max_seq_length=200)
+    folder = build_records(tiny_documents, tiny_tokenizer, tmp_path / "out", config).path
+    seen = inspect_records(folder, figure=tmp_path / "x.png")
+    assert seen.label_1 is None and seen.problems == []
+    assert {len(example.segments) for example in seen.examples} == {1}
+
+
+def put(name, place, value):
+    def change(features):
+        features[name][place] = value
+
+    return change
+
+
+def unmask_all(features):
+    features["masked_lm_weights"][:] = 0
+
+
+def repeat_prediction(features):
+    features["masked_lm_positions"][1] = features["masked_lm_positions"][0]
+
+
+def predict_sep(features):
+    (place,) = np.flatnonzero(np.diff(features["segment_ids"]) > 0)
+    features["masked_lm_positions"][0] = place
+    features["masked_lm_ids"][0] = features["input_ids"][place]
+
+
+def show_sep(features):
+    features["input_ids"][features["masked_lm_positions"][0]] = 3
+
+
+PROBLEMS = {
+    "no [CLS] at the beginning": put("input_ids", 0, 20),
+    "[CLS] inside the text": put("masked_lm_ids", 0, 2),
+    "[SEP] inside the text": put("masked_lm_ids", 0, 3),
+    "[MASK] where nothing is masked": unmask_all,
+    "no [SEP] at the end of a segment": put("input_ids", 31, 20),
+    "padding inside the text": put("masked_lm_ids", 0, 0),
+    "a piece under the padding": put("input_mask", slice(25, None), 0),
+    "padding before the end": put("input_mask", 12, 0),
+    "predictions that do not ascend": repeat_prediction,
+    "a prediction of [CLS], [SEP] or padding": predict_sep,
+    "a special piece as a random one": show_sep,
+}
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_what_may_not_be_is_a_problem(problem, written):
+    assert any(
+        f"5 of 5 records have {problem}, such as record " in line
+        for line in inspect_records(written(PROBLEMS[problem], count=5)).problems
+    )
+
+
+def test_masks_in_records_that_should_have_none_are_a_problem(written, tiny_records):
+    config = DatasetInfo.load(tiny_records).config | {"static_masks": False}
+    (problem,) = inspect_records(written(config=config)).problems
+    assert "masks, which the reader should draw" in problem
+
+
+def test_special_random_pieces_are_no_problem_where_they_are_asked_for(written, tiny_records):
+    config = DatasetInfo.load(tiny_records).config
+    config = config | {"masking": config["masking"] | {"random_pieces": "all"}}
+    assert inspect_records(written(show_sep, config=config)).problems == []
+
+
+def test_a_problem_names_its_place(written):
+    problems = inspect_records(written(put("input_ids", 0, 20), count=1)).problems
+    assert problems == [
+        "1 of 1 records have no [CLS] at the beginning, such as record 0 at place 0"
+    ]
+
+
+def test_an_interval_is_wilsons():
+    assert Share.of(8, 10) == pytest.approx((0.8, 0.4902, 0.9433), abs=1e-4)
+    assert Share.of(0, 10) == pytest.approx((0, 0, 0.2775), abs=1e-4)
+    assert Share.of(10, 10) == pytest.approx((1, 0.7225, 1), abs=1e-4)
+
+
+def test_a_picture_is_drawn_only_if_asked_for(tiny_records, tmp_path):
+    before = sorted(tiny_records.rglob("*"))
+    inspect_records(tiny_records, sample=50, figure=tmp_path / "x.png")
+    assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
+    assert [path.name for path in tmp_path.iterdir()] == ["x.png"]
+    assert sorted(tiny_records.rglob("*")) == before
+
+
+def test_a_damaged_record_is_named(tiny_records, tmp_path):
+    folder = shutil.copytree(tiny_records, tmp_path / "copy")
+    path = sorted(folder.glob("*.tfrecord"))[1]
+    data = bytearray(path.read_bytes())
+    edges = record_edges(bytes(data), path)
+    data[edges[4][0]] = 0
+    path.write_bytes(data)
+    number = DatasetInfo.load(folder).shards[0].num_records + 4
+    with pytest.raises(InputError, match=rf"copy` is damaged: record {number} .*data verify"):
+        inspect_records(folder)
+
+
+@pytest.mark.parametrize("wrong", [{"sample": 0}, {"examples": -1}])
+def test_a_sample_of_nothing_is_refused(wrong, tiny_records):
+    with pytest.raises(InputError, match="A sample should have"):
+        inspect_records(tiny_records, **wrong)
+
+
+def test_a_figure_that_cannot_be_is_refused_at_once(tmp_path):
+    with pytest.raises(InputError, match="should name a .png file"):
+        inspect_records(tmp_path / "nowhere", figure=tmp_path / "x.txt")
