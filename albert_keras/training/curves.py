@@ -30,10 +30,13 @@ def draw_curves(folder, evaluation=None):
         ("masked_lm_loss", "masked LM"),
         ("sentence_order_loss", "sentence order"),
     ):
-        left.plot(steps, [line[name] for line in log], label=label)
+        if log and name in log[0]:  # there may be no sentence-order head
+            left.plot(steps, [line[name] for line in log], label=label)
     for number, (name, label) in enumerate(
         (("masked_lm_accuracy", "masked LM"), ("sentence_order_accuracy", "sentence order"))
     ):
+        if not log or name not in log[0]:
+            continue
         colour = f"C{number + 1}"
         right.plot(steps, [line[name] for line in log], label=label, color=colour)
         if evaluation and steps:
@@ -49,7 +52,8 @@ def draw_curves(folder, evaluation=None):
     right.set(title="Accuracy", xlabel="step", ylim=(0, 1))
     for axes in (left, right):
         axes.grid(alpha=0.3)
-        axes.legend()
+        if log:
+            axes.legend()
     path = Path(folder) / "curves.png"
     with whole_file(path) as temporary:
         figure.savefig(temporary, format="png", dpi=120)

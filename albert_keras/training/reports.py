@@ -76,14 +76,15 @@ class Report(keras.callbacks.Callback):
                 if name != "step":
                     tf.summary.scalar(name, value, step=self.step)
         self.model.reset_metrics()
+        order = line.get("sentence_order_accuracy")
         self._reported, self._reported_step, self._shown = now, self.step, now
         logger.info(
-            "step %d/%d  loss %.3f  mlm %.3f  sop %.3f  lr %.2e  gnorm %.2f  %s tok/s  ETA %s",
+            "step %d/%d  loss %.3f  mlm %.3f%s  lr %.2e  gnorm %.2f  %s tok/s  ETA %s",
             self.step,
             self.last_step,
             line["loss"],
             line["masked_lm_accuracy"],
-            line["sentence_order_accuracy"],
+            f"  sop {order:.3f}" if order is not None else "",
             line["learning_rate"],
             line["gradient_norm"],
             f"{line['tokens_per_second']:,.0f}",

@@ -32,17 +32,10 @@ class PretrainingStep(keras.Model):
         self.model = model
         self.sentence_order_weight = sentence_order_weight
         self.clip_norm = clip_norm
-        self.means = {
-            name: keras.metrics.Mean(name)
-            for name in (
-                "loss",
-                "masked_lm_loss",
-                "masked_lm_accuracy",
-                "sentence_order_loss",
-                "sentence_order_accuracy",
-                "gradient_norm",
-            )
-        }
+        names = ["loss", "masked_lm_loss", "masked_lm_accuracy", "gradient_norm"]
+        if model.sentence_order_head is not None:
+            names += ["sentence_order_loss", "sentence_order_accuracy"]
+        self.means = {name: keras.metrics.Mean(name) for name in names}
         self.tokens = keras.metrics.Sum("tokens")
 
     @property

@@ -172,3 +172,46 @@ def test_two_replicas_compute_what_one_does(tiny_run, tiny_records, tiny_trainin
 
 def tiny_weights(tensors):
     return [name for name in tensors if "adam_" not in name and name != "global_step"]
+
+
+@pytest.fixture(scope="module")
+def unlabelled_records(tiny_documents, tiny_tokenizer, tiny_data_config, tmp_path_factory):
+    """Returns records as of RoBERTa: one segment, no label, no masks."""
+    from data_pipeline.build import build_records
+
+    config = tiny_data_config.replace(input_format="full-sentences", static_masks=False)
+    out = tmp_path_factory.mktemp("unlabelled") / "records"
+    return build_records(tiny_documents, tiny_tokenizer, out, config).path
+
+
+def test_records_without_order_and_masks_train_a_masked_model(
+    unlabelled_records, tiny_training, tmp_path
+):
+    run = pretrain(unlabelled_records, tmp_path / "run", tiny_training).path
+    assert Run.open(run).record["config"]["training"]["sentence_order_weight"] == 0
+    lines = read_log(run)
+    assert all(line["masked_lm_loss"] > 0 and "sentence_order_loss" not in line for line in lines)
+    again = pretrain(unlabelled_records, run, tiny_training)
+    assert again.resumed_from == again.step == 12
+
+
+def test_an_order_loss_without_labels_is_refused(unlabelled_records, tiny_training, tmp_path):
+    values = tiny_training.model_dump(exclude_unset=True)
+    values["training"]["sentence_order_weight"] = 0.5
+    with pytest.raises(InputError, match="sentence_order_weight` should be 0: the records were"):
+        pretrain(unlabelled_records, tmp_path / "run", type(tiny_training)(**values))
+
+
+def test_dynamic_masks_go_on_where_they_were(tiny_records, tiny_training, tmp_path):
+    whole = pretrain(tiny_records, tmp_path / "whole", tiny_training, masks="dynamic")
+    values = tiny_training.model_dump(exclude_unset=True)
+    values["training"]["time_limit_seconds"] = 1e-6
+    limited = type(tiny_training)(**values)
+    first = pretrain(tiny_records, tmp_path / "parts", limited, masks="dynamic")
+    assert 0 < first.step < 12
+    pretrain(tiny_records, tmp_path / "parts", tiny_training, masks="dynamic")
+    whole, parts = tensors_of(whole.path, 12), tensors_of(tmp_path / "parts", 12)
+    for name, values in whole.items():
+        np.testing.assert_array_equal(parts[name], values, err_msg=name)
+    static = tensors_of(pretrain(tiny_records, tmp_path / "static", tiny_training).path, 12)
+    assert any((static[name] != values).any() for name, values in whole.items())
