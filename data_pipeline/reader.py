@@ -136,12 +136,12 @@ def _batches(steps, read, batch_size, records, masks, seed):
             read_objects, [step], (tf.string, tf.int64, tf.int64, tf.float32)
         )
         features = tf.io.parse_example(tf.ensure_shape(serialized, [batch_size]), schema)
+        if draw:
+            features |= _drawn(draw, features, numbers, epochs)
         features = {
             name: tf.cast(value, tf.int32) if value.dtype == tf.int64 else value
             for name, value in features.items()
         }
-        if draw:
-            features |= _drawn(draw, features, numbers, epochs)
         labels = features.pop("next_sentence_labels")[:, 0]
         weights = tf.ensure_shape(weights, [batch_size])
         return features | {"sentence_order_labels": labels, "example_weights": weights}
@@ -160,8 +160,7 @@ _MASKED = ("input_ids", "masked_lm_positions", "masked_lm_ids", "masked_lm_weigh
 def _drawn(draw, features, numbers, epochs):
     """Replaces the masks of a batch within the graph, shapes kept."""
     given = [features[name] for name in ("input_mask", *_MASKED)]
-    types = [features[name].dtype for name in _MASKED]
-    drawn = tf.numpy_function(draw, [numbers, epochs, *given], types)
+    drawn = tf.numpy_function(draw, [numbers, epochs, *given], [*[tf.int32] * 3, tf.float32])
     return {
         name: tf.ensure_shape(value, features[name].shape)
         for name, value in zip(_MASKED, drawn, strict=True)

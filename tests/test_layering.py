@@ -15,6 +15,7 @@ ROWS = (
     ("training",),
     ("serving",),
     ("demo",),
+    ("benchmarks",),
     ("cli",),
 )
 LEVEL = {name: level for level, row in enumerate(ROWS) for name in row}

@@ -7,7 +7,7 @@ import sys
 
 import typer
 
-from albert_keras.cli import data, demo, evaluate, export, predict, pretrain, vocab
+from albert_keras.cli import benchmark, data, demo, evaluate, export, predict, pretrain, vocab
 from albert_keras.cli.output import finish, report_error
 
 app = typer.Typer(
@@ -27,6 +27,7 @@ app.command("evaluate")(evaluate.evaluate)
 app.command("export")(export.export)
 app.command("predict")(predict.predict)
 app.command("demo")(demo.demo)
+app.add_typer(benchmark.app, name="benchmark")
 
 
 @app.callback(invoke_without_command=True)

@@ -1,0 +1,1 @@
+"""Measures on this machine what users wait for: building records, reading them."""

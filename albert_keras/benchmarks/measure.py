@@ -1,0 +1,141 @@
+"""What all benchmarks share: the machine, fresh processes, runs in turn, medians, peak memory."""
+
+import concurrent.futures
+import itertools
+import logging
+import multiprocessing
+import os
+import platform
+import resource
+import statistics
+import sys
+import time
+from concurrent.futures.process import BrokenProcessPool
+from importlib.metadata import version
+from pathlib import Path
+
+from data_pipeline.errors import InputError
+
+logger = logging.getLogger(__name__)
+
+_STATUS = Path("/proc/self/status")
+_CPU_INFO = Path("/proc/cpuinfo")
+
+
+def machine():
+    """Tells what the numbers were measured on.
+
+    Returns:
+        dict of str to str, int or float. `load` is how many processes wanted a processor over the
+        last minute: what was not ours, if it is read before a benchmark begins.
+    """
+    return {
+        "cpu": _cpu_model(),
+        "cores": _num_cores(),
+        "load": round(os.getloadavg()[0], 2),
+        "system": f"{platform.system()} {platform.release()}",
+        "python": platform.python_version(),
+        "numpy": version("numpy"),
+        "tensorflow": version("tensorflow"),
+    }
+
+
+def in_new_process(function, *arguments):
+    """Calls a function in a process that has loaded nothing else.
+
+    Args:
+        function: callable of a module.
+        *arguments: What it is called with; they are pickled, as is the result.
+
+    Returns:
+        tuple. The result; and the seconds from starting the process until it was gone.
+
+    Raises:
+        InputError: If the process was killed. What the function raises is raised here as well.
+    """
+    started = time.perf_counter()
+    context = multiprocessing.get_context("spawn")
+    try:
+        with concurrent.futures.ProcessPoolExecutor(1, context) as pool:
+            result = pool.submit(function, *arguments).result()
+    except BrokenProcessPool:
+        raise InputError(
+            "A measured process ended before its work did: out of memory, or killed."
+        ) from None
+    return result, time.perf_counter() - started
+
+
+def in_turn(actions, repeats):
+    """Runs several things one after the other, again and again.
+
+    What slows the machine down for a while then meets all of them. Every second round goes
+    backwards, so that none is always the first.
+
+    Args:
+        actions: dict of str to callable without arguments. The names are for the log.
+        repeats: int.
+
+    Returns:
+        dict of str to list. What each action returned, round by round.
+    """
+    results = {name: [] for name in actions}
+    numbers = itertools.count(1)
+    for repeat in range(repeats):
+        for name in reversed(actions) if repeat % 2 else actions:
+            logger.info("run %d of %d: %s", next(numbers), repeats * len(actions), name)
+            results[name].append(actions[name]())
+    return results
+
+
+def summary(values):
+    """Returns a dict of `median`, `low` and `high`, the smallest and the largest."""
+    values = list(values)
+    return {"median": statistics.median(values), "low": min(values), "high": max(values)}
+
+
+def ratios(values, others):
+    """Returns the `summary` of values divided by the others of the same round."""
+    return summary(value / other for value, other in zip(values, others, strict=True))
+
+
+def median_run(runs):
+    """Returns that of several dicts whose `seconds` are the median, the lower one of two."""
+    return sorted(runs, key=lambda run: run["seconds"])[(len(runs) - 1) // 2]
+
+
+def peak_mb():
+    """Returns the most memory this process ever held, in MB, files it has mapped included."""
+    # Linux hands `ru_maxrss` on from parent to child; the mark in /proc begins anew.
+    for line in _STATUS.read_text().splitlines() if _STATUS.is_file() else ():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) * 1024 / 1e6
+    return _peak_mb_of(resource.RUSAGE_SELF)
+
+
+def largest_child_mb():
+    """Returns the most memory that one of this process's ended children ever held, in MB."""
+    return _peak_mb_of(resource.RUSAGE_CHILDREN)
+
+
+def cpu_seconds():
+    """Returns the processor time of this process and of its ended children."""
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
+
+
+def _peak_mb_of(who):
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(who).ru_maxrss * unit / 1e6
+
+
+def _cpu_model():
+    for line in _CPU_INFO.read_text().splitlines() if _CPU_INFO.is_file() else ():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+def _num_cores():
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count()

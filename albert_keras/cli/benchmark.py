@@ -1,0 +1,89 @@
+"""`albert-keras benchmark ...`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from albert_keras.cli import options
+from albert_keras.cli.output import show, start
+
+app = typer.Typer(
+    help="Measure this machine; benchmarks/README.md tells what the numbers mean.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+
+@app.command()
+def data(
+    corpus: options.Corpus,
+    tokenizer: Annotated[
+        Path | None,
+        typer.Option(help="Folder made by `vocab`.", show_default="trained on the corpus"),
+    ] = None,
+    vocab_size: Annotated[int, typer.Option(help="Pieces, if it is trained here.")] = 8000,
+    max_seq_length: Annotated[int, typer.Option(help="Pieces per record.")] = 512,
+    copies: Annotated[
+        list[int], typer.Option(min=1, help="Passes over the corpus; may be repeated.")
+    ] = (1, 10),
+    workers: Annotated[
+        list[int],
+        typer.Option(min=1, help="Processes; may be repeated, compared with the first."),
+    ] = (1, 2),
+    repeats: Annotated[int, typer.Option(min=1, help="Runs of each kind.")] = 3,
+    scale_to_mb: Annotated[float, typer.Option(min=0, help="Text to compare workers on.")] = 200,
+    corpus_format: options.CorpusFormat = "auto",
+    as_json: options.Json = False,
+    verbose: options.Verbose = False,
+    debug: options.Debug = False,
+):
+    """Measure builds: speed by copies, where the time goes, gain from workers, memory.
+
+    \b
+    Example:
+      albert-keras benchmark data --corpus books/ --tokenizer tokenizer/
+    """
+    start(verbose, debug)
+    from albert_keras.benchmarks.data import benchmark_data
+    from albert_keras.benchmarks.report import data_lines
+
+    result = benchmark_data(
+        corpus,
+        tokenizer,
+        vocab_size,
+        max_seq_length,
+        copies,
+        workers,
+        repeats,
+        scale_to_mb,
+        corpus_format,
+    )
+    show(result, data_lines(result), as_json)
+
+
+@app.command()
+def read(
+    records: Annotated[Path, typer.Option(help="Folder of records.", show_default=False)],
+    batch_size: Annotated[int, typer.Option(min=1, help="Sequences per batch.")] = 32,
+    steps: Annotated[int, typer.Option(min=1, help="Batches per run.")] = 200,
+    repeats: Annotated[int, typer.Option(min=1, help="Runs of each kind.")] = 5,
+    model: Annotated[str, typer.Option(help="Whose training to compare with.")] = "albert-base",
+    no_model: Annotated[bool, typer.Option("--no-model", help="Train no model.")] = False,
+    as_json: options.Json = False,
+    verbose: options.Verbose = False,
+    debug: options.Debug = False,
+):
+    """Measure the reader: speed with static and dynamic masks, first batch, a model's need.
+
+    \b
+    Example:
+      albert-keras benchmark read --records records/
+    """
+    start(verbose, debug)
+    typer.echo("loading TensorFlow", err=True)
+    from albert_keras.benchmarks.read import benchmark_read
+    from albert_keras.benchmarks.report import read_lines
+
+    result = benchmark_read(records, batch_size, steps, repeats, None if no_model else model)
+    show(result, read_lines(result), as_json)
