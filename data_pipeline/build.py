@@ -13,16 +13,11 @@ from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 
-from data_pipeline.building.folder import BuildFolder, builder_version
+from data_pipeline.building.folder import BuildFolder
 from data_pipeline.building.order import draw_up_order
-from data_pipeline.building.parts import (
-    corpus_digest,
-    encode_part,
-    parts_of_documents,
-    parts_of_ranges,
-    range_digest,
-)
+from data_pipeline.building.parts import encode_part, parts_of_documents, parts_of_ranges
 from data_pipeline.building.progress import Progress
+from data_pipeline.building.result import BuildResult, info_of, is_result_of, lack_of
 from data_pipeline.building.shards import ShardTask, build_shard, finished_shard, shard_name
 from data_pipeline.building.workers import Workers
 from data_pipeline.corpus import corpus_ranges
@@ -31,27 +26,12 @@ from data_pipeline.errors import InputError
 from data_pipeline.files import whole_folder
 from data_pipeline.masking import MaskingVocabulary
 from data_pipeline.sentences import check_splitter
+from data_pipeline.storage import is_remote
 
 logger = logging.getLogger(__name__)
 
 #: Text that is worth a worker of its own, which takes half a second to start.
 _BYTES_PER_WORKER = 8 << 20
-
-
-class BuildResult(NamedTuple):
-    """What a build made.
-
-    Attributes:
-        path: Path. The folder of records.
-        info: DatasetInfo.
-        seconds: float.
-        shards_reused: int. Shards that an earlier attempt had finished.
-    """
-
-    path: Path
-    info: DatasetInfo
-    seconds: float
-    shards_reused: int
 
 
 class _Context(NamedTuple):
@@ -88,9 +68,15 @@ def build_records(
 
     Raises:
         InputError: If the corpus cannot be read or yields no instance, or `out` holds something
-            else or an unfinished build with other settings.
+            else or an unfinished build with other settings, or has a scheme, which
+            `build_with_beam` is for.
     """
     started = time.monotonic()
+    if is_remote(out):
+        raise InputError(
+            f"`{out}` has a scheme, and only a build with Apache Beam writes there. "
+            "Add --runner, such as `--runner DirectRunner`, or choose another --out."
+        )
     out = Path(out)
     check_splitter(config.splitter, config.language)
     ranges = None
@@ -111,29 +97,14 @@ def build_records(
             progress.watch(crew.counters.values)
             contents, counts = _encode(crew, parts, progress)
             order, stretches = draw_up_order(folder.work, len(contents), config)
-            if not stretches:
-                folder.discard()
-                raise InputError("The corpus is empty: it holds no sentence.")
-            shards, reused = _write(crew, folder, order, stretches, progress, counts)
-        if not counts["instances"]:
+            shards, reused = [], 0
+            if stretches:
+                shards, reused = _write(crew, folder, order, stretches, progress, counts)
+        if lack := lack_of(counts, config):
             folder.discard()
-            raise InputError(
-                "The corpus yields no record: nothing in it makes a sequence. "
-                f"Received: {counts['documents']} documents, {counts['sentences']} sentences, "
-                f"single_sentence_policy={config.single_sentence_policy!r}."
-            )
-        info = DatasetInfo(
-            max_seq_length=config.max_seq_length,
-            max_predictions_per_seq=config.num_predictions,
-            vocab_size=tokenizer.vocab_size,
-            tokenizer_digest=tokenizer.digest,
-            objective=config.label_objective,
-            shards=tuple(shards),
-            statistics=dict(sorted(counts.items())),
-            config=config.model_dump(),
-            corpus_digest=corpus_digest(sum(contents, [])) if ranges else None,
-            builder_version=builder_version(),
-        )
+            raise InputError(lack)
+        contents = sum(contents, []) if ranges else None
+        info = info_of(shards, counts, contents, tokenizer, config)
         shutil.rmtree(out / TOKENIZER_FOLDER, ignore_errors=True)
         with whole_folder(out / TOKENIZER_FOLDER) as temporary:
             tokenizer.save(temporary)
@@ -188,13 +159,7 @@ def _already_built(out, ranges, tokenizer, config):
     if not (out / INFO_FILE).is_file():
         return None
     info = DatasetInfo.load(out)
-    same = (
-        info.tokenizer_digest == tokenizer.digest
-        and info.builder_version == builder_version()
-        and info.config == config.model_dump()
-        and info.corpus_digest == corpus_digest(map(range_digest, ranges))
-    )
-    return info if same else None
+    return info if is_result_of(info, ranges, tokenizer, config) else None
 
 
 def _worth_starting(total_bytes):

@@ -9,6 +9,7 @@ import glob
 import io
 import os
 import re
+import shutil
 
 from data_pipeline.errors import InputError
 
@@ -121,6 +122,15 @@ def remove(path):
             _gfile().remove(path)
         else:
             os.remove(path)
+
+
+def remove_folder(path):
+    """Removes a folder and all that it holds; raises InputError if there is none."""
+    with _refusing(path, "removed"):
+        if is_remote(path):
+            _gfile().rmtree(path)
+        else:
+            shutil.rmtree(path)
 
 
 class _Stretch(io.RawIOBase):

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path, PurePath
 
 from albert_keras.benchmarks.data_run import run_build, run_ceiling, run_workers
+from albert_keras.benchmarks.documentation import train_on, write_documentation
 from albert_keras.benchmarks.measure import (
     in_new_process,
     in_turn,
@@ -18,16 +19,14 @@ from albert_keras.benchmarks.measure import (
 )
 from data_pipeline import storage
 from data_pipeline.config import PretrainingDataConfig
-from data_pipeline.corpus import read_corpus
 from data_pipeline.text_files import find_files
 from data_pipeline.tokenization import Tokenizer
-from data_pipeline.vocabulary import train_vocabulary
 
 logger = logging.getLogger(__name__)
 
 
 def benchmark_data(
-    corpus,
+    corpus=None,
     tokenizer=None,
     vocab_size=8000,
     max_seq_length=512,
@@ -43,7 +42,8 @@ def benchmark_data(
     means. All that is written goes to the system's folder for temporary files.
 
     Args:
-        corpus: list of str or Path. See `read_corpus`.
+        corpus: list of str or Path. See `read_corpus`. None takes the documentation of the
+            installed Python packages.
         tokenizer: str, Path or None. None trains a vocabulary on the corpus first.
         vocab_size: int. Pieces of that one, or fewer if the corpus has no more.
         max_seq_length: int. S.
@@ -56,7 +56,8 @@ def benchmark_data(
 
     Returns:
         dict for JSON: `machine`, `corpus`, `ceiling`, `builds` (one for each number of copies),
-        `scaling` (one for each number of copies, and of workers but the first), `start_up`.
+        `scaling` (one for each number of workers but the first, at the first number of copies),
+        `start_up`.
 
     Raises:
         InputError: If corpus, tokenizer or a setting cannot be used.
@@ -68,12 +69,15 @@ def benchmark_data(
         for count in copies
     }
     with tempfile.TemporaryDirectory() as folder:
+        if not corpus:
+            corpus = [write_documentation(folder)]
         if tokenizer is None:
-            tokenizer = _train(corpus, corpus_format, vocab_size, Path(folder, "tokenizer"))
+            logger.info("training a vocabulary of %d pieces", vocab_size)
+            tokenizer = train_on(corpus, corpus_format, vocab_size, Path(folder, "tokenizer"))
         larger, compared = Path(folder, "corpus"), []
         if len(workers) > 1:
             repeat_files(corpus, scale_to_mb, larger)
-            compared = list(itertools.product(copies, workers))
+            compared = [(copies[0], number) for number in workers]
 
         def build(sources, count, number, clocked=False):
             arguments = sources, corpus_format, tokenizer, configs[count], number, clocked
@@ -144,16 +148,6 @@ def _scaled_name(copies, workers):
     return f"larger build, copies {copies}, workers {workers}"
 
 
-def _train(corpus, corpus_format, vocab_size, out):
-    logger.info("training a vocabulary of %d pieces", vocab_size)
-    paragraphs = (
-        paragraph
-        for document in read_corpus(corpus, corpus_format)
-        for paragraph in document.paragraphs
-    )
-    return train_vocabulary(paragraphs, out, vocab_size, hard_limit=False).path
-
-
 def _measure(run, *arguments):
     result, seconds = in_new_process(run, *arguments)
     return result | {"start_up": seconds - result["seconds"]}
@@ -176,7 +170,7 @@ def _results(runs, copies, workers):
                 "compared_with": workers[0],
                 **_gain(runs[_scaled_name(count, workers[0])], runs[_scaled_name(count, number)]),
             }
-            for count in copies
+            for count in copies[:1]
             for number in workers[1:]
         ],
         "start_up": {

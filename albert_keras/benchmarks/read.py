@@ -1,12 +1,14 @@
 """How fast records are read, what drawing masks adds, and how much of it a model needs."""
 
 import logging
+import tempfile
 import time
 from functools import partial
 
 import numpy as np
 from tensorflow import keras
 
+from albert_keras.benchmarks.documentation import build_documentation
 from albert_keras.benchmarks.measure import in_turn, machine, ratios, summary
 from albert_keras.training.config import PretrainingConfig
 from albert_keras.training.pretrain import build_step
@@ -27,14 +29,15 @@ _MODEL_WARM_UP, _MODEL_STEPS = 2, 5
 
 
 def benchmark_read(
-    folder, batch_size=32, steps=200, repeats=5, model="albert-base", model_batch_size=2
+    folder=None, batch_size=32, steps=200, repeats=5, model="albert-base", model_batch_size=2
 ):
     """Measures the reader of a folder of records.
 
     The runs take turns; README.md tells what each number means.
 
     Args:
-        folder: str or Path. Folder of records.
+        folder: str, Path or None. Folder of records. None builds some of the documentation of the
+            installed Python packages.
         batch_size: int. B of the reader.
         steps: int. Batches of one run.
         repeats: int. Runs of each kind.
@@ -49,6 +52,11 @@ def benchmark_read(
     Raises:
         InputError: If there are no such records, or model and records do not go together.
     """
+    if folder is None:
+        with tempfile.TemporaryDirectory() as temporary:
+            logger.info("building records of the documentation of the installed packages")
+            records = build_documentation(temporary)
+            return benchmark_read(records, batch_size, steps, repeats, model, model_batch_size)
     facts = machine()
     records = RecordFiles(folder)
     settings = records, batch_size, steps

@@ -17,7 +17,14 @@ app = typer.Typer(
 
 @app.command()
 def data(
-    corpus: options.Corpus,
+    corpus: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PATH",
+            help="Text file, folder or 'glob'; may be repeated.",
+            show_default="documentation of the installed packages",
+        ),
+    ] = None,
     tokenizer: Annotated[
         Path | None,
         typer.Option(help="Folder made by `vocab`.", show_default="trained on the corpus"),
@@ -64,7 +71,12 @@ def data(
 
 @app.command()
 def read(
-    records: Annotated[Path, typer.Option(help="Folder of records.", show_default=False)],
+    records: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder of records.", show_default="of the installed packages' documentation"
+        ),
+    ] = None,
     batch_size: Annotated[int, typer.Option(min=1, help="Sequences per batch.")] = 32,
     steps: Annotated[int, typer.Option(min=1, help="Batches per run.")] = 200,
     repeats: Annotated[int, typer.Option(min=1, help="Runs of each kind.")] = 5,

@@ -162,3 +162,11 @@ def test_a_reader_is_an_ordinary_binary_file(folder):
     with storage.open_to_read(f"{folder}/a.txt") as file:
         assert list(io.TextIOWrapper(file)) == ["One.\n", "\n", "Two.\n", "\n", "Three."]
     assert file.closed
+
+
+def test_a_folder_is_removed_with_all_that_it_holds(folder):
+    storage.remove_folder(f"{folder}/sub")
+    assert not storage.exists(f"{folder}/sub") and not storage.exists(f"{folder}/sub/deep/d.txt")
+    assert names(folder) == ["a.txt", "b.txt"]
+    with pytest.raises(InputError, match="sub` cannot be removed: "):
+        storage.remove_folder(f"{folder}/sub")

@@ -14,10 +14,35 @@ def _option(*names, **words):
     return typer.Option(*names, show_default=words.pop("default", False), **words)
 
 
+def _check_beam_options(context: typer.Context, words: list[str]):
+    """Refuses words before `--`, which typer takes for the same argument, and our own options."""
+    ours = {name for option in context.command.params for name in option.opts}
+    for word in words or ():
+        if not word.startswith("--"):
+            context.fail(
+                f"Got unexpected extra argument ({word}). A pattern such as 'books/*.txt' needs "
+                "quotes; an option of Apache Beam reads `--name=value`, behind `--`."
+            )
+        if (name := word.partition("=")[0]) in ours:
+            context.fail(f"`{name}` belongs before `--`; behind it are options of Apache Beam.")
+    return words
+
+
 def build(
     corpus: options.Corpus,
     tokenizer: Annotated[Path, _option(help="Folder made by `vocab`, or a .model file.")],
-    out: Annotated[Path, _option(help="Folder to make; an unfinished build there goes on.")],
+    out: Annotated[
+        str, _option(metavar="PATH", help="Folder to make; an unfinished build there goes on.")
+    ],
+    beam_options: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="-- BEAM_OPTION",
+            help="Options of Apache Beam, each --name=value; only with --runner.",
+            callback=_check_beam_options,
+            show_default=False,
+        ),
+    ] = None,
     max_seq_length: Annotated[int | None, _option(help="Pieces per record.", default="512")] = None,
     max_predictions_per_seq: Annotated[
         int | None, _option(help="Masked pieces per record.", default="15 %")
@@ -62,6 +87,13 @@ def build(
     workers: Annotated[
         int | None, _option(min=1, help="Processes.", default="one per processor")
     ] = None,
+    runner: Annotated[
+        str | None,
+        _option(
+            help="Build with Apache Beam: DirectRunner, DataflowRunner, FlinkRunner, SparkRunner, "
+            "PrismRunner, ... An unfinished build starts anew.",
+        ),
+    ] = None,
     seed: options.Seed = None,
     config: options.ConfigFile = None,
     assignments: options.Set = None,
@@ -75,13 +107,16 @@ def build(
     Example:
       albert-keras data build --corpus 'books/*.txt' --tokenizer tokenizer/ \\
           --out records/ --max-seq-length 128
+    Example on other machines, the same bytes:
+      albert-keras data build --corpus 'gs://b/*.txt' --tokenizer tokenizer/ \\
+          --out gs://b/records --runner DataflowRunner -- --project=p --region=r
     """
     start(verbose, debug)
     from albert_keras.cli.arguments import read_values
-    from data_pipeline.build import build_records
     from data_pipeline.config import PretrainingDataConfig
     from data_pipeline.tokenization import Tokenizer
 
+    beam_flags = _beam_flags(runner, workers, beam_options or [])
     flags = {
         "max_seq_length": max_seq_length,
         "max_predictions_per_seq": max_predictions_per_seq,
@@ -97,15 +132,15 @@ def build(
     given = {name: value for name, value in flags.items() if value is not None}
     values = read_values(config, assignments) | given
     settings = PretrainingDataConfig.preset(preset, **values)
-    result = build_records(
-        corpus,
-        Tokenizer.load(tokenizer),
-        out,
-        settings,
-        corpus_format,
-        workers=workers,
-        transient_progress=sys.stderr.isatty(),
-    )
+    what = (corpus, Tokenizer.load(tokenizer), out, settings, corpus_format)
+    if beam_flags:
+        from data_pipeline.building.beam import build_with_beam
+
+        result = build_with_beam(*what, beam_flags)
+    else:
+        from data_pipeline.build import build_records
+
+        result = build_records(*what, workers, transient_progress=sys.stderr.isatty())
     counts = result.info.statistics
     show(
         {
@@ -122,10 +157,40 @@ def build(
             f"{len(result.info.shards)} shards from {counts['documents']} documents in "
             f"{result.seconds:.0f} s: {result.path}",
             *_worth_knowing(result.info, settings),
-            f"next: albert-keras pretrain --data {result.path} --out runs/...",
+            _next_step(result.path),
         ],
         as_json,
     )
+
+
+def _beam_flags(runner, workers, beam_options):
+    """Returns all that Apache Beam is to be told, or an empty list for a build without it."""
+    from data_pipeline.errors import InputError
+
+    if runner is None:
+        if beam_options:
+            raise InputError(
+                "What stands behind `--` is for Apache Beam, which only `--runner NAME` calls. "
+                f"Received: {' '.join(beam_options)}."
+            )
+        return []
+    flags = [f"--runner={runner}"]
+    if workers is not None:
+        if runner.lower().removesuffix("runner") != "direct":
+            raise InputError(
+                f"`--workers` should not be given with `--runner {runner}`, which has options of "
+                f"its own for that, behind `--`. Received: --workers {workers}."
+            )
+        flags += [f"--direct_num_workers={workers}", "--direct_running_mode=multi_processing"]
+    return [*flags, *beam_options]
+
+
+def _next_step(path):
+    from data_pipeline.storage import is_remote
+
+    if is_remote(path):  # records are read from this machine's disk
+        return f"next: copy {path} to a disk, and albert-keras pretrain --data ... --out runs/..."
+    return f"next: albert-keras pretrain --data {path} --out runs/..."
 
 
 def _worth_knowing(info, settings):

@@ -1,0 +1,215 @@
+"""The build as an Apache Beam pipeline: the same functions and bytes, on any number of machines.
+
+This process checks the options and the folder, launches the pipeline and tells how it ended; its
+steps are in `beam_steps.py`. The info file comes from the pipeline, so that a job ends well without
+the process that launched it.
+"""
+
+import contextlib
+import difflib
+import importlib
+import io
+import re
+import tempfile
+import time
+from pathlib import Path
+
+from data_pipeline import storage
+from data_pipeline.building.beam_steps import FAULT, WORK, Job, add_steps
+from data_pipeline.building.result import BuildResult, is_result_of
+from data_pipeline.corpus import corpus_ranges
+from data_pipeline.dataset_info import INFO_FILE, TOKENIZER_FOLDER, DatasetInfo
+from data_pipeline.errors import InputError
+from data_pipeline.sentences import check_splitter
+
+try:
+    import apache_beam as beam
+    from apache_beam.options.pipeline_options import (
+        PipelineOptions,
+        SetupOptions,
+        StandardOptions,
+    )
+    from apache_beam.runners.runner import PipelineState
+except ImportError:  # an extra; `build_with_beam` says so
+    beam = None
+
+_UNFINISHED = f"{WORK}/unfinished"
+
+#: Runners whose job server may have options of its own.
+_SERVER_RUNNERS = ("portablerunner", "flinkrunner", "sparkrunner", "prismrunner")
+
+
+def build_with_beam(corpus, tokenizer, out, config, corpus_format="auto", beam_options=()):
+    """Turns a corpus into a folder of pre-training records by an Apache Beam pipeline.
+
+    The folder is, byte for byte, the one that `build_records` makes. Two pipelines must not build
+    in the same folder at the same time.
+
+    Args:
+        corpus: str, Path or list of them, as in `read_corpus`. The workers must see it too.
+        tokenizer: Tokenizer.
+        out: str or Path. Folder to make, where the workers can write: `gs://bucket/records`. What
+            an unfinished pipeline left there is replaced; a finished build of the same corpus and
+            settings is left as it is.
+        config: PretrainingDataConfig.
+        corpus_format: str. How the corpus is written, see `read_corpus`.
+        beam_options: list of str, such as "--runner=DataflowRunner" and "--project=...". Without
+            a runner, and for the DirectRunner, it is this machine, all documents in memory.
+
+    Returns:
+        BuildResult. Its path is a str if `out` has a scheme.
+
+    Raises:
+        InputError: If Beam is not installed or does not know an option, the corpus cannot be read
+            or yields no instance, or `out` holds something else.
+    """
+    started = time.monotonic()
+    if beam is None:
+        raise InputError(
+            "Building with Apache Beam needs the extra `beam`: pip install 'albert-keras[beam]'"
+        )
+    check_splitter(config.splitter, config.language)
+    pipeline = _new_pipeline(list(beam_options))
+    remote = storage.is_remote(out)
+    path = out if remote else Path(out)
+    folder = out.rstrip("/") if remote else str(path.absolute())
+    ranges = corpus_ranges(corpus, corpus_format)
+    names = _names_in(folder)
+    if INFO_FILE in names:
+        info = _read_info(folder)
+        if is_result_of(info, ranges, tokenizer, config) and _has_shards_of(info, folder):
+            if WORK in names:
+                storage.remove_folder(f"{folder}/{WORK}")
+            return BuildResult(path, info, time.monotonic() - started, len(info.shards))
+    _check_room(folder, names, out)
+
+    missing = _highest_missing(folder)
+    _clear(folder)
+    storage.make_folders(f"{folder}/{WORK}")
+    with storage.open_to_write(f"{folder}/{_UNFINISHED}") as file:
+        file.write(b"An Apache Beam pipeline is building here, or has failed.\n")
+    job = Job(folder, config, tokenizer.model_bytes, tokenizer.config)
+    add_steps(pipeline, ranges, job)
+    fault = _run(pipeline)
+    if storage.exists(f"{folder}/{INFO_FILE}"):
+        storage.remove_folder(f"{folder}/{WORK}")
+        return BuildResult(path, _read_info(folder), time.monotonic() - started, 0)
+    if storage.exists(f"{folder}/{FAULT}"):
+        with storage.open_to_read(f"{folder}/{FAULT}") as file:
+            fault = InputError(file.read().decode())
+    _clear(folder)
+    if missing and not any(files for _, _, files in storage.walk(missing)):
+        storage.remove_folder(missing)
+    raise fault or InputError(
+        f"The pipeline has ended, but `{out}` holds no {INFO_FILE}: its workers write to other "
+        "disks. Choose a place that all machines see, such as `gs://bucket/records`."
+    )
+
+
+def _new_pipeline(flags):
+    """Makes an empty pipeline, and refuses what Beam would drop in silence."""
+    for flag in flags:
+        if not flag.startswith("--"):
+            raise InputError(f"A Beam option should read `--name=value`. Received: {flag!r}.")
+    said = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(said):
+            options = PipelineOptions(flags)
+            known = options.get_all_options()
+            given = options.get_all_options(retain_unknown_options=True)
+        runner = options.view_as(StandardOptions).runner or "DirectRunner"
+        if runner.lower() not in _SERVER_RUNNERS:
+            for name in sorted(given.keys() - known.keys()):
+                near = difflib.get_close_matches(name, known, n=1)
+                hint = f", did you mean `--{near[0]}`?" if near else "."
+                raise InputError(f"`--{name}` is no option of Apache Beam{hint}")
+        if runner.lower().removesuffix("runner").endswith("direct"):
+            runner = "FnApiRunner"  # what it comes to, once it has failed to download another one
+        if runner.lower().removesuffix("runner").endswith("dataflow"):
+            _check_google_cloud()
+        options.view_as(SetupOptions).save_main_session = False
+        return beam.Pipeline(runner, options)
+    except SystemExit:
+        lines = said.getvalue().splitlines() or ["error: asked for help"]
+        reason = lines[-1].partition("error: ")[2]
+        raise InputError(f"Apache Beam refuses its options: {reason}.") from None
+    except InputError:
+        raise
+    except (ValueError, AttributeError, ImportError) as error:
+        reason = " ".join(str(error).split())  # Beam lists several on lines of their own
+        raise InputError(f"Apache Beam refuses its options: {reason}") from error
+
+
+def _check_google_cloud():
+    try:
+        importlib.import_module("apache_beam.io.gcp.gcsio")
+    except ImportError:
+        raise InputError(
+            "The DataflowRunner needs Apache Beam's own extra `gcp`: pip install 'apache-beam[gcp]'"
+        ) from None
+
+
+def _run(pipeline):
+    """Runs a pipeline to its end: None, or an InputError that it failed with.
+
+    Whatever else it fails with is raised. Files stay then: it may still be running elsewhere.
+    """
+    result = None
+    try:
+        result = pipeline.run()
+        result.wait_until_finish()
+    except Exception as error:
+        # Raised in another process, an error comes as the text of its traceback.
+        text = f"{type(error).__name__}: {error}"
+        found = re.search(r"\bInputError: (.*?)(?: \[while running .*)?$", text, re.MULTILINE)
+        if found and (result is None or PipelineState.is_terminal(result.state)):
+            return InputError(found[1])
+        raise
+    return None
+
+
+def _names_in(folder):
+    if not storage.is_folder(folder):
+        return []
+    _, folders, files = next(storage.walk(folder))
+    return [name.rstrip("/") for name in (*folders, *files)]
+
+
+def _check_room(folder, names, out):
+    """Refuses a folder with anything but what an unfinished pipeline left."""
+    unfinished = WORK in names and all(
+        name in (WORK, TOKENIZER_FOLDER) or name.startswith("pretraining-") for name in names
+    )
+    if (names and not unfinished) or (storage.exists(folder) and not storage.is_folder(folder)):
+        raise InputError(
+            f"`{out}` is not empty, and nothing is ever overwritten. "
+            "Remove it or choose another --out."
+        )
+
+
+def _clear(folder):
+    for name in _names_in(folder):
+        if name in (WORK, TOKENIZER_FOLDER):
+            storage.remove_folder(f"{folder}/{name}")
+        else:
+            storage.remove(f"{folder}/{name}")
+
+
+def _highest_missing(folder):
+    """Returns the folder, or the highest one of those above it, that is not there yet, or None."""
+    if storage.is_remote(folder):
+        return None if storage.exists(folder) else folder
+    missing = [path for path in (Path(folder), *Path(folder).parents) if not path.exists()]
+    return str(missing[-1]) if missing else None
+
+
+def _read_info(folder):
+    with tempfile.TemporaryDirectory() as copy:
+        with storage.open_to_read(f"{folder}/{INFO_FILE}") as file:
+            Path(copy, INFO_FILE).write_bytes(file.read())
+        return DatasetInfo.read(copy)
+
+
+def _has_shards_of(info, folder):
+    paths = [(f"{folder}/{shard.file}", shard.num_bytes) for shard in info.shards]
+    return all(storage.exists(path) and storage.size_of(path) == size for path, size in paths)

@@ -1,0 +1,244 @@
+"""The steps of the build with Apache Beam, and how they hang together.
+
+    ranges ─encode─▶ documents ─group equal ones─▶ keys ─┬─▶ pieces per bin ─▶ layout of the shards
+                                                         └─group by shard─▶ shards ─▶ info file
+
+Steps share nothing but the file system: a shard is made in a temporary folder of its worker, copied
+to `.beam/` in the output folder and renamed. A step that runs twice writes the same bytes.
+"""
+
+import bisect
+import functools
+import shutil
+import tempfile
+import uuid
+from collections import Counter
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from data_pipeline import storage
+from data_pipeline.building.encoding import encode_document, ids_dtype, text_bytes
+from data_pipeline.building.order import BIN_BITS, document_keys, lay_out_shards
+from data_pipeline.building.parts import range_digest
+from data_pipeline.building.progress import LocalCounters
+from data_pipeline.building.result import info_of, lack_of
+from data_pipeline.building.shards import shard_name, write_blocks, write_index_of
+from data_pipeline.building.spill import LENGTH
+from data_pipeline.config import PretrainingDataConfig
+from data_pipeline.corpus import read_range
+from data_pipeline.dataset_info import INFO_FILE, TOKENIZER_FOLDER
+from data_pipeline.errors import InputError
+from data_pipeline.masking import MaskingVocabulary
+from data_pipeline.record_files import index_path
+from data_pipeline.segments import Shard
+from data_pipeline.tokenization import Tokenizer
+from data_pipeline.vocabulary import TokenizerConfig
+
+try:
+    import apache_beam as beam
+except ImportError:  # an extra; `build_with_beam` says so
+    beam = None
+
+#: In the output folder: what is there until the build is done, and why it cannot be done.
+WORK = ".beam"
+FAULT = f"{WORK}/fault"
+
+
+class Job(NamedTuple):
+    """What the steps need to know, sent along with each of them.
+
+    Attributes:
+        out: str. Output folder, as every worker can name it.
+        config: PretrainingDataConfig.
+        model_bytes: bytes. Of the tokenizer, which cannot be sent itself.
+        tokenizer_config: TokenizerConfig.
+    """
+
+    out: str
+    config: PretrainingDataConfig
+    model_bytes: bytes
+    tokenizer_config: TokenizerConfig
+
+    @property
+    def tokenizer(self):
+        return _tokenizer(self.model_bytes, self.tokenizer_config)
+
+    @property
+    def vocabulary(self):
+        return _vocabulary(self.tokenizer, self.config.masking.word_start)
+
+
+@functools.lru_cache(maxsize=1)
+def _tokenizer(model_bytes, config):
+    return Tokenizer(model_bytes, config)  # once per process
+
+
+@functools.lru_cache(maxsize=1)
+def _vocabulary(tokenizer, word_start):
+    return MaskingVocabulary.of(tokenizer, word_start)
+
+
+class _Layout(NamedTuple):
+    """The shards as of `lay_out_shards`, none if nothing is to be written, and their first bins."""
+
+    shards: list
+    first_bins: list
+
+
+def add_steps(pipeline, ranges, job):
+    """Adds to an empty pipeline the steps from a corpus to a folder of records.
+
+    When they have run, `job.out` holds the info file, or a file `FAULT` that says why not, or else
+    workers write to other disks.
+
+    Args:
+        pipeline: beam.Pipeline.
+        ranges: list of TextRange.
+        job: Job.
+    """
+    encoded = (
+        pipeline
+        | "ranges" >> beam.Create(list(enumerate(ranges)))
+        | "spread" >> beam.Reshuffle()
+        | "encode" >> beam.FlatMap(_encode, job).with_outputs("sources", "faults", main="documents")
+    )
+    faults = beam.pvalue.AsList(encoded.faults)
+    documents = (
+        encoded.documents
+        | "typed" >> beam.Map(tuple).with_output_types(tuple[bytes, tuple[bytes, bytes]])
+        | "equal documents" >> beam.GroupByKey()
+        | "keys"
+        >> beam.FlatMap(_number_equal, job.config.seed).with_output_types(
+            tuple[bytes, bytes, bytes]
+        )
+    )
+    layout = beam.pvalue.AsSingleton(
+        documents
+        | "bins" >> beam.Map(_bin_and_pieces).with_output_types(tuple[int, int])
+        | "pieces per bin" >> beam.CombinePerKey(sum)
+        | "all bins" >> beam.combiners.ToList()
+        | "layout" >> beam.Map(_lay_out, faults, job.config)
+    )
+    shards = (
+        documents
+        | "shard numbers"
+        >> beam.FlatMap(_with_shard, layout).with_output_types(
+            tuple[int, tuple[bytes, bytes, bytes]]
+        )
+        | "shards" >> beam.GroupByKey()
+        | "write" >> beam.Map(_write_shard, layout, job)
+    )
+    sources, shards = beam.pvalue.AsList(encoded.sources), beam.pvalue.AsList(shards)
+    _ = pipeline | "end" >> beam.Create([None]) | beam.Map(_finish, sources, shards, faults, job)
+
+
+def _encode(numbered_range, job):
+    """Yields (digest, (ids, lengths)) of each document; what was read, or why not, goes aside."""
+    number, text_range = numbered_range
+    counts = Counter()
+    try:
+        content = range_digest(text_range)
+        for document in read_range(text_range):
+            encoded = encode_document(document, job.tokenizer, job.config)
+            counts.update(bytes=text_bytes(document), documents_without_text=int(encoded is None))
+            if encoded is not None:
+                sizes = {"sentences": len(encoded.lengths), "pieces": len(encoded.ids)}
+                counts.update(documents=1, **sizes)
+                yield encoded.digest, (encoded.ids.tobytes(), encoded.lengths.tobytes())
+        yield beam.pvalue.TaggedOutput("sources", (content, dict(counts)))
+    except InputError as error:  # raised, it would be tried again and come back as a long text
+        yield beam.pvalue.TaggedOutput("faults", (number, str(error)))
+
+
+def _number_equal(group, seed):
+    """Yields (key, ids, lengths) of equal documents; keys are big-endian bytes, so they sort."""
+    digest, contents = group[0], iter(group[1])
+    ids, lengths = next(contents)
+    count = 1 + sum(1 for _ in contents)
+    digests = np.frombuffer(digest, "<u8").reshape(1, 2).repeat(count, axis=0)
+    for key in document_keys(digests, seed).tolist():
+        yield key.to_bytes(8, "big"), ids, lengths
+
+
+def _bin_of(key):
+    return int.from_bytes(key, "big") >> (64 - BIN_BITS)
+
+
+def _bin_and_pieces(document):
+    key, _, lengths = document
+    return _bin_of(key), int(np.frombuffer(lengths, LENGTH).sum())
+
+
+def _lay_out(pieces_of_bins, faults, config):
+    if faults or not pieces_of_bins:
+        return _Layout([], [])
+    bins, pieces = zip(*pieces_of_bins, strict=True)
+    pieces_per_bin = np.zeros(1 << BIN_BITS, np.int64)
+    pieces_per_bin[list(bins)] = pieces
+    shards = lay_out_shards(pieces_per_bin, config.copies, config.num_shards)
+    return _Layout(shards, [blocks[0].begin for blocks in shards])
+
+
+def _with_shard(document, layout):
+    if layout.shards:
+        yield bisect.bisect(layout.first_bins, _bin_of(document[0])) - 1, document
+
+
+def _write_shard(group, layout, job):
+    """Returns number, ShardInfo and counts. Holds the documents of one block at a time."""
+    number, documents = group
+    blocks = (
+        _block(documents, stretch, job.tokenizer.vocab_size) for stretch in layout.shards[number]
+    )
+    counts, progress = Counter(), LocalCounters(lambda: None)
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, shard_name(number, len(layout.shards)))
+        writer = write_blocks(path, blocks, job.config, job.vocabulary, counts, progress)
+        info = write_index_of(writer, index_path(path), path.name)
+        for file in (path, index_path(path)):
+            _publish(file, job.out, file.name)
+    return number, info, dict(counts)
+
+
+def _block(documents, stretch, vocab_size):
+    chosen = (each for each in documents if stretch.begin <= _bin_of(each[0]) < stretch.end)
+    keys, ids, lengths = zip(*sorted(chosen), strict=True)
+    return Shard.of(
+        np.frombuffer(b"".join(ids), ids_dtype(vocab_size)).astype(np.int32),
+        np.frombuffer(b"".join(lengths), LENGTH),
+        [len(each) // LENGTH.itemsize for each in lengths],
+        np.frombuffer(b"".join(keys), ">u8").astype(np.uint64),
+    )
+
+
+def _finish(_, sources, shards, faults, job):
+    """Writes tokenizer and info file, or else why there are none."""
+    counts = Counter()
+    for *_, counted in (*sources, *shards):
+        counts.update(counted)
+    fault = min(faults)[1] if faults else lack_of(counts, job.config)
+    with tempfile.TemporaryDirectory() as folder:
+        folder = Path(folder)
+        if fault:
+            (folder / "fault").write_text(fault, encoding="utf-8")
+            _publish(folder / "fault", job.out, FAULT)
+            return
+        job.tokenizer.save(folder / TOKENIZER_FOLDER)
+        storage.make_folders(f"{job.out}/{TOKENIZER_FOLDER}")
+        for file in sorted((folder / TOKENIZER_FOLDER).iterdir()):
+            _publish(file, job.out, f"{TOKENIZER_FOLDER}/{file.name}")
+        infos = [info for _, info, _ in sorted(shards, key=lambda shard: shard[0])]
+        contents = [content for content, _ in sources]
+        info_of(infos, counts, contents, job.tokenizer, job.config).save(folder)
+        _publish(folder / INFO_FILE, job.out, INFO_FILE)
+
+
+def _publish(file, out, name):
+    """Copies a file of this worker into the output folder, where it appears whole."""
+    # Two workers may be making the same file.
+    temporary = f"{out}/{WORK}/{file.name}-{uuid.uuid4().hex}"
+    with open(file, "rb") as source, storage.open_to_write(temporary) as target:
+        shutil.copyfileobj(source, target, storage.BUFFER_BYTES)
+    storage.rename(temporary, f"{out}/{name}")

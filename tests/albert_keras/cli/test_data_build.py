@@ -1,0 +1,185 @@
+"""`albert-keras data build` as a user gives it: on this machine, in processes, by Apache Beam."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+from albert_keras.cli import main
+from data_pipeline.building import beam as beam_module
+from data_pipeline.building.result import BuildResult
+
+
+@pytest.fixture(autouse=True)
+def quiet_again(monkeypatch):
+    """Commands set TensorFlow's log level for a process of their own."""
+    monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", os.environ.get("TF_CPP_MIN_LOG_LEVEL", "2"))
+
+
+@pytest.fixture
+def command(tmp_path, tiny_corpus, tiny_vocabulary):
+    """Returns the command without `--out`, for 12 text files."""
+    corpus = tmp_path / "corpus"
+    corpus.mkdir()
+    for number in range(12):
+        text = "\n\n".join(tiny_corpus[number * 29 : number * 29 + 29])
+        (corpus / f"{number:02d}.txt").write_text(text, encoding="utf-8")
+    command = ["data", "build", "--corpus", f"{corpus}/*.txt"]
+    return [*command, "--tokenizer", str(tiny_vocabulary.path), "--max-seq-length", "32"]
+
+
+@pytest.fixture
+def told_to_beam(monkeypatch, tiny_records):
+    """Returns a dict of what a command hands to Apache Beam, which does not run."""
+    from data_pipeline.dataset_info import DatasetInfo
+
+    told = {}
+
+    def build_with_beam(corpus, tokenizer, out, config, corpus_format, beam_options):
+        told.update(corpus=corpus, out=out, options=beam_options)
+        return BuildResult(out, DatasetInfo.read(tiny_records), 1.0, 0)
+
+    monkeypatch.setattr(beam_module, "build_with_beam", build_with_beam)
+    return told
+
+
+def bytes_of(folder):
+    """Returns all that a folder holds, hidden files too."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None
+        for path in sorted(folder.rglob("*"))
+    }
+
+
+def test_help_loads_nothing_that_takes_long():
+    check = (
+        "import sys; from albert_keras.cli import main\n"
+        "code = main(['data', 'build', '--help'])\n"
+        "print(code, {'tensorflow', 'numpy', 'apache_beam'} & sys.modules.keys())"
+    )
+    done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, timeout=60)
+    assert done.stdout.splitlines()[-1] == "0 set()", done.stderr
+
+
+def test_every_example_names_options_that_exist(capsys):
+    main(["data", "build", "--help"])
+    examples, shown = capsys.readouterr().out.split("Arguments:")
+    first, second = examples.split("Example")[1:]
+    named = re.findall(r"--[a-z-]+", first + second.split(" -- ")[0])
+    assert "--runner" in named and all(f"{option} " in shown for option in named)
+
+
+def test_the_bytes_do_not_depend_on_the_workers(command, tmp_path, monkeypatch):
+    monkeypatch.setattr("data_pipeline.building.parts._SMALLEST_PART", 4000)
+    command += ["--num-shards", "3"]
+    assert main([*command, "--out", f"{tmp_path}/one", "--workers", "1"]) == 0
+    assert main([*command, "--out", f"{tmp_path}/two", "--workers", "2"]) == 0
+    assert len(list((tmp_path / "one").glob("*.tfrecord"))) == 3
+    assert bytes_of(tmp_path / "two") == bytes_of(tmp_path / "one")
+
+
+def test_a_preset_decides_what_no_option_does(command, tmp_path):
+    command += ["--preset", "reference", "--set", "masking.max_ngram=2"]
+    assert main([*command, "--out", f"{tmp_path}/out"]) == 0
+    info = json.loads((tmp_path / "out" / "dataset_info.json").read_text())
+    assert info["max_predictions_per_seq"] == 20 and info["max_seq_length"] == 32
+    config, masking = info["config"], info["config"]["masking"]
+    assert config["copies"] == 40 and config["short_sequences"] == "document"
+    assert config["single_sentence_policy"] == "nsp"
+    assert (masking["word_start"], masking["random_pieces"]) == ("reference", "all")
+    assert masking["max_ngram"] == 2
+
+
+MISTAKES = {
+    "preset": (["--preset", "refrence"], "`preset=refrence` is unknown, did you mean `reference`"),
+    "splitter": (["--splitter", "punkt"], "`splitter=punkt` is unknown, known are: line"),
+    "option": (["--max-seq-lenght", "64"], "No such option: --max-seq-lenght"),
+    "option before Beam's": (
+        ["--runner", "DirectRunner", "--max-seq-lenght", "64", "--", "--project=p"],
+        "No such option: --max-seq-lenght",
+    ),
+    "pattern without quotes": (["b.txt"], r"unexpected extra argument \(b.txt\).* needs quotes"),
+    "word behind --": (
+        ["--runner", "DataflowRunner", "--", "--project", "p"],
+        r"unexpected extra argument \(p\).* reads `--name=value`",
+    ),
+    "Beam option without a runner": (
+        ["--", "--project=p", "--region=r"],
+        "only `--runner NAME` calls. Received: --project=p --region=r",
+    ),
+    "option of ours behind --": (
+        ["--runner", "FlinkRunner", "--", "--seed=3"],
+        "`--seed` belongs before `--`",
+    ),
+    "second runner": (
+        ["--runner", "FlinkRunner", "--", "--runner=SparkRunner"],
+        "`--runner` belongs before `--`",
+    ),
+    "workers of other machines": (
+        ["--runner", "DataflowRunner", "--workers", "2"],
+        "`--workers` should not be given with `--runner DataflowRunner`.* --workers 2",
+    ),
+    "scheme without a runner": (["--out", "gs://bucket/x"], "`gs://bucket/x` .* Add --runner"),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_gets_one_short_message_and_leaves_nothing(
+    mistake, command, told_to_beam, tmp_path, monkeypatch, capfd
+):
+    monkeypatch.chdir(tmp_path)
+    before = sorted(tmp_path.rglob("*"))
+    words, message = MISTAKES[mistake]
+    assert main([*command, "--out", "out", *words]) == 2
+    shown = capfd.readouterr().err
+    assert re.search(message, shown) and "Traceback" not in shown
+    assert len(shown.strip().splitlines()) <= 4
+    assert sorted(tmp_path.rglob("*")) == before and not told_to_beam
+
+
+def test_without_beam_the_extra_is_named(command, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(beam_module, "beam", None)
+    assert main([*command, "--out", f"{tmp_path}/out", "--runner", "DirectRunner"]) == 2
+    assert "pip install 'albert-keras[beam]'" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_beam_is_told_the_runner_and_what_stands_behind_two_dashes(command, told_to_beam, capsys):
+    words = ["--out", "gs://bucket/x", "--runner", "DataflowRunner", "--", "--project=p", "--x"]
+    assert main([*command, *words]) == 0
+    assert told_to_beam["out"] == "gs://bucket/x"
+    assert told_to_beam["options"] == ["--runner=DataflowRunner", "--project=p", "--x"]
+    assert "gs://bucket/x" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("runner", ["DirectRunner", "direct"])
+def test_workers_are_processes_of_the_direct_runner(runner, command, told_to_beam):
+    assert main([*command, "--out", "out", "--runner", runner, "--workers", "3"]) == 0
+    processes = ["--direct_num_workers=3", "--direct_running_mode=multi_processing"]
+    assert told_to_beam["options"] == [f"--runner={runner}", *processes]
+
+
+def test_beam_builds_and_tells_the_same(command, tmp_path, capsys):
+    pytest.importorskip("apache_beam")
+    told = []
+    for name, words in (("local", []), ("beam", ["--runner", "DirectRunner"])):
+        assert main([*command, "--out", f"{tmp_path}/{name}", "--json", *words]) == 0
+        told.append(json.loads(capsys.readouterr().out))
+        assert told[-1].pop("path") == f"{tmp_path}/{name}" and told[-1].pop("seconds") >= 0
+    assert told[0] == told[1] and told[1]["documents"] == 12
+    assert bytes_of(tmp_path / "beam") == bytes_of(tmp_path / "local")
+
+
+def test_dataflow_without_googles_libraries_names_their_extra(
+    command, tmp_path, monkeypatch, capsys
+):
+    pytest.importorskip("apache_beam")
+    monkeypatch.setitem(sys.modules, "apache_beam.io.gcp.gcsio", None)
+    words = ["--out", f"{tmp_path}/out", "--runner", "DataflowRunner", "--", "--project=p"]
+    assert main([*command, *words]) == 2
+    shown = [line for line in capsys.readouterr().err.splitlines() if line.startswith("error")]
+    assert len(shown) == 1 and "pip install 'apache-beam[gcp]'" in shown[0]
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,222 @@
+"""Apache Beam builds the same bytes as the local build, and fails as clearly."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import data_pipeline
+from data_pipeline.build import build_records
+from data_pipeline.building import beam as beam_module
+from data_pipeline.building import beam_steps, order
+from data_pipeline.building.beam import build_with_beam
+from data_pipeline.config import PretrainingDataConfig
+from data_pipeline.errors import InputError
+
+CONFIG = PretrainingDataConfig(max_seq_length=32)
+
+
+@pytest.fixture(scope="module")
+def needs_beam():
+    pytest.importorskip("apache_beam")
+
+
+@pytest.fixture(scope="module")
+def corpus(tiny_corpus, tmp_path_factory):
+    """Returns a folder of 14 text files, one of them three times."""
+    folder = tmp_path_factory.mktemp("corpus")
+    for number in range(12):
+        text = "\n\n".join(tiny_corpus[number * 29 : number * 29 + 29])
+        (folder / f"{number:02d}.txt").write_text(text, encoding="utf-8")
+    for copy in "ab":
+        (folder / f"{copy}.txt").write_bytes((folder / "05.txt").read_bytes())
+    return folder
+
+
+def bytes_of(folder):
+    """Returns all that a folder holds, hidden files too."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None
+        for path in sorted(folder.rglob("*"))
+    }
+
+
+def local_bytes(corpus, tokenizer, folder, config):
+    return bytes_of(build_records(corpus, tokenizer, folder, config).path)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"copies": 3, "num_shards": 3, "seed": 7}, {"input_format": "full-sentences"}],
+)
+def test_the_bytes_are_those_of_the_local_build(
+    changes, needs_beam, corpus, tiny_tokenizer, tmp_path
+):
+    config, out = CONFIG.replace(**changes), tmp_path / "beam"
+    twice = ["--direct_runner_bundle_repeat=1"]  # each step, as after the loss of a machine
+    result = build_with_beam(corpus, tiny_tokenizer, out, config, beam_options=twice)
+    expected = local_bytes(corpus, tiny_tokenizer, tmp_path / "local", config)
+    assert result.path == tmp_path / "beam" and bytes_of(result.path) == expected
+    assert len(result.info.shards) == (config.num_shards or 1)
+    assert result.info.statistics["documents"] == 14
+
+
+def test_shards_of_several_blocks_and_documents_without_text_change_nothing(
+    needs_beam, corpus, tiny_tokenizer, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(order, "PIECES_PER_BLOCK", 2000)
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more" / "blank.txt").write_text("\u200b\n", encoding="utf-8")
+    sources, config = [corpus, tmp_path / "more"], CONFIG.replace(num_shards=2)
+    result = build_with_beam(sources, tiny_tokenizer, tmp_path / "beam", config)
+    expected = local_bytes(sources, tiny_tokenizer, tmp_path / "local", config)
+    assert bytes_of(result.path) == expected
+    assert result.info.statistics["pieces"] > 4 * 2000
+
+
+def test_files_may_lie_behind_a_scheme(needs_beam, corpus, tiny_tokenizer, tmp_path):
+    out = f"file://{tmp_path}/made/beam"
+    result = build_with_beam(f"file://{corpus}", tiny_tokenizer, out, CONFIG)
+    assert result.path == out
+    expected = local_bytes(corpus, tiny_tokenizer, tmp_path / "local", CONFIG)
+    assert bytes_of(tmp_path / "made" / "beam") == expected
+
+
+_SCRIPT = """
+import sys
+from data_pipeline.building.beam import build_with_beam
+from data_pipeline.config import PretrainingDataConfig
+from data_pipeline.tokenization import Tokenizer
+
+if __name__ == "__main__":
+    corpus, tokenizer, out, *options = sys.argv[1:]
+    config = PretrainingDataConfig(max_seq_length=32, num_shards=4)
+    build_with_beam(corpus, Tokenizer.load(tokenizer), out, config, beam_options=options)
+"""
+
+
+def test_the_bytes_do_not_depend_on_the_processes(needs_beam, corpus, tiny_tokenizer, tmp_path):
+    tiny_tokenizer.save(tmp_path / "tokenizer")
+    (tmp_path / "script.py").write_text(_SCRIPT)
+    arguments = [corpus, tmp_path / "tokenizer", tmp_path / "beam"]
+    options = ["--direct_num_workers=2", "--direct_running_mode=multi_processing"]
+    subprocess.run(
+        [sys.executable, tmp_path / "script.py", *arguments, "--runner=DirectRunner", *options],
+        check=True,
+        timeout=100,
+        env=os.environ | {"PYTHONPATH": str(Path(data_pipeline.__file__).parent.parent)},
+        capture_output=True,
+    )
+    config = CONFIG.replace(num_shards=4)
+    expected = local_bytes(corpus, tiny_tokenizer, tmp_path / "local", config)
+    assert bytes_of(tmp_path / "beam") == expected
+
+
+def test_a_finished_build_is_left_and_another_one_refused(
+    needs_beam, corpus, tiny_tokenizer, tmp_path
+):
+    made = build_records(corpus, tiny_tokenizer, tmp_path / "out", CONFIG)
+    times = {path: path.stat().st_mtime_ns for path in made.path.rglob("*")}
+    (made.path / ".beam").mkdir()  # of a pipeline whose launcher was killed
+    again = build_with_beam(corpus, tiny_tokenizer, tmp_path / "out", CONFIG)
+    assert again.info == made.info and again.shards_reused == len(made.info.shards)
+    with pytest.raises(InputError, match="not empty"):
+        build_with_beam(corpus, tiny_tokenizer, tmp_path / "out", CONFIG.replace(seed=1))
+    assert times == {path: path.stat().st_mtime_ns for path in made.path.rglob("*")}
+
+
+def test_what_an_unfinished_pipeline_left_is_replaced_and_nothing_else(
+    needs_beam, corpus, tiny_tokenizer, tmp_path
+):
+    out = tmp_path / "beam"
+    (out / "tokenizer").mkdir(parents=True)
+    (out / "tokenizer" / "mine").touch()
+    (out / "pretraining-00006-of-00007.tfrecord").write_bytes(b"half")
+    with pytest.raises(InputError, match="not empty"):
+        build_with_beam(corpus, tiny_tokenizer, out, CONFIG)
+    (out / ".beam").mkdir()
+    build_with_beam(corpus, tiny_tokenizer, out, CONFIG)
+    assert bytes_of(out) == local_bytes(corpus, tiny_tokenizer, tmp_path / "local", CONFIG)
+
+
+def test_a_bad_file_is_named_and_nothing_is_written(
+    needs_beam, corpus, tiny_tokenizer, tmp_path, monkeypatch
+):
+    def never(*_):
+        raise AssertionError("a shard is written")
+
+    monkeypatch.setattr(beam_steps, "_write_shard", never)
+    bad = [tmp_path / "y.txt", tmp_path / "z.txt"]
+    for path in bad:
+        path.write_bytes(b"It began slowly.\n" * 5000 + b"Caf\xe9 closed.\n")
+    place = rf"`{bad[0]}` should be UTF-8. Byte {17 * 5000 + 3} \(0xe9\) is not"
+    for out in (tmp_path / "new" / "out", f"file://{tmp_path}/out"):
+        with pytest.raises(InputError, match=place):
+            build_with_beam([corpus, *bad], tiny_tokenizer, out, CONFIG)
+    assert sorted(tmp_path.iterdir()) == bad
+
+
+@pytest.mark.parametrize(
+    "text, changes, message",
+    [
+        ("\u200b", {}, "empty"),
+        ("Alone.", {"single_sentence_policy": "skip"}, "1 documents, 1 sentences, .*'skip'"),
+    ],
+)
+def test_a_corpus_without_a_record_is_refused_and_leaves_nothing(
+    text, changes, message, needs_beam, tiny_tokenizer, tmp_path
+):
+    (tmp_path / "text.txt").write_text(text, encoding="utf-8")
+    out = tmp_path / "out"
+    with pytest.raises(InputError, match=message):
+        build_with_beam(tmp_path / "text.txt", tiny_tokenizer, out, CONFIG.replace(**changes))
+    assert [path.name for path in tmp_path.iterdir()] == ["text.txt"]
+
+
+def test_an_input_error_of_a_later_step_comes_back_as_one(
+    needs_beam, corpus, tiny_tokenizer, tmp_path, monkeypatch
+):
+    def refuse(file, out, name):
+        raise InputError(f"`{name}` cannot be written: quota exceeded.")
+
+    monkeypatch.setattr(beam_steps, "_publish", refuse)
+    with pytest.raises(InputError, match=r"^`pre.*tfrecord` cannot be written: quota exceeded\.$"):
+        build_with_beam(corpus, tiny_tokenizer, tmp_path / "out", CONFIG)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "option, message",
+    [
+        ("--direct_num_worker=2", "`--direct_num_worker` is no .*`--direct_num_workers`"),
+        ("--zzz", "`--zzz` is no option of Apache Beam"),
+        ("direct_num_workers=2", "should read `--name=value`"),
+        ("--direct_num_workers=two", "invalid int value: 'two'"),
+        ("--runner=FastRunner", "FastRunner"),
+        ("--runner=data_pipeline.FastRunner", "FastRunner"),
+    ],
+)
+def test_a_wrong_option_is_named(option, message, needs_beam, corpus, tiny_tokenizer, tmp_path):
+    with pytest.raises(InputError, match=message):
+        build_with_beam(
+            corpus, tiny_tokenizer, tmp_path / "out", CONFIG, beam_options=["--project=x", option]
+        )
+    assert not list(tmp_path.iterdir())
+
+
+def test_without_beam_the_extra_is_named(corpus, tiny_tokenizer, tmp_path, monkeypatch):
+    monkeypatch.setattr(beam_module, "beam", None)
+    with pytest.raises(InputError, match=r"needs the extra `beam`: pip install 'albert-keras\["):
+        build_with_beam(corpus, tiny_tokenizer, tmp_path / "out", CONFIG)
+
+
+def test_without_beam_both_modules_can_be_imported():
+    check = (
+        "import sys; sys.modules['apache_beam'] = None\n"
+        "from data_pipeline.building import beam, beam_steps\n"
+        "print(beam.beam, beam_steps.beam)"
+    )
+    done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, timeout=60)
+    assert done.stdout == "None None\n", done.stderr
