@@ -12,6 +12,8 @@ import hashlib
 
 import numpy as np
 
+from data_pipeline.compiled import compiled
+
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _ROUNDS = (
     (np.uint64(30), np.uint64(0xBF58476D1CE4E5B9)),
@@ -104,20 +106,37 @@ def permute(positions, size, key):
         int64 [N]. Distinct for distinct positions.
     """
     half = max(1, -(-max(1, int(size - 1).bit_length()) // 2))
-    low = np.uint64((1 << half) - 1)
-    shift = np.uint64(half)
-    values = np.atleast_1d(np.asarray(positions)).astype(np.uint64)
-    outside = np.ones(values.shape, bool)
-    while outside.any():
-        left, right = values[outside] >> shift, values[outside] & low
-        for round_number in range(6):
-            left, right = (
-                right,
-                left ^ (subkeys(key, right * np.uint64(8) + np.uint64(round_number)) & low),
-            )
-        values[outside] = (left << shift) | right
-        outside = values >= np.uint64(size)
+    values = np.array(positions, np.uint64, ndmin=1)
+    _permute(values, np.uint64(size), np.uint64(half), key)
     return values.astype(np.int64)
+
+
+@compiled
+def _permute(values, size, half, key):
+    low = (np.uint64(1) << half) - np.uint64(1)
+    for place in range(len(values)):
+        value = values[place]
+        inside = False
+        while not inside:
+            left, right = value >> half, value & low
+            for step in range(6):
+                drawn = draw_bits(key, right * np.uint64(8) + np.uint64(step))
+                left, right = right, left ^ (drawn & low)
+            value = (left << half) | right
+            inside = value < size
+        values[place] = value
+
+
+@compiled
+def draw_bits(key, place):
+    """Draws 64 bits within compiled code: `subkeys(key, place)`, for uint64 or int `place`.
+
+    With `subkeys(key, stream)` for a key, this is `bits(key, stream, count)[:, place]`.
+    """
+    value = key + (np.uint64(place) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return value ^ (value >> np.uint64(31))
 
 
 def _mix(values):

@@ -20,6 +20,8 @@ from data_pipeline.tokenization import Tokenizer
 #: Batches read ahead. A fixed number: left to itself tf.data reads on and on while a step runs,
 #: holds thousands of batches, and takes the better part of a minute to let go of them at the end.
 _PREFETCHED = 4
+#: Records read, parsed and masked at a time, so that small batches cost no more each than large.
+_RECORDS_TOGETHER = 256
 
 
 def training_numbers(step, batch_size, num_records, seed):
@@ -37,8 +39,11 @@ def training_numbers(step, batch_size, num_records, seed):
         int64 [B].
     """
     places = np.arange(step * batch_size, (step + 1) * batch_size)
-    epochs, places = places // num_records, places % num_records
-    numbers = np.empty(batch_size, np.int64)
+    return _numbers_at(*np.divmod(places, num_records), num_records, seed)
+
+
+def _numbers_at(epochs, places, num_records, seed):
+    numbers = np.empty(len(places), np.int64)
     for epoch in np.unique(epochs):
         here = epochs == epoch
         numbers[here] = permute(places[here], num_records, key_of("epoch", seed, int(epoch)))
@@ -72,16 +77,16 @@ def training_dataset(records, batch_size, seed, first_step=0, masks="auto", work
             "`batch_size` should be a multiple of the number of workers, and `worker` one of them. "
             f"Received: batch_size={batch_size}, worker={worker}."
         )
-    share = slice(index * batch_size // count, (index + 1) * batch_size // count)
+    share = np.arange(index * batch_size // count, (index + 1) * batch_size // count)
 
-    def read(step):
-        step = int(step)
-        numbers = training_numbers(step, batch_size, len(records), seed)[share]
-        epochs = np.arange(step * batch_size, (step + 1) * batch_size)[share] // len(records)
-        return records.read(numbers), numbers, epochs, np.ones(len(numbers), np.float32)
+    def choose(steps):
+        places = (steps[:, None] * batch_size + share).ravel()
+        epochs, places = np.divmod(places, len(records))
+        numbers = _numbers_at(epochs, places, len(records), seed)
+        return numbers, epochs, np.ones(len(numbers), np.float32)
 
     steps = tf.data.Dataset.range(first_step, np.iinfo(np.int64).max)
-    return _batches(steps, read, batch_size // count, records, masks, seed)
+    return _batches(steps, choose, batch_size // count, records, masks, seed)
 
 
 def evaluation_dataset(records, batch_size):
@@ -99,72 +104,81 @@ def evaluation_dataset(records, batch_size):
         tf.data.Dataset as of `training_dataset`, with an end.
     """
 
-    def read(step):
-        numbers = np.arange(int(step) * batch_size, (int(step) + 1) * batch_size)
+    def choose(steps):
+        numbers = (steps[:, None] * batch_size + np.arange(batch_size)).ravel()
         real = numbers < len(records)
-        numbers = np.where(real, numbers, 0)
-        return records.read(numbers), numbers, np.zeros_like(numbers), real.astype(np.float32)
+        return np.where(real, numbers, 0), np.zeros_like(numbers), real.astype(np.float32)
 
     steps = tf.data.Dataset.range(-(-len(records) // batch_size))
-    return _batches(steps, read, batch_size, records, "auto", seed=0)
+    return _batches(steps, choose, batch_size, records, "auto", seed=0)
 
 
-def parsing_schema(max_seq_length, max_predictions_per_seq):
+def parsing_schema(max_seq_length, max_predictions_per_seq, with_masks=True):
     """Makes the feature description for `tf.io.parse_example`.
 
-    Optional features are left out, so records with and without them parse alike.
+    Optional features are left out, so records with and without them parse alike; so are those of
+    masks, `with_masks=False`, where they are drawn anew.
     """
     return {
         name: tf.io.FixedLenFeature(
             [feature_length(feature, max_seq_length, max_predictions_per_seq)], feature.dtype
         )
         for name, feature in PRETRAINING_FEATURES.items()
-        if feature.required
+        if feature.required and (with_masks or not name.startswith("masked_lm_"))
     }
 
 
-def _batches(steps, read, batch_size, records, masks, seed):
-    schema = parsing_schema(records.info.max_seq_length, records.info.max_predictions_per_seq)
+def _batches(steps, choose, batch_size, records, masks, seed):
+    """Makes the data set of batches; several small ones are read together and dealt out again."""
+    info = records.info
+    # Records that hold masks have to be parsed with them: they say what stood there.
+    schema = parsing_schema(
+        info.max_seq_length, info.max_predictions_per_seq, with_masks=info.static_masks
+    )
     draw = _mask_drawer(records, masks, seed)
 
-    def read_objects(step):
-        serialized, *others = read(step)
-        return np.array(serialized, object), *others
+    def read(steps):
+        numbers, epochs, weights = choose(steps)
+        return np.array(records.read(numbers), object), numbers, epochs, weights
 
-    def features_of(step):
+    def features_of(steps):
         serialized, numbers, epochs, weights = tf.numpy_function(
-            read_objects, [step], (tf.string, tf.int64, tf.int64, tf.float32)
+            read, [steps], (tf.string, tf.int64, tf.int64, tf.float32)
         )
-        features = tf.io.parse_example(tf.ensure_shape(serialized, [batch_size]), schema)
+        features = tf.io.parse_example(tf.ensure_shape(serialized, [None]), schema)
         if draw:
-            features |= _drawn(draw, features, numbers, epochs)
-        features = {
-            name: tf.cast(value, tf.int32) if value.dtype == tf.int64 else value
-            for name, value in features.items()
+            given = [features[name] for name in ("input_mask", *_MASKED) if name in features]
+            drawn = tf.numpy_function(draw, [numbers, epochs, *given], list(_MASKED.values()))
+            features |= dict(zip(_MASKED, drawn, strict=True))
+        features["sentence_order_labels"] = features.pop("next_sentence_labels")[:, 0]
+        return {
+            name: tf.reshape(
+                tf.cast(value, tf.int32) if value.dtype == tf.int64 else value,
+                [-1, batch_size, *lengths[name]],
+            )
+            for name, value in (features | {"example_weights": weights}).items()
         }
-        labels = features.pop("next_sentence_labels")[:, 0]
-        weights = tf.ensure_shape(weights, [batch_size])
-        return features | {"sentence_order_labels": labels, "example_weights": weights}
 
-    dataset = steps.map(features_of, num_parallel_calls=2, deterministic=True)
+    lengths = {
+        name: [feature_length(feature, info.max_seq_length, info.max_predictions_per_seq)]
+        for name, feature in PRETRAINING_FEATURES.items()
+    } | {"sentence_order_labels": [], "example_weights": []}
+    together = max(1, _RECORDS_TOGETHER // batch_size)
+    dataset = steps.batch(together).map(features_of, num_parallel_calls=2, deterministic=True)
+    dataset = dataset.unbatch()
     # Every worker computes the whole order, so it must be shared out by element, not by file.
     options = tf.data.Options()
     options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.DATA
     return dataset.with_options(options).prefetch(_PREFETCHED)
 
 
-#: What a mask drawer takes and replaces.
-_MASKED = ("input_ids", "masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
-
-
-def _drawn(draw, features, numbers, epochs):
-    """Replaces the masks of a batch within the graph, shapes kept."""
-    given = [features[name] for name in ("input_mask", *_MASKED)]
-    drawn = tf.numpy_function(draw, [numbers, epochs, *given], [*[tf.int32] * 3, tf.float32])
-    return {
-        name: tf.ensure_shape(value, features[name].shape)
-        for name, value in zip(_MASKED, drawn, strict=True)
-    }
+#: What a mask drawer makes, and its types.
+_MASKED = {
+    "input_ids": tf.int32,
+    "masked_lm_positions": tf.int32,
+    "masked_lm_ids": tf.int32,
+    "masked_lm_weights": tf.float32,
+}
 
 
 def _mask_drawer(records, masks, seed):
@@ -189,8 +203,8 @@ def _mask_drawer(records, masks, seed):
     vocabulary = MaskingVocabulary.of(Tokenizer.load(folder), masking.word_start)
     key = key_of("masks", seed)
 
-    def draw(numbers, epochs, input_mask, input_ids, positions, labels, weights):
-        text = unmask(input_ids, positions, labels, weights)
+    def draw(numbers, epochs, input_mask, input_ids, *static_masks):
+        text = unmask(input_ids, *static_masks) if static_masks else input_ids
         keys = subkeys(subkeys(key, epochs), numbers)
         masked = mask_ngrams(
             text, input_mask, keys, vocabulary, masking, info.max_predictions_per_seq

@@ -10,6 +10,7 @@ from tensorflow import keras
 
 from albert_keras.benchmarks.documentation import build_documentation
 from albert_keras.benchmarks.measure import in_turn, machine, ratios, summary
+from albert_keras.benchmarks.unmasked import copy_unmasked
 from albert_keras.training.config import PretrainingConfig
 from albert_keras.training.pretrain import build_step
 from albert_keras.training.strategy import build_strategy, choose_precision
@@ -46,7 +47,8 @@ def benchmark_read(
 
     Returns:
         dict for JSON: `machine`, `records`, `reading` (of "order only", "bytes only" and, as far as
-        the records allow, "static masks" and "dynamic masks"), `dynamic_cost` and
+        the records allow, "static masks", "dynamic masks" on a copy of the records without masks
+        and "dynamic over static" on the records themselves), `dynamic_cost` and
         `dynamic_cpu_cost` (shares, or None), `first_batch`, `training` (or None).
 
     Raises:
@@ -67,8 +69,14 @@ def benchmark_read(
     if records.info.static_masks:
         actions["static masks"] = partial(_read_batches, *settings, "static")
     if (records.folder / TOKENIZER_FOLDER).is_dir():
-        actions["dynamic masks"] = partial(_read_batches, *settings, "dynamic")
-    runs = in_turn(actions, repeats)
+        dynamic = partial(_read_batches, *settings, "dynamic")
+        actions["dynamic masks"] = dynamic
+    with tempfile.TemporaryDirectory() as temporary:
+        if "static masks" in actions and "dynamic masks" in actions:
+            unmasked = RecordFiles(copy_unmasked(records, temporary, batch_size * steps))
+            actions["dynamic masks"] = partial(_read_batches, unmasked, *settings[1:], "dynamic")
+            actions["dynamic over static"] = dynamic
+        runs = in_turn(actions, repeats)
     firsts = in_turn(
         {
             f"first batch at step {step}": partial(_first_batch, folder, batch_size, step)

@@ -72,6 +72,8 @@ def test_records_that_are_not_there_are_refused(tmp_path, run):
         run("read", "--records", tmp_path / "nothing")
 
 
-@pytest.mark.parametrize("words", [["data"], ["read"], ["data", "--corpus", "x", "--copies", "0"]])
+@pytest.mark.parametrize(
+    "words", [["data", "--copies", "0"], ["read", "--batch-size", "0"], ["data", "x"]]
+)
 def test_a_wrong_call_is_refused(words, run):
     assert run(*words, exit_code=2).err
