@@ -13,7 +13,7 @@ from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 
-from data_pipeline.building.folder import BuildFolder
+from data_pipeline.building.folder import BuildFolder, failure
 from data_pipeline.building.order import draw_up_order
 from data_pipeline.building.parts import encode_part, parts_of_documents, parts_of_ranges
 from data_pipeline.building.progress import Progress
@@ -109,8 +109,10 @@ def build_records(
         with whole_folder(out / TOKENIZER_FOLDER) as temporary:
             tokenizer.save(temporary)
         info.save(out)
-    except BaseException:
+    except BaseException as error:
         folder.abandon()
+        if isinstance(error, OSError):
+            raise failure(error, out) from error
         raise
     folder.finish()
     return BuildResult(out, info, time.monotonic() - started, reused)

@@ -65,8 +65,12 @@ class BuildFolder:
             raise InputError(f"`{self.out}` is being built by another process.") from None
         for temporary in (*self.out.glob(".*.tmp-*"), *self.work.glob(".*.tmp-*")):
             temporary.unlink() if temporary.is_file() else shutil.rmtree(temporary)
-        with whole_file(self.work / _SETTINGS) as temporary:
-            temporary.write_text(json.dumps(self._settings), encoding="utf-8")
+        try:
+            with whole_file(self.work / _SETTINGS) as temporary:
+                temporary.write_text(json.dumps(self._settings), encoding="utf-8")
+        except OSError as error:
+            self.abandon()
+            raise failure(error, self.out) from error
 
     def remove_other_shards(self, names):
         """Removes record files of an earlier attempt that this build does not make."""
@@ -111,6 +115,14 @@ class BuildFolder:
                 f"`{self.out}` holds an unfinished build with other settings: "
                 f"{'; '.join(changed)}. Go on with those, remove the folder, or choose another one."
             )
+
+
+def failure(error, out):
+    """Words an OSError during a build: InputError that says where, why and how to go on."""
+    return InputError(
+        f"`{error.filename or out}` could not be read or written: {error.strerror or error}. "
+        "What is finished is kept: put that right and give the same command to go on."
+    )
 
 
 def _is_ours(path):

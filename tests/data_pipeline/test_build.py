@@ -159,6 +159,6 @@ def test_a_failure_before_anything_is_finished_leaves_nothing(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("data_pipeline.building.spill.whole_file", full_disk)
-    with pytest.raises(OSError, match="No space left"):
+    with pytest.raises(InputError, match="No space left"):
         build_records(tiny_documents, tiny_tokenizer, tmp_path / "out", tiny_data_config)
     assert not list(tmp_path.iterdir())

@@ -77,7 +77,7 @@ def test_a_build_goes_on_where_it_failed(
     out = tmp_path / "records"
     with pytest.MonkeyPatch.context() as monkeypatch:
         failing_at(monkeypatch, module, name, call, error)
-        with pytest.raises(type(error)):
+        with pytest.raises((KeyboardInterrupt, InputError), match="No space left|^$"):
             build_records(corpus, tiny_tokenizer, out, CONFIG)
     before = {path.name: path.stat().st_mtime_ns for path in out.glob("*.tfrecord")}
     assert not (out / "dataset_info.json").exists()
@@ -159,6 +159,39 @@ def test_an_unreadable_file_leaves_what_is_finished(corpus, small_parts, tiny_to
     with pytest.raises(InputError, match="99.txt` should be UTF-8"):
         build_records(tmp_path / "corpus", tiny_tokenizer, tmp_path / "out", CONFIG)
     assert [path.name for path in (tmp_path / "out").iterdir()] == [".work"]
+
+
+_WITH_LITTLE_SPACE = """
+import resource, sys
+from data_pipeline.build import build_records
+from data_pipeline.config import PretrainingDataConfig
+from data_pipeline.errors import InputError
+from data_pipeline.tokenization import Tokenizer
+
+corpus, tokenizer, out, limit = sys.argv[1:]
+tokenizer = Tokenizer.load(tokenizer)
+config = PretrainingDataConfig(max_seq_length=32, num_shards=5, copies=2)
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(limit), int(limit)))
+try:
+    build_records(corpus, tokenizer, out, config)
+except InputError as error:
+    sys.exit(str(error))
+"""
+
+
+@pytest.mark.parametrize("limit", [100, 1000, 5000, 20_000, 50_000])
+def test_no_room_for_a_file_is_one_clear_error(
+    limit, corpus, undisturbed, tiny_tokenizer, tiny_vocabulary, tmp_path
+):
+    """No file may grow beyond the limit: whichever is the first to reach it cannot be written."""
+    out = tmp_path / "records"
+    command = [sys.executable, "-c", _WITH_LITTLE_SPACE, corpus, tiny_vocabulary.path, out]
+    done = subprocess.run([*command, str(limit)], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert len(done.stderr.splitlines()) == 1 and "File too large" in done.stderr
+    assert not (out / "dataset_info.json").exists()
+    build_records(corpus, tiny_tokenizer, out, CONFIG)
+    assert bytes_of(out) == undisturbed
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
