@@ -5,6 +5,7 @@
 """
 
 import hashlib
+import itertools
 import re
 import unicodedata
 from pathlib import Path
@@ -15,6 +16,7 @@ from google.protobuf.message import DecodeError
 
 from data_pipeline.cleanup import clean_up
 from data_pipeline.errors import InputError
+from data_pipeline.unigram import UnigramEncoder, is_supported
 from data_pipeline.vocabulary import (
     CONFIG_FILE,
     CONTROL_SYMBOLS,
@@ -23,7 +25,6 @@ from data_pipeline.vocabulary import (
     read_model,
     write_tokenizer_files,
 )
-from data_pipeline.word_cache import WordCache
 
 #: SentencePiece's sign for a space.
 SPACE = "▁"
@@ -63,7 +64,7 @@ class Tokenizer:
         self.model_bytes = model_bytes
         self.config = config
         self._processor = sentencepiece.SentencePieceProcessor(model_proto=model_bytes)
-        self._cache = None
+        self._encode_all = None
         pieces = read_model(model_bytes).pieces
         self._pieces = [piece.piece for piece in pieces]
         self._types = np.array([piece.type or _NORMAL for piece in pieces])  # [V]
@@ -82,6 +83,7 @@ class Tokenizer:
             for id, piece in enumerate(self._pieces)
             if piece[-1:] == "," and piece[-2:-1].isdigit() and ordinary[id]
         }
+        self._is_digit_comma = np.isin(np.arange(self.vocab_size), list(self.digit_comma))
         bracket = self.id_of("(")
         self.continuation_prefix = 0
         if self._types[bracket] == _USER_DEFINED:
@@ -173,7 +175,7 @@ class Tokenizer:
         return [np.array(self._split_digit_comma(ids), np.int32) for ids in encoded]
 
     def encode_sentences(self, texts) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the ids of many sentences; the fastest way, as words are remembered.
+        """Returns the ids of many sentences; the fastest way.
 
         Args:
             texts: iterable of str.
@@ -181,9 +183,24 @@ class Tokenizer:
         Returns:
             int32 array [T], all ids end to end; int64 array [N], how many each text has.
         """
-        if self._cache is None:
-            self._cache = WordCache(self._processor, self.model_bytes, self._split_digit_comma)
-        return self._cache.encode([self._prepare(text) for text in texts])
+        if self._encode_all is None:  # at first use, as it takes a moment
+            if is_supported(self.model_bytes):
+                self._encode_all = UnigramEncoder(self._processor, self.model_bytes).encode
+            else:
+                self._encode_all = self._encode_plainly
+        ids, lengths = self._encode_all([self._prepare(text) for text in texts])
+        places = np.flatnonzero(self._is_digit_comma[ids])
+        if not len(places):
+            return ids, lengths
+        splits = [self.digit_comma[id] for id in ids[places].tolist()]
+        counts = np.ones(len(ids), np.int64)
+        counts[places] = [len(split) for split in splits]
+        texts_of_places = np.searchsorted(lengths.cumsum(), places, side="right")
+        np.add.at(lengths, texts_of_places, counts[places] - 1)
+        is_split = np.repeat(self._is_digit_comma[ids], counts)
+        ids = np.repeat(ids, counts)
+        ids[is_split] = list(itertools.chain.from_iterable(splits))
+        return ids, lengths
 
     def pieces(self, text: str) -> list[str]:
         """Returns the pieces of a text; an unknown one as it stands in the text."""
@@ -251,6 +268,11 @@ class Tokenizer:
         if self.config.cleanup == "reference":
             return clean_up(text, self.config.lower_case, self.config.strip_accents)
         return text
+
+    def _encode_plainly(self, texts):
+        encoded = self._processor.encode(texts, num_threads=1)
+        ids = np.array(list(itertools.chain.from_iterable(encoded)), np.int32)
+        return ids, np.array([len(one) for one in encoded], np.int64)
 
     def _split_digit_comma(self, ids):
         if self.digit_comma.keys().isdisjoint(ids):

@@ -150,13 +150,13 @@ def test_sentences_give_the_ids_of_single_texts_end_to_end(tiny_tokenizer, offic
         assert lengths.tolist() == [len(one) for one in encoded]
 
 
-def test_a_tokenizer_travels_to_other_processes_without_its_words(tiny_tokenizer):
+def test_a_tokenizer_travels_to_other_processes_without_its_encoder(tiny_tokenizer):
     tiny_tokenizer.encode_sentences(["the old ferry"])
     pickled = pickle.dumps(tiny_tokenizer)
     assert len(pickled) < len(tiny_tokenizer.model_bytes) + 1000
     loaded = pickle.loads(pickled)
     assert (loaded.digest, loaded.config) == (tiny_tokenizer.digest, tiny_tokenizer.config)
-    assert loaded._cache is None
+    assert loaded._encode_all is None
     assert loaded.encode("the old ferry") == tiny_tokenizer.encode("the old ferry")
 
 
