@@ -11,7 +11,9 @@ becomes of each character, if the model shows that characters do not depend on e
 import numpy as np
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
+from data_pipeline.ascii_normalizer import SPACE, ascii_table, normalize_ascii
 from data_pipeline.compiled import compiled
+from data_pipeline.piece_trie import lay_out_trie
 from data_pipeline.vocabulary import read_model
 
 _NORMAL, _USER_DEFINED, _BYTE = 1, 4, 6  # types of pieces in `sentencepiece_model.proto`
@@ -21,11 +23,6 @@ _MAX_SCORE = 1e20  # sums of higher scores might overflow
 _UNKNOWN_PENALTY = np.float32(10)
 _USER_DEFINED_PENALTY = 0.1
 _LOWEST_MAXIMUM = np.finfo(np.float32).tiny  # where SentencePiece's search for it starts
-
-_SPACE = np.frombuffer("▁".encode(), np.uint8)
-_BLANK, _DELETED = np.uint8(ord(" ")), np.uint8(255)
-_FREE = np.uint32(2**32 - 1)
-_MAX_FAILURES = 20
 
 
 def is_supported(model_bytes) -> bool:
@@ -68,10 +65,10 @@ class UnigramEncoder:
                 known[text] = id, piece.score
             elif piece.type == _USER_DEFINED:
                 known[text] = id, float(np.float32(len(text)) * highest) - _USER_DEFINED_PENALTY
-        self._trie = _trie(known)
+        self._trie = lay_out_trie(known)
         self._unknown = processor.unk_id(), np.float32(min(scores)) - _UNKNOWN_PENALTY
         charsmap = _SETTINGS.FromString(model_bytes).normalizer.precompiled_charsmap
-        self._ascii = _ascii_table(processor, pieces, charsmap)
+        self._ascii = ascii_table(processor, pieces, charsmap)
 
     def encode(self, texts) -> tuple[np.ndarray, np.ndarray]:
         """Returns the ids of many texts.
@@ -103,7 +100,7 @@ def _encode(text, ends, is_plain, ascii, slots, scores, ids, unknown, unknown_sc
     longest, begin = 0, 0
     for stop in ends:
         longest, begin = max(longest, stop - begin), stop
-    normal = np.empty(len(_SPACE) * (longest + 1), np.uint8)
+    normal = np.empty(len(SPACE) * (longest + 1), np.uint8)
     # Of the best way to the end of each byte: its score, and where its last piece starts.
     best = np.empty(len(normal) + 1, np.float32)
     starts = np.empty(len(normal) + 1, np.int32)
@@ -113,7 +110,7 @@ def _encode(text, ends, is_plain, ascii, slots, scores, ids, unknown, unknown_sc
     begin, total = 0, 0
     for place, stop in enumerate(ends):
         if is_plain[place]:
-            size = _normalize_ascii(text[begin:stop], ascii, normal)
+            size = normalize_ascii(text[begin:stop], ascii, normal)
         else:
             size = stop - begin
             normal[:size] = text[begin:stop]
@@ -164,115 +161,6 @@ def _cut(text, slots, scores, ids, unknown, unknown_score, best, starts, pieces)
             if score > best[end]:
                 best[end], starts[end], pieces[end] = score, start, unknown
         start += width
-
-
-@compiled
-def _normalize_ascii(text, table, normal):
-    """Writes a text as SentencePiece normalises it; returns how many bytes that takes."""
-    normal[: len(_SPACE)] = _SPACE
-    size, after_space = len(_SPACE), True
-    for byte in text:
-        byte = table[byte]
-        if byte != _BLANK and byte != _DELETED:
-            normal[size] = byte
-            size, after_space = size + 1, False
-        elif byte == _BLANK and not after_space:
-            normal[size : size + len(_SPACE)] = _SPACE
-            size, after_space = size + len(_SPACE), True
-    return size - len(_SPACE) if after_space else size
-
-
-def _trie(known):
-    """Lays pieces out for `_cut`.
-
-    Args:
-        known: dict of bytes to (int, float). Pieces, their ids and scores.
-
-    Returns:
-        uint32 array [S, 2], float64 array [S], int32 array [S]. Every beginning of a piece has a
-        slot, the empty one slot 0. The next byte leads to slot `base + byte`, if that names the
-        slot it is reached from. For each slot: base and that slot; score, -inf where no piece
-        ends; id.
-    """
-    beginnings = {piece[:end] for piece in known for end in range(len(piece) + 1)}
-    beginnings = sorted(beginnings, key=lambda text: (len(text), text))
-    places = {text: place for place, text in enumerate(beginnings)}
-    parents = np.array([places[text[:-1]] for text in beginnings])
-    slots, slot_of = _lay_out(parents, np.array([0, *(text[-1] for text in beginnings[1:])]))
-    ends = slot_of[[places[piece] for piece in known]]
-    scores, ids = np.full(len(slots), -np.inf), np.zeros(len(slots), np.int32)
-    ids[ends], scores[ends] = zip(*known.values(), strict=True)
-    return slots, scores, ids
-
-
-@compiled
-def _lay_out(parents, labels):
-    """Finds slots for the nodes of a trie, which are listed by depth, sisters side by side."""
-    slots = np.full((1024, 2), _FREE)
-    slot_of = np.zeros(len(parents), np.int64)
-    begin, lowest = 1, 1
-    while begin < len(parents):
-        end = begin
-        while end < len(parents) and parents[end] == parents[begin]:
-            end += 1
-        base, fits = lowest - 1, False
-        while not fits:
-            base, fits = base + 1, True
-            if base + 256 > len(slots):
-                slots = np.concatenate((slots, np.full(slots.shape, _FREE)))
-            for node in range(begin, end):
-                fits = fits and slots[base + labels[node], 1] == _FREE
-        if base > lowest + _MAX_FAILURES:
-            lowest = base  # giving up the few free slots below keeps the search short
-        parent = slot_of[parents[begin]]
-        slots[parent, 0] = base
-        for node in range(begin, end):
-            slot_of[node] = base + labels[node]
-            slots[slot_of[node], 0], slots[slot_of[node], 1] = 0, parent
-        begin = end
-    return slots, slot_of
-
-
-def _ascii_table(processor, pieces, charsmap):
-    """Returns what becomes of each character, uint8 [128]; uint8 [0] if it is not that simple."""
-    none = np.zeros(0, np.uint8)
-    symbols = [piece.piece for piece in pieces if piece.type == _USER_DEFINED]
-    if any(len(symbol) > 1 and symbol.isascii() for symbol in symbols) or _joins_ascii(charsmap):
-        return none
-    if processor.normalize("  a  a  ") != "▁a▁a":  # one space between words and one in front
-        return none
-    table = np.empty(128, np.uint8)
-    for code in range(128):
-        # Doubled, so that white space stands out: it alone becomes a single sign.
-        received = processor.normalize("a" + 2 * chr(code) + "a")
-        doubled = received.removeprefix("▁a").removesuffix("a")
-        if doubled == "▁":
-            table[code] = _BLANK
-        elif not doubled:
-            table[code] = _DELETED
-        elif len(doubled) == 2 and doubled[0] == doubled[1] < "\x80":
-            table[code] = ord(doubled[0])
-        else:
-            return none
-    return table
-
-
-def _joins_ascii(charsmap):
-    """Tells whether two characters of ASCII stand side by side at the start of a rule's source.
-
-    The sources are a trie: four bytes of length, then units of four bytes (`darts.h`). A unit
-    holds the label of the step that leads to it, and where its own steps begin.
-    """
-    if not charsmap:
-        return False
-    units = np.frombuffer(charsmap, "<u4", int.from_bytes(charsmap[:4], "little") // 4, 4)
-    ascii = np.arange(128, dtype=np.uint32)
-    places = np.zeros(1, np.uint32)
-    for _ in range(2):
-        offsets = (units[places] >> 10) << ((units[places] & 0x200) >> 6)
-        following = (places ^ offsets)[:, None] ^ ascii
-        places = following[units[following] & 0x800000FF == ascii]  # the highest bit: no step
-    return len(places) > 0
 
 
 def _normal_scores(pieces):
