@@ -33,7 +33,7 @@ def benchmark_data(
     copies=(1, 10),
     workers=(1, 2),
     repeats=3,
-    scale_to_mb=200,
+    scale_to_mb=400,
     corpus_format="auto",
 ):
     """Measures builds of a corpus.

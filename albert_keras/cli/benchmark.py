@@ -39,7 +39,7 @@ def data(
         typer.Option(min=1, help="Processes; may be repeated, compared with the first."),
     ] = (1, 2),
     repeats: Annotated[int, typer.Option(min=1, help="Runs of each kind.")] = 3,
-    scale_to_mb: Annotated[float, typer.Option(min=0, help="Text to compare workers on.")] = 200,
+    scale_to_mb: Annotated[float, typer.Option(min=0, help="Text to compare workers on.")] = 400,
     corpus_format: options.CorpusFormat = "auto",
     as_json: options.Json = False,
     verbose: options.Verbose = False,
