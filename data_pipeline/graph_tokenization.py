@@ -7,7 +7,7 @@ import tensorflow as tf
 import tensorflow_text as tf_text
 
 from data_pipeline.cleanup import combining_ranges, white_space_ranges
-from data_pipeline.tokenization import SPACE
+from data_pipeline.word_starts import SPACE
 
 #: Where the bytes are not UTF-8, as in Python's `decode(errors="replace")`.
 _REPLACEMENT = 0xFFFD

@@ -7,7 +7,6 @@
 import hashlib
 import itertools
 import re
-import unicodedata
 from pathlib import Path
 
 import numpy as np
@@ -25,17 +24,11 @@ from data_pipeline.vocabulary import (
     read_model,
     write_tokenizer_files,
 )
-
-#: SentencePiece's sign for a space.
-SPACE = "▁"
+from data_pipeline.word_starts import RULES, SPACE
 
 # Types of pieces in `sentencepiece_model.proto`; the others are byte and unknown.
 _NORMAL, _CONTROL, _USER_DEFINED = 1, 3, 4
 
-#: The marks that are words of their own for google-research/albert, `create_pretraining_data.py`.
-#: Apostrophe, <, = and > are not among them: they make any piece a start, as digits do.
-_REFERENCE_MARKS = frozenset('!"#$%&()*+,-./:;?@[\\]^_`{|}~')
-_CJK = ("CJK ", "HIRAGANA ", "KATAKANA", "IDEOGRAPHIC ", "HALFWIDTH KATAKANA")
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
@@ -253,10 +246,9 @@ class Tokenizer:
             `_is_start_piece_sp` in google-research/albert, `create_pretraining_data.py`. The
             unicode rule is ours; see google-research/albert#161.
         """
-        rules = {"unicode": _starts_word, "reference": _starts_word_in_reference}
-        if rule not in rules:
-            raise ValueError(f"`rule` should be one of {sorted(rules)}. Received: rule={rule!r}.")
-        starts = np.array([rules[rule](piece) for piece in self._pieces])
+        if rule not in RULES:
+            raise ValueError(f"`rule` should be one of {sorted(RULES)}. Received: rule={rule!r}.")
+        starts = np.array([RULES[rule](piece) for piece in self._pieces])
         if rule == "unicode":
             # Their names are letters, but they are not part of any word.
             starts |= (self._types != _NORMAL) & (self._types != _USER_DEFINED)
@@ -295,28 +287,6 @@ class Tokenizer:
         if self._pieces[id] != symbol or self._types[id] != _CONTROL:
             raise InputError(f"The vocabulary should have `{symbol}` as a control symbol.")
         return id
-
-
-def _starts_word(piece):
-    if piece.startswith(SPACE):
-        return True
-    kinds = {unicodedata.category(character)[0] for character in piece}
-    return (
-        kinds <= {"P", "S"}
-        or "N" in kinds
-        or "'" in piece
-        or "’" in piece
-        or any(unicodedata.name(character, "").startswith(_CJK) for character in piece)
-    )
-
-
-def _starts_word_in_reference(piece):
-    plain = _REFERENCE_MARKS.union("abcdefghijklmnopqrstuvwxyz")
-    return (
-        piece.startswith((SPACE, "<"))
-        or piece in _REFERENCE_MARKS
-        or not plain.issuperset(piece.lower())
-    )
 
 
 def _read(path):

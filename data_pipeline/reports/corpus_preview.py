@@ -15,7 +15,7 @@ from data_pipeline.examples import encode_instances
 from data_pipeline.masking import MaskingVocabulary, unmask
 from data_pipeline.randomness import key_of, subkeys
 from data_pipeline.segments import Pairs, Shard, cut_instances, prepare
-from data_pipeline.tokenization import SPACE
+from data_pipeline.word_starts import SPACE
 
 _PIECES_AT_ONCE = 1 << 20
 #: Instances of each batch that are really packed, masked and encoded.

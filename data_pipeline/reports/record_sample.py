@@ -10,7 +10,7 @@ from data_pipeline.examples import decode_instance
 from data_pipeline.masking import unmask
 from data_pipeline.reports.verification import schema_fault
 from data_pipeline.schema import PRETRAINING_FEATURES
-from data_pipeline.tokenization import SPACE
+from data_pipeline.word_starts import SPACE
 
 ORDERS = {"sop": ("in order", "swapped"), "nsp": ("in order", "random second")}
 _TOP_PIECES = 10
