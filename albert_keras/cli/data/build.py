@@ -14,7 +14,7 @@ def _option(*names, **words):
     return typer.Option(*names, show_default=words.pop("default", False), **words)
 
 
-def _check_beam_options(context: typer.Context, words: list[str]):
+def _check_beam_options(context: typer.Context, words):
     """Refuses words before `--`, which typer takes for the same argument, and our own options."""
     ours = {name for option in context.command.params for name in option.opts}
     for word in words or ():
