@@ -181,8 +181,19 @@ _MASKED = {
 }
 
 
-def _mask_drawer(records, masks, seed):
-    """Makes the function that masks a batch anew, or None if the records' masks are taken."""
+def draws_masks(records, masks):
+    """Tells whether masks are drawn in the reader.
+
+    Args:
+        records: RecordFiles.
+        masks: str. As in `training_dataset`.
+
+    Returns:
+        bool.
+
+    Raises:
+        InputError: If the records have no such masks, or no tokenizer to draw them with.
+    """
     info = records.info
     if masks not in MASKS:
         raise InputError(f"`masks` should be one of {', '.join(MASKS)}. Received: {masks}.")
@@ -192,13 +203,21 @@ def _mask_drawer(records, masks, seed):
             "each epoch, or build them with `static_masks=true`."
         )
     if masks == "static" or (masks == "auto" and info.static_masks):
-        return None
-    folder = records.folder / TOKENIZER_FOLDER
-    if not folder.is_dir():
+        return False
+    if not (records.folder / TOKENIZER_FOLDER).is_dir():
         raise InputError(
-            f"Masks cannot be drawn without a tokenizer, and there is no `{folder}`. "
-            "Adopt the records with `--tokenizer`, or take the masks in them."
+            "Masks cannot be drawn without a tokenizer, and there is no "
+            f"`{records.folder / TOKENIZER_FOLDER}`. Adopt the records with `--tokenizer`, or take "
+            "the masks in them."
         )
+    return True
+
+
+def _mask_drawer(records, masks, seed):
+    """Makes the function that masks a batch anew, or None if the records' masks are taken."""
+    if not draws_masks(records, masks):
+        return None
+    info, folder = records.info, records.folder / TOKENIZER_FOLDER
     masking = MaskingConfig(**info.config.get("masking", {}))
     vocabulary = MaskingVocabulary.of(Tokenizer.load(folder), masking.word_start)
     key = key_of("masks", seed)

@@ -17,7 +17,7 @@ from albert_keras.training.run import Run
 from albert_keras.training.step import PretrainingStep
 from albert_keras.training.strategy import build_strategy, choose_precision
 from data_pipeline.errors import InputError
-from data_pipeline.reader import training_dataset
+from data_pipeline.reader import draws_masks, training_dataset
 from data_pipeline.record_folder import RecordFiles
 
 logger = logging.getLogger(__name__)
@@ -66,6 +66,7 @@ def pretrain(data, out, config=None, **flags):
     records = RecordFiles(data)
     albert_config = config.albert_config(records.info.vocab_size)
     _check_fit(records.info, albert_config)
+    draws_masks(records, training.masks)  # says so if it cannot
     strategy = build_strategy(training.strategy)
     if training.batch_size % strategy.num_replicas_in_sync:
         raise InputError(

@@ -215,3 +215,11 @@ def test_dynamic_masks_go_on_where_they_were(tiny_records, tiny_training, tmp_pa
         np.testing.assert_array_equal(parts[name], values, err_msg=name)
     static = tensors_of(pretrain(tiny_records, tmp_path / "static", tiny_training).path, 12)
     assert any((static[name] != values).any() for name, values in whole.items())
+
+
+def test_masks_that_are_not_there_are_refused_before_a_run_is_begun(
+    unlabelled_records, tiny_training, tmp_path
+):
+    with pytest.raises(InputError, match="hold no masks"):
+        pretrain(unlabelled_records, tmp_path / "run", tiny_training, masks="static")
+    assert not (tmp_path / "run").exists()
