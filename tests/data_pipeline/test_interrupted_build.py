@@ -217,6 +217,20 @@ if __name__ == "__main__":
 """
 
 
+def test_bytes_depend_neither_on_the_order_of_files_nor_on_the_hash_seed(
+    corpus, tiny_tokenizer, tiny_vocabulary, undisturbed, tmp_path
+):
+    files = [str(path) for path in sorted(corpus.iterdir())]
+    shuffled = random.Random(3).sample(files, len(files))
+    assert bytes_of(build_records(shuffled, tiny_tokenizer, tmp_path / "a", CONFIG).path) == (
+        undisturbed
+    )
+    (tmp_path / "build.py").write_text(_BUILD)
+    command = [sys.executable, tmp_path / "build.py", corpus, tiny_vocabulary.path, tmp_path / "b"]
+    subprocess.run([*command, "2"], check=True, env=os.environ | {"PYTHONHASHSEED": "7"})
+    assert bytes_of(tmp_path / "b") == undisturbed
+
+
 def kill_and_go_on(kills, seconds, corpus, tokenizer, undisturbed, folder, workers):
     """Kills builds at random moments, each time goes on with one, and compares the files.
 
