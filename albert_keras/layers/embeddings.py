@@ -73,10 +73,12 @@ class FactorizedEmbedding(NamedLayer):
                 raise ValueError(message.format(length))
             return length
         length = tf.shape(input_ids)[1]
-        tf.debugging.assert_less_equal(
+        check = tf.debugging.assert_less_equal(
             length, self.max_length, message=message.format("a longer sequence")
         )
-        return length
+        # What uses the length waits for the check; else an addition may fail first, without a word.
+        with tf.control_dependencies([check] if check is not None else []):
+            return tf.identity(length)
 
 
 @tf.custom_gradient
