@@ -2,12 +2,10 @@
 
 from pathlib import Path
 
-import tensorflow as tf
-
 from data_pipeline.dataset_info import INFO_FILE, TOKENIZER_FOLDER, DatasetInfo, ShardInfo
+from data_pipeline.decoding import decode_batch
 from data_pipeline.errors import InputError
 from data_pipeline.files import sha256_of, whole_folder
-from data_pipeline.reader import parsing_schema
 from data_pipeline.record_files import map_file, record_edges
 
 
@@ -52,13 +50,22 @@ def adopt_records(
     if not vocab_size:
         raise InputError("`vocab_size` is needed when no tokenizer is given.")
 
-    schema = parsing_schema(max_seq_length, max_predictions_per_seq)
+    info = DatasetInfo(
+        max_seq_length=max_seq_length,
+        max_predictions_per_seq=max_predictions_per_seq,
+        vocab_size=vocab_size,
+        tokenizer_digest=tokenizer.digest if tokenizer else None,
+        objective=objective,
+        shards=(),
+    )
     shards = []
     for path in paths:
         data = map_file(path)
         edges = record_edges(data, path)
         for begin, end in edges[:1]:
-            _check_record(data[begin:end], schema, vocab_size, path)
+            decode_batch(
+                [data[begin:end]], info, name_of=lambda row, path=path: f"Record {row} of `{path}`"
+            )
         shards.append(
             ShardInfo(
                 file=path.name,
@@ -70,27 +77,6 @@ def adopt_records(
     if tokenizer and not (folder / TOKENIZER_FOLDER).exists():
         with whole_folder(folder / TOKENIZER_FOLDER) as temporary:
             tokenizer.save(temporary)
-    info = DatasetInfo(
-        max_seq_length=max_seq_length,
-        max_predictions_per_seq=max_predictions_per_seq,
-        vocab_size=vocab_size,
-        tokenizer_digest=tokenizer.digest if tokenizer else None,
-        objective=objective,
-        shards=tuple(shards),
-    )
+    info = info.replace(shards=tuple(shards))
     info.save(folder)
     return info
-
-
-def _check_record(record, schema, vocab_size, path):
-    try:
-        features = tf.io.parse_single_example(record, schema)
-    except tf.errors.InvalidArgumentError as error:
-        raise InputError(
-            f"The records of `{path}` do not have the features and lengths stated. {error.message}"
-        ) from error
-    largest = int(tf.reduce_max(features["input_ids"]))
-    if largest >= vocab_size:
-        raise InputError(
-            f"`{path}` should hold ids below the vocabulary size {vocab_size}. Received: {largest}."
-        )

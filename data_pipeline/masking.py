@@ -18,6 +18,8 @@ _STREAM_VISITS, _STREAM_REPLACEMENTS = 4, 5
 #: Of 2 ** 32: below the first a hidden piece becomes [MASK], below the second it stays.
 _MASKED, _KEPT = np.uint32(0.8 * 2**32), np.uint32(0.9 * 2**32)
 
+#: What masking writes.
+MASKED = ("input_ids", "masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
 
 _INSIDE, _START, _OTHER = np.uint8(0), np.uint8(1), np.uint8(2)
 _HIDDEN, _VISITED = np.uint8(1), np.uint8(2)
@@ -64,7 +66,9 @@ def _ngram_limits(max_ngram, favor_shorter_ngram):
     return np.rint(upto * 2.0**32).astype(np.uint32)
 
 
-def mask_ngrams(input_ids, input_mask, keys, vocabulary, masking, max_predictions_per_seq):
+def mask_ngrams(
+    input_ids, input_mask, keys, vocabulary, masking, max_predictions_per_seq, out=None
+):
     """Hides n-grams of words and records what stood there.
 
     Words are visited in random order. At each an n is drawn; the n-gram of the next n words is
@@ -82,6 +86,7 @@ def mask_ngrams(input_ids, input_mask, keys, vocabulary, masking, max_prediction
         vocabulary: MaskingVocabulary.
         masking: MaskingConfig.
         max_predictions_per_seq: int. P.
+        out: dict or None. Arrays to write to, as returned; its `input_ids` may be those given.
 
     Returns:
         dict: `input_ids` int32 [N, S], masked; `masked_lm_positions` and `masked_lm_ids` int32
@@ -92,20 +97,21 @@ def mask_ngrams(input_ids, input_mask, keys, vocabulary, masking, max_prediction
         ALBERT, section 4.1; `create_masked_lm_predictions` in google-research/albert,
         `create_pretraining_data.py`.
     """
-    predictions = (len(input_ids), max_predictions_per_seq)
-    masked = {
-        "input_ids": np.empty(input_ids.shape, np.int32),
-        "masked_lm_positions": np.zeros(predictions, np.int32),
-        "masked_lm_ids": np.zeros(predictions, np.int32),
-        "masked_lm_weights": np.zeros(predictions, np.float32),
-    }
+    if out is None:
+        predictions = (len(input_ids), max_predictions_per_seq)
+        out = {
+            "input_ids": np.empty(input_ids.shape, np.int32),
+            "masked_lm_positions": np.empty(predictions, np.int32),
+            "masked_lm_ids": np.empty(predictions, np.int32),
+            "masked_lm_weights": np.empty(predictions, np.float32),
+        }
     kind_of_id = np.where(vocabulary.starts_word, _START, _INSIDE)
     kind_of_id[[vocabulary.cls_id, vocabulary.sep_id]] = _OTHER
     replacements = vocabulary.ordinary_ids
     if masking.random_pieces == "all":
         replacements = np.arange(len(vocabulary.starts_word), dtype=np.int32)
     _mask(
-        *masked.values(),
+        *(out[name] for name in MASKED),
         input_ids,
         input_mask,
         keys,
@@ -115,7 +121,7 @@ def mask_ngrams(input_ids, input_mask, keys, vocabulary, masking, max_prediction
         _ngram_limits(masking.max_ngram, masking.favor_shorter_ngram),
         masking.masked_lm_prob,
     )
-    return masked
+    return out
 
 
 def word_boundaries(input_ids, input_mask, vocabulary):
@@ -133,7 +139,7 @@ def word_boundaries(input_ids, input_mask, vocabulary):
     return ((input_mask != 0) & (starts | special)).astype(np.int32)
 
 
-def unmask(input_ids, positions, labels, weights):
+def unmask(input_ids, positions, labels, weights, out=None):
     """Restores the text of masked sequences.
 
     Args:
@@ -141,13 +147,17 @@ def unmask(input_ids, positions, labels, weights):
         positions: int [N, P]. `masked_lm_positions`.
         labels: int [N, P]. `masked_lm_ids`, what stood there.
         weights: float or int [N, P]. `masked_lm_weights`; entries of weight 0 are ignored.
+        out: int32 [N, S] or None. Array to write to; may be `input_ids` itself.
 
     Returns:
         int32 [N, S].
     """
-    restored = np.array(input_ids, np.int32, order="C")
-    _restore(restored, positions, labels, weights)
-    return restored
+    if out is None:
+        out = np.empty(np.shape(input_ids), np.int32)
+    if out is not input_ids:
+        np.copyto(out, input_ids)
+    _restore(out, positions, labels, weights)
+    return out
 
 
 @compiled
@@ -174,24 +184,20 @@ def _mask(
     masked_lm_prob,
 ):
     """Masks sequence by sequence; the first four arrays are written to."""
-    kinds = np.empty(ids.shape[1] + 1, np.uint8)
+    # Short loops without branches, and unsigned indices: what cannot be foreseen costs the most
+    # here, and a signed index is looked at first for whether it counts from the end.
+    kinds = np.empty(2 * (ids.shape[1] + 1), np.uint8)
     marks = np.empty(ids.shape[1] + 1, np.uint8)
+    hidden = np.empty(ids.shape[1] + 1, np.uint32)
     for row in range(len(ids)):
-        real, size = 0, ids.shape[1]
-        for place in range(ids.shape[1]):
-            ids[row, place] = input_ids[row, place]
-            real += input_mask[row, place] != 0
-        while size > 0 and not input_mask[row, size - 1]:
+        text, real_places = ids[row], input_mask[row]
+        real, size = 0, len(text)
+        for place in range(len(text)):
+            text[place] = input_ids[row, place]
+            real += real_places[place] != 0
+        while size > 0 and not real_places[size - 1]:
             size -= 1
-        # What each place is: within a word, the start of one, or nothing to hide.
-        num_words, kind = 0, _OTHER
-        for place in range(size):
-            here = kind_of_id[ids[row, place]] if input_mask[row, place] else _OTHER
-            # The first piece of a segment opens a word even when the word was cut off before it.
-            kind = _START if kind == _OTHER and here == _INSIDE else here
-            kinds[place] = kind
-            num_words += kind == _START
-        kinds[size] = _OTHER
+        num_words = _tell_kinds(text[:size], real_places, kind_of_id, kinds)
         marks[:size] = 0
 
         quota = 0
@@ -200,19 +206,45 @@ def _mask(
         key = draw_bits(keys[row], _STREAM_VISITS)
         _choose_ngrams(kinds, marks, size, num_words, quota, key, ngram_limits)
 
-        key, prediction = draw_bits(keys[row], _STREAM_REPLACEMENTS), 0
-        for place in range(size):
-            if marks[place] & _HIDDEN:
-                original = ids[row, place]
-                positions[row, prediction] = place
-                labels[row, prediction] = original
-                weights[row, prediction] = 1
-                draw = draw_bits(key, prediction)
-                # Chosen, not branched to: what cannot be foreseen costs more than what is not used.
-                other = replacements[_below(draw, len(replacements))]
-                shown = original if np.uint32(draw) < _KEPT else other
-                ids[row, place] = mask_id if np.uint32(draw) < _MASKED else shown
-                prediction += 1
+        count = np.uint32(0)
+        for place in range(np.uint32(size)):
+            hidden[count] = place
+            count += np.uint32(marks[place] & _HIDDEN)
+        key = draw_bits(keys[row], _STREAM_REPLACEMENTS)
+        for prediction in range(count):
+            place = hidden[prediction]
+            original = text[place]
+            positions[row, prediction] = place
+            labels[row, prediction] = original
+            weights[row, prediction] = 1
+            draw = draw_bits(key, prediction)
+            other = replacements[_below(draw, len(replacements))]
+            shown = original if np.uint32(draw) < _KEPT else other
+            text[place] = mask_id if np.uint32(draw) < _MASKED else shown
+        for prediction in range(count, positions.shape[1]):
+            positions[row, prediction] = labels[row, prediction] = weights[row, prediction] = 0
+
+
+@compiled
+def _tell_kinds(text, real_places, kind_of_id, kinds):
+    """Writes what each place is: within a word, the start of one, or nothing to hide.
+
+    Returns the number of words. The place after the last one is nothing to hide.
+    """
+    given = kinds[len(text) + 1 :]
+    given[0] = _OTHER
+    for place in range(len(text)):
+        given[place + 1] = kind_of_id[np.uint32(text[place])]
+    for place in range(len(text)):
+        given[place + 1] = given[place + 1] if real_places[place] else _OTHER
+    num_words = np.uint32(0)
+    for place in range(len(text)):
+        # The first piece of a segment opens a word even when the word was cut off before it.
+        opens = (given[place] == _OTHER) & (given[place + 1] == _INSIDE)
+        kinds[place] = given[place + 1] | opens
+        num_words += np.uint32(kinds[place] & _START)
+    kinds[len(text)] = _OTHER
+    return num_words
 
 
 @compiled
@@ -222,34 +254,34 @@ def _choose_ngrams(kinds, marks, size, num_words, quota, key, ngram_limits):
     Places are drawn with replacement, and what is no start of a word or was visited before is
     passed over: the first visits come in uniformly random order.
     """
-    draws, visited = 0, 0
+    draws, visited = np.uint64(0), 0
     while quota > 0 and visited < num_words:
         draw = draw_bits(key, draws)
-        draws += 1
-        begin = _below(draw, size)
-        if kinds[begin] != _START or marks[begin] & _VISITED:
+        draws += np.uint64(1)
+        begin = np.uint64(_below(draw, size))
+        if (kinds[begin] != _START) | (marks[begin] >= _VISITED):
             continue
         marks[begin] |= _VISITED
         visited += 1
         n = 1
         for limit in ngram_limits:
             n += np.uint32(draw) >= limit
-        # The longest run of at most n words that the quota has room for.
+        # The longest run of at most n words that the quota has room for, and all marks in it.
         end, place = begin, begin
+        touched, seen = np.uint8(0), np.uint8(0)
         while n > 0 and kinds[place] != _OTHER:
-            place += 1
+            seen |= marks[place]
+            place += np.uint64(1)
             while kinds[place] == _INSIDE:
-                place += 1
-            if place - begin > quota:
+                seen |= marks[place]
+                place += np.uint64(1)
+            if np.int64(place - begin) > quota:
                 break
-            end, n = place, n - 1
-        free = end > begin
-        for place in range(begin, end):
-            free = free and not marks[place] & _HIDDEN
-        if free:
+            end, touched, n = place, seen, n - 1
+        if end > begin and not touched & _HIDDEN:
             for place in range(begin, end):
                 marks[place] |= _HIDDEN
-            quota -= end - begin
+            quota -= np.int64(end - begin)
 
 
 @compiled

@@ -11,8 +11,9 @@ import tensorflow as tf
 
 from data_pipeline.config import MASKS, MaskingConfig
 from data_pipeline.dataset_info import TOKENIZER_FOLDER
+from data_pipeline.decoding import decode_batch
 from data_pipeline.errors import InputError
-from data_pipeline.masking import MaskingVocabulary, mask_ngrams, unmask
+from data_pipeline.masking import MASKED, MaskingVocabulary, mask_ngrams, unmask
 from data_pipeline.randomness import key_of, permute, subkeys
 from data_pipeline.schema import PRETRAINING_FEATURES, feature_length
 from data_pipeline.tokenization import Tokenizer
@@ -113,56 +114,42 @@ def evaluation_dataset(records, batch_size):
     return _batches(steps, choose, batch_size, records, "auto", seed=0)
 
 
-def parsing_schema(max_seq_length, max_predictions_per_seq, with_masks=True):
-    """Makes the feature description for `tf.io.parse_example`.
-
-    Optional features are left out, so records with and without them parse alike; so are those of
-    masks, `with_masks=False`, where they are drawn anew.
-    """
-    return {
-        name: tf.io.FixedLenFeature(
-            [feature_length(feature, max_seq_length, max_predictions_per_seq)], feature.dtype
-        )
-        for name, feature in PRETRAINING_FEATURES.items()
-        if feature.required and (with_masks or not name.startswith("masked_lm_"))
-    }
-
-
 def _batches(steps, choose, batch_size, records, masks, seed):
     """Makes the data set of batches; several small ones are read together and dealt out again."""
     info = records.info
-    # Records that hold masks have to be parsed with them: they say what stood there.
-    schema = parsing_schema(
-        info.max_seq_length, info.max_predictions_per_seq, with_masks=info.static_masks
-    )
     draw = _mask_drawer(records, masks, seed)
+    # Unless they hold masks: then they have to tell what stood there.
+    with_masks = info.static_masks or not draw
 
     def read(steps):
         numbers, epochs, weights = choose(steps)
-        return np.array(records.read(numbers), object), numbers, epochs, weights
-
-    def features_of(steps):
-        serialized, numbers, epochs, weights = tf.numpy_function(
-            read, [steps], (tf.string, tf.int64, tf.int64, tf.float32)
+        features = decode_batch(
+            records.read(numbers), info, with_masks, lambda row: records.name_of(numbers[row])
         )
-        features = tf.io.parse_example(tf.ensure_shape(serialized, [None]), schema)
         if draw:
-            given = [features[name] for name in ("input_mask", *_MASKED) if name in features]
-            drawn = tf.numpy_function(draw, [numbers, epochs, *given], list(_MASKED.values()))
-            features |= dict(zip(_MASKED, drawn, strict=True))
-        features["sentence_order_labels"] = features.pop("next_sentence_labels")[:, 0]
+            draw(numbers, epochs, features)
+        features["sentence_order_labels"] = features.pop("next_sentence_labels")
+        features["example_weights"] = weights
+        return [features[name] for name in dtypes]
+
+    dtypes, lengths = {}, {}
+    for name, feature in PRETRAINING_FEATURES.items():
+        if feature.required and feature.length != "scalar":
+            dtypes[name] = tf.float32 if feature.dtype == "float32" else tf.int32
+            lengths[name] = [
+                feature_length(feature, info.max_seq_length, info.max_predictions_per_seq)
+            ]
+    dtypes |= {"sentence_order_labels": tf.int32, "example_weights": tf.float32}
+    lengths |= {"sentence_order_labels": [], "example_weights": []}
+
+    # All of it in one call: what crosses from NumPy to TensorFlow is copied.
+    def features_of(steps):
+        values = tf.numpy_function(read, [steps], list(dtypes.values()))
         return {
-            name: tf.reshape(
-                tf.cast(value, tf.int32) if value.dtype == tf.int64 else value,
-                [-1, batch_size, *lengths[name]],
-            )
-            for name, value in (features | {"example_weights": weights}).items()
+            name: tf.reshape(value, [-1, batch_size, *lengths[name]])
+            for name, value in zip(dtypes, values, strict=True)
         }
 
-    lengths = {
-        name: [feature_length(feature, info.max_seq_length, info.max_predictions_per_seq)]
-        for name, feature in PRETRAINING_FEATURES.items()
-    } | {"sentence_order_labels": [], "example_weights": []}
     together = max(1, _RECORDS_TOGETHER // batch_size)
     dataset = steps.batch(together).map(features_of, num_parallel_calls=2, deterministic=True)
     dataset = dataset.unbatch()
@@ -170,15 +157,6 @@ def _batches(steps, choose, batch_size, records, masks, seed):
     options = tf.data.Options()
     options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.DATA
     return dataset.with_options(options).prefetch(_PREFETCHED)
-
-
-#: What a mask drawer makes, and its types.
-_MASKED = {
-    "input_ids": tf.int32,
-    "masked_lm_positions": tf.int32,
-    "masked_lm_ids": tf.int32,
-    "masked_lm_weights": tf.float32,
-}
 
 
 def draws_masks(records, masks):
@@ -222,12 +200,13 @@ def _mask_drawer(records, masks, seed):
     vocabulary = MaskingVocabulary.of(Tokenizer.load(folder), masking.word_start)
     key = key_of("masks", seed)
 
-    def draw(numbers, epochs, input_mask, input_ids, *static_masks):
-        text = unmask(input_ids, *static_masks) if static_masks else input_ids
+    def draw(numbers, epochs, features):
+        """Masks decoded features in place."""
+        text = features["input_ids"]
+        if info.static_masks:
+            unmask(*(features[name] for name in MASKED), out=text)
         keys = subkeys(subkeys(key, epochs), numbers)
-        masked = mask_ngrams(
-            text, input_mask, keys, vocabulary, masking, info.max_predictions_per_seq
-        )
-        return [masked[name] for name in _MASKED]
+        length = info.max_predictions_per_seq
+        mask_ngrams(text, features["input_mask"], keys, vocabulary, masking, length, out=features)
 
     return draw

@@ -55,6 +55,12 @@ class RecordFiles:
             for shard, place in zip(shards.tolist(), places.tolist(), strict=True)
         ]
 
+    def name_of(self, number):
+        """Names a record for errors: its place in its file, and the file."""
+        shard = int(np.searchsorted(self._first, number, side="right")) - 1
+        path = self.folder / self.info.shards[shard].file
+        return f"Record {number - self._first[shard]} of `{path}`"
+
     def _read(self, shard, place):
         if self._data[shard] is None:  # files are opened when they are first needed
             self._data[shard] = map_file(self.folder / self.info.shards[shard].file)

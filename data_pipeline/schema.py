@@ -41,3 +41,50 @@ def feature_length(feature, max_seq_length, max_predictions_per_seq):
     """Tells how many values a feature holds in records of the given lengths (int)."""
     lengths = {"sequence": max_seq_length, "predictions": max_predictions_per_seq, "scalar": 1}
     return lengths[feature.length]
+
+
+def schema_fault(features, info, names=PRETRAINING_FEATURES):
+    """Tells what is wrong with the features of a record.
+
+    Args:
+        features: dict as of `decode_instance`.
+        info: DatasetInfo. The lengths and the size of the vocabulary.
+        names: iterable of str. Features to look at; a required one that is absent is a fault.
+
+    Returns:
+        str or None. Completes "record 17 ...".
+    """
+    lengths = info.max_seq_length, info.max_predictions_per_seq
+    limits = feature_limits(info.max_seq_length, info.vocab_size)
+    for name in names:
+        feature = PRETRAINING_FEATURES[name]
+        if name not in features:
+            if feature.required:
+                return f"has no feature `{name}`"
+            continue
+        values, length = features[name], feature_length(feature, *lengths)
+        if values.dtype != feature.dtype or len(values) != length:
+            return (
+                f"should have {length} {feature.dtype} values in `{name}`, "
+                f"but has {len(values)} of {values.dtype}"
+            )
+        if feature.dtype == "int64":
+            limit, what = limits[name]
+            wrong = values[(values < 0) | (values >= limit)]
+            if wrong.size:
+                return (
+                    f"should have `{name}` from 0 up to below {limit}, {what}, but has {wrong[0]}"
+                )
+    return None
+
+
+def feature_limits(max_seq_length, vocab_size):
+    """Tells what the values of each feature have to stay below.
+
+    Returns:
+        dict from a name to (int, str), the limit and what it is.
+    """
+    limits = dict.fromkeys(PRETRAINING_FEATURES, (2**31, "a number of 32 bits"))
+    limits["input_ids"] = limits["masked_lm_ids"] = vocab_size, "the size of the vocabulary"
+    limits["masked_lm_positions"] = max_seq_length, "the length of a record"
+    return limits

@@ -30,7 +30,7 @@ _MODEL_WARM_UP, _MODEL_STEPS = 2, 5
 
 
 def benchmark_read(
-    folder=None, batch_size=32, steps=200, repeats=5, model="albert-base", model_batch_size=2
+    folder=None, batch_size=32, steps=2000, repeats=5, model="albert-base", model_batch_size=2
 ):
     """Measures the reader of a folder of records.
 

@@ -78,7 +78,7 @@ def read(
         ),
     ] = None,
     batch_size: Annotated[int, typer.Option(min=1, help="Sequences per batch.")] = 32,
-    steps: Annotated[int, typer.Option(min=1, help="Batches per run.")] = 200,
+    steps: Annotated[int, typer.Option(min=1, help="Batches per run.")] = 2000,
     repeats: Annotated[int, typer.Option(min=1, help="Runs of each kind.")] = 5,
     model: Annotated[str, typer.Option(help="Whose training to compare with.")] = "albert-base",
     no_model: Annotated[bool, typer.Option("--no-model", help="Train no model.")] = False,

@@ -8,8 +8,7 @@ from data_pipeline.config import MaskingConfig
 from data_pipeline.errors import InputError
 from data_pipeline.examples import decode_instance
 from data_pipeline.masking import unmask
-from data_pipeline.reports.verification import schema_fault
-from data_pipeline.schema import PRETRAINING_FEATURES
+from data_pipeline.schema import PRETRAINING_FEATURES, schema_fault
 from data_pipeline.word_starts import SPACE
 
 ORDERS = {"sop": ("in order", "swapped"), "nsp": ("in order", "random second")}

@@ -17,7 +17,7 @@ from data_pipeline.dataset_info import INFO_FILE, TOKENIZER_FOLDER, DatasetInfo
 from data_pipeline.errors import InputError
 from data_pipeline.examples import decode_instance
 from data_pipeline.record_files import INDEX_SUFFIX, index_path, scan_records
-from data_pipeline.schema import PRETRAINING_FEATURES, feature_length
+from data_pipeline.schema import schema_fault
 from data_pipeline.tokenization import Tokenizer
 from data_pipeline.vocabulary import VOCAB_FILE
 
@@ -100,39 +100,6 @@ def verify_records(folder):
     problems += _check_tokenizer(folder / TOKENIZER_FOLDER, info)
     seconds = time.monotonic() - started
     return Verification(folder, len(info.shards), num_records, num_bytes, seconds, problems)
-
-
-def schema_fault(features, info):
-    """Tells what is wrong with the features of a record.
-
-    Args:
-        features: dict as of `decode_instance`.
-        info: DatasetInfo. The lengths and the size of the vocabulary.
-
-    Returns:
-        str or None. Completes "record 17 ...".
-    """
-    lengths = info.max_seq_length, info.max_predictions_per_seq
-    for name, feature in PRETRAINING_FEATURES.items():
-        if name not in features:
-            if feature.required:
-                return f"has no feature `{name}`"
-            continue
-        values, length = features[name], feature_length(feature, *lengths)
-        if values.dtype != feature.dtype or len(values) != length:
-            return (
-                f"should have {length} {feature.dtype} values in `{name}`, "
-                f"but has {len(values)} of {values.dtype}"
-            )
-    for name, limit, what in (
-        ("input_ids", info.vocab_size, "the size of the vocabulary"),
-        ("masked_lm_ids", info.vocab_size, "the size of the vocabulary"),
-        ("masked_lm_positions", info.max_seq_length, "the length of a record"),
-    ):
-        wrong = features[name][(features[name] < 0) | (features[name] >= limit)]
-        if wrong.size:
-            return f"should have `{name}` from 0 up to below {limit}, {what}, but has {wrong[0]}"
-    return None
 
 
 def _check_shard(folder, shard, info):

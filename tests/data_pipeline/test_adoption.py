@@ -32,13 +32,15 @@ def test_foreign_records_are_read_like_our_own(foreign_records, tiny_records, ti
 
 
 def test_wrong_lengths_are_refused(foreign_records):
-    with pytest.raises(InputError, match="do not have the features and lengths"):
+    with pytest.raises(
+        InputError, match="Record 0 of .* should have 64 int64 values in `input_ids`, but has 32"
+    ):
         adopt_records(foreign_records, 64, 5, vocab_size=280)
     assert not (foreign_records / "dataset_info.json").exists()
 
 
 def test_ids_beyond_the_vocabulary_are_refused(foreign_records):
-    with pytest.raises(InputError, match="below the vocabulary size 50"):
+    with pytest.raises(InputError, match="below 50, the size of the vocabulary, but has"):
         adopt_records(foreign_records, 32, 5, vocab_size=50)
 
 

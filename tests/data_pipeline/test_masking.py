@@ -7,6 +7,7 @@ import pytest
 
 from data_pipeline.config import MaskingConfig
 from data_pipeline.masking import (
+    MASKED,
     MaskingVocabulary,
     mask_ngrams,
     ngram_probabilities,
@@ -390,3 +391,22 @@ def test_masks_never_change_in_silence():
         for name in sorted(found):
             digest.update(found[name].tobytes())
     assert digest.hexdigest() == "b07509b5446d70bccb15296049600dcc5115cd53eb8395dadbd60ee4aefb31e4"
+
+
+def test_masks_are_written_in_place_if_asked_for():
+    rng = np.random.default_rng(3)
+    ids = rng.integers(5, 200, (7, 64)).astype(np.int32)
+    real = (np.arange(64) < rng.integers(10, 65, (7, 1))).astype(np.int32)
+    ordinary = np.arange(5, 200, dtype=np.int32)
+    vocabulary = MaskingVocabulary(rng.random(200) < 0.6, ordinary, MASK, CLS, SEP)
+    keys = subkeys(key_of("in place"), np.arange(7))
+    settings = keys, vocabulary, MaskingConfig(), 9
+    expected = mask_ngrams(ids, real, *settings)
+    out = {"input_ids": ids} | {name: np.full_like(expected[name], 77) for name in MASKED[1:]}
+    given = ids.copy()
+    assert mask_ngrams(ids, real, *settings, out=out) is out
+    for name in MASKED:
+        np.testing.assert_array_equal(out[name], expected[name])
+    assert out["input_ids"] is ids
+    unmask(*(out[name] for name in MASKED), out=ids)
+    np.testing.assert_array_equal(ids, given)
