@@ -19,6 +19,7 @@ class SelfAttentionBlock(NamedLayer):
     Call arguments:
         hidden: float [B, S, H].
         attention_mask: float32 [B, 1, 1, S]. As `additive_mask` makes it.
+        draw: Draw or None. What dropout is drawn for, see `layers/dropout.py`.
 
     Returns:
         [B, S, H] in the compute dtype.
@@ -44,16 +45,18 @@ class SelfAttentionBlock(NamedLayer):
         )
         self.hidden_dropout = self.dropout(config.hidden_dropout_prob, "attention_1/output/dropout")
 
-    def call(self, hidden, attention_mask, training=None):
+    def call(self, hidden, attention_mask, draw=None, training=None):
         query = self._split_heads(self.query(hidden))  # [B, N, S, D]
         key = self._split_heads(self.key(hidden))
         value = self._split_heads(self.value(hidden))
         scores = tf.cast(tf.matmul(query, key, transpose_b=True), tf.float32)  # [B, N, S, S]
         weights = tf.nn.softmax(scores * (1 / math.sqrt(self.head_size)) + attention_mask)
-        weights = self.weights_dropout(tf.cast(weights, self.compute_dtype), training=training)
+        weights = self.weights_dropout(
+            tf.cast(weights, self.compute_dtype), draw, training=training
+        )
         context = tf.transpose(tf.matmul(weights, value), (0, 2, 1, 3))  # [B, S, N, D]
         context = self.projection(tf.reshape(context, tf.shape(hidden)))  # [B, S, H]
-        context = self.hidden_dropout(context, training=training)
+        context = self.hidden_dropout(context, draw, training=training)
         return self.normalization(tf.cast(hidden, tf.float32) + tf.cast(context, tf.float32))
 
     def _split_heads(self, hidden):

@@ -19,6 +19,7 @@ class FactorizedEmbedding(NamedLayer):
     Call arguments:
         input_ids: int [B, S]. Piece ids; padding gets a vector too, `input_mask` hides it later.
         segment_ids: int [B, S]. 0 first, 1 second segment.
+        draw: Draw or None. What dropout is drawn for, see `layers/dropout.py`.
 
     Returns:
         [B, S, H] in the compute dtype.
@@ -54,11 +55,11 @@ class FactorizedEmbedding(NamedLayer):
                 f"{scope}/encoder/embedding_hidden_mapping_in", size, config.hidden_size, **shared
             )
 
-    def call(self, input_ids, segment_ids, training=None):
+    def call(self, input_ids, segment_ids, draw=None, training=None):
         vectors = look_up(tf.convert_to_tensor(self.word_embeddings), input_ids)  # [B, S, E]
         vectors += look_up(tf.convert_to_tensor(self.token_type_embeddings), segment_ids)
         vectors += self.position_embeddings[: self._checked_length(input_ids)]
-        vectors = self.hidden_dropout(self.normalization(vectors), training=training)
+        vectors = self.hidden_dropout(self.normalization(vectors), draw, training=training)
         return vectors if self.projection is None else self.projection(vectors)  # [B, S, H]
 
     def _checked_length(self, input_ids):

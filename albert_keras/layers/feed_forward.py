@@ -17,6 +17,7 @@ class FeedForwardBlock(NamedLayer):
 
     Call arguments:
         hidden: float [B, S, H].
+        draw: Draw or None. What dropout is drawn for, see `layers/dropout.py`.
 
     Returns:
         [B, S, H] in the compute dtype.
@@ -38,7 +39,7 @@ class FeedForwardBlock(NamedLayer):
             config.hidden_dropout_prob, "ffn_1/intermediate/output/dropout"
         )
 
-    def call(self, hidden, training=None):
+    def call(self, hidden, draw=None, training=None):
         inner = activate(self.intermediate(hidden), self.activation)  # [B, S, I]
-        outputs = self.hidden_dropout(self.projection(inner), training=training)  # [B, S, H]
+        outputs = self.hidden_dropout(self.projection(inner), draw, training=training)  # [B, S, H]
         return self.normalization(tf.cast(hidden, tf.float32) + tf.cast(outputs, tf.float32))

@@ -10,6 +10,8 @@ import hashlib
 import tensorflow as tf
 from tensorflow import keras
 
+from albert_keras.layers.dropout import Dropout
+
 
 def name_seed(seed, name):
     """Returns the seed of one weight or dropout (int), from the model's seed and the full name."""
@@ -60,7 +62,7 @@ class NamedLayer(keras.layers.Layer):
 
     def dropout(self, rate, name):
         """Returns a dropout layer with a seed of its own."""
-        return keras.layers.Dropout(
+        return Dropout(
             rate,
             seed=name_seed(self.seed, f"{self.scope}/{name}"),
             dtype=self.dtype_policy,

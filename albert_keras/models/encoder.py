@@ -1,5 +1,7 @@
 """The encoder: embeddings, the blocks of the plan, the pooler."""
 
+import functools
+
 import tensorflow as tf
 from tensorflow import keras
 
@@ -22,12 +24,16 @@ class AlbertEncoder(keras.Model):
         seed: int. Decides the initial weights, together with each weight's name.
         dtype: str or policy. "float32", "mixed_bfloat16" (float32 weights, normalisation and
             softmax; bfloat16 products and outputs); None for Keras' policy at this moment.
+        recompute: bool. Whether training keeps only what goes into each block and computes the rest
+            again for its gradient: about a third more work for a fraction of the memory.
         name: str. Name of the Keras layer.
 
     Call arguments:
         inputs: dict. "input_ids" int [B, S]; "input_mask" int [B, S], 1 for a real piece (all by
             default); "segment_ids" int [B, S] (zeros by default). Other keys are ignored.
         return_all_layers: bool. Whether to return what each block gave.
+        draw: Draw or None. Makes dropout a pure function of the seed and of this, see
+            `layers/dropout.py`.
 
     Returns:
         dict. "sequence_output" [B, S, H], "pooled_output" [B, H] and, if asked for,
@@ -44,10 +50,11 @@ class AlbertEncoder(keras.Model):
         `AlbertModel` in google-research/albert, `modeling.py`.
     """
 
-    def __init__(self, config, seed=0, dtype=None, name="bert", **kwargs):
+    def __init__(self, config, seed=0, dtype=None, recompute=False, name="bert", **kwargs):
         super().__init__(name=name, dtype=dtype, **kwargs)
         self.config = config
         self.seed = seed
+        self.recompute = recompute
         shared = {"seed": seed, "dtype": self.dtype_policy}
         size = config.hidden_size
         plan = layer_plan(
@@ -87,7 +94,7 @@ class AlbertEncoder(keras.Model):
     def build(self, input_shape=None):
         """Does nothing: the weights exist already."""
 
-    def call(self, inputs, training=None, return_all_layers=False):
+    def call(self, inputs, training=None, return_all_layers=False, draw=None):
         input_ids = tf.convert_to_tensor(inputs["input_ids"])
         input_mask = inputs.get("input_mask")
         segment_ids = inputs.get("segment_ids")
@@ -95,11 +102,18 @@ class AlbertEncoder(keras.Model):
             tf.ones_like(input_ids) if input_mask is None else input_mask
         )
         segment_ids = tf.zeros_like(input_ids) if segment_ids is None else segment_ids
-        hidden = self.embeddings(input_ids, segment_ids, training=training)  # [B, S, H]
+        hidden = self.embeddings(input_ids, segment_ids, draw, training=training)  # [B, S, H]
         layer_outputs = []
-        for attention, feed_forward in self._runs:
-            hidden = self.attention_blocks[attention](hidden, attention_mask, training=training)
-            hidden = self.feed_forward_blocks[feed_forward](hidden, training=training)
+        for depth, (attention, feed_forward) in enumerate(self._runs):
+            run = functools.partial(
+                self._run_blocks,
+                self.attention_blocks[attention],
+                self.feed_forward_blocks[feed_forward],
+                attention_mask,
+                None if draw is None else draw._replace(depth=depth),
+                training,
+            )
+            hidden = (tf.recompute_grad(run) if self.recompute and training else run)(hidden)
             layer_outputs.append(hidden)
         outputs = {
             "sequence_output": hidden,
@@ -107,11 +121,17 @@ class AlbertEncoder(keras.Model):
         }
         return outputs | ({"layer_outputs": tuple(layer_outputs)} if return_all_layers else {})
 
+    @staticmethod
+    def _run_blocks(attention, feed_forward, attention_mask, draw, training, hidden):
+        hidden = attention(hidden, attention_mask, draw, training=training)
+        return feed_forward(hidden, draw, training=training)
+
     def get_config(self):
         return {
             "config": self.config.to_dict(),
             "seed": self.seed,
             "dtype": self.dtype_policy.name,
+            "recompute": self.recompute,
             "name": self.name,
         }
 

@@ -16,6 +16,7 @@ class AlbertForPretraining(keras.Model):
         sentence_head: bool. Whether there is a sentence-order (or next-sentence) head.
         seed: int. Decides the initial weights, together with each weight's name.
         dtype: str or policy. As in `AlbertEncoder`.
+        recompute: bool. As in `AlbertEncoder`.
         name: str. Name of the Keras model.
 
     Call arguments:
@@ -36,6 +37,7 @@ class AlbertForPretraining(keras.Model):
         sentence_head=True,
         seed=0,
         dtype=None,
+        recompute=False,
         name="albert_for_pretraining",
         **kwargs,
     ):
@@ -43,7 +45,7 @@ class AlbertForPretraining(keras.Model):
         self.config = config
         self.seed = seed
         shared = {"seed": seed, "dtype": self.dtype_policy}
-        self.encoder = AlbertEncoder(config, **shared)
+        self.encoder = AlbertEncoder(config, recompute=recompute, **shared)
         self.masked_lm_head = MaskedLMHead(config, self.encoder.embeddings, **shared)
         self.sentence_order_head = SentenceOrderHead(config, **shared) if sentence_head else None
         self.built = True
@@ -51,8 +53,8 @@ class AlbertForPretraining(keras.Model):
     def build(self, input_shape=None):
         """Does nothing: the weights exist already."""
 
-    def call(self, inputs, training=None):
-        outputs = self.encoder(inputs, training=training)
+    def call(self, inputs, training=None, draw=None):
+        outputs = self.encoder(inputs, training=training, draw=draw)
         outputs["masked_lm_logits"] = self.masked_lm_head(
             outputs["sequence_output"], inputs["masked_lm_positions"]
         )
@@ -66,6 +68,7 @@ class AlbertForPretraining(keras.Model):
             "sentence_head": self.sentence_order_head is not None,
             "seed": self.seed,
             "dtype": self.dtype_policy.name,
+            "recompute": self.encoder.recompute,
             "name": self.name,
         }
 

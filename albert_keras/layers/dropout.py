@@ -1,0 +1,68 @@
+"""Dropout whose masks follow from seed, step and row: the same however a batch is split up."""
+
+from typing import NamedTuple
+
+import tensorflow as tf
+from tensorflow import keras
+
+#: Philox on CPU and GPU, where number i of a draw is number 0 of the draw that begins at i; on TPU
+#: whatever is fast there.
+_ALGORITHM = 3
+#: Numbers made from one value of Philox' counter.
+_NUMBERS_PER_COUNT = 4
+
+
+class Draw(NamedTuple):
+    """What dropout is drawn for.
+
+    Attributes:
+        step: int64 scalar Tensor. Optimizer steps done before.
+        row: int64 scalar Tensor. Place of the first row of this (part of a) batch in the whole
+            batch of the step, over all replicas and accumulated parts.
+        depth: int. Which use of a shared layer.
+    """
+
+    step: tf.Tensor
+    row: tf.Tensor
+    depth: int = 0
+
+
+class Dropout(keras.layers.Dropout):
+    """Sets values to 0 at random and scales the others up, in training.
+
+    Args:
+        rate: float. Share of values set to 0.
+        seed: int. One of its own for each layer.
+        **kwargs: `name`, `dtype`, as in Keras.
+
+    Call arguments:
+        inputs: float [B, ...].
+        draw: Draw or None. Makes the masks a pure function of seed and draw. None takes the next
+            ones of a generator, as Keras does.
+
+    Returns:
+        [B, ...] in the dtype of the inputs.
+    """
+
+    def call(self, inputs, draw=None, training=None):
+        if draw is None or not training or self.rate == 0:
+            return super().call(inputs, training=training)
+        kept = self._numbers(tf.shape(inputs), draw) >= self.rate
+        return tf.where(kept, inputs * tf.cast(1 / (1 - self.rate), inputs.dtype), 0)
+
+    def _numbers(self, shape, draw):
+        """Returns float32 numbers in [0, 1) of a shape whose first axis counts rows."""
+        seed = tf.stack([tf.constant(self.seed << 16 | draw.depth, tf.int64), draw.step])
+        key, counter = tf.raw_ops.StatelessRandomGetKeyCounter(seed=seed)
+        # Each row takes up whole counts, so that it can be drawn apart from those before it.
+        size = tf.reduce_prod(shape[1:])
+        counts = (size + _NUMBERS_PER_COUNT - 1) // _NUMBERS_PER_COUNT
+        begin = draw.row * tf.cast(counts, tf.int64)
+        counter += tf.cast(tf.stack([begin, tf.zeros_like(begin)]), tf.uint64)
+        numbers = tf.raw_ops.StatelessRandomUniformV2(
+            shape=tf.stack([shape[0], counts * _NUMBERS_PER_COUNT]),
+            key=key,
+            counter=counter,
+            alg=_ALGORITHM,
+        )
+        return tf.reshape(numbers[:, :size], shape)
