@@ -32,7 +32,8 @@ class Lamb(tfa.optimizers.LAMB):
 
     A variable that is used in several places (ALBERT's shared blocks) has one summed gradient and
     one ratio. Sparse gradients give what the same dense ones give: moments and decay move in all
-    rows.
+    rows. A gradient that is not finite, or whose square is not, changes neither weight nor moments,
+    bit for bit; a step that wants all weights left alone makes all gradients NaN.
 
     Args:
         learning_rate: float or LearningRateSchedule.
@@ -85,13 +86,37 @@ class Lamb(tfa.optimizers.LAMB):
     def _prepare_local(self, var_device, var_dtype, apply_state):
         super()._prepare_local(var_device, var_dtype, apply_state)
         apply_state[(var_device, var_dtype)].update(
-            # tensorflow-addons divides m and v by 1 - power: with 0 nothing is corrected.
-            beta_1_power=tf.zeros([], var_dtype),
-            beta_2_power=tf.zeros([], var_dtype),
             # In Python: 1 - 0.999 taken in float32 is 1.3e-5 (relative) off.
             one_minus_beta_1_t=tf.constant(1 - self._get_hyper("beta_1"), var_dtype),
             one_minus_beta_2_t=tf.constant(1 - self._get_hyper("beta_2"), var_dtype),
         )
+
+    def _resource_apply_dense(self, grad, var, apply_state=None):
+        key = (var.device, var.dtype.base_dtype)
+        given = (apply_state or {}).get(key) or self._fallback_apply_state(*key)
+        m, v = self.get_slot(var, "m"), self.get_slot(var, "v")
+        square = grad * grad
+        new_m = m * given["beta_1_t"] + grad * given["one_minus_beta_1_t"]
+        new_v = v * given["beta_2_t"] + square * given["one_minus_beta_2_t"]
+        update = new_m / (tf.sqrt(new_v) + given["epsilon"])
+        if self._do_use_weight_decay(var):
+            update += given["weight_decay"] * var
+        ratio = self._trust_ratio(var, update) if self._do_layer_adaptation(var) else 1.0
+        new = var - ratio * given["lr_t"] * update
+        # Chosen, not branched to: it compiles for TPUs, and no replica can go another way.
+        is_usable = tf.math.is_finite(tf.reduce_sum(square))
+        return tf.group(
+            *(
+                old.assign(tf.where(is_usable, value, old), use_locking=self._use_locking)
+                for old, value in ((m, new_m), (v, new_v), (var, new))
+            )
+        )
+
+    @staticmethod
+    def _trust_ratio(var, update):
+        weight_norm, update_norm = tf.norm(var), tf.norm(update)
+        has_both = (weight_norm > 0) & (update_norm > 0)
+        return tf.where(has_both, tf.math.divide_no_nan(weight_norm, update_norm), 1.0)
 
     def _resource_apply_sparse(self, grad, var, indices, apply_state=None):
         dense = tf.math.unsorted_segment_sum(grad, indices, var.shape[0])  # like `var`
