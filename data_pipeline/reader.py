@@ -51,7 +51,9 @@ def _numbers_at(epochs, places, num_records, seed):
     return numbers
 
 
-def training_dataset(records, batch_size, seed, first_step=0, masks="auto", worker=(0, 1)):
+def training_dataset(
+    records, batch_size, seed, first_step=0, masks="auto", worker=(0, 1), replicas=1
+):
     """Reads records for training, without end.
 
     Args:
@@ -63,9 +65,10 @@ def training_dataset(records, batch_size, seed, first_step=0, masks="auto", work
             "auto" takes static ones if there are any.
         worker: tuple of int. Number of this worker, and of all: it gets its share of each batch,
             B / number of workers.
+        replicas: int. Equal parts its share is dealt out in, one element after the other.
 
     Returns:
-        tf.data.Dataset of dicts: int32 `input_ids`, `input_mask`, `segment_ids` [B, S];
+        tf.data.Dataset of dicts, B being the size of such a part: int32 `input_ids`, `input_mask`, `segment_ids` [B, S];
         `masked_lm_positions`, `masked_lm_ids` int32 and `masked_lm_weights` float32 [B, P];
         `sentence_order_labels` int32 [B]; `example_weights` float32 [B], all 1.
 
@@ -73,10 +76,11 @@ def training_dataset(records, batch_size, seed, first_step=0, masks="auto", work
         InputError: If the batch cannot be shared out evenly, or the records have no such masks.
     """
     index, count = worker
-    if batch_size % count or not 0 <= index < count:
+    if batch_size % (count * replicas) or not 0 <= index < count:
         raise InputError(
-            "`batch_size` should be a multiple of the number of workers, and `worker` one of them. "
-            f"Received: batch_size={batch_size}, worker={worker}."
+            "`batch_size` should be a multiple of the number of workers times replicas, and "
+            f"`worker` one of them. Received: batch_size={batch_size}, worker={worker}, "
+            f"replicas={replicas}."
         )
     share = np.arange(index * batch_size // count, (index + 1) * batch_size // count)
 
@@ -87,7 +91,9 @@ def training_dataset(records, batch_size, seed, first_step=0, masks="auto", work
         return numbers, epochs, np.ones(len(numbers), np.float32)
 
     steps = tf.data.Dataset.range(first_step, np.iinfo(np.int64).max)
-    return _batches(steps, choose, batch_size // count, records, masks, seed)
+    dataset = _batches(steps, choose, len(share), replicas, records, masks, seed)
+    # Nothing then has to ask all workers whether there is one more batch.
+    return dataset.apply(tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY))
 
 
 def evaluation_dataset(records, batch_size):
@@ -111,10 +117,10 @@ def evaluation_dataset(records, batch_size):
         return np.where(real, numbers, 0), np.zeros_like(numbers), real.astype(np.float32)
 
     steps = tf.data.Dataset.range(-(-len(records) // batch_size))
-    return _batches(steps, choose, batch_size, records, "auto", seed=0)
+    return _batches(steps, choose, batch_size, 1, records, "auto", seed=0)
 
 
-def _batches(steps, choose, batch_size, records, masks, seed):
+def _batches(steps, choose, batch_size, replicas, records, masks, seed):
     """Makes the data set of batches; several small ones are read together and dealt out again."""
     info = records.info
     draw = _mask_drawer(records, masks, seed)
@@ -122,6 +128,13 @@ def _batches(steps, choose, batch_size, records, masks, seed):
     with_masks = info.static_masks or not draw
 
     def read(steps):
+        try:
+            return read_steps(steps)
+        except Exception as error:
+            records.failure = error
+            raise
+
+    def read_steps(steps):
         numbers, epochs, weights = choose(steps)
         features = decode_batch(
             records.read(numbers), info, with_masks, lambda row: records.name_of(numbers[row])
@@ -146,7 +159,7 @@ def _batches(steps, choose, batch_size, records, masks, seed):
     def features_of(steps):
         values = tf.numpy_function(read, [steps], list(dtypes.values()))
         return {
-            name: tf.reshape(value, [-1, batch_size, *lengths[name]])
+            name: tf.reshape(value, [-1, batch_size // replicas, *lengths[name]])
             for name, value in zip(dtypes, values, strict=True)
         }
 
@@ -156,7 +169,7 @@ def _batches(steps, choose, batch_size, records, masks, seed):
     # Every worker computes the whole order, so it must be shared out by element, not by file.
     options = tf.data.Options()
     options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.DATA
-    return dataset.with_options(options).prefetch(_PREFETCHED)
+    return dataset.with_options(options).prefetch(_PREFETCHED * replicas)
 
 
 def draws_masks(records, masks):

@@ -18,6 +18,10 @@ class RecordFiles:
     Args:
         folder: str or Path. A folder of records with its info file.
 
+    Attributes:
+        failure: Exception or None. What went wrong while a data set read: TensorFlow passes on its
+            text alone.
+
     Raises:
         InputError: As `DatasetInfo.load`; and if a shard does not hold as many records as it
             should, or is no TFRecord file.
@@ -25,6 +29,7 @@ class RecordFiles:
 
     def __init__(self, folder):
         self.folder = Path(folder)
+        self.failure = None
         self.info = DatasetInfo.load(folder)
         self._offsets = [self._offsets_of(shard) for shard in self.info.shards]
         self._data = [None] * len(self.info.shards)

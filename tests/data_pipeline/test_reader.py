@@ -64,6 +64,15 @@ def test_workers_share_a_batch(tiny_records):
         np.testing.assert_array_equal(np.concatenate([share[name] for share in shares]), values)
 
 
+def test_a_share_is_dealt_out_to_replicas(tiny_records):
+    records = RecordFiles(tiny_records)
+    whole = list(training_dataset(records, 8, seed=1, first_step=5).take(2).as_numpy_iterator())
+    second_half = [batch["input_ids"][4:] for batch in whole]
+    parts = training_dataset(records, 8, 1, 5, worker=(1, 2), replicas=2).take(4)
+    dealt = [part["input_ids"] for part in parts.as_numpy_iterator()]
+    np.testing.assert_array_equal(np.concatenate(dealt), np.concatenate(second_half))
+
+
 @pytest.mark.parametrize("worker", [(0, 3), (4, 4), (-1, 2)])
 def test_a_batch_that_cannot_be_shared_is_refused(worker, tiny_records):
     with pytest.raises(InputError, match="should be a multiple of the number of workers"):
