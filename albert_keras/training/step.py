@@ -1,18 +1,21 @@
 """What one step of `fit` and `evaluate` does beyond Keras' own.
 
-Losses are normalised over the whole batch, across replicas, so the result does not depend on their
-number; gradients are summed over replicas and then clipped.
+A step is one update of the weights, from the whole batch: parts of it that are accumulated, and
+replicas, only split the work. Losses are normalised over the whole batch, gradients are summed and
+then clipped, so that the result depends neither on the number of parts nor on that of replicas.
 """
+
+import time
 
 import tensorflow as tf
 from tensorflow import keras
 
+from albert_keras.layers.dropout import Draw
 from albert_keras.optimization.build import clip_gradients
-from albert_keras.training.losses import masked_lm_sums, sentence_order_sums
-
-#: Keeps a batch without predictions from dividing by zero; google-research/albert,
-#: `get_masked_lm_output`.
-_EPSILON = 1e-5
+from albert_keras.training.accumulation import sum_over_parts
+from albert_keras.training.guard import UpdateGuard
+from albert_keras.training.loss_scale import LossScale
+from albert_keras.training.losses import NO_PREDICTION_GUARD, masked_lm_sums, sentence_order_sums
 
 
 class PretrainingStep(keras.Model):
@@ -25,23 +28,77 @@ class PretrainingStep(keras.Model):
         model: AlbertForPretraining.
         sentence_order_weight: float. See `TrainingConfig`.
         clip_norm: float. Largest global norm of the gradients, see `OptimizerConfig`.
+        accumulation_steps: int. Parts of a replica's batch, one after the other.
+        skip_spikes: bool. See `UpdateGuard`.
+        scales_loss: bool. Whether to scale the loss, as float16 needs it.
+
+    Attributes:
+        waited: float or None. Seconds spent waiting for data; None where it cannot be told.
     """
 
-    def __init__(self, model, sentence_order_weight=1.0, clip_norm=1.0, **kwargs):
+    def __init__(
+        self,
+        model,
+        sentence_order_weight=1.0,
+        clip_norm=1.0,
+        accumulation_steps=1,
+        skip_spikes=False,
+        scales_loss=False,
+        **kwargs,
+    ):
         super().__init__(**kwargs)
         self.model = model
         self.sentence_order_weight = sentence_order_weight
         self.clip_norm = clip_norm
-        names = ["loss", "masked_lm_loss", "masked_lm_accuracy", "gradient_norm"]
+        self.accumulation_steps = accumulation_steps
+        self.guard = UpdateGuard(skip_spikes)
+        self.loss_scale = LossScale() if scales_loss else None
+        self.waited = None
+        self._keeps_means = False
+        self._tasks = ["masked_lm"]
         if model.sentence_order_head is not None:
-            names += ["sentence_order_loss", "sentence_order_accuracy"]
+            self._tasks.append("sentence_order")
+        names = ["loss", "gradient_norm"]
+        names += [f"{task}_{what}" for task in self._tasks for what in ("loss", "accuracy")]
         self.means = {name: keras.metrics.Mean(name) for name in names}
         self.tokens = keras.metrics.Sum("tokens")
+        self.skipped = keras.metrics.Sum("skipped")
 
     @property
     def metrics(self):
         """list. Reset at each report: the log shows means over the interval."""
-        return [*self.means.values(), self.tokens]
+        return [*self.means.values(), self.tokens, self.skipped]
+
+    @property
+    def state(self):
+        """dict of name -> variable. What a run needs to go on, beside weights and moments."""
+        variables = {
+            f"training/{metric.name}/{variable.name.split(':')[0].split('/')[-1]}": variable
+            for metric in self.metrics
+            for variable in metric.variables
+        }
+        variables |= self.guard.variables()
+        return variables | (self.loss_scale.variables() if self.loss_scale else {})
+
+    @property
+    def trained_weights(self):
+        """list of variables. Those the loss depends on: no pooler without a sentence head."""
+        weights = self.model.trainable_variables
+        if self.model.sentence_order_head is not None:
+            return weights
+        unused = {id(weight) for weight in self.model.encoder.pooler.trainable_variables}
+        return [weight for weight in weights if id(weight) not in unused]
+
+    def keep_means(self):
+        """Lets the means of a restored step go on: `fit` would begin with new ones."""
+        self._keeps_means = True
+
+    def reset_metrics(self):
+        """Begins all means anew; Keras calls it first of all in `fit`."""
+        if self._keeps_means:
+            self._keeps_means = False
+        else:
+            super().reset_metrics()
 
     def call(self, features, training=False):
         """Returns the model's outputs."""
@@ -49,54 +106,139 @@ class PretrainingStep(keras.Model):
 
     def train_step(self, features):
         """Makes one optimizer step; Keras calls it on each replica with its part of the batch."""
-        with tf.GradientTape() as tape:
-            loss = self._loss(features, training=True)
-        weights = self.model.trainable_variables
-        pairs = zip(tape.gradient(loss, weights), weights, strict=True)
-        # Without a sentence-order head nothing depends on the pooler.
-        pairs = [(tf.convert_to_tensor(part), weight) for part, weight in pairs if part is not None]
-        gradients, weights = zip(*pairs, strict=True)
-        gradients, norm = clip_gradients(_over_replicas(list(gradients)), self.clip_norm)
+        weights = self.trained_weights
+        counts = _over_replicas(self._counts(features))
+        scale = self.loss_scale.value() if self.loss_scale else None
+        first_row = _replica() * features["input_ids"].shape[0]
+
+        def gradients_of(part, number):
+            rows = part["input_ids"].shape[0]
+            draw = Draw(self.optimizer.iterations, first_row + number * rows)
+            with tf.GradientTape() as tape:
+                sums = self._sums(part, training=True, draw=draw)
+                loss = self._loss(sums, counts)
+                loss = loss if scale is None else loss * scale
+            return [*map(tf.convert_to_tensor, tape.gradient(loss, weights)), sums]
+
+        *gradients, sums = sum_over_parts(
+            gradients_of,
+            features,
+            self.accumulation_steps,
+            [*weights, tf.zeros([len(self._tasks), 3])],
+        )
+        gradients, sums = _over_replicas(gradients), _over_replicas(sums)
+        if scale is not None:
+            gradients = [gradient / scale for gradient in gradients]
+        gradients, norm = clip_gradients(gradients, self.clip_norm)
+        loss = self._loss(sums, counts)
+        is_usable = self.guard.decide(loss, norm)
+        if self.loss_scale is not None:
+            self.loss_scale.update(tf.math.is_finite(norm))
+        # The optimizer leaves everything as it is where a gradient is not finite.
+        gradients = [tf.where(is_usable, gradient, float("nan")) for gradient in gradients]
         self.optimizer.apply_gradients(
             zip(gradients, weights, strict=True), experimental_aggregate_gradients=False
         )
-        self.means["gradient_norm"].update_state(norm)
+        self._count(sums, loss, is_usable)
+        self.means["gradient_norm"].update_state(*_if(is_usable, norm))
         self.tokens.update_state(features["input_mask"])
-        return self._results()
+        is_first = _replica() == 0
+        self.skipped.update_state(tf.cast(is_first & ~is_usable, tf.float32))
+        results = self._results() | {"skipped_in_row": self.guard.skipped_in_row}
+        if scale is not None:
+            results["loss_scale"] = scale
+        return {name: tf.convert_to_tensor(value) for name, value in results.items()}
 
     def test_step(self, features):
         """Scores one batch; rows with `example_weights` 0 do not count."""
-        self._loss(features, training=False)
+        counts = _over_replicas(self._counts(features))
+        sums = _over_replicas(self._sums(features, training=False))
+        self._count(sums, self._loss(sums, counts), tf.constant(True))
         self.tokens.update_state(features["input_mask"])
         return self._results()
 
-    def _loss(self, features, training):
-        """Returns this replica's share of the loss: over all replicas they add up to it."""
-        outputs = self.model(features, training=training)
-        examples = features["example_weights"]  # [B]
-        masked = masked_lm_sums(
-            outputs["masked_lm_logits"],
-            features["masked_lm_ids"],
-            features["masked_lm_weights"] * examples[:, None],
-        )
-        loss = self._share("masked_lm", *masked)
-        if "sentence_order_logits" in outputs:
-            order = sentence_order_sums(
-                outputs["sentence_order_logits"], features["sentence_order_labels"], examples
-            )
-            loss += self.sentence_order_weight * self._share("sentence_order", *order)
-        self.means["loss"].update_state(_over_replicas(loss))
-        return loss
+    def make_train_function(self, force=False):
+        """Makes what `fit` calls for each step; it notes how long the data kept it waiting."""
+        if self._cluster_coordinator or self._steps_per_execution_tuner:
+            raise NotImplementedError("Only strategies whose replicas all make the same step.")
+        if self.train_function is not None and not force:
+            return self.train_function
+        if self._jit_compile or int(self._steps_per_execution.numpy()) > 1:
+            return super().make_train_function(force)
+        strategy = self.distribute_strategy
 
-    def _share(self, task, loss, count, correct):
-        self.means[f"{task}_loss"].update_state(tf.math.divide_no_nan(loss, count), count)
-        self.means[f"{task}_accuracy"].update_state(tf.math.divide_no_nan(correct, count), count)
-        return loss / (_over_replicas(count) + _EPSILON)
+        @tf.function(reduce_retracing=True)
+        def run(features):
+            results = strategy.run(self.train_step, args=(features,))
+            self._train_counter.assign_add(1)
+            return {
+                name: strategy.experimental_local_results(value)[0]
+                for name, value in results.items()
+            }
+
+        def train_function(batches):
+            started = time.monotonic()
+            features = next(batches)
+            self.waited += time.monotonic() - started
+            return run(features)
+
+        self.waited = 0.0
+        self.train_function = self.train_tf_function = train_function
+        return train_function
+
+    def _counts(self, features):
+        """Returns this replica's number of predictions of each task, float32 [tasks]."""
+        examples = features["example_weights"]  # [B]
+        counts = [tf.reduce_sum(features["masked_lm_weights"] * examples[:, None])]
+        return tf.stack([*counts, tf.reduce_sum(examples)][: len(self._tasks)])
+
+    def _sums(self, features, training, draw=None):
+        """Returns loss, number and right answers of each task, float32 [tasks, 3]."""
+        outputs = self.model(features, training=training, draw=draw)
+        examples = features["example_weights"]  # [B]
+        sums = [
+            masked_lm_sums(
+                outputs["masked_lm_logits"],
+                features["masked_lm_ids"],
+                features["masked_lm_weights"] * examples[:, None],
+            )
+        ]
+        if "sentence_order" in self._tasks:
+            sums.append(
+                sentence_order_sums(
+                    outputs["sentence_order_logits"], features["sentence_order_labels"], examples
+                )
+            )
+        return tf.stack([tf.stack(values) for values in sums])
+
+    def _loss(self, sums, counts):
+        """Returns what sums of a part add to the loss of the batch, float32 scalar."""
+        weights = [1.0, self.sentence_order_weight][: len(self._tasks)]
+        return tf.reduce_sum(tf.constant(weights) * sums[:, 0] / (counts + NO_PREDICTION_GUARD))
+
+    def _count(self, sums, loss, is_usable):
+        self.means["loss"].update_state(*_if(is_usable, loss))
+        for number, task in enumerate(self._tasks):
+            total, count, correct = tf.unstack(sums[number])
+            for what, value in (("loss", total), ("accuracy", correct)):
+                mean = tf.math.divide_no_nan(value, count)
+                self.means[f"{task}_{what}"].update_state(*_if(is_usable, mean, count))
 
     def _results(self):
         return {metric.name: metric.result() for metric in self.metrics}
 
 
+def _if(is_usable, value, weight=1.0):
+    """Returns a value and its weight for a mean, both 0 if the value is not to count."""
+    return tf.where(is_usable, value, 0.0), tf.where(is_usable, weight, 0.0)
+
+
 def _over_replicas(values):
     context = tf.distribute.get_replica_context()
     return context.all_reduce(tf.distribute.ReduceOp.SUM, values)
+
+
+def _replica():
+    """Returns the number of this replica, int64 scalar."""
+    context = tf.distribute.get_replica_context()
+    return tf.cast(context.replica_id_in_sync_group, tf.int64)
