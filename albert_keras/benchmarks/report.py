@@ -127,6 +127,33 @@ def read_lines(result):
             yield f"  {kind}: {factor:,.0f} times what it consumes"
 
 
+def memory_lines(result):
+    """Yields the lines that tell the result of `benchmark_memory`."""
+    settings = result["settings"]
+    yield from _machine_lines(result["machine"])
+    yield (
+        f"a step of {settings['model']}, B = {settings['batch_size']}, "
+        f"S = {settings['max_seq_length']}, {settings['precision']}; "
+        f"median of {settings['repeats']} process(es) each"
+    )
+    yield ""
+    kept = result["kinds"]["blocks kept"]
+    yield from _table(
+        ["", "peak MB", "step alone", "less, times", "seconds", "time"],
+        [
+            [
+                name,
+                f"{kind['peak_mb']['median']:,.0f}",
+                f"{kind['step_mb']['median']:,.0f}",
+                f"{kept['step_mb']['median'] / kind['step_mb']['median']:.1f}",
+                f"{kind['seconds']['median']:.2f}",
+                f"{kind['seconds']['median'] / kept['seconds']['median'] - 1:+.0%}",
+            ]
+            for name, kind in result["kinds"].items()
+        ],
+    )
+
+
 def _machine_lines(machine):
     yield f"machine: {machine['cpu']}, {machine['cores']} cores, load {machine['load']:.1f} before"
     yield (

@@ -1,8 +1,10 @@
-"""`--config FILE` and `--set key=value` → nested values."""
+"""`--config FILE or recipe` and `--set key=value` → nested values."""
 
 from pathlib import Path
 
+from albert_keras import recipes
 from data_pipeline.errors import InputError
+from data_pipeline.settings import did_you_mean
 
 #: A configuration is short; a larger file is something else.
 _MAX_BYTES = 1 << 20
@@ -12,21 +14,20 @@ def read_values(config_file=None, assignments=()):
     """Reads settings from a file and from single assignments, which win.
 
     Args:
-        config_file: Path or None. YAML or JSON.
+        config_file: str, Path or None. YAML or JSON; or the name of a recipe, where there is no
+            such file.
         assignments: list of str, each "section.key=value" with a YAML value, or None.
 
     Returns:
         dict, nested.
 
     Raises:
-        InputError: If the file is missing or not a mapping, or an assignment has no `=`.
+        InputError: If there is neither such a file nor such a recipe, the file holds no mapping, or
+            an assignment has no `=`.
     """
-
     values = {}
     if config_file is not None:
-        path = Path(config_file)
-        if not path.is_file():
-            raise InputError(f"There is no configuration file `{path}`.")
+        path = _find(config_file)
         if path.stat().st_size > _MAX_BYTES:
             raise InputError(f"`{path}` should be a configuration of at most {_MAX_BYTES} bytes.")
         values = _parse(path.read_bytes(), f"`{path}`")
@@ -44,6 +45,19 @@ def read_values(config_file=None, assignments=()):
                 raise InputError(f"`--set {assignment}`: `{name}` holds a value, not keys.")
         section[last] = _parse(text, f"`--set {assignment}`")
     return values
+
+
+def _find(config_file):
+    path, name = Path(config_file), str(config_file)
+    if path.is_file():
+        return path
+    known = recipes.names()
+    if name in known:
+        return recipes.path(name)
+    hint = did_you_mean(name, known)
+    if hint.endswith("?"):
+        hint += f" Recipes: {', '.join(known)}."
+    raise InputError(f"There is no configuration file `{path}`, and no recipe of that name{hint}")
 
 
 def _parse(text, source):

@@ -99,3 +99,31 @@ def read(
 
     result = benchmark_read(records, batch_size, steps, repeats, None if no_model else model)
     show(result, read_lines(result), as_json)
+
+
+@app.command()
+def memory(
+    model: Annotated[str, typer.Option(help="Named model.")] = "albert-base",
+    batch_size: Annotated[int, typer.Option(min=1, help="Sequences per step.")] = 8,
+    max_seq_length: Annotated[int, typer.Option(min=8, max=512, help="Pieces per sequence.")] = 512,
+    precision: Annotated[
+        str, typer.Option(help="float32, mixed_bfloat16, mixed_float16 or auto.")
+    ] = "float32",
+    parts: Annotated[int, typer.Option(min=1, help="Parts of an accumulated batch.")] = 4,
+    repeats: Annotated[int, typer.Option(min=1, help="Processes of each kind.")] = 1,
+    as_json: options.Json = False,
+    verbose: options.Verbose = False,
+    debug: options.Debug = False,
+):
+    """Measure the memory of a training step, with blocks kept or computed again, in parts.
+
+    \b
+    Example:
+      albert-keras benchmark memory --model albert-base --batch-size 8
+    """
+    start(verbose, debug)
+    from albert_keras.benchmarks.memory import benchmark_memory
+    from albert_keras.benchmarks.report import memory_lines
+
+    result = benchmark_memory(model, batch_size, max_seq_length, precision, parts, repeats)
+    show(result, memory_lines(result), as_json)

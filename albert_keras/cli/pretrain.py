@@ -28,7 +28,19 @@ def pretrain(
     seed: options.Seed = None,
     strategy: options.Strategy = None,
     precision: Annotated[
-        str | None, _option(help="auto, float32 or mixed_bfloat16.", default="auto")
+        str | None,
+        _option(help="auto, float32, mixed_bfloat16 or mixed_float16.", default="auto"),
+    ] = None,
+    accumulation_steps: Annotated[
+        int | None,
+        _option("--accumulate", help="Parts a batch is computed in, to save memory.", default="1"),
+    ] = None,
+    recompute: Annotated[
+        bool | None,
+        _option("--recompute/--no-recompute", help="Compute blocks twice, to save memory."),
+    ] = None,
+    steps_per_execution: Annotated[
+        int | None, _option(help="Steps between looks of the host; many on TPUs.", default="1")
     ] = None,
     checkpoint_every: Annotated[
         int | None, _option(help="Steps between checkpoints.", default="500")
@@ -37,6 +49,27 @@ def pretrain(
         str | None,
         _option(help="static (in the records), dynamic (anew each epoch) or auto.", default="auto"),
     ] = None,
+    eval_data: Annotated[
+        Path | None, _option(help="Folder of held-out records, scored while training goes on.")
+    ] = None,
+    evaluate_every: Annotated[
+        int | None, _option(help="Steps between such scores.", default="1000")
+    ] = None,
+    time_budget: Annotated[
+        str | None,
+        _option(help="End the whole schedule after this long, such as 8h, whatever --steps."),
+    ] = None,
+    peak_tflops: Annotated[
+        float | None, _option(help="What a device can do at most, for MFU.", default="measured")
+    ] = None,
+    allow_change: Annotated[
+        list[str] | None,
+        _option(help="Go on although this setting or data is not what the run was begun with."),
+    ] = None,
+    dry_run: Annotated[
+        bool,
+        _option("--dry-run", help="Try everything in little, tell memory and time, keep nothing."),
+    ] = False,
     config: options.ConfigFile = None,
     assignments: options.Set = None,
     as_json: options.Json = False,
@@ -62,12 +95,24 @@ def pretrain(
         seed=seed,
         strategy=strategy,
         precision=precision,
+        accumulation_steps=accumulation_steps,
+        recompute=recompute,
+        steps_per_execution=steps_per_execution,
         checkpoint_every=checkpoint_every,
         masks=masks,
+        evaluate_every=evaluate_every,
+        time_budget=time_budget,
+        peak_tflops=peak_tflops,
     )
+    if dry_run:
+        from albert_keras.training.dry_run import dry_run as try_out
+
+        trial = try_out(data, out, settings, eval_data)
+        show(trial, trial.lines(), as_json)
+        return
     from albert_keras.training.pretrain import pretrain as pretrain_model
 
-    result = pretrain_model(data, out, settings)
+    result = pretrain_model(data, out, settings, eval_data, tuple(allow_change or ()))
     report = result.report
     show(
         result,

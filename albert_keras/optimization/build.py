@@ -6,7 +6,7 @@ from albert_keras.optimization.lamb import AdamW, Lamb
 from albert_keras.optimization.schedules import WarmupPolynomialDecay
 
 
-def build_optimizer(config, *, num_steps, batch_size):
+def build_optimizer(config, *, num_steps, batch_size, adjustable=False):
     """Returns the optimizer that `config` describes, with its schedule.
 
     It does not clip: the training step does, with `clip_gradients`, because it must know the norm.
@@ -17,6 +17,7 @@ def build_optimizer(config, *, num_steps, batch_size):
         num_steps: int. Updates of the run; from there on the learning rate is 0.
         batch_size: int. Sequences per update, over all replicas and accumulated batches. Decides
             the learning rate if that is "auto".
+        adjustable: bool. Whether the end of the schedule may move while training goes on.
 
     Returns:
         Lamb or AdamW.
@@ -30,6 +31,7 @@ def build_optimizer(config, *, num_steps, batch_size):
         warmup_steps=config.warmup_for(num_steps),
         power=config.power,
         decay_from_warmup_end=config.decay_from_warmup_end,
+        adjustable=adjustable,
     )
     return {"lamb": Lamb, "adamw": AdamW}[config.name](
         learning_rate=schedule,

@@ -25,6 +25,8 @@ class WarmupPolynomialDecay(keras.optimizers.schedules.LearningRateSchedule):
             reference's is negative there.
         decay_from_warmup_end: bool. Lets the decay start from lr at step s0 + W (a deviation
             from the reference: no drop).
+        adjustable: bool. Whether `set_num_steps` may change T while training goes on. T is then a
+            variable, made in the current strategy's scope, that compiled steps read anew.
 
     Call arguments:
         step: int or float scalar. Updates made so far.
@@ -48,26 +50,46 @@ class WarmupPolynomialDecay(keras.optimizers.schedules.LearningRateSchedule):
         power=1.0,
         start_warmup_step=0,
         decay_from_warmup_end=False,
+        adjustable=False,
     ):
         super().__init__()
-        if num_steps < 1 or min(warmup_steps, start_warmup_step) < 0:
-            raise ValueError(
-                "`num_steps` should be positive, `warmup_steps` and `start_warmup_step` not "
-                f"negative. Received: num_steps={num_steps}, warmup_steps={warmup_steps}, "
-                f"start_warmup_step={start_warmup_step}."
-            )
-        if start_warmup_step + warmup_steps > num_steps:
-            raise ValueError(
-                "`warmup_steps` should end within `num_steps`. Received: "
-                f"warmup_steps={warmup_steps}, start_warmup_step={start_warmup_step}, "
-                f"num_steps={num_steps}."
-            )
         self.learning_rate = learning_rate
         self.num_steps = num_steps
         self.warmup_steps = warmup_steps
         self.power = power
         self.start_warmup_step = start_warmup_step
         self.decay_from_warmup_end = decay_from_warmup_end
+        self.adjustable = adjustable
+        self._check(num_steps)
+        self._variable = None
+        if adjustable:
+            self._variable = tf.Variable(
+                num_steps,
+                trainable=False,
+                dtype=tf.int64,
+                name="num_steps",
+                aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA,
+            )
+
+    @property
+    def warmup_end(self):
+        """int. First step after the warm-up, s0 + W: the shortest run there can be."""
+        return self.start_warmup_step + self.warmup_steps
+
+    def set_num_steps(self, num_steps):
+        """Changes T from the next step on, in compiled graphs too.
+
+        Args:
+            num_steps: int. Step from which the rate is 0.
+
+        Raises:
+            ValueError: If the schedule is not adjustable, or as on construction.
+        """
+        if self._variable is None:
+            raise ValueError("`num_steps` can change only in a schedule made with adjustable=True.")
+        self._check(num_steps)
+        self.num_steps = num_steps
+        self._variable.assign(num_steps)
 
     def __call__(self, step):
         with tf.name_scope("WarmupPolynomialDecay"):
@@ -76,9 +98,8 @@ class WarmupPolynomialDecay(keras.optimizers.schedules.LearningRateSchedule):
             step = tf.convert_to_tensor(step)
             # Steps are subtracted before they are divided: 1 - s/T in float32 would lose all
             # digits near the end of a run of a million steps.
-            remaining = tf.maximum(tf.constant(self.num_steps, step.dtype) - step, 0)
-            decay_steps = max(self.num_steps - self._decay_start(), 1)
-            share = tf.cast(remaining, tf.float32) / decay_steps
+            end, decay_steps = self._end_and_decay_steps(step.dtype)
+            share = tf.cast(tf.maximum(end - step, 0), tf.float32) / decay_steps
             rate = self.learning_rate * tf.pow(share, self.power)
             if not self.warmup_steps:
                 return rate
@@ -86,8 +107,27 @@ class WarmupPolynomialDecay(keras.optimizers.schedules.LearningRateSchedule):
             rising = self.learning_rate * tf.maximum(warm, 0.0) / self.warmup_steps
             return tf.where(warm < self.warmup_steps, rising, rate)
 
-    def _decay_start(self):
-        return self.start_warmup_step + self.warmup_steps if self.decay_from_warmup_end else 0
+    def _end_and_decay_steps(self, dtype):
+        """Returns T in the dtype of the step, and the number of steps the decay takes."""
+        start = self.warmup_end if self.decay_from_warmup_end else 0
+        if self._variable is None:
+            return tf.constant(self.num_steps, dtype), max(self.num_steps - start, 1)
+        end = tf.convert_to_tensor(self._variable)
+        return tf.cast(end, dtype), tf.cast(tf.maximum(end - start, 1), tf.float32)
+
+    def _check(self, num_steps):
+        if num_steps < 1 or min(self.warmup_steps, self.start_warmup_step) < 0:
+            raise ValueError(
+                "`num_steps` should be positive, `warmup_steps` and `start_warmup_step` not "
+                f"negative. Received: num_steps={num_steps}, warmup_steps={self.warmup_steps}, "
+                f"start_warmup_step={self.start_warmup_step}."
+            )
+        if self.warmup_end > num_steps:
+            raise ValueError(
+                "`warmup_steps` should end within `num_steps`. Received: "
+                f"warmup_steps={self.warmup_steps}, start_warmup_step={self.start_warmup_step}, "
+                f"num_steps={num_steps}."
+            )
 
     def get_config(self):
         return {
@@ -97,4 +137,5 @@ class WarmupPolynomialDecay(keras.optimizers.schedules.LearningRateSchedule):
             "power": self.power,
             "start_warmup_step": self.start_warmup_step,
             "decay_from_warmup_end": self.decay_from_warmup_end,
+            "adjustable": self.adjustable,
         }

@@ -1,15 +1,16 @@
 """Configuration of a pre-training run: model, training and optimizer together."""
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field, field_validator
 
 from albert_keras.config import AlbertConfig
 from albert_keras.optimization.config import OptimizerConfig
 from albert_keras.training.names import PRECISIONS, STRATEGIES
+from albert_keras.training.time_budget import parse_duration
 from data_pipeline.config import MASKS
 from data_pipeline.errors import InputError
-from data_pipeline.settings import Settings
+from data_pipeline.settings import Rule, Settings
 
 
 class TrainingConfig(Settings):
@@ -20,8 +21,17 @@ class TrainingConfig(Settings):
         batch_size: int. Global batch size, B, over all replicas.
         seed: int. Decides the first weights and the order of the records.
         strategy: str. Where to train, see `strategy.py`.
-        precision: str. "float32", "mixed_bfloat16" (float32 weights, bfloat16 products), or
-            "auto", see `choose_precision`.
+        precision: str. "float32", "mixed_bfloat16" (float32 weights, bfloat16 products),
+            "mixed_float16" (the same with float16 and a scaled loss), or "auto", see
+            `choose_precision`.
+        accumulation_steps: int. Parts each replica splits its share of the batch into, one after
+            the other: memory for one part, the update of the whole batch.
+        recompute: bool. Whether blocks are computed again for their gradient instead of kept: about
+            a third more work, several times less memory.
+        steps_per_execution: int. Steps between two looks of the host at the run; TPUs want
+            hundreds.
+        skip_spikes: bool. Whether to leave out updates whose loss is far out of line, see
+            `UpdateGuard`. Those that are not finite are left out always.
         checkpoint_every: int. Steps between checkpoints; the last step is always saved.
         keep_checkpoints: int. The newest this many stay.
         report_every: int. Steps between lines of the log.
@@ -33,6 +43,11 @@ class TrainingConfig(Settings):
             epoch, the same again when a run goes on; "auto" takes static ones if there are any.
         time_limit_seconds: float or None. Ends the run early, saved, once training has taken this
             long; the same command goes on with it.
+        time_budget: str or None. Time all training of the run may take, such as "8h" or "1h30m":
+            the schedule is stretched so that it ends then, whatever `steps` is.
+        evaluate_every: int. Steps between scores on held-out records, if any are given.
+        peak_tflops: float or None. What one replica can do at most, in 10^12 floating-point
+            operations a second, for the share used; None measures it (not on a TPU).
     """
 
     steps: int = Field(2000, ge=1)
@@ -40,6 +55,10 @@ class TrainingConfig(Settings):
     seed: int = Field(12345, ge=0)
     strategy: Literal[STRATEGIES] = "auto"
     precision: Literal[PRECISIONS] = "auto"
+    accumulation_steps: int = Field(1, ge=1)
+    recompute: bool = False
+    steps_per_execution: int = Field(1, ge=1)
+    skip_spikes: bool = False
     checkpoint_every: int = Field(500, ge=1)
     keep_checkpoints: int = Field(3, ge=1)
     report_every: int = Field(50, ge=1)
@@ -47,6 +66,29 @@ class TrainingConfig(Settings):
     initial_output_bias: Literal["frequencies", "zeros"] = "frequencies"
     masks: Literal[MASKS] = "auto"
     time_limit_seconds: float | None = Field(None, gt=0)
+    time_budget: str | None = None
+    evaluate_every: int = Field(1000, ge=1)
+    peak_tflops: float | None = Field(None, gt=0)
+
+    rules: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            ("checkpoint_every", "steps_per_execution"),
+            lambda every, together: every % together == 0,
+            "should be a multiple of `steps_per_execution`",
+        ),
+        Rule(
+            ("report_every", "steps_per_execution"),
+            lambda every, together: every % together == 0,
+            "should be a multiple of `steps_per_execution`",
+        ),
+    )
+
+    @field_validator("time_budget")
+    @classmethod
+    def _is_a_duration(cls, time_budget):
+        if time_budget is not None:
+            parse_duration(time_budget)
+        return time_budget
 
 
 #: Peak rate of LAMB for models that learn something in a few hundred steps on a CPU, at batches of
@@ -63,6 +105,12 @@ FLAGS = {
     "precision": ("training", "precision"),
     "checkpoint_every": ("training", "checkpoint_every"),
     "masks": ("training", "masks"),
+    "accumulation_steps": ("training", "accumulation_steps"),
+    "recompute": ("training", "recompute"),
+    "steps_per_execution": ("training", "steps_per_execution"),
+    "evaluate_every": ("training", "evaluate_every"),
+    "time_budget": ("training", "time_budget"),
+    "peak_tflops": ("training", "peak_tflops"),
     "lr": ("optimizer", "lr"),
 }
 

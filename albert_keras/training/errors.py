@@ -13,3 +13,37 @@ class TrainingStopped(Exception):
         super().__init__(
             f"stopped and saved `{path}` at step {step}; give the same command to go on"
         )
+
+
+class TrainingDiverged(Exception):
+    """A run ended because too many updates in a row had to be left out; its state is saved.
+
+    Attributes:
+        step: int. The step that was saved.
+        records: list of int. Numbers of the records of its batch.
+    """
+
+    def __init__(self, path, step, skipped, records):
+        self.step, self.records = step, records
+        shown = ", ".join(map(str, records[:8])) + (", ..." if len(records) > 8 else "")
+        super().__init__(
+            f"`{path}` ended at step {step}: loss or gradients of the last {skipped} steps were "
+            "not finite, or spikes. The weights saved are those from before; the last batch held "
+            f"records {shown} (all of them: {path}/diverged.json). Look at these records, lower "
+            "--lr, or give the same command to go on with the next ones."
+        )
+
+
+class WorkerLost(Exception):
+    """Another worker of the cluster is gone; start it again and this one too.
+
+    Attributes:
+        step: int or None. The newest step that was saved.
+    """
+
+    def __init__(self, path, step):
+        self.step = step
+        super().__init__(
+            f"another worker was lost; `{path}` is saved up to step {step}. Give the same command "
+            "on all workers to go on"
+        )

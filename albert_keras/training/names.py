@@ -5,4 +5,4 @@ STRATEGIES = ("auto", "tpu", "mirrored", "multiworker", "single")
 
 #: What the arithmetic is done in; weights and moments are float32 in all of them. "auto" is
 #: mixed_bfloat16 where the hardware multiplies it fast: a TPU, a CPU with AMX.
-PRECISIONS = ("auto", "float32", "mixed_bfloat16")
+PRECISIONS = ("auto", "float32", "mixed_bfloat16", "mixed_float16")

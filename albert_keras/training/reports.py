@@ -1,9 +1,13 @@
 """The log of a run: one JSON line per report, TensorBoard, a line on the screen."""
 
+import contextlib
 import json
 import logging
+import math
 import time
+from collections import deque
 from pathlib import Path
+from typing import NamedTuple
 
 import tensorflow as tf
 from tensorflow import keras
@@ -12,115 +16,253 @@ from data_pipeline.files import whole_file
 
 logger = logging.getLogger(__name__)
 
-#: Something appears on the screen at least this often while training goes on.
+#: Keys of a line that depend on the clock; all others are the same again when a run is repeated.
+TIMING = ("tokens_per_second", "positions_per_second", "mfu", "input_wait", "seconds")
+
+#: Something appears on the screen at least this often while steps are made.
 _SECONDS_BETWEEN_LINES = 8
+#: The speed that the time left is told by is that of so many steps and seconds, whichever is more:
+#: enough for saves and evaluations to count in.
+_RECENT_STEPS, _RECENT_SECONDS = 200, 900
+
+_LOG = "log.jsonl"
+_ON_SCREEN = (
+    ("loss", "loss", ".3f"),
+    ("mlm", "masked_lm_accuracy", ".3f"),
+    ("sop", "sentence_order_accuracy", ".3f"),
+    ("lr", "learning_rate", ".1e"),
+    ("gnorm", "gradient_norm", ".2f"),
+)
 
 
 class Report(keras.callbacks.Callback):
-    """Writes the means of the last steps to log, TensorBoard and screen.
+    """Writes what the steps since the last report gave to log, TensorBoard and screen.
+
+    A line of the log holds `step`; the model's metrics, null where nothing was counted because all
+    updates were left out; `learning_rate` of the last step; `skipped`, the number of updates left
+    out; then the keys of `TIMING`:
+
+    tokens_per_second     without padding
+    positions_per_second  with padding
+    mfu                   model FLOPs utilisation, share of `peak_flops`; if that is known
+    input_wait            share of the time spent waiting for data; if that is known
+    seconds               since the last report, or since training began
+
+    Rates leave out the first execution, in which the graph is built, unless there was no other.
 
     Args:
-        folder: Path. Folder of the run.
-        every: int. Steps between reports.
+        folder: str or Path. Folder of the run.
+        every: int. Steps between reports. If one execution makes several steps, the report is that
+            of the first execution that reaches or passes a multiple.
         first_step: int. Steps done before this `fit`.
         last_step: int. The step that ends the run.
-        schedule: LearningRateSchedule.
+        schedule: callable of int -> float scalar. Learning rate after so many steps.
         positions_per_step: int. Places in a batch, padding included, B · S.
+        flops_per_step: int or None. See `training_flops`.
+        peak_flops: float or None. Operations a second that all replicas together could make.
+        waited: callable. Returns the seconds spent waiting for data so far, or None.
+        writes: bool. Whether this worker writes. One that does not only starts the metrics anew, at
+            the same steps as the others.
+
+    Attributes:
+        last_step: int. May be changed while training goes on.
+        last_line: dict or None. What was last written to the log.
     """
 
-    def __init__(self, folder, every, first_step, last_step, schedule, positions_per_step):
+    def __init__(
+        self,
+        folder,
+        every,
+        first_step,
+        last_step,
+        schedule,
+        positions_per_step,
+        flops_per_step=None,
+        peak_flops=None,
+        waited=lambda: 0.0,
+        writes=True,
+    ):
         super().__init__()
-        self.folder, self.every = Path(folder), every
+        self.folder, self.every, self.writes = Path(folder), every, writes
         self.first_step = self.step = first_step
         self.last_step, self.schedule = last_step, schedule
         self.positions_per_step = positions_per_step
+        self.flops_per_step, self.peak_flops = flops_per_step, peak_flops
+        self.last_line = None
+        self._waited = waited
 
     def on_train_begin(self, logs=None):
+        if not self.writes:
+            return
         keep_log_until(self.folder, self.first_step)
-        self._log = open(self.folder / "log.jsonl", "a", encoding="utf-8")
+        _append(self.folder, "")  # finds out now whether it can be written
         self._tensorboard = tf.summary.create_file_writer(str(self.folder / "tensorboard"))
-        self._begun = self._reported = self._shown = time.monotonic()
-        self._reported_step = self._steady_step = self.step
+        log = read_log(self.folder)
+        # The metrics come from a checkpoint: they may have begun to count in an earlier process.
+        self._interval_begin = log[-1]["step"] if log else 0
+        self._rates_begin = self._moment()
+        self._shown = self._reported = self._rates_begin.seconds
+        self._pace = _Pace()
 
     def on_train_batch_end(self, batch, logs=None):
-        self.step += 1
-        now = time.monotonic()
-        if self.step == self.first_step + 1:
-            # The first step holds the tracing of the graph; keep it out of the estimates.
-            self._begun, self._steady_step = now, self.step
-            logger.info("step %d/%d done, the graph is built", self.step, self.last_step)
-            self._shown = now
-        if self.step % self.every == 0 or self.step == self.last_step:
-            self._report(logs, now)
-        elif now > self._shown + _SECONDS_BETWEEN_LINES:
-            self._shown = now
-            logger.info("step %d/%d  ETA %s", self.step, self.last_step, self._eta(now))
+        # Keras gives the index of the last step of the execution.
+        before, self.step = self.step, self.first_step + batch + 1
+        is_due = self.step // self.every > before // self.every or self.step >= self.last_step
+        if self.writes:
+            self._tell(logs if is_due else None, is_first=before == self.first_step)
+        if is_due:
+            self.model.reset_metrics()
 
     def on_train_end(self, logs=None):
-        self._log.close()
-        self._tensorboard.close()
+        if self.writes:
+            self._tensorboard.close()
 
-    def _report(self, logs, now):
-        values = {name: float(value) for name, value in logs.items()}
-        steps, seconds = self.step - self._reported_step, max(now - self._reported, 1e-9)
+    def _tell(self, logs, is_first):
+        values = None if logs is None else {name: float(value) for name, value in logs.items()}
+        now = self._moment()
+        self._pace.add(now.step, now.seconds)
+        if values is not None:
+            self._report(values, now)
+        elif is_first:
+            seconds = now.seconds - self._reported
+            logger.info("step %s done after %.0f s, the graph is built", self._place(), seconds)
+        elif now.seconds > self._shown + _SECONDS_BETWEEN_LINES:
+            logger.info("step %s  ETA %s", self._place(), self._eta(now))
+        else:
+            return
+        self._shown = now.seconds
+        if values is not None or is_first:
+            self._rates_begin = now
+
+    def _report(self, values, now):
         tokens = values.pop("tokens")
-        line = {"step": self.step} | values
-        line["learning_rate"] = float(self.schedule(self.step - 1))
-        line["tokens_per_second"] = tokens / seconds
-        line["positions_per_second"] = steps * self.positions_per_step / seconds
-        line["seconds"] = seconds
-        self._log.write(json.dumps(line) + "\n")
-        self._log.flush()
+        line = {"step": now.step} | self._metrics(values) | self._rates(tokens, now)
+        _append(self.folder, json.dumps(line, allow_nan=False) + "\n")
         with self._tensorboard.as_default():
             for name, value in line.items():
-                if name != "step":
-                    tf.summary.scalar(name, value, step=self.step)
-        self.model.reset_metrics()
-        order = line.get("sentence_order_accuracy")
-        self._reported, self._reported_step, self._shown = now, self.step, now
-        logger.info(
-            "step %d/%d  loss %.3f  mlm %.3f%s  lr %.2e  gnorm %.2f  %s tok/s  ETA %s",
-            self.step,
-            self.last_step,
-            line["loss"],
-            line["masked_lm_accuracy"],
-            f"  sop {order:.3f}" if order is not None else "",
-            line["learning_rate"],
-            line["gradient_norm"],
-            f"{line['tokens_per_second']:,.0f}",
-            self._eta(now),
-        )
+                if name != "step" and value is not None:
+                    tf.summary.scalar(name, value, step=now.step)
+        self.last_line = line
+        self._interval_begin, self._reported = now.step, now.seconds
+        logger.info("step %s  %s  ETA %s", self._place(), _on_screen(line), self._eta(now))
+
+    def _metrics(self, values):
+        """Returns the values of a line that do not depend on the clock."""
+        skipped = int(values.pop("skipped", 0))
+        has_updates = skipped < self.step - self._interval_begin
+        metrics = {}
+        for name, value in values.items():
+            is_mean = name == "gradient_norm" or name.endswith(("loss", "accuracy"))
+            is_known = math.isfinite(value) and (has_updates or not is_mean)
+            metrics[name] = value if is_known else None
+        if "skipped_in_row" in metrics:
+            metrics["skipped_in_row"] = int(values["skipped_in_row"])
+        rate = float(self.schedule(self.step - 1))
+        return metrics | {"learning_rate": rate, "skipped": skipped}
+
+    def _rates(self, tokens, now):
+        """Returns the values of the keys of `TIMING`."""
+        begin = self._rates_begin
+        steps, seconds = now.step - begin.step, max(now.seconds - begin.seconds, 1e-9)
+        share = steps / (now.step - self._interval_begin)
+        rates = {
+            "tokens_per_second": share * tokens / seconds,
+            "positions_per_second": steps * self.positions_per_step / seconds,
+        }
+        if self.flops_per_step and self.peak_flops:
+            rates["mfu"] = steps * self.flops_per_step / seconds / self.peak_flops
+        if begin.waited is not None and now.waited is not None:
+            rates["input_wait"] = min(max((now.waited - begin.waited) / seconds, 0.0), 1.0)
+        return rates | {"seconds": now.seconds - self._reported}
+
+    def _moment(self):
+        return _Moment(self.step, time.monotonic(), self._waited())
+
+    def _place(self):
+        return f"{self.step:,}/{self.last_step:,}"
 
     def _eta(self, now):
-        done = self.step - self._steady_step
-        if not done:
-            return "?"
-        seconds = (now - self._begun) / done * (self.last_step - self.step)
-        return (
-            time.strftime("%H:%M:%S", time.gmtime(seconds))
-            if seconds < 86400
-            else (f"{seconds / 86400:.1f} days")
-        )
+        seconds = self._pace.seconds_per_step(now.step, now.seconds)
+        return "?" if seconds is None else _duration(seconds * (self.last_step - now.step))
+
+
+class _Moment(NamedTuple):
+    step: int
+    seconds: float
+    waited: float | None
+
+
+class _Pace:
+    """The speed of the recent steps, from the end of the first execution on."""
+
+    def __init__(self):
+        self._samples = deque()  # (step, seconds), a second apart or more
+
+    def add(self, step, seconds):
+        if self._samples and seconds - self._samples[-1][1] < 1:
+            return
+        self._samples.append((step, seconds))
+        while len(self._samples) > 1:
+            second_step, second_seconds = self._samples[1]
+            is_recent = (
+                step - second_step < _RECENT_STEPS or seconds - second_seconds < _RECENT_SECONDS
+            )
+            if is_recent:
+                break
+            self._samples.popleft()
+
+    def seconds_per_step(self, step, seconds):
+        first_step, first_seconds = self._samples[0]
+        return (seconds - first_seconds) / (step - first_step) if step > first_step else None
+
+
+def _on_screen(line):
+    """Makes the part of a report on the screen between step and time left."""
+    parts = []
+    for label, name, form in _ON_SCREEN:
+        if name in line:
+            parts.append(f"{label} {'-' if line[name] is None else format(line[name], form)}")
+    tokens, positions = line["tokens_per_second"], line["positions_per_second"]
+    parts.append(f"{tokens:,.0f} tok/s ({positions:,.0f} with padding)")
+    for label, name in (("mfu", "mfu"), ("wait", "input_wait")):
+        if name in line:
+            parts.append(f"{label} {line[name]:.0%}")
+    if line["skipped"]:
+        parts.append(f"skipped {line['skipped']}")
+    return "  ".join(parts)
+
+
+def _duration(seconds):
+    minutes, seconds = divmod(round(max(seconds, 0)), 60)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    if days:
+        return f"{days} day{'s' if days > 1 else ''} {hours:02}:{minutes:02}"
+    return f"{hours}:{minutes:02}:{seconds:02}"
 
 
 def read_log(folder):
-    """Reads the training reports of a run's `log.jsonl`: list of dicts."""
-    path = Path(folder) / "log.jsonl"
-    if not path.is_file():
-        return []
-    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    return [line for line in lines if "evaluation" not in line]
+    """Reads the training reports of a run's `log.jsonl`: list of dicts, NaN in place of null."""
+    return [
+        {name: math.nan if value is None else value for name, value in line.items()}
+        for line in _lines(folder)
+        if "evaluation" not in line
+    ]
+
+
+def read_evaluations(folder):
+    """Reads the evaluations in a run's `log.jsonl`: list of (step, scores), as logged."""
+    return [(line["step"], line["evaluation"]) for line in _lines(folder) if "evaluation" in line]
 
 
 def log_evaluation(folder, step, scores):
     """Adds the scores of an evaluation (dict) to a run's `log.jsonl`."""
-    with open(Path(folder) / "log.jsonl", "a", encoding="utf-8") as log:
-        log.write(json.dumps({"step": step, "evaluation": scores}) + "\n")
+    _append(folder, json.dumps({"step": step, "evaluation": scores}) + "\n")
 
 
 def keep_log_until(folder, step):
     """Drops lines of steps that will be done again because no checkpoint holds them."""
-    path = Path(folder) / "log.jsonl"
+    path = Path(folder) / _LOG
     if not path.is_file():
         return
     kept = []
@@ -130,5 +272,28 @@ def keep_log_until(folder, step):
                 kept.append(line + "\n")
         except ValueError:  # cut in the middle of a line
             break
-    with whole_file(path) as temporary:
+    with _naming(path), whole_file(path) as temporary:
         temporary.write_text("".join(kept), encoding="utf-8")
+
+
+def _lines(folder):
+    path = Path(folder) / _LOG
+    if not path.is_file():
+        return []
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def _append(folder, text):
+    path = Path(folder) / _LOG
+    with _naming(path), open(path, "a", encoding="utf-8") as log:
+        log.write(text)
+
+
+@contextlib.contextmanager
+def _naming(path):
+    """Lets each OSError of the block say which file it is about."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = error.filename or str(path)
+        raise

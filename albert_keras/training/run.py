@@ -1,6 +1,6 @@
 """The folder of a run: what it was told, what it made.
 
-run.json            configuration, data, versions
+run.json            configuration, data, versions, and what was changed since
 albert_config.json  shape of the model
 tokenizer/          copy of the data's tokenizer
 log.jsonl           one line per report
@@ -9,28 +9,25 @@ tensorboard/        the log's numbers for TensorBoard
 curves.png          loss and accuracies over steps
 """
 
+import contextlib
 import json
-import platform
 import shutil
-from importlib import metadata
+from datetime import datetime, timezone
 from pathlib import Path
 
 from albert_keras.config import AlbertConfig
 from albert_keras.training.checkpoints import CheckpointFolder
+from albert_keras.training.provenance import describe_data, describe_program
+from albert_keras.training.run_changes import check_overrides, find_changes, find_refused
+from albert_keras.training.run_files import check_shape, check_tokenizer, read_record
 from data_pipeline.dataset_info import TOKENIZER_FOLDER
 from data_pipeline.errors import InputError
-from data_pipeline.files import check_output_folder, whole_file
+from data_pipeline.files import check_output_folder, whole_file, whole_folder
 from data_pipeline.tokenization import Tokenizer
 
-_PACKAGES = ("albert-keras", "tensorflow", "keras", "tensorflow-text", "tensorflow-addons", "numpy")
-#: Settings of `training` that do not change what is computed.
-_FREE_TO_CHANGE = (
-    "strategy",
-    "checkpoint_every",
-    "keep_checkpoints",
-    "report_every",
-    "time_limit_seconds",
-)
+_RECORD = "run.json"
+_SHAPE = "albert_config.json"
+_SEED = "config.training.seed"
 
 
 class Run:
@@ -39,29 +36,42 @@ class Run:
     Args:
         path: Path. Folder of the run.
         record: dict. What `run.json` holds.
+
+    Attributes:
+        overridden: tuple of str. Keys that were allowed to change, and did, in this call.
     """
 
     def __init__(self, path, record):
         self.path = Path(path)
         self.record = record
+        self.overridden = ()
 
     @classmethod
     def open(cls, path):
         """Opens a run.
 
         Raises:
-            InputError: If the folder holds no run.
+            InputError: If the folder holds no run, or `run.json`, `albert_config.json` or the
+                tokenizer were damaged or edited.
         """
         path = Path(path)
-        if not (path / "run.json").is_file():
+        if not (path / _RECORD).is_file():
             raise InputError(
                 f"`{path}` is not the folder of a run: it has no run.json. "
                 "Make one with `albert-keras pretrain --out`."
             )
-        return cls(path, json.loads((path / "run.json").read_text(encoding="utf-8")))
+        record = read_record(path / _RECORD)
+        check_shape(path / _SHAPE, record)
+        check_tokenizer(
+            path / TOKENIZER_FOLDER,
+            record["tokenizer_digest"],
+            source="run.json",
+            repair="Remove that folder and `pretrain` copies it again from the records.",
+        )
+        return cls(path, record)
 
     @classmethod
-    def begin(cls, path, config, albert_config, data):
+    def begin(cls, path, config, albert_config, data, allow_changes=()):
         """Makes the folder of a run, or opens it when the same command is given again.
 
         Args:
@@ -69,40 +79,47 @@ class Run:
             config: PretrainingConfig.
             albert_config: AlbertConfig.
             data: RecordFiles.
+            allow_changes: iterable of str. Keys of `run.json` that may differ from those the run
+                was begun with, such as "config.training.seed"; "data" stands for all below it. What
+                changes is kept in `changes` of `run.json`.
 
         Raises:
-            InputError: If the folder holds another run, or other things.
+            InputError: If the folder holds another run, or other things; if a key that may change
+                is not known; and as `open`.
         """
         path = Path(path)
+        allowed = (allow_changes,) if isinstance(allow_changes, str) else tuple(allow_changes)
         record = {
             "config": config.model_dump(mode="json"),
             "albert_config": albert_config.to_dict(),
-            "data": {
-                "path": str(data.folder.absolute()),
-                "fingerprint": data.info.fingerprint,
-                "max_seq_length": data.info.max_seq_length,
-            },
+            "data": describe_data(data),
             "tokenizer_digest": data.info.tokenizer_digest,
-            "versions": {name: _version(name) for name in _PACKAGES}
-            | {"python": platform.python_version()},
-        }
-        if (path / "run.json").is_file():
+        } | describe_program()
+        record = json.loads(json.dumps(record))
+        check_tokenizer(
+            data.folder / TOKENIZER_FOLDER,
+            data.info.tokenizer_digest,
+            source="dataset_info.json",
+            repair="Build the records anew, or restore the folder from a copy.",
+        )
+        if (path / _RECORD).is_file():
             run = cls.open(path)
-            run._refuse_changes(record)
+            run._go_on_as(record, allowed)
+            run._write_missing(path, data)
             return run
+        check_overrides(allowed, record)
         check_output_folder(path)
-        path.mkdir(parents=True, exist_ok=True)
-        albert_config.save(path / "albert_config.json")
-        if (data.folder / TOKENIZER_FOLDER).is_dir():
-            shutil.copytree(data.folder / TOKENIZER_FOLDER, path / TOKENIZER_FOLDER)
-        with whole_file(path / "run.json") as temporary:
-            temporary.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
-        return cls(path, record)
+        run = cls(path, record)
+        # A folder that is there may be one that cannot be replaced: where a disk is mounted.
+        with contextlib.nullcontext(path) if path.is_dir() else whole_folder(path) as folder:
+            run._write_missing(folder, data)
+            run._write_record(folder)
+        return run
 
     @property
     def albert_config(self):
         """AlbertConfig of the run's model."""
-        return AlbertConfig.from_json_file(self.path / "albert_config.json")
+        return AlbertConfig.from_dict(self.record["albert_config"])
 
     @property
     def checkpoints(self):
@@ -120,35 +137,77 @@ class Run:
         """
         return Tokenizer.load(self.path / TOKENIZER_FOLDER)
 
-    def _refuse_changes(self, record):
-        """A run goes on only as what it was begun; where it runs may change."""
-        free = {f"config.training.{key}" for key in _FREE_TO_CHANGE}
-        old, new = _flat(self.record), _flat(record)
-        changed = [
-            f"{key}: {old.get(key)!r} then, {new.get(key)!r} now"
-            for key in sorted(old.keys() | new.keys())
-            if old.get(key) != new.get(key)
-            and key not in free
-            and key != "data.path"
-            and not key.startswith("versions.")
-        ]
-        if changed:
-            listing = "\n  ".join(changed)
+    @property
+    def matched(self):
+        """list of str. What is as it was when the run was begun."""
+        config, data = self.record["config"], self.record["data"]
+        tokenizer = self.record["tokenizer_digest"]
+        changed = {key.split(".")[0] for key in self.overridden if key != _SEED}
+        same = []
+        if "data" not in changed:
+            count = f" ({data['num_records']:,} records)" if "num_records" in data else ""
+            same.append(f"data {data['fingerprint'][:8]}{count}")
+        if tokenizer is not None and "tokenizer_digest" not in changed:
+            same.append(f"tokenizer {tokenizer[:8]}")
+        if "albert_config" not in changed:
+            same.append(f"model {config['model'].get('size', '')}".strip())
+        if _SEED not in self.overridden:
+            same.append(f"seed {config['training']['seed']}")
+        if "config" not in changed:
+            same.append("settings")
+        return same
+
+    def banner(self):
+        """Says in one line that a run goes on, and as what (str)."""
+        *most, last = self.matched or ["nothing"]
+        same = f"{', '.join(most)} and {last}" if most else last
+        changed = f"; changed: {', '.join(self.overridden)}" if self.overridden else ""
+        return f"going on with `{self.path}`: same {same}{changed}"
+
+    def _go_on_as(self, record, allowed):
+        """A run goes on only as what it was begun, but for what is free or allowed to change."""
+        check_overrides(allowed, self.record, record)
+        changes = find_changes(self.record, record)
+        refused = find_refused(changes, allowed)
+        if refused:
+            listing = "\n  ".join(
+                f"{key}: {old!r} then, {new!r} now (--allow-change {key})"
+                for key, (old, new) in refused.items()
+            )
             raise InputError(
                 f"`{self.path}` holds a run begun with other settings:\n  {listing}\n"
-                "Give the same command to go on with it, or choose another --out."
+                "Give the same command to go on with it, allow what should change, or choose "
+                "another --out."
             )
+        self.overridden = tuple(find_refused(changes))
+        history = self.record.get("changes", [])
+        if changes:
+            steps = self.checkpoints.steps()
+            entry = {
+                "at_step": steps[-1] if steps else 0,
+                "when": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+                "changes": {key: list(values) for key, values in changes.items()},
+            }
+            history = [*history, entry]
+        current = self.record | record | ({"changes": history} if history else {})
+        if current | {"command": None} == self.record | {"command": None}:
+            return
+        # A missing file is written again from the record; an old one would contradict it.
+        if any(key.startswith("albert_config.") for key in self.overridden):
+            (self.path / _SHAPE).unlink(missing_ok=True)
+        if "tokenizer_digest" in self.overridden:
+            shutil.rmtree(self.path / TOKENIZER_FOLDER, ignore_errors=True)
+        self.record = current
+        self._write_record(self.path)
 
+    def _write_record(self, folder):
+        with whole_file(folder / _RECORD) as temporary:
+            temporary.write_text(json.dumps(self.record, indent=2) + "\n", encoding="utf-8")
 
-def _flat(tree, path=""):
-    if not isinstance(tree, dict):
-        return {path: tree}
-    items = (_flat(value, f"{path}.{key}" if path else key) for key, value in tree.items())
-    return {key: value for item in items for key, value in item.items()}
-
-
-def _version(package):
-    try:
-        return metadata.version(package)
-    except metadata.PackageNotFoundError:
-        return None
+    def _write_missing(self, folder, data):
+        if not (folder / _SHAPE).is_file():
+            self.albert_config.save(folder / _SHAPE)
+        source, copy = data.folder / TOKENIZER_FOLDER, folder / TOKENIZER_FOLDER
+        if source.is_dir() and not copy.is_dir():
+            with whole_folder(copy) as temporary:
+                shutil.copytree(source, temporary, dirs_exist_ok=True)

@@ -4,18 +4,26 @@ Call `build_strategy` first of all: TPUs and several workers cannot be set up on
 run an operation. Models and optimizers are then made inside `strategy.scope()`.
 """
 
+import faulthandler
 import importlib.util
-import json
 import os
+import signal
+import sys
+import threading
 from pathlib import Path
 
 import tensorflow as tf
 
+from albert_keras.training.cluster import noticing_lost_workers, read_workers
 from albert_keras.training.names import STRATEGIES
+from albert_keras.training.rendezvous import meet
 from data_pipeline.errors import InputError
 from data_pipeline.settings import did_you_mean
 
 LIBTPU_PLACES = (Path("/lib/libtpu.so"), Path("/usr/lib/libtpu.so"))
+
+#: For workers that have met to start TensorFlow's servers; it takes about one.
+_SECONDS_TO_JOIN = 180
 
 
 def build_strategy(name="auto"):
@@ -33,8 +41,9 @@ def build_strategy(name="auto"):
         tf.distribute.Strategy.
 
     Raises:
-        InputError: If the name is unknown, there is no TPU or it does not start, or TF_CONFIG is
-            absent or unusable.
+        InputError: If the name is unknown, there is no TPU or it does not start, TF_CONFIG is
+            absent or unusable, or a worker does not come.
+        WorkerLost: If one went away while they were joining.
     """
     if name not in STRATEGIES:
         raise InputError(f"`strategy` {name!r} is unknown{did_you_mean(name, STRATEGIES)}")
@@ -115,26 +124,20 @@ def _mirrored_strategy():
 
 
 def _multiworker_strategy():
-    _check_tf_config(os.environ.get("TF_CONFIG"))
-    return tf.distribute.MultiWorkerMirroredStrategy()
-
-
-def _check_tf_config(text):
-    """Refuses what TensorFlow would take for a cluster of one worker, or fail on unexplained."""
-    form = (
-        '{"cluster": {"worker": ["host:port", ...]}, "task": {"type": "worker", "index": 0}}, the '
-        "index counting the workers"
-    )
-    if not text:
-        raise InputError(f"`TF_CONFIG` should be set for strategy multiworker, as {form}.")
+    workers = read_workers(os.environ.get("TF_CONFIG"))
+    meet(workers)
+    # From here on nothing in Python runs until the others have joined. Should one have died in the
+    # moment since they met, then only this is left to end the wait.
+    faulthandler.dump_traceback_later(_SECONDS_TO_JOIN, exit=True, file=sys.__stderr__)
     try:
-        config = json.loads(text)
-        kind, index = config["task"]["type"], int(config["task"]["index"])
-        is_usable = 0 <= index < len(config["cluster"][kind])
-    except (KeyError, TypeError, ValueError):
-        is_usable = False
-    if not is_usable:
-        raise InputError(f"`TF_CONFIG` should be {form}. Received: {text}")
+        with noticing_lost_workers(len(workers.addresses) > 1):
+            strategy = tf.distribute.MultiWorkerMirroredStrategy()
+    finally:
+        faulthandler.cancel_dump_traceback_later()
+    if threading.current_thread() is threading.main_thread():
+        # TensorFlow has put a handler of its own in its place, which only writes a line.
+        signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGTERM))
+    return strategy
 
 
 def choose_precision(strategy, cpu_info=Path("/proc/cpuinfo")):

@@ -82,3 +82,71 @@ def test_it_is_rebuilt_from_its_serialized_form():
 def test_impossible_steps_are_refused(arguments):
     with pytest.raises(ValueError, match="warmup_steps"):
         WarmupPolynomialDecay(1.0, **arguments)
+
+
+def test_an_adjustable_schedule_has_the_same_values():
+    steps = [0, 1, 1562, 3124, 3125, 62_500, 124_999, 125_000, 200_000]
+    for more in ({}, {"decay_from_warmup_end": True, "power": 2.0}):
+        constant = WarmupPolynomialDecay(**PAPER, **more)
+        adjustable = WarmupPolynomialDecay(**PAPER, **more, adjustable=True)
+        for step in steps:
+            assert float(adjustable(step)) == float(constant(step))
+            assert float(adjustable(tf.constant(step, tf.float32))) == float(constant(step))
+
+
+def test_a_traced_graph_follows_a_new_end():
+    schedule = WarmupPolynomialDecay(1.0, num_steps=100, warmup_steps=10, adjustable=True)
+    traced = tf.function(schedule)
+    assert float(traced(tf.constant(50, tf.int64))) == 0.5
+    schedule.set_num_steps(200)
+    assert float(traced(tf.constant(50, tf.int64))) == 0.75
+    assert float(schedule(5)) == 0.5  # the warm-up stays
+    schedule.set_num_steps(50)
+    assert float(traced(tf.constant(50, tf.int64))) == 0.0
+    assert schedule.num_steps == schedule.get_config()["num_steps"] == 50
+
+
+def test_a_decay_from_the_end_of_warmup_follows_too():
+    schedule = WarmupPolynomialDecay(1.0, 12, 2, decay_from_warmup_end=True, adjustable=True)
+    schedule.set_num_steps(22)
+    assert float(schedule(2)) == 1.0 and float(schedule(12)) == 0.5
+
+
+def test_an_optimizer_step_that_is_compiled_follows_too():
+    schedule = WarmupPolynomialDecay(1.0, num_steps=4, adjustable=True)
+    optimizer = keras.optimizers.legacy.SGD(schedule)
+    weight = tf.Variable(0.0)
+
+    @tf.function
+    def update():
+        optimizer.apply_gradients([(tf.constant(-1.0), weight)])
+
+    update()
+    schedule.set_num_steps(2)
+    update()
+    assert float(weight) == 1.5
+    assert [variable.name for variable in optimizer.variables()] == ["SGD/iter:0"]
+
+
+def test_an_adjustable_schedule_is_rebuilt_at_its_present_length():
+    schedule = WarmupPolynomialDecay(1.0, 20, 4, adjustable=True)
+    schedule.set_num_steps(30)
+    written = keras.optimizers.schedules.serialize(schedule)
+    rebuilt = keras.optimizers.schedules.deserialize(written)
+    assert rebuilt.get_config() == schedule.get_config() and rebuilt.num_steps == 30
+    rebuilt.set_num_steps(40)
+    assert float(schedule(15)) == 0.5
+
+
+def test_a_fixed_schedule_keeps_its_end():
+    with pytest.raises(ValueError, match="adjustable=True"):
+        WarmupPolynomialDecay(1.0, 20).set_num_steps(30)
+
+
+@pytest.mark.parametrize("num_steps", [0, -1, 4])
+def test_an_impossible_new_end_is_refused_and_changes_nothing(num_steps):
+    schedule = WarmupPolynomialDecay(1.0, 20, warmup_steps=5, adjustable=True)
+    assert schedule.warmup_end == 5
+    with pytest.raises(ValueError, match="warmup_steps"):
+        schedule.set_num_steps(num_steps)
+    assert schedule.num_steps == 20 and float(schedule(10)) == 0.5

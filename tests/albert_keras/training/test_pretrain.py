@@ -66,7 +66,7 @@ def test_checkpoints_carry_the_reference_names(tiny_run):
 def test_a_run_stopped_by_a_signal_goes_on_to_the_same_weights(
     tiny_run, tiny_records, tiny_training, tmp_path, monkeypatch, stop
 ):
-    from albert_keras.training.checkpoints import SaveCheckpoints
+    from albert_keras.training.saving import SaveCheckpoints
 
     on_batch_end = SaveCheckpoints.on_train_batch_end
 
@@ -151,7 +151,7 @@ cpu = tf.config.list_physical_devices("CPU")[0]
 tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
 from albert_keras.training import pretrain as module
 from albert_keras.training.config import PretrainingConfig
-module.build_strategy = lambda name: tf.distribute.MirroredStrategy(["cpu:0", "cpu:1"])
+module.build_strategy = lambda name, *_: tf.distribute.MirroredStrategy(["cpu:0", "cpu:1"])
 config = PretrainingConfig.model_validate_json(sys.argv[3])
 module.pretrain(sys.argv[1], sys.argv[2], config)
 """

@@ -1,0 +1,66 @@
+"""How fast this machine multiplies matrices: what the share of the peak (MFU) is taken of."""
+
+import time
+
+import tensorflow as tf
+
+_SMALLEST, _LARGEST = 256, 4096
+#: Products per measurement, so that waiting for the result counts little on a fast device.
+_PRODUCTS = 4
+
+
+def measure_peak(dtype, seconds=0.5):
+    """Measures the product of two square matrices on the default device, GPU or CPU.
+
+    Sizes double from 256 to 4096 as far as the time allows; the fastest measurement counts. Data
+    sheets promise more than any product reaches, so that a share of this peak is the larger one.
+
+    Args:
+        dtype: str. "float32", "mixed_bfloat16" or "mixed_float16", the precision of a run; or
+            "bfloat16", "float16". On a CPU float16 is measured as float32: it has no such product.
+        seconds: float. About how long to measure.
+
+    Returns:
+        float. Operations a second of one device, a multiply-add counting 2; None where there is a
+        TPU: nothing is run on it.
+
+    Source:
+        Model FLOPs utilisation: PaLM, section 4.1 (https://arxiv.org/abs/2204.02311).
+    """
+    if tf.config.list_logical_devices("TPU"):
+        return None
+    dtype = tf.as_dtype(dtype.removeprefix("mixed_"))
+    if dtype == tf.float16 and not tf.config.list_logical_devices("GPU"):
+        dtype = tf.float32
+    size = _SMALLEST
+    best = _rate(size, dtype)  # also starts the device's libraries, which may take long
+    end = time.perf_counter() + seconds
+    while (left := end - time.perf_counter()) > _expected_seconds(size, best):
+        # Other programs may disturb one measurement; several have to fit.
+        if size < _LARGEST and 3 * _expected_seconds(2 * size, best) < left:
+            size *= 2
+        best = max(best, _rate(size, dtype))
+    return best
+
+
+def _rate(size, dtype):
+    # A seed of its own: the random numbers of the run stay what they are.
+    matrix = tf.cast(tf.random.stateless_normal([size, size], seed=[0, 0]), dtype)
+    _seconds_of(matrix, 1)
+    return _PRODUCTS * _operations(size) / _seconds_of(matrix, _PRODUCTS)
+
+
+def _seconds_of(matrix, products):
+    started = time.perf_counter()
+    for _ in range(products):
+        product = tf.matmul(matrix, matrix)
+    product[0, 0].numpy()  # waits for the device
+    return time.perf_counter() - started
+
+
+def _expected_seconds(size, rate):
+    return (1 + _PRODUCTS) * _operations(size) / rate
+
+
+def _operations(size):
+    return 2 * size**3
