@@ -68,9 +68,9 @@ def training_dataset(
         replicas: int. Equal parts its share is dealt out in, one element after the other.
 
     Returns:
-        tf.data.Dataset of dicts, B being the size of such a part: int32 `input_ids`, `input_mask`, `segment_ids` [B, S];
-        `masked_lm_positions`, `masked_lm_ids` int32 and `masked_lm_weights` float32 [B, P];
-        `sentence_order_labels` int32 [B]; `example_weights` float32 [B], all 1.
+        tf.data.Dataset of dicts, B being the size of such a part: int32 `input_ids`, `input_mask`,
+        `segment_ids` [B, S]; `masked_lm_positions`, `masked_lm_ids` int32 and `masked_lm_weights`
+        float32 [B, P]; `sentence_order_labels` int32 [B]; `example_weights` float32 [B], all 1.
 
     Raises:
         InputError: If the batch cannot be shared out evenly, or the records have no such masks.

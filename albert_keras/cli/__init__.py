@@ -48,7 +48,8 @@ def main(argv=None):
         argv: list of str or None. Arguments; None takes those of the process.
 
     Returns:
-        int. 0 done; 2 the input cannot be used; 1 a fault of ours; 130 or 143 interrupted.
+        int. 0 done; 2 the input cannot be used; 3 training diverged; 1 a fault of ours; 130 or 143
+        interrupted.
     """
     argv = sys.argv[1:] if argv is None else argv
     try:

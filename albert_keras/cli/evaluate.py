@@ -15,7 +15,8 @@ def evaluate(
         Path, typer.Option(help="Folder of records it was not trained on.", show_default=False)
     ],
     step: Annotated[
-        int | None, typer.Option(help="Which checkpoint.", show_default="the newest")
+        str | None,
+        typer.Option(help="Which checkpoint: a number or `best`.", show_default="the newest"),
     ] = None,
     batch_size: Annotated[int, typer.Option(help="Records at a time.")] = 64,
     strategy: options.Strategy = None,

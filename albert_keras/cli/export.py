@@ -13,7 +13,8 @@ def export(
     run: Annotated[Path, typer.Option(help="Folder of the run.", show_default=False)],
     out: Annotated[Path, typer.Option(help="Folder of the model's name; a version comes in it.")],
     step: Annotated[
-        int | None, typer.Option(help="Which checkpoint.", show_default="the newest")
+        str | None,
+        typer.Option(help="Which checkpoint: a number or `best`.", show_default="the newest"),
     ] = None,
     version: Annotated[int | None, typer.Option(show_default="the next")] = None,
     max_seq_length: Annotated[

@@ -3,10 +3,12 @@
 import json
 import logging
 import os
+import shlex
 import sys
 import threading
 import time
 import warnings
+from pathlib import Path
 
 import typer
 
@@ -135,14 +137,18 @@ def report_error(error, debug):
     Returns:
         int.
     """
-    from albert_keras.training.errors import TrainingStopped
+    from albert_keras.training.errors import TrainingDiverged, TrainingStopped
     from data_pipeline.errors import InputError
 
     if isinstance(error, TrainingStopped):
-        typer.echo(str(error), err=True)
+        command = shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
+        typer.echo(f"{error}:\n  {command}", err=True)
         return 143
     if debug:
         raise error
+    if isinstance(error, TrainingDiverged):
+        typer.echo(f"error: {error}", err=True)
+        return 3
     if isinstance(error, InputError):
         typer.echo(f"error: {error}", err=True)
         return 2

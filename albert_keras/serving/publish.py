@@ -44,7 +44,7 @@ def export(run, out, step=None, version=None, max_seq_length=None):
         run: str or Path. Folder of the run.
         out: str or Path. Folder of the name, such as `saved_models/books`; the version comes in
             it.
-        step: int or None. Which checkpoint; None takes the newest.
+        step: int, "best" or None. Which checkpoint; None takes the newest sound one.
         version: int or None. None takes the next one.
         max_seq_length: int or None. Longer texts are cut, S. None takes the longest the model was
             trained on.
@@ -56,7 +56,7 @@ def export(run, out, step=None, version=None, max_seq_length=None):
         InputError: If the run has no checkpoint or tokenizer, or the version exists.
     """
     run, out = Run.open(run), Path(out)
-    step = run.checkpoints.latest() if step is None else step
+    step = run.checkpoints.choose(step)
     tokenizer, config = run.tokenizer, run.albert_config
     version = _next_version(out) if version is None else version
     if not 0 < version <= _MAX_VERSION:

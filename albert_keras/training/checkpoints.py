@@ -101,6 +101,28 @@ class CheckpointFolder:
             logger.warning("checkpoint `%s` is damaged: %s; %s", folder, damage, instead)
         return sound
 
+    def choose(self, step=None):
+        """Returns the step that is meant (int).
+
+        Args:
+            step: int, "best" or None. None means the newest sound one.
+
+        Raises:
+            InputError: If there is no such checkpoint.
+        """
+        if step == "best":
+            step = self.best()
+            if step is None:
+                raise InputError(f"`{self.path}` holds no checkpoint with a score.")
+            return step
+        if step is None:
+            step = self.newest_sound()
+            return self.latest() if step is None else step  # which says that there is none
+        try:
+            return int(step)
+        except ValueError:
+            raise InputError(f'A step should be a number or "best". Received: {step}.') from None
+
     def save(self, step, variables, state=None, score=None):
         """Writes a checkpoint, then drops old ones; one of the same step is replaced.
 

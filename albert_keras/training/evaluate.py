@@ -54,7 +54,7 @@ def evaluate(run, data, step=None, batch_size=64, strategy="auto"):
     Args:
         run: str or Path. Folder of the run.
         data: str or Path. Folder of records made with the run's tokenizer.
-        step: int or None. Which checkpoint; None takes the newest.
+        step: int, "best" or None. Which checkpoint; None takes the newest sound one.
         batch_size: int. B.
         strategy: str. See `strategy.py`.
 
@@ -68,7 +68,7 @@ def evaluate(run, data, step=None, batch_size=64, strategy="auto"):
     config = run.albert_config
     _check_same_tokenizer(run, records)
     training = run.record["config"]["training"]
-    step = run.checkpoints.latest() if step is None else step
+    step = run.checkpoints.choose(step)
     has_sentence_head = training["sentence_order_weight"] > 0
     with build_strategy(strategy).scope():
         model = AlbertForPretraining(
