@@ -8,13 +8,13 @@ import pytest
 ROOT = Path(__file__).parent.parent
 #: Packages and modules of albert_keras from the lowest up; those of one row do not see each other.
 ROWS = (
-    ("config",),
+    ("config", "recipes"),
     ("layers",),
     ("models",),
     ("optimization", "interop"),
     ("training",),
     ("serving",),
-    ("demo",),
+    ("demo", "dry_run", "tpu_check"),
     ("benchmarks",),
     ("cli",),
 )

@@ -23,7 +23,12 @@ CorpusFormat = Annotated[
 ]
 ConfigFile = Annotated[
     Path | None,
-    typer.Option("--config", metavar="FILE", help="YAML or JSON settings.", show_default=False),
+    typer.Option(
+        "--config",
+        metavar="FILE",
+        help="YAML or JSON settings, or the name of a recipe.",
+        show_default=False,
+    ),
 ]
 Set = Annotated[
     list[str] | None,

@@ -105,7 +105,7 @@ def pretrain(
         peak_tflops=peak_tflops,
     )
     if dry_run:
-        from albert_keras.training.dry_run import dry_run as try_out
+        from albert_keras.dry_run import dry_run as try_out
 
         trial = try_out(data, out, settings, eval_data)
         show(trial, trial.lines(), as_json)

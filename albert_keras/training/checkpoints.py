@@ -10,7 +10,6 @@ digests.json  `step`, and of each other file SHA-256 and size; written last: a f
 """
 
 import contextlib
-import errno
 import json
 import logging
 import math
@@ -20,17 +19,21 @@ import shutil
 from pathlib import Path
 
 import numpy as np
-import tensorflow as tf
 
+from albert_keras.training.digests import DIGESTS, damage_of, write_digests
+from albert_keras.training.tensors import (
+    load_weights,
+    read_variables,
+    training_variables,
+    write_tensors,
+)
 from data_pipeline.errors import InputError
-from data_pipeline.files import sha256_of, whole_folder
+from data_pipeline.files import whole_folder
 
 logger = logging.getLogger(__name__)
 
 _PREFIX = "model.ckpt"
 _STATE = "state.json"
-_DIGESTS = "digests.json"
-_SLOTS = {"m": "adam_m", "v": "adam_v"}
 #: A checkpoint that is being replaced by another of the same step: it counts until that is there.
 _REPLACED = ".replaced"
 _FOLDER_NAME = re.compile(rf"step-(\d{{8,}})({re.escape(_REPLACED)})?")
@@ -87,7 +90,7 @@ class CheckpointFolder:
         """
         sound, damaged = None, []
         for step in sorted({step for step, _ in self._folders()}, reverse=True):
-            damage = _damage(self._folder(step), step)
+            damage = damage_of(self._folder(step), step)
             if damage is None:
                 sound = step
                 break
@@ -151,9 +154,9 @@ class CheckpointFolder:
             self._tidy()
             try:
                 with whole_folder(folder) as temporary:
-                    _write_tensors(temporary / _PREFIX, tensors)
+                    write_tensors(temporary / _PREFIX, tensors)
                     (temporary / _STATE).write_text(state, encoding="utf-8")
-                    _write_digests(temporary, step)
+                    write_digests(temporary, step)
                     if folder.exists():
                         os.replace(folder, replaced)
             except BaseException:
@@ -180,7 +183,7 @@ class CheckpointFolder:
         if not folder.is_dir():
             listing = ", ".join(map(str, self.steps())) or "none"
             raise InputError(f"`{self.path}` has no checkpoint of step {step}. It has: {listing}.")
-        damage = _damage(folder, step)
+        damage = damage_of(folder, step)
         if damage is not None:
             raise InputError(f"Checkpoint `{folder}` is damaged: {damage}.")
         load_weights(str(folder / _PREFIX), variables)
@@ -235,138 +238,8 @@ class CheckpointFolder:
                 os.replace(path, self._named(step))
 
 
-def load_weights(prefix, variables):
-    """Assigns the tensors of a checkpoint to variables, all or none.
-
-    Args:
-        prefix: str. As TensorFlow's checkpoint readers take it.
-        variables: dict of tensor name -> variable.
-
-    Raises:
-        InputError: With all tensors that are missing or have another shape or type.
-    """
-    try:
-        reader = tf.train.load_checkpoint(prefix)
-        shapes, types = reader.get_variable_to_shape_map(), reader.get_variable_to_dtype_map()
-        problems = []
-        for name, variable in variables.items():
-            if list(variable.shape) != shapes.get(name):
-                found = shapes.get(name, "nothing")
-                problems.append(f"{name}: {list(variable.shape)} wanted, {found} found")
-            elif variable.dtype.base_dtype != types[name]:
-                wanted, found = variable.dtype.base_dtype.name, types[name].name
-                problems.append(f"{name}: {wanted} wanted, {found} found")
-        if problems:
-            listing = "\n  ".join(problems)
-            raise InputError(f"`{prefix}` does not fit the model:\n  {listing}")
-        values = {name: reader.get_tensor(name) for name in variables}
-    except (tf.errors.OpError, ValueError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"`{prefix}` cannot be read: {error}") from error
-    for name, variable in variables.items():
-        variable.assign(values[name])
-
-
-def weight_names(model):
-    """Names a model's weights as checkpoints do: dict of name -> variable."""
-    return {variable.name.split(":")[0]: variable for variable in model.weights}
-
-
-def training_variables(model, optimizer=None):
-    """Names a model's weights, and their moments if there is an optimizer, as checkpoints do.
-
-    Args:
-        model: keras.Model.
-        optimizer: keras.optimizers.legacy.Optimizer or None. Its slots have to be there already.
-
-    Returns:
-        dict of tensor name -> variable.
-    """
-    weights = weight_names(model)
-    variables = dict(weights)
-    for name, variable in weights.items() if optimizer is not None else ():
-        if variable.trainable:
-            for slot, suffix in _SLOTS.items():
-                variables[f"{name}/{suffix}"] = optimizer.get_slot(variable, slot)
-    return variables
-
-
-def read_variables(variables):
-    """Reads the values of variables: dict of name -> array.
-
-    With several workers all of them have to call this, even if one alone saves: a variable that
-    each keeps for itself, such as a metric's, is summed over them.
-    """
-    return {
-        name: variable.numpy() if hasattr(variable, "numpy") else np.asarray(variable)
-        for name, variable in variables.items()
-    }
-
-
-def _write_tensors(prefix, tensors):
-    try:
-        with tf.device("CPU:0"):  # where else there is a GPU, all would be copied there and back
-            tf.raw_ops.SaveV2(
-                prefix=os.fspath(prefix),
-                tensor_names=list(tensors),
-                shape_and_slices=[""] * len(tensors),
-                tensors=list(tensors.values()),
-            )
-    except tf.errors.OpError as error:
-        # TensorFlow passes on the words of the operating system, and not its number.
-        for number in errno.errorcode:
-            if f"; {os.strerror(number)}" in error.message:
-                raise OSError(number, os.strerror(number), os.fspath(prefix)) from error
-        raise
-
-
-def _write_digests(folder, step):
-    files = {}
-    for path in sorted(folder.iterdir()):
-        with open(path, "rb") as file:
-            os.fsync(file.fileno())
-        files[path.name] = {"sha256": sha256_of(path), "bytes": path.stat().st_size}
-    text = json.dumps({"step": step, "files": files}, indent=2) + "\n"
-    (folder / _DIGESTS).write_text(text, encoding="utf-8")
-
-
-def _damage(folder, step, only=None):
-    """Says what is wrong with the files of a checkpoint; None if they are what was saved.
-
-    Args:
-        folder: Path.
-        step: int.
-        only: str or None. The one file to look at besides the digests; None looks at all.
-    """
-    try:
-        digests = json.loads((folder / _DIGESTS).read_text(encoding="utf-8"))
-        saved_step = digests["step"]
-        saved = {name: (file["bytes"], file["sha256"]) for name, file in digests["files"].items()}
-    except FileNotFoundError:
-        return f"it has no `{_DIGESTS}`"
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        return f"`{_DIGESTS}` cannot be read ({error})"
-    if saved_step != step:
-        return f"`{_DIGESTS}` is of step {saved_step}"
-    for name in saved if only is None else [only]:
-        try:
-            saved_size, saved_digest = saved[name]
-            size = (folder / name).stat().st_size
-            if size != saved_size:
-                return f"`{name}` has {size} bytes, {saved_size} were saved"
-            digest = sha256_of(folder / name)
-        except KeyError:
-            return f"`{_DIGESTS}` does not have `{name}`"
-        except OSError as error:
-            return f"`{name}` cannot be read ({error.strerror})"
-        if digest != saved_digest:
-            return f"`{name}` has SHA-256 {digest}, {saved_digest} was saved"
-    return None
-
-
 def _score(folder, step):
-    damage = _damage(folder, step, only=_STATE)
+    damage = damage_of(folder, step, only=_STATE)
     if damage is not None:
         logger.warning("checkpoint `%s` is damaged: %s; its score does not count", folder, damage)
         return None
@@ -374,7 +247,7 @@ def _score(folder, step):
 
 
 def _is_finished(folder):
-    return (folder / _DIGESTS).is_file()
+    return (folder / DIGESTS).is_file()
 
 
 def _is_alive(process):

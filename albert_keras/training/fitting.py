@@ -7,7 +7,6 @@ import time
 import tensorflow as tf
 
 from albert_keras.training.batches import training_batches
-from albert_keras.training.checkpoints import read_variables
 from albert_keras.training.cluster import any_of, is_chief, lost_worker, share
 from albert_keras.training.divergence import StopWhenDiverged
 from albert_keras.training.errors import TrainingDiverged, TrainingStopped, WorkerLost
@@ -18,6 +17,7 @@ from albert_keras.training.peak import measure_peak
 from albert_keras.training.reports import Report
 from albert_keras.training.resume import checkpoint_variables
 from albert_keras.training.saving import SaveCheckpoints
+from albert_keras.training.tensors import read_variables
 from albert_keras.training.time_budget import TimeBudget, parse_duration
 from data_pipeline.reader import training_numbers
 
@@ -127,7 +127,7 @@ def fit(strategy, step, run, config, records, held_out, first_step, state, max_s
     if diverged.numbers is not None:
         skipped = int(step.guard.skipped_in_row.numpy())
         raise TrainingDiverged(run.path, saving.saved, skipped, diverged.numbers)
-    if saving.stopping and not saving.time_is_up:
+    if any_of(strategy, saving.stopped_by is not None):
         raise TrainingStopped(run.path, saving.saved)
     if saving.step < saving.last_step:
         logger.info("time is up at step %d of %d", saving.step, saving.last_step)

@@ -2,9 +2,9 @@
 
 import logging
 
-from albert_keras.training.checkpoints import training_variables
 from albert_keras.training.cluster import is_chief, share
 from albert_keras.training.run import Run
+from albert_keras.training.tensors import training_variables
 from data_pipeline.errors import InputError
 
 logger = logging.getLogger(__name__)

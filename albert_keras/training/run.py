@@ -43,6 +43,7 @@ class Run:
 
     def __init__(self, path, record):
         self.path = Path(path)
+        self._checkpoints = CheckpointFolder(self.path / "checkpoints")
         self.record = record
         self.overridden = ()
 
@@ -123,10 +124,9 @@ class Run:
 
     @property
     def checkpoints(self):
-        """CheckpointFolder of the run."""
-        return CheckpointFolder(
-            self.path / "checkpoints", self.record["config"]["training"]["keep_checkpoints"]
-        )
+        """CheckpointFolder of the run, always the same: it knows which ones it found damaged."""
+        self._checkpoints.keep = self.record["config"]["training"]["keep_checkpoints"]
+        return self._checkpoints
 
     @property
     def tokenizer(self):

@@ -15,12 +15,8 @@ import tensorflow as tf
 from tensorflow import keras
 
 from albert_keras import AlbertConfig, AlbertForPretraining
-from albert_keras.training.checkpoints import (
-    CheckpointFolder,
-    load_weights,
-    training_variables,
-    weight_names,
-)
+from albert_keras.training.checkpoints import CheckpointFolder
+from albert_keras.training.tensors import load_weights, training_variables, weight_names
 from data_pipeline.errors import InputError
 
 CONFIG = AlbertConfig(
@@ -454,7 +450,8 @@ import tensorflow as tf
 from tensorflow import keras
 cpu = tf.config.list_physical_devices("CPU")[0]
 tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
-from albert_keras.training.checkpoints import CheckpointFolder, training_variables
+from albert_keras.training.checkpoints import CheckpointFolder
+from albert_keras.training.tensors import training_variables
 strategy = tf.distribute.MirroredStrategy(["cpu:0", "cpu:1"])
 with strategy.scope():
     model = keras.Sequential([keras.layers.Dense(2, use_bias=False, name="dense")])

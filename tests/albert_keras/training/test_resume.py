@@ -172,7 +172,7 @@ def test_a_full_disk_leaves_the_earlier_checkpoints(
     def full(prefix, tensors):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(prefix))
 
-    monkeypatch.setattr(checkpoints, "_write_tensors", full)
+    monkeypatch.setattr(checkpoints, "write_tensors", full)
     with pytest.raises(OSError, match="No space left"):
         pretrain(tiny_records, out, tiny_training)
     monkeypatch.undo()

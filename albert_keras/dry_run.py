@@ -101,7 +101,9 @@ def dry_run(data, out, config, eval_data=None):
     out = Path(out)
     if not (out / "run.json").is_file():  # a run that is there would go on
         check_output_folder(out)
-    training = config.training.replace(steps_per_execution=1, report_every=1, checkpoint_every=1)
+    training = config.training.replace(
+        steps_per_execution=1, report_every=1, checkpoint_every=1, time_budget=None
+    )
     trial = config.replace(training=training)
     with tempfile.TemporaryDirectory(prefix="albert-keras-dry-run-") as folder:
         folder = Path(folder)

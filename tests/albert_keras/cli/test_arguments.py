@@ -1,0 +1,91 @@
+"""What `--config` and `--set` hold, as nested values."""
+
+from pathlib import Path
+
+import pytest
+
+from albert_keras import recipes
+from albert_keras.cli import main
+from albert_keras.cli.arguments import read_values
+from data_pipeline.errors import InputError
+
+
+@pytest.mark.parametrize("form", [str, Path])
+def test_a_recipe_is_read_by_its_name(form):
+    values = read_values(form("albert-base-paper"), ["training.batch_size=8"])
+    assert values["optimizer"]["lr"] == 0.00176 and values["training"]["batch_size"] == 8
+    assert values["training"]["steps"] == 125_000
+
+
+def test_a_file_wins_over_a_recipe_of_its_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("albert-base-paper").write_text("training: {steps: 3}")
+    assert read_values("albert-base-paper") == {"training": {"steps": 3}}
+
+
+def test_a_folder_of_its_name_does_not_hide_a_recipe(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("albert-base-paper").mkdir()
+    assert "optimizer" in read_values("albert-base-paper")
+
+
+def test_a_word_that_is_near_a_recipe_gets_its_name_and_all_others():
+    with pytest.raises(InputError) as caught:
+        read_values("albert-base-papr")
+    assert str(caught.value) == (
+        "There is no configuration file `albert-base-papr`, and no recipe of that name, did you "
+        f"mean `albert-base-paper`? Recipes: {', '.join(recipes.names())}."
+    )
+
+
+def test_a_file_that_is_not_there_gets_the_recipes(tmp_path):
+    with pytest.raises(InputError) as caught:
+        read_values(tmp_path / "nowhere.yaml")
+    assert f"There is no configuration file `{tmp_path}/nowhere.yaml`" in str(caught.value)
+    assert str(caught.value).endswith(f"known are: {', '.join(recipes.names())}.")
+
+
+def test_the_command_line_says_so(tmp_path, capsys):
+    command = ["pretrain", "--data", "records", "--out", str(tmp_path / "run")]
+    assert main([*command, "--config", "albert-base"]) == 2
+    assert "did you mean `albert-base-" in capsys.readouterr().err
+
+
+def test_assignments_are_nested_yaml_values():
+    values = read_values(None, ["training.steps=5", "model.size=albert-tiny", "a=[1, 2]", "b.c="])
+    assert values == {
+        "training": {"steps": 5},
+        "model": {"size": "albert-tiny"},
+        "a": [1, 2],
+        "b": {"c": None},
+    }
+    assert read_values() == {}
+
+
+@pytest.mark.parametrize(
+    "assignment, says",
+    [
+        ("training.steps", "should be KEY=VALUE"),
+        ("training.steps.more=3", "`steps` holds a value, not keys"),
+        ("training.steps=[", "is not valid YAML"),
+        ("training.steps=&a 3", "should hold no YAML anchors"),
+    ],
+)
+def test_a_wrong_assignment_is_refused(assignment, says):
+    with pytest.raises(InputError, match=says):
+        read_values(None, ["training.steps=5", assignment])
+
+
+@pytest.mark.parametrize(
+    "content, says",
+    [
+        ("- 1", "should hold keys and values"),
+        ("a: [", "is not valid YAML"),
+        ("a: &x 1\nb: *x", "should hold no YAML anchors"),
+        ("a: 1\n" + "#" * (1 << 20), "should be a configuration of at most"),
+    ],
+)
+def test_a_wrong_file_is_refused(tmp_path, content, says):
+    (tmp_path / "config.yaml").write_text(content)
+    with pytest.raises(InputError, match=says):
+        read_values(tmp_path / "config.yaml")

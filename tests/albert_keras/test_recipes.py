@@ -1,0 +1,176 @@
+"""Recipes: valid as they are, with the numbers of their sources."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from albert_keras import recipes
+from albert_keras.cli import main
+from albert_keras.cli.arguments import read_values
+from albert_keras.training.config import PretrainingConfig
+from data_pipeline.errors import InputError
+
+ROOT = Path(__file__).parent.parent.parent
+ALBERT = {
+    "batch_size": 4096,
+    "steps": 125_000,
+    "checkpoint_every": 5000,
+    "keep_checkpoints": 5,
+    "initial_output_bias": "zeros",
+    "name": "lamb",
+    "lr": 0.00176,
+    "warmup_steps": 3125,
+    "power": 1.0,
+    "decay_from_warmup_end": False,
+    "weight_decay": 0.01,
+    "beta_1": 0.9,
+    "beta_2": 0.999,
+    "epsilon": 1e-6,
+    "clip_norm": 1.0,
+}
+BERT = ALBERT | {
+    "batch_size": 256,
+    "steps": 1_000_000,
+    "checkpoint_every": 10_000,
+    "name": "adamw",
+    "lr": 1e-4,
+    "warmup_steps": 10_000,
+}
+ROBERTA = BERT | {
+    "batch_size": 8192,
+    "steps": 500_000,
+    "checkpoint_every": 5000,
+    "lr": 6e-4,
+    "warmup_steps": 24_000,
+    "decay_from_warmup_end": True,
+    "beta_2": 0.98,
+    "clip_norm": None,
+    "sentence_order_weight": 0,
+    "masks": "dynamic",
+}
+PAPERS = {
+    "albert-base-paper": ALBERT,
+    "albert-large-paper": ALBERT,
+    "albert-xlarge-paper": ALBERT,
+    "albert-xxlarge-paper": ALBERT,
+    "bert-base-paper": BERT,
+    "roberta-base-paper": ROBERTA,
+}
+
+
+def configuration(name):
+    return PretrainingConfig.of(read_values(name))
+
+
+def test_the_recipes_are_these():
+    ours = {"albert-base-cpu", "albert-base-one-gpu", "albert-mini-cpu"}
+    assert set(recipes.names()) == ours | PAPERS.keys()
+    assert recipes.names() == tuple(sorted(recipes.names()))
+
+
+@pytest.mark.parametrize("name", recipes.names())
+def test_every_recipe_is_a_valid_configuration(name):
+    config = configuration(name).resolved("float32")
+    config.optimizer.warmup_for(config.training.steps)
+    config.albert_config(vocab_size=8000)
+    assert set(read_values(name)) == {"model", "training", "optimizer"}
+
+
+@pytest.mark.parametrize("name", recipes.names())
+def test_every_recipe_says_where_it_is_from_and_what_it_needs(name):
+    head = recipes.path(name).read_text(encoding="utf-8").partition("\nmodel:")[0]
+    assert all(line.startswith("#") for line in head.strip().splitlines())
+    for word in ("Source", "Hardware", "Data", "Length"):
+        assert len(re.findall(rf"^# {word} +\S", head, re.MULTILINE)) == 1
+    assert "vocab --size" in head and "data build" in head
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_a_papers_recipe_has_its_numbers(name):
+    config = configuration(name).resolved("float32")
+    values = config.training.model_dump() | config.optimizer.model_dump()
+    assert {key: values[key] for key in PAPERS[name]} == PAPERS[name]
+
+
+@pytest.mark.parametrize(
+    "name, layers, hidden, heads, embedding, dropout, sharing",
+    [
+        ("albert-base-paper", 12, 768, 12, 128, 0.1, "all"),
+        ("albert-large-paper", 24, 1024, 16, 128, 0.1, "all"),
+        ("albert-xlarge-paper", 24, 2048, 16, 128, 0.1, "all"),
+        ("albert-xxlarge-paper", 12, 4096, 64, 128, 0.0, "all"),
+        ("bert-base-paper", 12, 768, 12, 768, 0.1, "none"),
+        ("roberta-base-paper", 12, 768, 12, 768, 0.1, "none"),
+    ],
+)
+def test_a_papers_recipe_has_its_shape(name, layers, hidden, heads, embedding, dropout, sharing):
+    shape = configuration(name).albert_config(vocab_size=30_000)
+    assert shape.num_hidden_layers == layers and shape.hidden_size == hidden
+    assert shape.num_attention_heads == heads and shape.intermediate_size == 4 * hidden
+    assert shape.embedding_size == embedding and shape.sharing == sharing
+    assert shape.hidden_dropout_prob == shape.attention_probs_dropout_prob == dropout
+
+
+def test_the_rate_for_one_gpu_follows_the_batch():
+    config = configuration("albert-base-one-gpu")
+    assert config.training.batch_size // config.training.accumulation_steps == 16
+    assert config.resolved("float32").optimizer.lr == pytest.approx(0.00176 * (512 / 4096) ** 0.5)
+    larger = config.with_flags(batch_size=1024).resolved("float32")
+    assert larger.optimizer.lr == pytest.approx(8.8e-4)
+
+
+def test_an_unknown_recipe_has_no_path():
+    assert recipes.path("albert-mini-cpu").is_file()
+    with pytest.raises(InputError, match="did you mean `albert-mini-cpu`"):
+        recipes.path("albert-mini-gpu")
+
+
+def test_recipes_are_installed_with_the_package():
+    assert '"albert_keras.recipes" = ["*.yaml"]' in (ROOT / "pyproject.toml").read_text()
+
+
+def test_the_documentation_lists_every_recipe_with_its_numbers():
+    rows = {}
+    for line in (ROOT / "docs" / "recipes.md").read_text(encoding="utf-8").splitlines():
+        if line.startswith("| `"):
+            name, _, *cells = (cell.strip() for cell in line.strip("|").split("|"))
+            rows[name.strip("`")] = cells
+    assert set(rows) == set(recipes.names())
+    for name, (batch, rate, steps, warmup, *_) in rows.items():
+        config = configuration(name).resolved("float32")
+        assert batch.split()[0] == str(config.training.batch_size)
+        lr, optimizer = rate.split(", ")
+        assert float(lr) == pytest.approx(config.optimizer.lr, rel=0.01)
+        assert optimizer.lower() == config.optimizer.name
+        assert steps.replace(" ", "") == str(config.training.steps)
+        assert warmup.replace(" ", "") == str(config.optimizer.warmup_steps)
+
+
+@pytest.mark.slow
+def test_a_recipe_becomes_a_run_by_its_name(
+    tiny_documents, tiny_tokenizer, tiny_data_config, tmp_path
+):
+    from data_pipeline.build import build_records
+
+    data = tiny_data_config.replace(input_format="full-sentences", static_masks=False)
+    records = build_records(tiny_documents, tiny_tokenizer, tmp_path / "records", data).path
+    smaller = {
+        "model.hidden_size": 32,
+        "model.embedding_size": 32,
+        "model.num_attention_heads": 2,
+        "model.intermediate_size": 64,
+        "model.num_hidden_layers": 2,
+        "training.steps": 2,
+        "training.batch_size": 4,
+        "training.steps_per_execution": 1,
+        "training.peak_tflops": 1,
+        "optimizer.warmup_steps": 1,
+    }
+    command = ["pretrain", "--config", "roberta-base-paper", "--data", str(records)]
+    command += [word for key, value in smaller.items() for word in ("--set", f"{key}={value}")]
+    assert main([*command, "--out", str(tmp_path / "run"), "--json"]) == 0
+    record = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert record["config"]["optimizer"]["beta_2"] == 0.98
+    assert record["config"]["training"]["steps"] == 2
