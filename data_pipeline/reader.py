@@ -18,8 +18,8 @@ from data_pipeline.randomness import key_of, permute, subkeys
 from data_pipeline.schema import PRETRAINING_FEATURES, feature_length
 from data_pipeline.tokenization import Tokenizer
 
-#: Batches read ahead. A fixed number: left to itself tf.data reads on and on while a step runs,
-#: holds thousands of batches, and takes the better part of a minute to let go of them at the end.
+#: Batches read ahead. A fixed number: left to itself tf.data reads on and on while a step runs and
+#: holds thousands of batches.
 _PREFETCHED = 4
 #: Records read, parsed and masked at a time, so that small batches cost no more each than large.
 _RECORDS_TOGETHER = 256
@@ -168,6 +168,9 @@ def _batches(steps, choose, batch_size, replicas, records, masks, seed):
     dataset = dataset.unbatch()
     # Every worker computes the whole order, so it must be shared out by element, not by file.
     options = tf.data.Options()
+    # It may miss the end of an iterator and then hold it, and the interpreter, for up to a minute;
+    # there is nothing to tune, as all numbers are given.
+    options.autotune.enabled = False
     options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.DATA
     return dataset.with_options(options).prefetch(_PREFETCHED * replicas)
 

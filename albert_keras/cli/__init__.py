@@ -8,7 +8,7 @@ import sys
 import typer
 
 from albert_keras.cli import benchmark, data, demo, evaluate, export, predict, pretrain, vocab
-from albert_keras.cli.output import finish, report_error
+from albert_keras.cli.output import finish, report_error, restart_if_worker_lost
 
 app = typer.Typer(
     name="albert-keras",
@@ -57,6 +57,7 @@ def main(argv=None):
     except SystemExit as finished:  # how typer ends, also after a usage error (2)
         return finished.code or 0
     except Exception as error:
+        restart_if_worker_lost(error)
         return report_error(error, debug="--debug" in argv)
     finally:
         finish()

@@ -127,6 +127,21 @@ def show(result, lines, as_json):
             typer.echo(line)
 
 
+def restart_if_worker_lost(error):
+    """Starts the program anew when another worker is gone; then it waits for that one.
+
+    Does not return in that case.
+    """
+    if type(error).__name__ != "WorkerLost":
+        return
+    from albert_keras.training import cluster
+
+    if isinstance(error, cluster.WorkerLost):
+        typer.echo(f"{error}; starting anew to go on with it once it is back", err=True)
+        finish()
+        cluster.restart()
+
+
 def report_error(error, debug):
     """Prints an error in one go and tells the exit code that belongs to it.
 

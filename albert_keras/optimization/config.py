@@ -115,6 +115,20 @@ class OptimizerConfig(Settings):
         """Returns the highest learning rate of a run with this batch size (float)."""
         return scaled_lr(batch_size) if self.lr == "auto" else self.lr
 
+    def lr_advice(self, batch_size):
+        """Says what may be wrong with a chosen rate: str, or None if it is near the rule.
+
+        The rule is that of LAMB; for AdamW there is none.
+        """
+        rule = scaled_lr(batch_size)
+        if self.lr == "auto" or self.name != "lamb" or rule / 2 <= self.lr <= rule * 2:
+            return None
+        return (
+            f"the learning rate {self.lr:.3g} is {self.lr / rule:.2g} times what the square-root "
+            f"rule gives for batches of {batch_size} (1.76e-3 · √({batch_size}/4096) = "
+            f"{rule:.3g}); --lr auto takes that. Too high a rate blows up, more so on large models"
+        )
+
     def warmup_for(self, num_steps):
         """Returns the warm-up of a run of `num_steps` steps (int).
 

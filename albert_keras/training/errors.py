@@ -32,18 +32,3 @@ class TrainingDiverged(Exception):
             f"records {shown} (all of them: {path}/diverged.json). Look at these records, lower "
             "--lr, or give the same command to go on with the next ones."
         )
-
-
-class WorkerLost(Exception):
-    """Another worker of the cluster is gone; start it again and this one too.
-
-    Attributes:
-        step: int or None. The newest step that was saved.
-    """
-
-    def __init__(self, path, step):
-        self.step = step
-        super().__init__(
-            f"another worker was lost; `{path}` is saved up to step {step}. Give the same command "
-            "on all workers to go on"
-        )

@@ -7,9 +7,9 @@ import time
 import tensorflow as tf
 
 from albert_keras.training.batches import training_batches
-from albert_keras.training.cluster import any_of, is_chief, lost_worker, share
+from albert_keras.training.cluster import any_of, is_chief, share
 from albert_keras.training.divergence import StopWhenDiverged
-from albert_keras.training.errors import TrainingDiverged, TrainingStopped, WorkerLost
+from albert_keras.training.errors import TrainingDiverged, TrainingStopped
 from albert_keras.training.flops import training_flops
 from albert_keras.training.follow_budget import FollowBudget
 from albert_keras.training.held_out import ScoreHeldOut
@@ -119,8 +119,6 @@ def fit(strategy, step, run, config, records, held_out, first_step, state, max_s
                 verbose=0,
             )
         except tf.errors.OpError as error:
-            if lost_worker(error):
-                raise WorkerLost(run.path, saving.saved) from error
             if records.failure is not None:
                 raise records.failure from error
             raise

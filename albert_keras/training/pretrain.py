@@ -7,8 +7,13 @@ from typing import NamedTuple
 
 from albert_keras.training.batches import check_batch_size
 from albert_keras.training.build import build_step
-from albert_keras.training.cluster import is_chief
-from albert_keras.training.config import PretrainingConfig
+from albert_keras.training.cluster import (
+    barrier,
+    is_chief,
+    noticing_lost_workers,
+    num_workers,
+)
+from albert_keras.training.config import SMALL_MODEL_LR, PretrainingConfig
 from albert_keras.training.curves import draw_curves
 from albert_keras.training.fitting import fit
 from albert_keras.training.output_bias import log_frequencies
@@ -78,9 +83,23 @@ def pretrain(data, out, config=None, eval_data=None, allow_changes=(), max_steps
         _check_fit(held_out.info, albert_config)
     draws_masks(records, config.training.masks)  # says so if it cannot
     strategy = build_strategy(config.training.strategy)
+    with noticing_lost_workers(num_workers(strategy) > 1):
+        result = _pretrain(
+            strategy, records, out, config, albert_config, held_out, allow_changes, max_steps
+        )
+        barrier(strategy)  # nobody leaves while the first worker still writes
+    return result._replace(seconds=time.monotonic() - started)
+
+
+def _pretrain(strategy, records, out, config, albert_config, held_out, allow_changes, max_steps):
     check_batch_size(strategy, config.training)
+    asked = config
     config = config.resolved(choose_precision(strategy), records.info.objective != "none")
     training = config.training
+    if "lr" in asked.optimizer.model_fields_set:
+        advice = asked.optimizer.lr_advice(training.batch_size)
+        if advice and config.model["size"] not in SMALL_MODEL_LR:
+            logger.warning("%s", advice)
     run = open_run(strategy, out, config, albert_config, records, allow_changes)
     logger.info(
         "model %s: %d layers, hidden size %d, %s on %d replica(s), %d records of %d pieces",
@@ -106,7 +125,7 @@ def pretrain(data, out, config=None, eval_data=None, allow_changes=(), max_steps
         path=run.path,
         step=last_step,
         resumed_from=first_step,
-        seconds=time.monotonic() - started,
+        seconds=0.0,
         report=reports[-1] if reports else {},
     )
 

@@ -16,6 +16,7 @@ from albert_keras.training.accumulation import sum_over_parts
 from albert_keras.training.guard import UpdateGuard
 from albert_keras.training.loss_scale import LossScale
 from albert_keras.training.losses import NO_PREDICTION_GUARD, masked_lm_sums, sentence_order_sums
+from albert_keras.training.running import Running
 
 
 class PretrainingStep(keras.Model):
@@ -60,24 +61,17 @@ class PretrainingStep(keras.Model):
             self._tasks.append("sentence_order")
         names = ["loss", "gradient_norm"]
         names += [f"{task}_{what}" for task in self._tasks for what in ("loss", "accuracy")]
-        self.means = {name: keras.metrics.Mean(name) for name in names}
-        self.tokens = keras.metrics.Sum("tokens")
-        self.skipped = keras.metrics.Sum("skipped")
-
-    @property
-    def metrics(self):
-        """list. Reset at each report: the log shows means over the interval."""
-        return [*self.means.values(), self.tokens, self.skipped]
+        # Reset at each report: the log shows means and sums over the interval.
+        self.means = {name: Running(name) for name in names}
+        self.tokens = Running("tokens", sums=True)
+        self.skipped = Running("skipped", sums=True)
 
     @property
     def state(self):
         """dict of name -> variable. What a run needs to go on, beside weights and moments."""
-        variables = {
-            f"training/{metric.name}/{variable.name.split(':')[0].split('/')[-1]}": variable
-            for metric in self.metrics
-            for variable in metric.variables
-        }
-        variables |= self.guard.variables()
+        variables = self.guard.variables()
+        for running in self._running():
+            variables |= running.variables()
         return variables | (self.loss_scale.variables() if self.loss_scale else {})
 
     @property
@@ -98,7 +92,8 @@ class PretrainingStep(keras.Model):
         if self._keeps_means:
             self._keeps_means = False
         else:
-            super().reset_metrics()
+            for running in self._running():
+                running.reset()
 
     def call(self, features, training=False):
         """Returns the model's outputs."""
@@ -107,7 +102,8 @@ class PretrainingStep(keras.Model):
     def train_step(self, features):
         """Makes one optimizer step; Keras calls it on each replica with its part of the batch."""
         weights = self.trained_weights
-        counts = _over_replicas(self._counts(features))
+        *counts, tokens = tf.unstack(_over_replicas(self._counts(features)))
+        counts = tf.stack(counts)
         scale = self.loss_scale.value() if self.loss_scale else None
         first_row = _replica() * features["input_ids"].shape[0]
 
@@ -140,10 +136,9 @@ class PretrainingStep(keras.Model):
             zip(gradients, weights, strict=True), experimental_aggregate_gradients=False
         )
         self._count(sums, loss, is_usable)
-        self.means["gradient_norm"].update_state(*_if(is_usable, norm))
-        self.tokens.update_state(features["input_mask"])
-        is_first = _replica() == 0
-        self.skipped.update_state(tf.cast(is_first & ~is_usable, tf.float32))
+        self.means["gradient_norm"].add(norm, is_usable)
+        self.tokens.add(tokens)
+        self.skipped.add(tf.cast(~is_usable, tf.float32))
         results = self._results() | {"skipped_in_row": self.guard.skipped_in_row}
         if scale is not None:
             results["loss_scale"] = scale
@@ -151,10 +146,11 @@ class PretrainingStep(keras.Model):
 
     def test_step(self, features):
         """Scores one batch; rows with `example_weights` 0 do not count."""
-        counts = _over_replicas(self._counts(features))
+        *counts, tokens = tf.unstack(_over_replicas(self._counts(features)))
+        counts = tf.stack(counts)
         sums = _over_replicas(self._sums(features, training=False))
         self._count(sums, self._loss(sums, counts), tf.constant(True))
-        self.tokens.update_state(features["input_mask"])
+        self.tokens.add(tokens)
         return self._results()
 
     def make_train_function(self, force=False):
@@ -187,10 +183,11 @@ class PretrainingStep(keras.Model):
         return train_function
 
     def _counts(self, features):
-        """Returns this replica's number of predictions of each task, float32 [tasks]."""
+        """Returns this replica's predictions of each task, and tokens, float32 [tasks + 1]."""
         examples = features["example_weights"]  # [B]
         counts = [tf.reduce_sum(features["masked_lm_weights"] * examples[:, None])]
-        return tf.stack([*counts, tf.reduce_sum(examples)][: len(self._tasks)])
+        counts = [*counts, tf.reduce_sum(examples)][: len(self._tasks)]
+        return tf.stack([*counts, tf.reduce_sum(tf.cast(features["input_mask"], tf.float32))])
 
     def _sums(self, features, training, draw=None):
         """Returns loss, number and right answers of each task, float32 [tasks, 3]."""
@@ -217,20 +214,17 @@ class PretrainingStep(keras.Model):
         return tf.reduce_sum(tf.constant(weights) * sums[:, 0] / (counts + NO_PREDICTION_GUARD))
 
     def _count(self, sums, loss, is_usable):
-        self.means["loss"].update_state(*_if(is_usable, loss))
+        self.means["loss"].add(loss, is_usable)
         for number, task in enumerate(self._tasks):
             total, count, correct = tf.unstack(sums[number])
             for what, value in (("loss", total), ("accuracy", correct)):
-                mean = tf.math.divide_no_nan(value, count)
-                self.means[f"{task}_{what}"].update_state(*_if(is_usable, mean, count))
+                self.means[f"{task}_{what}"].add(value, is_usable, count)
+
+    def _running(self):
+        return [*self.means.values(), self.tokens, self.skipped]
 
     def _results(self):
-        return {metric.name: metric.result() for metric in self.metrics}
-
-
-def _if(is_usable, value, weight=1.0):
-    """Returns a value and its weight for a mean, both 0 if the value is not to count."""
-    return tf.where(is_usable, value, 0.0), tf.where(is_usable, weight, 0.0)
+        return {running.name: running.result() for running in self._running()}
 
 
 def _over_replicas(values):

@@ -4,9 +4,13 @@ import json
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 from albert_keras.training.reports import read_log
+from data_pipeline.decoding import decode_batch
+from data_pipeline.reader import training_dataset, training_numbers
+from data_pipeline.record_folder import RecordFiles
 
 CODE = """
 import json, sys
@@ -72,24 +76,15 @@ def test_a_hundred_steps_on_up_to_eight_replicas(tiny_records, tiny_training, tm
 
 @pytest.mark.parametrize("workers, replicas", [(1, 1), (1, 2), (1, 8), (2, 1), (2, 2), (4, 2)])
 def test_every_step_has_the_same_records(tiny_records, workers, replicas):
-    import numpy as np
-
-    from data_pipeline.reader import training_dataset, training_numbers
-    from data_pipeline.record_folder import RecordFiles
-
-    class Noting(RecordFiles):
-        def read(self, numbers):
-            seen.setdefault(worker, []).extend(np.reshape(numbers, (-1, 16 // workers)).tolist())
-            return super().read(numbers)
-
-    seen = {}
-    records = Noting(tiny_records)
-    for worker in range(workers):
-        dataset = training_dataset(
-            records, 16, 3, first_step=4, worker=(worker, workers), replicas=replicas
-        )
-        for _ in dataset.take(6 * replicas):
-            pass
-    for step in range(6):
-        numbers = sum((seen[worker][step] for worker in range(workers)), [])
-        assert numbers == training_numbers(4 + step, 16, len(records), 3).tolist()
+    records = RecordFiles(tiny_records)
+    shares = [
+        training_dataset(records, 16, 3, first_step=4, worker=(worker, workers), replicas=replicas)
+        .take(6 * replicas)
+        .as_numpy_iterator()
+        for worker in range(workers)
+    ]
+    for step in range(4, 10):
+        rows = [next(share)["input_ids"] for share in shares for _ in range(replicas)]
+        numbers = training_numbers(step, 16, len(records), 3)
+        expected = decode_batch(records.read(numbers), records.info)["input_ids"]
+        np.testing.assert_array_equal(np.concatenate(rows), expected)
