@@ -2,6 +2,7 @@
 
 import tensorflow as tf
 
+from albert_keras.training.feeding import HostFed, feeds_from_here
 from data_pipeline.errors import InputError
 from data_pipeline.reader import training_dataset
 
@@ -23,6 +24,15 @@ def training_batches(strategy, records, training, first_step=0):
     settings = {"seed": training.seed, "first_step": first_step, "masks": training.masks}
     if strategy is tf.distribute.get_strategy():
         return training_dataset(records, training.batch_size, **settings)
+
+    if feeds_from_here(strategy):
+        if training.steps_per_execution > 1:
+            raise InputError(
+                "`training.steps_per_execution` should be 1 on a TPU of other machines: this one "
+                f"hands it each batch. Received: {training.steps_per_execution}. Run on the TPU's "
+                "own machine for more."
+            )
+        return HostFed(strategy, training_dataset(records, training.batch_size, **settings))
 
     def share_of(context):
         workers = context.num_input_pipelines
