@@ -70,3 +70,14 @@ def test_an_unusable_value_is_refused_under_its_name(field, value):
 def test_a_config_survives_json():
     config = OptimizerConfig(name="adamw", lr=2e-5, clip_norm=None, exclude_patterns=["bias$"])
     assert OptimizerConfig(**config.model_dump(mode="json")) == config
+
+
+@pytest.mark.parametrize("lr, batch_size", [(1.76e-3, 64), (1e-5, 4096)])
+def test_a_rate_far_from_the_rule_is_told(lr, batch_size):
+    assert "--lr auto" in OptimizerConfig(lr=lr).lr_advice(batch_size)
+
+
+def test_a_rate_near_the_rule_and_one_of_adamw_are_not():
+    assert OptimizerConfig(lr=1e-3).lr_advice(4096) is None
+    assert OptimizerConfig(lr="auto").lr_advice(64) is None
+    assert OptimizerConfig(name="adamw", lr=2e-5).lr_advice(4096) is None

@@ -1,0 +1,51 @@
+"""Dropout drawn from seed, step and row is the same however a batch is split."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from albert_keras.layers.dropout import Draw, Dropout
+
+
+def draw(step, row, depth=0):
+    return Draw(tf.constant(step, tf.int64), tf.constant(row, tf.int64), depth)
+
+
+@pytest.mark.parametrize("shape", [(8, 16, 32), (8, 3, 5), (8, 7)])
+def test_rows_do_not_depend_on_those_they_are_drawn_with(shape):
+    dropout = Dropout(0.3, seed=123_456_789)
+    whole = dropout(tf.ones(shape), draw(5, 0), training=True)
+    parts = [dropout(tf.ones((2, *shape[1:])), draw(5, row), training=True) for row in (0, 2, 4, 6)]
+    np.testing.assert_array_equal(tf.concat(parts, 0), whole)
+
+
+def test_another_step_depth_row_or_seed_drops_others():
+    inputs = tf.ones((8, 200))
+    dropout = Dropout(0.5, seed=1)
+    first = dropout(inputs, draw(5, 0), training=True).numpy()
+    for other in (draw(6, 0), draw(5, 8), draw(5, 0, depth=1)):
+        assert (dropout(inputs, other, training=True).numpy() != first).any()
+    assert (Dropout(0.5, seed=2)(inputs, draw(5, 0), training=True).numpy() != first).any()
+    np.testing.assert_array_equal(dropout(inputs, draw(5, 0), training=True), first)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
+def test_the_share_dropped_is_the_rate_and_the_rest_is_scaled_up(dtype):
+    dropout = Dropout(0.2, seed=9, dtype=dtype)
+    outputs = dropout(tf.ones((100, 1000), dtype), draw(0, 0), training=True)
+    assert outputs.dtype == dtype
+    kept = outputs.numpy().astype(np.float32)
+    assert abs((kept == 0).mean() - 0.2) < 4 * np.sqrt(0.2 * 0.8 / 1e5)
+    assert set(np.unique(kept)) == {0.0, float(tf.cast(1.25, dtype))}
+
+
+def test_nothing_is_dropped_outside_of_training_or_at_rate_0():
+    inputs = tf.ones((4, 6))
+    np.testing.assert_array_equal(Dropout(0.5, seed=1)(inputs, draw(0, 0), training=False), inputs)
+    np.testing.assert_array_equal(Dropout(0.0, seed=1)(inputs, draw(0, 0), training=True), inputs)
+
+
+def test_without_a_draw_it_is_keras_own():
+    dropout = Dropout(0.5, seed=3)
+    first, second = (dropout(tf.ones((4, 100)), training=True).numpy() for _ in range(2))
+    assert (first == 0).any() and (first != second).any()

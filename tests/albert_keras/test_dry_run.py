@@ -1,0 +1,27 @@
+"""A run is tried in little, and nothing of it stays."""
+
+import pytest
+
+from albert_keras.dry_run import dry_run
+from data_pipeline.errors import InputError
+
+
+def test_it_goes_all_the_way_and_keeps_nothing(tiny_records, tiny_training, tmp_path):
+    config = tiny_training.with_flags(steps=1000)
+    trial = dry_run(tiny_records, tmp_path / "run", config)
+    assert not (tmp_path / "run").exists()
+    assert trial.steps == 1000 and trial.exported and trial.loss > 0 and trial.held_out_loss > 0
+    assert trial.training_seconds == pytest.approx(1000 * trial.seconds_per_step)
+    assert trial.peak_megabytes > 100 and 0 < trial.checkpoint_megabytes < trial.disk_megabytes
+    assert trial.schedule[0] == 0 and trial.schedule[2] > trial.schedule[500] > 0
+    said = "\n".join(trial.lines())
+    assert "1,000 steps of 8" in said and "learning rate at step 0" in said
+
+
+def test_what_pretrain_would_refuse_is_refused(tiny_records, tiny_training, tmp_path):
+    with pytest.raises(InputError, match="multiple of the number of replicas times"):
+        dry_run(tiny_records, tmp_path / "run", tiny_training.with_flags(accumulation_steps=3))
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "letter.txt").touch()
+    with pytest.raises(InputError, match="is not empty"):
+        dry_run(tiny_records, tmp_path / "full", tiny_training)
