@@ -114,10 +114,13 @@ def fit(strategy, step, run, config, records, held_out, first_step, state, max_s
             step.fit(
                 training_batches(strategy, records, training, first_step),
                 epochs=1,
-                steps_per_epoch=_ENDLESS if budget else last_step - first_step,
+                steps_per_epoch=min(
+                    max_steps or _ENDLESS, _ENDLESS if budget else last_step - first_step
+                ),
                 callbacks=callbacks,
                 verbose=0,
             )
+            saving.save_now()  # if `max_steps` ended it before its plan
         except tf.errors.OpError as error:
             if records.failure is not None:
                 raise records.failure from error
