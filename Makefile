@@ -1,12 +1,15 @@
 # make demo     set up, then text -> records -> pre-training -> SavedModel -> answers, offline
 # make test     set up, then the tests; `make test-all` adds the slow ones, `make lint` is the style
+# make check-tpu  compile the training step for six TPUs, without one; docs/tpu.md
 VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DEMO ?= runs/demo
+VENV_TPU ?= .venv-tpu
+READY_TPU := $(VENV_TPU)/.ready
 export TF_CPP_MIN_LOG_LEVEL ?= 2
 
-.PHONY: setup demo test test-all lint format clean
+.PHONY: setup demo test test-all check-tpu lint format clean
 .DEFAULT_GOAL := help
 
 help:
@@ -23,6 +26,9 @@ test: $(READY)
 test-all: $(READY)
 	$(BIN)/python -m pytest -m "slow or not slow"
 
+check-tpu: $(READY) $(READY_TPU)
+	$(BIN)/python -m albert_keras.tpu_check --compiler $(VENV_TPU)/bin/python $(ARGS)
+
 lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -32,7 +38,7 @@ format: $(READY)
 	$(BIN)/ruff check --fix .
 
 clean:
-	rm -rf $(VENV) build *.egg-info
+	rm -rf $(VENV) $(VENV_TPU) build *.egg-info
 
 # A Python 3.11 or 3.10 that can make virtual environments; otherwise uv brings one.
 $(READY): requirements.txt pyproject.toml
@@ -60,3 +66,11 @@ $(READY): requirements.txt pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $(READY)
 	@echo "setup: $(VENV) is ready"
+
+# The TPU's compiler needs other packages than TensorFlow does.
+$(READY_TPU): albert_keras/tpu_check/requirements.txt | $(READY)
+	@echo "check-tpu: installing the TPU compiler in $(VENV_TPU), about 1 GB"
+	@$(BIN)/python -m venv --clear $(VENV_TPU)
+	@$(VENV_TPU)/bin/python -m pip install --quiet --disable-pip-version-check -r $< \
+	  || { echo "check-tpu: $< could not be installed; it needs pip and access to PyPI"; exit 1; }
+	@touch $(READY_TPU)

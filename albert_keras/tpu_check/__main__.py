@@ -1,0 +1,102 @@
+"""python -m albert_keras.tpu_check: the check of `make check-tpu`.
+
+Exit code 0: all could be compiled, whether it fits or not. 1: something has to be mended.
+2: something given cannot be used.
+"""
+
+import argparse
+import itertools
+import json
+import logging
+import sys
+from pathlib import Path
+
+from albert_keras.config import AlbertConfig
+from albert_keras.tpu_check.check import check, compiler_versions
+from albert_keras.tpu_check.program import Program
+from albert_keras.tpu_check.report import fault_lines, table
+from albert_keras.tpu_check.topologies import TOPOLOGIES
+from data_pipeline.errors import InputError
+from data_pipeline.files import whole_file
+
+
+def main(arguments=None):
+    """Checks what was asked for and prints a table: int, the exit code."""
+    options = _parser().parse_args(arguments)
+    logging.basicConfig(level=logging.INFO, format="%(message)s")
+    try:
+        return _check(options)
+    except InputError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+
+
+def _check(options):
+    programs = [
+        {
+            "model": {"size": model},
+            "batch": batch,
+            "sequence_length": length,
+            "precision": precision,
+            "accumulation": accumulation,
+            "recompute": options.recompute,
+        }
+        for model, length, batch, precision, accumulation in itertools.product(
+            options.model, options.seq, options.batch, options.precision, options.accumulation
+        )
+    ]
+    for fields in programs:
+        Program(**fields).config()  # refuses, before any work, what is not valid
+    compiler = None if options.no_compile else options.compiler
+    versions = compiler_versions(compiler) if compiler else {}
+    results = []
+    for result in check(programs, options.topology, options.out, compiler):
+        results.append(result)
+        logging.info(table([result])[-1])
+    text = "\n".join(table(results))
+    print(text)
+    if versions:
+        print("with " + ", ".join(f"{name} {version}" for name, version in versions.items()))
+    with whole_file(options.out / "table.md") as temporary:
+        temporary.write_text(text + "\n", encoding="utf-8")
+    with whole_file(options.out / "results.json") as temporary:
+        rows = [item._asdict() | {"program": item.program.model_dump()} for item in results]
+        temporary.write_text(json.dumps({"versions": versions, "results": rows}), encoding="utf-8")
+    faults = list(fault_lines(results))
+    for line in faults:
+        print(f"fault: {line}", file=sys.stderr)
+    return 1 if faults else 0
+
+
+def _parser():
+    parser = argparse.ArgumentParser(
+        prog="python -m albert_keras.tpu_check",
+        description="Checks the training step for TPUs on a machine without one; see docs/tpu.md. "
+        "All combinations of what is given are checked.",
+    )
+    add = parser.add_argument
+    add("--model", nargs="+", default=["albert-base"], choices=AlbertConfig.names(), metavar="NAME")
+    add("--batch", nargs="+", type=int, default=[32], help="sequences per replica and step")
+    add("--seq", nargs="+", type=int, default=[512], help="pieces per sequence")
+    add("--topology", nargs="+", default=list(TOPOLOGIES), choices=list(TOPOLOGIES))
+    add(
+        "--precision",
+        nargs="+",
+        default=["mixed_bfloat16"],
+        choices=["mixed_bfloat16", "float32"],
+    )
+    add("--accumulation", nargs="+", type=int, default=[1], help="parts a batch is worked off in")
+    add("--recompute", action="store_true", help="compute activations anew in the backward pass")
+    add("--out", type=Path, default=Path("build/tpu-check"), help="folder of HLO and results")
+    add(
+        "--compiler",
+        type=Path,
+        default=Path(".venv-tpu/bin/python"),
+        help="Python of the environment that compiles",
+    )
+    add("--no-compile", action="store_true", help="trace and translate only, in seconds")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,183 @@
+"""Programs through TensorFlow and through the TPU's compiler, each in a process of its own.
+
+In the output folder, `hlo/<digest>.hlo` is what was compiled and `compiled/` what came of it. A
+program that gives the same HLO again is not compiled again.
+"""
+
+import hashlib
+import json
+import logging
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+from albert_keras.tpu_check.program import Program
+from albert_keras.tpu_check.topologies import TOPOLOGIES
+from data_pipeline.errors import InputError
+from data_pipeline.files import whole_file
+
+logger = logging.getLogger(__name__)
+
+_SCRIPT = Path(__file__).with_name("compile_hlo.py")
+REQUIREMENTS = Path(__file__).with_name("requirements.txt")
+#: Longest time a single process may take, in seconds.
+_TIME_LIMIT = 3600
+
+
+class Checked(NamedTuple):
+    """What is known of a program on a TPU.
+
+    Attributes:
+        program: Program.
+        topology: str. A name of TOPOLOGIES.
+        traced: dict. See `trace_program`.
+        compiled: dict or None. See `compile_hlo.py`; None if it was not compiled.
+    """
+
+    program: Program
+    topology: str
+    traced: dict
+    compiled: dict | None
+
+    @property
+    def faults(self):
+        """list of str. What has to be mended; that a program does not fit is no fault."""
+        if self.compiled and self.compiled["outcome"] == "failed":
+            return [*self.traced["faults"], self.compiled["message"]]
+        return self.traced["faults"]
+
+
+def check(programs, topologies, out, compiler=None):
+    """Checks programs on TPUs.
+
+    Args:
+        programs: iterable of dict. Fields of Program, without those that follow from the TPU.
+        topologies: iterable of str. Names of TOPOLOGIES.
+        out: Path. Folder for what is worth keeping.
+        compiler: Path or None. Python of the environment that compiles; None ends before that.
+
+    Yields:
+        Checked. Each as soon as it is known.
+
+    Raises:
+        InputError: If a program is not valid.
+    """
+    for folder in ("hlo", "compiled"):
+        (out / folder).mkdir(parents=True, exist_ok=True)
+    traced = {}
+    for fields in programs:
+        for name in topologies:
+            topology = TOPOLOGIES[name]
+            program = Program(
+                **fields,
+                replicas=topology.replicas,
+                replicas_per_chip=topology.replicas_per_chip,
+            )
+            key = program.model_dump_json()
+            if key not in traced:
+                traced[key] = _trace(program, out)
+            compiled = None
+            if compiler and not traced[key]["faults"]:
+                compiled = _compile(traced[key]["digest"], name, out, compiler)
+            yield Checked(program, name, traced[key], compiled)
+
+
+def compiler_versions(compiler):
+    """Asks the environment that compiles for its versions.
+
+    Args:
+        compiler: str or Path. Its Python.
+
+    Returns:
+        dict from a package to its version, both str.
+
+    Raises:
+        InputError: If there is no such Python, or it lacks a package.
+    """
+    packages = ["jax", "jaxlib", "libtpu"]
+    code = (
+        "import json; from importlib.metadata import version; "
+        f"print(json.dumps({{name: version(name) for name in {packages}}}))"
+    )
+    try:
+        done = subprocess.run([compiler, "-c", code], capture_output=True, check=True, timeout=60)
+    except (OSError, subprocess.SubprocessError) as error:
+        raise InputError(
+            f"`--compiler` should be a Python with the packages of {REQUIREMENTS.name}; "
+            f"`make check-tpu` makes one. Received: {compiler}."
+        ) from error
+    return json.loads(done.stdout)
+
+
+def _trace(program, out):
+    logger.info(
+        "tracing %s: %d x %d pieces on each of %d replicas",
+        program.model["size"],
+        program.batch,
+        program.sequence_length,
+        program.replicas,
+    )
+    with tempfile.TemporaryDirectory(dir=out) as folder:
+        summary_path, hlo_path = Path(folder, "summary.json"), Path(folder, "step.hlo")
+        module = "albert_keras.tpu_check.trace"
+        command = [sys.executable, "-m", module, program.model_dump_json(exclude_unset=True)]
+        environment = {
+            "CUDA_VISIBLE_DEVICES": "",
+            "TF_CPP_MIN_LOG_LEVEL": "3",
+            "PYTHONHASHSEED": "0",  # so that equal programs have equal HLO
+        }
+        failure = _run([*command, summary_path, hlo_path], environment)
+        if failure:
+            return {"faults": [f"TensorFlow cannot trace or translate the step: {failure}"]}
+        summary = json.loads(summary_path.read_text(encoding="utf-8"))
+        if "error" in summary:
+            raise InputError(summary["error"])
+        if hlo_path.exists():
+            os.replace(hlo_path, out / "hlo" / f"{summary['digest']}.hlo")
+        return summary
+
+
+def _compile(digest, name, out, compiler):
+    tools = hashlib.sha256(_SCRIPT.read_bytes() + REQUIREMENTS.read_bytes()).hexdigest()[:8]
+    known = out / "compiled" / f"{digest}-{name}-{tools}.json"
+    if known.exists():
+        return json.loads(known.read_text(encoding="utf-8"))
+    logger.info("compiling for %s", name)
+    topology = TOPOLOGIES[name]
+    target = {
+        "layout": topology.layout,
+        "replicas": topology.replicas,
+        "options": topology.options,
+    }
+    with tempfile.TemporaryDirectory(dir=out) as folder:
+        path = Path(folder, "result.json")
+        hlo_path = out / "hlo" / f"{digest}.hlo"
+        failure = _run([compiler, _SCRIPT, hlo_path, path, json.dumps(target)], {})
+        if failure:
+            return {"outcome": "failed", "message": f"The compiler broke off: {failure}"}
+        result = json.loads(path.read_text(encoding="utf-8"))
+    if result["outcome"] != "failed":
+        with whole_file(known) as temporary:
+            temporary.write_text(json.dumps(result), encoding="utf-8")
+    return result
+
+
+def _run(command, environment):
+    """Runs a process to its end: str, the end of what it complained of, or None if it succeeded."""
+    try:
+        done = subprocess.run(
+            [str(part) for part in command],
+            env=os.environ | environment,
+            capture_output=True,
+            text=True,
+            timeout=_TIME_LIMIT,
+        )
+    except subprocess.TimeoutExpired:
+        return f"it took longer than {_TIME_LIMIT} s"
+    if done.returncode == 0:
+        return None
+    lines = done.stderr.strip().splitlines() or ["no message"]
+    return f"exit code {done.returncode}, {lines[-1][:1000]}"

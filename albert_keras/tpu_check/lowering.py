@@ -1,0 +1,196 @@
+"""What a replica executes, from a graph to HLO, the language of the TPU's compiler."""
+
+import hashlib
+from typing import NamedTuple
+
+import tensorflow as tf
+from tensorflow.compiler.xla.service import hlo_pb2
+from tensorflow.core.framework import graph_pb2, types_pb2
+from tensorflow.python.eager import context
+
+#: Follows the name of a function once it can be translated without a TPU.
+_CHANGED = "_translatable"
+
+
+class Lowered(NamedTuple):
+    """A program in HLO, not optimised yet.
+
+    Attributes:
+        proto: bytes. A serialised HloModuleProto.
+        digest: str. Of all of it that decides what is compiled: not of names and source lines.
+        all_reduces: int. Sums over the replicas.
+        all_reduces_in_loops: int. Those of them that a loop repeats.
+        loops: int.
+        dynamic_shapes: int. Instructions whose result has no fixed shape.
+        barriers: int. Places across which nothing is merged or moved.
+        variables: int. Inputs that are given back changed, in the same memory.
+    """
+
+    proto: bytes
+    digest: str
+    all_reduces: int
+    all_reduces_in_loops: int
+    loops: int
+    dynamic_shapes: int
+    barriers: int
+    variables: int
+
+
+def lower(cluster, replicas):
+    """Translates a cluster into HLO, with TensorFlow's own translation for CPUs.
+
+    Args:
+        cluster: Cluster.
+        replicas: int. How many there are to sum over.
+
+    Returns:
+        Lowered.
+
+    Raises:
+        ValueError: If an operation cannot be translated.
+    """
+    arguments = {
+        name: value for name, value in cluster.inputs.items() if isinstance(value, tf.TensorSpec)
+    }
+
+    replica = _with_collectives(cluster.graph, replicas)
+    for function in replica.library.function:
+        context.context().add_function_def(function)
+
+    @tf.function(jit_compile=True, autograph=False)
+    def step(values):
+        graph = tf.compat.v1.get_default_graph()
+        inputs = {}
+        for name, value in cluster.inputs.items():
+            if name in values:
+                inputs[f"{name}:0"] = values[name]
+            elif tf.is_tensor(value):
+                inputs[f"{name}:0"] = graph.capture(value)
+            else:
+                inputs[f"{name}:0"] = tf.constant(value)
+        return tf.graph_util.import_graph_def(
+            replica,
+            input_map=inputs,
+            return_elements=cluster.outputs,
+            name="replica",
+        )
+
+    examples = {name: tf.zeros(spec.shape, spec.dtype) for name, spec in arguments.items()}
+    translate = step.experimental_get_compiler_ir(examples)
+    return _lowered(hlo_pb2.HloModuleProto.FromString(translate(stage="hlo_serialized")))
+
+
+def _with_collectives(graph, replicas):
+    """Replaces `CrossReplicaSum`, which TensorFlow without a TPU cannot translate."""
+    graph = graph_pb2.GraphDef.FromString(graph.SerializeToString())
+    numbers = iter(range(1, 1 << 30))
+    _replace_sums(graph.node, "", replicas, numbers)
+    names = {function.signature.name for function in graph.library.function}
+    _rename_calls(graph.node, names)
+    for function in graph.library.function:
+        _replace_sums(function.node_def, "output:", replicas, numbers)
+        _rename_calls(function.node_def, names)
+        function.signature.name += _CHANGED
+    return graph
+
+
+def _rename_calls(nodes, names):
+    """TensorFlow knows the traced functions already and would not look at ones of equal names."""
+    for node in nodes:
+        if node.op in names:
+            node.op += _CHANGED
+        for value in node.attr.values():
+            for function in [value.func, *value.list.func]:
+                if function.name in names:
+                    function.name += _CHANGED
+
+
+def _replace_sums(nodes, output, replicas, numbers):
+    """Puts `CollectiveReduceV2` in place, which becomes the same all-reduce.
+
+    Args:
+        nodes: repeated NodeDef. Of a graph or a function; changed.
+        output: str. How a tensor of a constant is called there: "name:<output>0".
+        replicas: int.
+        numbers: iterator of int. Each sum of a program has its own.
+    """
+    for node in [node for node in nodes if node.op == "CrossReplicaSum"]:
+        value, _, *controls = node.input  # the second one lists the replicas: all
+        kind = node.attr["T"].type
+        sizes = {"size": replicas, "key": 1, "number": next(numbers)}
+        for name, size in sizes.items():
+            constant = nodes.add(name=f"{node.name}/{name}", op="Const")
+            constant.attr["dtype"].type = types_pb2.DT_INT32
+            constant.attr["value"].tensor.CopyFrom(tf.make_tensor_proto(size, tf.int32))
+        reduce = nodes.add(name=f"{node.name}/reduce", op="CollectiveReduceV2")
+        reduce.input.extend([value, *(f"{node.name}/{name}:{output}0" for name in sizes)])
+        reduce.input.extend(controls)
+        reduce.attr["T"].type = kind
+        reduce.attr["merge_op"].s = b"Add"
+        reduce.attr["final_op"].s = b"Id"
+        reduce.attr["communication_hint"].s = b"auto"
+        reduce.attr["timeout_seconds"].f = 0
+        reduce.attr["is_stateless"].b = False
+        reduce.attr["Nordering_token"].i = 0
+        reduce.attr["max_subdivs_per_device"].i = -1
+        # The node keeps its name and the name of its output, which others refer to.
+        node.ClearField("attr")
+        node.op = "Identity"
+        node.attr["T"].type = kind
+        del node.input[:]
+        node.input.append(f"{reduce.name}:{'data:' if output else ''}0")
+
+
+def _lowered(module):
+    instructions = [
+        instruction for part in module.computations for instruction in part.instructions
+    ]
+    for instruction in instructions:
+        # TensorFlow adds a copy for each variable it changes; later compilers do not read such an
+        # instruction, and one that reshapes to the same shape means the same.
+        if instruction.opcode == "copy":
+            instruction.opcode = "reshape"
+    opcodes = [instruction.opcode for instruction in instructions]
+    return Lowered(
+        proto=module.SerializeToString(deterministic=True),
+        digest=_digest(module),
+        all_reduces=opcodes.count("all-reduce"),
+        all_reduces_in_loops=_count_in_loops(module, "all-reduce"),
+        loops=opcodes.count("while"),
+        dynamic_shapes=sum(any(item.shape.is_dynamic_dimension) for item in instructions),
+        barriers=opcodes.count("opt-barrier"),
+        variables=len(module.input_output_alias.entries),
+    )
+
+
+def _count_in_loops(module, opcode):
+    parts = {part.id: part for part in module.computations}
+    waiting = [
+        number
+        for part in module.computations
+        for instruction in part.instructions
+        if instruction.opcode == "while"
+        for number in instruction.called_computation_ids
+    ]
+    inside = set()
+    while waiting:
+        number = waiting.pop()
+        if number not in inside:
+            inside.add(number)
+            for instruction in parts[number].instructions:
+                waiting.extend(instruction.called_computation_ids)
+    return sum(
+        instruction.opcode == opcode
+        for number in inside
+        for instruction in parts[number].instructions
+    )
+
+
+def _digest(module):
+    bare = hlo_pb2.HloModuleProto.FromString(module.SerializeToString())
+    bare.name = ""
+    bare.id = 0
+    for part in bare.computations:
+        for instruction in part.instructions:
+            instruction.ClearField("metadata")
+    return hashlib.sha256(bare.SerializeToString(deterministic=True)).hexdigest()[:16]
