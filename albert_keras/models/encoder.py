@@ -9,6 +9,7 @@ from albert_keras.config import AlbertConfig
 from albert_keras.layers.attention import SelfAttentionBlock, additive_mask
 from albert_keras.layers.embeddings import FactorizedEmbedding
 from albert_keras.layers.feed_forward import FeedForwardBlock
+from albert_keras.layers.recompute import recomputed
 from albert_keras.layers.weights import NamedDense
 from albert_keras.models.sharing import layer_plan
 
@@ -113,7 +114,7 @@ class AlbertEncoder(keras.Model):
                 None if draw is None else draw._replace(depth=depth),
                 training,
             )
-            hidden = (tf.recompute_grad(run) if self.recompute and training else run)(hidden)
+            hidden = (recomputed(run) if self.recompute and training else run)(hidden)
             layer_outputs.append(hidden)
         outputs = {
             "sequence_output": hidden,

@@ -36,6 +36,9 @@ weights = step.model.trainable_variables
 results["weights"] = len(weights)
 results["kind"] = type(weights[0]).__name__
 trace("step", step.train_step, program)
+step.model.encoder.recompute = True
+trace("recomputed_step", step.train_step, program)
+step.model.encoder.recompute = False
 
 
 def shouts(features):
@@ -126,3 +129,8 @@ def test_a_shape_that_depends_on_values_is_found(traced):
 def test_barriers_against_merging_are_counted(traced):
     assert traced["computes_anew"]["barriers"] == 1
     assert traced["step"]["barriers"] == 0
+
+
+def test_blocks_computed_again_stand_behind_a_barrier(traced):
+    assert traced["step"]["barriers"] == 0
+    assert traced["recomputed_step"]["barriers"] > 0 and not traced["recomputed_step"]["faults"]
