@@ -25,6 +25,7 @@ def recomputed(function):
 
 
 def _behind_a_barrier(function):
+    @tf.autograph.experimental.do_not_convert  # which would lose the gradient
     @tf.custom_gradient
     def run(inputs):
         def gradient(upstream, variables=None):
