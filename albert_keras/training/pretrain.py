@@ -15,6 +15,7 @@ from albert_keras.training.cluster import (
 )
 from albert_keras.training.config import SMALL_MODEL_LR, PretrainingConfig
 from albert_keras.training.curves import draw_curves
+from albert_keras.training.errors import TrainingDiverged, TrainingStopped
 from albert_keras.training.fitting import fit
 from albert_keras.training.output_bias import log_frequencies
 from albert_keras.training.reports import read_log
@@ -117,9 +118,15 @@ def _pretrain(strategy, records, out, config, albert_config, held_out, allow_cha
         if first_step == 0 and training.initial_output_bias == "frequencies":
             step.model.masked_lm_head.output_bias.assign(log_frequencies(records))
 
-    last_step = fit(strategy, step, run, config, records, held_out, first_step, state, max_steps)
-    if last_step > first_step and is_chief(strategy):
-        draw_curves(run.path)
+    try:
+        last_step = fit(
+            strategy, step, run, config, records, held_out, first_step, state, max_steps
+        )
+    except (TrainingStopped, TrainingDiverged):
+        _draw(strategy, run)
+        raise
+    if last_step > first_step:
+        _draw(strategy, run)
     reports = read_log(run.path)
     return PretrainingResult(
         path=run.path,
@@ -128,6 +135,11 @@ def _pretrain(strategy, records, out, config, albert_config, held_out, allow_cha
         seconds=0.0,
         report=reports[-1] if reports else {},
     )
+
+
+def _draw(strategy, run):
+    if is_chief(strategy):
+        draw_curves(run.path)
 
 
 def _check_fit(info, albert_config):

@@ -123,6 +123,7 @@ cluster.barrier(strategy)
     assert outputs == [["joined", "2 True", *same], ["joined", "2 False", *same]]
 
 
+@pytest.mark.slow
 def test_a_worker_that_lost_another_starts_anew_and_meets_it_again(start, tmp_path):
     work = """
 marker = sys.argv[0] + ".begun"
