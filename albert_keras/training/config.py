@@ -86,8 +86,10 @@ class TrainingConfig(Settings):
     @field_validator("time_budget")
     @classmethod
     def _is_a_duration(cls, time_budget):
-        if time_budget is not None:
-            parse_duration(time_budget)
+        try:
+            parse_duration("1s" if time_budget is None else time_budget)
+        except InputError:
+            raise ValueError('should be a duration such as "8h", "1h30m" or "2d"') from None
         return time_budget
 
 

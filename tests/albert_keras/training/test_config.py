@@ -40,3 +40,17 @@ def test_the_model_takes_the_vocabulary_of_the_records():
 def test_mistakes_in_the_model_are_named_with_their_section():
     with pytest.raises(SettingsError, match="`model.num_hiden_layers`.*`num_hidden_layers`"):
         PretrainingConfig(model={"num_hiden_layers": 3})
+
+
+def test_a_time_budget_that_is_none_is_one_clear_problem():
+    with pytest.raises(SettingsError) as caught:
+        PretrainingConfig(training={"time_budget": "soon"})
+    assert str(caught.value).splitlines()[1].strip() == (
+        '`training.time_budget` should be a duration such as "8h", "1h30m" or "2d". '
+        "Received: 'soon'."
+    )
+
+
+def test_reports_and_checkpoints_fall_on_executions():
+    with pytest.raises(SettingsError, match="should be a multiple of `steps_per_execution`"):
+        PretrainingConfig(training={"steps_per_execution": 7})
