@@ -55,6 +55,20 @@ def whole_folder(path):
         raise
 
 
+@contextlib.contextmanager
+def naming(path):
+    """Lets each OSError of the block say which file or folder it is about.
+
+    Args:
+        path: str or Path. What to name where the error names nothing.
+    """
+    try:
+        yield
+    except OSError as error:
+        error.filename = error.filename or str(path)
+        raise
+
+
 def check_output_folder(path, option="--out"):
     """Makes sure, before any work is done, that a new folder can be written at `path`.
 

@@ -9,7 +9,6 @@ Source:
 """
 
 import array
-import contextlib
 import functools
 import hashlib
 import mmap
@@ -21,6 +20,7 @@ import google_crc32c
 import numpy as np
 
 from data_pipeline.errors import InputError
+from data_pipeline.files import naming
 
 #: Ending of the file that lists where the records of a shard begin.
 INDEX_SUFFIX = ".index"
@@ -52,14 +52,14 @@ class RecordWriter:
         return self
 
     def __exit__(self, *_):
-        with _naming(self._path):
+        with naming(self._path):
             self._file.close()
 
     def write(self, records):
         """Appends records, a list of bytes; better many than one, they become one write."""
         frames = [_header(len(record)) + record + _checksum(record) for record in records]
         data = b"".join(frames)
-        with _naming(self._path):
+        with naming(self._path):
             self._file.write(data)
         self._digest.update(data)
         for frame in frames:
@@ -94,7 +94,7 @@ def index_path(path):
 
 def write_index(path, offsets):
     """Writes `RecordWriter.offsets` (uint64 [N + 1]) to a path, little-endian."""
-    with _naming(path):
+    with naming(path):
         Path(path).write_bytes(np.asarray(offsets, "<u8").tobytes())
 
 
@@ -238,13 +238,3 @@ def _checksum(data):
     """Returns the CRC-32C turned by 15 bits plus a constant, as TFRecord files store it."""
     value = google_crc32c.value(data)
     return ((value >> 15 | value << 17) + 0xA282EAD8 & 0xFFFFFFFF).to_bytes(4, "little")
-
-
-@contextlib.contextmanager
-def _naming(path):
-    """Lets each OSError of the block say which file it is about."""
-    try:
-        yield
-    except OSError as error:
-        error.filename = error.filename or str(path)
-        raise

@@ -9,7 +9,6 @@ digests.json  `step`, and of each other file SHA-256 and size; written last: a f
               not a checkpoint
 """
 
-import contextlib
 import json
 import logging
 import math
@@ -28,7 +27,7 @@ from albert_keras.training.tensors import (
     write_tensors,
 )
 from data_pipeline.errors import InputError
-from data_pipeline.files import whole_folder
+from data_pipeline.files import naming, whole_folder
 
 logger = logging.getLogger(__name__)
 
@@ -150,7 +149,7 @@ class CheckpointFolder:
         tensors = read_variables(variables) | {"global_step": np.int64(step)}
         folder = self._named(step)
         replaced = self._named(step, _REPLACED)
-        with _naming(folder):
+        with naming(folder):
             self._tidy()
             try:
                 with whole_folder(folder) as temporary:
@@ -273,13 +272,3 @@ def _remove(folder):
         shutil.rmtree(hidden)
     except OSError as error:
         logger.warning("`%s` could not be removed: %s", folder, error)
-
-
-@contextlib.contextmanager
-def _naming(path):
-    """Lets each OSError of the block say which file or folder it is about."""
-    try:
-        yield
-    except OSError as error:
-        error.filename = error.filename or str(path)
-        raise

@@ -1,6 +1,5 @@
 """The log of a run: one JSON line per report, TensorBoard, a line on the screen."""
 
-import contextlib
 import json
 import logging
 import math
@@ -12,7 +11,7 @@ from typing import NamedTuple
 import tensorflow as tf
 from tensorflow import keras
 
-from data_pipeline.files import whole_file
+from data_pipeline.files import naming, whole_file
 
 logger = logging.getLogger(__name__)
 
@@ -272,7 +271,7 @@ def keep_log_until(folder, step):
                 kept.append(line + "\n")
         except ValueError:  # cut in the middle of a line
             break
-    with _naming(path), whole_file(path) as temporary:
+    with naming(path), whole_file(path) as temporary:
         temporary.write_text("".join(kept), encoding="utf-8")
 
 
@@ -285,15 +284,5 @@ def _lines(folder):
 
 def _append(folder, text):
     path = Path(folder) / _LOG
-    with _naming(path), open(path, "a", encoding="utf-8") as log:
+    with naming(path), open(path, "a", encoding="utf-8") as log:
         log.write(text)
-
-
-@contextlib.contextmanager
-def _naming(path):
-    """Lets each OSError of the block say which file it is about."""
-    try:
-        yield
-    except OSError as error:
-        error.filename = error.filename or str(path)
-        raise

@@ -155,8 +155,6 @@ class PretrainingStep(keras.Model):
 
     def make_train_function(self, force=False):
         """Makes what `fit` calls for each step; it notes how long the data kept it waiting."""
-        if self._cluster_coordinator or self._steps_per_execution_tuner:
-            raise NotImplementedError("Only strategies whose replicas all make the same step.")
         if self.train_function is not None and not force:
             return self.train_function
         if self._jit_compile or int(self._steps_per_execution.numpy()) > 1:

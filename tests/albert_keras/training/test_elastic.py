@@ -63,6 +63,7 @@ def assert_equal(losses):
         assert found == pytest.approx(expected, rel=1e-5), kind
 
 
+@pytest.mark.slow
 def test_replicas_and_parts_compute_what_one_device_does(tiny_records, tiny_training, tmp_path):
     config = with_dropout(tiny_training, steps=10)
     assert_equal(losses_of(tmp_path, tiny_records, config, [(1, 1), (2, 2)]))
