@@ -1,9 +1,7 @@
 """A run in little, kept nowhere: does everything go together, and what will it take?"""
 
 import logging
-import resource
 import shutil
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -11,6 +9,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
+from albert_keras.benchmarks.measure import peak_mb
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.optimization.build import build_optimizer
 from albert_keras.serving.publish import export
@@ -126,7 +125,7 @@ def dry_run(data, out, config, eval_data=None):
         epochs=steps * training.batch_size / len(RecordFiles(data)),
         seconds_per_step=seconds_per_step,
         training_seconds=steps * seconds_per_step,
-        peak_megabytes=_peak_bytes() / 1e6,
+        peak_megabytes=_peak_megabytes(),
         checkpoint_megabytes=checkpoint_bytes / 1e6,
         disk_megabytes=checkpoint_bytes * (training.keep_checkpoints + 1) / 1e6,
         free_megabytes=shutil.disk_usage(_existing(out)).free / 1e6,
@@ -162,11 +161,10 @@ def _schedule(config, resolved):
     return {step: float(schedule(step)) for step in sorted(shown) if step < steps}
 
 
-def _peak_bytes():
+def _peak_megabytes():
     if tf.config.list_physical_devices("GPU"):
-        return tf.config.experimental.get_memory_info("GPU:0")["peak"]
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+        return tf.config.experimental.get_memory_info("GPU:0")["peak"] / 1e6
+    return peak_mb()
 
 
 def _existing(path):

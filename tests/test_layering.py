@@ -14,8 +14,9 @@ ROWS = (
     ("optimization", "interop"),
     ("training",),
     ("serving",),
-    ("demo", "dry_run", "tpu_check"),
+    ("demo", "tpu_check"),
     ("benchmarks",),
+    ("dry_run",),
     ("cli",),
 )
 LEVEL = {name: level for level, row in enumerate(ROWS) for name in row}

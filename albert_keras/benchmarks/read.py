@@ -11,8 +11,8 @@ from tensorflow import keras
 from albert_keras.benchmarks.documentation import build_documentation
 from albert_keras.benchmarks.measure import in_turn, machine, ratios, summary
 from albert_keras.benchmarks.unmasked import copy_unmasked
+from albert_keras.training.build import build_step
 from albert_keras.training.config import PretrainingConfig
-from albert_keras.training.pretrain import build_step
 from albert_keras.training.strategy import build_strategy, choose_precision
 from data_pipeline.dataset_info import TOKENIZER_FOLDER
 from data_pipeline.reader import training_dataset, training_numbers

@@ -14,7 +14,7 @@ from albert_keras.tpu_check.fake_strategy import fake_tpu_strategy
 from albert_keras.tpu_check.kernels import find_faults, read_kernels
 from albert_keras.tpu_check.lowering import lower
 from albert_keras.tpu_check.program import Program
-from albert_keras.training.pretrain import build_step
+from albert_keras.training.build import build_step
 from data_pipeline.errors import InputError
 
 

@@ -17,7 +17,6 @@ from albert_keras.training.peak import measure_peak
 from albert_keras.training.reports import Report
 from albert_keras.training.resume import checkpoint_variables
 from albert_keras.training.saving import SaveCheckpoints
-from albert_keras.training.tensors import read_variables
 from albert_keras.training.time_budget import TimeBudget, parse_duration
 from data_pipeline.reader import training_numbers
 
@@ -77,17 +76,13 @@ def fit(strategy, step, run, config, records, held_out, first_step, state, max_s
                 training.steps,
                 writes,
             )
-    began = time.monotonic() - state.get("seconds", 0.0)
 
     def save(number):
-        # All workers read: what each keeps for itself is summed over them.
-        values = read_variables(checkpoint_variables(step))
-        if not writes:
+        if not writes:  # all workers hold the same values, and read their own
             return
-        kept = {"seconds": time.monotonic() - began}
-        if budget is not None:
-            kept["budget"] = budget.state()
-        run.checkpoints.save(number, values, kept, _score(scores, report, number))
+        kept = {} if budget is None else {"budget": budget.state()}
+        variables = checkpoint_variables(step)
+        run.checkpoints.save(number, variables, kept, _score(scores, report, number))
 
     saving = SaveCheckpoints(
         save,
@@ -183,8 +178,8 @@ def _peak_flops(strategy, training):
     replicas = strategy.num_replicas_in_sync
     if training.peak_tflops is not None:
         return training.peak_tflops * 1e12 * replicas
-    if isinstance(strategy, tf.distribute.TPUStrategy):
-        return None
     peak = measure_peak(training.precision)
+    if peak is None:
+        return None
     # Logical devices of a CPU share it.
     return peak * (replicas if tf.config.list_logical_devices("GPU") else 1)
