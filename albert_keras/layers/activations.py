@@ -1,11 +1,13 @@
-"""The activations a configuration can name, computed in float32."""
+"""The activations a configuration can name; `fused.py` applies them in float32."""
 
 import math
 
 import tensorflow as tf
 
+from albert_keras.layers.kernels import differentiable
 
-@tf.custom_gradient
+
+@differentiable
 def gelu_tanh(inputs):
     """Returns the tanh form of GELU, the one of the reference and of its released weights.
 
@@ -41,14 +43,3 @@ ACTIVATIONS = {
     "silu": tf.nn.silu,
     "linear": tf.identity,
 }
-
-
-def activate(inputs, name):
-    """Applies an activation in float32 and returns the dtype of `inputs`.
-
-    Args:
-        inputs: float tensor of any shape.
-        name: str. A key of `ACTIVATIONS`.
-    """
-    outputs = ACTIVATIONS[name](tf.cast(inputs, tf.float32))
-    return tf.cast(outputs, inputs.dtype)

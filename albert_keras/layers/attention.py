@@ -1,10 +1,34 @@
 """The attention half of a transformer block."""
 
 import math
+from typing import NamedTuple
 
 import tensorflow as tf
 
+from albert_keras.layers.fused import masked_softmax
+from albert_keras.layers.products import dense
+from albert_keras.layers.residual import add_dropped
+from albert_keras.layers.rows import Rows
+from albert_keras.layers.uses import for_each_use, fork
 from albert_keras.layers.weights import NamedDense, NamedLayer, NamedLayerNorm
+
+
+class AttentionWeights(NamedTuple):
+    """Weights of one use of the block: kernels in the compute dtype, the rest float32.
+
+    Attributes:
+        joined_kernel: [H, 3 H]. Of query, key and value, for one product of the three.
+        joined_bias: [3 H].
+        kernel, bias: [H, H], [H]. Of the projection.
+        gamma, beta: [H]. Of the normalisation.
+    """
+
+    joined_kernel: tf.Tensor
+    joined_bias: tf.Tensor
+    kernel: tf.Tensor
+    bias: tf.Tensor
+    gamma: tf.Tensor
+    beta: tf.Tensor
 
 
 class SelfAttentionBlock(NamedLayer):
@@ -17,12 +41,15 @@ class SelfAttentionBlock(NamedLayer):
         **kwargs: `name`, `dtype`, as in Keras.
 
     Call arguments:
-        hidden: float [B, S, H].
-        attention_mask: float32 [B, 1, 1, S]. As `additive_mask` makes it.
+        hidden: float [N, H]. One row for each position.
+        rows: Rows. Which row belongs to which sequence, and what is padding.
         draw: Draw or None. What dropout is drawn for, see `layers/dropout.py`.
+        positions: int [B, Q] or None. The positions that look; all are looked at. None takes all.
+        weights: AttentionWeights or None. Those made by `for_each_use`, where a depth of several
+            calls; None takes them anew.
 
     Returns:
-        [B, S, H] in the compute dtype.
+        [N, H] in the compute dtype; [B * Q, H] for `positions`.
 
     Source:
         `attention_layer` and `attention_ffn_block` in google-research/albert, `modeling.py`.
@@ -45,34 +72,61 @@ class SelfAttentionBlock(NamedLayer):
         )
         self.hidden_dropout = self.dropout(config.hidden_dropout_prob, "attention_1/output/dropout")
 
-    def call(self, hidden, attention_mask, draw=None, training=None):
-        query = self._split_heads(self.query(hidden))  # [B, N, S, D]
-        key = self._split_heads(self.key(hidden))
-        value = self._split_heads(self.value(hidden))
-        scores = tf.cast(tf.matmul(query, key, transpose_b=True), tf.float32)  # [B, N, S, S]
-        weights = tf.nn.softmax(scores * (1 / math.sqrt(self.head_size)) + attention_mask)
-        weights = self.weights_dropout(
-            tf.cast(weights, self.compute_dtype), draw, training=training
+    def for_each_use(self, uses):
+        """Returns what each of several calls in one graph takes: list of AttentionWeights."""
+        parts = (self.query, self.key, self.value)
+        kernels = tf.concat([part.kernel for part in parts], axis=1)  # [H, 3 H]
+        biases = tf.concat([part.bias for part in parts], axis=0)
+        return [
+            AttentionWeights(*weights)
+            for weights in zip(
+                for_each_use(kernels, uses, self.compute_dtype),
+                for_each_use(biases, uses, tf.float32),
+                for_each_use(self.projection.kernel, uses, self.compute_dtype),
+                for_each_use(self.projection.bias, uses, tf.float32),
+                for_each_use(self.normalization.gamma, uses, tf.float32),
+                for_each_use(self.normalization.beta, uses, tf.float32),
+                strict=True,
+            )
+        ]
+
+    def call(self, hidden, rows, draw=None, training=None, weights=None, positions=None):
+        weights = weights or self.for_each_use(1)[0]
+        hidden = tf.cast(hidden, self.compute_dtype)
+        if positions is None:
+            hidden, residual = fork(hidden)
+            # [N, 3 H] -> [B, S, 3 H]
+            joined = rows.to_batch(dense(hidden, weights.joined_kernel, weights.joined_bias))
+            query, key, value = self._split_heads(joined, 3)
+            looking = rows
+        else:
+            looking = Rows(tf.ones_like(positions))
+            residual, query, joined = self._of_positions(hidden, rows, looking, positions, weights)
+            (query,) = self._split_heads(query, 1)
+            key, value = self._split_heads(joined, 2)
+        scores = tf.matmul(query, key, transpose_b=True)  # [B, heads, S or Q, S]
+        shares = masked_softmax(scores, rows.attention_mask, 1 / math.sqrt(self.head_size))
+        shares = self.weights_dropout(shares, draw, training=training)
+        context = tf.transpose(tf.matmul(shares, value), (0, 2, 1, 3))  # [B, S or Q, heads, D]
+        size = hidden.shape[-1]
+        context = tf.reshape(context, tf.concat([tf.shape(context)[:2], [size]], 0))
+        found = tf.matmul(looking.from_batch(context), weights.kernel)  # [N or B * Q, H]
+        return add_dropped(
+            residual, found, weights, self.hidden_dropout, looking, draw, training=training
         )
-        context = tf.transpose(tf.matmul(weights, value), (0, 2, 1, 3))  # [B, S, N, D]
-        context = self.projection(tf.reshape(context, tf.shape(hidden)))  # [B, S, H]
-        context = self.hidden_dropout(context, draw, training=training)
-        return self.normalization(tf.cast(hidden, tf.float32) + tf.cast(context, tf.float32))
 
-    def _split_heads(self, hidden):
-        """Makes [B, N, S, D] of [B, S, H]."""
-        split = tf.concat([tf.shape(hidden)[:2], [self.num_heads, self.head_size]], 0)
-        return tf.transpose(tf.reshape(hidden, split), (0, 2, 1, 3))
+    def _of_positions(self, hidden, rows, looking, positions, weights):
+        """Returns rows and queries of some positions, keys and values of all."""
+        size = hidden.shape[-1]
+        hidden, batch = fork(hidden)
+        chosen = tf.gather(rows.to_batch(batch), positions, batch_dims=1)  # [B, Q, H]
+        chosen, residual = fork(looking.from_batch(chosen))
+        query_kernel, kernel = tf.split(weights.joined_kernel, [size, 2 * size], axis=1)
+        query_bias, bias = tf.split(weights.joined_bias, [size, 2 * size])
+        query = looking.to_batch(dense(chosen, query_kernel, query_bias))
+        return residual, query, rows.to_batch(dense(hidden, kernel, bias))
 
-
-def additive_mask(input_mask):
-    """Makes what is added to the scores: 0 for a real piece, -10000 for padding.
-
-    Args:
-        input_mask: int [B, S]. 1 for a real piece, 0 for padding, in any pattern.
-
-    Returns:
-        float32 [B, 1, 1, S]. -10000 as in the reference: finite, so a row of padding alone gives
-        even weights and not NaN.
-    """
-    return (1.0 - tf.cast(input_mask, tf.float32))[:, None, None, :] * -10_000.0
+    def _split_heads(self, joined, parts):
+        """Makes `parts` x [B, heads, S, D] of [B, S, parts * H]."""
+        split = tf.concat([tf.shape(joined)[:2], [parts, self.num_heads, self.head_size]], 0)
+        return tf.unstack(tf.transpose(tf.reshape(joined, split), (2, 0, 3, 1, 4)))

@@ -2,6 +2,7 @@
 
 import tensorflow as tf
 
+from albert_keras.layers.kernels import differentiable
 from albert_keras.layers.weights import NamedDense, NamedLayer, NamedLayerNorm
 
 
@@ -19,10 +20,11 @@ class FactorizedEmbedding(NamedLayer):
     Call arguments:
         input_ids: int [B, S]. Piece ids; padding gets a vector too, `input_mask` hides it later.
         segment_ids: int [B, S]. 0 first, 1 second segment.
+        rows: Rows. The order of the positions in what is returned.
         draw: Draw or None. What dropout is drawn for, see `layers/dropout.py`.
 
     Returns:
-        [B, S, H] in the compute dtype.
+        [N, H] in the compute dtype, a row for each position.
 
     Raises:
         ValueError: If S exceeds `max_position_embeddings`.
@@ -55,14 +57,21 @@ class FactorizedEmbedding(NamedLayer):
                 f"{scope}/encoder/embedding_hidden_mapping_in", size, config.hidden_size, **shared
             )
 
-    def call(self, input_ids, segment_ids, draw=None, training=None):
-        vectors = look_up(tf.convert_to_tensor(self.word_embeddings), input_ids)  # [B, S, E]
+    def call(self, input_ids, segment_ids, rows, draw=None, training=None):
+        vectors = look_up(tf.convert_to_tensor(self.word_embeddings), rows.from_batch(input_ids))
+        segment_ids = rows.from_batch(segment_ids)
         vectors += look_up(tf.convert_to_tensor(self.token_type_embeddings), segment_ids)
-        vectors += self.position_embeddings[: self._checked_length(input_ids)]
-        vectors = self.hidden_dropout(self.normalization(vectors), draw, training=training)
-        return vectors if self.projection is None else self.projection(vectors)  # [B, S, H]
+        places = self.position_embeddings[: self.checked_length(input_ids)]  # [S, E]
+        shape = tf.concat([tf.shape(input_ids), places.shape[1:]], 0)
+        vectors += rows.from_batch(tf.broadcast_to(places, shape))  # [N, E]
+        vectors = self.normalization(vectors)
+        if training and self.hidden_dropout.rate:
+            # Numbers are drawn for each sequence of the batch, whatever rows there are.
+            vectors = self.hidden_dropout(rows.to_batch(vectors), draw, training=training)
+            vectors = rows.from_batch(vectors)
+        return vectors if self.projection is None else self.projection(vectors)  # [N, H]
 
-    def _checked_length(self, input_ids):
+    def checked_length(self, input_ids):
         """Returns S, known when the graph is built or only when it runs."""
         message = (
             "The length of `input_ids` should not exceed `max_position_embeddings`. "
@@ -82,7 +91,7 @@ class FactorizedEmbedding(NamedLayer):
             return tf.identity(length)
 
 
-@tf.custom_gradient
+@differentiable
 def look_up(table, ids):
     """Returns rows of `table` ([N, E] and int [...] -> [..., E]), with a dense gradient.
 

@@ -1,9 +1,30 @@
 """The feed-forward half of a transformer block."""
 
+from typing import NamedTuple
+
 import tensorflow as tf
 
-from albert_keras.layers.activations import activate
+from albert_keras.layers.fused import activated_product
+from albert_keras.layers.residual import add_dropped
+from albert_keras.layers.uses import for_each_use, fork
 from albert_keras.layers.weights import NamedDense, NamedLayer, NamedLayerNorm
+
+
+class FeedForwardWeights(NamedTuple):
+    """Weights of one use of the block: kernels in the compute dtype, the rest float32.
+
+    Attributes:
+        inner_kernel, inner_bias: [H, I], [I]. Of the product that widens.
+        kernel, bias: [I, H], [H]. Of the product that narrows.
+        gamma, beta: [H]. Of the normalisation.
+    """
+
+    inner_kernel: tf.Tensor
+    inner_bias: tf.Tensor
+    kernel: tf.Tensor
+    bias: tf.Tensor
+    gamma: tf.Tensor
+    beta: tf.Tensor
 
 
 class FeedForwardBlock(NamedLayer):
@@ -16,11 +37,13 @@ class FeedForwardBlock(NamedLayer):
         **kwargs: `name`, `dtype`, as in Keras.
 
     Call arguments:
-        hidden: float [B, S, H].
+        hidden: float [N, H]. One row for each position.
+        rows: Rows. Which row belongs to which sequence.
         draw: Draw or None. What dropout is drawn for, see `layers/dropout.py`.
+        weights: FeedForwardWeights or None. As in `SelfAttentionBlock`.
 
     Returns:
-        [B, S, H] in the compute dtype.
+        [N, H] in the compute dtype.
 
     Source:
         `attention_ffn_block` in google-research/albert, `modeling.py`, with its nested names.
@@ -39,7 +62,26 @@ class FeedForwardBlock(NamedLayer):
             config.hidden_dropout_prob, "ffn_1/intermediate/output/dropout"
         )
 
-    def call(self, hidden, draw=None, training=None):
-        inner = activate(self.intermediate(hidden), self.activation)  # [B, S, I]
-        outputs = self.hidden_dropout(self.projection(inner), draw, training=training)  # [B, S, H]
-        return self.normalization(tf.cast(hidden, tf.float32) + tf.cast(outputs, tf.float32))
+    def for_each_use(self, uses):
+        """Returns what each of several calls in one graph takes: list of FeedForwardWeights."""
+        return [
+            FeedForwardWeights(*weights)
+            for weights in zip(
+                for_each_use(self.intermediate.kernel, uses, self.compute_dtype),
+                for_each_use(self.intermediate.bias, uses, tf.float32),
+                for_each_use(self.projection.kernel, uses, self.compute_dtype),
+                for_each_use(self.projection.bias, uses, tf.float32),
+                for_each_use(self.normalization.gamma, uses, tf.float32),
+                for_each_use(self.normalization.beta, uses, tf.float32),
+                strict=True,
+            )
+        ]
+
+    def call(self, hidden, rows, draw=None, training=None, weights=None):
+        weights = weights or self.for_each_use(1)[0]
+        hidden, residual = fork(tf.cast(hidden, self.compute_dtype))
+        inner = tf.matmul(hidden, weights.inner_kernel)  # [N, I]
+        found = activated_product(inner, weights.inner_bias, weights.kernel, self.activation)
+        return add_dropped(
+            residual, found, weights, self.hidden_dropout, rows, draw, training=training
+        )

@@ -5,10 +5,10 @@ from tensorflow.compiler.tf2xla.ops import gen_xla_ops
 
 
 def recomputed(function):
-    """Makes a function whose gradient computes it again, so that only its input is kept.
+    """Makes a function whose gradient computes it again, so that only its inputs are kept.
 
     Args:
-        function: callable of one float tensor, which returns one; it may use variables.
+        function: callable of float tensors, which returns one; it may use variables.
 
     Returns:
         callable, the same function.
@@ -27,15 +27,16 @@ def recomputed(function):
 def _behind_a_barrier(function):
     @tf.autograph.experimental.do_not_convert  # which would lose the gradient
     @tf.custom_gradient
-    def run(inputs):
+    def run(*inputs):
         def gradient(upstream, variables=None):
-            kept, later = gen_xla_ops.xla_optimization_barrier([inputs, upstream])
+            *kept, later = gen_xla_ops.xla_optimization_barrier([*inputs, upstream])
             with tf.GradientTape() as tape:
                 tape.watch(kept)
-                outputs = function(kept)
-            gradients = tape.gradient(outputs, [kept, *(variables or [])], output_gradients=later)
-            return gradients[0] if variables is None else (gradients[0], gradients[1:])
+                outputs = function(*kept)
+            gradients = tape.gradient(outputs, [*kept, *(variables or [])], output_gradients=later)
+            number = len(inputs)
+            return gradients if variables is None else (gradients[:number], gradients[number:])
 
-        return function(inputs), gradient
+        return function(*inputs), gradient
 
     return run

@@ -11,6 +11,8 @@ import tensorflow as tf
 from tensorflow import keras
 
 from albert_keras.layers.dropout import Dropout
+from albert_keras.layers.fused import layer_norm
+from albert_keras.layers.products import dense
 
 
 def name_seed(seed, name):
@@ -93,20 +95,12 @@ class NamedDense(NamedLayer):
         self.bias = self.named_weight("bias", (output_size,), "zeros")
 
     def call(self, inputs):
+        shape = tf.concat([tf.shape(inputs)[:-1], [self.output_size]], 0)
+        # As one product of two matrices: TensorFlow's product of a [B, S, M] tensor makes a kernel
+        # gradient per sequence and sums them.
+        rows = tf.reshape(tf.cast(inputs, self.compute_dtype), (-1, self.kernel.shape[0]))
         kernel = tf.cast(self.kernel, self.compute_dtype)
-        bias = tf.cast(self.bias, self.compute_dtype)
-        return multiply_rows(tf.cast(inputs, self.compute_dtype), kernel, bias)
-
-
-def multiply_rows(inputs, kernel, bias):
-    """Returns `inputs @ kernel + bias` for inputs of any rank ([..., M] x [M, N] -> [..., N]).
-
-    As one product of two matrices: TensorFlow's product of a [B, S, M] tensor makes a kernel
-    gradient per sequence and sums them.
-    """
-    rows = tf.reshape(inputs, (-1, kernel.shape[0]))  # [B * S, M]
-    rows = tf.nn.bias_add(tf.matmul(rows, kernel), bias)  # [B * S, N]
-    return tf.reshape(rows, tf.concat([tf.shape(inputs)[:-1], [kernel.shape[1]]], 0))
+        return tf.reshape(dense(rows, kernel, tf.convert_to_tensor(self.bias)), shape)
 
 
 class NamedLayerNorm(NamedLayer):
@@ -124,17 +118,12 @@ class NamedLayerNorm(NamedLayer):
         [..., size] in the compute dtype.
     """
 
-    # That of the reference's graphs; Keras' default of 1e-3 would damp small vectors.
-    EPSILON = 1e-12
-
     def __init__(self, scope, size, **kwargs):
         super().__init__(scope, **kwargs)
         self.gamma = self.named_weight("gamma", (size,), "ones")
         self.beta = self.named_weight("beta", (size,), "zeros")
 
     def call(self, inputs):
-        inputs = tf.cast(inputs, tf.float32)
-        centred = inputs - tf.reduce_mean(inputs, -1, keepdims=True)
-        variance = tf.reduce_mean(tf.square(centred), -1, keepdims=True)
-        normal = centred * tf.math.rsqrt(variance + self.EPSILON)
-        return tf.cast(normal * self.gamma + self.beta, self.compute_dtype)
+        rows = tf.reshape(inputs, (-1, self.gamma.shape[0]))
+        gamma, beta = tf.convert_to_tensor(self.gamma), tf.convert_to_tensor(self.beta)
+        return tf.reshape(layer_norm(rows, gamma, beta, self.compute_dtype), tf.shape(inputs))

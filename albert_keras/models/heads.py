@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from albert_keras.layers.activations import activate
+from albert_keras.layers.fused import bias_activation
 from albert_keras.layers.weights import NamedDense, NamedLayer, NamedLayerNorm
 
 
@@ -41,15 +41,23 @@ class MaskedLMHead(NamedLayer):
         self.normalization = NamedLayerNorm(f"{scope}/transform/LayerNorm", size, **shared)
         self.output_bias = self.named_weight("output_bias", (config.vocab_size,), "zeros")
 
+    def scores(self, masked):
+        """Scores pieces without their bias: [B, P, H] -> [B, P, V] in the compute dtype."""
+        shape = tf.concat([tf.shape(masked)[:2], self.output_bias.shape], 0)
+        rows = tf.reshape(tf.cast(masked, self.compute_dtype), (-1, masked.shape[-1]))  # [B * P, H]
+        rows = tf.matmul(rows, tf.cast(self.transform.kernel, self.compute_dtype))
+        bias = tf.convert_to_tensor(self.transform.bias)
+        rows = self.normalization(bias_activation(rows, bias, self.activation))  # [B * P, E]
+        table = tf.cast(self.embeddings.word_embeddings, self.compute_dtype)  # [V, E]
+        return tf.reshape(tf.matmul(rows, table, transpose_b=True), shape)
+
+    def logits(self, scores):
+        """Adds the bias to scores: float32 [B, P, V]."""
+        return tf.cast(scores, tf.float32) + self.output_bias
+
     def call(self, sequence_output, masked_lm_positions):
         masked = tf.gather(sequence_output, masked_lm_positions, batch_dims=1)  # [B, P, H]
-        masked = activate(self.transform(masked), self.activation)  # [B, P, E]
-        masked = self.normalization(masked)
-        table = tf.cast(self.embeddings.word_embeddings, self.compute_dtype)  # [V, E]
-        rows = tf.reshape(masked, (-1, table.shape[1]))  # [B * P, E]
-        logits = tf.cast(tf.matmul(rows, table, transpose_b=True), tf.float32) + self.output_bias
-        shape = tf.concat([tf.shape(masked_lm_positions), [table.shape[0]]], 0)
-        return tf.reshape(logits, shape)  # [B, P, V]
+        return self.logits(self.scores(masked))
 
 
 class SentenceOrderHead(NamedLayer):

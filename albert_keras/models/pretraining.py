@@ -1,8 +1,10 @@
 """The model that is pre-trained: encoder, masked-LM head, sentence-order head."""
 
+import tensorflow as tf
 from tensorflow import keras
 
 from albert_keras.config import AlbertConfig
+from albert_keras.layers.kernels import inference
 from albert_keras.models.encoder import AlbertEncoder
 from albert_keras.models.heads import MaskedLMHead, SentenceOrderHead
 
@@ -16,16 +18,19 @@ class AlbertForPretraining(keras.Model):
         sentence_head: bool. Whether there is a sentence-order (or next-sentence) head.
         seed: int. Decides the initial weights, together with each weight's name.
         dtype: str or policy. As in `AlbertEncoder`.
-        recompute: bool. As in `AlbertEncoder`.
+        recompute, skips_padding: bool. As in `AlbertEncoder`.
         name: str. Name of the Keras model.
 
     Call arguments:
         inputs: dict. The encoder's inputs and "masked_lm_positions", int [B, P]. Other keys, such
             as labels, are ignored.
+        only_predictions: bool. Whether to compute the last block only where a head reads it, which
+            saves most of that block, and leave "sequence_output" and the logits out.
 
     Returns:
         dict. "masked_lm_logits" float32 [B, P, V], "sentence_order_logits" float32 [B, 2] (with the
-        head), "sequence_output" [B, S, H], "pooled_output" [B, H].
+        head), "sequence_output" [B, S, H], "pooled_output" [B, H]; and "masked_lm_scores", the
+        logits before their bias in the compute dtype [B, P, V], of which the loss is taken.
 
     Source:
         google-research/albert, `run_pretraining.py`.
@@ -38,6 +43,7 @@ class AlbertForPretraining(keras.Model):
         seed=0,
         dtype=None,
         recompute=False,
+        skips_padding=False,
         name="albert_for_pretraining",
         **kwargs,
     ):
@@ -45,7 +51,9 @@ class AlbertForPretraining(keras.Model):
         self.config = config
         self.seed = seed
         shared = {"seed": seed, "dtype": self.dtype_policy}
-        self.encoder = AlbertEncoder(config, recompute=recompute, **shared)
+        self.encoder = AlbertEncoder(
+            config, recompute=recompute, skips_padding=skips_padding, **shared
+        )
         self.masked_lm_head = MaskedLMHead(config, self.encoder.embeddings, **shared)
         self.sentence_order_head = SentenceOrderHead(config, **shared) if sentence_head else None
         self.built = True
@@ -53,11 +61,22 @@ class AlbertForPretraining(keras.Model):
     def build(self, input_shape=None):
         """Does nothing: the weights exist already."""
 
-    def call(self, inputs, training=None, draw=None):
-        outputs = self.encoder(inputs, training=training, draw=draw)
-        outputs["masked_lm_logits"] = self.masked_lm_head(
-            outputs["sequence_output"], inputs["masked_lm_positions"]
-        )
+    def call(self, inputs, training=None, draw=None, only_predictions=False):
+        with inference(not training):
+            return self._call(inputs, training, draw, only_predictions)
+
+    def _call(self, inputs, training, draw, only_predictions):
+        positions = tf.convert_to_tensor(inputs["masked_lm_positions"])  # [B, P]
+        if only_predictions:
+            positions = tf.concat([tf.zeros_like(positions[:, :1]), positions], axis=1)
+            outputs = self.encoder(inputs, training=training, draw=draw, positions=positions)
+            masked = outputs.pop("sequence_output")[:, 1:]  # [B, P, H]
+        else:
+            outputs = self.encoder(inputs, training=training, draw=draw)
+            masked = tf.gather(outputs["sequence_output"], positions, batch_dims=1)
+        scores = outputs["masked_lm_scores"] = self.masked_lm_head.scores(masked)
+        if not only_predictions:
+            outputs["masked_lm_logits"] = self.masked_lm_head.logits(scores)
         if self.sentence_order_head is not None:
             outputs["sentence_order_logits"] = self.sentence_order_head(outputs["pooled_output"])
         return outputs
@@ -69,6 +88,7 @@ class AlbertForPretraining(keras.Model):
             "seed": self.seed,
             "dtype": self.dtype_policy.name,
             "recompute": self.encoder.recompute,
+            "skips_padding": self.encoder.skips_padding,
             "name": self.name,
         }
 

@@ -64,7 +64,18 @@ def clip_gradients(gradients, clip_norm):
     """
     dense = [None if gradient is None else tf.convert_to_tensor(gradient) for gradient in gradients]
     norm = tf.cast(tf.linalg.global_norm(dense), tf.float32)
+    factor = clip_factor(norm, clip_norm)
+    return [None if gradient is None else gradient * factor for gradient in dense], norm
+
+
+def clip_factor(norm, clip_norm):
+    """Returns what clips gradients of a global norm, float32 scalar; NaN if the norm is not finite.
+
+    Args:
+        norm: float32 scalar.
+        clip_norm: float. Largest norm allowed, or None for no clipping.
+    """
     if clip_norm is None:
-        return dense, norm
-    clipped, _ = tf.clip_by_global_norm(dense, clip_norm, use_norm=norm)
-    return clipped, norm
+        return tf.ones([])
+    factor = clip_norm * tf.minimum(1 / norm, 1 / clip_norm)
+    return tf.where(tf.math.is_finite(norm), factor, float("nan"))

@@ -1,16 +1,45 @@
 """From settings to a compiled step."""
 
+import tensorflow as tf
+
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.optimization.build import build_optimizer
 from albert_keras.training.step import PretrainingStep
+from data_pipeline.errors import InputError
+
+#: Share of padding from which on leaving it out pays: it costs some passes over memory.
+_MIN_PADDING = 0.05
 
 
-def build_step(config, albert_config):
+def skips_padding(strategy, training, statistics=None):
+    """Tells whether training should leave padding out (bool).
+
+    Args:
+        strategy: tf.distribute.Strategy.
+        training: TrainingConfig.
+        statistics: dict or None. Those of the records, with `positions` and `real_positions`.
+
+    Raises:
+        InputError: If it is asked for on a TPU.
+    """
+    on_tpu = isinstance(strategy, tf.distribute.TPUStrategy)
+    if training.padding == "skip" and on_tpu:
+        raise InputError(
+            "`training.padding` should be auto or compute on a TPU, whose shapes are fixed. "
+            "Received: skip."
+        )
+    if training.padding != "auto" or on_tpu or not statistics:
+        return training.padding == "skip"
+    return statistics["real_positions"] < (1 - _MIN_PADDING) * statistics["positions"]
+
+
+def build_step(config, albert_config, skips_padding=False):
     """Makes the compiled PretrainingStep of a configuration; call it in a strategy's scope.
 
     Args:
         config: PretrainingConfig, resolved.
         albert_config: AlbertConfig.
+        skips_padding: bool. See `AlbertEncoder`.
 
     Returns:
         PretrainingStep. Weights and moments exist.
@@ -22,6 +51,7 @@ def build_step(config, albert_config):
         seed=training.seed,
         dtype=training.precision,
         recompute=training.recompute,
+        skips_padding=skips_padding,
     )
     optimizer = build_optimizer(
         config.optimizer,

@@ -28,6 +28,8 @@ class TrainingConfig(Settings):
             the other: memory for one part, the update of the whole batch.
         recompute: bool. Whether blocks are computed again for their gradient instead of kept: about
             a third more work, several times less memory.
+        padding: str. "skip" spends (almost) no work on padding, with shapes that depend on the
+            batch; "compute" treats it like text, as TPUs need it; "auto" skips it where that pays.
         steps_per_execution: int. Steps between two looks of the host at the run; TPUs want
             hundreds.
         skip_spikes: bool. Whether to leave out updates whose loss is far out of line, see
@@ -57,6 +59,7 @@ class TrainingConfig(Settings):
     precision: Literal[PRECISIONS] = "auto"
     accumulation_steps: int = Field(1, ge=1)
     recompute: bool = False
+    padding: Literal["auto", "skip", "compute"] = "auto"
     steps_per_execution: int = Field(1, ge=1)
     skip_spikes: bool = False
     checkpoint_every: int = Field(500, ge=1)

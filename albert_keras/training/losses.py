@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
+from albert_keras.layers.cross_entropy import sparse_cross_entropy
+
 #: Keeps the quotient finite for a batch without a prediction (google-research/albert,
 #: `run_pretraining.py`).
 NO_PREDICTION_GUARD = 1e-5
@@ -28,13 +30,14 @@ class Sums(NamedTuple):
     correct: tf.Tensor
 
 
-def masked_lm_sums(logits, masked_lm_ids, masked_lm_weights):
+def masked_lm_sums(logits, masked_lm_ids, masked_lm_weights, bias=None):
     """Sums cross-entropy, weights and right answers over the masked positions of a batch.
 
     Args:
         logits: float [B, P, V]. Scores at the masked positions, not normalised.
         masked_lm_ids: int [B, P]. Pieces that stood there before masking.
         masked_lm_weights: float [B, P]. 1 for a real prediction, 0 for padding.
+        bias: float32 [V] or None. What is still to be added to the logits.
 
     Returns:
         Sums.
@@ -42,7 +45,7 @@ def masked_lm_sums(logits, masked_lm_ids, masked_lm_weights):
     Raises:
         ValueError: If the three differ in B or P.
     """
-    return _weighted_sums(logits, masked_lm_ids, masked_lm_weights)
+    return _weighted_sums(logits, masked_lm_ids, masked_lm_weights, bias)
 
 
 def sentence_order_sums(logits, labels, weights):
@@ -86,8 +89,7 @@ def masked_lm_loss(logits, masked_lm_ids, masked_lm_weights):
     return sums.loss / (sums.weight + NO_PREDICTION_GUARD)
 
 
-def _weighted_sums(logits, labels, weights):
-    logits = tf.cast(logits, tf.float32)  # [..., V]; bfloat16 has too few digits for a softmax
+def _weighted_sums(logits, labels, weights, bias=None):
     weights = tf.cast(weights, tf.float32)  # [...]
     labels = tf.convert_to_tensor(labels)
     for name, tensor in (("labels", labels), ("weights", weights)):
@@ -96,9 +98,13 @@ def _weighted_sums(logits, labels, weights):
                 f"The {name} should have the shape of the logits without its last dimension. "
                 f"Received: {name} {tensor.shape}, logits {logits.shape}."
             )
-    losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits)  # [...]
-    guesses = tf.argmax(logits, axis=-1, output_type=labels.dtype)  # [...]
-    is_right = tf.cast(tf.equal(guesses, labels), tf.float32)
+    num_classes = logits.shape[-1]
+    losses, is_right = sparse_cross_entropy(
+        tf.reshape(logits, [-1, num_classes]),
+        tf.zeros([num_classes]) if bias is None else tf.convert_to_tensor(bias),
+        tf.reshape(labels, [-1]),
+    )
+    weights = tf.reshape(weights, [-1])
     return Sums(
         loss=tf.reduce_sum(weights * losses),
         weight=tf.reduce_sum(weights),

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from albert_keras.training.batches import check_batch_size
-from albert_keras.training.build import build_step
+from albert_keras.training.build import build_step, skips_padding
 from albert_keras.training.cluster import (
     barrier,
     is_chief,
@@ -97,6 +97,7 @@ def _pretrain(strategy, records, out, config, albert_config, held_out, allow_cha
     asked = config
     config = config.resolved(choose_precision(strategy), records.info.objective != "none")
     training = config.training
+    skips = skips_padding(strategy, training, records.info.statistics)
     if "lr" in asked.optimizer.model_fields_set:
         advice = asked.optimizer.lr_advice(training.batch_size)
         if advice and config.model["size"] not in SMALL_MODEL_LR:
@@ -113,7 +114,7 @@ def _pretrain(strategy, records, out, config, albert_config, held_out, allow_cha
         records.info.max_seq_length,
     )
     with strategy.scope():
-        step = build_step(config, albert_config)
+        step = build_step(config, albert_config, skips)
         first_step, state = restore(strategy, run, step)
         if first_step == 0 and training.initial_output_bias == "frequencies":
             step.model.masked_lm_head.output_bias.assign(log_frequencies(records))

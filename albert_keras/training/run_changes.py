@@ -27,6 +27,7 @@ _FREE = tuple(
         "strategy",
         "accumulation_steps",
         "recompute",
+        "padding",
         "steps_per_execution",
         "checkpoint_every",
         "keep_checkpoints",

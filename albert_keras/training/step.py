@@ -11,7 +11,8 @@ import tensorflow as tf
 from tensorflow import keras
 
 from albert_keras.layers.dropout import Draw
-from albert_keras.optimization.build import clip_gradients
+from albert_keras.layers.kernels import compiled_kernels, is_on_cpu
+from albert_keras.optimization.build import clip_factor
 from albert_keras.training.accumulation import sum_over_parts
 from albert_keras.training.guard import UpdateGuard
 from albert_keras.training.loss_scale import LossScale
@@ -101,6 +102,10 @@ class PretrainingStep(keras.Model):
 
     def train_step(self, features):
         """Makes one optimizer step; Keras calls it on each replica with its part of the batch."""
+        with compiled_kernels(is_on_cpu()):
+            return self._train_step(features)
+
+    def _train_step(self, features):
         weights = self.trained_weights
         *counts, tokens = tf.unstack(_over_replicas(self._counts(features)))
         counts = tf.stack(counts)
@@ -125,13 +130,14 @@ class PretrainingStep(keras.Model):
         gradients, sums = _over_replicas(gradients), _over_replicas(sums)
         if scale is not None:
             gradients = [gradient / scale for gradient in gradients]
-        gradients, norm = clip_gradients(gradients, self.clip_norm)
+        norm = tf.linalg.global_norm(gradients)
         loss = self._loss(sums, counts)
         is_usable = self.guard.decide(loss, norm)
         if self.loss_scale is not None:
             self.loss_scale.update(tf.math.is_finite(norm))
         # The optimizer leaves everything as it is where a gradient is not finite.
-        gradients = [tf.where(is_usable, gradient, float("nan")) for gradient in gradients]
+        factor = tf.where(is_usable, clip_factor(norm, self.clip_norm), float("nan"))
+        gradients = [gradient * factor for gradient in gradients]
         self.optimizer.apply_gradients(
             zip(gradients, weights, strict=True), experimental_aggregate_gradients=False
         )
@@ -189,13 +195,14 @@ class PretrainingStep(keras.Model):
 
     def _sums(self, features, training, draw=None):
         """Returns loss, number and right answers of each task, float32 [tasks, 3]."""
-        outputs = self.model(features, training=training, draw=draw)
+        outputs = self.model(features, training=training, draw=draw, only_predictions=True)
         examples = features["example_weights"]  # [B]
         sums = [
             masked_lm_sums(
-                outputs["masked_lm_logits"],
+                outputs["masked_lm_scores"],
                 features["masked_lm_ids"],
                 features["masked_lm_weights"] * examples[:, None],
+                self.model.masked_lm_head.output_bias,
             )
         ]
         if "sentence_order" in self._tasks:

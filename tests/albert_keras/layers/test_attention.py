@@ -3,13 +3,19 @@ import pytest
 import tensorflow as tf
 
 from albert_keras.config import AlbertConfig
-from albert_keras.layers.attention import SelfAttentionBlock, additive_mask
+from albert_keras.layers.attention import SelfAttentionBlock
+from albert_keras.layers.rows import Rows, additive_mask
 
 CONFIG = AlbertConfig(hidden_size=8, num_attention_heads=2, initializer_range=0.5)
 
 
 def block(dtype="float32"):
     return SelfAttentionBlock(CONFIG, "group_0/inner_group_0", dtype=dtype)
+
+
+def attend(layer, hidden, mask, **kwargs):
+    rows = Rows(tf.constant(mask), **kwargs)
+    return rows.to_batch(layer(rows.from_batch(hidden), rows))
 
 
 def test_padding_is_marked_with_minus_ten_thousand():
@@ -22,20 +28,29 @@ def test_padding_is_marked_with_minus_ten_thousand():
 def test_what_stands_at_padding_changes_nothing_elsewhere(dtype):
     hidden = tf.random.stateless_normal((1, 4, 8), seed=(0, 1))
     changed = hidden + tf.constant([0.0, 0.0, 5.0, 0.0])[None, :, None]
-    mask = additive_mask(tf.constant([[1, 1, 0, 1]]))
-    layer = block(dtype)
-    before, after = (tf.cast(layer(x, mask), tf.float32).numpy() for x in (hidden, changed))
+    layer, mask = block(dtype), [[1, 1, 0, 1]]
+    before, after = (tf.cast(attend(layer, x, mask), tf.float32).numpy() for x in (hidden, changed))
     np.testing.assert_array_equal(before[:, [0, 1, 3]], after[:, [0, 1, 3]])
     assert not np.array_equal(before[:, 2], after[:, 2])
 
 
 def test_the_order_of_pieces_does_not_matter_to_attention():
     hidden = tf.random.stateless_normal((2, 5, 8), seed=(0, 1))
-    mask = additive_mask(tf.ones((2, 5)))
-    layer = block()
+    layer, mask = block(), np.ones((2, 5))
     np.testing.assert_allclose(
-        layer(hidden, mask)[:, ::-1], layer(hidden[:, ::-1], mask), atol=1e-5
+        attend(layer, hidden, mask)[:, ::-1], attend(layer, hidden[:, ::-1], mask), atol=1e-5
     )
+
+
+@pytest.mark.parametrize("skips_padding", [False, True])
+def test_some_positions_alone_are_as_among_all(skips_padding):
+    hidden = tf.random.stateless_normal((2, 5, 8), seed=(0, 1))
+    layer, positions = block(), tf.constant([[0, 3], [2, 2]])
+    rows = Rows(tf.constant([[1, 1, 1, 1, 0], [1, 1, 1, 0, 0]]), skips_padding)
+    flat = rows.from_batch(hidden)
+    expected = tf.gather(rows.to_batch(layer(flat, rows)), positions, batch_dims=1)
+    found = layer(flat, rows, positions=positions)
+    np.testing.assert_allclose(tf.reshape(found, (2, 2, 8)), expected, atol=1e-6)
 
 
 def test_three_kernels_stay_three():

@@ -3,6 +3,7 @@ import tensorflow as tf
 
 from albert_keras.config import AlbertConfig
 from albert_keras.layers.feed_forward import FeedForwardBlock
+from albert_keras.layers.rows import Rows
 
 
 def test_widens_activates_narrows_adds_and_normalises():
@@ -14,4 +15,5 @@ def test_widens_activates_narrows_adds_and_normalises():
     block.projection.set_weights([np.array([[2.0, 0.0]]), np.array([0.0, 0.5])])
     block.normalization.set_weights([np.array([3.0, 5.0]), np.array([0.0, 1.0])])
     # [1, 2] -> relu(1 + 2 - 1) = 2 -> [4, 0.5] -> sum [5, 2.5] -> [1, -1] -> scaled and shifted
-    np.testing.assert_allclose(block(tf.constant([[[1.0, 2.0]]])), [[[3, -4]]], rtol=1e-6)
+    rows = Rows(tf.ones((1, 1)))
+    np.testing.assert_allclose(block(tf.constant([[1.0, 2.0]]), rows), [[3, -4]], rtol=1e-6)

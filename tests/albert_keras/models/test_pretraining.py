@@ -4,7 +4,9 @@ import tensorflow as tf
 from tensorflow import keras
 
 from albert_keras.config import AlbertConfig
+from albert_keras.layers.kernels import compiled_kernels
 from albert_keras.models.pretraining import AlbertForPretraining
+from albert_keras.training.losses import masked_lm_sums, sentence_order_sums
 from tests.albert_keras import numpy_albert
 
 CONFIG = AlbertConfig(
@@ -21,7 +23,8 @@ SHARING = ("all", "attention", "ffn", "none")
 
 def small_model(**arguments):
     changes = arguments.pop("changes", {})
-    model = AlbertForPretraining(CONFIG.replace(**changes), dtype="float32", **arguments)
+    arguments = {"dtype": "float32"} | arguments
+    model = AlbertForPretraining(CONFIG.replace(**changes), **arguments)
     numpy_albert.scramble(model)
     return model
 
@@ -157,6 +160,108 @@ def test_logits_stay_float32_under_mixed_precision():
     assert outputs["masked_lm_logits"].dtype == tf.float32
     assert outputs["sentence_order_logits"].dtype == tf.float32
     assert {weight.dtype for weight in model.weights} == {tf.float32}
+
+
+def test_only_predictions_are_those_of_the_full_call():
+    model, inputs = small_model(), features()
+    full, only = model(inputs), model(inputs, only_predictions=True)
+    assert set(full) - set(only) == {"sequence_output", "masked_lm_logits"}
+    for name, output in only.items():
+        np.testing.assert_allclose(output, full[name], atol=1e-6, err_msg=name)
+
+
+@pytest.mark.parametrize("dtype, scores_dtype", [("float32",) * 2, ("mixed_bfloat16", "bfloat16")])
+def test_logits_are_the_scores_and_their_bias(dtype, scores_dtype):
+    model = small_model(dtype=dtype)
+    outputs = model(features())
+    scores = outputs["masked_lm_scores"]
+    assert scores.dtype == scores_dtype
+    logits = tf.cast(scores, tf.float32) + model.masked_lm_head.output_bias
+    np.testing.assert_array_equal(outputs["masked_lm_logits"], logits)
+
+
+def loss_of_full_call(model, inputs):
+    outputs = model(inputs, training=True)
+    return total_loss(outputs, outputs["masked_lm_logits"])
+
+
+def loss_of_predictions(model, inputs):
+    outputs = model(inputs, training=True, only_predictions=True)
+    return total_loss(outputs, outputs["masked_lm_scores"], model.masked_lm_head.output_bias)
+
+
+def total_loss(outputs, scores, bias=None):
+    weights = tf.constant([[1.0, 1.0, 1.0], [1.0, 0.0, 0.0]])
+    masked = masked_lm_sums(scores, tf.constant([[4, 9, 49], [0, 0, 0]]), weights, bias)
+    order = sentence_order_sums(
+        outputs["sentence_order_logits"], tf.constant([0, 1]), tf.constant([1.0, 0.5])
+    )
+    return masked.loss + order.loss
+
+
+def gradients(loss, model, inputs):
+    with tf.GradientTape() as tape:
+        value = loss(model, inputs)
+    return [value, *tape.gradient(value, model.trainable_variables)]
+
+
+def assert_same_gradients(found, expected, model, tolerance=1e-5):
+    names = ["loss", *(weight.name for weight in model.trainable_variables)]
+    for name, left, right in zip(names, found, expected, strict=True):
+        np.testing.assert_allclose(left, right, rtol=tolerance, atol=tolerance, err_msg=name)
+
+
+@pytest.mark.parametrize(
+    "sharing, arguments",
+    [
+        ("all", {}),
+        ("none", {}),
+        ("all", {"recompute": True}),
+        ("all", {"skips_padding": True}),
+    ],
+)
+def test_only_predictions_give_all_weights_the_gradients_of_the_full_call(sharing, arguments):
+    full = small_model(changes={"sharing": sharing})
+    model = small_model(changes={"sharing": sharing}, **arguments)
+    expected = gradients(loss_of_full_call, full, features())
+    found = gradients(loss_of_predictions, model, features())
+    assert_same_gradients(found, expected, full)
+
+
+def test_a_compiled_step_gives_the_gradients_of_a_plain_one():
+    inputs = {name: tf.constant(values) for name, values in features().items()}
+    model = small_model(skips_padding=True)
+    step = tf.function(lambda inputs: gradients(loss_of_predictions, model, inputs))
+    with compiled_kernels():
+        found = step(inputs)
+    assert_same_gradients(found, gradients(loss_of_full_call, small_model(), inputs), model)
+
+
+def compiled_functions(function, inputs):
+    library = tf.function(function).get_concrete_function(inputs).graph.as_graph_def().library
+    return [each.signature.name for each in library.function if each.attr["_XlaMustCompile"].b]
+
+
+def test_a_trace_holds_compiled_kernels_only_where_they_are_asked_for():
+    model, inputs = small_model(), features()
+    inputs = {name: tf.constant(values) for name, values in inputs.items()}
+    with compiled_kernels():
+        assert compiled_functions(model, inputs)
+    for function in (model, lambda inputs: gradients(loss_of_predictions, model, inputs)):
+        assert not compiled_functions(function, inputs)
+
+
+def written_gradients(function, inputs):
+    graph = tf.function(function).get_concrete_function(inputs).graph
+    # TensorFlow keeps each written gradient as an operation of its own.
+    return [each.name for each in graph.get_operations() if each.type == "IdentityN"]
+
+
+def test_a_trace_for_serving_holds_no_gradients_of_the_encoder():
+    encoder, inputs = small_model().encoder, features()
+    inputs = {name: tf.constant(values) for name, values in inputs.items()}
+    assert not written_gradients(encoder, inputs)
+    assert written_gradients(lambda inputs: encoder(inputs, training=True), inputs)
 
 
 @pytest.mark.parametrize(

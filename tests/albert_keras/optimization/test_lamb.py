@@ -6,6 +6,7 @@ import pytest
 import tensorflow as tf
 from tensorflow import keras
 
+from albert_keras.layers.kernels import compiled_kernels
 from albert_keras.optimization.lamb import AdamW, Lamb
 from albert_keras.optimization.schedules import WarmupPolynomialDecay
 
@@ -127,6 +128,39 @@ def test_it_works_inside_a_graph_and_under_xla(jit_compile):
     gradient = np.array([[4.0, 4.0], [2.0, 2.0], [0.0, 0.0], [0.0, 0.0]])
     expected = numpy_updates(np.ones([4, 2]), [gradient], 0.1, decayed=True, adapted=True)
     np.testing.assert_allclose(table, expected, rtol=1e-5)
+
+
+def updated(optimizer, gradients, name="kernel"):
+    """Returns weights, first and second moments after some updates."""
+    weights = tf.Variable(random_gradients((5, 4), steps=1, seed=5)[0], name=name)
+    for gradient in gradients:
+        optimizer.apply_gradients([(tf.constant(gradient), weights)])
+    return [weights.numpy(), *(optimizer.get_slot(weights, slot).numpy() for slot in "mv")]
+
+
+@pytest.mark.parametrize("optimizer", [Lamb, AdamW])
+@pytest.mark.parametrize("name", ["kernel", "bias"])
+def test_updates_by_compiled_kernels_equal_plain_ones(optimizer, name):
+    gradients = random_gradients((5, 4), steps=2, seed=6)
+    arguments = {"weight_decay": 0.02, "exclude_from_weight_decay": EXCLUDED}
+    expected = updated(optimizer(0.1, **arguments), gradients, name)
+    with compiled_kernels():
+        found = updated(optimizer(0.1, **arguments), gradients, name)
+    for left, right in zip(found, expected, strict=True):
+        np.testing.assert_allclose(left, right, rtol=1e-6)
+
+
+@pytest.mark.parametrize("optimizer", [Lamb, AdamW])
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, -np.inf, 1e30])
+@pytest.mark.parametrize("is_compiled", [False, True], ids=["plain", "compiled"])
+def test_a_gradient_that_is_not_finite_leaves_weights_and_moments(optimizer, wrong, is_compiled):
+    gradients = random_gradients((5, 4), steps=2, seed=6)
+    gradients[1, 2, 3] = wrong  # the square of 1e30 is not finite
+    with compiled_kernels(is_compiled):
+        before = updated(optimizer(0.1), gradients[:1])
+        after = updated(optimizer(0.1), gradients)
+    for left, right in zip(before, after, strict=True):
+        np.testing.assert_array_equal(left, right)
 
 
 def test_moments_and_weights_are_float32_under_mixed_precision():

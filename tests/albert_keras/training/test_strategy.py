@@ -160,7 +160,10 @@ def test_an_unknown_word_is_answered_with_the_nearest_known_one():
         build_strategy("miror")
 
 
-@pytest.mark.parametrize("flags, precision", [("amx_bf16", "mixed_bfloat16"), ("sse", "float32")])
+@pytest.mark.parametrize(
+    "flags, precision",
+    [("amx_bf16", "mixed_bfloat16"), ("avx512_bf16", "mixed_bfloat16"), ("avx512f", "float32")],
+)
 def test_precision_follows_the_processor(tmp_path, flags, precision):
     (tmp_path / "cpuinfo").write_text(f"flags : fpu {flags} avx")
     strategy = build_strategy("single")

@@ -1,0 +1,232 @@
+"""What stands between the products of a block, each as one function with its gradient written out.
+
+All of them compute in float32 whatever the dtype of their tensors, and keep for the gradient only
+tensors of that dtype. Source of the idea: Megatron-LM's fused kernels
+(https://arxiv.org/abs/1909.08053).
+"""
+
+import functools
+
+import tensorflow as tf
+
+from albert_keras.layers.activations import ACTIVATIONS
+from albert_keras.layers.kernels import (
+    column_sums,
+    differentiable,
+    is_for_inference,
+    is_on_cpu,
+    kernel,
+)
+
+#: That of the reference's graphs; Keras' default of 1e-3 would damp small vectors.
+NORM_EPSILON = 1e-12
+
+
+def bias_activation(rows, bias, name):
+    """Adds a bias and applies an activation.
+
+    Args:
+        rows: float [N, M]. What a product gave.
+        bias: float32 [M].
+        name: str. A key of `ACTIVATIONS`.
+
+    Returns:
+        [N, M] in the dtype of `rows`, which alone is kept for the gradient.
+    """
+    if name == "gelu" and _joins_operations():
+        return tf.nn.gelu(tf.nn.bias_add(rows, tf.cast(bias, rows.dtype)), approximate=True)
+    forward, backward, _ = _activation_kernels(name)
+
+    @differentiable
+    def run(rows, bias):
+        def gradient(upstream):
+            slopes = backward(rows, bias, upstream)
+            return slopes, column_sums(slopes)
+
+        return forward(rows, bias), gradient
+
+    return run(rows, bias)
+
+
+def activated_product(rows, bias, kernel, name):
+    """Adds a bias, applies an activation and multiplies, [N, I] x [I, H] -> [N, H].
+
+    What the activation gives, the widest tensor of a block, is made again for the gradient.
+
+    Args:
+        rows: float [N, I]. What a product gave.
+        bias: float32 [I].
+        kernel: [I, H], same dtype as `rows`.
+        name: str. A key of `ACTIVATIONS`.
+
+    Returns:
+        [N, H], same dtype.
+    """
+    if is_for_inference():
+        return tf.matmul(bias_activation(rows, bias, name), kernel)
+    forward, _, both = _activation_kernels(name)
+
+    @differentiable
+    def run(rows, bias, kernel):
+        def gradient(upstream):
+            d_active = tf.matmul(upstream, kernel, transpose_b=True)
+            slopes, active = both(rows, bias, d_active)
+            d_kernel = tf.matmul(active, upstream, transpose_a=True)
+            return slopes, column_sums(slopes), d_kernel
+
+        return tf.matmul(forward(rows, bias), kernel), gradient
+
+    return run(rows, bias, kernel)
+
+
+@functools.cache
+def _activation_kernels(name):
+    activation = ACTIVATIONS[name]
+
+    @kernel
+    def forward(rows, bias):
+        return tf.cast(activation(_float32(rows) + bias), rows.dtype)
+
+    def slopes_of(rows, bias, upstream):
+        inputs = _float32(rows) + bias
+        with tf.GradientTape() as tape:
+            tape.watch(inputs)
+            outputs = activation(inputs)
+        slopes = tape.gradient(outputs, inputs, output_gradients=_float32(upstream))
+        return tf.cast(slopes, rows.dtype), tf.cast(outputs, rows.dtype)
+
+    @kernel
+    def backward(rows, bias, upstream):
+        return slopes_of(rows, bias, upstream)[0]
+
+    return forward, backward, kernel(slopes_of)
+
+
+def layer_norm(rows, gamma, beta, dtype):
+    """Brings each row to mean 0 and variance 1, then scales and shifts it.
+
+    Args:
+        rows: float [N, M].
+        gamma, beta: float32 [M].
+        dtype: tf.DType or str. Of the result.
+
+    Returns:
+        [N, M].
+    """
+
+    @differentiable
+    def run(rows, gamma, beta):
+        outputs, normal, scale = _normalise(rows, gamma, beta, tf.zeros([], dtype))
+
+        def gradient(upstream):
+            d_rows, d_gamma = _normalise_backward(normal, scale, gamma, upstream)
+            return tf.cast(d_rows, rows.dtype), column_sums(d_gamma), column_sums(upstream)
+
+        return outputs, gradient
+
+    return run(rows, gamma, beta)
+
+
+def add_layer_norm(rows, added, bias, gamma, beta):
+    """Adds what a block found, with its bias, to what it was given, and normalises.
+
+    Args:
+        rows: float [N, M]. What the block was given.
+        added: [N, M], same dtype. What a product gave.
+        bias: float32 [M].
+        gamma, beta: float32 [M].
+
+    Returns:
+        [N, M] in the dtype of `rows`.
+    """
+    if _joins_operations():
+        total = tf.nn.bias_add(added, tf.cast(bias, added.dtype)) + rows
+        return layer_norm(total, gamma, beta, rows.dtype)
+
+    @differentiable
+    def run(rows, added, bias, gamma, beta):
+        outputs, normal, scale = _add_normalise(rows, added, bias, gamma, beta)
+
+        def gradient(upstream):
+            d_rows, d_gamma = _normalise_backward(normal, scale, gamma, upstream)
+            sums = [column_sums(columns) for columns in (d_rows, d_gamma, upstream)]
+            return d_rows, d_rows, *sums
+
+        return outputs, gradient
+
+    return run(rows, added, bias, gamma, beta)
+
+
+@kernel
+def _normalise(rows, gamma, beta, like):
+    return _normal_rows(_float32(rows), gamma, beta, like.dtype)
+
+
+@kernel
+def _add_normalise(rows, added, bias, gamma, beta):
+    return _normal_rows(_float32(rows) + _float32(added) + bias, gamma, beta, rows.dtype)
+
+
+def _normal_rows(rows, gamma, beta, dtype):
+    centred = rows - tf.reduce_mean(rows, -1, keepdims=True)
+    variance = tf.reduce_mean(tf.square(centred), -1, keepdims=True)
+    scale = tf.math.rsqrt(variance + NORM_EPSILON)  # [N, 1]
+    normal = centred * scale
+    return tf.cast(normal * gamma + beta, dtype), tf.cast(normal, dtype), scale
+
+
+@kernel
+def _normalise_backward(normal, scale, gamma, upstream):
+    dtype, normal, upstream = normal.dtype, _float32(normal), _float32(upstream)
+    slopes = upstream * gamma
+    mean = tf.reduce_mean(slopes, -1, keepdims=True)
+    along = tf.reduce_mean(slopes * normal, -1, keepdims=True)
+    d_rows = scale * (slopes - mean - normal * along)
+    return tf.cast(d_rows, dtype), tf.cast(upstream * normal, dtype)
+
+
+def masked_softmax(scores, mask, scale):
+    """Makes weights that sum to 1 of scores.
+
+    Args:
+        scores: float [B, N, S, S].
+        mask: float32 [B, 1, 1, S]. Added to the scaled scores.
+        scale: float. What scores are multiplied by.
+
+    Returns:
+        [B, N, S, S] in the dtype of `scores`; it alone is kept for the gradient.
+    """
+    if _joins_operations():
+        return tf.nn.softmax(scores * tf.cast(scale, scores.dtype) + tf.cast(mask, scores.dtype))
+    forward, backward = _softmax_kernels(scale)
+
+    @differentiable
+    def run(scores):
+        weights = forward(scores, mask)
+        return weights, lambda upstream: backward(weights, upstream)
+
+    return run(scores)
+
+
+@functools.cache
+def _softmax_kernels(scale):
+    @kernel
+    def forward(scores, mask):
+        return tf.cast(tf.nn.softmax(_float32(scores) * scale + mask), scores.dtype)
+
+    @kernel
+    def backward(weights, upstream):
+        dtype, weights, upstream = weights.dtype, _float32(weights), _float32(upstream)
+        along = tf.reduce_sum(weights * upstream, -1, keepdims=True)
+        return tf.cast(scale * weights * (upstream - along), dtype)
+
+    return forward, backward
+
+
+def _joins_operations():
+    """Tells whether TensorFlow makes one operation of a product and what follows it (bool)."""
+    return is_for_inference() and is_on_cpu()
+
+
+def _float32(tensor):
+    return tf.cast(tensor, tf.float32)

@@ -1,0 +1,90 @@
+"""A batch of sequences as rows of one matrix: all its positions, or those that are not padding.
+
+Only attention has to know which position belongs to which sequence; the products and everything
+between them take a row for each position.
+"""
+
+import tensorflow as tf
+
+#: Without padding there are as many rows as are needed, rounded up to a share of all positions, and
+#: sequences as long as the longest, rounded up to a multiple: few shapes occur, each of which has
+#: to be compiled.
+_SHARES, _MULTIPLE = 16, 64
+
+
+class Rows:
+    """The order of the rows.
+
+    Args:
+        input_mask: int [B, S]. 1 for a real piece, 0 for padding, in any pattern.
+        skips_padding: bool. Whether to leave out (almost) all padding. The number of rows then
+            depends on the batch, which TPUs do not allow.
+    """
+
+    def __init__(self, input_mask, skips_padding=False):
+        self._shape = _shape(input_mask)
+        self._places = _places(input_mask) if skips_padding else None
+        #: float32 [B, 1, 1, S]. What is added to the scores.
+        self.attention_mask = additive_mask(input_mask)
+
+    def from_batch(self, batch):
+        """Makes rows of a batch: [B, S, ...] -> [N, ...]."""
+        rows = tf.reshape(batch, [-1, *batch.shape[2:]])
+        return rows if self._places is None else tf.gather_nd(rows, self._places)
+
+    def to_batch(self, rows):
+        """Makes a batch of rows: [N, ...] -> [B, S, ...], zeros for what was left out."""
+        if self._places is not None:
+            size = self._shape[0] * self._shape[1]
+            rows = tf.scatter_nd(self._places, rows, [size, *rows.shape[1:]])
+        return tf.reshape(rows, [*self._shape, *rows.shape[1:]])
+
+
+def shortened(batches, input_mask):
+    """Cuts what no sequence of a batch reaches.
+
+    Args:
+        batches: list of [B, S].
+        input_mask: int [B, S]. 1 for a real piece, 0 for padding, in any pattern.
+
+    Returns:
+        list of [B, n], n at most S.
+    """
+    length = tf.shape(input_mask)[1]
+    ends = tf.where(tf.cast(input_mask, tf.bool), tf.range(1, length + 1), 0)
+    end = -(-tf.reduce_max(ends) // _MULTIPLE) * _MULTIPLE
+    end = tf.clip_by_value(end, 1, length)
+    return [batch[:, :end] for batch in batches]
+
+
+def lengthened(batch, length):
+    """Pads [B, n, ...] with zeros to [B, length, ...]."""
+    missing = length - tf.shape(batch)[1]
+    return tf.pad(batch, [[0, 0], [0, missing], *[[0, 0]] * (batch.shape.rank - 2)])
+
+
+def _shape(tensor):
+    return [static or tf.shape(tensor)[axis] for axis, static in enumerate(tensor.shape)]
+
+
+def additive_mask(input_mask):
+    """Makes what is added to the scores: 0 for a real piece, -10000 for padding.
+
+    Args:
+        input_mask: int [B, S]. 1 for a real piece, 0 for padding, in any pattern.
+
+    Returns:
+        float32 [B, 1, 1, S]. -10000 as in the reference: finite, so a row of padding alone gives
+        even weights and not NaN.
+    """
+    return (1.0 - tf.cast(input_mask, tf.float32))[:, None, None, :] * -10_000.0
+
+
+def _places(input_mask):
+    """Returns the places of the rows in the batch, int32 [N, 1]: real ones first, in order."""
+    is_real = tf.reshape(tf.cast(input_mask, tf.bool), [-1])
+    size = tf.size(is_real)
+    step = tf.maximum(-(-size // _SHARES), 1)
+    number = -(-tf.reduce_sum(tf.cast(is_real, tf.int32)) // step) * step
+    order = tf.concat([tf.where(is_real), tf.where(~is_real)], axis=0)  # int64 [B * S, 1]
+    return tf.cast(order[: tf.minimum(number, size)], tf.int32)

@@ -1,0 +1,62 @@
+"""One weight, many uses: a tensor for each, and one sum of their gradients."""
+
+import tensorflow as tf
+
+from albert_keras.layers.kernels import differentiable, kernel
+
+#: Gradients added up at a time: all at once reads each only once, but has to keep them all.
+_AT_ONCE = 4
+
+
+def for_each_use(weight, uses, dtype):
+    """Casts a weight once for several uses.
+
+    TensorFlow would cast the gradient of each use to float32, keep all of them and add them up.
+    Here they stay as they come, at most four of them are kept, and casts and additions are one
+    pass.
+
+    Args:
+        weight: float32 Tensor or variable.
+        uses: int.
+        dtype: tf.DType or str.
+
+    Returns:
+        list of `uses` tensors of that dtype.
+    """
+    copies, weight = [], tf.convert_to_tensor(weight)
+    while uses > len(copies):
+        number = min(_AT_ONCE, uses - len(copies))
+        *some, weight = _copies(number, dtype)(weight)
+        copies += some
+    return copies
+
+
+def _copies(number, dtype):
+    @differentiable
+    def run(weight):
+        cast = tf.cast(weight, dtype)
+        outputs = [tf.identity(cast) for _ in range(number)]
+        return [*outputs, tf.identity(weight)], lambda *upstream: _total(*upstream)
+
+    return run
+
+
+def fork(rows):
+    """Returns a tensor twice; the two gradients are added up in one pass, in float32.
+
+    Args:
+        rows: float Tensor.
+    """
+
+    @differentiable
+    def run(rows):
+        return (tf.identity(rows), tf.identity(rows)), lambda *both: tf.cast(
+            _total(*both), rows.dtype
+        )
+
+    return run(rows)
+
+
+@kernel
+def _total(*gradients):
+    return tf.add_n([tf.cast(gradient, tf.float32) for gradient in gradients])

@@ -1,0 +1,137 @@
+"""XLA compiles kernels where it is asked to; inference has plain operations."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from albert_keras.layers.kernels import (
+    column_sums,
+    compiled_kernels,
+    differentiable,
+    inference,
+    is_for_inference,
+    is_on_cpu,
+    kernel,
+)
+
+
+@kernel
+def double(inputs):
+    return inputs * 2.0
+
+
+def is_compiled():
+    """Tells whether a step traced at this place holds a compiled kernel."""
+    graph = tf.function(lambda inputs: double(inputs)).get_concrete_function(tf.ones([3])).graph
+    functions = graph.as_graph_def().library.function
+    return any(function.attr["_XlaMustCompile"].b for function in functions)
+
+
+def test_kernels_are_compiled_within_the_context_alone():
+    assert not is_compiled()
+    with compiled_kernels():
+        assert is_compiled()
+        with compiled_kernels(False):
+            assert not is_compiled()
+        assert is_compiled()
+    assert not is_compiled()
+
+
+def test_an_exception_ends_the_compiling():
+    with pytest.raises(KeyError), compiled_kernels():
+        raise KeyError
+    assert not is_compiled()
+
+
+def test_a_kernel_keeps_its_name_and_gives_the_same_compiled():
+    assert double.__name__ == "double"
+    with compiled_kernels():
+        np.testing.assert_array_equal(double(tf.constant([1.0, -3.0])), [2.0, -6.0])
+
+
+@differentiable
+def square(inputs):
+    return inputs * inputs, lambda upstream: upstream * 100.0  # not TensorFlow's
+
+
+def square_and_slope():
+    inputs = tf.constant(3.0)
+    with tf.GradientTape() as tape:
+        tape.watch(inputs)
+        outputs = square(inputs)
+    return [float(outputs), float(tape.gradient(outputs, inputs))]
+
+
+def test_the_written_gradient_counts_except_for_inference():
+    assert square.__name__ == "square"
+    assert square_and_slope() == [9.0, 100.0]
+    with inference():
+        assert square_and_slope() == [9.0, 6.0]
+    assert square_and_slope() == [9.0, 100.0]
+
+
+def test_inference_lasts_to_the_end_of_the_outermost_context():
+    with pytest.raises(KeyError), inference():
+        with inference(False):
+            assert is_for_inference()
+        assert is_for_inference()
+        raise KeyError
+    assert not is_for_inference()
+    with inference(False):
+        assert not is_for_inference()
+
+
+def test_a_strategy_is_more_than_one_cpu():
+    assert is_on_cpu()
+    with tf.distribute.OneDeviceStrategy("CPU:0").scope():
+        assert not is_on_cpu()
+
+
+MIRRORED = """
+import tensorflow as tf
+
+cpu = tf.config.list_physical_devices("CPU")[0]
+tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
+from albert_keras.layers.kernels import compiled_kernels, kernel, is_on_cpu
+
+double = kernel(lambda inputs: inputs * 2.0)
+strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
+answers = [is_on_cpu()]
+with strategy.scope():
+    answers.append(is_on_cpu())
+
+
+def replica():
+    answers.append(is_on_cpu())
+    with compiled_kernels(is_on_cpu()):
+        return double(tf.ones([3]))
+
+
+step = tf.function(lambda: strategy.run(replica)).get_concrete_function()
+library = step.graph.as_graph_def().library.function
+print(answers, any(function.attr["_XlaMustCompile"].b for function in library))
+print(*[value.numpy().tolist() for value in strategy.experimental_local_results(step())])
+"""
+
+
+def test_two_mirrored_replicas_do_not_compile():
+    # A process of its own: devices can only be split before TensorFlow starts.
+    run = subprocess.run([sys.executable, "-c", MIRRORED], capture_output=True, text=True)
+    assert run.stdout.splitlines() == [
+        "[True, False, False, False] False",
+        "[2.0, 2.0, 2.0] [2.0, 2.0, 2.0]",
+    ], run.stderr[-3000:]
+
+
+@pytest.mark.parametrize("is_wanted", [False, True], ids=["plain", "compiled"])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_columns_are_added_up_in_float32(dtype, is_wanted):
+    # 300 ones: in bfloat16, 256 + 1 is 256 again.
+    rows = tf.constant([[1.0, -2.0, 0.5]] * 300, dtype)
+    with compiled_kernels(is_wanted):
+        sums = column_sums(rows)
+    assert sums.dtype == tf.float32
+    np.testing.assert_array_equal(sums, [300.0, -600.0, 150.0])

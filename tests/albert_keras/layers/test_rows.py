@@ -1,0 +1,145 @@
+"""A batch as rows, with all of its positions or without padding."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from albert_keras.layers.rows import Rows, lengthened, shortened
+
+MASKS = {
+    "full": [[1] * 12] * 4,
+    "right-padded": [[1] * 12, [1] * 5 + [0] * 7, [1] + [0] * 11, [1] * 3 + [0] * 9],
+    "left-padded": [[0] * 11 + [1], [0] * 4 + [1] * 8, [0] * 9 + [1] * 3, [1] * 12],
+    "holed": [[1, 0, 0] * 4, [0, 1] * 6, [1] * 12, [0, 0, 1, 1] * 3],
+    "a sequence of padding alone": [[1] * 3 + [0] * 9, [0] * 12, [1] * 6 + [0] * 6, [0] * 12],
+    "padding": [[0] * 12] * 4,
+}
+#: 4 x 12 positions.
+STEP = 48 // 16
+
+
+def kept_places(mask, step):
+    """Returns which of the places are rows: the real ones and the first few of the others."""
+    real = np.flatnonzero(mask)
+    padding = np.flatnonzero(1 - mask.reshape(-1))
+    number = -(-len(real) // step) * step
+    return np.concatenate([real, padding])[:number]
+
+
+def numbered(*shape):
+    """Returns a batch without a zero in it."""
+    return np.arange(1, np.prod(shape) + 1, dtype=np.float32).reshape(shape)
+
+
+@pytest.mark.parametrize("name", MASKS)
+def test_rows_are_the_real_places_in_order_filled_up_to_a_sixteenth(name):
+    mask, batch = np.array(MASKS[name]), numbered(4, 12, 2)
+    rows = Rows(tf.constant(mask), skips_padding=True).from_batch(tf.constant(batch))
+    assert rows.shape[0] % STEP == 0
+    assert mask.sum() <= rows.shape[0] < mask.sum() + STEP
+    np.testing.assert_array_equal(rows, batch.reshape(-1, 2)[kept_places(mask, STEP)])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int32"])
+@pytest.mark.parametrize("name", MASKS)
+def test_a_batch_comes_back_with_zeros_for_what_was_left_out(name, dtype):
+    mask, batch = np.array(MASKS[name]), tf.cast(numbered(4, 12, 2), dtype)
+    rows = Rows(tf.constant(mask), skips_padding=True)
+    back = rows.to_batch(rows.from_batch(batch))
+    is_kept = np.zeros(48, bool)
+    is_kept[kept_places(mask, STEP)] = True
+    is_kept = is_kept.reshape(4, 12, 1)
+    assert is_kept[mask == 1].all()
+    assert back.dtype == dtype
+    expected = np.where(is_kept, tf.cast(batch, tf.float32), 0)
+    np.testing.assert_array_equal(tf.cast(back, tf.float32), expected)
+
+
+@pytest.mark.parametrize("name", MASKS)
+def test_all_positions_are_rows_unless_padding_is_dropped(name):
+    batch, rows = numbered(4, 12, 2), Rows(tf.constant(MASKS[name]))
+    flat = rows.from_batch(tf.constant(batch))
+    np.testing.assert_array_equal(flat, batch.reshape(48, 2))
+    np.testing.assert_array_equal(rows.to_batch(flat), batch)
+
+
+def test_there_are_never_more_rows_than_positions():
+    # A step of 3 for 40 positions: 39 real ones would be rounded up to 39, 40 to 42.
+    rows = Rows(tf.ones((5, 8), tf.int32), skips_padding=True)
+    assert rows.from_batch(tf.constant(numbered(5, 8))).shape == (40,)
+
+
+@pytest.mark.parametrize("name", MASKS)
+def test_gradients_flow_through_kept_places_alone(name):
+    mask, batch, slopes = np.array(MASKS[name]), tf.constant(numbered(4, 12)), numbered(4, 12) + 7
+    rows = Rows(tf.constant(mask), skips_padding=True)
+    with tf.GradientTape() as tape:
+        tape.watch(batch)
+        loss = tf.reduce_sum(rows.to_batch(rows.from_batch(batch)) * slopes)
+    expected = np.zeros(48)
+    kept = kept_places(mask, STEP)
+    expected[kept] = slopes.reshape(-1)[kept]
+    np.testing.assert_array_equal(tape.gradient(loss, batch), expected.reshape(4, 12))
+
+
+@pytest.mark.parametrize("skips_padding", [False, True])
+def test_one_graph_takes_batches_of_any_shape(skips_padding):
+    @tf.function(
+        input_signature=[
+            tf.TensorSpec([None, None], tf.int32),
+            tf.TensorSpec([None, None, 2], tf.float32),
+        ]
+    )
+    def run(mask, batch):
+        rows = Rows(mask, skips_padding)
+        flat = rows.from_batch(batch)
+        return flat, rows.to_batch(flat)
+
+    for mask in (np.array(MASKS["holed"]), np.array([[1, 1, 0], [0, 1, 1], [0, 0, 0]])):
+        batch = numbered(*mask.shape, 2)
+        kept = kept_places(mask, step=-(-mask.size // 16)) if skips_padding else range(mask.size)
+        flat, back = run(tf.constant(mask, tf.int32), tf.constant(batch))
+        np.testing.assert_array_equal(flat, batch.reshape(-1, 2)[kept])
+        expected = np.zeros((mask.size, 2))
+        expected[kept] = flat
+        np.testing.assert_array_equal(back, expected.reshape(batch.shape))
+
+
+@pytest.mark.parametrize("dtype", ["int64", "float32", "bool"])
+def test_a_mask_may_be_of_any_dtype(dtype):
+    mask = tf.cast(MASKS["holed"], dtype)
+    rows = Rows(mask, skips_padding=True)
+    assert rows.from_batch(tf.constant(numbered(4, 12))).shape == (30,)
+    np.testing.assert_array_equal(
+        rows.attention_mask[:, 0, 0], (1 - np.array(MASKS["holed"])) * -10_000.0
+    )
+
+
+@pytest.mark.parametrize(
+    "ends, length",
+    [((1, 0), 64), ((64, 3), 64), ((12, 65), 128), ((128, 128), 128), ((129, 1), 130), ((0, 0), 1)],
+)
+def test_batches_are_cut_behind_the_longest_sequence_at_a_multiple_of_64(ends, length):
+    mask = np.arange(130) < np.array(ends)[:, None]
+    # A hole neither ends a sequence nor lengthens it.
+    mask[:, 1:2] = False
+    batches = [numbered(2, 130), numbered(2, 130) + 5, mask]
+    cut = shortened([tf.constant(batch) for batch in batches], tf.constant(mask))
+    for found, whole in zip(cut, batches, strict=True):
+        np.testing.assert_array_equal(found, whole[:, :length])
+
+
+def test_short_batches_stay_as_they_are_and_left_padding_is_kept():
+    batch = numbered(4, 12)
+    for name in ("right-padded", "left-padded", "holed"):
+        (cut,) = shortened([tf.constant(batch)], tf.constant(MASKS[name]))
+        np.testing.assert_array_equal(cut, batch)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_what_was_cut_is_filled_up_with_zeros(dtype):
+    batch = tf.cast(numbered(2, 3, 2), dtype)
+    filled = lengthened(batch, tf.constant(5))
+    assert filled.shape == (2, 5, 2)
+    np.testing.assert_array_equal(filled[:, :3], batch)
+    np.testing.assert_array_equal(filled[:, 3:], np.zeros((2, 2, 2)))

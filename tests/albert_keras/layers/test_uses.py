@@ -1,0 +1,80 @@
+"""The gradients of all uses of a weight are added up in float32."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from albert_keras.layers.kernels import compiled_kernels
+from albert_keras.layers.uses import for_each_use, fork
+
+
+@pytest.fixture(params=[False, True], ids=["plain", "compiled"])
+def kernels(request):
+    with compiled_kernels(request.param):
+        yield
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("uses", [1, 4, 5, 9])
+def test_each_use_has_a_tensor_and_its_part_in_the_gradient(uses, dtype, kernels):
+    weight = tf.Variable([1.0, -2.5])
+    with tf.GradientTape() as tape:
+        tensors = for_each_use(weight, uses, dtype)
+        loss = tf.add_n([2.0**use * tf.cast(t, tf.float32) for use, t in enumerate(tensors)])
+    assert len(tensors) == uses
+    for tensor in tensors:
+        assert tensor.dtype == dtype
+        np.testing.assert_array_equal(tf.cast(tensor, tf.float32), [1.0, -2.5])
+    gradient = tape.gradient(loss, weight)
+    assert gradient.dtype == tf.float32
+    # Powers of two: each missing or repeated use would show.
+    np.testing.assert_array_equal(gradient, [2.0**uses - 1] * 2)
+
+
+@pytest.mark.parametrize("used", [0, 3, 5, 8])
+def test_uses_that_nothing_follows_from_count_as_zero(used, kernels):
+    weight = tf.constant([1.0, -2.5])
+    with tf.GradientTape() as tape:
+        tape.watch(weight)
+        loss = 3.0 * for_each_use(weight, 9, tf.float32)[used]
+    np.testing.assert_array_equal(tape.gradient(loss, weight), [3.0, 3.0])
+
+
+def test_small_gradients_beside_a_large_one_are_not_lost_in_bfloat16(kernels):
+    weight = tf.constant([0.0])
+    with tf.GradientTape() as tape:
+        tape.watch(weight)
+        large, *small = for_each_use(weight, 9, tf.bfloat16)
+        loss = tf.add_n(
+            [256.0 * tf.cast(large, tf.float32)] + [tf.cast(t, tf.float32) for t in small]
+        )
+    np.testing.assert_array_equal(tape.gradient(loss, weight), [264.0])
+
+
+def test_a_weight_is_cast_once_however_often_it_is_used():
+    graph = tf.function(lambda weight: for_each_use(weight, 4, tf.bfloat16))
+    operations = graph.get_concrete_function(tf.ones([3])).graph.get_operations()
+    assert [operation.type for operation in operations].count("Cast") == 1
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_a_fork_gives_the_tensor_twice_and_adds_up_both_gradients(dtype, kernels):
+    rows = tf.constant([[1.0, 2.0], [3.0, 4.0]], dtype)
+    with tf.GradientTape() as tape:
+        tape.watch(rows)
+        left, right = fork(rows)
+        loss = 2.0 * tf.cast(left, tf.float32) + 0.5 * tf.cast(right, tf.float32)
+    for branch in (left, right):
+        np.testing.assert_array_equal(branch, rows)
+    gradient = tape.gradient(loss, rows)
+    assert gradient.dtype == dtype
+    np.testing.assert_array_equal(tf.cast(gradient, tf.float32), np.full((2, 2), 2.5))
+
+
+@pytest.mark.parametrize("branch", [0, 1])
+def test_a_branch_that_nothing_follows_from_counts_as_zero(branch, kernels):
+    rows = tf.constant([1.0, 2.0])
+    with tf.GradientTape() as tape:
+        tape.watch(rows)
+        loss = 3.0 * fork(rows)[branch]
+    np.testing.assert_array_equal(tape.gradient(loss, rows), [3.0, 3.0])
