@@ -7,6 +7,7 @@ Made of core operations and of tensorflow-text's SentencePiece only, so that
 import tensorflow as tf
 
 from albert_keras.serving.layout import MASK_LITERAL, TOP_K
+from albert_keras.serving.precision import StoredModel
 from data_pipeline.graph_tokenization import GraphTokenizer
 
 #: Sequences are padded to the next of these lengths, so that short texts cost little.
@@ -20,53 +21,56 @@ class TextModel(tf.Module):
         model: AlbertForPretraining, float32.
         tokenizer: Tokenizer.
         max_seq_length: int. Longer texts are cut to it, [CLS] and [SEP] included, S.
+        precision: str. How the weights are stored and used, see `StoredModel`.
+
+    Attributes:
+        stored: StoredModel.
+        functions: dict of name -> tf.function. The signatures.
     """
 
-    def __init__(self, model, tokenizer, max_seq_length):
+    def __init__(self, model, tokenizer, max_seq_length, precision="float32"):
         super().__init__(name="text_model")
         self.tokenizer = GraphTokenizer(tokenizer)
         # The weights alone are tracked: a Keras model as an attribute would be saved a second
         # time, with all its call functions.
-        self.weights = list(model.weights)
+        self.stored = StoredModel(model, precision)
+        self.weights = self.stored.variables
         self._max_seq_length = max_seq_length
         buckets = [length for length in BUCKETS if length < max_seq_length] + [max_seq_length]
         self._buckets = tf.constant(buckets, name="buckets")
         self._cls_id, self._sep_id = tokenizer.cls_id, tokenizer.sep_id
         self._mask_id = tokenizer.mask_id
-        self.functions = self._functions(model)
+        self.functions = self._functions()
 
-    def _functions(self, model):
+    def _functions(self):
         text = tf.TensorSpec([None], tf.string, name="text")
         first = tf.TensorSpec([None], tf.string, name="first")
         second = tf.TensorSpec([None], tf.string, name="second")
 
         @tf.function(input_signature=[text])
         def fill_mask(text):
-            return self._fill_mask(model, text)
+            return self._fill_mask(text)
 
         @tf.function(input_signature=[text])
         def encode(text):
-            outputs = model.encoder(self._pack(self.tokenizer(text)))
-            return {"pooled_output": outputs["pooled_output"]}
+            pooled = self.stored.pooled(self._pack(self.tokenizer(text)))
+            return {"pooled_output": tf.cast(pooled, tf.float32)}
 
         signatures = {"serving_default": fill_mask, "fill_mask": fill_mask, "encode": encode}
-        if model.sentence_order_head is not None:
+        if self.stored.has_sentence_head:
 
             @tf.function(input_signature=[first, second])
             def sentence_order(first, second):
                 packed = self._pack(self.tokenizer(first), self.tokenizer(second))
-                packed["masked_lm_positions"] = tf.zeros([tf.shape(first)[0], 1], tf.int32)
-                logits = model(packed)["sentence_order_logits"]
-                return {"in_order": tf.nn.softmax(logits)[:, 0]}
+                return {"in_order": tf.nn.softmax(self.stored.sentence_order(packed))[:, 0]}
 
             signatures["sentence_order"] = sentence_order
         return signatures
 
-    def _fill_mask(self, model, text):
+    def _fill_mask(self, text):
         """Returns for each [MASK] its likeliest pieces, and the text with the likeliest filled in.
 
         Args:
-            model: AlbertForPretraining.
             text: string [B]. Each may hold any number of `[MASK]`.
 
         Returns:
@@ -87,7 +91,7 @@ class TextModel(tf.Module):
         width = tf.maximum(tf.reduce_max(rest.row_lengths()), 1)  # M
         visible = tf.sequence_mask(positions.row_lengths(), width)  # [B, M]
         positions = _pad_to(positions.to_tensor(), width)
-        logits = model(packed | {"masked_lm_positions": positions})["masked_lm_logits"]
+        logits = self.stored.masked_lm(packed, positions)
         scores, ids = tf.math.top_k(tf.nn.softmax(logits), k=TOP_K)  # [B, M, 10]
         pieces = tf.gather(self.tokenizer.pieces, ids)
         pieces = tf.where(visible[:, :, None], pieces, "")

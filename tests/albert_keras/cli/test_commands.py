@@ -6,6 +6,7 @@ import logging
 import os
 import re
 import time
+from pathlib import Path
 
 import pytest
 
@@ -114,6 +115,31 @@ def test_a_run_is_evaluated_exported_and_asked(tiny_run, tiny_records, tmp_path,
     assert 0 < json.loads(capsys.readouterr().out)[0]["in_order"] < 1
 
 
+def test_an_export_tells_what_its_variants_lose(monkeypatch, tmp_path, capsys):
+    from albert_keras.serving import publish
+
+    loss = publish.AccuracyLoss(256, 0.992, 0.0021, 0.0511, 6.05, 6.04)
+    losses = {"bfloat16": loss, "lite int8": loss._replace(agreement=0.5)}
+
+    def export(*arguments):
+        asked.append(arguments)
+        sizes = 6_100_000, {"int8": 3_300_000}
+        return publish.ExportResult(tmp_path / "m" / "1", 1, 12, 10**7, "bfloat16", *sizes, losses)
+
+    asked = []
+    monkeypatch.setattr(publish, "export", export)
+    command = ["export", "--run", "r", "--out", "m", "--precision", "bfloat16", "--lite", "int8"]
+    assert main([*command, "--eval-data", "held"]) == 0
+    assert asked[0][-3:] == ("bfloat16", ["int8"], Path("held"))
+    shown = capsys.readouterr().out
+    assert "bfloat16: 6.1 MB, likeliest piece as float32 99.2%" in shown
+    assert "differ by 0.21% (one by 5.1% at most)" in shown
+    assert "lite int8: 3.3 MB, likeliest piece as float32 50.0%" in shown
+    assert main([*command, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)["losses"]
+    assert told == {name: loss._asdict() for name, loss in losses.items()}
+
+
 MISTAKES = {
     "missing corpus": (["vocab", "--corpus", "{tmp}/nowhere", "--out", "{tmp}/o"], "nowhere"),
     "glob without match": (["vocab", "--corpus", "{tmp}/*.no", "--out", "{tmp}/o"], "matches none"),
@@ -171,6 +197,14 @@ MISTAKES = {
         "no configuration file",
     ),
     "no run": (["evaluate", "--run", "{tmp}/folder", "--data", "{records}"], "has no run.json"),
+    "unknown precision": (
+        ["export", "--run", "{tmp}/folder", "--out", "{tmp}/o", "--precision", "int4"],
+        "float32, bfloat16, int8",
+    ),
+    "unknown lite": (
+        ["export", "--run", "{tmp}/folder", "--out", "{tmp}/o", "--lite", "int4"],
+        "float16, int8",
+    ),
     "no run to export": (["export", "--run", "{tmp}/folder", "--out", "{tmp}/o"], "run.json"),
     "no export": (["predict", "{tmp}/folder", "[MASK]"], "holds no exported model"),
     "unknown option": (["pretrain", "--dtaa", "x"], "--dtaa"),

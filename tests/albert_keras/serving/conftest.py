@@ -1,4 +1,4 @@
-"""One export for all tests of the folder."""
+"""Exports for all tests of the folder."""
 
 import pytest
 
@@ -11,3 +11,11 @@ def tiny_export(tiny_run, tmp_path_factory):
     out = tmp_path_factory.mktemp("saved_models") / "tiny"
     export(tiny_run, out)
     return out
+
+
+@pytest.fixture(scope="session")
+def small_export(tiny_run, tiny_records, tmp_path_factory):
+    """Returns the ExportResult of int8 weights, with both TensorFlow Lite files."""
+    out = tmp_path_factory.mktemp("saved_models") / "small"
+    lite = ["float16", "int8"]
+    return export(tiny_run, out, precision="int8", lite=lite, eval_data=tiny_records)

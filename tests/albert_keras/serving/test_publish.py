@@ -9,9 +9,16 @@ import pytest
 import tensorflow as tf
 from tensorflow import keras
 
-from albert_keras.serving.publish import export
+from albert_keras.models.pretraining import AlbertForPretraining
+from albert_keras.serving.precision import POLICIES
+from albert_keras.serving.publish import _check_answers, export
+from albert_keras.serving.text_model import TextModel
 from albert_keras.training.run import Run
 from data_pipeline.errors import InputError
+
+#: Those of tensorflow-text 2.12.1, which servers hold, that we use.
+SERVER_OPERATIONS = {"SentencepieceOp", "SentencepieceTokenizeOp"}
+SERVER_OPERATIONS |= {"TFText>NormalizeUTF8", "NormalizeUTF8", "CaseFoldUTF8"}
 
 FRESH_PROCESS = """
 import sys
@@ -43,6 +50,7 @@ def test_it_answers_in_a_process_with_tensorflow_and_its_text_operations_only(ti
     done = subprocess.run(command, capture_output=True, text=True, cwd=tiny_export)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == "['filled_text', 'pieces', 'scores'] (3, 1, 10)"
+    assert "gradient" not in done.stderr
 
 
 def test_serving_default_takes_one_flat_batch_of_strings(tiny_export):
@@ -69,7 +77,7 @@ def test_a_version_that_exists_is_not_overwritten(tiny_run, tiny_export):
 
 
 def test_a_failed_check_leaves_no_version(tiny_run, tmp_path, monkeypatch):
-    def fail(folder):
+    def fail(folder, module):
         raise RuntimeError("no answer")
 
     monkeypatch.setattr("albert_keras.serving.publish._check_answers", fail)
@@ -78,8 +86,67 @@ def test_a_failed_check_leaves_no_version(tiny_run, tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
+def test_answers_that_change_on_the_way_are_noticed(tiny_export, tiny_run, tiny_tokenizer):
+    model = AlbertForPretraining(Run.open(tiny_run).albert_config, seed=1)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="once it is loaded"):
+        _check_answers(tiny_export / "1", TextModel(model, tiny_tokenizer, 32))
+
+
+def test_int8_weights_take_a_quarter_and_the_keras_model_stays_float32(small_export, tiny_export):
+    def weight_bytes(version):
+        return (version / "variables" / "variables.data-00000-of-00001").stat().st_size
+
+    # The object graph lies in the same file, so that small models save less than large ones.
+    assert weight_bytes(small_export.path) < 0.6 * weight_bytes(tiny_export / "1")
+    kept, usual = (
+        keras.models.load_model(version / "model.keras").weights
+        for version in (small_export.path, tiny_export / "1")
+    )
+    for weight, expected in zip(kept, usual, strict=True):
+        np.testing.assert_array_equal(weight, expected)
+
+
+def test_the_loss_of_each_variant_is_told_and_kept(small_export, tiny_export):
+    losses = small_export.losses
+    assert list(losses) == ["int8", "lite float16", "lite int8"]
+    assert all(loss.agreement > 0.5 for loss in losses.values())
+    assert losses["int8"].mean_difference > 0 and losses["int8"].num_predictions > 100
+    record = json.loads((small_export.path / "export.json").read_text())
+    assert record["precision"] == "int8"
+    assert record["accuracy_loss"] == {name: loss._asdict() for name, loss in losses.items()}
+    usual = json.loads((tiny_export / "1" / "export.json").read_text())
+    assert usual["precision"] == "float32" and usual["accuracy_loss"] == {}
+
+
+def test_lite_files_lie_in_the_version(small_export):
+    files = {path.name: path.stat().st_size for path in (small_export.path / "lite").iterdir()}
+    assert files == {f"model_{name}.tflite": size for name, size in small_export.lite_bytes.items()}
+
+
+@pytest.mark.parametrize("precision", POLICIES)
+def test_a_server_has_all_operations_and_needs_no_compiler(precision, tiny_run, tiny_tokenizer):
+    model = AlbertForPretraining(Run.open(tiny_run).albert_config)
+    module = TextModel(model, tiny_tokenizer, 32, precision)
+    for function in module.functions.values():
+        graph = function.get_concrete_function().graph.as_graph_def()
+        for part in (graph, *graph.library.function):
+            nodes = part.node if part is graph else part.node_def
+            names = {node.op for node in nodes if ">" in node.op or "piece" in node.op}
+            assert names <= SERVER_OPERATIONS
+            for thing in (part, *nodes):
+                attributes = getattr(thing, "attr", {})
+                assert not ("_XlaMustCompile" in attributes and attributes["_XlaMustCompile"].b)
+                assert "_gradient_op_type" not in attributes
+
+
 @pytest.mark.parametrize(
-    "options, rule", [({"version": 0}, "int64"), ({"max_seq_length": 99}, "from 8")]
+    "options, rule",
+    [
+        ({"version": 0}, "int64"),
+        ({"max_seq_length": 99}, "from 8"),
+        ({"precision": "int4"}, "float32, bfloat16, int8"),
+        ({"lite": ["int4"]}, "float16, int8"),
+    ],
 )
 def test_impossible_options_are_refused(tiny_run, tmp_path, options, rule):
     with pytest.raises(InputError, match=rule):

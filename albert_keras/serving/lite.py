@@ -1,0 +1,137 @@
+"""TensorFlow Lite: the encoder and the masked-LM head over ids, for phones and small devices.
+
+Built-in operations only. A file has two signatures:
+
+encode      `input_ids`, `input_mask`, `segment_ids` int32 [1, S]
+            → `sequence_output` float32 [1, S, H], `pooled_output` float32 [1, H]
+masked_lm   `vector` float32 [1, H], the row of `sequence_output` at a [MASK]
+            → `masked_lm_logits` float32 [1, V]
+
+They are apart so that neither pays for the other; weights are in the file once, whatever the depth.
+"""
+
+import contextlib
+import logging
+import os
+import sys
+import tempfile
+
+import numpy as np
+import tensorflow as tf
+
+from albert_keras.layers.kernels import inference
+from data_pipeline.errors import InputError
+
+logger = logging.getLogger(__name__)
+
+#: How weights may be stored: as float16, or as int8 with products of int8 ("dynamic range").
+LITE_WEIGHTS = ("float16", "int8")
+_INPUTS = ("input_ids", "input_mask", "segment_ids")
+
+
+def check_lite(weights):
+    """Raises InputError unless weights of a file can be stored so."""
+    if weights not in LITE_WEIGHTS:
+        raise InputError(f"`lite` should be one of {', '.join(LITE_WEIGHTS)}. Received: {weights}.")
+
+
+def convert_to_lite(model, max_seq_length, weights):
+    """Converts a model.
+
+    Args:
+        model: AlbertForPretraining, float32.
+        max_seq_length: int. S; ids are padded to it.
+        weights: str. "float16" or "int8".
+
+    Returns:
+        bytes. Of a `.tflite` file.
+
+    Raises:
+        InputError: If there is no such `weights`.
+    """
+    check_lite(weights)
+    ids = [tf.TensorSpec([1, max_seq_length], tf.int32, name=name) for name in _INPUTS]
+    vector = tf.TensorSpec([1, model.config.hidden_size], tf.float32, name="vector")
+
+    @tf.function(input_signature=ids)
+    def encode(input_ids, input_mask, segment_ids):
+        with inference():
+            outputs = model.encoder(
+                {"input_ids": input_ids, "input_mask": input_mask, "segment_ids": segment_ids}
+            )
+        return {name: outputs[name] for name in ("sequence_output", "pooled_output")}
+
+    @tf.function(input_signature=[vector])
+    def masked_lm(vector):
+        first = tf.zeros([1, 1], tf.int32)
+        with inference():
+            logits = model.masked_lm_head(vector[:, None], first)  # [1, 1, V]
+        return {"masked_lm_logits": logits[:, 0]}
+
+    module = tf.Module()
+    module.weights = list(model.weights)
+    signatures = {"encode": encode, "masked_lm": masked_lm}
+    with tempfile.TemporaryDirectory() as folder:
+        tf.saved_model.save(module, folder, signatures)
+        converter = tf.lite.TFLiteConverter.from_saved_model(
+            folder, signature_keys=list(signatures)
+        )
+        converter.optimizations = [tf.lite.Optimize.DEFAULT]
+        if weights == "float16":
+            converter.target_spec.supported_types = [tf.float16]
+        with _standard_error_as_debug():
+            return converter.convert()
+
+
+@contextlib.contextmanager
+def _standard_error_as_debug():
+    """Logs as debug what the converter prints past Python: counts of operations."""
+    sys.stderr.flush()
+    before = os.dup(2)
+    with tempfile.TemporaryFile() as file:
+        os.dup2(file.fileno(), 2)
+        try:
+            yield
+        finally:
+            os.dup2(before, 2)
+            os.close(before)
+            file.seek(0)
+            logger.debug("%s", file.read().decode(errors="replace").strip())
+
+
+class LiteModel:
+    """A `.tflite` file on this machine.
+
+    Args:
+        path: str or Path.
+
+    Attributes:
+        max_seq_length: int. S.
+    """
+
+    def __init__(self, path):
+        interpreter = tf.lite.Interpreter(str(path))
+        self._encode = interpreter.get_signature_runner("encode")
+        self._masked_lm = interpreter.get_signature_runner("masked_lm")
+        self.max_seq_length = int(self._encode.get_input_details()["input_ids"]["shape"][1])
+
+    def encode(self, input_ids, input_mask, segment_ids):
+        """Returns a dict of `sequence_output` [1, S, H], `pooled_output` [1, H] for [1, n <= S]."""
+        missing = self.max_seq_length - input_ids.shape[1]
+        inputs = zip(_INPUTS, (input_ids, input_mask, segment_ids), strict=True)
+        return self._encode(
+            **{name: np.pad(value, [[0, 0], [0, missing]]) for name, value in inputs}
+        )
+
+    def masked_lm(self, vector):
+        """Returns the scores of all pieces, [1, V], for the vector of a [MASK], [1, H]."""
+        return self._masked_lm(vector=vector)["masked_lm_logits"]
+
+    def logits(self, batch):
+        """Returns float32 [B, P, V] for a batch as `accuracy.compare` takes it, row by row."""
+        rows = []
+        for number, positions in enumerate(batch["masked_lm_positions"]):
+            ids = (batch[name][number : number + 1] for name in _INPUTS)
+            vectors = self.encode(*ids)["sequence_output"][0, positions]
+            rows.append(np.concatenate([self.masked_lm(vector[None]) for vector in vectors]))
+        return np.stack(rows)

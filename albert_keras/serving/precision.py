@@ -1,0 +1,190 @@
+"""How an export stores the weights of a model, and how its graph computes with them."""
+
+import contextlib
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from albert_keras.layers.kernels import inference
+from data_pipeline.errors import InputError
+
+#: Precision of an export → Keras' policy for what is computed.
+POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16", "int8": "float32"}
+
+#: Ends of the names of what is stored narrowly; biases, norms and small tables stay float32.
+_KERNELS = "/kernel"
+_TABLES = ("/word_embeddings", "/position_embeddings")
+_LARGEST = 127  # of int8; without -128 the scale is the same on both sides of 0
+
+
+class StoredWeight(NamedTuple):
+    """A weight as it lies in an export.
+
+    Attributes:
+        values: tf.Variable. float32, bfloat16 or int8, of the weight's shape [M, N].
+        scales: tf.Variable or None. For int8: float32 [1, N] or [M, 1]; the weight is their
+            product.
+    """
+
+    values: tf.Variable
+    scales: tf.Variable | None = None
+
+    def read(self, dtype):
+        """Returns the weight, as a tensor."""
+        values = tf.convert_to_tensor(self.values)
+        if self.scales is not None:
+            values = tf.cast(values, tf.float32) * self.scales
+        return tf.cast(values, dtype)
+
+    def rows(self, ids):
+        """Returns float32 [n, N], rows of a table whose scales are per row, without the others."""
+        rows = tf.cast(tf.gather(self.values, ids), tf.float32)
+        return rows if self.scales is None else rows * tf.gather(self.scales, ids)
+
+
+class StoredModel:
+    """A model that computes with its weights as an export stores them.
+
+    Each weight is read, and widened if need be, once per call and not once per depth; of the word
+    embeddings only the rows of the text are.
+
+    Args:
+        model: AlbertForPretraining, float32. Stays as it is.
+        precision: str. "float32"; "bfloat16" stores kernels and tables, and computes products, in
+            bfloat16; "int8" stores them as int8 with float32 scales, per output channel of a kernel
+            and per row of a table, and computes in float32.
+
+    Attributes:
+        variables: list of tf.Variable. What an export has to hold.
+        has_sentence_head: bool.
+
+    Raises:
+        InputError: If there is no such precision.
+        ValueError: If the model is not float32.
+    """
+
+    def __init__(self, model, precision="float32"):
+        check_precision(precision)
+        if model.dtype_policy.name != "float32":
+            raise ValueError(
+                "`model` should be float32; `precision` says how it is served. "
+                f"Received: dtype {model.dtype_policy.name}."
+            )
+        stored = {weight.name: _store(weight, precision) for weight in model.weights}
+        self.variables = [
+            variable
+            for weight in stored.values()
+            for variable in (weight.values, weight.scales)
+            if variable is not None
+        ]
+        self.has_sentence_head = model.sentence_order_head is not None
+        self._model = _with_policy(model, POLICIES[precision])
+        self._places = _places(self._model, stored)
+        self._word_embeddings = stored[self._model.encoder.embeddings.word_embeddings.name]
+
+    def encode(self, packed, positions=None):
+        """Runs the encoder.
+
+        Args:
+            packed: dict of int32 [B, S]: `input_ids`, `input_mask`, `segment_ids`.
+            positions: int32 [B, Q] or None. As in `AlbertEncoder`; what nobody asks for is not
+                computed.
+
+        Returns:
+            dict. `sequence_output` [B, S or Q, H] and `pooled_output` [B, H], in the compute dtype.
+        """
+        ids = packed["input_ids"]
+        rows = self._word_embeddings.rows(tf.reshape(ids, [-1]))
+        places = tf.reshape(tf.range(tf.size(ids)), tf.shape(ids))
+        with self._weights_as_tensors(word_embeddings=rows):
+            return self._model.encoder(packed | {"input_ids": places}, positions=positions)
+
+    def pooled(self, packed):
+        """Returns the vector of each sequence, [B, H] in the compute dtype."""
+        first = tf.zeros_like(packed["input_ids"][:, :1])  # [CLS]
+        return self.encode(packed, first)["pooled_output"]
+
+    def masked_lm(self, packed, positions):
+        """Returns the scores of all pieces, float32 [B, P, V], at `positions`, int32 [B, P]."""
+        positions = tf.convert_to_tensor(positions)
+        asked = tf.concat([tf.zeros_like(positions[:, :1]), positions], axis=1)
+        hidden = self.encode(packed, asked)["sequence_output"][:, 1:]
+        with self._weights_as_tensors():
+            head = self._model.masked_lm_head
+            return head.logits(head.scores(hidden))
+
+    def sentence_order(self, packed):
+        """Returns the scores of "in order" and "swapped", float32 [B, 2]."""
+        hidden = self.pooled(packed)
+        with self._weights_as_tensors():
+            return self._model.sentence_order_head(hidden)
+
+    @contextlib.contextmanager
+    def _weights_as_tensors(self, **instead):
+        """Lets the layers find tensors where they have variables.
+
+        So the twelve depths share one read and one conversion, whatever each does with it.
+        """
+        variables = [(layer, name, vars(layer)[name]) for layer, name, *_ in self._places]
+        try:
+            # Past `__setattr__`, with which Keras keeps its list of weights.
+            for layer, name, weight, dtype in self._places:
+                vars(layer)[name] = instead[name] if name in instead else weight.read(dtype)
+            with inference():
+                yield
+        finally:
+            for layer, name, variable in variables:
+                vars(layer)[name] = variable
+
+
+def check_precision(precision):
+    """Raises InputError unless an export can have this precision."""
+    if precision not in POLICIES:
+        raise InputError(
+            f"`precision` should be one of {', '.join(POLICIES)}. Received: {precision}."
+        )
+
+
+def _store(weight, precision):
+    """Returns the StoredWeight of a variable of the model: the variable itself where it stays."""
+    path = weight.name.split(":")[0]
+    is_kernel = path.endswith(_KERNELS)
+    if precision == "float32" or not (is_kernel or path.endswith(_TABLES)):
+        return StoredWeight(weight)
+    if precision == "bfloat16":
+        return StoredWeight(tf.Variable(tf.cast(weight, tf.bfloat16), trainable=False, name=path))
+    largest = tf.reduce_max(tf.abs(weight), axis=0 if is_kernel else 1, keepdims=True)
+    scales = tf.where(largest > 0, largest / _LARGEST, 1.0)
+    values = tf.cast(tf.round(weight / scales), tf.int8)
+    return StoredWeight(
+        tf.Variable(values, trainable=False, name=path),
+        tf.Variable(scales, trainable=False, name=f"{path}/scales"),
+    )
+
+
+def _with_policy(model, policy):
+    """Returns the model, or a twin of it under another policy, with weights that are all 0."""
+    if model.dtype_policy.name == policy:
+        return model
+    config = model.get_config() | {"dtype": policy}
+    config["config"] = config["config"] | {"initializer_range": 0.0}  # saves drawing them
+    return type(model).from_config(config)
+
+
+def _places(model, stored):
+    """Lists where layers hold their weights: (layer, attribute, StoredWeight, dtype to read).
+
+    What is multiplied is read in the compute dtype, all else in float32.
+    """
+    places = []
+    for layer in model.submodules:
+        for name, value in vars(layer).items():
+            if isinstance(value, tf.Variable) and value.name in stored:
+                is_factor = value.name.split(":")[0].endswith((_KERNELS, "/word_embeddings"))
+                dtype = model.compute_dtype if is_factor else tf.float32
+                places.append((layer, name, stored[value.name], dtype))
+    # A weight held in another way would be served as the twin has it: 0.
+    missing = set(stored) - {vars(layer)[name].name for layer, name, *_ in places}
+    if missing:
+        raise RuntimeError(f"no layer holds {', '.join(sorted(missing))} as an attribute")
+    return places

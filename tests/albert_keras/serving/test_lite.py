@@ -1,0 +1,93 @@
+"""TensorFlow Lite files hold shared weights once and answer as the Keras model does."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from albert_keras.config import AlbertConfig
+from albert_keras.models.pretraining import AlbertForPretraining
+from albert_keras.serving.lite import LiteModel, convert_to_lite
+from data_pipeline.errors import InputError
+
+LENGTH = 16
+
+
+def make_model(depth):
+    shape = {"vocab_size": 300, "embedding_size": 32, "hidden_size": 128, "initializer_range": 0.1}
+    shape |= {"num_attention_heads": 2, "intermediate_size": 512, "max_position_embeddings": 16}
+    return AlbertForPretraining(AlbertConfig(**shape, num_hidden_layers=depth))
+
+
+@pytest.fixture(scope="module", params=["float16", "int8"])
+def weights(request):
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def model():
+    return make_model(2)
+
+
+@pytest.fixture(scope="module")
+def converted(model, weights):
+    return convert_to_lite(model, LENGTH, weights)
+
+
+@pytest.fixture(scope="module")
+def lite(converted, tmp_path_factory):
+    path = tmp_path_factory.mktemp("lite") / "model.tflite"
+    path.write_bytes(converted)
+    return LiteModel(path)
+
+
+def test_a_file_is_hardly_larger_than_its_weights_whatever_the_depth(model, converted, weights):
+    numbers = sum(weight.shape.num_elements() for weight in model.weights)
+    size = {"float16": 2, "int8": 1}[weights] * numbers
+    assert size <= len(converted) < size + 40_000
+    deeper = convert_to_lite(make_model(4), LENGTH, weights)
+    assert abs(len(deeper) - len(converted)) < 0.08 * len(converted)
+
+
+def test_it_answers_as_the_keras_model(model, lite, weights):
+    ids = np.array([[2, 40, 277, 4, 61, 3]], np.int32)
+    packed = {
+        "input_ids": ids,
+        "input_mask": np.ones_like(ids),
+        "segment_ids": np.array([[0, 0, 0, 1, 1, 1]], np.int32),
+    }
+    expected = model(packed | {"masked_lm_positions": np.array([[3]])})
+    found = lite.encode(**packed)
+    bound = {"float16": 5e-3, "int8": 0.15}[weights]
+    assert found["sequence_output"].shape == (1, LENGTH, 128)
+    for name, value in found.items():
+        real = value[:, :6] if name == "sequence_output" else value
+        assert 0 < np.abs(real - expected[name]).max() < bound
+    logits = lite.masked_lm(found["sequence_output"][:, 3])
+    difference = np.abs(logits - expected["masked_lm_logits"][0]).max()
+    assert difference < 4 * bound * np.std(expected["masked_lm_logits"])
+
+
+def test_only_built_in_operations_are_needed(converted):
+    # Without the delegate that brings TensorFlow's own operations to the interpreter.
+    resolver = tf.lite.experimental.OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
+    interpreter = tf.lite.Interpreter(
+        model_content=converted, experimental_op_resolver_type=resolver
+    )
+    interpreter.allocate_tensors()
+    names = {operation["op_name"] for operation in interpreter._get_ops_details()}
+    assert names and not any("Flex" in name or "CUSTOM" in name.upper() for name in names)
+
+
+def test_signatures_have_the_promised_names(converted):
+    assert tf.lite.Interpreter(model_content=converted).get_signature_list() == {
+        "encode": {
+            "inputs": ["input_ids", "input_mask", "segment_ids"],
+            "outputs": ["pooled_output", "sequence_output"],
+        },
+        "masked_lm": {"inputs": ["vector"], "outputs": ["masked_lm_logits"]},
+    }
+
+
+def test_other_weights_are_refused(model):
+    with pytest.raises(InputError, match="float16, int8. Received: int4"):
+        convert_to_lite(model, LENGTH, "int4")
