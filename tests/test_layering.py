@@ -13,7 +13,7 @@ ROWS = (
     ("models",),
     ("optimization", "interop"),
     ("training",),
-    ("serving",),
+    ("serving", "planning"),
     ("demo", "tpu_check"),
     ("benchmarks",),
     ("dry_run",),

@@ -1,0 +1,69 @@
+"""What devices can do, from their data sheets; what share of it a step reaches is an assumption."""
+
+from typing import NamedTuple
+
+from albert_keras.training.memory import PROCESS_BYTES, TRACE_BYTES
+from data_pipeline.errors import InputError
+from data_pipeline.settings import did_you_mean
+
+_GIB = 1024**3
+
+
+class Device(NamedTuple):
+    """A kind of machine.
+
+    Attributes:
+        kind: str. "cpu", "gpu" or "tpu".
+        replicas: int. What trains side by side, each on its share of the batch.
+        tflops: float. Peak of a replica in its usual precision, in 10^12 operations a second.
+        memory_bytes: float. Memory of a replica.
+        precision: str. The usual one.
+        mfu: float. Share of the peak that useful work is assumed to reach.
+        process_bytes: float. Memory that is gone before a step begins.
+    """
+
+    kind: str
+    replicas: int
+    tflops: float
+    memory_bytes: float
+    precision: str
+    mfu: float
+    process_bytes: float
+
+
+def _gpu(tflops, gigabytes, precision):
+    return Device("gpu", 1, tflops, gigabytes * 1e9, precision, 0.3, PROCESS_BYTES + TRACE_BYTES)
+
+
+def _tpu(replicas, tflops, gibibytes):
+    memory = gibibytes * _GIB
+    return Device("tpu", replicas, tflops, memory, "mixed_bfloat16", 0.35, 0.5 * _GIB)
+
+
+#: Source of the peaks: NVIDIA's data sheets (dense products, tensor cores) and Google Cloud's pages
+#: on each TPU version, per replica: a core of v2 and v3, a chip of the others. The CPU's is that of
+#: eight cores of 80 GFLOP/s; `--measure` tells yours.
+DEVICES = {
+    "cpu": Device("cpu", 1, 0.64, 16e9, "float32", 0.5, PROCESS_BYTES + TRACE_BYTES),
+    "t4": _gpu(65, 16, "mixed_float16"),
+    "v100": _gpu(125, 16, "mixed_float16"),
+    "a100": _gpu(312, 40, "mixed_bfloat16"),
+    "h100": _gpu(989, 80, "mixed_bfloat16"),
+    "tpu-v2-8": _tpu(8, 22.5, 8),
+    "tpu-v3-8": _tpu(8, 61.5, 16),
+    "tpu-v4-8": _tpu(4, 275, 32),
+    "tpu-v5e-8": _tpu(8, 197, 16),
+    "tpu-v5p-8": _tpu(4, 459, 95),
+    "tpu-v6e-8": _tpu(8, 918, 32),
+}
+
+
+def find_device(name):
+    """Returns the Device of a name.
+
+    Raises:
+        InputError: If the name is not known.
+    """
+    if name not in DEVICES:
+        raise InputError(f"`{name}` is not a known device{did_you_mean(name, DEVICES)}")
+    return DEVICES[name]

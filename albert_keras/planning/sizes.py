@@ -1,0 +1,40 @@
+"""Sizes of memory and text as people write them."""
+
+import re
+
+from data_pipeline.errors import InputError
+
+_EXPONENTS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
+_SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([kmgt]?)(i?)b", re.IGNORECASE)
+
+
+def parse_bytes(text, name="a size"):
+    """Reads a size.
+
+    Args:
+        text: str. A number and a unit: "12GB" and "500MB" are powers of 1000, "12GiB" of 1024.
+        name: str. What it is the size of, for the error.
+
+    Returns:
+        float. Bytes.
+
+    Raises:
+        InputError: If it is none, or not positive.
+    """
+    found = _SIZE.fullmatch(text.strip())
+    if found is None or float(found[1]) == 0:
+        raise InputError(
+            f"`{name}` should be a size with its unit, such as 12GB, 12GiB or 500MB. "
+            f"Received: {text!r}."
+        )
+    number, unit, is_binary = found.groups()
+    return float(number) * (1024 if is_binary else 1000) ** _EXPONENTS[unit.lower()]
+
+
+def bytes_text(number):
+    """Says a number of bytes in the largest unit that leaves at least 1, such as "1.5 GB"."""
+    for exponent, unit in ((4, "TB"), (3, "GB"), (2, "MB"), (1, "kB")):
+        if number >= 1000**exponent:
+            scaled = number / 1000**exponent
+            return f"{scaled:,.0f} {unit}" if scaled >= 100 else f"{scaled:.3g} {unit}"
+    return f"{number:.0f} bytes"
