@@ -31,7 +31,7 @@ def machine():
     """
     return {
         "cpu": _cpu_model(),
-        "cores": _num_cores(),
+        "cores": num_cores(),
         "load": round(os.getloadavg()[0], 2),
         "system": f"{platform.system()} {platform.release()}",
         "python": platform.python_version(),
@@ -123,6 +123,13 @@ def cpu_seconds():
     return times.user + times.system + times.children_user + times.children_system
 
 
+def num_cores():
+    """Returns how many processors this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count()
+
+
 def _peak_mb_of(who):
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(who).ru_maxrss * unit / 1e6
@@ -133,9 +140,3 @@ def _cpu_model():
         if line.startswith("model name"):
             return line.partition(":")[2].strip()
     return platform.processor() or platform.machine()
-
-
-def _num_cores():
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count()

@@ -4,7 +4,7 @@
 def data_lines(result):
     """Yields the lines that tell the result of `benchmark_data`."""
     corpus, builds = result["corpus"], result["builds"]
-    yield from _machine_lines(result["machine"])
+    yield from machine_lines(result["machine"])
     yield (
         f"corpus: {corpus['text_mb']:.1f} MB of text, V = {corpus['vocab_size']}, "
         f"S = {corpus['max_seq_length']}, P = {corpus['max_predictions_per_seq']}; "
@@ -12,7 +12,7 @@ def data_lines(result):
     )
     yield ""
     yield "One worker, the corpus as it is"
-    yield from _table(
+    yield from table(
         ["", "sequences/s", "of ceiling", "text MB/s", "of ceiling", "CPUs", "peak MB"],
         [
             ["ceiling: SentencePiece alone", *_ceiling_cells(result["ceiling"])],
@@ -22,7 +22,7 @@ def data_lines(result):
     yield ""
     yield "Where the time goes, one worker"
     names = list(builds[0]["stages"])
-    yield from _table(
+    yield from table(
         ["", *(cell for build in builds for cell in (_copies(build), "share"))],
         [[name, *_stage_cells(builds, name)] for name in names]
         + [["whole build", *_stage_cells(builds, None)]],
@@ -30,7 +30,7 @@ def data_lines(result):
     if result["scaling"]:
         yield ""
         yield "More workers, a larger corpus"
-        yield from _table(
+        yield from table(
             [
                 "",
                 "text MB",
@@ -53,15 +53,15 @@ def data_lines(result):
 def _ceiling_cells(ceiling):
     sequences, text = ceiling["sequences_per_second"], ceiling["text_mb_per_second"]
     cpus = f"{ceiling['cpu_share']:.2f}"
-    return [_spread(sequences, ",.0f"), "100%", _spread(text, ".2f"), "100%", cpus, ""]
+    return [spread(sequences, ",.0f"), "100%", spread(text, ".2f"), "100%", cpus, ""]
 
 
 def _build_cells(build):
     return [
         _copies(build),
-        _spread(build["sequences_per_second"], ",.0f"),
+        spread(build["sequences_per_second"], ",.0f"),
         f"{build['sequences_to_ceiling']['median']:.0%}",
-        _spread(build["text_mb_per_second"], ".2f"),
+        spread(build["text_mb_per_second"], ".2f"),
         f"{build['text_to_ceiling']['median']:.0%}",
         f"{build['cpu_share']:.2f}",
         f"{build['peak_mb']:.0f}",
@@ -81,7 +81,7 @@ def _scaling_cells(row):
         _copies(row),
         f"{row['text_mb']:.0f}",
         f"{row['compared_with']} → {row['workers']}",
-        _spread(row["gain"], ".2f"),
+        spread(row["gain"], ".2f"),
         f"{before:.1f} → {after:.1f}",
         f"{row['cpu_time']['median'] - 1:+.0%}",
         f"{row['cpu_share_compared_with']:.2f} → {row['cpu_share']:.2f}",
@@ -93,28 +93,28 @@ def _scaling_cells(row):
 def read_lines(result):
     """Yields the lines that tell the result of `benchmark_read`."""
     records = result["records"]
-    yield from _machine_lines(result["machine"])
+    yield from machine_lines(result["machine"])
     yield (
         f"records: {records['num_records']} of S = {records['max_seq_length']}, "
         f"P = {records['max_predictions_per_seq']}; {records['steps']} batches of "
         f"{records['batch_size']}, median of {records['repeats']} runs [lowest..highest]"
     )
     yield ""
-    yield from _table(
+    yield from table(
         ["", "sequences/s", "µs each", "CPU µs each"],
         [
             [
                 kind,
-                _spread(reading["sequences_per_second"], ",.0f"),
-                _spread(reading["microseconds"], ".1f"),
-                _spread(reading["cpu_microseconds"], ".1f"),
+                spread(reading["sequences_per_second"], ",.0f"),
+                spread(reading["microseconds"], ".1f"),
+                spread(reading["cpu_microseconds"], ".1f"),
             ]
             for kind, reading in result["reading"].items()
         ],
     )
     yield ""
     if result["dynamic_cost"]:
-        cost, cpu = (_spread(result[name], "+.1%") for name in ("dynamic_cost", "dynamic_cpu_cost"))
+        cost, cpu = (spread(result[name], "+.1%") for name in ("dynamic_cost", "dynamic_cpu_cost"))
         yield f"dynamic masks cost {cost} time, {cpu} processor time"
     for step, seconds in result["first_batch"].items():
         yield f"first batch at step {step}: {_seconds(seconds)}"
@@ -127,34 +127,16 @@ def read_lines(result):
             yield f"  {kind}: {factor:,.0f} times what it consumes"
 
 
-def memory_lines(result):
-    """Yields the lines that tell the result of `benchmark_memory`."""
-    settings = result["settings"]
-    yield from _machine_lines(result["machine"])
-    yield (
-        f"a step of {settings['model']}, B = {settings['batch_size']}, "
-        f"S = {settings['max_seq_length']}, {settings['precision']}; "
-        f"median of {settings['repeats']} process(es) each"
-    )
-    yield ""
-    kept = result["kinds"]["blocks kept"]
-    yield from _table(
-        ["", "peak MB", "step alone", "less, times", "seconds", "time"],
-        [
-            [
-                name,
-                f"{kind['peak_mb']['median']:,.0f}",
-                f"{kind['step_mb']['median']:,.0f}",
-                f"{kept['step_mb']['median'] / kind['step_mb']['median']:.1f}",
-                f"{kind['seconds']['median']:.2f}",
-                f"{kind['seconds']['median'] / kept['seconds']['median'] - 1:+.0%}",
-            ]
-            for name, kind in result["kinds"].items()
-        ],
-    )
+def _copies(row):
+    return f"copies {row['copies']}"
 
 
-def _machine_lines(machine):
+def _seconds(summary):
+    return f"{spread(summary, '.2f')} s"
+
+
+def machine_lines(machine):
+    """Yields the lines that tell what `measure.machine` found."""
     yield f"machine: {machine['cpu']}, {machine['cores']} cores, load {machine['load']:.1f} before"
     yield (
         f"         {machine['system']}, Python {machine['python']}, NumPy {machine['numpy']}, "
@@ -162,20 +144,13 @@ def _machine_lines(machine):
     )
 
 
-def _copies(row):
-    return f"copies {row['copies']}"
-
-
-def _spread(summary, form):
+def spread(summary, form):
+    """Returns a `measure.summary` as str: "median [low..high]", each number in this format."""
     median, low, high = (format(summary[name], form) for name in ("median", "low", "high"))
     return median if low == high else f"{median} [{low}..{high}]"
 
 
-def _seconds(summary):
-    return f"{_spread(summary, '.2f')} s"
-
-
-def _table(header, rows):
+def table(header, rows):
     """Lays out rows of str: the first column to the left, the others to the right."""
     rows = [list(row) for row in (header, *rows)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from albert_keras.cli import options
+from albert_keras.cli import benchmark_costs, benchmark_infer, options
 from albert_keras.cli.output import show, start
 
 app = typer.Typer(
@@ -101,9 +101,71 @@ def read(
     show(result, read_lines(result), as_json)
 
 
+app.command("infer")(benchmark_infer.infer)
+app.command("costs")(benchmark_costs.costs)
+
+Model = Annotated[str, typer.Option(help="Named model, or LAYERSxHIDDEN such as 6x256.")]
+
+
+@app.command()
+def train(
+    model: Model = "albert-base",
+    batch_size: Annotated[int, typer.Option(min=1, help="Sequences per step.")] = 8,
+    max_seq_length: Annotated[int, typer.Option(min=8, max=512, help="Pieces per sequence.")] = 128,
+    precision: Annotated[
+        list[str], typer.Option(help="float32 or mixed_bfloat16; may be repeated.")
+    ] = ("float32", "mixed_bfloat16"),
+    peers: Annotated[
+        list[str], typer.Option(help="all, none, keras-nlp or transformers; may be repeated.")
+    ] = ("all",),
+    repeats: Annotated[int, typer.Option(min=1, help="Rounds.")] = 5,
+    seconds: Annotated[float, typer.Option(min=0, help="Of each in a round.")] = 2,
+    as_json: options.Json = False,
+    verbose: options.Verbose = False,
+    debug: options.Debug = False,
+):
+    """Measure a training step beside those of other libraries: speed, share of the peak, memory.
+
+    \b
+    Example:
+      albert-keras benchmark train --model albert-base --batch-size 8 --max-seq-length 128
+    """
+    start(verbose, debug)
+    from albert_keras.benchmarks.contest_report import train_lines
+    from albert_keras.benchmarks.train import benchmark_train
+
+    result = benchmark_train(model, batch_size, max_seq_length, precision, peers, repeats, seconds)
+    show(result, train_lines(result), as_json)
+
+
+@app.command()
+def profile(
+    model: Annotated[
+        str, typer.Option(help="Named model, or LAYERSxHIDDEN such as 6x256.")
+    ] = "albert-base",
+    batch_size: Annotated[int, typer.Option(min=1, help="Sequences per step.")] = 8,
+    max_seq_length: Annotated[int, typer.Option(min=8, max=512, help="Pieces per sequence.")] = 128,
+    precision: Annotated[str, typer.Option(help="float32, mixed_bfloat16 or auto.")] = "auto",
+    as_json: options.Json = False,
+    verbose: options.Verbose = False,
+    debug: options.Debug = False,
+):
+    """Tell where the time of a training step goes, operation by operation.
+
+    \b
+    Example:
+      albert-keras benchmark profile --model albert-base --precision mixed_bfloat16
+    """
+    start(verbose, debug)
+    from albert_keras.benchmarks.profile import benchmark_profile, profile_lines
+
+    result = benchmark_profile(model, batch_size, max_seq_length, precision)
+    show(result, profile_lines(result), as_json)
+
+
 @app.command()
 def memory(
-    model: Annotated[str, typer.Option(help="Named model.")] = "albert-base",
+    model: Model = "albert-base",
     batch_size: Annotated[int, typer.Option(min=1, help="Sequences per step.")] = 8,
     max_seq_length: Annotated[int, typer.Option(min=8, max=512, help="Pieces per sequence.")] = 512,
     precision: Annotated[
@@ -111,6 +173,9 @@ def memory(
     ] = "float32",
     parts: Annotated[int, typer.Option(min=1, help="Parts of an accumulated batch.")] = 4,
     repeats: Annotated[int, typer.Option(min=1, help="Processes of each kind.")] = 1,
+    peers: Annotated[
+        list[str], typer.Option(help="all, none, keras-nlp or transformers; may be repeated.")
+    ] = ("none",),
     as_json: options.Json = False,
     verbose: options.Verbose = False,
     debug: options.Debug = False,
@@ -122,8 +187,8 @@ def memory(
       albert-keras benchmark memory --model albert-base --batch-size 8
     """
     start(verbose, debug)
+    from albert_keras.benchmarks.contest_report import memory_lines
     from albert_keras.benchmarks.memory import benchmark_memory
-    from albert_keras.benchmarks.report import memory_lines
 
-    result = benchmark_memory(model, batch_size, max_seq_length, precision, parts, repeats)
+    result = benchmark_memory(model, batch_size, max_seq_length, precision, parts, repeats, peers)
     show(result, memory_lines(result), as_json)

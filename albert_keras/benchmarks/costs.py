@@ -1,0 +1,183 @@
+"""The "Speedup" column of the ALBERT paper, measured: a training step of each model, B·S alike."""
+
+import functools
+import os
+
+from albert_keras.benchmarks.measure import in_new_process, in_turn, machine, summary
+from albert_keras.benchmarks.memory import _measure
+from albert_keras.benchmarks.shapes import make_shape
+from albert_keras.training.flops import training_flops
+from albert_keras.training.memory import step_memory
+from albert_keras.training.weight_count import count_weights
+from data_pipeline.errors import InputError
+
+#: ALBERT, table 2 (https://arxiv.org/abs/1909.11942v6): data throughput in training on TPU v3,
+#: BERT-large 1. BERT-xlarge is not in that table.
+PUBLISHED_SPEED = {
+    "bert-base": 4.7,
+    "bert-large": 1.0,
+    "albert-base": 5.6,
+    "albert-large": 1.7,
+    "albert-xlarge": 0.6,
+    "albert-xxlarge": 0.3,
+}
+MODELS = (
+    "bert-base",
+    "bert-large",
+    "bert-xlarge",
+    "albert-base",
+    "albert-large",
+    "albert-xlarge",
+    "albert-xxlarge",
+)
+_REFERENCE = "bert-large"
+
+#: Depths to extrapolate from where a model does not fit.
+_DEPTHS = (2, 4)
+
+#: Share of the machine's memory that a step may take by formula.
+_USABLE_SHARE = 0.8
+
+
+def benchmark_costs(
+    models=MODELS,
+    batch_size=1,
+    max_seq_length=128,
+    precision="float32",
+    repeats=1,
+    memory_bytes=None,
+):
+    """Measures time and memory of a training step of each model, in processes of their own.
+
+    What does not fit in full depth is measured at 2 and 4 layers; time and memory are linear in
+    the depth, so that the line through both tells those of the whole.
+
+    Args:
+        models: sequence of str. Names of `AlbertConfig`.
+        batch_size: int. B.
+        max_seq_length: int. S; 15 % of it are predicted.
+        precision: str. "float32", "mixed_bfloat16" or "mixed_float16".
+        repeats: int. Processes of each model (and depth).
+        memory_bytes: float or None. What a step may take, by formula; None takes 80 % of the
+            machine's memory.
+
+    Returns:
+        dict for JSON: `machine`, `settings`, and `models`: for each `weights`, `layers`,
+        `from_layers` (the depths measured), `seconds`, `peak_mb` and `step_mb` as summaries,
+        `gflops` (useful ones, 10^9 a second), `speed` and `published_speed` relative to BERT-large;
+        or `failed`, one line.
+
+    Raises:
+        InputError: If a name is not known, or a size cannot be had.
+    """
+    facts = machine()
+    memory_bytes = memory_bytes or _USABLE_SHARE * _physical_bytes()
+    shapes = {model: make_shape(model, batch_size, max_seq_length) for model in models}
+    depths = {
+        model: depths_to_measure(shape, precision, memory_bytes) for model, shape in shapes.items()
+    }
+    runs = in_turn(
+        {
+            (model, depth): functools.partial(_try, at_depth(shape, depth), precision)
+            for model, shape in shapes.items()
+            for depth in depths[model]
+        },
+        repeats,
+    )
+    rows = {
+        model: _row(shape, depths[model], [runs[model, depth] for depth in depths[model]])
+        for model, shape in shapes.items()
+    }
+    return {
+        "machine": facts,
+        "settings": {
+            "batch_size": batch_size,
+            "max_seq_length": max_seq_length,
+            "precision": precision,
+            "repeats": repeats,
+            "memory_bytes": memory_bytes,
+        },
+        "models": {
+            name: row | _speeds(name, row, rows.get(_REFERENCE)) for name, row in rows.items()
+        },
+    }
+
+
+def depths_to_measure(shape, precision, memory_bytes):
+    """Returns the depths at which a model is measured: its own, or two small ones; () if neither
+    fits into the memory, by formula (tuple of int)."""
+    layers = shape.config.num_hidden_layers
+
+    def fits(depth):
+        config = at_depth(shape, depth).config
+        lengths = shape.max_seq_length, shape.predictions
+        return step_memory(config, shape.batch_size, *lengths, precision).total <= memory_bytes
+
+    if fits(layers):
+        return (layers,)
+    return _DEPTHS if layers > max(_DEPTHS) and fits(max(_DEPTHS)) else ()
+
+
+def at_depth(shape, depth):
+    """Returns the Shape with another number of layers."""
+    return shape._replace(config=shape.config.replace(num_hidden_layers=depth))
+
+
+def at_full_depth(depths, values, layers):
+    """Extends a line through values at two depths to all layers; one value stays as it is.
+
+    Args:
+        depths: sequence of one or two int.
+        values: sequence of as many float.
+        layers: int.
+
+    Returns:
+        float.
+    """
+    if len(values) == 1:
+        return values[0]
+    (low, high), (first, second) = depths, values
+    return first + (second - first) * (layers - low) / (high - low)
+
+
+def _try(shape, precision):
+    try:
+        return in_new_process(_measure, shape, precision, {})[0]
+    except InputError as error:
+        return {"failed": str(error)}
+
+
+def _row(shape, depths, runs):
+    layers = shape.config.num_hidden_layers
+    row = {
+        "weights": count_weights(shape.config).total,
+        "layers": layers,
+        "from_layers": list(depths),
+    }
+    if not depths:
+        return row | {"failed": f"does not fit, nor do {max(_DEPTHS)} of its layers"}
+    failed = [run["failed"] for kind in runs for run in kind if "failed" in run]
+    if failed:
+        return row | {"failed": failed[0]}
+    for name in ("seconds", "peak_mb", "step_mb"):
+        rounds = zip(*([run[name] for run in kind] for kind in runs), strict=True)
+        row[name] = summary(at_full_depth(depths, values, layers) for values in rounds)
+    flops = training_flops(
+        shape.config,
+        shape.batch_size,
+        shape.max_seq_length,
+        shape.predictions,
+        sentence_head=False,
+    )
+    return row | {"gflops": flops / row["seconds"]["median"] / 1e9}
+
+
+def _speeds(name, row, reference):
+    speed = None
+    if reference and "seconds" in reference and "seconds" in row:
+        speed = reference["seconds"]["median"] / row["seconds"]["median"]
+    return {"speed": speed, "published_speed": PUBLISHED_SPEED.get(name)}
+
+
+def _physical_bytes():
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

@@ -1,0 +1,99 @@
+"""The shape of what a contest measures, the same for all contestants: `albert-base`, `6x256`."""
+
+import re
+from typing import NamedTuple
+
+from albert_keras.config import AlbertConfig
+from data_pipeline.errors import InputError
+from data_pipeline.settings import did_you_mean
+
+_HEAD_SIZE = 64
+_VOCAB_SIZE = 30_000
+_PREDICTED_SHARE = 0.15
+
+
+class Shape(NamedTuple):
+    """A model and a batch.
+
+    Attributes:
+        model: str. How it was asked for.
+        config: AlbertConfig. V = 30,000, without dropout.
+        batch_size: int. Sequences, B.
+        max_seq_length: int. Pieces in each of them, S; none is padding.
+    """
+
+    model: str
+    config: AlbertConfig
+    batch_size: int
+    max_seq_length: int
+
+    @property
+    def predictions(self):
+        """int. Masked pieces of a sequence, P: 15 % of S, rounded down, at least one."""
+        return max(1, int(_PREDICTED_SHARE * self.max_seq_length))
+
+    @property
+    def tokens(self):
+        """int. Pieces of a batch, B·S."""
+        return self.batch_size * self.max_seq_length
+
+
+def make_shape(model, batch_size=8, max_seq_length=128):
+    """Makes a Shape.
+
+    Args:
+        model: str. Name of an `AlbertConfig`; or LAYERSxHIDDEN such as "6x256": L = 6, H = 256,
+            heads of 64, I = 4·H, E = 128.
+        batch_size: int. B.
+        max_seq_length: int. S, at most 512.
+
+    Returns:
+        Shape. Named models, too, get V = 30,000 and no dropout.
+
+    Raises:
+        InputError: If the model is unknown or a size cannot be had.
+    """
+    config = _config(model)
+    if batch_size < 1:
+        raise InputError(f"The batch size should be at least 1. Received: {batch_size}.")
+    if not 1 <= max_seq_length <= config.max_position_embeddings:
+        raise InputError(
+            f"The sequence length should be 1 to {config.max_position_embeddings}. "
+            f"Received: {max_seq_length}."
+        )
+    return Shape(model, config, batch_size, max_seq_length)
+
+
+def _config(model):
+    everywhere = {
+        "vocab_size": _VOCAB_SIZE,
+        "hidden_dropout_prob": 0.0,
+        "attention_probs_dropout_prob": 0.0,
+    }
+    sizes = re.fullmatch(r"(\d+)(\D+)(\d+)", model)
+    if not sizes:
+        if model not in AlbertConfig.names():
+            raise InputError(
+                f"The model should be a named one or LAYERSxHIDDEN, such as 6x256. Received: "
+                f"`{model}`{did_you_mean(model, AlbertConfig.names())}"
+            )
+        return AlbertConfig.from_name(model, **everywhere)
+    layers, between, hidden_size = int(sizes[1]), sizes[2], int(sizes[3])
+    if between != "x":
+        raise InputError(
+            "The model should be a named one or LAYERSxHIDDEN. Received: "
+            f"`{model}`, did you mean `{layers}x{hidden_size}`?"
+        )
+    if layers < 1 or hidden_size < 1 or hidden_size % _HEAD_SIZE:
+        near = max(1, round(hidden_size / _HEAD_SIZE)) * _HEAD_SIZE
+        raise InputError(
+            f"LAYERSxHIDDEN should have at least one layer and a multiple of {_HEAD_SIZE}. "
+            f"Received: `{model}`, did you mean `{max(1, layers)}x{near}`?"
+        )
+    return AlbertConfig(
+        num_hidden_layers=layers,
+        hidden_size=hidden_size,
+        num_attention_heads=hidden_size // _HEAD_SIZE,
+        intermediate_size=4 * hidden_size,
+        **everywhere,
+    )
