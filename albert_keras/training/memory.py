@@ -22,7 +22,7 @@ COMPUTE_BYTES = {"float32": 4, "mixed_bfloat16": 2, "mixed_float16": 2}
 #: CPU's, as measured here. On a GPU about as much goes to CUDA, cuBLAS and their buffers; a TPU's
 #: compiler keeps 0.5 GiB for itself.
 PROCESS_BYTES = 480_000_000
-TRACE_BYTES = 180_000_000
+TRACE_BYTES = 240_000_000
 
 
 class Kept(NamedTuple):
