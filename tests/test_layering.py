@@ -13,6 +13,7 @@ ROWS = (
     ("models",),
     ("optimization", "interop"),
     ("training",),
+    ("tasks",),
     ("serving", "planning"),
     ("demo", "tpu_check"),
     ("benchmarks",),

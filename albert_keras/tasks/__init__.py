@@ -1,0 +1,1 @@
+"""Fine-tuning and evaluation: files of a task → examples → features → model → scores."""

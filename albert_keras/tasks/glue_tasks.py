@@ -1,0 +1,209 @@
+"""The nine tasks of GLUE and its diagnostic set (AX): files, columns, labels, metrics.
+
+Source: the official download and the leaderboard; columns, order of labels and the first metric as
+in google-research/albert.
+"""
+
+from typing import NamedTuple
+
+from data_pipeline.errors import InputError
+from data_pipeline.settings import did_you_mean
+
+
+class Column(NamedTuple):
+    """A column: `number` int, from 0, -1 for the last; `name` str, what the header calls it."""
+
+    number: int
+    name: str | None = None
+
+
+class Columns(NamedTuple):
+    """The columns of a file that are read.
+
+    Attributes:
+        first: Column. The first text.
+        second: Column or None. The second text of a pair.
+        label: Column or None. None in test files.
+        id: Column or None. None where rows are only counted, from 0.
+        width: int or None. Columns of a file without a header; None if there is a header.
+    """
+
+    first: Column
+    second: Column | None = None
+    label: Column | None = None
+    id: Column | None = None
+    width: int | None = None
+
+
+class GlueFile(NamedTuple):
+    """A file of a task.
+
+    Attributes:
+        name: str.
+        submission: str or None. What the leaderboard calls the predictions for it; None in
+            labelled files.
+        rows: int or None. How many predictions the leaderboard wants.
+    """
+
+    name: str
+    submission: str | None = None
+    rows: int | None = None
+
+
+class GlueTask(NamedTuple):
+    """A task.
+
+    Attributes:
+        folder: str.
+        labels: tuple of str. Names in order of their numbers; none for a score.
+        metrics: tuple of str. Names in `albert_keras.tasks.metrics.METRICS`; the first decides
+            which checkpoint is the best, all are what the leaderboard and the reference report.
+        labelled: Columns or None. Of training and development files; AX has none.
+        unlabelled: Columns. Of test files.
+        files: dict of str to GlueFile. By split.
+        score_range: tuple of two float, or None. Lowest and highest score of a regression.
+        skips_short_rows: bool. Whether labelled rows with too few columns are left out, as the
+            reference does, with a warning; else they are errors.
+    """
+
+    folder: str
+    labels: tuple[str, ...]
+    metrics: tuple[str, ...]
+    labelled: Columns | None
+    unlabelled: Columns
+    files: dict[str, GlueFile]
+    score_range: tuple[float, float] | None = None
+    skips_short_rows: bool = False
+
+
+_INDEX = Column(0, "index")
+_FALSE_TRUE = ("0", "1")
+_ENTAILMENT = ("entailment", "not_entailment")
+_INFERENCE = ("contradiction", "entailment", "neutral")
+_SENTENCE = Columns(Column(1, "sentence"), id=_INDEX)
+
+
+def _pair(first, second, names=("sentence1", "sentence2"), label=None, id=_INDEX):
+    """Returns the columns of a pair that stand at `first` and `second`; `label` is a name."""
+    last = Column(-1, label) if label else None
+    return Columns(Column(first, names[0]), Column(second, names[1]), last, id)
+
+
+def _files(submission, rows):
+    return {
+        "train": GlueFile("train.tsv"),
+        "dev": GlueFile("dev.tsv"),
+        "test": GlueFile("test.tsv", submission, rows),
+    }
+
+
+_STRINGS = ("#1 String", "#2 String")
+_QUESTIONS = ("question1", "question2")
+_QUESTION_SENTENCE = ("question", "sentence")
+
+#: dict of str to GlueTask. All tasks by the name used on the command line.
+GLUE_TASKS = {
+    "cola": GlueTask(
+        "CoLA",
+        _FALSE_TRUE,
+        ("matthews", "accuracy"),
+        Columns(Column(3), label=Column(1), width=4),
+        _SENTENCE,
+        _files("CoLA.tsv", 1063),
+    ),
+    "sst-2": GlueTask(
+        "SST-2",
+        _FALSE_TRUE,
+        ("accuracy",),
+        Columns(Column(0, "sentence"), label=Column(1, "label")),
+        _SENTENCE,
+        _files("SST-2.tsv", 1821),
+    ),
+    "mrpc": GlueTask(
+        "MRPC",
+        _FALSE_TRUE,
+        ("accuracy", "f1"),
+        _pair(3, 4, _STRINGS, id=None)._replace(label=Column(0, "Quality")),
+        _pair(3, 4, _STRINGS),
+        _files("MRPC.tsv", 1725),
+    ),
+    "qqp": GlueTask(
+        "QQP",
+        _FALSE_TRUE,
+        ("accuracy", "f1"),
+        _pair(3, 4, _QUESTIONS, "is_duplicate", Column(0, "id")),
+        _pair(1, 2, _QUESTIONS, id=Column(0, "id")),
+        _files("QQP.tsv", 390965),
+        skips_short_rows=True,
+    ),
+    "sts-b": GlueTask(
+        "STS-B",
+        (),
+        ("pearson", "spearman", "mean_squared_error"),
+        _pair(7, 8, label="score"),
+        _pair(7, 8),
+        _files("STS-B.tsv", 1379),
+        score_range=(0.0, 5.0),
+    ),
+    "mnli": GlueTask(
+        "MNLI",
+        _INFERENCE,
+        ("accuracy",),
+        _pair(8, 9, label="gold_label"),
+        _pair(8, 9),
+        {
+            "train": GlueFile("train.tsv"),
+            "dev_matched": GlueFile("dev_matched.tsv"),
+            "dev_mismatched": GlueFile("dev_mismatched.tsv"),
+            "test_matched": GlueFile("test_matched.tsv", "MNLI-m.tsv", 9796),
+            "test_mismatched": GlueFile("test_mismatched.tsv", "MNLI-mm.tsv", 9847),
+        },
+    ),
+    "qnli": GlueTask(
+        "QNLI",
+        _ENTAILMENT,
+        ("accuracy",),
+        _pair(1, 2, _QUESTION_SENTENCE, "label"),
+        _pair(1, 2, _QUESTION_SENTENCE),
+        _files("QNLI.tsv", 5463),
+    ),
+    "rte": GlueTask(
+        "RTE",
+        _ENTAILMENT,
+        ("accuracy",),
+        _pair(1, 2, label="label"),
+        _pair(1, 2),
+        _files("RTE.tsv", 3000),
+    ),
+    "wnli": GlueTask(
+        "WNLI",
+        _FALSE_TRUE,
+        ("accuracy",),
+        _pair(1, 2, label="label"),
+        _pair(1, 2),
+        _files("WNLI.tsv", 146),
+    ),
+    "ax": GlueTask(
+        "diagnostic",
+        _INFERENCE,
+        ("matthews",),
+        None,
+        _pair(1, 2),
+        {"test": GlueFile("diagnostic.tsv", "AX.tsv", 1104)},
+    ),
+}
+
+
+def glue_task(name) -> GlueTask:
+    """Returns a task by name; raises InputError for an unknown one."""
+    if name not in GLUE_TASKS:
+        raise InputError(f"The GLUE task `{name}` is unknown{did_you_mean(name, GLUE_TASKS)}")
+    return GLUE_TASKS[name]
+
+
+def glue_file(task, split) -> GlueFile:
+    """Returns the file of a split, by the names of task and split; InputError if unknown."""
+    files = glue_task(task).files
+    if split not in files:
+        raise InputError(f"The split `{split}` of {task} is unknown{did_you_mean(split, files)}")
+    return files[split]

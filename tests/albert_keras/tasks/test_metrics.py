@@ -1,0 +1,175 @@
+import warnings
+
+import numpy as np
+import pytest
+import scipy.stats
+import sklearn.metrics
+
+from albert_keras.tasks.metrics import (
+    METRICS,
+    Interval,
+    accuracy,
+    bootstrap_interval,
+    confusion_matrix,
+    f1,
+    macro_f1,
+    majority_baseline,
+    matthews,
+    mean_squared_error,
+    pearson,
+    scores,
+    spearman,
+)
+from data_pipeline.errors import InputError
+
+
+@pytest.fixture
+def classes():
+    """Returns labels and predictions of two classes, 80 % right."""
+    generator = np.random.default_rng(1)
+    labels = generator.integers(2, size=500)
+    return labels, np.where(generator.random(500) < 0.8, labels, 1 - labels)
+
+
+@pytest.fixture
+def numbers():
+    """Returns scores with ties, and predictions of them, float32."""
+    generator = np.random.default_rng(2)
+    labels = generator.integers(0, 26, size=500) / 5
+    return labels, (labels + generator.normal(size=500)).astype(np.float32)
+
+
+def test_class_metrics_follow_their_definitions(classes):
+    labels, predictions = classes
+    tp, tn = np.sum(labels & predictions), np.sum((1 - labels) & (1 - predictions))
+    fp, fn = np.sum((1 - labels) & predictions), np.sum(labels & (1 - predictions))
+    f1_of_0, f1_of_1 = 2 * tn / (2 * tn + fp + fn), 2 * tp / (2 * tp + fp + fn)
+    product = float(tp + fp) * (tp + fn) * (tn + fp) * (tn + fn)
+    expected = {
+        "accuracy": (tp + tn) / 500,
+        "f1": f1_of_1,
+        "macro_f1": (f1_of_0 + f1_of_1) / 2,
+        "matthews": (tp * tn - fp * fn) / np.sqrt(product),
+    }
+    assert scores(expected, labels, predictions) == pytest.approx(expected, rel=0, abs=1e-9)
+
+
+def test_number_metrics_follow_their_definitions(numbers):
+    labels, predictions = numbers[0], numbers[1].astype(np.float64)
+    ranks = [scipy.stats.rankdata(values) for values in (labels, predictions)]
+    expected = {
+        "pearson": np.corrcoef(labels, predictions)[0, 1],
+        "spearman": np.corrcoef(*ranks)[0, 1],
+        "mean_squared_error": np.mean((labels - predictions) ** 2),
+    }
+    assert scores(expected, *numbers) == pytest.approx(expected, rel=0, abs=1e-9)
+
+
+def test_metrics_equal_the_libraries(classes, numbers):
+    libraries = {
+        "accuracy": sklearn.metrics.accuracy_score(*classes),
+        "f1": sklearn.metrics.f1_score(*classes),
+        "macro_f1": sklearn.metrics.f1_score(*classes, average="macro"),
+        "matthews": sklearn.metrics.matthews_corrcoef(*classes),
+        "pearson": scipy.stats.pearsonr(*numbers).statistic,
+        "spearman": scipy.stats.spearmanr(*numbers).statistic,
+        "mean_squared_error": sklearn.metrics.mean_squared_error(*numbers),
+    }
+    assert set(libraries) == set(METRICS)
+    for name, expected in libraries.items():
+        given = classes if name in ("accuracy", "f1", "macro_f1", "matthews") else numbers
+        # The libraries count float32 in float32, about 7 digits; ours in float64.
+        near = 1e-6 if given is numbers else 1e-9
+        assert METRICS[name](*given) == pytest.approx(expected, rel=near, abs=1e-9)
+
+
+def test_matthews_and_macro_f1_take_more_than_two_classes():
+    labels, predictions = [0, 0, 1, 1, 2, 2], [0, 0, 1, 2, 2, 1]
+    assert matthews(labels, predictions) == pytest.approx(0.5)
+    assert macro_f1(labels, predictions) == pytest.approx(2 / 3)
+    with pytest.raises(InputError, match="classes 0 and 1 only. For more use `macro_f1`"):
+        f1(labels, predictions)
+
+
+@pytest.mark.parametrize(
+    "metric, labels, predictions",
+    [
+        (f1, [0, 0], [0, 0]),
+        (matthews, [0, 1], [1, 1]),
+        (matthews, [1, 1], [1, 1]),
+        (matthews, [1, 1], [0, 1]),
+        (pearson, [1.0, 2.0], [3.0, 3.0]),
+        (pearson, [1.0], [1.0]),
+        (spearman, [2.0, 2.0], [1.0, 3.0]),
+        (spearman, [1.0], [1.0]),
+    ],
+)
+def test_what_is_undefined_is_zero_without_a_warning(metric, labels, predictions):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert metric(labels, predictions) == 0.0
+
+
+@pytest.mark.parametrize(
+    "metric, labels, predictions, says",
+    [
+        (accuracy, [], [], "Received: 0 labels, 0 predictions."),
+        (accuracy, [0, 1], [0], "Received: 2 labels, 1 predictions."),
+        (accuracy, [0, 1], [0.2, 0.8], "`predictions` should be the numbers of classes"),
+        (accuracy, [0, -1], [0, 1], "`labels` should be the numbers of classes"),
+        (accuracy, [[0, 1]], [[0, 1]], "Received: int64 [1, 2]."),
+        (pearson, [1.0, 2.0], [1.0, np.nan], "`predictions` should be finite"),
+        (mean_squared_error, [1.0, np.inf], [1.0, 2.0], "`labels` should be finite"),
+    ],
+)
+def test_what_has_no_score_is_refused(metric, labels, predictions, says):
+    with pytest.raises(InputError) as error:
+        metric(labels, predictions)
+    assert says in str(error.value)
+
+
+def test_an_unknown_metric_is_refused():
+    with pytest.raises(InputError, match="`pearsen` is unknown, did you mean `pearson`?"):
+        scores(["pearsen"], [1.0], [1.0])
+    with pytest.raises(InputError, match="`pearsen` is unknown"):
+        bootstrap_interval("pearsen", [1.0], [1.0])
+
+
+def test_the_confusion_matrix_has_labels_as_rows():
+    matrix = confusion_matrix([0, 0, 2], [0, 1, 1], num_classes=4)
+    assert matrix.dtype == np.int64
+    assert matrix.tolist() == [[1, 1, 0, 0], [0, 0, 0, 0], [0, 1, 0, 0], [0, 0, 0, 0]]
+    with pytest.raises(InputError, match="Classes should be below 2. Received: 2."):
+        confusion_matrix([0, 2], [0, 1], num_classes=2)
+
+
+def test_the_bootstrap_repeats_with_its_seed(classes):
+    first = bootstrap_interval("f1", *classes, resamples=50, seed=3)
+    assert first == bootstrap_interval(f1, *classes, resamples=50, seed=3)
+    assert first != bootstrap_interval(f1, *classes, resamples=50, seed=4)
+    assert first.low < f1(*classes) < first.high
+
+
+def test_the_bootstrap_interval_is_as_wide_as_a_binomial(classes):
+    low, high = bootstrap_interval("accuracy", *classes, resamples=1000)
+    part = accuracy(*classes)
+    expected = 2 * 1.96 * np.sqrt(part * (1 - part) / 500)
+    assert high - low == pytest.approx(expected, rel=0.15)
+
+
+def test_the_bootstrap_takes_any_metric_of_any_examples():
+    def exact(labels, predictions):
+        return np.mean([label == given for label, given in zip(labels, predictions, strict=True)])
+
+    assert bootstrap_interval(exact, ["a", "b"], ["a", "b"], resamples=9) == Interval(1.0, 1.0)
+    with pytest.raises(InputError, match="`confidence` should be between 0 and 1"):
+        bootstrap_interval(exact, ["a"], ["a"], confidence=95)
+    with pytest.raises(InputError, match="Received: 1 labels, 2 predictions"):
+        bootstrap_interval(exact, ["a"], ["a", "b"])
+
+
+def test_the_majority_baseline_knows_the_training_labels_only():
+    assert majority_baseline([2, 1, 2, 1, 0], 3).tolist() == [1, 1, 1]
+    assert majority_baseline([1.0, 2.0, 4.5], 2).tolist() == [2.5, 2.5]
+    with pytest.raises(InputError, match="at least one label"):
+        majority_baseline([], 2)

@@ -1,0 +1,97 @@
+"""Texts and pairs become `[CLS] a [SEP] b [SEP]`."""
+
+import random
+
+import numpy as np
+import pytest
+
+from albert_keras.tasks.examples import TextExample
+from albert_keras.tasks.pair_features import (
+    EncodedPairs,
+    encode_pairs,
+    encode_texts,
+    lay_out,
+    pair_features,
+    truncated_lengths,
+)
+from data_pipeline.errors import InputError
+
+FIRST, SECOND = "The old ferry left the harbour.", "Nobody wondered why."
+
+
+def rows(features):
+    return [
+        ids[mask == 1].tolist()
+        for ids, mask in zip(features["input_ids"], features["input_mask"], strict=True)
+    ]
+
+
+def test_a_pair_and_a_text_are_laid_out(tiny_tokenizer):
+    a, b = map(tiny_tokenizer.encode, (FIRST, SECOND))
+    cls, sep = tiny_tokenizer.cls_id, tiny_tokenizer.sep_id
+    features = pair_features(
+        [TextExample("1", FIRST, SECOND), TextExample("2", SECOND)], tiny_tokenizer, 64
+    )
+    assert rows(features) == [[cls, *a, sep, *b, sep], [cls, *b, sep]]
+    assert features["segment_ids"].sum(axis=1).tolist() == [len(b) + 1, 0]
+    assert features["segment_ids"][0, len(a) + 1 : len(a) + 3].tolist() == [0, 1]
+    assert (features["input_ids"][features["input_mask"] == 0] == tiny_tokenizer.pad_id).all()
+    assert {(values.shape, values.dtype) for values in features.values()} == {
+        ((2, 64), np.dtype(np.int32))
+    }
+
+
+@pytest.mark.parametrize("second", ["", " \t", None])
+def test_a_second_text_of_nothing_is_absent(tiny_tokenizer, second):
+    features = pair_features([TextExample("1", FIRST, second)], tiny_tokenizer, 12)
+    kept = tiny_tokenizer.encode(FIRST)[:10]
+    assert rows(features) == [[tiny_tokenizer.cls_id, *kept, tiny_tokenizer.sep_id]]
+
+
+def test_what_is_too_long_loses_its_end(tiny_tokenizer):
+    a, b = map(tiny_tokenizer.encode, (FIRST, SECOND))
+    assert min(len(a), len(b)) > 5
+    cls, sep = tiny_tokenizer.cls_id, tiny_tokenizer.sep_id
+    features = pair_features([TextExample("1", FIRST, SECOND)], tiny_tokenizer, 12)
+    assert rows(features) == [[cls, *a[:5], sep, *b[:4], sep]]
+
+
+def test_truncation_drops_one_piece_at_a_time():
+    draw = random.Random(5)
+    pairs = [(draw.randrange(30), draw.randrange(30), draw.randrange(2, 40)) for _ in range(2000)]
+    expected = []
+    for first, second, room in pairs:
+        while first + second > room:
+            if first > second:
+                first -= 1
+            else:
+                second -= 1
+        expected.append([first, second])
+    pairs = np.array(pairs)
+    assert truncated_lengths(pairs[:, :2], pairs[:, 2]).tolist() == expected
+
+
+def test_each_different_text_is_encoded_once(tiny_tokenizer):
+    ids, starts, lengths = encode_texts([FIRST, SECOND, FIRST], tiny_tokenizer)
+    a, b = map(tiny_tokenizer.encode, (FIRST, SECOND))
+    assert ids.tolist() == a + b
+    assert starts.tolist() == [0, len(a), 0]
+    assert lengths.tolist() == [len(a), len(b), len(a)]
+
+
+def test_a_part_can_be_laid_out_alone(tiny_tokenizer):
+    examples = [TextExample("1", FIRST, SECOND), TextExample("2", SECOND, FIRST)]
+    pairs = encode_pairs(examples, tiny_tokenizer, 32)
+    part = lay_out(EncodedPairs(pairs.ids, pairs.starts[1:], pairs.lengths[1:]), tiny_tokenizer, 32)
+    whole = pair_features(examples, tiny_tokenizer, 32)
+    assert all((part[name] == whole[name][1:]).all() for name in whole)
+
+
+def test_no_examples_make_no_rows(tiny_tokenizer):
+    assert {values.shape for values in pair_features([], tiny_tokenizer, 8).values()} == {(0, 8)}
+
+
+def test_a_length_without_room_for_a_pair_is_refused(tiny_tokenizer):
+    pair_features([TextExample("1", FIRST, SECOND)], tiny_tokenizer, 5)
+    with pytest.raises(InputError, match="`max_seq_length` should be at least 5.* Received: 4"):
+        pair_features([TextExample("1", FIRST, SECOND)], tiny_tokenizer, 4)
