@@ -5,6 +5,7 @@ those passes are half of a training step. XLA makes one loop of many. It multipl
 on a CPU, so that only what lies between the products is given to it.
 """
 
+import atexit
 import contextlib
 import contextvars
 import functools
@@ -13,6 +14,9 @@ import tensorflow as tf
 
 # Not seen by the threads of other replicas, where XLA cannot compile for a CPU.
 _compiles = contextvars.ContextVar("compiles", default=False)
+#: Function -> what compiles it. Let go while Python still stands: TensorFlow complains otherwise.
+_compiled = {}
+atexit.register(_compiled.clear)
 _is_for_inference = contextvars.ContextVar("is_for_inference", default=False)
 
 
@@ -26,11 +30,14 @@ def kernel(function):
     Returns:
         callable, the same function.
     """
-    compiled = tf.function(function, jit_compile=True, autograph=False)
 
     @functools.wraps(function)
     def run(*tensors):
-        return compiled(*tensors) if _compiles.get() else function(*tensors)
+        if not _compiles.get():
+            return function(*tensors)
+        if function not in _compiled:
+            _compiled[function] = tf.function(function, jit_compile=True, autograph=False)
+        return _compiled[function](*tensors)
 
     return run
 

@@ -28,6 +28,7 @@ def result(corpus, tiny_vocabulary):
     )
 
 
+@pytest.mark.slow
 def test_what_is_measured_is_told(result, corpus):
     text = "".join(path.read_text() for path in sorted(corpus.iterdir()))
     told = result["corpus"]
@@ -38,6 +39,7 @@ def test_what_is_measured_is_told(result, corpus):
     )
 
 
+@pytest.mark.slow
 def test_every_number_is_positive(result):
     (build,) = result["builds"]
     for name in ("sequences_per_second", "text_mb_per_second", "text_to_ceiling"):
@@ -48,6 +50,7 @@ def test_every_number_is_positive(result):
     assert result["start_up"]["workers_seconds"][2]["low"] > 0
 
 
+@pytest.mark.slow
 def test_numbers_fit_together(result):
     (build,) = result["builds"]
     assert sum(build["stages"].values()) == pytest.approx(build["seconds"], abs=0.05)
@@ -59,6 +62,7 @@ def test_numbers_fit_together(result):
     assert build["text_to_ceiling"] == pytest.approx(build["sequences_to_ceiling"])
 
 
+@pytest.mark.slow
 def test_workers_are_compared_on_the_larger_corpus(result):
     (row,) = result["scaling"]
     assert (row["copies"], row["workers"], row["compared_with"]) == (1, 2, 1)
@@ -68,6 +72,7 @@ def test_workers_are_compared_on_the_larger_corpus(result):
     assert row["worker_peak_mb"] > 20
 
 
+@pytest.mark.slow
 def test_the_report_has_every_stage_and_its_shares_add_up(result):
     lines = list(data_lines(result))
     begin = lines.index("Where the time goes, one worker") + 2

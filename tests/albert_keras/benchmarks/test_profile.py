@@ -39,6 +39,7 @@ def test_operations_fall_into_groups(kind, group):
     assert group_of(kind) == group
 
 
+@pytest.mark.slow
 def test_a_step_is_profiled():
     result = benchmark_profile("1x64", batch_size=2, max_seq_length=16, precision="float32")
     kinds = {group_of(kind) for kind, _, _ in result["operations"]}

@@ -16,6 +16,7 @@ def result(tiny_records):
     )
 
 
+@pytest.mark.slow
 def test_every_way_to_read_is_measured(result):
     assert list(result["reading"]) == [
         "order only",
@@ -32,6 +33,7 @@ def test_every_way_to_read_is_measured(result):
     assert all(seconds["low"] > 0 for seconds in result["first_batch"].values())
 
 
+@pytest.mark.slow
 def test_the_cost_of_dynamic_masks_is_that_of_the_same_round(result):
     static, dynamic = (
         result["reading"][f"{kind} masks"]["microseconds"]["median"]
@@ -40,6 +42,7 @@ def test_the_cost_of_dynamic_masks_is_that_of_the_same_round(result):
     assert result["dynamic_cost"]["median"] == pytest.approx(dynamic / static - 1)
 
 
+@pytest.mark.slow
 def test_reading_is_compared_with_what_training_consumes(result):
     training = result["training"]
     consumed = training["batch_size"] / training["step_seconds"]["median"]

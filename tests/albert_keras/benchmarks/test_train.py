@@ -170,6 +170,7 @@ def test_the_loss_of_a_step_is_found_from_means():
     assert facts == {"first_loss": 10, "last_loss": pytest.approx(6), "updates": 3}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("prepare", [ours.prepare, keras_nlp.prepare])
 def test_ours_and_keras_nlp_train(prepare):
     check_training(prepare(SHAPE, "float32"), 4_007_024)
@@ -199,6 +200,7 @@ def check_training(prepared, weights):
     assert facts["weights"] == weights
 
 
+@pytest.mark.slow
 def test_the_fastest_product_is_told_for_each_dtype():
     found = measure_products([SHAPE], ["float32", "bfloat16"], seconds=0.02)
     assert list(found) == ["float32", "bfloat16"]

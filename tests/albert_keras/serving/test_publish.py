@@ -66,6 +66,7 @@ def test_the_keras_model_has_the_weights_of_the_checkpoint(tiny_export, tiny_run
         np.testing.assert_array_equal(weight, reader.get_tensor(weight.name.split(":")[0]))
 
 
+@pytest.mark.slow
 def test_the_next_export_is_the_next_version(tiny_run, tiny_export, tmp_path):
     out = tmp_path / "name"
     assert [export(tiny_run, out).version, export(tiny_run, out, step=5).version] == [1, 2]

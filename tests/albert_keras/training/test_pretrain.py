@@ -202,6 +202,7 @@ def test_an_order_loss_without_labels_is_refused(unlabelled_records, tiny_traini
         pretrain(unlabelled_records, tmp_path / "run", type(tiny_training)(**values))
 
 
+@pytest.mark.slow
 def test_dynamic_masks_go_on_where_they_were(tiny_records, tiny_training, tmp_path):
     whole = pretrain(tiny_records, tmp_path / "whole", tiny_training, masks="dynamic")
     values = tiny_training.model_dump(exclude_unset=True)

@@ -72,7 +72,7 @@ def plans():
         draw = random.Random(seed)
         steps = sorted(draw.sample(range(1, STEPS), 3))
         kinds = [draw.choice(["signal", "crash"]) for _ in steps]
-        marks = [pytest.mark.slow] if seed >= 2 else []
+        marks = [pytest.mark.slow] if seed >= 1 else []
         plan = list(zip(steps, kinds, strict=True))
         yield pytest.param(plan, marks=marks, id=", ".join(f"{k} at {s}" for s, k in plan))
 
