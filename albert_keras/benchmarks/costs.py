@@ -4,7 +4,7 @@ import functools
 import os
 
 from albert_keras.benchmarks.measure import in_new_process, in_turn, machine, summary
-from albert_keras.benchmarks.memory import _measure
+from albert_keras.benchmarks.memory import measure_step
 from albert_keras.benchmarks.shapes import make_shape
 from albert_keras.training.flops import training_flops
 from albert_keras.training.memory import step_memory
@@ -142,7 +142,7 @@ def at_full_depth(depths, values, layers):
 
 def _try(shape, precision):
     try:
-        return in_new_process(_measure, shape, precision, {})[0]
+        return in_new_process(measure_step, shape, precision, {})[0]
     except InputError as error:
         return {"failed": str(error)}
 

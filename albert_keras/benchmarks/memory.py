@@ -53,7 +53,7 @@ def benchmark_memory(
     }
     runs = in_turn(
         {
-            name: functools.partial(in_new_process, _measure, shape, precision, settings)
+            name: functools.partial(in_new_process, measure_step, shape, precision, settings)
             for name, settings in kinds.items()
         },
         repeats,
@@ -78,7 +78,18 @@ def benchmark_memory(
     }
 
 
-def _measure(shape, precision, settings):
+def measure_step(shape, precision, settings):
+    """Measures a training step in this process, which should have done nothing before.
+
+    Args:
+        shape: Shape.
+        precision: str. See `TrainingConfig`.
+        settings: dict. More of `TrainingConfig`.
+
+    Returns:
+        dict. `peak_mb` of the process, `step_mb` of it above what was held before the first step,
+        and `seconds` of a step.
+    """
     prepared = ours.prepare(shape, precision, settings)
     before = peak_mb()
     prepared.run()

@@ -100,7 +100,7 @@ class SelfAttentionBlock(NamedLayer):
             query, key, value = self._split_heads(joined, 3)
             looking = rows
         else:
-            looking = Rows(tf.ones_like(positions))
+            looking = Rows.of_positions(positions)
             residual, query, joined = self._of_positions(hidden, rows, looking, positions, weights)
             (query,) = self._split_heads(query, 1)
             key, value = self._split_heads(joined, 2)

@@ -35,12 +35,12 @@ def bias_activation(rows, bias, name):
     """
     if name == "gelu" and _joins_operations():
         return tf.nn.gelu(tf.nn.bias_add(rows, tf.cast(bias, rows.dtype)), approximate=True)
-    forward, backward, _ = _activation_kernels(name)
+    forward, backward = _activation_kernels(name)
 
     @differentiable
     def run(rows, bias):
         def gradient(upstream):
-            slopes = backward(rows, bias, upstream)
+            slopes, _ = backward(rows, bias, upstream)
             return slopes, column_sums(slopes)
 
         return forward(rows, bias), gradient
@@ -64,13 +64,13 @@ def activated_product(rows, bias, kernel, name):
     """
     if is_for_inference():
         return tf.matmul(bias_activation(rows, bias, name), kernel)
-    forward, _, both = _activation_kernels(name)
+    forward, backward = _activation_kernels(name)
 
     @differentiable
     def run(rows, bias, kernel):
         def gradient(upstream):
             d_active = tf.matmul(upstream, kernel, transpose_b=True)
-            slopes, active = both(rows, bias, d_active)
+            slopes, active = backward(rows, bias, d_active)
             d_kernel = tf.matmul(active, upstream, transpose_a=True)
             return slopes, column_sums(slopes), d_kernel
 
@@ -87,7 +87,8 @@ def _activation_kernels(name):
     def forward(rows, bias):
         return tf.cast(activation(_float32(rows) + bias), rows.dtype)
 
-    def slopes_of(rows, bias, upstream):
+    @kernel
+    def backward(rows, bias, upstream):
         inputs = _float32(rows) + bias
         with tf.GradientTape() as tape:
             tape.watch(inputs)
@@ -95,11 +96,7 @@ def _activation_kernels(name):
         slopes = tape.gradient(outputs, inputs, output_gradients=_float32(upstream))
         return tf.cast(slopes, rows.dtype), tf.cast(outputs, rows.dtype)
 
-    @kernel
-    def backward(rows, bias, upstream):
-        return slopes_of(rows, bias, upstream)[0]
-
-    return forward, backward, kernel(slopes_of)
+    return forward, backward
 
 
 def layer_norm(rows, gamma, beta, dtype):

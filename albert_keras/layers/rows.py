@@ -27,6 +27,11 @@ class Rows:
         #: float32 [B, 1, 1, S]. What is added to the scores.
         self.attention_mask = additive_mask(input_mask)
 
+    @classmethod
+    def of_positions(cls, positions):
+        """Returns the Rows of chosen positions, int [B, Q]: all of them, in their order."""
+        return cls(tf.ones_like(positions))
+
     def from_batch(self, batch):
         """Makes rows of a batch: [B, S, ...] -> [N, ...]."""
         rows = tf.reshape(batch, [-1, *batch.shape[2:]])

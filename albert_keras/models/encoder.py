@@ -154,7 +154,7 @@ class AlbertEncoder(keras.Model):
             hidden = run(hidden, *weights)
             if return_all_layers:
                 layer_outputs.append(hidden)
-        last_rows = rows if positions is None else Rows(tf.ones_like(positions))
+        last_rows = rows if positions is None else Rows.of_positions(positions)
         layer_outputs = [rows.to_batch(layer) for layer in layer_outputs[:-1]]
         hidden = last_rows.to_batch(hidden)  # [B, S or Q, H]
         if skips_padding:
@@ -184,7 +184,7 @@ class AlbertEncoder(keras.Model):
         for_feed_forward = FeedForwardWeights(*weights[number:])
         shared = {"draw": draw, "training": training}
         hidden = attention(hidden, rows, weights=for_attention, positions=positions, **shared)
-        rows = rows if positions is None else Rows(tf.ones_like(positions))
+        rows = rows if positions is None else Rows.of_positions(positions)
         return feed_forward(hidden, rows, weights=for_feed_forward, **shared)
 
     def get_config(self):

@@ -43,7 +43,7 @@ def build_optimizer(config, *, num_steps, batch_size, adjustable=False):
     )
 
 
-def clip_gradients(gradients, clip_norm):
+def clip_gradients(gradients, clip_norm, norm=None, is_usable=True):
     """Scales gradients down until their global norm is at most `clip_norm`.
 
     Meant for gradients already summed over the replicas. The reference clips on each TPU core and
@@ -52,6 +52,8 @@ def clip_gradients(gradients, clip_norm):
     Args:
         gradients: list of float Tensor, IndexedSlices or None.
         clip_norm: float. Largest norm allowed, or None to only measure it.
+        norm: float32 scalar. The global norm, where it is known already.
+        is_usable: bool scalar. Whether the update may be made; if not, all gradients become NaN.
 
     Returns:
         tuple. The gradients in their order, dense, None left where it was; and their global norm
@@ -63,19 +65,12 @@ def clip_gradients(gradients, clip_norm):
         that measures repeated rows one by one; here they are summed first.
     """
     dense = [None if gradient is None else tf.convert_to_tensor(gradient) for gradient in gradients]
-    norm = tf.cast(tf.linalg.global_norm(dense), tf.float32)
-    factor = clip_factor(norm, clip_norm)
+    if norm is None:
+        norm = tf.cast(tf.linalg.global_norm(dense), tf.float32)
+    factor = 1.0
+    if clip_norm is not None:
+        factor = clip_norm * tf.minimum(1 / norm, 1 / clip_norm)
+        is_usable = is_usable & tf.math.is_finite(norm)
+    # One factor for both, so that gradients are passed over once.
+    factor = tf.where(is_usable, factor, float("nan"))
     return [None if gradient is None else gradient * factor for gradient in dense], norm
-
-
-def clip_factor(norm, clip_norm):
-    """Returns what clips gradients of a global norm, float32 scalar; NaN if the norm is not finite.
-
-    Args:
-        norm: float32 scalar.
-        clip_norm: float. Largest norm allowed, or None for no clipping.
-    """
-    if clip_norm is None:
-        return tf.ones([])
-    factor = clip_norm * tf.minimum(1 / norm, 1 / clip_norm)
-    return tf.where(tf.math.is_finite(norm), factor, float("nan"))

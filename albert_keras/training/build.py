@@ -11,7 +11,7 @@ from data_pipeline.errors import InputError
 _MIN_PADDING = 0.05
 
 
-def skips_padding(strategy, training, statistics=None):
+def should_skip_padding(strategy, training, statistics=None):
     """Tells whether training should leave padding out (bool).
 
     Args:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from albert_keras.training.batches import check_batch_size
-from albert_keras.training.build import build_step, skips_padding
+from albert_keras.training.build import build_step, should_skip_padding
 from albert_keras.training.cluster import (
     barrier,
     is_chief,
@@ -97,7 +97,7 @@ def _pretrain(strategy, records, out, config, albert_config, held_out, allow_cha
     asked = config
     config = config.resolved(choose_precision(strategy), records.info.objective != "none")
     training = config.training
-    skips = skips_padding(strategy, training, records.info.statistics)
+    skips = should_skip_padding(strategy, training, records.info.statistics)
     if "lr" in asked.optimizer.model_fields_set:
         advice = asked.optimizer.lr_advice(training.batch_size)
         if advice and config.model["size"] not in SMALL_MODEL_LR:

@@ -12,7 +12,7 @@ from tensorflow import keras
 
 from albert_keras.layers.dropout import Draw
 from albert_keras.layers.kernels import compiled_kernels, is_on_cpu
-from albert_keras.optimization.build import clip_factor
+from albert_keras.optimization.build import clip_gradients
 from albert_keras.training.accumulation import sum_over_parts
 from albert_keras.training.guard import UpdateGuard
 from albert_keras.training.loss_scale import LossScale
@@ -136,8 +136,7 @@ class PretrainingStep(keras.Model):
         if self.loss_scale is not None:
             self.loss_scale.update(tf.math.is_finite(norm))
         # The optimizer leaves everything as it is where a gradient is not finite.
-        factor = tf.where(is_usable, clip_factor(norm, self.clip_norm), float("nan"))
-        gradients = [gradient * factor for gradient in gradients]
+        gradients, _ = clip_gradients(gradients, self.clip_norm, norm, is_usable)
         self.optimizer.apply_gradients(
             zip(gradients, weights, strict=True), experimental_aggregate_gradients=False
         )

@@ -124,11 +124,11 @@ def test_the_formula_is_what_is_measured_within_15_percent(
     name, batch_size, length, precision, settings
 ):
     from albert_keras.benchmarks.measure import in_new_process
-    from albert_keras.benchmarks.memory import _measure
+    from albert_keras.benchmarks.memory import measure_step
     from albert_keras.benchmarks.shapes import make_shape
 
     shape = make_shape(name, batch_size, length)
-    measured, _ = in_new_process(_measure, shape, precision, settings)
+    measured, _ = in_new_process(measure_step, shape, precision, settings)
     lengths = shape.max_seq_length, shape.predictions
     computed = step_memory(shape.config, batch_size, *lengths, precision, **settings)
     assert computed.total / 1e6 == pytest.approx(measured["peak_mb"], rel=0.15)
