@@ -14,9 +14,9 @@ from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.optimization.build import build_optimizer
 from albert_keras.serving.publish import export
 from albert_keras.training.pretrain import pretrain
+from albert_keras.training.pretraining_step import PretrainingStep
 from albert_keras.training.reports import read_log
 from albert_keras.training.run import Run
-from albert_keras.training.step import PretrainingStep
 from data_pipeline.dataset_info import TOKENIZER_FOLDER
 from data_pipeline.files import check_output_folder
 from data_pipeline.reader import evaluation_dataset

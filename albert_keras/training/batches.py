@@ -1,29 +1,27 @@
-"""Records → the batches of a strategy's replicas."""
+"""Batches → the replicas of a strategy."""
 
 import tensorflow as tf
 
 from albert_keras.training.feeding import HostFed, feeds_from_here
 from data_pipeline.errors import InputError
-from data_pipeline.reader import training_dataset
 
 
-def training_batches(strategy, records, training, first_step=0):
+def batches_of(strategy, training, read):
     """Deals the batches of a run out to replicas: each gets the same rows whatever their number.
 
     Replica r of R sees rows r * B / R to (r + 1) * B / R of each batch.
 
     Args:
         strategy: tf.distribute.Strategy.
-        records: RecordFiles.
-        training: TrainingConfig.
-        first_step: int. Step to begin at.
+        training: LoopConfig.
+        read: callable. Makes the tf.data.Dataset of batches, without end; `worker` (number of this
+            worker and of all) and `replicas` (equal parts its share is dealt out in) may be given.
 
     Returns:
         tf.data.Dataset or DistributedDataset, without end.
     """
-    settings = {"seed": training.seed, "first_step": first_step, "masks": training.masks}
     if strategy is tf.distribute.get_strategy():
-        return training_dataset(records, training.batch_size, **settings)
+        return read()
 
     if feeds_from_here(strategy):
         if training.steps_per_execution > 1:
@@ -32,14 +30,11 @@ def training_batches(strategy, records, training, first_step=0):
                 f"hands it each batch. Received: {training.steps_per_execution}. Run on the TPU's "
                 "own machine for more."
             )
-        return HostFed(strategy, training_dataset(records, training.batch_size, **settings))
+        return HostFed(strategy, read())
 
     def share_of(context):
         workers = context.num_input_pipelines
-        return training_dataset(
-            records,
-            training.batch_size,
-            **settings,
+        return read(
             worker=(context.input_pipeline_id, workers),
             replicas=strategy.num_replicas_in_sync // workers,
         )

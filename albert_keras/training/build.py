@@ -4,7 +4,7 @@ import tensorflow as tf
 
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.optimization.build import build_optimizer
-from albert_keras.training.step import PretrainingStep
+from albert_keras.training.pretraining_step import PretrainingStep
 from data_pipeline.errors import InputError
 
 #: Share of padding from which on leaving it out pays: it costs some passes over memory.
@@ -53,21 +53,32 @@ def build_step(config, albert_config, skips_padding=False):
         recompute=training.recompute,
         skips_padding=skips_padding,
     )
+    step = PretrainingStep(
+        model,
+        training.sentence_order_weight,
+        clip_norm=config.optimizer.clip_norm,
+        accumulation_steps=training.accumulation_steps,
+        skip_spikes=training.skip_spikes,
+        scales_loss=training.precision == "mixed_float16",
+    )
+    compile_step(step, config)
+    return step
+
+
+def compile_step(step, config):
+    """Gives a TrainingStep its optimizer, whose moments exist afterwards; call it in the scope.
+
+    Args:
+        step: TrainingStep.
+        config: PretrainingConfig or FinetuneConfig, resolved.
+    """
+    training = config.training
     optimizer = build_optimizer(
         config.optimizer,
         num_steps=training.steps,
         batch_size=training.batch_size,
         adjustable=training.time_budget is not None,
     )
-    step = PretrainingStep(
-        model,
-        training.sentence_order_weight,
-        config.optimizer.clip_norm,
-        accumulation_steps=training.accumulation_steps,
-        skip_spikes=training.skip_spikes,
-        scales_loss=training.precision == "mixed_float16",
-    )
     step.compile(optimizer=optimizer, steps_per_execution=training.steps_per_execution)
     # Keras makes the moments at the first update; a checkpoint to go on from needs them before.
-    optimizer._create_all_weights(model.trainable_variables)
-    return step
+    optimizer._create_all_weights(step.model.trainable_variables)

@@ -1,99 +1,38 @@
 """Configuration of a pre-training run: model, training and optimizer together."""
 
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from pydantic import Field, field_validator
 
 from albert_keras.config import AlbertConfig
 from albert_keras.optimization.config import OptimizerConfig
-from albert_keras.training.names import PRECISIONS, STRATEGIES
-from albert_keras.training.time_budget import parse_duration
+from albert_keras.training.loop_config import LoopConfig
 from data_pipeline.config import MASKS
 from data_pipeline.errors import InputError
-from data_pipeline.settings import Rule, Settings
+from data_pipeline.settings import Settings
 
 
-class TrainingConfig(Settings):
-    """How long, how wide and how careful.
+class TrainingConfig(LoopConfig):
+    """How long, how wide and how careful to pre-train; see `LoopConfig` for the rest.
 
     Attributes:
         steps: int. Optimizer steps.
-        batch_size: int. Global batch size, B, over all replicas.
-        seed: int. Decides the first weights and the order of the records.
-        strategy: str. Where to train, see `strategy.py`.
-        precision: str. "float32", "mixed_bfloat16" (float32 weights, bfloat16 products),
-            "mixed_float16" (the same with float16 and a scaled loss), or "auto", see
-            `choose_precision`.
-        accumulation_steps: int. Parts each replica splits its share of the batch into, one after
-            the other: memory for one part, the update of the whole batch.
-        recompute: bool. Whether blocks are computed again for their gradient instead of kept: about
-            a third more work, several times less memory.
-        padding: str. "skip" spends (almost) no work on padding, with shapes that depend on the
-            batch; "compute" treats it like text, as TPUs need it; "auto" skips it where that pays.
-        steps_per_execution: int. Steps between two looks of the host at the run; TPUs want
-            hundreds.
-        skip_spikes: bool. Whether to leave out updates whose loss is far out of line, see
-            `UpdateGuard`. Those that are not finite are left out always.
         checkpoint_every: int. Steps between checkpoints; the last step is always saved.
-        keep_checkpoints: int. The newest this many stay.
-        report_every: int. Steps between lines of the log.
+        evaluate_every: int. Steps between scores on held-out records, if any are given.
         sentence_order_weight: float. Weight of the sentence-order loss beside the masked one;
             0 trains the masked language model alone, as records without such labels do.
         initial_output_bias: str. "frequencies" starts the masked-LM head at how frequent each piece
             is, which spares the hundred steps that learn it; "zeros" as google-research/albert.
         masks: str. "static" ones stand in the records; "dynamic" ones are drawn anew in each
             epoch, the same again when a run goes on; "auto" takes static ones if there are any.
-        time_limit_seconds: float or None. Ends the run early, saved, once training has taken this
-            long; the same command goes on with it.
-        time_budget: str or None. Time all training of the run may take, such as "8h" or "1h30m":
-            the schedule is stretched so that it ends then, whatever `steps` is.
-        evaluate_every: int. Steps between scores on held-out records, if any are given.
-        peak_tflops: float or None. What one replica can do at most, in 10^12 floating-point
-            operations a second, for the share used; None measures it (not on a TPU).
     """
 
     steps: int = Field(2000, ge=1)
-    batch_size: int = Field(32, ge=1)
-    seed: int = Field(12345, ge=0)
-    strategy: Literal[STRATEGIES] = "auto"
-    precision: Literal[PRECISIONS] = "auto"
-    accumulation_steps: int = Field(1, ge=1)
-    recompute: bool = False
-    padding: Literal["auto", "skip", "compute"] = "auto"
-    steps_per_execution: int = Field(1, ge=1)
-    skip_spikes: bool = False
     checkpoint_every: int = Field(500, ge=1)
-    keep_checkpoints: int = Field(3, ge=1)
-    report_every: int = Field(50, ge=1)
+    evaluate_every: int = Field(1000, ge=1)
     sentence_order_weight: float = Field(1.0, ge=0)
     initial_output_bias: Literal["frequencies", "zeros"] = "frequencies"
     masks: Literal[MASKS] = "auto"
-    time_limit_seconds: float | None = Field(None, gt=0)
-    time_budget: str | None = None
-    evaluate_every: int = Field(1000, ge=1)
-    peak_tflops: float | None = Field(None, gt=0)
-
-    rules: ClassVar[tuple[Rule, ...]] = (
-        Rule(
-            ("checkpoint_every", "steps_per_execution"),
-            lambda every, together: every % together == 0,
-            "should be a multiple of `steps_per_execution`",
-        ),
-        Rule(
-            ("report_every", "steps_per_execution"),
-            lambda every, together: every % together == 0,
-            "should be a multiple of `steps_per_execution`",
-        ),
-    )
-
-    @field_validator("time_budget")
-    @classmethod
-    def _is_a_duration(cls, time_budget):
-        try:
-            parse_duration("1s" if time_budget is None else time_budget)
-        except InputError:
-            raise ValueError('should be a duration such as "8h", "1h30m" or "2d"') from None
-        return time_budget
 
 
 #: Peak rate of LAMB for models that learn something in a few hundred steps on a CPU, at batches of
@@ -157,6 +96,11 @@ class PretrainingConfig(Settings):
                 section, key = FLAGS[word]
                 values.setdefault(section, {})[key] = value
         return cls(**values)
+
+    @classmethod
+    def defaults(cls):
+        """Returns what a run has where its record, by an older version, says nothing: dict."""
+        return cls().model_dump(mode="json")
 
     def with_flags(self, **flags):
         """Returns a checked copy with some flags changed, see `of`."""

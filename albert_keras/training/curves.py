@@ -9,14 +9,16 @@ from albert_keras.training.reports import read_evaluations, read_log
 from data_pipeline.files import whole_file
 
 # Okabe and Ito's colours, which stay apart for colour-blind readers; dashes help in print.
-_BLUE, _ORANGE, _GREEN, _RED = "#0072b2", "#e69f00", "#009e73", "#d55e00"
+BLUE, ORANGE, GREEN, RED = "#0072b2", "#e69f00", "#009e73", "#d55e00"
 #: Logs of fewer lines are drawn with a mark for each.
 _FEW_LINES = 40
 #: From so many on, curves are thinner.
 _MANY_LINES = 500
 
 
-class _Curve(NamedTuple):
+class Curve(NamedTuple):
+    """A line: `name` of its values in the log, `label`, `colour`, `style`, `scale` (a factor)."""
+
     name: str
     label: str
     colour: str
@@ -24,64 +26,66 @@ class _Curve(NamedTuple):
     scale: float = 1.0
 
 
-class _Panel(NamedTuple):
+class Panel(NamedTuple):
+    """A part of the picture: `title`, `unit` of its upward axis, `curves`, `range` of that axis."""
+
     title: str
     unit: str
-    curves: tuple[_Curve, ...]
+    curves: tuple[Curve, ...]
     range: tuple[float | None, float | None] = (0, None)
     is_logarithmic: bool = False
     marks_skipped: bool = False
 
 
-_PANELS = (
-    _Panel(
+PANELS = (
+    Panel(
         "Loss",
         "nats",
         (
-            _Curve("loss", "total", _BLUE),
-            _Curve("masked_lm_loss", "masked LM", _ORANGE, "--"),
-            _Curve("sentence_order_loss", "sentence order", _GREEN, ":"),
+            Curve("loss", "total", BLUE),
+            Curve("masked_lm_loss", "masked LM", ORANGE, "--"),
+            Curve("sentence_order_loss", "sentence order", GREEN, ":"),
         ),
         marks_skipped=True,
     ),
-    _Panel(
+    Panel(
         "Accuracy",
         "share right",
         (
-            _Curve("masked_lm_accuracy", "masked LM", _ORANGE, "--"),
-            _Curve("sentence_order_accuracy", "sentence order", _GREEN, ":"),
+            Curve("masked_lm_accuracy", "masked LM", ORANGE, "--"),
+            Curve("sentence_order_accuracy", "sentence order", GREEN, ":"),
         ),
         range=(0, 1),
     ),
-    _Panel(
+    Panel(
         "Speed",
         "thousand tokens per second",
         (
-            _Curve("positions_per_second", "with padding", _ORANGE, "--", 1e-3),
-            _Curve("tokens_per_second", "without padding", _BLUE, "-", 1e-3),
+            Curve("positions_per_second", "with padding", ORANGE, "--", 1e-3),
+            Curve("tokens_per_second", "without padding", BLUE, "-", 1e-3),
         ),
     ),
-    _Panel("Learning rate", "learning rate", (_Curve("learning_rate", "learning rate", _BLUE),)),
-    _Panel(
+    Panel("Learning rate", "learning rate", (Curve("learning_rate", "learning rate", BLUE),)),
+    Panel(
         "Gradient norm before clipping",
         "global norm, log scale",
-        (_Curve("gradient_norm", "gradient norm", _BLUE),),
+        (Curve("gradient_norm", "gradient norm", BLUE),),
         range=(None, None),
         is_logarithmic=True,
         marks_skipped=True,
     ),
-    _Panel(
+    Panel(
         "Use of the machine",
         "percent",
         (
-            _Curve("mfu", "of the peak FLOP/s (MFU)", _BLUE, "-", 100),
-            _Curve("input_wait", "of the time waiting for data", _RED, "--", 100),
+            Curve("mfu", "of the peak FLOP/s (MFU)", BLUE, "-", 100),
+            Curve("input_wait", "of the time waiting for data", RED, "--", 100),
         ),
     ),
 )
 
 
-def draw_curves(folder, evaluation=None):
+def draw_curves(folder, evaluation=None, panels=PANELS):
     """Draws the log of a run over its steps: losses, accuracies, rate, gradients, speed.
 
     Scores of evaluations in the log are points at their steps; reports with skipped updates have a
@@ -91,6 +95,7 @@ def draw_curves(folder, evaluation=None):
         folder: str or Path. Folder of the run.
         evaluation: dict or None. Scores to draw besides, by their names in the log: at `step` if it
             is among them, else at the last step.
+        panels: tuple of six Panel.
 
     Returns:
         Path of the picture, `curves.png`.
@@ -112,7 +117,7 @@ def draw_curves(folder, evaluation=None):
     figure.get_layout_engine().set(w_pad=0.1, h_pad=0.1)
     reached = f"step {log[-1]['step']:,}" if log else "no report yet"
     figure.suptitle(f"{folder.absolute().name}, {reached}", fontsize=13, parse_math=False)
-    for axes, panel in zip(figure.subplots(2, 3).ravel(), _PANELS, strict=True):
+    for axes, panel in zip(figure.subplots(2, 3).ravel(), panels, strict=True):
         _draw(axes, panel, log, evaluations)
     path = folder / "curves.png"
     with whole_file(path) as temporary:
@@ -187,7 +192,7 @@ def _mark_skipped(axes, log):
             steps,
             np.full(len(steps), 0.02),
             "x",
-            color=_RED,
+            color=RED,
             markersize=6,
             transform=axes.get_xaxis_transform(),
             label=f"{count:,} skipped update{'s' if count > 1 else ''}",

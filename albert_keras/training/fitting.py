@@ -6,19 +6,15 @@ import time
 
 import tensorflow as tf
 
-from albert_keras.training.batches import training_batches
 from albert_keras.training.cluster import any_of, is_chief, share
 from albert_keras.training.divergence import StopWhenDiverged
 from albert_keras.training.errors import TrainingDiverged, TrainingStopped
-from albert_keras.training.flops import training_flops
 from albert_keras.training.follow_budget import FollowBudget
-from albert_keras.training.held_out import ScoreHeldOut
 from albert_keras.training.peak import measure_peak
 from albert_keras.training.reports import Report
 from albert_keras.training.resume import checkpoint_variables
 from albert_keras.training.saving import SaveCheckpoints
 from albert_keras.training.time_budget import TimeBudget, parse_duration
-from data_pipeline.reader import training_numbers
 
 logger = logging.getLogger(__name__)
 
@@ -26,16 +22,17 @@ logger = logging.getLogger(__name__)
 _ENDLESS = 10**9
 
 
-def fit(strategy, step, run, config, records, held_out, first_step, state, max_steps=None):
+def fit(strategy, step, run, training, source, scores, first_step, state, max_steps=None):
     """Trains until the last step of a run, a signal, or the end of its time.
 
     Args:
         strategy: tf.distribute.Strategy.
-        step: PretrainingStep, restored.
+        step: TrainingStep, restored.
         run: Run.
-        config: PretrainingConfig, resolved.
-        records: RecordFiles.
-        held_out: RecordFiles or None.
+        training: LoopConfig, resolved.
+        source: RecordSource or another with its methods. What is learnt from.
+        scores: keras Callback or None. Scores the model now and then: `score` (lower is better) at
+            `step` chooses the best checkpoint. Its `saving`, if it has one, is set.
         first_step: int. Steps done before.
         state: dict. What was saved beside the variables.
         max_steps: int or None. Steps to do now at most.
@@ -46,7 +43,7 @@ def fit(strategy, step, run, config, records, held_out, first_step, state, max_s
     Raises:
         TrainingStopped, TrainingDiverged, WorkerLost, InputError: See `pretrain`.
     """
-    training, writes = config.training, is_chief(strategy)
+    writes = is_chief(strategy)
     budget = _follow_budget(strategy, step, training, first_step, state)
     last_step = _last_step(training, first_step, max_steps, budget)
     if first_step >= last_step:
@@ -58,24 +55,12 @@ def fit(strategy, step, run, config, records, held_out, first_step, state, max_s
         first_step,
         training.steps,
         step.optimizer.learning_rate,
-        training.batch_size * records.info.max_seq_length,
-        flops_per_step=_flops_per_step(step, records, training),
+        training.batch_size * source.max_seq_length,
+        flops_per_step=source.flops(step.model),
         peak_flops=_peak_flops(strategy, training) if writes else None,
         waited=lambda: step.waited,
         writes=writes,
     )
-    scores = None
-    if held_out is not None:
-        with strategy.scope():
-            scores = ScoreHeldOut(
-                run.path,
-                held_out,
-                step,
-                training.evaluate_every,
-                first_step,
-                training.steps,
-                writes,
-            )
 
     def save(number):
         if not writes:  # all workers hold the same values, and read their own
@@ -96,10 +81,12 @@ def fit(strategy, step, run, config, records, held_out, first_step, state, max_s
         run.path,
         saving,
         first_step,
-        lambda number: training_numbers(number, training.batch_size, len(records), training.seed),
+        source.numbers,
         already=int(step.guard.skipped_in_row.numpy()),
         writes=writes,
     )
+    if hasattr(scores, "saving"):
+        scores.saving = saving
     callbacks = [report, *([scores] if scores else []), diverged, saving]
     if budget is not None:
         budget.followers = tuple(each for each in callbacks if hasattr(each, "last_step"))
@@ -107,7 +94,7 @@ def fit(strategy, step, run, config, records, held_out, first_step, state, max_s
     with saving:
         try:
             step.fit(
-                training_batches(strategy, records, training, first_step),
+                source.batches(strategy, first_step),
                 epochs=1,
                 steps_per_epoch=min(
                     max_steps or _ENDLESS, _ENDLESS if budget else last_step - first_step
@@ -117,8 +104,8 @@ def fit(strategy, step, run, config, records, held_out, first_step, state, max_s
             )
             saving.save_now()  # if `max_steps` ended it before its plan
         except tf.errors.OpError as error:
-            if records.failure is not None:
-                raise records.failure from error
+            if source.failure is not None:
+                raise source.failure from error
             raise
     if diverged.numbers is not None:
         skipped = int(step.guard.skipped_in_row.numpy())
@@ -160,17 +147,6 @@ def _score(scores, report, step):
     if scores is not None:
         return scores.score if scores.step == step else None
     return report.last_line.get("loss") if report.last_line else None
-
-
-def _flops_per_step(step, records, training):
-    info = records.info
-    return training_flops(
-        step.model.config,
-        training.batch_size,
-        info.max_seq_length,
-        info.max_predictions_per_seq,
-        sentence_head=step.model.sentence_order_head is not None,
-    )
 
 
 def _peak_flops(strategy, training):

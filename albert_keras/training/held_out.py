@@ -4,8 +4,8 @@ import logging
 
 from tensorflow import keras
 
+from albert_keras.training.pretraining_step import PretrainingStep
 from albert_keras.training.reports import log_evaluation
-from albert_keras.training.step import PretrainingStep
 from data_pipeline.reader import evaluation_dataset
 
 logger = logging.getLogger(__name__)

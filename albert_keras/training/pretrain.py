@@ -17,7 +17,9 @@ from albert_keras.training.config import SMALL_MODEL_LR, PretrainingConfig
 from albert_keras.training.curves import draw_curves
 from albert_keras.training.errors import TrainingDiverged, TrainingStopped
 from albert_keras.training.fitting import fit
+from albert_keras.training.held_out import ScoreHeldOut
 from albert_keras.training.output_bias import log_frequencies
+from albert_keras.training.record_source import RecordSource
 from albert_keras.training.reports import read_log
 from albert_keras.training.resume import open_run, restore
 from albert_keras.training.strategy import build_strategy, choose_precision
@@ -102,7 +104,8 @@ def _pretrain(strategy, records, out, config, albert_config, held_out, allow_cha
         advice = asked.optimizer.lr_advice(training.batch_size)
         if advice and config.model["size"] not in SMALL_MODEL_LR:
             logger.warning("%s", advice)
-    run = open_run(strategy, out, config, albert_config, records, allow_changes)
+    source = RecordSource(records, training)
+    run = open_run(strategy, out, config, albert_config, source, allow_changes)
     logger.info(
         "model %s: %d layers, hidden size %d, %s on %d replica(s), %d records of %d pieces",
         config.model["size"],
@@ -118,11 +121,20 @@ def _pretrain(strategy, records, out, config, albert_config, held_out, allow_cha
         first_step, state = restore(strategy, run, step)
         if first_step == 0 and training.initial_output_bias == "frequencies":
             step.model.masked_lm_head.output_bias.assign(log_frequencies(records))
+        scores = None
+        if held_out is not None:
+            scores = ScoreHeldOut(
+                run.path,
+                held_out,
+                step,
+                training.evaluate_every,
+                first_step,
+                training.steps,
+                is_chief(strategy),
+            )
 
     try:
-        last_step = fit(
-            strategy, step, run, config, records, held_out, first_step, state, max_steps
-        )
+        last_step = fit(strategy, step, run, training, source, scores, first_step, state, max_steps)
     except (TrainingStopped, TrainingDiverged):
         _draw(strategy, run)
         raise

@@ -19,7 +19,7 @@ def describe_program():
     }
 
 
-def describe_data(records):
+def describe_records(records):
     """Describes a folder of records, as `run.json` keeps it.
 
     Args:

@@ -10,15 +10,15 @@ from data_pipeline.errors import InputError
 logger = logging.getLogger(__name__)
 
 
-def open_run(strategy, out, config, albert_config, records, allow_changes=()):
+def open_run(strategy, out, config, albert_config, source, allow_changes=()):
     """Makes the folder of a run or opens it; of several workers the first makes it.
 
     Args:
         strategy: tf.distribute.Strategy.
         out: str or Path.
-        config: PretrainingConfig, resolved.
+        config: PretrainingConfig or FinetuneConfig, resolved.
         albert_config: AlbertConfig.
-        records: RecordFiles.
+        source: RecordSource or another with its methods.
         allow_changes: iterable of str. See `Run.begin`.
 
     Returns:
@@ -29,7 +29,7 @@ def open_run(strategy, out, config, albert_config, records, allow_changes=()):
     """
     if is_chief(strategy):
         try:
-            run = Run.begin(out, config, albert_config, records, allow_changes)
+            run = Run.begin(out, config, albert_config, source, allow_changes)
         except BaseException:
             share(strategy, 0)  # or the others would wait for ever
             raise
@@ -41,7 +41,7 @@ def open_run(strategy, out, config, albert_config, records, allow_changes=()):
 
 
 def checkpoint_variables(step):
-    """Names everything a checkpoint of a PretrainingStep holds: dict of name -> variable."""
+    """Names everything a checkpoint of a TrainingStep holds: dict of name -> variable."""
     return training_variables(step.model, step.optimizer) | step.state
 
 
@@ -51,7 +51,7 @@ def restore(strategy, run, step):
     Args:
         strategy: tf.distribute.Strategy.
         run: Run.
-        step: PretrainingStep. What to load it into.
+        step: TrainingStep. What to load it into.
 
     Returns:
         tuple of int and dict. Steps done, and the state saved beside the variables.

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from albert_keras.config import AlbertConfig
 from albert_keras.training.checkpoints import CheckpointFolder
-from albert_keras.training.provenance import describe_data, describe_program
+from albert_keras.training.provenance import describe_program
 from albert_keras.training.run_changes import check_overrides, find_changes, find_refused
 from albert_keras.training.run_files import check_shape, check_tokenizer, read_record
 from data_pipeline.dataset_info import TOKENIZER_FOLDER
@@ -72,14 +72,14 @@ class Run:
         return cls(path, record)
 
     @classmethod
-    def begin(cls, path, config, albert_config, data, allow_changes=()):
+    def begin(cls, path, config, albert_config, source, allow_changes=()):
         """Makes the folder of a run, or opens it when the same command is given again.
 
         Args:
             path: str or Path.
-            config: PretrainingConfig.
+            config: PretrainingConfig or FinetuneConfig.
             albert_config: AlbertConfig.
-            data: RecordFiles.
+            source: RecordSource or another with its methods.
             allow_changes: iterable of str. Keys of `run.json` that may differ from those the run
                 was begun with, such as "config.training.seed"; "data" stands for all below it. What
                 changes is kept in `changes` of `run.json`.
@@ -91,31 +91,32 @@ class Run:
         path = Path(path)
         allowed = (allow_changes,) if isinstance(allow_changes, str) else tuple(allow_changes)
         record = {
+            "kind": source.kind,
             "config": config.model_dump(mode="json"),
             "albert_config": albert_config.to_dict(),
-            "data": describe_data(data),
-            "tokenizer_digest": data.info.tokenizer_digest,
+            "data": source.describe(),
+            "tokenizer_digest": source.tokenizer_digest,
         } | describe_program()
         record = json.loads(json.dumps(record))
-        check_tokenizer(
-            data.folder / TOKENIZER_FOLDER,
-            data.info.tokenizer_digest,
-            source="dataset_info.json",
-            repair="Build the records anew, or restore the folder from a copy.",
-        )
+        source.check_tokenizer()
         if (path / _RECORD).is_file():
             run = cls.open(path)
-            run._go_on_as(record, allowed)
-            run._write_missing(path, data)
+            run._go_on_as(record, allowed, config.defaults())
+            run._write_missing(path, source)
             return run
         check_overrides(allowed, record)
         check_output_folder(path)
         run = cls(path, record)
         # A folder that is there may be one that cannot be replaced: where a disk is mounted.
         with contextlib.nullcontext(path) if path.is_dir() else whole_folder(path) as folder:
-            run._write_missing(folder, data)
+            run._write_missing(folder, source)
             run._write_record(folder)
         return run
+
+    @property
+    def kind(self):
+        """str. What was done in it: "pretraining" or "finetuning"."""
+        return self.record.get("kind", "pretraining")
 
     @property
     def albert_config(self):
@@ -164,10 +165,15 @@ class Run:
         changed = f"; changed: {', '.join(self.overridden)}" if self.overridden else ""
         return f"going on with `{self.path}`: same {same}{changed}"
 
-    def _go_on_as(self, record, allowed):
+    def _go_on_as(self, record, allowed, defaults):
         """A run goes on only as what it was begun, but for what is free or allowed to change."""
+        if self.kind != record["kind"]:
+            raise InputError(
+                f"`{self.path}` holds a run of {self.kind}, not of {record['kind']}. Choose "
+                "another --out."
+            )
         check_overrides(allowed, self.record, record)
-        changes = find_changes(self.record, record)
+        changes = find_changes(self.record, record, defaults)
         refused = find_refused(changes, allowed)
         if refused:
             listing = "\n  ".join(
@@ -204,10 +210,10 @@ class Run:
         with whole_file(folder / _RECORD) as temporary:
             temporary.write_text(json.dumps(self.record, indent=2) + "\n", encoding="utf-8")
 
-    def _write_missing(self, folder, data):
+    def _write_missing(self, folder, source):
         if not (folder / _SHAPE).is_file():
             self.albert_config.save(folder / _SHAPE)
-        source, copy = data.folder / TOKENIZER_FOLDER, folder / TOKENIZER_FOLDER
-        if source.is_dir() and not copy.is_dir():
+        copy = folder / TOKENIZER_FOLDER
+        if source.has_tokenizer and not copy.is_dir():
             with whole_folder(copy) as temporary:
-                shutil.copytree(source, temporary, dirs_exist_ok=True)
+                source.save_tokenizer(temporary)

@@ -6,7 +6,6 @@ A record is what `run.json` holds; its keys are dotted here, as in `config.train
 import difflib
 
 from albert_keras.config import AlbertConfig
-from albert_keras.training.config import PretrainingConfig
 from data_pipeline.errors import InputError
 from data_pipeline.settings import did_you_mean
 
@@ -14,13 +13,17 @@ from data_pipeline.settings import did_you_mean
 _COMPARED = (
     "config.training",
     "config.optimizer",
+    "config.task",
+    "config.model.head_dropout",
     "albert_config",
     "data.fingerprint",
+    "data.dev_fingerprint",
+    "data.origin_digest",
     "data.max_seq_length",
     "data.max_predictions_per_seq",
     "tokenizer_digest",
 )
-#: Settings of `training` that do not change what is computed.
+#: Settings that do not change what is computed. Files of a task count by what is in them.
 _FREE = tuple(
     f"config.training.{name}"
     for name in (
@@ -36,25 +39,26 @@ _FREE = tuple(
         "time_limit_seconds",
         "peak_tflops",
     )
-)
+) + ("config.task.data_dir", "config.task.train", "config.task.dev")
 #: Parts of a record that an override may name.
 _PARTS = ("config", "albert_config", "data", "tokenizer_digest")
 #: Parts that differ between calls without anything being changed.
 _NOT_HISTORY = ("command", "changes")
 
 
-def find_changes(old, new):
+def find_changes(old, new, defaults):
     """Compares two records.
 
     Args:
         old: dict. The record of an earlier call, perhaps by an older version: settings that it
             lacks have their defaults, other values that it lacks are as they are now.
         new: dict.
+        defaults: dict. Values of `config` that are taken where `old` lacks them.
 
     Returns:
         dict of dotted key -> (old value, new value).
     """
-    old = _with_defaults(old)
+    old = _with_defaults(old, defaults)
     known = _flat(old)
     return {
         key: values
@@ -116,8 +120,7 @@ def check_overrides(keys, *records):
             )
 
 
-def _with_defaults(record):
-    defaults = PretrainingConfig().model_dump(mode="json")
+def _with_defaults(record, defaults):
     config = {
         name: values if name == "model" else defaults.get(name, {}) | values
         for name, values in record["config"].items()

@@ -46,7 +46,7 @@ class SaveCheckpoints(keras.callbacks.Callback):
         self.every, self.last_step = every, last_step
         self.step = self.saved = first_step
         self.stopped_by = None
-        self.time_is_up = self.stopping = self._is_asked = False
+        self.time_is_up = self.stopping = self._is_asked = self._is_wanted = False
         self._save, self._agree = save, agree
         self._epoch_began_at = first_step
         self._end = time.monotonic() + (math.inf if time_limit is None else time_limit)
@@ -81,6 +81,10 @@ class SaveCheckpoints(keras.callbacks.Callback):
             self.saved = self.step
             logger.info("checkpoint of step %d saved", self.step)
 
+    def save_soon(self):
+        """Makes the end of this step save."""
+        self._is_wanted = True
+
     def ask_to_stop(self):
         """Makes the end of this step, or of the next one, save and stop, as a signal does."""
         self._is_asked = True
@@ -99,8 +103,9 @@ class SaveCheckpoints(keras.callbacks.Callback):
         wish = self._is_asked or self.time_is_up or self.stopped_by is not None
         self.stopping = self._agree(wish)
         is_due = self.step // self.every > before // self.every
-        if self.stopping or is_due or self.step >= self.last_step:
+        if self.stopping or is_due or self._is_wanted or self.step >= self.last_step:
             self.save_now()
+            self._is_wanted = False
         if self.stopping:
             if not wish:
                 logger.warning("another worker asked to stop at step %d", self.step)

@@ -16,19 +16,19 @@ from albert_keras.optimization.build import clip_gradients
 from albert_keras.training.accumulation import sum_over_parts
 from albert_keras.training.guard import UpdateGuard
 from albert_keras.training.loss_scale import LossScale
-from albert_keras.training.losses import NO_PREDICTION_GUARD, masked_lm_sums, sentence_order_sums
+from albert_keras.training.losses import NO_PREDICTION_GUARD
 from albert_keras.training.running import Running
 
 
-class PretrainingStep(keras.Model):
-    """Trains a model on masked pieces and sentence order; `fit` and `evaluate` run on it.
+class TrainingStep(keras.Model):
+    """Trains a model; `fit` and `evaluate` run on it. What is learnt is said by subclasses.
 
     Deviation from google-research/albert: that code normalises and clips on each core and then
     averages; here both happen over the global batch.
 
     Args:
-        model: AlbertForPretraining.
-        sentence_order_weight: float. See `TrainingConfig`.
+        model: keras.Model. Takes a batch of features, `training` and `draw`.
+        objectives: dict of str to float. Names of what is learnt, each with its weight in the loss.
         clip_norm: float. Largest global norm of the gradients, see `OptimizerConfig`.
         accumulation_steps: int. Parts of a replica's batch, one after the other.
         skip_spikes: bool. See `UpdateGuard`.
@@ -41,7 +41,7 @@ class PretrainingStep(keras.Model):
     def __init__(
         self,
         model,
-        sentence_order_weight=1.0,
+        objectives,
         clip_norm=1.0,
         accumulation_steps=1,
         skip_spikes=False,
@@ -50,22 +50,48 @@ class PretrainingStep(keras.Model):
     ):
         super().__init__(**kwargs)
         self.model = model
-        self.sentence_order_weight = sentence_order_weight
+        self.objectives = dict(objectives)
         self.clip_norm = clip_norm
         self.accumulation_steps = accumulation_steps
         self.guard = UpdateGuard(skip_spikes)
         self.loss_scale = LossScale() if scales_loss else None
         self.waited = None
         self._keeps_means = False
-        self._tasks = ["masked_lm"]
-        if model.sentence_order_head is not None:
-            self._tasks.append("sentence_order")
         names = ["loss", "gradient_norm"]
-        names += [f"{task}_{what}" for task in self._tasks for what in ("loss", "accuracy")]
+        names += [f"{name}_{what}" for name in objectives for what in ("loss", "accuracy")]
         # Reset at each report: the log shows means and sums over the interval.
         self.means = {name: Running(name) for name in names}
         self.tokens = Running("tokens", sums=True)
         self.skipped = Running("skipped", sums=True)
+
+    @property
+    def trained_weights(self):
+        """list of variables. Those the loss depends on."""
+        return self.model.trainable_variables
+
+    def counts(self, features):
+        """Returns what the loss of each objective is divided by.
+
+        Args:
+            features: dict of Tensor. This replica's part of a batch.
+
+        Returns:
+            list of float32 scalar, one for each objective. Those of all replicas are added up.
+        """
+        raise NotImplementedError
+
+    def sums(self, features, training, draw=None):
+        """Runs the model on a part of a batch.
+
+        Args:
+            features: dict of Tensor.
+            training: bool.
+            draw: Draw or None.
+
+        Returns:
+            list of Sums, one for each objective.
+        """
+        raise NotImplementedError
 
     @property
     def state(self):
@@ -74,15 +100,6 @@ class PretrainingStep(keras.Model):
         for running in self._running():
             variables |= running.variables()
         return variables | (self.loss_scale.variables() if self.loss_scale else {})
-
-    @property
-    def trained_weights(self):
-        """list of variables. Those the loss depends on: no pooler without a sentence head."""
-        weights = self.model.trainable_variables
-        if self.model.sentence_order_head is not None:
-            return weights
-        unused = {id(weight) for weight in self.model.encoder.pooler.trainable_variables}
-        return [weight for weight in weights if id(weight) not in unused]
 
     def keep_means(self):
         """Lets the means of a restored step go on: `fit` would begin with new ones."""
@@ -125,7 +142,7 @@ class PretrainingStep(keras.Model):
             gradients_of,
             features,
             self.accumulation_steps,
-            [*weights, tf.zeros([len(self._tasks), 3])],
+            [*weights, tf.zeros([len(self.objectives), 3])],
         )
         gradients, sums = _over_replicas(gradients), _over_replicas(sums)
         if scale is not None:
@@ -186,43 +203,25 @@ class PretrainingStep(keras.Model):
         return train_function
 
     def _counts(self, features):
-        """Returns this replica's predictions of each task, and tokens, float32 [tasks + 1]."""
-        examples = features["example_weights"]  # [B]
-        counts = [tf.reduce_sum(features["masked_lm_weights"] * examples[:, None])]
-        counts = [*counts, tf.reduce_sum(examples)][: len(self._tasks)]
-        return tf.stack([*counts, tf.reduce_sum(tf.cast(features["input_mask"], tf.float32))])
+        """Returns this replica's counts of each objective, and tokens, float32 [objectives + 1]."""
+        tokens = tf.reduce_sum(tf.cast(features["input_mask"], tf.float32))
+        return tf.stack([*self.counts(features), tokens])
 
     def _sums(self, features, training, draw=None):
-        """Returns loss, number and right answers of each task, float32 [tasks, 3]."""
-        outputs = self.model(features, training=training, draw=draw, only_predictions=True)
-        examples = features["example_weights"]  # [B]
-        sums = [
-            masked_lm_sums(
-                outputs["masked_lm_scores"],
-                features["masked_lm_ids"],
-                features["masked_lm_weights"] * examples[:, None],
-                self.model.masked_lm_head.output_bias,
-            )
-        ]
-        if "sentence_order" in self._tasks:
-            sums.append(
-                sentence_order_sums(
-                    outputs["sentence_order_logits"], features["sentence_order_labels"], examples
-                )
-            )
-        return tf.stack([tf.stack(values) for values in sums])
+        """Returns loss, number and right answers of each objective, float32 [objectives, 3]."""
+        return tf.stack([tf.stack(values) for values in self.sums(features, training, draw)])
 
     def _loss(self, sums, counts):
         """Returns what sums of a part add to the loss of the batch, float32 scalar."""
-        weights = [1.0, self.sentence_order_weight][: len(self._tasks)]
+        weights = list(self.objectives.values())
         return tf.reduce_sum(tf.constant(weights) * sums[:, 0] / (counts + NO_PREDICTION_GUARD))
 
     def _count(self, sums, loss, is_usable):
         self.means["loss"].add(loss, is_usable)
-        for number, task in enumerate(self._tasks):
+        for number, name in enumerate(self.objectives):
             total, count, correct = tf.unstack(sums[number])
             for what, value in (("loss", total), ("accuracy", correct)):
-                self.means[f"{task}_{what}"].add(value, is_usable, count)
+                self.means[f"{name}_{what}"].add(value, is_usable, count)
 
     def _running(self):
         return [*self.means.values(), self.tokens, self.skipped]

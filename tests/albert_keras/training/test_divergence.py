@@ -7,9 +7,9 @@ import pytest
 
 from albert_keras.training.errors import TrainingDiverged
 from albert_keras.training.pretrain import pretrain
+from albert_keras.training.pretraining_step import PretrainingStep
 from albert_keras.training.reports import read_log
 from albert_keras.training.run import Run
-from albert_keras.training.step import PretrainingStep
 from data_pipeline.reader import training_numbers
 from data_pipeline.record_folder import RecordFiles
 

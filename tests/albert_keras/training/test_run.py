@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from albert_keras.training.provenance import git_commit
+from albert_keras.training.record_source import RecordSource
 from albert_keras.training.run import Run
 from data_pipeline.dataset_info import DatasetInfo
 from data_pipeline.errors import InputError
@@ -33,7 +34,8 @@ def begin(tmp_path, tiny_training, records):
         values["optimizer"] |= dict(optimizer)
         config = type(tiny_training)(**values).resolved("float32")
         shape = config.albert_config(data.info.vocab_size)
-        return Run.begin(tmp_path / "run", config, shape, data, allow_changes)
+        source = RecordSource(data, config.training)
+        return Run.begin(tmp_path / "run", config, shape, source, allow_changes)
 
     return begin
 

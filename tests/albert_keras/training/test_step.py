@@ -9,7 +9,7 @@ from albert_keras import AlbertConfig, AlbertForPretraining
 from albert_keras.optimization.lamb import Lamb
 from albert_keras.training.guard import SPIKE_WINDOW, UpdateGuard
 from albert_keras.training.loss_scale import LossScale
-from albert_keras.training.step import PretrainingStep
+from albert_keras.training.pretraining_step import PretrainingStep
 
 B, S, P, V = 8, 24, 4, 60
 CONFIG = AlbertConfig(

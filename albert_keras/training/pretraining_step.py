@@ -1,0 +1,56 @@
+"""What a step of pre-training learns: masked pieces and the order of sentences."""
+
+import tensorflow as tf
+
+from albert_keras.training.losses import masked_lm_sums, sentence_order_sums
+from albert_keras.training.step import TrainingStep
+
+
+class PretrainingStep(TrainingStep):
+    """Trains a model on masked pieces and sentence order.
+
+    Args:
+        model: AlbertForPretraining.
+        sentence_order_weight: float. See `TrainingConfig`.
+        **kwargs: As in `TrainingStep`.
+    """
+
+    def __init__(self, model, sentence_order_weight=1.0, **kwargs):
+        objectives = {"masked_lm": 1.0}
+        if model.sentence_order_head is not None:
+            objectives["sentence_order"] = sentence_order_weight
+        super().__init__(model, objectives, **kwargs)
+        self.sentence_order_weight = sentence_order_weight
+
+    @property
+    def trained_weights(self):
+        """list of variables. Those the loss depends on: no pooler without a sentence head."""
+        weights = self.model.trainable_variables
+        if self.model.sentence_order_head is not None:
+            return weights
+        unused = {id(weight) for weight in self.model.encoder.pooler.trainable_variables}
+        return [weight for weight in weights if id(weight) not in unused]
+
+    def counts(self, features):
+        examples = features["example_weights"]  # [B]
+        counts = [tf.reduce_sum(features["masked_lm_weights"] * examples[:, None])]
+        return [*counts, tf.reduce_sum(examples)][: len(self.objectives)]
+
+    def sums(self, features, training, draw=None):
+        outputs = self.model(features, training=training, draw=draw, only_predictions=True)
+        examples = features["example_weights"]  # [B]
+        sums = [
+            masked_lm_sums(
+                outputs["masked_lm_scores"],
+                features["masked_lm_ids"],
+                features["masked_lm_weights"] * examples[:, None],
+                self.model.masked_lm_head.output_bias,
+            )
+        ]
+        if "sentence_order" in self.objectives:
+            sums.append(
+                sentence_order_sums(
+                    outputs["sentence_order_logits"], features["sentence_order_labels"], examples
+                )
+            )
+        return sums
