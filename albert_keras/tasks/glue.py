@@ -8,7 +8,7 @@ import math
 import os
 
 from albert_keras.tasks.examples import TextExample
-from albert_keras.tasks.glue_tasks import Column, glue_file, glue_task
+from albert_keras.tasks.glue_tasks import GLUE_TASKS, Column, glue_file, glue_task
 from albert_keras.tasks.table_rows import Problems, tsv_rows
 from data_pipeline import storage
 from data_pipeline.errors import InputError
@@ -21,7 +21,8 @@ def read_glue(task, data_dir, split) -> list[TextExample]:
 
     Args:
         task: str. A name in `GLUE_TASKS`.
-        data_dir: str or Path. The folder that holds `CoLA`, `SST-2` and so on.
+        data_dir: str or Path. The folder that holds `CoLA`, `SST-2` and so on, or the one of these
+            that is the task's.
         split: str. "train", "dev" or "test"; of mnli "train", "dev_matched", "dev_mismatched",
             "test_matched" or "test_mismatched"; of ax "test".
 
@@ -31,12 +32,8 @@ def read_glue(task, data_dir, split) -> list[TextExample]:
     Raises:
         InputError: As `read_glue_file`, and if there is no such task, split or file.
     """
-    file, folder = glue_file(task, split), glue_task(task).folder
-    path = os.path.join(data_dir, folder, file.name)
-    if not storage.exists(path):
-        raise InputError(
-            f"`{path}` is missing. `{data_dir}` should be the folder that holds `{folder}`."
-        )
+    file = glue_file(task, split)
+    path = _path(data_dir, glue_task(task).folder, file.name)
     return read_glue_file(task, path, is_labelled=file.submission is None)
 
 
@@ -89,6 +86,22 @@ def read_glue_file(task, path, is_labelled=True) -> list[TextExample]:
             some,
         )
     return examples
+
+
+def _path(data_dir, folder, name):
+    """Finds a file in the folder of a task that lies in `data_dir`, or is `data_dir`."""
+    path = os.path.join(data_dir, folder, name)
+    if storage.exists(path):
+        return path
+    # The test files of several tasks look alike, so the folder of another one will not do.
+    others = {task.folder for task in GLUE_TASKS.values()} - {folder}
+    inside = os.path.join(data_dir, name)
+    if os.path.basename(os.path.dirname(inside)) not in others and storage.exists(inside):
+        return inside
+    raise InputError(
+        f"`{path}` is missing. `{data_dir}` should be the folder that holds `{folder}`, or "
+        f"`{folder}` itself with `{name}` in it."
+    )
 
 
 def _width_of_header(path, columns, rows):

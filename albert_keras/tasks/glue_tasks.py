@@ -207,3 +207,27 @@ def glue_file(task, split) -> GlueFile:
     if split not in files:
         raise InputError(f"The split `{split}` of {task} is unknown{did_you_mean(split, files)}")
     return files[split]
+
+
+def glue_splits(name) -> dict[str, tuple[str, str]]:
+    """Tells whose files a task is trained, scored and tested on.
+
+    MNLI answers the diagnostic set, too, as "ax"; the task ax does nothing else, and is trained
+    and scored on the labelled files of MNLI.
+
+    Args:
+        name: str. A name in `GLUE_TASKS`.
+
+    Returns:
+        dict of str to tuple of two str. Split -> the name of a task and of one of its own splits;
+        "train" is first, then those with labels, then those without.
+    """
+    source = "mnli" if name == "ax" else name
+    splits = {split: (source, split) for split in glue_task(source).files}
+    if source == "mnli":
+        splits["ax"] = ("ax", "test")
+    return {
+        split: place
+        for split, place in splits.items()
+        if name != "ax" or split == "ax" or glue_file(*place).submission is None
+    }

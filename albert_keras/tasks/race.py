@@ -1,14 +1,14 @@
-"""RACE: passages of English exams with questions of four options → examples, features, accuracy."""
+"""RACE: passages of English exams with questions of four options → examples, and accuracy."""
 
 import json
 import logging
-import re
 from pathlib import Path
 
 import numpy as np
 
+from albert_keras.tasks.choice_features import choice_features as choice_features
+from albert_keras.tasks.choice_features import choice_text as choice_text
 from albert_keras.tasks.examples import ChoiceExample
-from albert_keras.tasks.pair_features import EncodedPairs, encode_texts, lay_out
 from data_pipeline.errors import InputError
 
 LEVELS = ("middle", "high")
@@ -16,8 +16,6 @@ SPLITS = ("train", "dev", "test")
 
 _LETTERS = "ABCD"
 _ALL = "all.txt"
-# The blank of a question: the underscore and what clean-up turns into it.
-_BLANK = re.compile("[_\ufe33\ufe34\ufe4d-\ufe4f\uff3f]")
 
 logger = logging.getLogger(__name__)
 
@@ -39,15 +37,48 @@ def read_race(data_dir, split, levels=LEVELS) -> list[ChoiceExample]:
     """
     if split not in SPLITS:
         raise InputError(f"`split` should be one of {', '.join(SPLITS)}. Received: {split}.")
-    if not levels or not set(levels) <= set(LEVELS):
-        raise InputError(f"`levels` should be some of {', '.join(LEVELS)}. Received: {levels}.")
     root = Path(data_dir)
     root = root / "RACE" if (root / "RACE").is_dir() else root
+    return _examples_of_levels(root / split, levels)
+
+
+def read_race_path(path, levels=LEVELS) -> list[ChoiceExample]:
+    """Reads passages that lie elsewhere, or in part.
+
+    Args:
+        path: path. A file, with one passage or a passage per line; a folder of such files; or one
+            that `middle` and `high` lie in.
+        levels: sequence of str. Which of these two folders to read; nothing else depends on it.
+
+    Returns:
+        list of ChoiceExample. As `read_race`; the level is the name of the folder the files are
+        in if that is a level, else "".
+
+    Raises:
+        InputError: As `read_race`.
+    """
+    path = Path(path)
+    if any((path / level).is_dir() for level in LEVELS):
+        return _examples_of_levels(path, levels)
+    folder = path if path.is_dir() else path.absolute().parent
+    level = folder.name if folder.name in LEVELS else ""
+    return _examples_of_files(_files(path) if path.is_dir() else [path], level)
+
+
+def _examples_of_levels(folder, levels):
+    if not levels or not set(levels) <= set(LEVELS):
+        raise InputError(f"`levels` should be some of {', '.join(LEVELS)}. Received: {levels}.")
     examples = []
     for level in levels:
-        for path in _files(root / split / level):
-            for line, passage in _passages(path):
-                examples += _examples(passage, level, path, line)
+        examples += _examples_of_files(_files(folder / level), level)
+    return examples
+
+
+def _examples_of_files(files, level):
+    examples = []
+    for path in files:
+        for line, passage in _passages(path):
+            examples += _examples(passage, level, path, line)
     return examples
 
 
@@ -72,8 +103,9 @@ def _passages(path):
         content = path.read_bytes()
     except OSError as error:
         raise InputError(f"`{path}` cannot be read: {error.strerror}.") from error
-    # A file of one passage may spread it over lines.
-    lines = content.split(b"\n") if path.name == _ALL else [content]
+    lines = content.split(b"\n")
+    if not _is_json(next((line for line in lines if line.strip()), b"")):
+        lines = [content]  # one passage, spread over lines
     found = False
     for number, line in enumerate(lines, start=1):
         if not line.strip():
@@ -89,6 +121,14 @@ def _passages(path):
             ) from error
     if not found:
         raise InputError(f"`{path}` should hold a JSON object per passage. It is empty.")
+
+
+def _is_json(line):
+    try:
+        json.loads(line.decode("utf-8-sig"), strict=False)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def _examples(passage, level, path, line):
@@ -110,7 +150,7 @@ def _examples(passage, level, path, line):
             )
     if not questions:
         raise InputError(f'{place} should have at least one of "questions". Received: none.')
-    name = passage.get("id", f"{level}-{path.name}-{line}")
+    name = passage.get("id", f"{level}-{path.name}-{line}".removeprefix("-"))
     for number, (question, choices, answer) in enumerate(
         zip(questions, options, answers, strict=True), start=1
     ):
@@ -137,68 +177,6 @@ def _examples(passage, level, path, line):
 
 def _short(value):
     return repr(value) if len(repr(value)) <= 60 else f"{repr(value)[:60]}..."
-
-
-def choice_text(question, option) -> str:
-    """Puts an option into the blanks of a question, or after a question that has none.
-
-    Args:
-        question: str. A blank is `_`, or any other low line that clean-up makes one of.
-        option: str.
-
-    Returns:
-        str.
-    """
-    question, option = question.strip(), option.strip()
-    filled, blanks = _BLANK.subn(lambda _: option, question)
-    return filled if blanks else f"{question} {option}"
-
-
-def choice_features(examples, tokenizer, max_seq_length=512, max_qa_length=128):
-    """Lays out `[CLS] passage [SEP] question with option [SEP]` for every option.
-
-    Of question and option the last pieces stay, of the passage the first ones.
-
-    Args:
-        examples: list of ChoiceExample. N of them, all with C options.
-        tokenizer: Tokenizer.
-        max_seq_length: int. S.
-        max_qa_length: int. Most pieces of question and option, at least 1 and below S - 3.
-
-    Returns:
-        dict of int32 [N, C, S]: `input_ids`, `input_mask` and `segment_ids`, as in
-        `pair_features`.
-
-    Raises:
-        InputError: If lengths do not fit or the examples have different numbers of options.
-
-    Source:
-        `convert_single_example` in google-research/albert, `race_utils.py`.
-    """
-    if not 1 <= max_qa_length < max_seq_length - 3:
-        raise InputError(
-            "`max_qa_length` should be at least 1 and less than `max_seq_length` - 3. "
-            f"Received: max_qa_length={max_qa_length}, max_seq_length={max_seq_length}."
-        )
-    choices = {len(example.options) for example in examples}
-    if len(choices) > 1:
-        raise InputError(
-            f"All questions should have equally many options. Received: {sorted(choices)}."
-        )
-    count = max(choices, default=len(_LETTERS))
-    texts = [example.context for example in examples for _ in example.options]
-    texts += [
-        choice_text(example.question, option) for example in examples for option in example.options
-    ]
-    ids, starts, lengths = encode_texts(texts, tokenizer)
-    starts, lengths = starts.reshape(2, -1).T.copy(), lengths.reshape(2, -1).T.copy()
-    surplus = np.maximum(lengths[:, 1] - max_qa_length, 0)
-    starts[:, 1] += surplus
-    lengths[:, 1] -= surplus
-    lengths[:, 0] = np.minimum(lengths[:, 0], max_seq_length - 3 - lengths[:, 1])
-    features = lay_out(EncodedPairs(ids, starts, lengths), tokenizer, max_seq_length)
-    shape = (len(examples), count, max_seq_length)
-    return {name: values.reshape(shape) for name, values in features.items()}
 
 
 def choice_accuracy(examples, predictions) -> dict[str, float]:

@@ -82,8 +82,11 @@ def decode_v1(
                 np.tile(result.ends[row][ends], len(starts)),
             )
 
-    nbest = _nbest(examples, features, candidates, n_best, max_answer_length, ("empty", 0.0, 0.0))
-    return DecodedAnswers({id: texts[0]["text"] for id, texts in nbest.items()}, nbest)
+    nbest, places = _nbest(
+        examples, features, candidates, n_best, max_answer_length, ("empty", 0.0, 0.0)
+    )
+    predictions = {id: texts[0]["text"] for id, texts in nbest.items()}
+    return DecodedAnswers(predictions, nbest, places=places)
 
 
 def decode_v2(
@@ -137,26 +140,26 @@ def decode_v2(
             )
 
     nothing = "", _NOTHING_LEFT, _NOTHING_LEFT
-    nbest = _nbest(examples, features, candidates, n_best, max_answer_length, nothing)
+    nbest, places = _nbest(examples, features, candidates, n_best, max_answer_length, nothing)
     lowest = np.full((len(results), len(examples)), _NO_WINDOW)
     for of_questions, result in zip(lowest, results, strict=True):
         np.minimum.at(of_questions, features.example_indices, result.null_logits)
     averaged = lowest.mean(axis=0).tolist()
     null_scores = {example.id: score for example, score in zip(examples, averaged, strict=True)}
     predictions = {id: texts[0]["text"] for id, texts in nbest.items()}
-    return DecodedAnswers(predictions, nbest, null_scores)
+    return DecodedAnswers(predictions, nbest, null_scores, places)
 
 
 def _nbest(examples, features, candidates, n_best, max_answer_length, nothing):
     rows_of = [[] for _ in examples]
     for row, index in enumerate(features.example_indices.tolist()):
         rows_of[index].append(row)
-    return {
-        example.id: _best_texts(
+    nbest, places = {}, {}
+    for example, rows in zip(examples, rows_of, strict=True):
+        nbest[example.id], places[example.id] = _best_texts(
             example, rows, features, candidates, n_best, max_answer_length, nothing
         )
-        for example, rows in zip(examples, rows_of, strict=True)
-    }
+    return nbest, places
 
 
 def _best_texts(example, rows, features, candidates, n_best, max_answer_length, nothing):
@@ -164,19 +167,21 @@ def _best_texts(example, rows, features, candidates, n_best, max_answer_length, 
     for row in rows:
         spans += _spans(features, row, candidates(row), max_answer_length)
     spans.sort(key=lambda span: span[3] + span[4], reverse=True)  # keeps the order of equals
-    texts = {}
+    texts, place = {}, None
     for row, start, end, start_score, end_score in spans:
         if len(texts) >= n_best:
             break
-        text = features.text_at(row, start, end, example.context)
-        texts.setdefault(text, (start_score, end_score))
+        characters = features.characters_at(row, start, end, example.context)
+        place = place or characters
+        texts.setdefault(example.context[slice(*characters)], (start_score, end_score))
     if not texts:
         texts[nothing[0]] = nothing[1:]
     probabilities = _softmax([start + end for start, end in texts.values()])
-    return [
+    nbest = [
         {"text": text, "probability": probability, "start_log_prob": start, "end_log_prob": end}
         for (text, (start, end)), probability in zip(texts.items(), probabilities, strict=True)
     ]
+    return nbest, place
 
 
 def _spans(features, row, candidates, max_answer_length):
@@ -208,6 +213,8 @@ def _softmax(scores):
 
 
 def _check_examples(examples, features, results):
+    if features.is_max_context is None:
+        raise ValueError("Features made with `training=True` are not for reading answers out.")
     if len(examples) != len(features.passages):
         raise ValueError(
             f"The examples should be the {len(features.passages)} that the features were made of. "

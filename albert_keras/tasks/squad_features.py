@@ -32,8 +32,8 @@ class SquadFeatures:
         query_lengths: int32 [W]. Pieces of the question.
         passage_lengths: int32 [W]. Pieces of the passage in this window.
         passage_offsets: int32 [W]. The first of them, as a number in the whole passage.
-        is_max_context: bool [W, S]. Whether a place is of the passage, and no other window shows
-            more of what stands around it.
+        is_max_context: bool [W, S] or None. Whether a place is of the passage, and no other window
+            shows more of what stands around it. None if made for training, which has no use for it.
         passages: tuple of AlignedPieces, one per question. Questions of one passage share it.
         starts, ends: int32 [W] or None. First and last place of the answer; 0 in a window without
             the whole of it. None unless made for training.
@@ -46,7 +46,7 @@ class SquadFeatures:
     query_lengths: np.ndarray
     passage_lengths: np.ndarray
     passage_offsets: np.ndarray
-    is_max_context: np.ndarray
+    is_max_context: np.ndarray | None
     passages: tuple[AlignedPieces, ...]
     starts: np.ndarray | None = None
     ends: np.ndarray | None = None
@@ -55,18 +55,19 @@ class SquadFeatures:
     def __len__(self):
         return len(self.unique_ids)
 
-    def inputs(self, rows=slice(None)) -> dict[str, np.ndarray]:
+    def inputs(self, rows=slice(None), length=None) -> dict[str, np.ndarray]:
         """Returns what a model is given for some windows.
 
         Args:
             rows: slice, or int or bool array. Which windows; all by default.
+            length: int or None. The first places only; None is all, S.
 
         Returns:
-            dict of int32 [B, S]: "input_ids"; "input_mask", 1 up to the last [SEP]; "segment_ids",
-            0 up to the first [SEP] and in padding, 1 from there to the last; "p_mask", 0 where an
-            answer may be ([CLS] for none, and the passage), else 1.
+            dict of int32 [B, length]: "input_ids"; "input_mask", 1 up to the last [SEP];
+            "segment_ids", 0 up to the first [SEP] and in padding, 1 from there to the last;
+            "p_mask", 0 where an answer may be ([CLS] for none, and the passage), else 1.
         """
-        input_ids = self.input_ids[rows]
+        input_ids = self.input_ids[rows, :length]
         places = np.arange(input_ids.shape[1])
         passage_start = self.query_lengths[rows, None] + 2
         last_sep = passage_start + self.passage_lengths[rows, None]
@@ -95,17 +96,27 @@ class SquadFeatures:
             "is_impossible": self.is_impossible[rows],
         }
 
-    def text_at(self, row: int, start: int, end: int, context: str) -> str:
-        """Returns the raw text of some places of a window, without space around it.
+    def characters_at(self, row: int, start: int, end: int, context: str) -> tuple[int, int]:
+        """Returns where the raw text of some places of a window is, without space around it.
 
         Args:
             row: int. The window.
             start, end: int. First and last place, both of the passage.
             context: str. The raw passage.
+
+        Returns:
+            (int, int), the first character in the passage, and one more than the last.
         """
         passage = self.passages[self.example_indices[row]]
         shift = int(self.passage_offsets[row]) - int(self.query_lengths[row]) - 2
-        return context[passage.starts[start + shift] : passage.ends[end + shift]].strip()
+        first, last = int(passage.starts[start + shift]), int(passage.ends[end + shift])
+        text = context[first:last].rstrip()
+        first += len(text) - len(text.lstrip())
+        return first, first + len(text.lstrip())
+
+    def text_at(self, row: int, start: int, end: int, context: str) -> str:
+        """Returns the raw text itself; arguments as in `characters_at`."""
+        return context[slice(*self.characters_at(row, start, end, context))]
 
 
 def make_features(
@@ -136,9 +147,9 @@ def make_features(
         `convert_examples_to_features` in google-research/albert, `squad_utils.py`; with offsets
         tracked instead of guessed by the longest common subsequence.
     """
-    config = config or SquadWindowConfig()
+    config, examples = config or SquadWindowConfig(), list(examples)
     aligner = TextAligner(tokenizer)
-    aligned, laid_out, passages, rows, empty = {}, {}, [], [], []
+    aligned, laid_out, passages, rows = {}, {}, [], []
     for number, example in enumerate(examples):
         if example.context not in aligned:
             aligned[example.context] = aligner.align(example.context)
@@ -153,19 +164,25 @@ def make_features(
             laid_out[layout] = windows, max_context(*windows)
         (offsets, lengths), best = laid_out[layout]
         for window, (offset, length) in enumerate(zip(offsets, lengths, strict=True)):
-            mine = best[offset : offset + length] == window
+            mine = None if training else best[offset : offset + length] == window
             start, end = _placed(answer, offset, length, len(query) + 2)
             rows.append((number, query, passage.ids, offset, length, mine, start, end))
-        if not len(offsets):
-            empty.append(example.id)
     if not passages:
         raise InputError("There should be at least one question. Received: none.")
+    features = _filled(rows, tuple(passages), tokenizer, config.max_seq_length, training)
+    log_empty_passages(examples, features)
+    return features
+
+
+def log_empty_passages(examples, features):
+    """Logs the questions that have no window, if there are any."""
+    have_windows = set(features.example_indices.tolist())
+    empty = [example.id for at, example in enumerate(examples) if at not in have_windows]
     if empty:
         _logger.warning(
             "%d of %d questions are about an empty passage and have no window; the first is %r.",
-            len(empty), len(passages), empty[0],
+            len(empty), len(examples), empty[0],
         )  # fmt: skip
-    return _filled(rows, tuple(passages), tokenizer, config.max_seq_length, training)
 
 
 def _answer_pieces(example, passage):
@@ -197,7 +214,7 @@ def _placed(answer, offset, length, passage_start):
 def _filled(rows, passages, tokenizer, seq_length, training):
     count = len(rows)
     input_ids = np.full((count, seq_length), tokenizer.pad_id, np.int32)
-    is_max_context = np.zeros((count, seq_length), bool)
+    is_max_context = None if training else np.zeros((count, seq_length), bool)
     numbers = np.zeros((6, count), np.int32)
     for row, (number, query, ids, offset, length, mine, start, end) in enumerate(rows):
         begin = len(query) + 2
@@ -205,7 +222,8 @@ def _filled(rows, passages, tokenizer, seq_length, training):
         input_ids[row, 1 : begin - 1] = query
         input_ids[row, begin - 1] = input_ids[row, begin + length] = tokenizer.sep_id
         input_ids[row, begin : begin + length] = ids[offset : offset + length]
-        is_max_context[row, begin : begin + length] = mine
+        if not training:
+            is_max_context[row, begin : begin + length] = mine
         numbers[:, row] = number, len(query), length, offset, start, end
     example_indices, query_lengths, passage_lengths, passage_offsets, starts, ends = numbers
     return SquadFeatures(

@@ -18,18 +18,24 @@ class DecodedAnswers(NamedTuple):
         nbest: dict of str to list of dict. Id -> "text", "probability", "start_log_prob" and
             "end_log_prob" of the best texts, best first.
         null_scores: dict of str to float, or None. Id -> score for "no answer"; version 2 only.
+        places: dict of str to (int, int) or None; or None where not known. Id -> the first
+            character of the best text in the raw passage, and one more than the last. In no file.
     """
 
     predictions: dict[str, str]
     nbest: dict[str, list[dict]]
     null_scores: dict[str, float] | None = None
+    places: dict[str, tuple[int, int] | None] | None = None
 
-    def save(self, folder, threshold: float | None = None) -> None:
+    def save(self, folder, threshold: float | None = None) -> list[Path]:
         """Writes `predictions.json`, `nbest_predictions.json` and, in version 2, `null_odds.json`.
 
         Args:
             folder: str or Path. An existing folder; older files of these names are replaced.
             threshold: float or None. For `apply_null_threshold`; None answers every question.
+
+        Returns:
+            list of Path. The files.
         """
         predictions = self.predictions
         if threshold is not None:
@@ -40,6 +46,7 @@ class DecodedAnswers(NamedTuple):
         for name, content in contents.items():
             with whole_file(Path(folder) / name) as temporary:
                 temporary.write_text(json.dumps(content, indent=4) + "\n", encoding="ascii")
+        return [Path(folder) / name for name in contents]
 
 
 def apply_null_threshold(

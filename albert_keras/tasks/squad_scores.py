@@ -75,43 +75,45 @@ def score_v1(
         InputError: If there is no example, or one without answers.
     """
     examples = _checked(examples)
-    exact_total = f1_total = 0
-    for example in examples:
-        if not example.answers:
-            raise InputError(f"Question {example.id!r} should have an answer to be scored.")
-        if example.id in predictions:
-            golds, predicted = _golds(example), predictions[example.id]
-            exact_total += max(exact_match(gold, predicted) for gold in golds)
-            f1_total += max(f1(gold, predicted, version=1) for gold in golds)
+    exact, word_f1 = question_scores(examples, predictions, version=1)
     _log_missing(examples, predictions, "counted as wrong")
     return {
-        "exact_match": 100.0 * exact_total / len(examples),
-        "f1": 100.0 * f1_total / len(examples),
+        "exact_match": 100.0 * sum(exact.values()) / len(examples),
+        "f1": 100.0 * sum(word_f1.values()) / len(examples),
     }
 
 
 def question_scores(
-    examples: Iterable[QuestionExample], predictions: Mapping[str, str]
+    examples: Iterable[QuestionExample], predictions: Mapping[str, str], version: int = 2
 ) -> tuple[dict[str, int], dict[str, float]]:
-    """Returns the scores of each question by the rules of version 2.
+    """Returns the scores of each question, 0 to 1.
 
     Args:
-        examples: iterable of QuestionExample. One without answers has the gold answer "".
+        examples: iterable of QuestionExample. One without answers has the gold answer "" in
+            version 2.
         predictions: mapping of str to str. Id -> text. Missing ones are left out.
+        version: int. 1 or 2, whose rules.
 
     Returns:
         dict of str to int, exact matches; dict of str to float, F1.
 
+    Raises:
+        InputError: If an example of version 1 has no answers.
+
     Source:
-        `get_raw_scores` in `evaluate-v2.0.py`.
+        `evaluate` in `evaluate-v1.1.py`, `get_raw_scores` in `evaluate-v2.0.py`.
     """
     exact, word_f1 = {}, {}
     for example in examples:
+        golds = [answer.text for answer in example.answers]
+        if version == 1 and not golds:
+            raise InputError(f"Question {example.id!r} should have an answer to be scored.")
+        if version == 2:
+            golds = [gold for gold in golds if normalize_answer(gold)] or [""]
         if example.id in predictions:
-            golds = [gold for gold in _golds(example) if normalize_answer(gold)] or [""]
             predicted = predictions[example.id]
             exact[example.id] = max(exact_match(gold, predicted) for gold in golds)
-            word_f1[example.id] = max(f1(gold, predicted) for gold in golds)
+            word_f1[example.id] = max(f1(gold, predicted, version) for gold in golds)
     return exact, word_f1
 
 
@@ -174,7 +176,7 @@ def best_thresholds(
     """Finds the scores for "no answer" above which to leave questions unanswered.
 
     The search counts the question at the threshold itself as answered; `apply_null_threshold` of
-    `squad_decoding`, like the original, does not answer it.
+    `squad_predictions`, like the original, does not answer it.
 
     Args:
         examples: sequence of QuestionExample.
@@ -213,10 +215,6 @@ def best_thresholds(
         best[f"best_{name}"] = 100.0 * best_sum / len(scores)
         best[f"best_{name}_thresh"] = threshold
     return best
-
-
-def _golds(example):
-    return [answer.text for answer in example.answers]
 
 
 def _checked(examples):

@@ -1,0 +1,195 @@
+"""What every task offers: examples → features → (a model's outputs) → answers → scores.
+
+No TensorFlow here. The model stands between `features` and `answers`; which head it has is `kind`.
+"""
+
+import abc
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from albert_keras.tasks.metrics import Interval
+
+#: What heads there are, and what the outputs of a model of that kind are for N rows of S places:
+#: classification  `logits` float [N, classes]
+#: regression      `logits` float [N, 1]
+#: choice          `logits` float [N, options]
+#: tagging         `logits` float [N, S, tags]
+#: spans           `start_logits`, `end_logits` float [N, S]
+#: spans_or_none   `start_log_probs` float, `start_indices` int [N, 5]; `end_log_probs` float,
+#:                 `end_indices` int [N, 25], the ends of the first start first; `null_logits` [N]
+KINDS = ("classification", "regression", "choice", "tagging", "spans", "spans_or_none")
+
+
+class Error(NamedTuple):
+    """A wrong answer, as a row of a table of errors.
+
+    Attributes:
+        id, text, truth, answer: str. `text` holds all that was asked, in one line.
+        confidence: float. How wrong: the probability the model gave to its answer; of a regression
+            the distance from the truth.
+    """
+
+    id: str
+    text: str
+    truth: str
+    answer: str
+    confidence: float
+
+
+class Features(abc.ABC):
+    """N rows for a model.
+
+    Attributes:
+        lengths: int [N]. Real pieces of each row, of several sequences the longest.
+        max_seq_length: int. S.
+    """
+
+    lengths: np.ndarray
+    max_seq_length: int
+
+    def __len__(self):
+        return len(self.lengths)
+
+    @abc.abstractmethod
+    def batch(self, rows, length=None) -> dict[str, np.ndarray]:
+        """Lays out some rows.
+
+        Args:
+            rows: int [B].
+            length: int or None. Places of each row; no less than the longest of `rows`. None is S.
+
+        Returns:
+            dict of int32 [B, length] (choice: [B, options, length]) `input_ids`, `input_mask`,
+            `segment_ids`, of spans `p_mask` too; and the targets, where the examples have any:
+            `labels` int32 [B] (classification, choice) or float32 [B] (regression); `tag_ids`
+            int32 [B, length], -1 where nothing is scored; of spans int32 [B] `start_positions`,
+            `end_positions` and `is_impossible`.
+        """
+
+
+class Task(abc.ABC):
+    """A task as it was configured.
+
+    Args:
+        config: TaskConfig.
+    """
+
+    #: One of `KINDS`.
+    kind: str
+    #: Name of the score that decides which checkpoint is the best; more is better.
+    metric: str
+    #: Pieces of a row that are usual, S.
+    usual_length: int
+    #: Names of splits that have answers and of those that do not; of the first ones the first
+    #: decides.
+    dev_splits: tuple[str, ...]
+    test_splits: tuple[str, ...]
+
+    def __init__(self, config):
+        self.config = config
+
+    @property
+    def max_seq_length(self) -> int:
+        """Pieces of a row, S."""
+        return self.config.max_seq_length or self.usual_length
+
+    @property
+    @abc.abstractmethod
+    def labels(self) -> tuple[str, ...]:
+        """Names of classes or tags in order of their numbers; () where there are none."""
+
+    @property
+    def num_outputs(self) -> int:
+        """Classes or tags to tell apart; 1 for every other head."""
+        return len(self.labels) or 1
+
+    @abc.abstractmethod
+    def read(self, split) -> list:
+        """Reads "train", one of `dev_splits` or one of `test_splits`.
+
+        Raises:
+            InputError: If it cannot be read; a broken row is named by file and line.
+        """
+
+    @abc.abstractmethod
+    def read_file(self, path, labelled) -> list:
+        """Reads a file laid out as those of the task; InputError as `read`.
+
+        Args:
+            path: str or Path.
+            labelled: bool. Whether answers are in it.
+        """
+
+    @abc.abstractmethod
+    def example(self, number, fields):
+        """Makes an example without an answer from what a user typed.
+
+        Args:
+            number: int. From 0; its id.
+            fields: dict of str to str. "text" and "pair"; of spans "question" and "context"; of
+                choice "context", "question" and "options" (list of str); of tagging "text", words
+                parted by white space, or "words" (list of str). Others are an InputError.
+        """
+
+    @abc.abstractmethod
+    def features(self, examples, tokenizer, training=False, cache=None) -> Features:
+        """Lays examples out.
+
+        Args:
+            examples: list, as `read` returns.
+            tokenizer: Tokenizer.
+            training: bool. Whether every example has an answer that is to be learnt.
+            cache: Path or None. Folder where features are kept, see `feature_cache`.
+        """
+
+    def tune(self, examples, features, results) -> dict[str, float]:
+        """Finds what answers depend on besides the model: of squad2 `null_threshold`."""
+        return {}
+
+    @abc.abstractmethod
+    def answers(self, examples, features, results, tuned=None) -> list[Any]:
+        """Turns outputs of a model into answers.
+
+        Args:
+            examples: list.
+            features: Features. Of these examples.
+            results: list of dict of str to np.ndarray, see `KINDS`. One per model: the predictions
+                of several are averaged.
+            tuned: dict or None. As from `tune`.
+
+        Returns:
+            list. One named tuple per example, `id` first, whose `_asdict()` is plain JSON.
+        """
+
+    @abc.abstractmethod
+    def scores(self, examples, answers) -> dict[str, float]:
+        """Scores answers to labelled examples; `metric` comes first."""
+
+    @abc.abstractmethod
+    def interval(self, examples, answers) -> Interval:
+        """Returns the 95 % bootstrap interval of `metric` over the examples."""
+
+    @abc.abstractmethod
+    def guesses(self, training_examples, examples) -> list[Any] | None:
+        """Answers without looking: the most frequent answer in training. None where there is none.
+
+        Returns:
+            list as of `answers`, or None.
+        """
+
+    @abc.abstractmethod
+    def collapse(self, answers) -> str | None:
+        """Says that all answers are the same one ("all 872 answers are `1`"); None if not."""
+
+    @abc.abstractmethod
+    def errors(self, examples, answers) -> list[Error]:
+        """Returns the wrong answers, the most confident first."""
+
+    def confusion(self, examples, answers):
+        """Counts what was answered for what: int [C, C] (rows: truth) and names, or None."""
+        return None
+
+    @abc.abstractmethod
+    def write(self, folder, split, examples, answers) -> list:
+        """Writes answers in the files of the task, or `predictions-SPLIT.jsonl`; list of Path."""

@@ -1,0 +1,79 @@
+"""Outputs become answers, and answers become lines of JSON."""
+
+import json
+
+import numpy as np
+import pytest
+
+from albert_keras.tasks.examples import TextExample
+from albert_keras.tasks.plain_predictions import (
+    ClassAnswer,
+    ScoreAnswer,
+    class_answers,
+    mean_outputs,
+    mean_probabilities,
+    one_line,
+    score_answers,
+    write_predictions,
+)
+from data_pipeline.errors import InputError
+
+EXAMPLES = [TextExample("a", "x"), TextExample("b", "y")]
+
+
+def test_answers_are_written_line_by_line(tmp_path):
+    answers = [ScoreAnswer("1", 0.5), ScoreAnswer("\u2028 \ud800 ä", -1.0)]
+    path = write_predictions(tmp_path / "new", "dev_matched", answers)
+    assert path == tmp_path / "new" / "predictions-dev_matched.jsonl"
+    assert [path] == list((tmp_path / "new").iterdir())
+    lines = path.read_text(encoding="utf-8").splitlines()
+    assert [json.loads(line) for line in lines] == [
+        {"id": "1", "score": 0.5},
+        {"id": "\u2028 \ud800 ä", "score": -1.0},
+    ]
+
+
+def test_nothing_is_written_if_a_number_is_none(tmp_path):
+    with pytest.raises(ValueError):
+        write_predictions(tmp_path, "dev", [ScoreAnswer("1", 0.5), ScoreAnswer("2", float("nan"))])
+    assert not list(tmp_path.iterdir())
+
+
+def test_probabilities_of_models_are_averaged_in_float64():
+    even = {"logits": np.zeros((2, 2), np.float16)}
+    sure = {"logits": np.array([[0, 80], [1e4, 0]], np.float16)}
+    means = mean_probabilities([even, sure], (2, 2))
+    assert means.dtype == np.float64
+    np.testing.assert_allclose(means, [[0.25, 0.75], [0.75, 0.25]], rtol=0, atol=1e-15)
+    np.testing.assert_array_equal(mean_outputs([even, sure], (2, 2)), [[0, 40], [5000, 0]])
+
+
+def test_the_best_class_is_answered_and_the_first_of_equals():
+    answers = class_answers(EXAMPLES, ("no", "yes"), np.array([[0.5, 0.5], [0.25, 0.75]]))
+    assert answers == [
+        ClassAnswer("a", "no", 0.5, {"no": 0.5, "yes": 0.5}),
+        ClassAnswer("b", "yes", 0.75, {"no": 0.25, "yes": 0.75}),
+    ]
+    assert score_answers(EXAMPLES, np.array([1.5, 2])) == [("a", 1.5), ("b", 2.0)]
+
+
+@pytest.mark.parametrize(
+    "results, says",
+    [
+        ([], "at least one model"),
+        ([{"logits": np.zeros((2, 3))}], r"should be \[2, 2\]. Received: \[2, 3\]"),
+        (
+            [{"logits": np.zeros((2, 2))}, {"logits": np.array([[0, np.nan], [0, np.inf]])}],
+            "The model gives no numbers: 2 of 4",
+        ),
+    ],
+)
+def test_outputs_that_cannot_be_used_are_refused(results, says):
+    for mean in (mean_outputs, mean_probabilities):
+        with pytest.raises(InputError, match=says):
+            mean(results, (2, 2))
+
+
+def test_texts_are_told_in_one_line():
+    assert one_line("a\tb\r\n c ", None) == "a b c"
+    assert one_line("a", "b\u2028c") == "a ||| b c"
