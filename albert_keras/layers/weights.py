@@ -25,7 +25,8 @@ class NamedLayer(keras.layers.Layer):
     """Base of our layers: weights under full names, complete after construction.
 
     Args:
-        scope: str. What the names of its weights begin with, for example "bert/pooler/dense".
+        scope: str. What the names of its weights begin with, for example "bert/pooler/dense"; ""
+            for nothing.
         seed: int. The model's seed.
         stddev: float. Standard deviation of the initial kernels and tables.
         **kwargs: `name`, `dtype`, `trainable`, as in Keras.
@@ -54,12 +55,12 @@ class NamedLayer(keras.layers.Layer):
             initializer = keras.initializers.TruncatedNormal(
                 stddev=self.stddev, seed=name_seed(self.seed, f"{self.scope}/{name}")
             )
-        path = f"{self.scope}/{name}".split("/")
+        scope, _, last = f"{self.scope}/{name}".strip("/").rpartition("/")
         # The slash at the end makes the scope absolute: whatever scopes we are called in, for
         # example that of a surrounding model, stay out of the name.
-        with tf.init_scope(), tf.name_scope("/".join(path[:-1]) + "/"):
+        with tf.init_scope(), tf.name_scope(f"{scope}/" if scope else ""):
             return self.add_weight(
-                path[-1], shape, initializer=initializer, experimental_autocast=False
+                last, shape, initializer=initializer, experimental_autocast=False
             )
 
     def dropout(self, rate, name):

@@ -1,14 +1,19 @@
 """Recipes: valid as they are, with the numbers of their sources."""
 
+import ast
 import json
 import re
 from pathlib import Path
 
 import pytest
+import yaml
 
 from albert_keras import recipes
 from albert_keras.cli import main
 from albert_keras.cli.arguments import read_values
+from albert_keras.config import AlbertConfig
+from albert_keras.optimization.config import OptimizerConfig
+from albert_keras.tasks.task_config import OFFICIAL_TASKS, TaskConfig
 from albert_keras.training.config import PretrainingConfig
 from data_pipeline.errors import InputError
 
@@ -57,6 +62,24 @@ PAPERS = {
     "albert-xxlarge-paper": ALBERT,
     "bert-base-paper": BERT,
     "roberta-base-paper": ROBERTA,
+}
+
+
+#: ALBERT, table 14: rate, batch, dropout of encoder and of classifier, steps, warm-up, S. Of RACE
+#: the values of the README for version 2; the paper's are 2e-5 and 0.1.
+FINETUNING = {
+    "cola": (1e-5, 16, 0.0, 0.1, 5336, 320, 512),
+    "sts-b": (2e-5, 16, 0.0, 0.1, 3598, 214, 512),
+    "sst-2": (1e-5, 32, 0.0, 0.1, 20935, 1256, 512),
+    "mnli": (3e-5, 128, 0.0, 0.1, 10000, 1000, 512),
+    "qnli": (1e-5, 32, 0.0, 0.1, 33112, 1986, 512),
+    "qqp": (5e-5, 128, 0.1, 0.1, 14000, 1000, 512),
+    "rte": (3e-5, 32, 0.1, 0.1, 800, 200, 512),
+    "mrpc": (2e-5, 32, 0.0, 0.1, 800, 200, 512),
+    "wnli": (2e-5, 16, 0.1, 0.1, 2000, 250, 512),
+    "squad1": (5e-5, 48, 0.0, 0.1, 3649, 365, 384),
+    "squad2": (3e-5, 48, 0.0, 0.1, 8144, 814, 512),
+    "race": (1e-5, 32, 0.0, 0.1, 12000, 1000, 512),
 }
 
 
@@ -125,10 +148,61 @@ def test_an_unknown_recipe_has_no_path():
     assert recipes.path("albert-mini-cpu").is_file()
     with pytest.raises(InputError, match="did you mean `albert-mini-cpu`"):
         recipes.path("albert-mini-gpu")
+    assert recipes.path("sst-2", "finetuning").is_file()
+    with pytest.raises(InputError, match="`sst2` is not a recipe for finetuning, did you mean"):
+        recipes.path("sst2", "finetuning")
+    with pytest.raises(InputError, match="`fine` is not a kind of recipe"):
+        recipes.names("fine")
 
 
 def test_recipes_are_installed_with_the_package():
-    assert '"albert_keras.recipes" = ["*.yaml"]' in (ROOT / "pyproject.toml").read_text()
+    settings = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    patterns = re.search(r'^"albert_keras.recipes" = (\[.*\])$', settings, re.MULTILINE).group(1)
+    folder = ROOT / "albert_keras" / "recipes"
+    installed = {file for pattern in ast.literal_eval(patterns) for file in folder.glob(pattern)}
+    assert installed == {
+        recipes.path(name, kind) for kind in recipes.KINDS for name in recipes.names(kind)
+    }
+
+
+def test_there_is_a_recipe_for_each_official_task():
+    assert recipes.names("finetuning") == tuple(sorted(FINETUNING))
+    assert set(OFFICIAL_TASKS) - set(FINETUNING) == {"ax"}  # AX has nothing to train on
+
+
+@pytest.mark.parametrize("name", FINETUNING)
+def test_a_recipe_for_a_task_has_the_numbers_of_the_paper(name):
+    values = yaml.safe_load(recipes.path(name, "finetuning").read_text(encoding="utf-8"))
+    lr, batch, dropout, head_dropout, steps, warmup, length = FINETUNING[name]
+    assert values["model"] == {
+        "hidden_dropout_prob": dropout,
+        "attention_probs_dropout_prob": dropout,
+        "head_dropout": head_dropout,
+    }
+    windows = {"doc_stride": 128, "max_query_length": 64, "max_answer_length": 30}
+    windows = windows if name in ("squad1", "squad2") else {}
+    assert values["task"] == {"name": name, "max_seq_length": length} | windows
+    assert values["training"] == {"steps": steps, "batch_size": batch}
+    rest = {"power": 1.0, "weight_decay": 0.01, "epsilon": 1e-6, "clip_norm": 1.0}
+    assert values["optimizer"] == {"name": "adamw", "lr": lr, "warmup_steps": warmup} | rest
+    assert set(values) == {"model", "task", "training", "optimizer"}
+
+
+@pytest.mark.parametrize("name", FINETUNING)
+def test_a_recipe_for_a_task_is_valid_and_says_where_it_is_from(name):
+    text = recipes.path(name, "finetuning").read_text(encoding="utf-8")
+    values = yaml.safe_load(text)
+    del values["model"]["head_dropout"]
+    AlbertConfig(**values["model"])
+    TaskConfig(**values["task"])
+    OptimizerConfig(**values["optimizer"]).warmup_for(values["training"]["steps"])
+    head = text.partition("\nmodel:")[0]
+    assert all(line.startswith("#") for line in head.strip().splitlines())
+    for word in ("Source", "For", "Length"):
+        assert len(re.findall(rf"^# {word} +\S", head, re.MULTILINE)) == 1
+    said = re.search(r"^# Length +([\d ]+) steps of (\d+):", head, re.MULTILINE)
+    steps, batch = (int(number.replace(" ", "")) for number in said.groups())
+    assert values["training"] == {"steps": steps, "batch_size": batch}
 
 
 def test_the_documentation_lists_every_recipe_with_its_numbers():

@@ -1,0 +1,250 @@
+"""The models that are fine-tuned: the encoder and the head of a task.
+
+Source: `classifier_utils.py`, `race_utils.py` and `squad_utils.py` in google-research/albert.
+"""
+
+import tensorflow as tf
+from tensorflow import keras
+
+from albert_keras.config import AlbertConfig
+from albert_keras.layers.kernels import inference
+from albert_keras.models.encoder import AlbertEncoder
+from albert_keras.models.task_heads import LinearHead, SpansHead, SpansOrNoneHead
+from data_pipeline.errors import InputError
+
+
+class AlbertForTask(keras.Model):
+    """Base of the models: an encoder and a head. All weights exist after construction.
+
+    Args:
+        config: AlbertConfig.
+        head_dropout: float. Rate of the head's dropout in training.
+        seed: int. Decides the initial weights, together with each weight's name.
+        dtype, recompute, skips_padding: As in `AlbertEncoder`.
+
+    Call arguments:
+        inputs: dict. The encoder's inputs, any B and S. Other keys, such as labels, are ignored.
+        draw: Draw or None. What dropout is drawn for, see `layers/dropout.py`.
+
+    Attributes:
+        encoder: AlbertEncoder.
+        head: NamedLayer.
+    """
+
+    _reads_pooler = False
+
+    def __init__(
+        self,
+        config,
+        head_dropout=0.1,
+        seed=0,
+        dtype=None,
+        recompute=False,
+        skips_padding=False,
+        name="albert_for_task",
+        **kwargs,
+    ):
+        super().__init__(name=name, dtype=dtype, **kwargs)
+        self.config = config
+        self.head_dropout = head_dropout
+        self.seed = seed
+        self.encoder = AlbertEncoder(
+            config, recompute=recompute, skips_padding=skips_padding, **self._shared
+        )
+        self.built = True
+
+    @property
+    def _shared(self):
+        return {"seed": self.seed, "dtype": self.dtype_policy}
+
+    @property
+    def trained_weights(self):
+        """list of variables. Those the loss depends on: no pooler where no head reads it."""
+        if self._reads_pooler:
+            return self.trainable_variables
+        unused = {id(weight) for weight in self.encoder.pooler.weights}
+        return [weight for weight in self.trainable_variables if id(weight) not in unused]
+
+    def build(self, input_shape=None):
+        """Does nothing: the weights exist already."""
+
+    def call(self, inputs, training=None, draw=None):
+        with inference(not training):
+            return self._call(inputs, training, draw)
+
+    def _call(self, inputs, training, draw):
+        raise NotImplementedError
+
+    def _pooled(self, inputs, training, draw):
+        """Returns what the pooler gives, [B, H]; the last block is computed at [CLS] alone."""
+        positions = tf.zeros_like(tf.convert_to_tensor(inputs["input_ids"])[:, :1])
+        outputs = self.encoder(inputs, training=training, draw=draw, positions=positions)
+        return outputs["pooled_output"]
+
+    def get_config(self):
+        return {
+            "config": self.config.to_dict(),
+            "head_dropout": self.head_dropout,
+            "seed": self.seed,
+            "dtype": self.dtype_policy.name,
+            "recompute": self.encoder.recompute,
+            "skips_padding": self.encoder.skips_padding,
+            "name": self.name,
+        }
+
+    @classmethod
+    def from_config(cls, config):
+        return cls(**config | {"config": AlbertConfig.from_dict(config["config"])})
+
+
+@keras.saving.register_keras_serializable("albert_keras")
+class AlbertForClassification(AlbertForTask):
+    """Tells classes of texts or pairs of texts apart, or gives them a number.
+
+    Args:
+        config: AlbertConfig.
+        num_labels: int. C; 1 is regression.
+        **kwargs: As in `AlbertForTask`.
+
+    Returns:
+        dict. "logits" float32 [B, C], of regression the number itself.
+    """
+
+    _reads_pooler = True
+
+    def __init__(self, config, num_labels, name="albert_for_classification", **kwargs):
+        super().__init__(config, name=name, **kwargs)
+        self.num_labels = num_labels
+        self.head = LinearHead(config, num_labels, self.head_dropout, **self._shared)
+
+    def _call(self, inputs, training, draw):
+        return {"logits": self.head(self._pooled(inputs, training, draw), draw, training=training)}
+
+    def get_config(self):
+        return super().get_config() | {"num_labels": self.num_labels}
+
+
+@keras.saving.register_keras_serializable("albert_keras")
+class AlbertForMultipleChoice(AlbertForTask):
+    """Chooses one of several texts; inputs are [B, options, S].
+
+    Args:
+        config: AlbertConfig.
+        **kwargs: As in `AlbertForTask`.
+
+    Returns:
+        dict. "logits" float32 [B, options].
+    """
+
+    _reads_pooler = True
+
+    def __init__(self, config, name="albert_for_multiple_choice", **kwargs):
+        super().__init__(config, name=name, **kwargs)
+        self.head = LinearHead(config, 1, self.head_dropout, **self._shared)
+
+    def _call(self, inputs, training, draw):
+        shape = tf.convert_to_tensor(inputs["input_ids"]).shape
+        dynamic = tf.shape(inputs["input_ids"])
+        options, length = (shape[axis] or dynamic[axis] for axis in (1, 2))
+        names = [name for name in ("input_ids", "input_mask", "segment_ids") if name in inputs]
+        texts = {name: tf.reshape(inputs[name], (-1, length)) for name in names}
+        if draw is not None:  # counts texts from here on
+            draw = draw._replace(row=draw.row * tf.cast(options, tf.int64))
+        pooled = self._pooled(texts, training, draw)  # [B * options, H]
+        logits = self.head(pooled, draw, training=training)
+        return {"logits": tf.reshape(logits, (-1, options))}
+
+
+@keras.saving.register_keras_serializable("albert_keras")
+class AlbertForTagging(AlbertForTask):
+    """Gives each piece a tag.
+
+    Args:
+        config: AlbertConfig.
+        num_labels: int. T, tags to tell apart.
+        **kwargs: As in `AlbertForTask`.
+
+    Returns:
+        dict. "logits" float32 [B, S, T].
+    """
+
+    def __init__(self, config, num_labels, name="albert_for_tagging", **kwargs):
+        super().__init__(config, name=name, **kwargs)
+        self.num_labels = num_labels
+        self.head = LinearHead(config, num_labels, self.head_dropout, **self._shared)
+
+    def _call(self, inputs, training, draw):
+        hidden = self.encoder(inputs, training=training, draw=draw)["sequence_output"]
+        return {"logits": self.head(hidden, draw, training=training)}
+
+    def get_config(self):
+        return super().get_config() | {"num_labels": self.num_labels}
+
+
+@keras.saving.register_keras_serializable("albert_keras")
+class AlbertForSpans(AlbertForTask):
+    """Finds where an answer starts and ends, and whether there is one.
+
+    Args:
+        config: AlbertConfig.
+        can_be_none: bool. Whether there may be no answer, as in SQuAD 2.0.
+        **kwargs: As in `AlbertForTask`; `head_dropout` matters for `can_be_none` alone.
+
+    Call arguments:
+        inputs: dict. As in `AlbertForTask`; for `can_be_none` also "p_mask" and, in training,
+            "start_positions", see `SpansOrNoneHead`.
+
+    Returns:
+        dict, as of `SpansHead`, where a deviation from google-research/albert is told, or of
+        `SpansOrNoneHead`, whose outputs in training are others.
+    """
+
+    def __init__(self, config, can_be_none=False, name="albert_for_spans", **kwargs):
+        super().__init__(config, name=name, **kwargs)
+        self.can_be_none = can_be_none
+        if can_be_none:
+            self.head = SpansOrNoneHead(config, self.head_dropout, **self._shared)
+        else:
+            self.head = SpansHead(config, **self._shared)
+
+    def _call(self, inputs, training, draw):
+        hidden = self.encoder(inputs, training=training, draw=draw)["sequence_output"]
+        return self.head(hidden, inputs, draw, training=training)
+
+    def get_config(self):
+        return super().get_config() | {"can_be_none": self.can_be_none}
+
+
+_MODELS = {
+    "classification": AlbertForClassification,
+    "regression": lambda config, _, **kwargs: AlbertForClassification(config, 1, **kwargs),
+    "choice": lambda config, _, **kwargs: AlbertForMultipleChoice(config, **kwargs),
+    "tagging": AlbertForTagging,
+    "spans": lambda config, _, **kwargs: AlbertForSpans(config, **kwargs),
+    "spans_or_none": lambda config, _, **kwargs: AlbertForSpans(config, True, **kwargs),
+}
+
+
+def build_model(kind, config, num_outputs, **kwargs):
+    """Makes the model of a kind of task.
+
+    Args:
+        kind: str. One of `KINDS` in `tasks/task.py`.
+        config: AlbertConfig.
+        num_outputs: int. Classes or tags to tell apart; other kinds do not read it.
+        **kwargs: As in `AlbertForTask`.
+
+    Returns:
+        AlbertForTask.
+
+    Raises:
+        InputError: If the kind is unknown.
+
+    Example:
+        model = build_model("classification", AlbertConfig.from_name("albert-tiny"), 3)
+        model({"input_ids": [[2, 48, 25, 3]]})["logits"]  # [1, 3]
+    """
+    if kind not in _MODELS:
+        kinds = ", ".join(_MODELS)
+        raise InputError(f"The kind of a task should be one of {kinds}. Received: {kind}.")
+    return _MODELS[kind](config, num_outputs, **kwargs)

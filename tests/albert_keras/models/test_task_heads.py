@@ -1,0 +1,203 @@
+"""The heads say what NumPy says, under the reference's names."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from albert_keras.config import AlbertConfig
+from albert_keras.models.task_heads import LinearHead, SpansHead, SpansOrNoneHead
+from tests.albert_keras import numpy_albert
+
+H = 8
+CONFIG = AlbertConfig(
+    vocab_size=50,
+    embedding_size=6,
+    hidden_size=H,
+    num_hidden_layers=1,
+    num_attention_heads=2,
+    intermediate_size=12,
+    initializer_range=0.3,
+)
+HIDDEN = np.random.default_rng(0).normal(size=(3, 9, H)).astype(np.float32)
+#: Query and separators out; the second row is shorter, the third has nowhere to go but [CLS].
+P_MASK = np.array([[0, 1, 1, 0, 0, 0, 0, 0, 1], [0, 1, 0, 0, 0, 1, 1, 1, 1], [0] + [1] * 8])
+INPUT_MASK = np.array([[1] * 9, [1] * 4 + [0] * 5, [1] * 9])
+
+
+def scrambled(head):
+    numpy_albert.scramble(head)
+    return head, numpy_albert.weights_by_name(head)
+
+
+@pytest.mark.parametrize(
+    "head, expected",
+    [
+        (LinearHead(CONFIG, 3), {"output_weights": (3, H), "output_bias": (3,)}),
+        (LinearHead(CONFIG, 1), {"output_weights": (1, H), "output_bias": (1,)}),
+        (SpansHead(CONFIG), {"cls/squad/output_weights": (2, H), "cls/squad/output_bias": (2,)}),
+        (
+            SpansOrNoneHead(CONFIG),
+            {
+                "start_logits/dense/kernel": (H, 1),
+                "start_logits/dense/bias": (1,),
+                "end_logits/dense_0/kernel": (2 * H, H),
+                "end_logits/dense_0/bias": (H,),
+                "end_logits/LayerNorm/beta": (H,),
+                "end_logits/LayerNorm/gamma": (H,),
+                "end_logits/dense_1/kernel": (H, 1),
+                "end_logits/dense_1/bias": (1,),
+                "answer_class/dense_0/kernel": (2 * H, H),
+                "answer_class/dense_0/bias": (H,),
+                "answer_class/dense_1/kernel": (H, 1),
+            },
+        ),
+    ],
+)
+def test_weights_have_the_names_and_shapes_of_the_reference(head, expected):
+    assert {weight.name: tuple(weight.shape) for weight in head.weights} == {
+        f"{name}:0": shape for name, shape in expected.items()
+    }
+
+
+def test_names_at_the_root_do_not_depend_on_what_surrounds_the_head():
+    with tf.name_scope("outer"):
+        head = LinearHead(CONFIG, 3)
+    assert [weight.name for weight in head.weights] == ["output_weights:0", "output_bias:0"]
+
+
+def test_initial_weights_are_as_wide_as_in_the_reference():
+    config = CONFIG.replace(hidden_size=512)
+    wide = SpansOrNoneHead(config).end_hidden.kernel.numpy()
+    for weights, stddev in ((wide, 0.3), (LinearHead(config, 40).output_weights.numpy(), 0.02)):
+        assert abs(weights).max() <= 2 * stddev
+        assert abs(weights.std() / stddev - 0.88) < 0.02  # what the cut at two leaves
+
+
+def test_linear_scores_are_those_of_numpy_for_texts_and_for_pieces():
+    head, weights = scrambled(LinearHead(CONFIG, 3))
+    for inputs in (HIDDEN, HIDDEN[:, 0]):
+        expected = inputs @ weights["output_weights"].T + weights["output_bias"]
+        np.testing.assert_allclose(head(inputs), expected, atol=1e-5)
+
+
+def test_linear_heads_drop_out_in_training_alone():
+    inputs, head, careful = tf.ones((500, H)), LinearHead(CONFIG, 3, 0.5), LinearHead(CONFIG, 3, 0)
+    head.output_weights.assign(tf.ones_like(head.output_weights))
+    np.testing.assert_array_equal(head(inputs), np.full((500, 3), H))
+    dropped = head(inputs, training=True).numpy()
+    assert set(np.unique(dropped)) <= set(np.arange(0.0, 2 * H + 1, 2))
+    assert len(np.unique(dropped)) > 3
+    np.testing.assert_array_equal(careful(inputs, training=True), careful(inputs))
+
+
+def test_span_scores_are_those_of_numpy_and_padding_has_none():
+    head, weights = scrambled(SpansHead(CONFIG))
+    expected = HIDDEN @ weights["cls/squad/output_weights"].T + weights["cls/squad/output_bias"]
+    outputs = head(HIDDEN, {"input_mask": INPUT_MASK})
+    for name, place in (("start_logits", 0), ("end_logits", 1)):
+        scores = np.where(INPUT_MASK, expected[..., place], -1e30)
+        np.testing.assert_allclose(outputs[name], scores, rtol=1e-5, atol=1e-5)
+        whole = head(HIDDEN, {}, training=True)  # no mask: no padding, and there is no dropout
+        np.testing.assert_allclose(whole[name], expected[..., place], atol=1e-5)
+
+
+def log_softmax(logits, is_out):
+    logits = np.where(is_out, -1e30, logits)
+    logits = logits - logits.max(-1, keepdims=True)
+    return logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+
+
+def numpy_starts(weights, hidden, is_out):
+    """Returns log-probabilities of starts and logits of "no answer"."""
+    logits = hidden @ weights["start_logits/dense/kernel"] + weights["start_logits/dense/bias"]
+    log_probs = log_softmax(logits[..., 0], is_out)
+    mean = (np.exp(log_probs)[..., None] * hidden).sum(1)
+    joined = np.concatenate([mean, hidden[:, 0]], -1) @ weights["answer_class/dense_0/kernel"]
+    joined = np.tanh(joined + weights["answer_class/dense_0/bias"])
+    return log_probs, (joined @ weights["answer_class/dense_1/kernel"])[:, 0]
+
+
+def numpy_ends(weights, hidden, is_out, start):
+    """Returns log-probabilities of ends in one row after one start."""
+    joined = np.concatenate([hidden, np.tile(hidden[start], (len(hidden), 1))], -1)
+    joined = joined @ weights["end_logits/dense_0/kernel"] + weights["end_logits/dense_0/bias"]
+    joined = np.tanh(joined)
+    joined = (joined - joined.mean(-1, keepdims=True)) / joined.std(-1, keepdims=True)
+    joined = joined * weights["end_logits/LayerNorm/gamma"] + weights["end_logits/LayerNorm/beta"]
+    logits = joined @ weights["end_logits/dense_1/kernel"] + weights["end_logits/dense_1/bias"]
+    return log_softmax(logits[:, 0], is_out)
+
+
+def test_spans_or_none_in_training_follow_the_right_start():
+    head, weights = scrambled(SpansOrNoneHead(CONFIG, dropout=0.0))
+    starts = np.array([4, 2, 0])
+    inputs = {"p_mask": P_MASK, "input_mask": INPUT_MASK, "start_positions": starts}
+    outputs = head(HIDDEN, inputs, training=True)
+    is_out = P_MASK | (1 - INPUT_MASK)
+    log_probs, null_logits = numpy_starts(weights, HIDDEN, is_out)
+    ends = [numpy_ends(weights, *row) for row in zip(HIDDEN, is_out, starts, strict=True)]
+    np.testing.assert_allclose(outputs["start_log_probs"], log_probs, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(outputs["end_log_probs"], ends, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(outputs["null_logits"], null_logits, atol=1e-5)
+
+
+def test_spans_or_none_follow_the_five_best_starts_and_list_their_ends_first_start_first():
+    head, weights = scrambled(SpansOrNoneHead(CONFIG))
+    outputs = {name: value.numpy() for name, value in head(HIDDEN, {"p_mask": P_MASK}).items()}
+    log_probs, null_logits = numpy_starts(weights, HIDDEN, P_MASK)
+    np.testing.assert_allclose(outputs["null_logits"], null_logits, atol=1e-5)
+    for row in range(3):
+        starts = np.argsort(-log_probs[row], kind="stable")[:5]
+        np.testing.assert_array_equal(outputs["start_indices"][row], starts)
+        np.testing.assert_allclose(
+            outputs["start_log_probs"][row], log_probs[row][starts], rtol=1e-5, atol=1e-5
+        )
+        for rank, start in enumerate(starts):
+            scores = numpy_ends(weights, HIDDEN[row], P_MASK[row], start)
+            ends = np.argsort(-scores, kind="stable")[:5]
+            places = slice(5 * rank, 5 * rank + 5)
+            np.testing.assert_array_equal(outputs["end_indices"][row, places], ends)
+            np.testing.assert_allclose(
+                outputs["end_log_probs"][row, places], scores[ends], rtol=1e-5, atol=1e-5
+            )
+
+
+def test_fewer_than_five_places_are_filled_up_with_the_first_at_no_chance():
+    outputs = SpansOrNoneHead(CONFIG)(HIDDEN[:, :3], {"p_mask": np.zeros((3, 3))})
+    assert outputs["start_indices"].shape == (3, 5) and outputs["end_indices"].shape == (3, 25)
+    assert set(outputs["start_indices"][0, :3].numpy()) == {0, 1, 2}
+    np.testing.assert_array_equal(outputs["start_indices"][:, 3:], np.zeros((3, 2)))
+    assert (outputs["start_log_probs"][:, 3:].numpy() < -1e29).all()
+
+
+def test_no_answer_drops_out_in_training_alone_and_its_weight_learns():
+    head, _ = scrambled(SpansOrNoneHead(CONFIG, dropout=0.5))
+    inputs = {"p_mask": P_MASK, "start_positions": np.zeros(3, int)}
+    plain = [head(HIDDEN, inputs)["null_logits"].numpy() for _ in range(2)]
+    np.testing.assert_array_equal(*plain)
+    with tf.GradientTape() as tape:
+        dropped = head(HIDDEN, inputs, training=True)["null_logits"]
+    assert (dropped.numpy() != plain[0]).any()
+    assert np.abs(tape.gradient(dropped, head.null_kernel)).max() > 0
+
+
+@pytest.mark.parametrize("dtype", ["mixed_float16", "mixed_bfloat16"])
+@pytest.mark.parametrize("training", [False, True])
+def test_half_precision_gives_float32_near_those_of_float32(dtype, training):
+    inputs = {"p_mask": P_MASK, "start_positions": np.array([4, 2, 0])}
+    full, half = (SpansOrNoneHead(CONFIG, 0.0, dtype=each) for each in ("float32", dtype))
+    half.set_weights(full.get_weights())
+    hidden = tf.cast(HIDDEN, half.compute_dtype)
+    expected, found = (
+        full(HIDDEN, inputs, training=training),
+        half(hidden, inputs, training=training),
+    )
+    for name in expected:
+        assert found[name].dtype in (tf.float32, tf.int32)
+        assert np.isfinite(found[name]).all()
+    np.testing.assert_allclose(found["null_logits"], expected["null_logits"], atol=0.05)
+    if training:
+        is_in = P_MASK == 0
+        for name in ("start_log_probs", "end_log_probs"):
+            left, right = found[name].numpy()[is_in], expected[name].numpy()[is_in]
+            np.testing.assert_allclose(left, right, atol=0.1)
