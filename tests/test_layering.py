@@ -14,6 +14,7 @@ ROWS = (
     ("optimization", "interop"),
     ("training",),
     ("tasks",),
+    ("finetuning",),
     ("serving", "planning"),
     ("demo", "tpu_check"),
     ("benchmarks",),

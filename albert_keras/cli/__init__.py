@@ -7,7 +7,18 @@ import sys
 
 import typer
 
-from albert_keras.cli import benchmark, data, demo, evaluate, export, plan, predict, pretrain, vocab
+from albert_keras.cli import (
+    benchmark,
+    data,
+    demo,
+    evaluate,
+    export,
+    finetune,
+    plan,
+    predict,
+    pretrain,
+    vocab,
+)
 from albert_keras.cli.output import finish, report_error, restart_if_worker_lost
 
 app = typer.Typer(
@@ -24,6 +35,7 @@ app.command("vocab")(vocab.vocab)
 app.add_typer(data.app, name="data")
 app.command("plan")(plan.plan)
 app.command("pretrain")(pretrain.pretrain)
+app.command("finetune")(finetune.finetune)
 app.command("evaluate")(evaluate.evaluate)
 app.command("export")(export.export)
 app.command("predict")(predict.predict)

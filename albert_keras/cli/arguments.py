@@ -10,13 +10,14 @@ from data_pipeline.settings import did_you_mean
 _MAX_BYTES = 1 << 20
 
 
-def read_values(config_file=None, assignments=()):
+def read_values(config_file=None, assignments=(), kind="pretraining"):
     """Reads settings from a file and from single assignments, which win.
 
     Args:
         config_file: str, Path or None. YAML or JSON; or the name of a recipe, where there is no
             such file.
         assignments: list of str, each "section.key=value" with a YAML value, or None.
+        kind: str. What the recipes are for, see `recipes.names`.
 
     Returns:
         dict, nested.
@@ -27,7 +28,7 @@ def read_values(config_file=None, assignments=()):
     """
     values = {}
     if config_file is not None:
-        path = _find(config_file)
+        path = _find(config_file, kind)
         if path.stat().st_size > _MAX_BYTES:
             raise InputError(f"`{path}` should be a configuration of at most {_MAX_BYTES} bytes.")
         values = _parse(path.read_bytes(), f"`{path}`")
@@ -47,13 +48,13 @@ def read_values(config_file=None, assignments=()):
     return values
 
 
-def _find(config_file):
+def _find(config_file, kind):
     path, name = Path(config_file), str(config_file)
     if path.is_file():
         return path
-    known = recipes.names()
+    known = recipes.names(kind)
     if name in known:
-        return recipes.path(name)
+        return recipes.path(name, kind)
     hint = did_you_mean(name, known)
     if hint.endswith("?"):
         hint += f" Recipes: {', '.join(known)}."

@@ -1,5 +1,7 @@
 """`albert-keras predict`."""
 
+import json
+import re
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -8,48 +10,139 @@ import typer
 
 from albert_keras.cli import options
 from albert_keras.cli.output import show, start
+from albert_keras.serving.layout import versions
+from data_pipeline.errors import InputError
+
+
+def _option(*names, **words):
+    return typer.Option(*names, show_default=words.pop("default", False), **words)
 
 
 def predict(
-    export: Annotated[
-        Path, typer.Argument(help="Exported model, or one version.", show_default=False)
+    model: Annotated[
+        Path,
+        typer.Argument(
+            metavar="MODEL",
+            help="Exported model, or one version; or folder of a fine-tuning or one of its runs.",
+            show_default=False,
+        ),
     ],
     texts: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="TEXT...", help="With [MASK] in it; none: lines of stdin.", show_default=False
+            metavar="TEXT",
+            help="What to answer, with [MASK] in it for an export; none: lines of stdin.",
+            show_default=False,
         ),
     ] = None,
     then: Annotated[
-        str | None,
-        typer.Option(
-            help="Ask instead whether this comes after TEXT.", metavar="TEXT", show_default=False
-        ),
+        str | None, _option(help="Export: ask whether this comes after TEXT.", metavar="TEXT")
     ] = None,
-    top_k: Annotated[int, typer.Option(help="Candidates per [MASK].")] = 5,
+    top_k: Annotated[
+        int | None, _option(help="Export: candidates per [MASK].", default="5")
+    ] = None,
+    pair: Annotated[str | None, _option(help="Second text of a pair.", metavar="TEXT")] = None,
+    question: Annotated[
+        str | None, _option(help="Question about TEXT, the passage.", metavar="TEXT")
+    ] = None,
+    option: Annotated[
+        list[str] | None, _option(help="Option to choose from; repeated.", metavar="TEXT")
+    ] = None,
+    file: Annotated[
+        Path | None, _option(help="File of examples instead of TEXT, as those of the task.")
+    ] = None,
+    text_column: Annotated[
+        str | None,
+        _option(help="Column of the text in --file.", metavar="COLUMN", default="as in training"),
+    ] = None,
+    pair_column: Annotated[
+        str | None, _option(help="Column of the second text.", metavar="COLUMN")
+    ] = None,
+    split: Annotated[
+        str | None, _option(help="Split of the official files instead of TEXT, such as test.")
+    ] = None,
+    data_dir: Annotated[
+        Path | None, _option(help="Folder of the official files.", default="as in training")
+    ] = None,
+    out: Annotated[
+        Path | None, _option(help="Folder for the files of the task, such as a submission.")
+    ] = None,
+    also: Annotated[
+        list[Path] | None,
+        _option("--with", metavar="PATH", help="Average with this fine-tuning; may be repeated."),
+    ] = None,
+    all_seeds: Annotated[
+        bool, _option("--all-seeds", help="Average all seeds, not only the best one.")
+    ] = False,
     as_json: options.Json = False,
     verbose: options.Verbose = False,
     debug: options.Debug = False,
 ):
-    """Fill masks, or judge the order of two passages, with an exported model.
+    """Answer new text with a fine-tuned model; or fill masks with an exported one.
 
     \b
     Examples:
+      albert-keras predict runs/sst-2 "a gripping, funny film"
+      albert-keras predict runs/squad "Ada lived in Paris." --question "Where did Ada live?"
+      albert-keras predict runs/sst-2 --split test --out submission/
       albert-keras predict saved_models/books "The capital of France is [MASK]."
       albert-keras predict saved_models/books "He opened the door." --then "He went in."
+
+    A line of stdin may be a JSON object: {"text": ..., "pair": ...}, {"context": ...,
+    "question": ..., "options": [...]} or {"words": [...]}, with an "id" or without. What it does
+    not say is taken from --pair, --question and --option.
     """
     start(verbose, debug)
-    from albert_keras.serving.predictor import Predictor
-
-    texts = texts or [line.rstrip("\n") for line in sys.stdin if line.strip()]
-    predictor = Predictor(export)
-    if then is not None:
-        answers = predictor.sentence_order(texts, [then] * len(texts))
-        lines = [f"{answer.in_order:6.1%}  in this order: {answer.first}" for answer in answers]
+    asked = {"--pair": pair, "--question": question, "--option": option or None}
+    if _is_export(model):
+        others = {"--file": file, "--text-column": text_column, "--pair-column": pair_column}
+        others |= {"--split": split, "--data-dir": data_dir, "--out": out, "--with": also or None}
+        others |= {"--all-seeds": all_seeds or None}
+        _refuse(asked | others, f"is for fine-tuned models: `{model}` is an export")
+        texts = texts or [line for _, line in _lines()]
+        _ask_export(model, texts, then, 5 if top_k is None else top_k, as_json)
+        return
+    _refuse({"--then": then, "--top-k": top_k}, f"is for exports: `{model}` is fine-tuned")
+    if file is None and split is None:
+        inputs = _inputs(texts, pair, question, option)
     else:
-        answers = predictor.fill_mask(texts, top_k)
-        lines = [line for answer in answers for line in describe(answer)]
-    show([_plain(answer) for answer in answers], lines, as_json)
+        inputs = None
+        _refuse({"TEXT": texts or None} | asked, "should be left out beside --file and --split")
+    from albert_keras.finetuning.predict import predict_task
+
+    predictions = predict_task(
+        [model, *(also or ())],
+        inputs,
+        file,
+        data_dir,
+        split,
+        out,
+        all_seeds,
+        text=text_column,
+        pair=pair_column,
+    )
+    lines = [
+        describe_answer(example, answer)
+        for example, answer in zip(predictions.examples, predictions.answers, strict=True)
+    ]
+    if out is not None:
+        lines = [f"{len(predictions.answers):,} answers: {', '.join(predictions.files)}"]
+    show([answer._asdict() for answer in predictions.answers], lines, as_json)
+
+
+def describe_answer(example, answer):
+    """Words an answer to an example, str in one line."""
+    if hasattr(answer, "tags"):
+        pairs = zip(answer.words, answer.tags, strict=True)
+        line = " ".join(word if tag == "O" else f"{word}/{tag}" for word, tag in pairs)
+    elif hasattr(answer, "score"):
+        line = f"{answer.score:7.3f}  {_shown(example)}"
+    elif hasattr(answer, "label"):
+        line = f"{answer.label}  {answer.probability:.1%}  {_shown(example)}"
+    else:
+        text = answer.option if hasattr(answer, "option") else answer.text or "(no answer)"
+        line = f"{text}  {answer.probability:.1%}  {example.question}"
+    return re.sub(r"\s*[\n\r\v\f\x85\u2028\u2029]\s*", " ", line)
 
 
 def describe(answer):
@@ -59,6 +152,87 @@ def describe(answer):
         shown = "  ".join(f"{piece} {score:.1%}" for piece, score in candidates)
         lines.append(f"    {shown}" if shown else "    (beyond the length the model takes)")
     return lines
+
+
+def _shown(example):
+    return example.first if example.second is None else f"{example.first} | {example.second}"
+
+
+def _is_export(model):
+    """Tells an export from a fine-tuning or a run."""
+    if not model.is_dir():
+        raise InputError(f"There is no folder `{model}`. It should be an export or a fine-tuning.")
+    if any((model / name).is_file() for name in ("run.json", "results.json")):
+        return False
+    if any(model.glob("seed-*/run.json")):
+        return False
+    if not (model / "saved_model.pb").is_file() and not versions(model):
+        raise InputError(
+            f"`{model}` holds no exported model and no fine-tuning. Make one with `albert-keras "
+            "export` or `albert-keras finetune`."
+        )
+    return True
+
+
+def _refuse(options, why):
+    """Refuses options (dict of name -> value, None if not given) that would change nothing."""
+    for name, value in options.items():
+        if value is not None:
+            raise InputError(f"`{name}` {why}.")
+
+
+def _inputs(texts, pair, question, options):
+    """Returns what is asked, a dict for each TEXT or else for each line of stdin."""
+    flags = {"pair": pair, "question": question, "options": options or None}
+    flags = {name: value for name, value in flags.items() if value is not None}
+    name = "context" if {"question", "options"} & flags.keys() else "text"
+    if texts:
+        return [{name: text} | flags for text in texts]
+    return [
+        flags | (_object(number, line) if line.startswith("{") else {name: line})
+        for number, line in _lines()
+    ]
+
+
+def _lines():
+    """Returns the lines of stdin that are not blank, with their numbers."""
+    if sys.stdin.isatty():
+        typer.echo("reading lines from the keyboard, until Ctrl-D", err=True)
+    lines = []
+    for number, data in enumerate(sys.stdin.buffer, start=1):
+        try:
+            line = data.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
+        except UnicodeDecodeError as error:
+            byte = f"0x{data[error.start]:02x}"
+            raise InputError(f"Line {number} of stdin should be UTF-8. Received: {byte}.") from None
+        if line.strip():
+            lines.append((number, line))
+    if not lines:
+        raise InputError("What to answer should be TEXT or lines of stdin. Received: nothing.")
+    return lines
+
+
+def _object(number, line):
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise InputError(
+            f"Line {number} of stdin should be a JSON object, as it begins with {{. It is broken: "
+            f'{error}. A text like that wants to be in one: {{"text": ...}}.'
+        ) from None
+
+
+def _ask_export(model, texts, then, top_k, as_json):
+    from albert_keras.serving.predictor import Predictor
+
+    predictor = Predictor(model)
+    if then is not None:
+        answers = predictor.sentence_order(texts, [then] * len(texts))
+        lines = [f"{answer.in_order:6.1%}  in this order: {answer.first}" for answer in answers]
+    else:
+        answers = predictor.fill_mask(texts, top_k)
+        lines = [line for answer in answers for line in describe(answer)]
+    show([_plain(answer) for answer in answers], lines, as_json)
 
 
 def _plain(answer):

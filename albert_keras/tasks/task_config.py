@@ -64,6 +64,11 @@ class TaskConfig(Settings):
             lambda pair, name: pair is not None or name != "pair",
             "should name the column of the second text",
         ),
+        Rule(
+            ("data_dir", "name"),
+            lambda data_dir, name: data_dir is None or name not in OWN_TASKS,
+            "should be left out: own examples come from `train`",
+        ),
     )
 
     @field_validator("name")

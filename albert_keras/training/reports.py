@@ -29,6 +29,7 @@ _ON_SCREEN = (
     ("loss", "loss", ".3f"),
     ("mlm", "masked_lm_accuracy", ".3f"),
     ("sop", "sentence_order_accuracy", ".3f"),
+    ("acc", "answer_accuracy", ".3f"),
     ("lr", "learning_rate", ".1e"),
     ("gnorm", "gradient_norm", ".2f"),
 )

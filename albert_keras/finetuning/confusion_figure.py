@@ -1,0 +1,171 @@
+"""What was answered for what, as a picture."""
+
+import textwrap
+from pathlib import Path
+
+import numpy as np
+
+from data_pipeline.errors import InputError
+from data_pipeline.files import naming, whole_file
+
+# Okabe and Ito's, as in the curves of a training.
+_BLUE, _ORANGE = "#0072b2", "#e69f00"
+#: Up to so many classes a cell shows its share too; up to so many its count.
+_SHARES_UP_TO, _COUNTS_UP_TO = 10, 30
+#: Up to so many classes each has its name at the sides and lines around; of more only some have.
+_NAMES_UP_TO = 60
+_LONGEST_NAME = 24
+
+
+def draw_confusion(path, matrix, names, title) -> Path:
+    """Draws a confusion matrix: rows are the truth, columns the answers, colours shares of a row.
+
+    Cells hold count and share; of many classes the count alone, of very many nothing. Of many
+    classes colours tell small shares better apart than large ones.
+
+    Args:
+        path: str or Path. The picture to write, PNG.
+        matrix: int [C, C].
+        names: sequence of C str. Long ones are cut in the middle.
+        title: str.
+
+    Returns:
+        Path.
+
+    Raises:
+        InputError: If the shapes do not fit, or there is no class or a negative count.
+        OSError: If it cannot be written.
+    """
+    from matplotlib.colors import PowerNorm
+
+    matrix = np.asarray(matrix)
+    count = len(names)
+    if not count or matrix.shape != (count, count) or matrix.min() < 0:
+        raise InputError(
+            "A confusion matrix should hold a count for each two of its classes, 0 or more. "
+            f"Received: {list(matrix.shape)} for {count} names."
+        )
+    side = np.clip(2.5 + 0.42 * count, 4.5, 15)
+    figure = _figure((side + 2.2, side + 0.8), title)
+    axes = figure.subplots()
+    totals = matrix.sum(axis=1, keepdims=True)
+    shares = matrix / np.maximum(totals, 1)
+    scale = PowerNorm(1 if count <= _SHARES_UP_TO else 0.5, vmin=0, vmax=1)
+    image = axes.imshow(shares, cmap="Blues", norm=scale)
+    _name_classes(axes, names)
+    if count <= _COUNTS_UP_TO:
+        _write_cells(axes, matrix, shares, scale)
+    bar = figure.colorbar(
+        image, ax=axes, shrink=0.8, aspect=2.5 * side, format=lambda share, _: f"{share:.0%}"
+    )
+    bar.set_ticks([0, 0.2, 0.4, 0.6, 0.8, 1] if scale.gamma == 1 else [0, 0.01, 0.05, 0.2, 0.5, 1])
+    bar.set_label("share of the row")
+    bar.outline.set_visible(False)
+    return _save(figure, path)
+
+
+def draw_scores(path, truth, scores, title) -> Path:
+    """Draws answers of a regression over the truth, with the line on which both are the same.
+
+    Args:
+        path: str or Path. The picture to write, PNG.
+        truth: float [count].
+        scores: float [count].
+        title: str.
+
+    Returns:
+        Path.
+
+    Raises:
+        InputError: If the lengths differ, or there is nothing or something not finite to draw.
+        OSError: If it cannot be written.
+    """
+    truth, scores = np.asarray(truth, np.float64), np.asarray(scores, np.float64)
+    both = np.concatenate([truth.ravel(), scores.ravel()])
+    if truth.ndim != 1 or truth.shape != scores.shape or not truth.size:
+        raise InputError(
+            "There should be a score for each true one, and at least one. "
+            f"Received: {list(truth.shape)} and {list(scores.shape)}."
+        )
+    if not np.isfinite(both).all():
+        raise InputError("Scores to draw should be finite.")
+    figure = _figure((6, 6), title)
+    axes = figure.subplots()
+    margin = 0.05 * (both.max() - both.min()) or 0.5
+    limits = (both.min() - margin, both.max() + margin)
+    opacity = float(np.clip(12 / np.sqrt(truth.size), 0.05, 0.7))
+    axes.plot(limits, limits, "--", color=_ORANGE, linewidth=1.5, label="answer = truth", zorder=3)
+    axes.scatter(truth, scores, s=14, color=_BLUE, alpha=opacity, linewidths=0)
+    axes.set(xlim=limits, ylim=limits, xlabel="truth", ylabel="answer", aspect="equal")
+    axes.grid(alpha=0.3)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(loc="upper left", fontsize=9, framealpha=0.7)
+    return _save(figure, path)
+
+
+def _figure(size, title):
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=size, layout="constrained")
+    FigureCanvasAgg(figure)
+    # Ten letters of this size to an inch. Matplotlib's own wrapping stumbles over `$`.
+    figure.suptitle(textwrap.fill(title, int(10 * size[0])), fontsize=12, parse_math=False)
+    return figure
+
+
+def _save(figure, path):
+    path = Path(path)
+    with naming(path), whole_file(path) as temporary:
+        figure.savefig(temporary, format="png", dpi=100)
+    return path
+
+
+def _name_classes(axes, names):
+    from matplotlib.font_manager import findfont, get_font
+
+    count = len(names)
+    drawable = get_font(findfont("DejaVu Sans")).get_charmap()
+    shown = [_short(name, number, drawable) for number, name in enumerate(names)]
+    every = -(-count // _NAMES_UP_TO)
+    size = float(np.clip(11 - 0.1 * count, 6.5, 10))
+    is_narrow = count > 4 or max(map(len, shown)) > 10
+    places = np.arange(0, count, every)
+    axes.set_xticks(places, shown[::every], rotation=90 if is_narrow else 0, fontsize=size)
+    axes.set_yticks(places, shown[::every], fontsize=size)
+    for label in (*axes.get_xticklabels(), *axes.get_yticklabels()):
+        label.set_parse_math(False)
+    axes.set(xlabel="answer", ylabel="truth")
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+    if count <= _NAMES_UP_TO:
+        axes.set_xticks(np.arange(0.5, count - 1), minor=True)
+        axes.set_yticks(np.arange(0.5, count - 1), minor=True)
+        axes.grid(which="minor", color="white", linewidth=1.5 if count <= _COUNTS_UP_TO else 0.5)
+        axes.tick_params(which="minor", length=0)
+
+
+def _write_cells(axes, matrix, shares, scale):
+    count = len(matrix)
+    has_shares = count <= _SHARES_UP_TO
+    size = 10 if count <= 6 else 8 if count <= 20 else 6.5
+    for (row, column), number in np.ndenumerate(matrix):
+        if not number and not has_shares:
+            continue
+        share = shares[row, column]
+        text = f"{number:,}" if has_shares else f"{number}"
+        if has_shares and shares[row].any():
+            text += f"\n{share:.0%}"
+        colour = "white" if scale(share) > 0.55 else "black"
+        axes.text(column, row, text, ha="center", va="center", color=colour, fontsize=size)
+
+
+def _short(name, number, drawable):
+    """Cuts a long name in the middle; a name the font cannot draw becomes its number."""
+    name = " ".join(str(name).split())
+    if not name or any(ord(letter) not in drawable for letter in name):
+        return f"#{number}"
+    if len(name) <= _LONGEST_NAME:
+        return name
+    half = (_LONGEST_NAME - 1) // 2
+    return f"{name[:half]}…{name[-half:]}"

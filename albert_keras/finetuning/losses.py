@@ -1,0 +1,119 @@
+"""Losses of the kinds of tasks, in float32; cross-entropies are in nats.
+
+They come as sums, as in `training/losses.py`, so that a caller can add them up over replicas and
+accumulated parts before it divides by the count of the whole batch.
+"""
+
+import tensorflow as tf
+
+from albert_keras.training.losses import Sums
+
+
+def task_counts(kind, features):
+    """Counts by how many the loss of a batch is divided.
+
+    Args:
+        kind: str. One of `KINDS` in `tasks/task.py`.
+        features: dict. "example_weights" float [B], 1 for a real row, 0 for one that fills up the
+            batch; of tagging "tag_ids" too.
+
+    Returns:
+        float32 scalar. Sum of the rows' weights; of tagging, of the scored words'.
+    """
+    return tf.reduce_sum(_weights(kind, features))
+
+
+def task_sums(kind, outputs, features):
+    """Sums loss, weights and right answers over a batch.
+
+    Args:
+        kind: str. One of `KINDS` in `tasks/task.py`.
+        outputs: dict. The model's; of spans_or_none those in training, also to evaluate.
+        features: dict. The targets of `Features.batch`, and "example_weights" float [B].
+
+    Returns:
+        Sums. What one row adds, times its weight, is
+            classification, choice: the cross-entropy of the class or option;
+            regression: the squared error; no answer counts as right;
+            tagging: the cross-entropies of its scored words, each word counting once;
+            spans: the mean of the cross-entropies of start and end; right if both are;
+            spans_or_none: half of those of start, end (after the right start) and "no answer"
+                together; right if start and end are.
+
+    Raises:
+        ValueError: If labels and outputs differ in their shapes.
+
+    Source:
+        google-research/albert, `classifier_utils.py`, `race_utils.py`, `squad_utils.py`.
+    """
+    losses, is_right = _LOSSES[kind](outputs, features)  # [B], of tagging [B, S]
+    weights = _weights(kind, features)
+    if not weights.shape.is_compatible_with(losses.shape):
+        raise ValueError(
+            "There should be one loss for each weight, with labels shaped like the outputs. "
+            f"Received: losses {losses.shape}, weights {weights.shape}."
+        )
+    return Sums(
+        loss=tf.reduce_sum(weights * losses),
+        weight=tf.reduce_sum(weights),
+        correct=tf.reduce_sum(weights * is_right),
+    )
+
+
+def _weights(kind, features):
+    weights = tf.cast(features["example_weights"], tf.float32)
+    if kind != "tagging":
+        return weights
+    return weights[:, None] * tf.cast(tf.convert_to_tensor(features["tag_ids"]) >= 0, tf.float32)
+
+
+def _classification(outputs, features):
+    return _of_classes(outputs["logits"], features["labels"])
+
+
+def _regression(outputs, features):
+    losses = tf.square(_float32(outputs["logits"])[:, 0] - _float32(features["labels"]))
+    return losses, tf.zeros_like(losses)
+
+
+def _tagging(outputs, features):
+    # Places that are not scored have weight 0 and get any tag there is.
+    return _of_classes(outputs["logits"], tf.maximum(features["tag_ids"], 0))
+
+
+def _spans(outputs, features):
+    starts, starts_right = _of_classes(outputs["start_logits"], features["start_positions"])
+    ends, ends_right = _of_classes(outputs["end_logits"], features["end_positions"])
+    return (starts + ends) / 2, starts_right * ends_right
+
+
+def _spans_or_none(outputs, features):
+    # Log-probabilities are logits too, their sum of exponentials being 1.
+    places = {f"{place}_logits": outputs[f"{place}_log_probs"] for place in ("start", "end")}
+    losses, is_right = _spans(places, features)
+    is_impossible = _float32(features["is_impossible"])
+    null_logits = _float32(outputs["null_logits"])
+    null = tf.nn.sigmoid_cross_entropy_with_logits(is_impossible, null_logits)
+    return losses + null / 2, is_right
+
+
+def _of_classes(logits, labels):
+    """Compares [..., C] with int [...]; returns cross-entropies and 1 where right, float32."""
+    labels, logits = tf.convert_to_tensor(labels), _float32(logits)
+    losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
+    is_right = tf.equal(tf.argmax(logits, -1, labels.dtype), labels)
+    return losses, _float32(is_right)
+
+
+def _float32(tensor):
+    return tf.cast(tensor, tf.float32)
+
+
+_LOSSES = {
+    "classification": _classification,
+    "regression": _regression,
+    "choice": _classification,
+    "tagging": _tagging,
+    "spans": _spans,
+    "spans_or_none": _spans_or_none,
+}

@@ -1,0 +1,108 @@
+"""Rows of features → outputs of a model, on all devices of a strategy."""
+
+import numpy as np
+import tensorflow as tf
+
+from albert_keras.training.cluster import num_workers
+
+#: Outputs with one value or more for each place of a row; the others have none.
+_BY_PLACE = {"tagging": ("logits",), "spans": ("start_logits", "end_logits")}
+#: What such an output is beyond the places that were computed: nothing to be chosen.
+_NOWHERE = -1e30
+#: Rows are computed at the next multiple of so many pieces.
+_LENGTHS = 16
+
+
+class RowPredictor:
+    """Runs a model over rows, short ones with short ones, so that little padding is computed.
+
+    A TPU, whose shapes are fixed, gets rows of full length. With several workers each computes all.
+
+    Args:
+        strategy: tf.distribute.Strategy.
+        model: keras.Model. As `build_model` makes it.
+        kind: str. One of `KINDS`.
+        batch_size: int. Rows a device computes at a time.
+    """
+
+    def __init__(self, strategy, model, kind, batch_size=64):
+        self._strategy, self._kind = strategy, kind
+        self._replicas = strategy.num_replicas_in_sync // num_workers(strategy)
+        self._batch_size = batch_size
+        self._is_static = isinstance(strategy, tf.distribute.TPUStrategy)
+
+        # New lengths and the last, smaller batch make no new graph.
+        @tf.function(reduce_retracing=True)
+        def run(inputs):
+            return strategy.run(lambda part: model(part, training=False), args=(inputs,))
+
+        self._run = run
+
+    def predict(self, features):
+        """Computes all rows.
+
+        Args:
+            features: Features. N rows.
+
+        Returns:
+            dict of str to np.ndarray [N, ...], see `KINDS`.
+        """
+        order = np.argsort(features.lengths, kind="stable")
+        together = self._batch_size * self._replicas
+        found = {}
+        for begin in range(0, len(order), together):
+            rows = order[begin : begin + together]
+            for name, values in self._outputs(features, rows).items():
+                if name not in found:
+                    shape = self._shape(name, values, features)
+                    found[name] = np.full(shape, _NOWHERE if values.dtype.kind == "f" else 0)
+                    found[name] = found[name].astype(values.dtype)
+                target = found[name]
+                if self._is_by_place(name):
+                    target[rows, : values.shape[1]] = values
+                else:
+                    target[rows] = values
+        return found
+
+    def _outputs(self, features, rows):
+        """Returns the outputs for some rows, in their order."""
+        length = features.max_seq_length
+        if not self._is_static:
+            longest = int(features.lengths[rows].max())
+            length = min(length, -(-longest // _LENGTHS) * _LENGTHS)
+        # Each replica gets as many; what fills up is computed and thrown away.
+        count = self._batch_size if self._is_static else -(-len(rows) // self._replicas)
+        filled = np.resize(rows, count * self._replicas)
+        inputs = features.batch(filled, length)
+        parts = [
+            {name: tf.constant(values[number * count :][:count]) for name, values in inputs.items()}
+            for number in range(self._replicas)
+        ]
+        if self._strategy is tf.distribute.get_strategy() or self._replicas == 1:
+            outputs = [self._run(parts[0])]
+        else:
+            distributed = self._strategy.experimental_distribute_values_from_function(
+                lambda context: parts[context.replica_id_in_sync_group % self._replicas]
+            )
+            outputs = self._run(distributed)
+            local = {
+                name: self._strategy.experimental_local_results(value)
+                for name, value in outputs.items()
+            }
+            outputs = [
+                {name: values[number] for name, values in local.items()}
+                for number in range(self._replicas)
+            ]
+        return {
+            name: np.concatenate([part[name].numpy() for part in outputs])[: len(rows)]
+            for name in outputs[0]
+        }
+
+    def _is_by_place(self, name):
+        return name in _BY_PLACE.get(self._kind, ())
+
+    def _shape(self, name, values, features):
+        rest = values.shape[1:]
+        if self._is_by_place(name):
+            rest = (features.max_seq_length, *rest[1:])
+        return (len(features), *rest)

@@ -1,0 +1,96 @@
+"""Scores on development examples while a run goes on: they choose its best checkpoint."""
+
+import logging
+
+from tensorflow import keras
+
+from albert_keras.training.reports import log_evaluation, read_evaluations
+
+logger = logging.getLogger(__name__)
+
+
+def is_enough(values, patience):
+    """Tells whether training should end: so many scores in a row were no better than the best.
+
+    Args:
+        values: list of float. Scores so far; more is better.
+        patience: int or None. None never ends it.
+
+    Returns:
+        bool.
+    """
+    if patience is None or not values:
+        return False
+    return len(values) - 1 - values.index(max(values)) >= patience
+
+
+class ScoreDev(keras.callbacks.Callback):
+    """Scores the model each so many steps and at the end, and ends training that gains nothing.
+
+    Put it after `Report` and before `SaveCheckpoints`.
+
+    Args:
+        folder: Path. Of the run; scores go to its log.
+        task: Task.
+        dev: dict of str to (examples, Features). By split; the first one decides.
+        predict: callable of Features -> outputs, see `RowPredictor`.
+        every: int. Steps between scores.
+        patience: int or None. See `is_enough`.
+        first_step, last_step: int. Steps done before this `fit`, and the one that ends the run.
+        writes: bool. Whether this worker writes the log.
+
+    Attributes:
+        score: float or None. The metric of the task at `step`, negative, as lower counts as better.
+        step: int or None.
+        collapse: str or None. What the last answers had in common, see `Task.collapse`.
+        saving: SaveCheckpoints. Has to be set before training.
+    """
+
+    def __init__(
+        self, folder, task, dev, predict, every, patience, first_step, last_step, writes=True
+    ):
+        super().__init__()
+        self.folder, self.task, self.dev, self.predict = folder, task, dev, predict
+        self.every, self.patience, self.writes = every, patience, writes
+        self.done, self.first_step, self.last_step = first_step, first_step, last_step
+        self.score = self.step = self.collapse = self.saving = None
+        self._values = values_so_far(folder, task.metric, first_step)
+
+    def on_train_batch_end(self, batch, logs=None):
+        before, self.done = self.done, self.first_step + batch + 1
+        if self.done // self.every == before // self.every and self.done < self.last_step:
+            return
+        scores = {}
+        for number, (split, (examples, features)) in enumerate(self.dev.items()):
+            results = [self.predict(features)]
+            tuned = self.task.tune(examples, features, results)
+            answers = self.task.answers(examples, features, results, tuned)
+            found = self.task.scores(examples, answers)
+            if number == 0:
+                self.collapse = self.task.collapse(answers)
+            prefix = f"{split}/" if number else ""
+            scores |= {f"{prefix}{name}": value for name, value in found.items()}
+        value = scores[self.task.metric]
+        # Of equals the newest counts, as among checkpoints: it has to be one of them.
+        is_best = value >= max(self._values, default=float("-inf"))
+        self._values.append(value)
+        self.step, self.score = self.done, -value
+        if is_best:
+            self.saving.save_soon()
+        if self.writes:
+            log_evaluation(self.folder, self.done, scores)
+            listing = "  ".join(f"{name} {value:.4g}" for name, value in scores.items())
+            logger.info("dev at step %d: %s%s", self.done, listing, "  *best" if is_best else "")
+            if self.collapse:
+                logger.warning("at step %d %s", self.done, self.collapse)
+        if is_enough(self._values, self.patience) and self.done < self.last_step:
+            logger.info("no better score in %d evaluations: training ends", self.patience)
+            self.saving.last_step = self.done  # the end, and not time that is up
+            self.saving.ask_to_stop()
+
+
+def values_so_far(folder, metric, step):
+    """Returns the scores in a run's log up to a step, in their order: list of float."""
+    return [
+        scores[metric] for at, scores in read_evaluations(folder) if at <= step and metric in scores
+    ]

@@ -1,0 +1,121 @@
+"""Examples of a task, as what a run learns from: any batch is a function of (seed, step)."""
+
+import hashlib
+import json
+
+import numpy as np
+import tensorflow as tf
+
+from albert_keras.training.batches import batches_of
+from albert_keras.training.flops import forward_flops
+from data_pipeline.reader import training_numbers
+
+#: Batches made ahead.
+_PREFETCHED = 4
+
+
+def digest_of(examples):
+    """Names examples by all that is in them: str, 64 hexadecimal digits."""
+    digest = hashlib.sha256()
+    for example in examples:
+        digest.update((json.dumps(example) + "\n").encode())
+    return digest.hexdigest()
+
+
+class ExampleSource:
+    """What a run, and `fit`, ask of the examples they are given; see `RecordSource`.
+
+    Examples are seen in a new random order in each epoch, all of them.
+
+    Args:
+        features: Features. With targets.
+        tokenizer: Tokenizer. What they were made with.
+        training: FinetuneTraining, resolved.
+        about: dict. What `run.json` keeps besides: fingerprints, and what the run begins from.
+    """
+
+    kind = "finetuning"
+
+    def __init__(self, features, tokenizer, training, about):
+        self.features, self.tokenizer = features, tokenizer
+        self.training, self.about = training, about
+        self.failure = None
+
+    @property
+    def max_seq_length(self):
+        """int. Pieces of a row, S; of several sequences to choose from, of all of them."""
+        return int(np.prod(self.features.batch(np.zeros(1, np.int64))["input_ids"].shape[1:]))
+
+    @property
+    def tokenizer_digest(self):
+        """str."""
+        return self.tokenizer.digest
+
+    def describe(self):
+        """Returns what `run.json` keeps of them: dict."""
+        return self.about | {
+            "num_records": len(self.features),
+            "max_seq_length": self.features.max_seq_length,
+        }
+
+    def check_tokenizer(self):
+        """Does nothing: the features come from this very tokenizer."""
+
+    #: Whether there is one to be copied.
+    has_tokenizer = True
+
+    def save_tokenizer(self, folder):
+        """Writes the tokenizer into a folder that exists."""
+        self.tokenizer.save(folder)
+
+    def numbers(self, step):
+        """Returns the numbers of the rows seen after so many steps: int64 [B]."""
+        training = self.training
+        return training_numbers(step, training.batch_size, len(self.features), training.seed)
+
+    def batches(self, strategy, first_step):
+        """Returns the batches of a strategy's replicas from a step on, see `batches_of`."""
+
+        def read(worker=(0, 1), replicas=1):
+            return self._dataset(first_step, worker, replicas)
+
+        return batches_of(strategy, self.training, read)
+
+    def flops(self, model):
+        """Counts the useful operations of one step with a model (int), without its small head."""
+        sample = self.features.batch(np.zeros(1, np.int64))["input_ids"]
+        sequences = self.training.batch_size * sample.size // sample.shape[-1]
+        return 3 * forward_flops(model.config, sequences, sample.shape[-1])
+
+    def _dataset(self, first_step, worker, replicas):
+        index, count = worker
+        size = self.training.batch_size
+        share = slice(index * size // count, (index + 1) * size // count)
+        rows = size // count // replicas
+        sample = self._read(np.zeros(1, np.int64))
+
+        def read(step):
+            try:
+                return list(self._read(self.numbers(int(step))[share]).values())
+            except Exception as error:
+                self.failure = error
+                raise
+
+        def features_of(step):
+            values = tf.numpy_function(read, [step], [array.dtype for array in sample.values()])
+            return {
+                name: tf.reshape(value, [replicas, rows, *sample[name].shape[1:]])
+                for name, value in zip(sample, values, strict=True)
+            }
+
+        dataset = tf.data.Dataset.range(first_step, np.iinfo(np.int64).max)
+        dataset = dataset.map(features_of, num_parallel_calls=2, deterministic=True).unbatch()
+        options = tf.data.Options()
+        options.autotune.enabled = False  # as in `data_pipeline/reader.py`
+        policy = tf.data.experimental.AutoShardPolicy.DATA
+        options.experimental_distribute.auto_shard_policy = policy
+        dataset = dataset.with_options(options).prefetch(_PREFETCHED * replicas)
+        return dataset.apply(tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY))
+
+    def _read(self, numbers):
+        return self.features.batch(numbers) | {"example_weights": np.ones(len(numbers), np.float32)}

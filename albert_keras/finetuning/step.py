@@ -1,0 +1,72 @@
+"""What a step of fine-tuning learns: the answers of a task."""
+
+from albert_keras.finetuning.losses import task_counts, task_sums
+from albert_keras.models.finetuning import build_model
+from albert_keras.training.build import compile_step
+from albert_keras.training.step import TrainingStep
+
+
+class FinetuningStep(TrainingStep):
+    """Trains a model on the answers of a task.
+
+    Args:
+        model: keras.Model. As `build_model` makes it.
+        kind: str. One of `KINDS`.
+        **kwargs: As in `TrainingStep`.
+    """
+
+    def __init__(self, model, kind, **kwargs):
+        super().__init__(model, {"answer": 1.0}, **kwargs)
+        self.kind = kind
+
+    @property
+    def trained_weights(self):
+        return self.model.trained_weights
+
+    def counts(self, features):
+        return [task_counts(self.kind, features)]
+
+    def sums(self, features, training, draw=None):
+        outputs = self.model(features, training=training, draw=draw)
+        return [task_sums(self.kind, outputs, features)]
+
+    def _results(self):
+        results = super()._results()
+        if self.kind == "regression":  # where no answer is just right
+            del results["answer_accuracy"]
+        return results
+
+
+def build_step(config, albert_config, task, skips_padding=False):
+    """Makes the compiled FinetuningStep of a configuration; call it in a strategy's scope.
+
+    Args:
+        config: FinetuneConfig, resolved.
+        albert_config: AlbertConfig.
+        task: Task.
+        skips_padding: bool. See `AlbertEncoder`.
+
+    Returns:
+        FinetuningStep. Weights, all of them random, and moments exist.
+    """
+    training = config.training
+    model = build_model(
+        task.kind,
+        albert_config,
+        task.num_outputs,
+        head_dropout=config.model.head_dropout,
+        seed=training.seed,
+        dtype=training.precision,
+        recompute=training.recompute,
+        skips_padding=skips_padding,
+    )
+    step = FinetuningStep(
+        model,
+        task.kind,
+        clip_norm=config.optimizer.clip_norm,
+        accumulation_steps=training.accumulation_steps,
+        skip_spikes=training.skip_spikes,
+        scales_loss=training.precision == "mixed_float16",
+    )
+    compile_step(step, config)
+    return step

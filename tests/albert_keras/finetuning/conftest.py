@@ -1,0 +1,205 @@
+"""A toy to be learnt, a fine-tuning that learnt it, and examples of every kind of task."""
+
+import functools
+import json
+import os
+import random
+import subprocess
+import sys
+
+import pytest
+
+from albert_keras.config import AlbertConfig
+from albert_keras.finetuning.config import FinetuneConfig
+from albert_keras.finetuning.finetune import finetune
+from albert_keras.tasks.build import build_task
+from albert_keras.tasks.examples import (
+    Answer,
+    ChoiceExample,
+    QuestionExample,
+    TaggedExample,
+    TextExample,
+)
+from albert_keras.tasks.task_config import TaskConfig
+
+#: The word that says which class a text of the toy is of.
+WORDS = {"no": "window", "yes": "harbour"}
+#: Settings of a small task of each kind.
+SETTINGS = {
+    "classification": {"name": "pair", "text": "a", "pair": "b", "labels": ("no", "yes", "maybe")},
+    "regression": {"name": "regression", "text": "a"},
+    "choice": {"name": "race", "max_qa_length": 12},
+    "tagging": {"name": "tagging", "labels": ("B-X", "I-X", "O")},
+    "spans": {"name": "squad1", "doc_stride": 8, "max_query_length": 6},
+    "spans_or_none": {"name": "squad2", "doc_stride": 8, "max_query_length": 6},
+}
+
+
+#: A model that trains in seconds, without dropout.
+SHAPE = AlbertConfig(
+    vocab_size=280,
+    embedding_size=16,
+    hidden_size=32,
+    num_hidden_layers=2,
+    num_attention_heads=2,
+    intermediate_size=64,
+    max_position_embeddings=64,
+    hidden_dropout_prob=0.0,
+    attention_probs_dropout_prob=0.0,
+)
+
+
+@pytest.fixture(scope="session")
+def small_shape(tiny_tokenizer):
+    """Returns the AlbertConfig of a model that trains in seconds, without dropout."""
+    return SHAPE.replace(vocab_size=tiny_tokenizer.vocab_size)
+
+
+def write_toy(path, corpus, count, seed):
+    """Writes texts in which one of two words, anywhere, tells the class; returns the path."""
+    draw = random.Random(seed)
+    lines = ["text\tlabel"]
+    for _ in range(count):
+        words = draw.choice(corpus).split()[: draw.randint(1, 5)]
+        words = [word for word in words if word not in WORDS.values()]
+        label = draw.choice(list(WORDS))
+        words.insert(draw.randint(0, len(words)), WORDS[label])
+        lines.append(f"{' '.join(words)}\t{label}")
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+@pytest.fixture(scope="session")
+def toy(tiny_corpus, tmp_path_factory):
+    """Returns a folder with train.tsv, 200 texts, and dev.tsv, 60 texts."""
+    folder = tmp_path_factory.mktemp("toy")
+    write_toy(folder / "train.tsv", tiny_corpus, 200, seed=1)
+    write_toy(folder / "dev.tsv", tiny_corpus, 60, seed=2)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def toy_config(toy):
+    """Returns settings that learn the toy, and end when nothing gets better any more."""
+    return FinetuneConfig(
+        task={
+            "name": "classification",
+            "train": str(toy / "train.tsv"),
+            "dev": str(toy / "dev.tsv"),
+            "text": "text",
+            "label": "label",
+            "max_seq_length": 24,
+        },
+        training={
+            "steps": 100,
+            "batch_size": 16,
+            "evaluate_every": 5,
+            "patience": 6,
+            "checkpoint_every": 1000,
+            "report_every": 20,
+            "precision": "float32",
+            "peak_tflops": 1.0,
+        },
+        optimizer={"lr": 1e-3, "warmup_steps": 10},
+    )
+
+
+@pytest.fixture(scope="session")
+def tune(small_shape, tiny_tokenizer, toy_config):
+    """Returns `finetune`, from random weights and with the settings of the toy if not told."""
+
+    def tune(out, config=toy_config, origin="random", **arguments):
+        if origin == "random":
+            arguments = {"albert_config": small_shape, "tokenizer": tiny_tokenizer} | arguments
+        return finetune(origin, out, config, **arguments)
+
+    return tune
+
+
+@pytest.fixture(scope="session")
+def tuned_toy(tune, tmp_path_factory):
+    """Returns the FinetuneResult of a toy that was learnt; tests that change it copy its folder."""
+    return tune(tmp_path_factory.mktemp("tuned") / "toy")
+
+
+@pytest.fixture(scope="session")
+def task_of():
+    """Returns `make_task`."""
+    return make_task
+
+
+@pytest.fixture(scope="session")
+def examples_of(tiny_corpus):
+    """Returns `make_examples` of the small corpus."""
+    return functools.partial(make_examples, tiny_corpus)
+
+
+@pytest.fixture(scope="session")
+def on_two_replicas(tiny_corpus, tiny_vocabulary):
+    """Returns a function that calls another one, of a test module, where there are two devices.
+
+    That one is given the name of a kind, a MirroredStrategy, and Features of the kind.
+    """
+
+    def call(function, kinds):
+        # Devices can only be set up before TensorFlow starts.
+        environ = os.environ | {"PYTHONPATH": ":".join(sys.path), "CUDA_VISIBLE_DEVICES": ""}
+        names = [function.__module__, function.__name__, str(tiny_vocabulary.path)]
+        run = subprocess.run(
+            [sys.executable, "-c", _ON_TWO_REPLICAS, *names, *kinds],
+            input=json.dumps(tiny_corpus),
+            capture_output=True,
+            text=True,
+            env=environ,
+        )
+        assert run.stdout.split() == list(kinds), run.stderr[-3000:]
+
+    return call
+
+
+_ON_TWO_REPLICAS = """
+import importlib, json, sys
+import tensorflow as tf
+cpu = tf.config.list_physical_devices("CPU")[0]
+tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
+from data_pipeline.tokenization import Tokenizer
+from tests.albert_keras.finetuning.conftest import make_examples, make_task
+
+module, name, tokenizer, *kinds = sys.argv[1:]
+function, corpus = getattr(importlib.import_module(module), name), json.load(sys.stdin)
+tokenizer = Tokenizer.load(tokenizer)
+strategy = tf.distribute.MirroredStrategy(["cpu:0", "cpu:1"])
+for kind in kinds:
+    examples = make_examples(corpus, kind)
+    function(kind, strategy, make_task(kind).features(examples, tokenizer, training=True))
+    print(kind)
+"""
+
+
+def make_task(kind):
+    """Returns the small task of a kind, S = 40."""
+    return build_task(TaskConfig(max_seq_length=40, **SETTINGS[kind]))
+
+
+def make_examples(corpus, kind, count=21):
+    """Makes so many labelled examples of a kind, of uneven lengths: list."""
+    draws = [random.Random(f"{kind} {number}") for number in range(count)]
+    return [_example(kind, str(number), draw, corpus) for number, draw in enumerate(draws)]
+
+
+def _example(kind, id, draw, corpus):
+    first, second = (draw.choice(corpus).split() for _ in range(2))
+    first, second = first[: draw.randint(1, 15)], second[: draw.randint(1, 3)]
+    text = " ".join(first)
+    if kind == "classification":
+        return TextExample(id, text, " ".join(second), draw.choice(("no", "yes", "maybe")))
+    if kind == "regression":
+        return TextExample(id, text, None, round(draw.gauss(0, 1), 3))
+    if kind == "choice":
+        options = tuple(draw.choice(corpus).split()[0] for _ in range(3))
+        return ChoiceExample(id, text, "Why _ ?", options, draw.randrange(3))
+    if kind == "tagging":
+        return TaggedExample(id, tuple(first), tuple(draw.choice(("B-X", "O")) for _ in first))
+    is_impossible = kind == "spans_or_none" and draw.random() < 0.3
+    answers = () if is_impossible else (Answer(first[-1], len(text) - len(first[-1])),)
+    return QuestionExample(id, "What now?", text, answers, is_impossible)

@@ -1,0 +1,307 @@
+"""Fine-tuned models that answer, alone and together."""
+
+import hashlib
+import json
+import shutil
+
+import numpy as np
+import pytest
+from scipy.special import softmax
+
+from albert_keras.config import AlbertConfig
+from albert_keras.finetuning.config import FinetuneConfig
+from albert_keras.finetuning.finetune import finetune
+from albert_keras.finetuning.finetuned import (
+    FinetunedModels,
+    check_answers_folder,
+    find_runs,
+    is_finetuned,
+)
+from albert_keras.training.run import Run
+from data_pipeline.errors import InputError
+from data_pipeline.tokenization import Tokenizer
+
+TEXTS = ["The ferry left early.", "Nobody knew why, and nobody asked.", "Rain."]
+
+
+@pytest.fixture(scope="module")
+def tuned(tiny_corpus, tiny_tokenizer, tmp_path_factory):
+    """Returns the folder of a fine-tuning to two classes; its "seeds" are two steps of one."""
+    folder = tmp_path_factory.mktemp("finetuned")
+    rows = [f"{text}\t{'ab'[number % 2]}" for number, text in enumerate(tiny_corpus[:40])]
+    (folder / "train.tsv").write_text("\n".join(["text\tlabel", *rows]) + "\n")
+    shape = AlbertConfig(
+        vocab_size=tiny_tokenizer.vocab_size,
+        embedding_size=16,
+        hidden_size=16,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=32,
+        max_position_embeddings=32,
+    )
+    config = FinetuneConfig(
+        task={
+            "name": "classification",
+            "train": str(folder / "train.tsv"),
+            "text": "text",
+            "label": "label",
+            "max_seq_length": 24,
+        },
+        training={
+            "steps": 2,
+            "batch_size": 4,
+            "evaluate_every": 1,
+            "precision": "float32",
+            "peak_tflops": 1.0,
+        },
+        optimizer={"lr": 0.01, "warmup_steps": 0},
+    )
+    out = folder / "out"
+    finetune("random", out, config, albert_config=shape, tokenizer=tiny_tokenizer)
+    shutil.copytree(out / "seed-12345", out / "seed-12346")
+    for run, step in (("seed-12345", 1), ("seed-12346", 2)):
+        shutil.rmtree(out / run / "checkpoints" / f"step-{step:08d}")
+    results = json.loads((out / "results.json").read_text())
+    results["seeds"].append(results["seeds"][0] | {"seed": 12346, "path": "seed-12346"})
+    (out / "results.json").write_text(json.dumps(results))
+    return out
+
+
+@pytest.fixture(scope="module")
+def models(tuned):
+    """Returns the models of all seeds."""
+    return FinetunedModels(tuned, all_seeds=True)
+
+
+@pytest.fixture
+def copy(tuned, tmp_path):
+    """Returns a copy of the fine-tuning, to be broken."""
+    return shutil.copytree(tuned, tmp_path / "copy")
+
+
+def runs_of(folder):
+    return sorted(folder.glob("seed-*"))
+
+
+def change_record(run, change):
+    record = json.loads((run / "run.json").read_text())
+    change(record)
+    (run / "run.json").write_text(json.dumps(record))
+
+
+def probabilities(models, texts=TEXTS):
+    answers = models.answers(models.examples(texts))
+    return np.array([[answer.probabilities[name] for name in "ab"] for answer in answers])
+
+
+def test_probabilities_of_several_are_the_mean_of_each(tuned, models):
+    one, other = (probabilities(FinetunedModels(run)) for run in runs_of(tuned))
+    both = probabilities(models)
+    assert np.abs(one - other).max() > 1e-3
+    np.testing.assert_allclose(both, (one + other) / 2, rtol=1e-12)
+
+
+def test_a_model_twice_answers_as_it_does_once(tuned):
+    run = runs_of(tuned)[0]
+    once, twice = FinetunedModels(run), FinetunedModels([run, str(run)])
+    assert once.answers(once.examples(TEXTS)) == twice.answers(twice.examples(TEXTS))
+
+
+def test_all_seeds_are_all_runs(tuned, models):
+    assert [run.path for run in models.runs] == runs_of(tuned)
+    assert len(FinetunedModels(tuned).runs) == 1
+
+
+def test_a_fine_tuning_means_its_best_seed(copy):
+    results = json.loads((copy / "results.json").read_text())
+    results["seeds"][0]["scores"]["dev"]["accuracy"] = 0.25
+    results["seeds"][1]["scores"]["dev"]["accuracy"] = 0.75
+    (copy / "results.json").write_text(json.dumps(results))
+    assert find_runs(copy) == [copy / results["seeds"][1]["path"]]
+
+
+def test_outputs_of_each_model_are_given(models):
+    features, results = models.outputs(models.examples(TEXTS))
+    assert len(features) == 3 and [result["logits"].shape for result in results] == [(3, 2)] * 2
+    mean = np.mean([softmax(result["logits"].astype(np.float64), 1) for result in results], 0)
+    np.testing.assert_allclose(probabilities(models), mean, rtol=1e-12)
+
+
+def test_batches_make_no_difference(tuned, models):
+    one_by_one = FinetunedModels(tuned, all_seeds=True, batch_size=1)
+    np.testing.assert_allclose(probabilities(one_by_one), probabilities(models), atol=1e-6)
+
+
+def change_name(record):
+    record["config"]["task"] |= {"name": "pair", "pair": "second"}
+
+
+def change_labels(record):
+    record["config"]["task"]["labels"] = ["a", "c"]
+
+
+@pytest.mark.parametrize(
+    "change, says",
+    [
+        (change_name, "`name` of .* is 'classification', of .* 'pair'"),
+        (change_labels, r"`labels` of .* is \['a', 'b'\], of .* \['a', 'c'\]"),
+    ],
+)
+def test_different_tasks_are_refused(tuned, copy, change, says):
+    other = runs_of(copy)[1]
+    change_record(other, change)
+    with pytest.raises(InputError, match=f"should be of one task. {says}"):
+        FinetunedModels([runs_of(tuned)[0], other])
+
+
+def test_another_tokenizer_is_refused(tuned, copy, digit_tokenizer):
+    other, model = runs_of(copy)[1], digit_tokenizer.model_bytes
+    config = digit_tokenizer.config.replace(sha256=hashlib.sha256(model).hexdigest())
+    Tokenizer(model, config).save(other / "tokenizer")
+    change_record(other, lambda record: record.update(tokenizer_digest=digit_tokenizer.digest))
+    with pytest.raises(InputError, match="`tokenizer` of .* is '[0-9a-f]{8}', of .* '[0-9a-f]{8}'"):
+        FinetunedModels([runs_of(tuned)[0], other])
+
+
+def test_other_files_are_no_other_task(tuned, copy):
+    other = runs_of(copy)[1]
+    change_record(other, lambda record: record["config"]["task"].update(train="b.tsv", text="body"))
+    assert len(FinetunedModels([runs_of(tuned)[0], other]).runs) == 2
+
+
+def test_no_run_at_all_is_refused():
+    with pytest.raises(InputError, match="at least one fine-tuned run. Received: none"):
+        FinetunedModels([])
+
+
+def test_a_fine_tuning_is_told_from_other_folders(tuned, tmp_path):
+    assert is_finetuned(tuned) and is_finetuned(runs_of(tuned)[0])
+    assert not is_finetuned(tmp_path)
+
+
+def test_a_pre_training_run_is_none(copy):
+    run = runs_of(copy)[0]
+    change_record(run, lambda record: record.update(kind="pretraining"))
+    assert Run.open(run).kind == "pretraining" and not is_finetuned(run)
+    with pytest.raises(InputError) as caught:
+        FinetunedModels(run)
+    assert str(caught.value) == (
+        f"`{run}` should be a fine-tuned run. Received: one of pretraining. Make one with "
+        "`albert-keras finetune`."
+    )
+
+
+def no_results(folder):
+    (folder / "results.json").unlink()
+
+
+def broken_results(folder):
+    (folder / "results.json").write_text('{"path": ')
+
+
+def no_run(folder):
+    for run in runs_of(folder):
+        shutil.rmtree(run)
+
+
+def no_record(folder):
+    for run in runs_of(folder):
+        (run / "run.json").unlink()
+
+
+def broken_checkpoint(folder):
+    for file in folder.glob("*/checkpoints/*/model.ckpt.data*"):
+        content = bytearray(file.read_bytes())
+        content[100] ^= 1
+        file.write_bytes(content)
+
+
+def no_checkpoint(folder):
+    for run in runs_of(folder):
+        shutil.rmtree(run / "checkpoints")
+
+
+def broken_tuned(folder):
+    for run in runs_of(folder):
+        (run / "tuned.json").write_text("[1]")
+
+
+def no_tokenizer(folder):
+    for run in runs_of(folder):
+        shutil.rmtree(run / "tokenizer")
+
+
+@pytest.mark.parametrize(
+    "damage, says",
+    [
+        (no_results, "came to its end: it has no results.json. Give its command again .*seed-"),
+        (broken_results, r"results.json` is damaged"),
+        (no_run, "is not whole: its results.json names the run `seed-[0-9]+`"),
+        (no_record, "is not whole"),
+        (broken_checkpoint, "is damaged"),
+        (no_checkpoint, "holds no checkpoint with a score"),
+        (broken_tuned, r"tuned.json` is damaged"),
+        (no_tokenizer, "tokenizer"),
+    ],
+)
+def test_damage_is_named(copy, damage, says):
+    damage(copy)
+    with pytest.raises(InputError, match=says):
+        FinetunedModels(copy)
+
+
+@pytest.mark.parametrize(
+    "arguments, says",
+    [
+        ({"step": 7}, "no checkpoint of step 7"),
+        ({"step": "newest"}, 'number or "best"'),
+        ({"strategy": "gpu"}, "did you mean `tpu`"),
+        ({"batch_size": 0}, "`batch_size` should be 1 or more. Received: 0"),
+        ({"pair": "q"}, "column of `pair` should be left out: classification had none"),
+    ],
+)
+def test_wrong_settings_are_refused(tuned, arguments, says):
+    with pytest.raises(InputError, match=says):
+        FinetunedModels(tuned, **arguments)
+
+
+def test_what_was_tuned_is_averaged(copy):
+    for run, value in zip(runs_of(copy), (1.0, 4.0), strict=True):
+        (run / "tuned.json").write_text(json.dumps({"null_threshold": value}))
+    assert FinetunedModels(copy, all_seeds=True).tuned == {"null_threshold": 2.5}
+
+
+def test_answers_keep_the_ids_of_what_was_asked(models):
+    inputs = [{"id": "k7", "text": "Rain."}, "Rain.", {"text": "Rain."}, {"id": 9, "text": "Rain."}]
+    answers = models.answers(models.examples(inputs))
+    assert [answer.id for answer in answers] == ["k7", "1", "2", "9"]
+    assert inputs[0] == {"id": "k7", "text": "Rain."}
+
+
+@pytest.mark.parametrize(
+    "inputs, says",
+    [
+        ([{"text": " "}], "^`text` should be a text. It is blank"),
+        (["Rain.", ""], "^Input 2 of 2: `text` should be a text"),
+        ([{"txt": "Rain."}], "text"),
+        ([{"text": 3}], "Received: 3"),
+        ([3], "should be texts by name. Received: 3"),
+        ([{"text": "a \ud800"}], "`text` should be Unicode. It has half a surrogate pair"),
+        ([{"id": None, "text": "a"}], "`id` should be a text or a number. Received: None"),
+        ([{"id": "1", "text": "a"}, "b"], "different ids. Received twice: '1'"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused(models, inputs, says):
+    with pytest.raises(InputError, match=says):
+        models.examples(inputs)
+
+
+def test_a_folder_that_cannot_be_made_is_refused_before_any_answer(tmp_path):
+    (tmp_path / "file").write_text("x")
+    check_answers_folder(None)
+    check_answers_folder(tmp_path)
+    check_answers_folder(tmp_path / "new" / "one")
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+    for place in ("file", "file/below"):
+        with pytest.raises(InputError, match="choose another --out|Choose another --out"):
+            check_answers_folder(tmp_path / place)
