@@ -66,7 +66,7 @@ def test_checkpoints_amid_steps_taken_together_are_refused():
 
 def test_every_flag_reaches_its_key():
     values = {
-        "task": "pair", "data_dir": "d", "train": "t", "dev": "v", "text": "a", "pair": "b",
+        "task": "mrpc", "data_dir": "d", "train": "t", "dev": "v", "text": "a", "pair": "b",
         "label": "c", "max_seq_length": 64, "steps": 9, "epochs": 2.0, "batch_size": 8, "seed": 4,
         "strategy": "single", "precision": "float32", "accumulation_steps": 2, "recompute": True,
         "steps_per_execution": 5, "evaluate_every": 6, "checkpoint_every": 10, "patience": 2,
