@@ -94,7 +94,8 @@ def _explain(item, settings):
     if item["type"] == "missing":
         return [Problem(path, "is required.")]
     says = item["msg"].removeprefix("Value error, ").removeprefix("Input ")
-    return [Problem(path, f"{says}. Received: {item['input']!r}.")]
+    end = "" if says.endswith((".", "?")) else "."
+    return [Problem(path, f"{says}{end} Received: {item['input']!r}.")]
 
 
 def _broken_rules(settings, values, blamed):

@@ -17,6 +17,7 @@ from albert_keras.cli import (
     plan,
     predict,
     pretrain,
+    score,
     vocab,
 )
 from albert_keras.cli.output import finish, report_error, restart_if_worker_lost
@@ -37,6 +38,7 @@ app.command("plan")(plan.plan)
 app.command("pretrain")(pretrain.pretrain)
 app.command("finetune")(finetune.finetune)
 app.command("evaluate")(evaluate.evaluate)
+app.command("score")(score.score)
 app.command("export")(export.export)
 app.command("predict")(predict.predict)
 app.command("demo")(demo.demo)

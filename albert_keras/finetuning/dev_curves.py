@@ -3,6 +3,9 @@
 from albert_keras.training.curves import BLUE, GREEN, ORANGE, PANELS, RED, Curve, Panel, draw_curves
 from albert_keras.training.reports import read_evaluations
 
+#: Endings of scores that would spoil the scale of the others.
+_OTHER_SCALES = ("mean_squared_error", "total", "_thresh")
+
 
 def draw_dev_curves(folder, metric):
     """Draws loss and accuracy in training and the scores on development examples.
@@ -15,7 +18,12 @@ def draw_dev_curves(folder, metric):
         Path of the picture.
     """
     colours = (BLUE, ORANGE, GREEN, RED)
-    found = [name for _, scores in read_evaluations(folder) for name in scores]
+    found = [
+        name
+        for _, scores in read_evaluations(folder)
+        for name in scores
+        if not name.endswith(_OTHER_SCALES)
+    ]
     names = list(dict.fromkeys([metric, *found]))[: len(colours)]
     curves = tuple(
         Curve(name, name.replace("_", " "), colour)

@@ -67,6 +67,14 @@ def prepare(config, origin, precision, cache=None):
     dev = {split: task.read(split) for split in task.dev_splits}
     listing = ", ".join(f"{split} {len(examples):,}" for split, examples in dev.items())
     logger.info("%s: train %s, %s examples", config.task.name, f"{len(train):,}", listing)
+    batch_size = config.training.batch_size
+    if batch_size > len(train):
+        logger.warning(
+            "`training.batch_size` %d is more than all %d training examples: each step sees some "
+            "of them twice",
+            batch_size,
+            len(train),
+        )
     tokenizer = origin.tokenizer
     train = Examples(train, task.features(train, tokenizer, training=True, cache=cache))
     dev = {

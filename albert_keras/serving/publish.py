@@ -96,6 +96,7 @@ def export(
     for weights in lite:
         check_lite(weights)
     run, out = Run.open(run), Path(out)
+    run.check_kind("pretraining", "export")
     step = run.checkpoints.choose(step)
     tokenizer, config = run.tokenizer, run.albert_config
     version = _next_version(out) if version is None else version

@@ -80,7 +80,8 @@ class ChoiceTask(Task):
 
     def features(self, examples, tokenizer, training=False, cache=None):
         """Encodes passages, questions and options; see `Task.features`."""
-        lengths = self.max_seq_length, self.config.max_qa_length
+        usual = min(128, self.max_seq_length // 4)
+        lengths = self.max_seq_length, self.config.max_qa_length or usual
         return make_choice_features(examples, tokenizer, *lengths, training, cache)
 
     def answers(self, examples, features, results, tuned=None):

@@ -32,7 +32,8 @@ class TaskConfig(Settings):
         doc_stride, max_query_length, max_answer_length, n_best: int. Of squad1 and squad2, in
             pieces: how far apart windows begin, what is read of a question, the longest answer;
             and how many answers are kept.
-        max_qa_length: int. Of race: pieces of question and option.
+        max_qa_length: int or None. Of race: pieces of question and option; None is 128, or a
+            quarter of `max_seq_length` if that is less.
         levels: tuple of str. Of race: which questions, "middle" and "high".
     """
 
@@ -50,7 +51,7 @@ class TaskConfig(Settings):
     max_query_length: int = Field(64, ge=1)
     max_answer_length: int = Field(30, ge=1)
     n_best: int = Field(20, ge=1)
-    max_qa_length: int = Field(128, ge=1)
+    max_qa_length: int | None = Field(None, ge=1)
     levels: tuple[Literal["middle", "high"], ...] = ("middle", "high")
 
     rules: ClassVar[tuple[Rule, ...]] = (

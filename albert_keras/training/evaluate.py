@@ -64,7 +64,9 @@ def evaluate(run, data, step=None, batch_size=64, strategy="auto"):
     Raises:
         InputError: If the run, its checkpoint or the records cannot be used together.
     """
-    run, records = Run.open(run), RecordFiles(data)
+    run = Run.open(run)
+    run.check_kind("pretraining", "evaluate --data RECORDS")
+    records = RecordFiles(data)
     config = run.albert_config
     _check_same_tokenizer(run, records)
     training = run.record["config"]["training"]

@@ -28,6 +28,8 @@ from data_pipeline.tokenization import Tokenizer
 _RECORD = "run.json"
 _SHAPE = "albert_config.json"
 _SEED = "config.training.seed"
+#: Characters of a setting that are shown where it is refused.
+_LONGEST_VALUE = 60
 
 
 class Run:
@@ -113,6 +115,14 @@ class Run:
             run._write_record(folder)
         return run
 
+    def check_kind(self, kind, command):
+        """Raises InputError if a command (str), which takes runs of one kind, cannot take this."""
+        if self.kind != kind:
+            raise InputError(
+                f"`{self.path}` holds a run of {self.kind}. `albert-keras {command}` takes those "
+                f"of {kind}."
+            )
+
     @property
     def kind(self):
         """str. What was done in it: "pretraining" or "finetuning"."""
@@ -177,7 +187,7 @@ class Run:
         refused = find_refused(changes, allowed)
         if refused:
             listing = "\n  ".join(
-                f"{key}: {old!r} then, {new!r} now (--allow-change {key})"
+                f"{key}: {_short(old)} then, {_short(new)} now (--allow-change {key})"
                 for key, (old, new) in refused.items()
             )
             raise InputError(
@@ -217,3 +227,8 @@ class Run:
         if source.has_tokenizer and not copy.is_dir():
             with whole_folder(copy) as temporary:
                 source.save_tokenizer(temporary)
+
+
+def _short(value):
+    text = repr(value)
+    return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}..."

@@ -38,6 +38,8 @@ _FREE = tuple(
         "evaluate_every",
         "time_limit_seconds",
         "peak_tflops",
+        "epochs",  # follows from `steps`, which is compared
+        "eval_batch_size",
     )
 ) + ("config.task.data_dir", "config.task.train", "config.task.dev")
 #: Parts of a record that an override may name.

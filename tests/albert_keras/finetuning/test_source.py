@@ -10,6 +10,7 @@ from albert_keras.finetuning.config import FinetuneTraining
 from albert_keras.finetuning.source import ExampleSource, digest_of
 from albert_keras.tasks.examples import TextExample
 from albert_keras.tasks.task import KINDS, Features
+from albert_keras.training.flops import forward_flops
 
 COUNT, B = 500, 20
 
@@ -133,16 +134,16 @@ def test_a_record_of_the_run_tells_what_was_learnt_from(tiny_tokenizer, tmp_path
     assert any(tmp_path.iterdir())
 
 
-def test_operations_grow_with_the_batch_and_with_the_options(
-    small_shape, task_of, examples_of, tiny_tokenizer
+@pytest.mark.parametrize("kind, sequences", [("tagging", 4), ("choice", 12)])
+def test_operations_are_those_of_real_pieces(
+    small_shape, task_of, examples_of, tiny_tokenizer, kind, sequences
 ):
     model = SimpleNamespace(config=small_shape)
-    flops = {}
-    for kind in ("tagging", "choice"):
-        features = task_of(kind).features(examples_of(kind), tiny_tokenizer, training=True)
-        flops[kind] = source(features, batch_size=4).flops(model)
-        assert source(features, batch_size=8).flops(model) == 2 * flops[kind]
-    assert flops["choice"] == 3 * flops["tagging"] > 0
+    features = task_of(kind).features(examples_of(kind), tiny_tokenizer, training=True)
+    expected = np.mean(
+        [3 * forward_flops(small_shape, sequences, int(length)) for length in features.lengths]
+    )
+    assert source(features, batch_size=4).flops(model) == int(expected)
 
 
 def test_examples_are_told_apart_by_all_that_is_in_them():

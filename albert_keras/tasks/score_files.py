@@ -1,0 +1,93 @@
+"""Scores predictions in the official files of a task, whoever made them."""
+
+import re
+from typing import NamedTuple
+
+import numpy as np
+
+from albert_keras.tasks import metrics
+from albert_keras.tasks.glue import read_glue_file
+from albert_keras.tasks.glue_tasks import GLUE_TASKS, glue_task
+from albert_keras.tasks.squad_files import read_null_odds, read_predictions, read_questions
+from albert_keras.tasks.squad_scores import best_thresholds, score_v1, score_v2
+from albert_keras.tasks.submission import HEADER
+from albert_keras.tasks.table_rows import Problems, tsv_rows
+from data_pipeline.errors import InputError
+from data_pipeline.settings import did_you_mean
+
+_SQUAD = ("squad1", "squad2")
+#: Tasks whose files may hold predictions to be scored.
+SCORED_TASKS = (*(name for name, task in GLUE_TASKS.items() if task.labelled), *_SQUAD)
+
+
+class FileScores(NamedTuple):
+    """Scores of a file of predictions: `task`, `examples` int, `scores` dict of str to float."""
+
+    task: str
+    examples: int
+    scores: dict[str, float]
+
+
+def score_predictions(task, data, predictions, null_odds=None) -> FileScores:
+    """Scores a file of predictions as the official scripts do.
+
+    Args:
+        task: str. One of `SCORED_TASKS`.
+        data: str or Path. The labelled file, as the task has it.
+        predictions: str or Path. Of SQuAD a JSON object of id to text; of GLUE a row `index`,
+            `prediction` (name of the class, or score) for each row of `data`, as the leaderboard
+            takes it. Rows are matched by order.
+        null_odds: str, Path or None. Of squad2: a JSON object of id to score for "no answer". The
+            best thresholds are found with it; the predictions count as they are.
+
+    Returns:
+        FileScores. Of SQuAD in percent.
+
+    Raises:
+        InputError: If a file cannot be used, with file and line.
+    """
+    if task not in SCORED_TASKS:
+        raise InputError(f"`task` {task!r} is unknown{did_you_mean(task, SCORED_TASKS)}")
+    if null_odds is not None and task != "squad2":
+        raise InputError(f"`null_odds` should be left out: {task} has none. Received: {null_odds}.")
+    if task not in _SQUAD:
+        examples = read_glue_file(task, data)
+        return FileScores(task, len(examples), _glue_scores(task, examples, predictions))
+    examples, answers = read_questions(data), read_predictions(predictions)
+    score = score_v1 if task == "squad1" else score_v2
+    scores = score(examples, answers)
+    if null_odds is not None:
+        scores |= best_thresholds(examples, answers, read_null_odds(null_odds))
+    return FileScores(task, len(examples), scores)
+
+
+def _glue_scores(task, examples, path):
+    settings = glue_task(task)
+    rows = tsv_rows(path)
+    _, header = next(rows, (1, []))
+    if "\t".join(header) != HEADER:
+        raise InputError(
+            f"`{path}` line 1 should be the header `index`, `prediction`. "
+            f"Received: {', '.join(header)[:100] or 'nothing'}."
+        )
+    problems, values = Problems(path), []
+    for line, fields in rows:
+        value = fields[1] if len(fields) == 2 else ""
+        if settings.labels and value not in settings.labels:
+            known = " or ".join(settings.labels)
+            problems.add(line, f"should be an index and {known}. Received: {' '.join(fields)}.")
+        elif not settings.labels and not re.fullmatch(r"-?\d+(\.\d+)?(e-?\d+)?", value):
+            problems.add(line, f"should be an index and a score. Received: {' '.join(fields)}.")
+        values.append(value)
+    problems.check()
+    if len(values) != len(examples):
+        raise InputError(
+            f"`{path}` should hold a prediction for each of {len(examples)} rows. "
+            f"Received: {len(values)}."
+        )
+    truth = [example.label for example in examples]
+    if not settings.labels:
+        return metrics.scores(settings.metrics, np.array(truth), np.array(values, np.float64))
+    numbers = {label: number for number, label in enumerate(settings.labels)}
+    pair = (np.array([numbers[name] for name in names]) for names in (truth, values))
+    return metrics.scores(settings.metrics, *pair)

@@ -1,0 +1,340 @@
+"""`albert-keras finetune` and `evaluate` as a user gives them, and their mistakes."""
+
+import json
+import os
+import re
+import shlex
+import shutil
+
+import pytest
+import typer
+
+from albert_keras.cli import app, main
+from albert_keras.cli.evaluate import describe_task
+from albert_keras.config import AlbertConfig
+from albert_keras.finetuning.evaluate import TaskEvaluation
+from albert_keras.tasks.metrics import Interval
+
+FAST = ["--batch-size", "4", "--precision", "float32", "--set", "training.peak_tflops=1"]
+
+
+@pytest.fixture(autouse=True)
+def quiet_again(monkeypatch):
+    """Commands set up logging and TensorFlow's log level for a process of their own."""
+    monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", os.environ.get("TF_CPP_MIN_LOG_LEVEL", "2"))
+
+
+@pytest.mark.parametrize("name", ["finetune", "evaluate", "predict"])
+def test_every_example_of_the_help_is_a_command(name, capsys):
+    assert main([name, "--help"]) == 0
+    shown = capsys.readouterr().out
+    assert max(map(len, shown.splitlines())) <= 100
+    examples = shown.split("Examples:")[1].split("\n\n")[0].replace("\\\n", " ")
+    lines = [shlex.split(line) for line in examples.strip().splitlines()]
+    assert len(lines) >= 3
+    for program, *words in lines:
+        command = typer.main.get_command(app)
+        context = command.make_context(program, words, ignore_unknown_options=False)
+        called = command.get_command(context, words[0])
+        assert called.make_context(words[0], words[1:], parent=context).params
+
+
+@pytest.fixture(scope="module")
+def place(tiny_corpus, tiny_vocabulary, tmp_path_factory):
+    """Returns a folder with a table of mails, the shape of a model, and files that are broken."""
+    folder = tmp_path_factory.mktemp("place")
+    rows = [f"{text}\t{'spam' if number % 2 else 'ham'}" for number, text in enumerate(tiny_corpus)]
+    (folder / "mail.tsv").write_text("\n".join(["body\tfolder", *rows[:40]]) + "\n")
+    AlbertConfig(
+        vocab_size=tiny_vocabulary.size,
+        embedding_size=16,
+        hidden_size=16,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=32,
+        max_position_embeddings=32,
+    ).save(folder / "shape.json")
+    (folder / "empty.tsv").touch()
+    (folder / "header.tsv").write_text("body\tfolder\n")
+    (folder / "one.tsv").write_text("body\tfolder\na\tham\nb\tham\n")
+    (folder / "blank.tsv").write_text("body\tfolder\na\tham\n \tspam\n\tspam\nb\tspam\n")
+    (folder / "ragged.tsv").write_text("body\tfolder\na\tham\nb\n")
+    (folder / "latin.tsv").write_bytes(b"body\tfolder\ncaf\xe9\tham\n")
+    (folder / "mail.xlsx").write_bytes(b"PK\3\4")
+    (folder / "broken.jsonl").write_text('{"body": "a", "folder": "ham"}\n{"body": \n')
+    (folder / "unknown.tsv").write_text("body\tfolder\na\tham\nb\tinbox\n")
+    (folder / "open.tsv").write_text("body\na\nb\n")
+    (folder / "ragged.conll").write_text("Ada B-PER\nslept O\nwell\n")
+    v2 = {"id": "q", "question": "Who?", "answers": [], "is_impossible": True}
+    data = [{"title": "t", "paragraphs": [{"context": "Ada slept.", "qas": [v2]}]}]
+    (folder / "v2.json").write_text(json.dumps({"version": "v2.0", "data": data}))
+    (folder / "nothing").mkdir()
+    return folder
+
+
+@pytest.fixture(scope="module")
+def begin(place, tiny_vocabulary):
+    """Returns the options that name the table and what to begin from."""
+    table = ["--task", "classification", "--train", f"{place}/mail.tsv", "--text", "body"]
+    table += ["--label", "folder", "--max-seq-length", "24"]
+    origin = ["--from", "random", "--albert-config", f"{place}/shape.json"]
+    return {"table": table, "origin": [*origin, "--tokenizer", str(tiny_vocabulary.path)]}
+
+
+@pytest.fixture(scope="module")
+def tuned(place, begin):
+    """Returns a fine-tuning of one step, made by command."""
+    out = place / "tuned"
+    command = ["finetune", *begin["table"], *begin["origin"], *FAST, "--out", str(out)]
+    assert main([*command, "--steps", "1"]) == 0
+    return out
+
+
+def test_the_last_lines_say_what_came_out_and_how_to_go_on(tuned, begin, capsys):
+    command = ["finetune", *begin["table"], *begin["origin"], *FAST, "--steps", "1"]
+    assert main([*command, "--out", str(tuned)]) == 0
+    shown = capsys.readouterr()
+    first, baseline, *_, files, results, following = shown.out.splitlines()
+    assert re.fullmatch(r"accuracy 0\.\d{3} \[.*\] on \d examples \(best at step 1 of 1\)", first)
+    assert "majority class" in baseline
+    assert files == (
+        f"errors: {tuned}/errors.tsv   confusions: {tuned}/confusion.png   "
+        f"curves: {tuned}/seed-12345/curves.png"
+    )
+    assert results == f"all results: {tuned}/results.json   live: tensorboard --logdir {tuned}"
+    assert following == f"next: albert-keras predict {tuned} TEXT"
+    assert "nothing is left to train" in shown.err
+    paths = re.findall(rf"{tuned}\S*\.\w+", f"{files} {results}")
+    assert len(paths) == 4 and all(map(os.path.isfile, paths))
+
+
+@pytest.mark.slow
+def test_the_result_is_json_if_asked(tuned, begin, capsys):
+    command = ["finetune", *begin["table"], *begin["origin"], *FAST, "--steps", "1", "--json"]
+    assert main([*command, "--out", str(tuned)]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["task"] == "classification" and len(result["seeds"]) == 1
+    assert result == json.loads((tuned / "results.json").read_text())
+
+
+def test_a_fine_tuning_is_scored_by_command(tuned, place, tmp_path, capsys):
+    command = ["evaluate", "--run", str(tuned), "--run", f"{tuned}/seed-12345"]
+    assert main([*command, "--data", f"{place}/mail.tsv", "--out", f"{tmp_path}/scores"]) == 0
+    first, others, guess, *_, files, answers = capsys.readouterr().out.splitlines()
+    assert re.fullmatch(
+        r"accuracy 0\.\d{3} \[.*\] on 40 examples of mail\.tsv, 2 models averaged", first
+    )
+    assert re.fullmatch(r"  macro_f1 0\.\d{3}  f1 [01]\.\d{3}", others)
+    assert guess == "  always the same answer: accuracy 0.500"
+    assert files.startswith(f"errors: {tmp_path}/scores/errors.tsv   confusions: ")
+    assert answers == f"answers: {tmp_path}/scores/predictions-mail.tsv.jsonl"
+
+
+def test_scores_of_questions_are_in_percent_and_counts_are_whole():
+    scores = {"f1": 51.25, "exact": 50.0, "total": 1424, "HasAns_total": 1404, "NoAns_f1": 100.0}
+    evaluation = TaskEvaluation(
+        ("run",),
+        "squad2",
+        "dev.json",
+        "f1",
+        1424,
+        scores,
+        Interval(48.5, 54),
+        {"f1": 50.07},
+        "all 1424 answers are no answer",
+        {"null_threshold": -1.5},
+        False,
+    )
+    assert describe_task(evaluation) == [
+        "f1 51.2 [48.5, 54.0] on 1,424 examples of dev.json",
+        "  exact 50.0  HasAns_total 1,404  NoAns_f1 100.0",
+        "  always the same answer: f1 50.1",
+        "  tuned in training: null_threshold -1.5",
+        "warning: all 1424 answers are no answer",
+    ]
+    here = describe_task(evaluation._replace(is_tuned_here=True))
+    assert here[3] == "  tuned on these very examples: null_threshold -1.5"
+
+
+QUESTIONS = [
+    ("sst-2", {}, "TEXT"),
+    ("mrpc", {}, "TEXT --pair TEXT"),
+    ("ax", {}, "TEXT --pair TEXT"),
+    ("squad2", {}, "TEXT --question TEXT"),
+    ("race", {}, "TEXT --question TEXT --option TEXT --option TEXT"),
+    ("classification", {"text": "a"}, "TEXT"),
+    ("regression", {"text": "a", "pair": "b"}, "TEXT --pair TEXT"),
+    ("tagging", {}, "TEXT"),
+]
+
+
+@pytest.mark.parametrize("name, columns, asked", QUESTIONS)
+def test_the_next_command_asks_as_the_task_wants(name, columns, asked):
+    from albert_keras.cli.finetune import _question
+    from albert_keras.tasks.task_config import TaskConfig
+
+    assert _question(TaskConfig(name=name, **columns)) == asked
+
+
+# What is added to `finetune` with a table (T), something to begin from (O), both (TO) or none.
+MISTAKES = {
+    "no task": ("O", [], "`--task` should name a task"),
+    "misspelt task": ("O", ["--task", "sst2"], "did you mean `sst-2`"),
+    "task without files": ("O", ["--task", "sst-2"], "`data_dir` should be the folder with the"),
+    "questions without files": ("O", ["--task", "squad1"], "`data_dir` with `train-v1.1.json`"),
+    "wrong folder": (
+        "O",
+        ["--task", "cola", "--data-dir", "{place}/nothing"],
+        "nothing/CoLA/train.tsv` is missing",
+    ),
+    "no passages": ("O", ["--task", "race", "--data-dir", "{place}/nothing"], "nothing"),
+    "missing text": ("TO", ["--text", "bdy"], "no column `bdy`, did you mean `body`"),
+    "missing label": ("TO", ["--label", "9"], "no column 9: it has 2, counted from 0"),
+    "label that is no number": (
+        "TO",
+        ["--task", "regression"],
+        "40 problems .*the first 5:(.|\n)*line 2 should have a number as label. Received: 'ham'",
+    ),
+    "pair without pair": ("TO", ["--task", "pair"], "name the column of the second text"),
+    "no training file": ("TO", ["--train", "{place}/no.tsv"], "no.tsv` cannot be read: No such"),
+    "folder as table": ("TO", ["--train", "{place}/nothing"], "end in .tsv, .csv or .jsonl"),
+    "empty file": ("TO", ["--train", "{place}/empty.tsv"], "at least one row. It holds none"),
+    "only a header": ("TO", ["--train", "{place}/header.tsv"], "at least one row. It holds none"),
+    "one class": ("TO", ["--train", "{place}/one.tsv"], r"two classes or more. Received: \['ham'"),
+    "blank text": (
+        "TO",
+        ["--train", "{place}/blank.tsv"],
+        "2 problems in .*blank.tsv`:\n  line 3 .* It is blank.\n  line 4 ",
+    ),
+    "broken row": (
+        "TO",
+        ["--train", "{place}/ragged.tsv"],
+        "ragged.tsv` line 3 should have 2 columns, as the first row. It has 1",
+    ),
+    "not UTF-8": ("TO", ["--train", "{place}/latin.tsv"], "line 2 should be UTF-8. Its byte 3"),
+    "spreadsheet": ("TO", ["--train", "{place}/mail.xlsx"], "should end in .tsv, .csv or .jsonl"),
+    "broken JSON": ("TO", ["--train", "{place}/broken.jsonl"], "line 2 should be a JSON object"),
+    "unknown label": (
+        "TO",
+        ["--dev", "{place}/unknown.tsv"],
+        "line 3 has an unknown label, `inbox`, known are: ham, spam",
+    ),
+    "unlabelled file": ("TO", ["--dev", "{place}/open.tsv"], "open.tsv` has no column `folder`"),
+    "ragged tags": (
+        "O",
+        ["--task", "tagging", "--train", "{place}/ragged.conll"],
+        "line 3 should have 2 columns",
+    ),
+    "version 2 as 1": (
+        "O",
+        ["--task", "squad1", "--train", "{place}/v2.json", "--dev", "{place}/v2.json"],
+        "squad2 is for those that have none",
+    ),
+    "columns of GLUE": ("O", ["--task", "sst-2", "--text", "body"], "has columns of its own"),
+    "nothing to begin from": ("T", ["--from", "{place}/nothing"], "should be the folder of a run"),
+    "no such origin": ("T", ["--from", "{place}/no"], "There is nothing of these"),
+    "file as origin": ("T", ["--from", "{place}/mail.tsv"], "There is nothing of these"),
+    "no tokenizer": ("T", ["--from", "random"], "comes without a tokenizer"),
+    "unknown shape": ("TO", ["--albert-config", "albert-bas"], "did you mean `albert-base"),
+    "zero steps": ("TO", ["--steps", "0"], "`training.steps` should be greater"),
+    "word as steps": ("TO", ["--steps", "many"], "Invalid value for '--steps'"),
+    "no epochs": ("TO", ["--epochs", "0"], "`training.epochs` should be greater than 0"),
+    "word as rate": ("TO", ["--lr", "abc"], "should be a positive number or \"auto\". .*'abc'"),
+    "no batch": ("TO", ["--batch-size", "0"], "`training.batch_size` should be greater"),
+    "too long": ("TO", ["--max-seq-length", "99"], "Received: 99 and 32"),
+    "too short": ("TO", ["--max-seq-length", "4"], "`task.max_seq_length` should be greater"),
+    "word as seeds": ("TO", ["--seeds", "x"], "`--seeds` should be how many .* Received: x"),
+    "no seed": ("TO", ["--seeds", "0"], "`--seeds` should be how many .* Received: 0"),
+    "negative seeds": ("TO", ["--seeds", "-2"], "`--seeds` should be how many .* Received: -2"),
+    "seed twice": ("TO", ["--seeds", "3,3"], "different seeds .* Received: 3,3"),
+    "unknown precision": ("TO", ["--precision", "half"], "`training.precision` should be 'auto'"),
+    "unknown recipe": ("TO", ["--config", "sst"], "did you mean `sst-2`"),
+    "unknown key": ("TO", ["--set", "training.stps=1"], "did you mean `steps`"),
+    "value for a section": ("TO", ["--set", "task=3"], "`task` should hold keys and values"),
+    "value and no task": ("O", ["--set", "task=3"], "`task` should hold keys and values"),
+    "unwritable": ("TO", ["--out", "/proc/x"], "`/proc/x` cannot be written"),
+    "other things there": ("TO", ["--out", "{place}"], "is not empty"),
+    "file there": ("TO", ["--out", "{place}/mail.tsv"], "is not empty"),
+}
+
+
+def shown_mistake(command, folder, capfd):
+    """Gives a command that must fail, short and without a trace; returns what it said."""
+    before = sorted(folder.rglob("*"))
+    capfd.readouterr()
+    assert main(command) == 2
+    shown = capfd.readouterr().err
+    assert "Traceback" not in shown and sorted(folder.rglob("*")) == before
+    errors = shown[shown.index("rror") :] if "rror" in shown else shown
+    assert len(errors.strip().splitlines()) <= 6
+    return errors
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_gets_one_short_message_and_leaves_nothing(mistake, place, begin, capfd):
+    with_, words, message = MISTAKES[mistake]
+    command = ["finetune", "--out", f"{place}/new"]
+    command += begin["table"] if "T" in with_ else []
+    command += begin["origin"] if "O" in with_ else []
+    command += [word.format(place=place) for word in words]
+    assert re.search(message, shown_mistake(command, place, capfd))
+
+
+@pytest.fixture(scope="module")
+def damaged(tuned):
+    """Returns a folder of broken copies of the fine-tuning, by what is broken."""
+    folder = tuned.parent / "damaged"
+    for name in ("results", "unfinished", "tuned", "checkpoint"):
+        shutil.copytree(tuned, folder / name)
+    (folder / "results" / "results.json").write_text("{")
+    (folder / "unfinished" / "results.json").unlink()
+    (folder / "tuned" / "seed-12345" / "tuned.json").write_text("x")
+    for file in folder.glob("checkpoint/*/checkpoints/*/model.ckpt.data*"):
+        file.write_bytes(b"x" * file.stat().st_size)
+    return folder
+
+
+EVALUATE_MISTAKES = {
+    "no such run": (["{tuned}x"], "it has no run.json and no results.json"),
+    "no run": (["{place}/nothing"], "should be the folder of a run or of a fine-tuning"),
+    "records for a task": (["{tuned}", "--data", "{records}"], "end in .tsv, .csv or .jsonl"),
+    "unlabelled": (["{tuned}", "--data", "{place}/open.tsv"], "has no column `folder`"),
+    "unknown label": (["{tuned}", "--data", "{place}/unknown.tsv"], "line 3 has an unknown label"),
+    "file and split": (["{tuned}", "--data", "a.tsv", "--split", "dev"], "Received: both"),
+    "unknown split": (["{tuned}", "--split", "test"], "`test` of classification is unknown"),
+    "unknown step": (["{tuned}", "--step", "9"], "no checkpoint of step 9. It has: 1"),
+    "no batch": (["{tuned}", "--batch-size", "0"], "--batch-size"),
+    "unwritable": (["{tuned}", "--out", "/proc/x"], "`/proc/x` cannot be written"),
+    "pre-trained beside": (["{tuned}", "--run", "{run}"], "should be a fine-tuned run. Received"),
+    "pre-trained, no data": (["{run}"], "Received: 1 run and no --data"),
+    "pre-trained, split": (["{run}", "--split", "dev"], "`--split` is for fine-tuned models"),
+    "pre-trained, seeds": (["{run}", "--all-seeds"], "`--all-seeds` is for fine-tuned models"),
+    "damaged results": (["{damaged}/results"], "results.json` is damaged"),
+    "unfinished": (["{damaged}/unfinished"], "Give its command again to go on with it"),
+    "damaged tuning": (["{damaged}/tuned"], "tuned.json` is damaged"),
+    "damaged checkpoint": (["{damaged}/checkpoint"], "Checkpoint .* is damaged"),
+}
+
+
+@pytest.mark.parametrize("mistake", EVALUATE_MISTAKES)
+def test_a_mistake_in_evaluation_is_told(
+    mistake, place, tuned, damaged, tiny_run, tiny_records, capfd
+):
+    words, message = EVALUATE_MISTAKES[mistake]
+    values = {"place": place, "tuned": tuned, "damaged": damaged}
+    values |= {"run": tiny_run, "records": tiny_records}
+    command = ["evaluate", "--run", *(word.format(**values) for word in words)]
+    assert re.search(message, shown_mistake(command, place, capfd))
+
+
+def test_a_run_is_no_place_for_a_run_of_another_kind(tuned, tiny_records, tiny_run, begin, capfd):
+    folder, run = tuned.parent, str(tuned / "seed-12345")
+    shown = shown_mistake(["pretrain", "--data", str(tiny_records), "--out", run], folder, capfd)
+    assert "holds a run of finetuning, not of pretraining" in shown
+    command = ["finetune", *begin["table"], *begin["origin"]]
+    for out in (run, str(tiny_run)):
+        shown = shown_mistake([*command, "--out", out], folder, capfd)
+        assert f"`{out}` is the folder of a run. A fine-tuning wants one of its own" in shown
+    command = ["finetune", *begin["table"], "--from", str(tuned), "--out", f"{folder}/new"]
+    shown = shown_mistake(command, folder, capfd)
+    assert "Choose one of them: seed-12345" in shown

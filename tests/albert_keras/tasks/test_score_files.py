@@ -1,0 +1,110 @@
+"""Files of predictions are scored as the official scripts do."""
+
+import json
+
+import numpy as np
+import pytest
+import scipy.stats
+import sklearn.metrics
+
+from albert_keras.tasks.score_files import SCORED_TASKS, score_predictions
+from data_pipeline.errors import InputError
+
+
+def write(path, *lines):
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def cola(tmp_path):
+    """Returns a function that scores predictions for four rows of CoLA, labelled 1, 0, 1, 1."""
+    rows = [f"gj04\t{label}\t\tA sentence" for label in (1, 0, 1, 1)]
+    data = write(tmp_path / "dev.tsv", *rows)
+
+    def score(*lines):
+        predictions = write(tmp_path / "CoLA.tsv", "index\tprediction", *lines)
+        return score_predictions("cola", data, predictions)
+
+    return score
+
+
+def squad(folder, **questions):
+    """Writes a file of questions, given by id with their answers."""
+    entries = [
+        {
+            "id": name,
+            "question": "?",
+            "answers": [
+                {"text": text, "answer_start": "The red fox".index(text)} for text in texts
+            ],
+            "is_impossible": not texts,
+        }
+        for name, texts in questions.items()
+    ]
+    paragraph = {"context": "The red fox", "qas": entries}
+    return write(folder / "dev.json", json.dumps({"data": [{"paragraphs": [paragraph]}]}))
+
+
+def test_classes_are_scored_by_order_whatever_the_index(cola):
+    found = cola("7\t1", "8\t1", "9\t0", "10\t1")
+    truth, given = [1, 0, 1, 1], [1, 1, 0, 1]
+    assert found.examples == 4
+    assert found.scores == pytest.approx(
+        {"matthews": sklearn.metrics.matthews_corrcoef(truth, given), "accuracy": 0.5}, abs=1e-12
+    )
+
+
+def test_scores_of_sentence_pairs_are_correlated(tmp_path):
+    header = "index\tgenre\tfile\tyear\told\ta\tb\tsentence1\tsentence2\tscore"
+    truth, given = [0.5, 4.0, 2.25], [1.0, 3.5, 3.75]
+    rows = [f"{n}\tg\tf\ty\to\ta\tb\tOne\tTwo\t{score}" for n, score in enumerate(truth)]
+    data = write(tmp_path / "dev.tsv", header, *rows)
+    lines = [f"{number}\t{score}" for number, score in enumerate(given)]
+    predictions = write(tmp_path / "STS-B.tsv", "index\tprediction", *lines)
+    found = score_predictions("sts-b", data, predictions).scores
+    assert found["pearson"] == pytest.approx(scipy.stats.pearsonr(truth, given)[0], abs=1e-12)
+    assert found["spearman"] == pytest.approx(scipy.stats.spearmanr(truth, given)[0], abs=1e-12)
+    assert found["mean_squared_error"] == pytest.approx(np.mean(np.subtract(truth, given) ** 2))
+
+
+def test_answers_that_are_missing_count_as_wrong_in_version_1(tmp_path):
+    data = squad(tmp_path, a=["red fox"], b=["The red fox"], c=["fox"])
+    predictions = write(tmp_path / "p.json", json.dumps({"a": "Red fox!", "b": "red", "x": "y"}))
+    found = score_predictions("squad1", data, predictions)
+    assert found == ("squad1", 3, pytest.approx({"exact_match": 100 / 3, "f1": 100 * (5 / 9)}))
+
+
+def test_null_odds_find_thresholds_and_change_no_score(tmp_path):
+    data = squad(tmp_path, a=["fox"], b=[])
+    predictions = write(tmp_path / "p.json", json.dumps({"a": "fox", "b": "red"}))
+    odds = write(tmp_path / "n.json", json.dumps({"a": 1.5, "b": 7.0}))
+    found = score_predictions("squad2", data, predictions, odds).scores
+    assert (found["exact"], found["HasAns_exact"], found["NoAns_exact"]) == (50, 100, 0)
+    assert (found["best_f1"], found["best_f1_thresh"]) == (100, 1.5)
+    without = score_predictions("squad2", data, predictions).scores
+    assert without == {name: found[name] for name in without}
+
+
+@pytest.mark.parametrize(
+    "lines, message",
+    [
+        (["0\t1", "1\tyes", "2\t0", "3\t1"], "line 3 should be an index and 0 or 1. Received: 1 y"),
+        (["0\t1", "1", "2\t0", "3\t1"], "line 3 should be an index"),
+        (["0\t1"], "a prediction for each of 4 rows. Received: 1"),
+    ],
+)
+def test_a_broken_row_is_named(cola, lines, message):
+    with pytest.raises(InputError, match=message):
+        cola(*lines)
+
+
+def test_what_cannot_be_scored_is_refused(tmp_path):
+    data = squad(tmp_path, a=["fox"])
+    with pytest.raises(InputError, match="'squad' is unknown, did you mean `squad"):
+        score_predictions("squad", data, data)
+    with pytest.raises(InputError, match="`null_odds` should be left out: squad1 has none"):
+        score_predictions("squad1", data, data, data)
+    with pytest.raises(InputError, match="should be the header `index`, `prediction`"):
+        score_predictions("sst-2", write(tmp_path / "d", "sentence\tlabel", "Good\t1"), data)
+    assert "ax" not in SCORED_TASKS  # has no labels
