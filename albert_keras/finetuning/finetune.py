@@ -7,7 +7,7 @@ from albert_keras.finetuning.answer_files import write_answers
 from albert_keras.finetuning.config import FinetuneConfig
 from albert_keras.finetuning.material import from_random, prepare
 from albert_keras.finetuning.origin import open_origin
-from albert_keras.finetuning.results import FinetuneResult, best_seed, save_results
+from albert_keras.finetuning.results import FinetuneResult, best_seed, read_results, save_results
 from albert_keras.finetuning.train_seed import train_seed
 from albert_keras.training.cluster import barrier, is_chief, noticing_lost_workers, num_workers
 from albert_keras.training.strategy import build_strategy, choose_precision
@@ -93,7 +93,9 @@ def finetune(
         if is_chief(strategy):
             result = result._replace(files=_write(out, material, best))
             save_results(out, result)
-        barrier(strategy)  # nobody leaves while the first worker still writes
+        barrier(strategy)  # the first worker has written
+        if not is_chief(strategy):
+            result = read_results(out)
     return result
 
 

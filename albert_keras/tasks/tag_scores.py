@@ -11,6 +11,8 @@ from typing import NamedTuple
 from data_pipeline.errors import InputError
 
 _TAG = re.compile(r"O|([BIES])(?:-(.*))?", re.DOTALL)
+_TYPED_TAG = re.compile(r"[BIES]-.+", re.DOTALL)
+_BARE_TAGS = {"O", "B", "I", "E", "S"}
 _NO_TYPE = "_"  # of a tag that is only B, I, E or S
 
 
@@ -56,6 +58,12 @@ class EntityScores(NamedTuple):
     def macro_f1(self) -> float:
         """The mean F1 of the types; 0 where there is none."""
         return sum(score.f1 for score in self.by_type.values()) / max(1, len(self.by_type))
+
+
+def has_entities(tags) -> bool:
+    """Tells whether tags (iterable of str) are of entities: all like B-PER, or O and B-PER or B."""
+    others = [tag for tag in tags if not _TYPED_TAG.fullmatch(tag)]
+    return not others or ("O" in others and set(others) <= _BARE_TAGS)
 
 
 def entities_of(tags) -> list[tuple[str, int, int]]:
@@ -118,6 +126,19 @@ def entity_scores(truth, predicted) -> EntityScores:
     }
     overall = Score(len(correct), len(found_entities), len(true_entities))
     return EntityScores(overall, by_type)
+
+
+def entity_counts(truth, predicted) -> tuple[int, int]:
+    """Counts what the F1 of entities is the ratio of, in one sentence.
+
+    Args:
+        truth, predicted: sequence of str. Tags of its words.
+
+    Returns:
+        tuple. Twice the correct entities, and the true and the predicted ones together.
+    """
+    truth, predicted = set(entities_of(truth)), set(entities_of(predicted))
+    return 2 * len(truth & predicted), len(truth) + len(predicted)
 
 
 def entity_table(scores) -> str:

@@ -1,7 +1,6 @@
 """Tagging of words: entities, parts of speech, and whatever else there is one of per word."""
 
 import functools
-import re
 from typing import NamedTuple
 
 import numpy as np
@@ -9,16 +8,19 @@ import numpy as np
 from albert_keras.tasks import metrics
 from albert_keras.tasks.examples import TaggedExample
 from albert_keras.tasks.hold_out import hold_out
+from albert_keras.tasks.labels import check_labels, label_numbers
 from albert_keras.tasks.plain_predictions import mean_probabilities, one_line, write_predictions
-from albert_keras.tasks.tag_scores import entities_of, entity_scores, tag_accuracy
+from albert_keras.tasks.tag_scores import (
+    entity_counts,
+    entity_scores,
+    has_entities,
+    tag_accuracy,
+)
 from albert_keras.tasks.tagging import read_tagged, tag_names_of
 from albert_keras.tasks.task import Error, Task
 from albert_keras.tasks.text_features import tagged_features
 from data_pipeline.errors import InputError
 from data_pipeline.settings import did_you_mean
-
-_ENTITY_TAG = re.compile(r"[BIES]-.+", re.DOTALL)
-_BARE_TAGS = {"O", "B", "I", "E", "S"}
 
 
 class TagAnswer(NamedTuple):
@@ -62,18 +64,18 @@ class TagTask(Task):
         if config.pair is not None:
             raise InputError(f"`pair` should be left out of tagging. Received: {config.pair}.")
         if config.labels is not None:
-            _check_labels(config.labels, "`labels`")
+            check_labels(config.labels, "`labels`")
 
     @property
     def metric(self):
-        return "entity_f1" if self._has_entities else "accuracy"
+        return "entity_f1" if has_entities(self.labels) else "accuracy"
 
     @functools.cached_property
     def labels(self):
         if self.config.labels:
             return self.config.labels
         names = tuple(tag_names_of([*self._training, *self._development]))
-        _check_labels(names, f"The tags in `{self.config.train}`")
+        check_labels(names, f"The tags in `{self.config.train}`")
         return names
 
     def read(self, split):
@@ -123,7 +125,7 @@ class TagTask(Task):
     def scores(self, examples, answers):
         truth, given = _truth(examples), _given(answers)
         accuracy = {"accuracy": tag_accuracy(truth, given)}
-        if not self._has_entities:
+        if not has_entities(self.labels):
             return accuracy
         entities = entity_scores(truth, given)
         overall = entities.overall
@@ -136,7 +138,7 @@ class TagTask(Task):
         }
 
     def interval(self, examples, answers):
-        count = _entity_counts if self._has_entities else _word_counts
+        count = entity_counts if has_entities(self.labels) else _word_counts
         pairs = zip(_truth(examples), _given(answers), strict=True)
         counts = np.array([count(*pair) for pair in pairs], np.int64)
         return metrics.bootstrap_interval(_ratio_of_counts, counts, counts)
@@ -185,12 +187,6 @@ class TagTask(Task):
     def _development(self):
         return read_tagged(self.config.dev, **self._columns) if self.config.dev else []
 
-    @property
-    def _has_entities(self):
-        """Whether tags are of entities: all like B-PER, or O and B-PER or B."""
-        others = [tag for tag in self.labels if not _ENTITY_TAG.fullmatch(tag)]
-        return not others or ("O" in others and set(others) <= _BARE_TAGS)
-
     def _known(self, examples, path):
         """Returns a copy of examples of a file; an unknown tag is an InputError."""
         known = set(self.labels) if any(example.tags for example in examples) else ()
@@ -214,8 +210,7 @@ class TagTask(Task):
 
     def _numbers(self, sentences):
         """Returns the numbers of all tags, int64 [words]."""
-        numbers = {tag: number for number, tag in enumerate(self.labels)}
-        return np.array([numbers[tag] for tags in sentences for tag in tags], np.int64)
+        return label_numbers((tag for tags in sentences for tag in tags), self.labels)
 
 
 def _column(name, value, default):
@@ -227,12 +222,6 @@ def _column(name, value, default):
         raise InputError(
             f"`{name}` of tagging should be the number of a column. Received: {value}."
         ) from None
-
-
-def _check_labels(labels, name):
-    if len(set(labels)) < 2 or len(set(labels)) < len(labels):
-        listing = ", ".join(labels) or "none"
-        raise InputError(f"{name} should be two or more, all different. Received: {listing}.")
 
 
 def _num_words(examples):
@@ -248,12 +237,6 @@ def _truth(examples):
 
 def _given(answers):
     return [answer.tags for answer in answers]
-
-
-def _entity_counts(truth, given):
-    """Returns twice the correct entities, and true and predicted ones together."""
-    truth, given = set(entities_of(truth)), set(entities_of(given))
-    return 2 * len(truth & given), len(truth) + len(given)
 
 
 def _word_counts(truth, given):

@@ -9,6 +9,7 @@ from albert_keras.tasks.examples import TextExample
 from albert_keras.tasks.glue import read_glue, read_glue_file
 from albert_keras.tasks.glue_tasks import GLUE_TASKS, glue_file, glue_splits
 from albert_keras.tasks.hold_out import hold_out
+from albert_keras.tasks.labels import check_labels, label_numbers
 from albert_keras.tasks.plain_predictions import (
     class_answers,
     mean_outputs,
@@ -199,10 +200,8 @@ class TextTask(Task):
         if (fixed or self.kind == "regression") and labels not in ((), fixed):
             listing = ", ".join(fixed) or "none"
             raise InputError(f"`labels` of {name} should be {listing}. Received: {labels}.")
-        if labels and (len(labels) < 2 or len(set(labels)) < len(labels)):
-            raise InputError(
-                f"`labels` should be two or more, all different. Received: {', '.join(labels)}."
-            )
+        if labels:
+            check_labels(labels, "`labels`")
 
     def _own_training(self):
         """Returns all examples of the training file, those too that may be held out."""
@@ -236,20 +235,13 @@ class TextTask(Task):
         return self._numbers([example.label for example in examples])
 
     def _given(self, answers):
-        if self.kind == "regression":
-            return self._numbers([answer.score for answer in answers])
-        return self._numbers([answer.label for answer in answers])
+        name = "score" if self.kind == "regression" else "label"
+        return self._numbers([getattr(answer, name) for answer in answers])
 
     def _numbers(self, values):
         if self.kind == "regression":
             return np.array(values, np.float64)
-        numbers = {label: number for number, label in enumerate(self.labels)}
-        unknown = [value for value in values if value not in numbers]
-        if unknown:
-            raise InputError(
-                f"The label `{unknown[0]}` is unknown{did_you_mean(unknown[0], self.labels)}"
-            )
-        return np.array([numbers[value] for value in values], np.int64)
+        return label_numbers(values, self.labels)
 
     def _range(self):
         """Returns from where to where labels go, 0 where it is not known."""

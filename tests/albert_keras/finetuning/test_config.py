@@ -148,7 +148,9 @@ def test_the_usual_rate_is_the_papers_from_base_on_and_higher_for_small_models()
     assert usual_lr(32) == 1e-3
     config = FinetuneConfig.of({}, task="rte", epochs=1.0)
     task = build_task(config.task)
-    assert config.resolved(task, 384, 100, "float32").optimizer.lr == pytest.approx(5.657e-5, rel=1e-3)
+    assert config.resolved(task, 384, 100, "float32").optimizer.lr == pytest.approx(
+        5.657e-5, rel=1e-3
+    )
     told = config.with_flags(lr="3e-3")
     assert told.resolved(task, 384, 100, "float32").optimizer.lr == 3e-3
 
