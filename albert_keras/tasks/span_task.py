@@ -14,7 +14,8 @@ from albert_keras.tasks.span_features import span_features
 from albert_keras.tasks.squad_decoding import SpanCandidates, SpanLogits, decode_v1, decode_v2
 from albert_keras.tasks.squad_files import read_questions
 from albert_keras.tasks.squad_predictions import DecodedAnswers, apply_null_threshold
-from albert_keras.tasks.squad_scores import best_thresholds, question_scores, score_v1, score_v2
+from albert_keras.tasks.squad_scores import question_scores, score_v1, score_v2
+from albert_keras.tasks.squad_threshold import null_threshold
 from albert_keras.tasks.squad_windows import SquadWindowConfig
 from albert_keras.tasks.task import Error, Task
 from data_pipeline.errors import InputError
@@ -132,8 +133,7 @@ class SpanTask(Task):
         if self._version == 1:
             return {}
         decoded = self._decode(examples, features, results)
-        best = best_thresholds(examples, decoded.predictions, decoded.null_scores)
-        return {_THRESHOLD: float(best["best_f1_thresh"])}
+        return {_THRESHOLD: null_threshold(examples, decoded.predictions, decoded.null_scores)}
 
     def answers(self, examples, features, results, tuned=None):
         """Reads the answers out; see `Task.answers`.

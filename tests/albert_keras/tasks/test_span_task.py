@@ -95,10 +95,23 @@ def test_the_threshold_is_tuned_on_answers_to_all_questions(tiny_tokenizer):
     # Only answering a, d and c is best; b, at 2.5, is a question without an answer.
     features, results = golden(squad, EXAMPLES, tiny_tokenizer, [1.0, 2.5, 2.0, 1.5])
     tuned = squad.tune(EXAMPLES, features, results)
-    assert tuned == {"null_threshold": 2.0}
+    assert tuned == {"null_threshold": np.nextafter(2.0, 3.0)}
     answers = squad.answers(EXAMPLES, features, results, tuned)
-    # As in the original, the search counts the question at the threshold, the answers do not.
-    assert [answer.text for answer in answers] == ["old ferry", "", "", "Before sunrise"]
+    assert [answer.text for answer in answers] == [
+        "old ferry",
+        "",
+        "the  harbour",
+        "Before sunrise",
+    ]
+
+
+def test_where_silence_is_best_no_question_is_answered(tiny_tokenizer):
+    squad = small()
+    examples = [one._replace(answers=(), is_impossible=True) for one in EXAMPLES]
+    features, results = golden(squad, EXAMPLES, tiny_tokenizer, [-4.0, -2.5, -2.0, -1.5])
+    tuned = squad.tune(examples, features, results)
+    answers = squad.answers(examples, features, results, tuned)
+    assert [answer.text for answer in answers] == [""] * 4
 
 
 def test_several_models_are_averaged(tiny_tokenizer):
