@@ -85,7 +85,7 @@ def evaluate_task(
         examples, split = task.read_file(data, labelled=True), Path(data).name
     else:
         split = split or task.dev_splits[0]
-        if split in task.test_splits:
+        if split in task.test_splits and split not in task.labelled_tests:
             raise InputError(
                 f"`{split}` of {task.config.name} has no labels to score. "
                 f"`albert-keras predict {models.runs[0].path} --split {split}` answers it."

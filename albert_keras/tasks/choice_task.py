@@ -39,13 +39,13 @@ class ChoiceTask(Task):
     kind = "choice"
     metric = "accuracy"
     usual_length = 512
-    dev_splits = ("dev", "test")
-    test_splits = ()
+    dev_splits = ("dev",)
+    test_splits = labelled_tests = ("test",)
     labels = ()
 
     def read(self, split):
         """Reads a split, from the file configured for it or the official ones; see `Task.read`."""
-        if split not in ("train", *self.dev_splits):
+        if split not in ("train", "dev", "test"):
             raise InputError(f"`split` of race should be train, dev or test. Received: {split}.")
         given = {"train": self.config.train, "dev": self.config.dev}.get(split)
         if given:

@@ -81,10 +81,11 @@ class Task(abc.ABC):
     metric: str
     #: Pieces of a row that are usual, S.
     usual_length: int
-    #: Names of splits that have answers and of those that do not; of the first ones the first
-    #: decides.
+    #: Names of splits that are scored while training goes on, of which the first decides; of those
+    #: that are not; and which of the latter have answers all the same.
     dev_splits: tuple[str, ...]
     test_splits: tuple[str, ...]
+    labelled_tests: tuple[str, ...] = ()
 
     def __init__(self, config):
         self.config = config

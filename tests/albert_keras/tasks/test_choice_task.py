@@ -160,7 +160,7 @@ def test_splits_come_from_the_folder_or_from_files(tmp_path):
         write(tmp_path / f"RACE/{split}/high/1.txt", passage(id=split))
         write(tmp_path / f"RACE/{split}/middle/1.txt", passage(id=split))
     race = task(data_dir=str(tmp_path), levels=("high",))
-    for split in ("train", *race.dev_splits):
+    for split in ("train", *race.dev_splits, *race.labelled_tests):
         assert [one.id for one in race.read(split)] == [f"{split}-1", f"{split}-2"]
     assert len(task(data_dir=str(tmp_path)).read("test")) == 4
     own = write(tmp_path / "own.jsonl", passage(1, id="x"))
