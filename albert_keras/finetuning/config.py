@@ -87,15 +87,21 @@ class FinetuneOptimizer(OptimizerConfig):
     def warmup_for(self, num_steps):
         if self.warmup_steps is None:
             return num_steps // 10
-        return super().warmup_for(num_steps)
+        if self.warmup_steps > num_steps:
+            raise InputError(
+                f"`optimizer.warmup_steps` should not exceed the {num_steps} step(s) of the run. "
+                f"Received: {self.warmup_steps}, perhaps of a recipe for a longer one. "
+                "--set optimizer.warmup_steps=null takes a tenth of the run."
+            )
+        return self.warmup_steps
 
 
 def usual_lr(hidden_size):
     """Returns the peak learning rate of AdamW for a model's hidden size (float).
 
     2e-5 from the base size on, as in the paper's table 14 (1e-5 to 5e-5). Small models take, and
-    want, more: 3e-4 at a hidden size of 128, where on SST-2 1e-4 learns too little in three epochs
-    and 1e-3 no more; never above 1e-3, from where on the smallest forget what they have learnt.
+    want, more: 3e-4 at a hidden size of 128, where on SST-2 1e-4 learns too little in an epoch and
+    1e-3 no more; never above 1e-3, from where on the smallest forget what they have learnt.
     """
     return min(2e-5 * max(1.0, (768 / hidden_size) ** 1.5), 1e-3)
 

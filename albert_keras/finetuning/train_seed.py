@@ -93,7 +93,7 @@ def train_seed(strategy, material, origin, out, seed, allow_changes=()):
             is_chief(strategy),
         )
     logger.info(
-        "seed %d: %s step(s) of %d, learning rate %.2g, %s",
+        "seed %d: %s steps of %d, learning rate %.2g, %s",
         seed,
         f"{training.steps:,}",
         training.batch_size,

@@ -10,6 +10,7 @@ from albert_keras.tasks.metrics import bootstrap_interval, confusion_matrix, maj
 from albert_keras.tasks.plain_predictions import mean_probabilities, one_line, write_predictions
 from albert_keras.tasks.race import choice_accuracy, read_race, read_race_path
 from albert_keras.tasks.task import Error, Task
+from albert_keras.tasks.typed_fields import check_fields
 from data_pipeline.errors import InputError
 
 _FIELDS = ("context", "question", "options")
@@ -64,14 +65,7 @@ class ChoiceTask(Task):
 
     def example(self, number, fields):
         """Makes an example of "context", "question" and "options"; see `Task.example`."""
-        if set(fields) != set(_FIELDS):
-            raise InputError(
-                "race should be asked with `context`, `question` and `options`. "
-                f"Received: {', '.join(fields) or 'nothing'}."
-            )
-        for name in _FIELDS[:2]:
-            if not isinstance(fields[name], str):
-                raise InputError(f"`{name}` should be a text. Received: {fields[name]!r}.")
+        check_fields("race", fields, _FIELDS)
         options = fields["options"]
         is_list = isinstance(options, (list, tuple)) and len(options) > 1
         if not is_list or not all(isinstance(option, str) for option in options):

@@ -18,6 +18,7 @@ from albert_keras.tasks.squad_scores import question_scores, score_v1, score_v2
 from albert_keras.tasks.squad_threshold import null_threshold
 from albert_keras.tasks.squad_windows import SquadWindowConfig
 from albert_keras.tasks.task import Error, Task
+from albert_keras.tasks.typed_fields import check_fields
 from data_pipeline.errors import InputError
 
 _THRESHOLD = "null_threshold"
@@ -109,13 +110,9 @@ class SpanTask(Task):
 
     def example(self, number, fields):
         """Makes an example of "question" and "context"; see `Task.example`."""
-        if set(fields) != {"question", "context"}:
-            raise InputError(
-                f"{self.config.name} should be asked with `question` and `context`. "
-                f"Received: {', '.join(fields) or 'nothing'}."
-            )
+        check_fields(self.config.name, fields, ("context", "question"))
         for name, text in fields.items():
-            if not isinstance(text, str) or not text.strip():
+            if not text.strip():
                 raise InputError(f"`{name}` should be a text. Received: {text!r}.")
         return QuestionExample(str(number), fields["question"], fields["context"])
 

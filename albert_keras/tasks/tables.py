@@ -71,19 +71,29 @@ def read_table(
     return examples
 
 
+#: From more labels on, most rows should not have one of their own.
+_FEW_LABELS = 20
+
+
 def label_names(examples, order="sorted") -> tuple[str, ...]:
     """Returns the different labels of examples.
 
     Args:
-        examples: iterable of TextExample, labelled by name.
+        examples: list of TextExample, labelled by name.
         order: str. "sorted", whole numbers by value, or "first sight".
 
     Raises:
-        InputError: If there are fewer than two.
+        InputError: If there are fewer than two, or about as many as examples.
     """
     names = list(dict.fromkeys(example.label for example in examples))
     if len(names) < 2:
         raise InputError(f"The labels should be of two classes or more. Received: {names}.")
+    if len(names) > _FEW_LABELS and 2 * len(names) > len(examples):
+        raise InputError(
+            f"The labels should be names of classes. Received: {len(names)} different ones in "
+            f"{len(examples)} rows, such as {names[0][:40]!r}. Is it the column of the label? Of "
+            "numbers take --task regression."
+        )
     if order == "first sight":
         return tuple(names)
     if order != "sorted":

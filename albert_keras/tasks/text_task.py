@@ -23,6 +23,7 @@ from albert_keras.tasks.table_rows import is_number
 from albert_keras.tasks.tables import label_names, read_table
 from albert_keras.tasks.task import Error, Task
 from albert_keras.tasks.text_features import text_features
+from albert_keras.tasks.typed_fields import check_fields
 from data_pipeline.errors import InputError
 from data_pipeline.settings import did_you_mean
 
@@ -105,13 +106,7 @@ class TextTask(Task):
     def example(self, number, fields):
         has_pair = self._glue.unlabelled.second if self._glue else self.config.pair is not None
         names = ("text", "pair") if has_pair else ("text",)
-        for name in {**dict.fromkeys(names), **fields}:
-            if name not in names:
-                raise InputError(
-                    f"`{name}` is no field of {self.config.name}{did_you_mean(name, names)}"
-                )
-            if not isinstance(fields.get(name), str):
-                raise InputError(f"`{name}` should be a text. Received: {fields.get(name)!r}.")
+        check_fields(self.config.name, fields, names)
         if not fields["text"].strip():
             raise InputError("`text` should be a text. It is blank.")
         return TextExample(str(number), fields["text"], fields.get("pair"))

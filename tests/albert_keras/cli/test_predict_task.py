@@ -135,7 +135,7 @@ MISTAKES = {
     "question": (
         ["Rain.", "--question", "Who?"],
         b"",
-        "`(question|context)` is no field of pair|`text` should be a text",
+        r"pair should be asked with `text` and `pair` \(--pair\). Received: context, question",
     ),
     "export's": (["Rain.", "--then", "Wind."], b"", "`--then` is for exports"),
     "export's number": (["Rain.", "--top-k", "3"], b"", "`--top-k` is for exports"),

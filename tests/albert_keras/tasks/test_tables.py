@@ -167,3 +167,10 @@ def test_label_names_are_ordered(labels, order, expected):
 def test_a_single_class_is_refused():
     with pytest.raises(InputError, match="two classes or more"):
         label_names([TextExample("0", "A.", None, "x")] * 3)
+
+
+def test_a_label_for_nearly_each_row_is_no_class():
+    examples = [TextExample(str(number), "a", None, f"text {number}") for number in range(30)]
+    with pytest.raises(InputError, match="30 different ones in 30 rows, such as 'text 0'"):
+        label_names(examples)
+    assert len(label_names([*examples, *examples])) == 30
