@@ -1,5 +1,6 @@
 """A toy to be learnt, a fine-tuning that learnt it, and examples of every kind of task."""
 
+import contextlib
 import functools
 import json
 import os
@@ -7,40 +8,30 @@ import random
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 from albert_keras.config import AlbertConfig
+from albert_keras.finetuning import train_seed
 from albert_keras.finetuning.config import FinetuneConfig
 from albert_keras.finetuning.finetune import finetune
-from albert_keras.tasks.build import build_task
-from albert_keras.tasks.examples import (
-    Answer,
-    ChoiceExample,
-    QuestionExample,
-    TaggedExample,
-    TextExample,
-)
-from albert_keras.tasks.task_config import TaskConfig
+from albert_keras.models.pretraining import AlbertForPretraining
+from albert_keras.tasks import metrics
+from albert_keras.training.reports import log_evaluation
+from albert_keras.training.resume import checkpoint_variables
+from albert_keras.training.run import Run
+from albert_keras.training.tensors import write_tensors
+from tests.albert_keras.finetuning.small_tasks import make_examples, make_task
+from tests.albert_keras.finetuning.weights import QUERY, values_of
 
 #: The word that says which class a text of the toy is of.
 WORDS = {"no": "window", "yes": "harbour"}
-#: Settings of a small task of each kind.
-SETTINGS = {
-    "classification": {"name": "pair", "text": "a", "pair": "b", "labels": ("no", "yes", "maybe")},
-    "regression": {"name": "regression", "text": "a"},
-    "choice": {"name": "race", "max_qa_length": 12},
-    "tagging": {"name": "tagging", "labels": ("B-X", "I-X", "O")},
-    "spans": {"name": "squad1", "doc_stride": 8, "max_query_length": 6},
-    "spans_or_none": {"name": "squad2", "doc_stride": 8, "max_query_length": 6},
-}
-
-
 #: A model that trains in seconds, without dropout.
 SHAPE = AlbertConfig(
     vocab_size=280,
     embedding_size=16,
     hidden_size=32,
-    num_hidden_layers=2,
+    num_hidden_layers=1,
     num_attention_heads=2,
     intermediate_size=64,
     max_position_embeddings=64,
@@ -123,6 +114,60 @@ def tuned_toy(tune, tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
+def end_at_once():
+    """Returns a context in which trainings end at their last step with the weights of their first.
+
+    It gives a dict of these, by the name of the run, then by that of the weight.
+    """
+
+    @contextlib.contextmanager
+    def ending():
+        begun = {}
+
+        def end(strategy, step, run, training, source, scores, first_step, state):
+            if first_step == 0:
+                begun[run.path.name] = {w.name: w.numpy() for w in step.model.weights}
+                run.checkpoints.save(training.steps, checkpoint_variables(step), {}, -0.5)
+                log_evaluation(run.path, training.steps, {"accuracy": 0.5})
+            return training.steps
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(train_seed, "fit", end)
+            # Two that take a second each.
+            patch.setattr(train_seed, "draw_dev_curves", lambda *_: None)
+            patch.setattr(metrics, "bootstrap_interval", lambda *_: metrics.Interval(0.25, 0.75))
+            yield begun
+
+    return ending
+
+
+@pytest.fixture(scope="session")
+def pretrained(tiny_run):
+    """Returns the model of the small run as it was after its last step."""
+    run = Run.open(tiny_run)
+    model = AlbertForPretraining(run.albert_config)
+    run.checkpoints.restore(12, model)
+    return model
+
+
+@pytest.fixture
+def foreign(tmp_path, tiny_tokenizer, pretrained):
+    """Returns a function that writes a checkpoint as the reference does; gives its prefix."""
+
+    def write(change=lambda tensors: None, tokenizer=tiny_tokenizer):
+        pretrained.config.save(tmp_path / "albert_config.json")
+        if tokenizer is not None:
+            (tmp_path / "spm.model").write_bytes(tokenizer.model_bytes)
+        tensors = values_of(pretrained)
+        tensors[f"{QUERY}/adam_m"] = np.zeros((2, 2), np.float32)
+        change(tensors)
+        write_tensors(tmp_path / "model.ckpt-best", tensors)
+        return tmp_path / "model.ckpt-best"
+
+    return write
+
+
+@pytest.fixture(scope="session")
 def task_of():
     """Returns `make_task`."""
     return make_task
@@ -163,7 +208,7 @@ import tensorflow as tf
 cpu = tf.config.list_physical_devices("CPU")[0]
 tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
 from data_pipeline.tokenization import Tokenizer
-from tests.albert_keras.finetuning.conftest import make_examples, make_task
+from tests.albert_keras.finetuning.small_tasks import make_examples, make_task
 
 module, name, tokenizer, *kinds = sys.argv[1:]
 function, corpus = getattr(importlib.import_module(module), name), json.load(sys.stdin)
@@ -174,32 +219,3 @@ for kind in kinds:
     function(kind, strategy, make_task(kind).features(examples, tokenizer, training=True))
     print(kind)
 """
-
-
-def make_task(kind):
-    """Returns the small task of a kind, S = 40."""
-    return build_task(TaskConfig(max_seq_length=40, **SETTINGS[kind]))
-
-
-def make_examples(corpus, kind, count=21):
-    """Makes so many labelled examples of a kind, of uneven lengths: list."""
-    draws = [random.Random(f"{kind} {number}") for number in range(count)]
-    return [_example(kind, str(number), draw, corpus) for number, draw in enumerate(draws)]
-
-
-def _example(kind, id, draw, corpus):
-    first, second = (draw.choice(corpus).split() for _ in range(2))
-    first, second = first[: draw.randint(1, 15)], second[: draw.randint(1, 3)]
-    text = " ".join(first)
-    if kind == "classification":
-        return TextExample(id, text, " ".join(second), draw.choice(("no", "yes", "maybe")))
-    if kind == "regression":
-        return TextExample(id, text, None, round(draw.gauss(0, 1), 3))
-    if kind == "choice":
-        options = tuple(draw.choice(corpus).split()[0] for _ in range(3))
-        return ChoiceExample(id, text, "Why _ ?", options, draw.randrange(3))
-    if kind == "tagging":
-        return TaggedExample(id, tuple(first), tuple(draw.choice(("B-X", "O")) for _ in first))
-    is_impossible = kind == "spans_or_none" and draw.random() < 0.3
-    answers = () if is_impossible else (Answer(first[-1], len(text) - len(first[-1])),)
-    return QuestionExample(id, "What now?", text, answers, is_impossible)

@@ -11,7 +11,7 @@ import pytest
 import tensorflow as tf
 
 from albert_keras.cli import main
-from albert_keras.finetuning import score_dev
+from albert_keras.finetuning import score_dev, train_seed
 from albert_keras.finetuning.results import as_json, read_results
 from albert_keras.training.reports import TIMING
 from albert_keras.training.run import Run
@@ -185,6 +185,7 @@ def test_sigterm_in_the_second_training_ends_saved_and_says_how_to_go_on(
 
 
 def test_a_crash_between_log_and_checkpoint_changes_nothing(tune, tuned_toy, tmp_path, monkeypatch):
+    monkeypatch.setattr(train_seed, "draw_dev_curves", lambda *_: None)
     log = score_dev.log_evaluation
 
     def crash(folder, step, scores):

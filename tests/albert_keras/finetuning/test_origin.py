@@ -18,22 +18,12 @@ from albert_keras.training.run import Run
 from albert_keras.training.tensors import weight_names, write_tensors
 from data_pipeline.errors import InputError
 from data_pipeline.tokenization import Tokenizer
-
-QUERY = "bert/encoder/transformer/group_0/inner_group_0/attention_1/self/query/kernel"
-TABLE = "bert/embeddings/word_embeddings"
+from tests.albert_keras.finetuning.weights import assert_loads, encoder_of, refused, values_of
 
 
 @pytest.fixture(scope="module")
-def config(tiny_run):
-    return Run.open(tiny_run).albert_config
-
-
-@pytest.fixture(scope="module")
-def pretrained(tiny_run, config):
-    """Returns the run's model as it was after its last step."""
-    model = AlbertForPretraining(config)
-    Run.open(tiny_run).checkpoints.restore(12, model)
-    return model
+def config(pretrained):
+    return pretrained.config
 
 
 @pytest.fixture
@@ -41,71 +31,30 @@ def model(config):
     return build_model("classification", config, 3, seed=9)
 
 
-@pytest.fixture
-def foreign(tmp_path, tiny_tokenizer, config, pretrained):
-    """Returns a function that writes a checkpoint as the reference does; gives its prefix."""
-
-    def write(change=lambda tensors: None, tokenizer=tiny_tokenizer):
-        config.save(tmp_path / "albert_config.json")
-        if tokenizer is not None:
-            (tmp_path / "spm.model").write_bytes(tokenizer.model_bytes)
-        tensors = values_of(pretrained)
-        tensors[f"{QUERY}/adam_m"] = np.zeros((2, 2), np.float32)
-        change(tensors)
-        write_tensors(tmp_path / "model.ckpt-best", tensors)
-        return tmp_path / "model.ckpt-best"
-
-    return write
-
-
-@pytest.fixture
-def exported(tmp_path, tiny_run, pretrained, config):
+@pytest.fixture(scope="module")
+def exports(tmp_path_factory, tiny_run, pretrained, config):
     """Returns the folder of a name with versions 9 (of other weights) and 10."""
+    name = tmp_path_factory.mktemp("exports") / "books"
     for version, model in (("9", AlbertForPretraining(config, seed=3)), ("10", pretrained)):
-        folder = tmp_path / "books" / version
+        folder = name / version
         shutil.copytree(tiny_run / "tokenizer", folder / "tokenizer")
         model.save(folder / "model.keras")
         config.save(folder / "albert_config.json")
         record = {"step": 12, "run": Run.open(tiny_run).record}
         (folder / "export.json").write_text(json.dumps(record))
-    return tmp_path / "books"
+    return name
+
+
+@pytest.fixture
+def exported(exports, tmp_path):
+    """Returns a copy of it, to be broken."""
+    return shutil.copytree(exports, tmp_path / "books")
 
 
 @pytest.fixture(scope="module")
 def other_tokenizer(tiny_tokenizer):
     settings = tiny_tokenizer.config.replace(compat_py3=not tiny_tokenizer.config.compat_py3)
     return Tokenizer(tiny_tokenizer.model_bytes, settings)
-
-
-def values_of(model):
-    return {name: weight.numpy() for name, weight in weight_names(model).items()}
-
-
-def encoder_of(model):
-    return {name: value for name, value in values_of(model).items() if name.startswith("bert/")}
-
-
-def assert_loads(origin, model, pretrained):
-    before = values_of(model)
-    report = origin.load(model)
-    wanted, found = encoder_of(pretrained), values_of(model)
-    assert report.loaded == {name: value.size for name, value in wanted.items()}
-    for name, value in wanted.items():
-        np.testing.assert_array_equal(found[name], value, err_msg=name)
-    assert report.new == {"output_weights": 96, "output_bias": 3}
-    for name in report.new:
-        np.testing.assert_array_equal(found[name], before[name])
-    return report
-
-
-def refused(model, origin):
-    """Returns what loading says, and makes sure that it changed nothing."""
-    before = values_of(model)
-    with pytest.raises(InputError) as caught:
-        origin.load(model)
-    after = values_of(model)
-    assert all(np.array_equal(after[name], value) for name, value in before.items())
-    return str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -151,21 +100,6 @@ def test_the_digest_is_the_weights_whatever_holds_them(tiny_run, exported, forei
     assert open_origin(tiny_run, step=5).digest not in digests
 
 
-def test_a_checkpoint_of_the_reference(foreign, model, pretrained):
-    prefix = foreign()
-    for path in (prefix, prefix.parent):
-        origin = open_origin(path)
-        assert origin.step is None and origin.tokenizer_folder is None
-        report = assert_loads(origin, model, pretrained)
-    assert report.left["optimizer moments"] == (f"{QUERY}/adam_m",)
-
-
-def test_half_precision_counts_as_floats(foreign, model, pretrained):
-    half = encoder_of(pretrained)[QUERY].astype(np.float16)
-    open_origin(foreign(lambda tensors: tensors.update({QUERY: half}))).load(model)
-    np.testing.assert_array_equal(values_of(model)[QUERY], half.astype(np.float32))
-
-
 def test_an_encoder_alone_in_a_keras_file(tmp_path, model, tiny_tokenizer, config):
     encoder = AlbertEncoder(config, seed=4)
     encoder.save(tmp_path / "encoder.keras")
@@ -206,70 +140,6 @@ def test_random_weights_need_a_shape_and_a_tokenizer(tmp_path, tiny_tokenizer, c
         open_origin(None, albert_config="albert-tiny")
 
 
-def test_a_head_is_loaded_for_the_same_task_if_it_fits(tmp_path, tiny_tokenizer, config, model):
-    trained = build_model("classification", config, 3, seed=1)
-    trained.save(tmp_path / "sst2.keras")
-    origin = open_origin(tmp_path / "sst2.keras", tokenizer=tiny_tokenizer)
-    assert assert_loads(origin, model, trained).left.keys() == {"task head"}
-    two = build_model("classification", config, 2)
-    assert origin.load(two, with_head=True).new == {"output_weights": 64, "output_bias": 2}
-    report = origin.load(model, with_head=True)
-    assert not report.new and not report.left and len(report.lines()) == 1
-    assert report.lines()[0].endswith(" and output_weights, output_bias (99 numbers)")
-    for name, value in values_of(trained).items():
-        np.testing.assert_array_equal(values_of(model)[name], value)
-
-
-def drop(tensors, name):
-    del tensors[name]
-
-
-def rename(tensors, name):
-    tensors[f"{name}_0"] = tensors.pop(name)
-
-
-def transpose(tensors, name):
-    tensors[name] = np.ascontiguousarray(tensors[name].T)
-
-
-def spoil(tensors, name):
-    tensors[name] = tensors[name].copy()
-    tensors[name][0, 0] = np.nan
-
-
-@pytest.mark.parametrize(
-    "change, name, says",
-    [
-        (drop, QUERY, [f"{QUERY}: [32, 32] wanted, nothing found"]),
-        (transpose, TABLE, [f"{TABLE}: [280, 16] wanted, [16, 280] found"]),
-        (rename, QUERY, [f"{QUERY}: [32, 32] wanted", f"{QUERY}_0: nothing wanted, [32, 32]"]),
-        (spoil, TABLE, ["not finite", f"{TABLE}: 1 of 4,480"]),
-        (lambda t, name: t.update({name: t[name].astype(int)}), QUERY, [f"{QUERY}: floats wanted"]),
-        (lambda t, name: t.update({name: t[name] * 1e300}), QUERY, [f"{QUERY}: 1,024 of 1,024"]),
-        (
-            lambda t, name: t.update({name.replace("group_0", "group_1", 1): t[name]}),
-            QUERY,
-            [f"{QUERY.replace('group_0', 'group_1', 1)}: nothing wanted, [32, 32] found"],
-        ),
-    ],
-)
-def test_a_tensor_that_does_not_fit_is_named(foreign, model, change, name, says):
-    message = refused(model, open_origin(foreign(lambda tensors: change(tensors, name))))
-    assert all(part in message for part in says), message
-    assert message.count("\n") == len([part for part in says if "bert/" in part])
-
-
-def test_all_that_does_not_fit_is_told_at_once(foreign, model):
-    message = refused(model, open_origin(foreign(lambda t: (drop(t, QUERY), transpose(t, TABLE)))))
-    assert QUERY in message and TABLE in message
-
-
-def test_another_number_of_positions_does_not_fit(tiny_run, config):
-    longer = build_model("classification", config.replace(max_position_embeddings=128), 3)
-    message = refused(longer, open_origin(tiny_run))
-    assert "bert/embeddings/position_embeddings: [128, 16] wanted, [64, 16] found" in message
-
-
 def test_a_damaged_checkpoint_is_refused(tiny_run, tmp_path):
     run = shutil.copytree(tiny_run, tmp_path / "run")
     folder = run / "checkpoints/step-00000012"
@@ -279,13 +149,6 @@ def test_a_damaged_checkpoint_is_refused(tiny_run, tmp_path):
         with pytest.raises(InputError, match="step-00000012` is damaged: `model.ckpt.data"):
             open_origin(path, step)
     assert open_origin(run).step == 10
-
-
-def test_damaged_bytes_of_a_foreign_checkpoint_are_told(foreign, model):
-    origin = open_origin(foreign())
-    with open(f"{origin.path}.data-00000-of-00001", "r+b") as file:
-        file.write(b"\x01" * 400)
-    assert "cannot be read" in refused(model, origin)
 
 
 def test_a_tokenizer_that_is_not_the_one_of_the_training_is_refused(

@@ -140,10 +140,8 @@ def test_operations_are_those_of_real_pieces(
 ):
     model = SimpleNamespace(config=small_shape)
     features = task_of(kind).features(examples_of(kind), tiny_tokenizer, training=True)
-    expected = np.mean(
-        [3 * forward_flops(small_shape, sequences, int(length)) for length in features.lengths]
-    )
-    assert source(features, batch_size=4).flops(model) == int(expected)
+    forward = [forward_flops(small_shape, sequences, int(length)) for length in features.lengths]
+    assert source(features, batch_size=4).flops(model) == 3 * int(np.mean(forward))
 
 
 def test_examples_are_told_apart_by_all_that_is_in_them():

@@ -12,6 +12,7 @@ from albert_keras.models.finetuning import build_model
 from albert_keras.tasks.task import KINDS
 from data_pipeline.errors import InputError
 from tests.albert_keras import numpy_albert
+from tests.albert_keras.models.task_rows import OPTIONS, features
 
 CONFIG = AlbertConfig(
     vocab_size=50,
@@ -23,7 +24,10 @@ CONFIG = AlbertConfig(
     max_position_embeddings=20,
 )
 POOLED = ("classification", "regression", "choice")
-OPTIONS = 3
+#: Classes and scores come from the same model as options do.
+DIFFERENT = [
+    pytest.param(kind, marks=pytest.mark.slow if kind in POOLED[:2] else ()) for kind in KINDS
+]
 
 
 def small_model(kind, changes=None, **arguments):
@@ -31,38 +35,6 @@ def small_model(kind, changes=None, **arguments):
     model = build_model(kind, CONFIG.replace(**changes or {}), 4, **arguments)
     numpy_albert.scramble(model)
     return model
-
-
-def features(kind, batch=4, length=9, padding=0, seed=0):
-    """Returns rows of uneven lengths with all their targets, and more padding if asked for."""
-    rng = np.random.default_rng(seed)
-    shape = (batch, OPTIONS, length) if kind == "choice" else (batch, length)
-    lengths = rng.integers(4, length + 1, shape[:-1])
-    mask = (np.arange(length) < lengths[..., None]).astype(np.int32)
-    p_mask = 1 - mask
-    p_mask[..., 1] = 1
-    tag_ids = np.where(mask, rng.integers(-1, 4, shape), -1)
-    wide = {
-        "input_ids": (rng.integers(5, 50, shape) * mask, 0),
-        "input_mask": (mask, 0),
-        "segment_ids": (rng.integers(0, 2, shape) * mask, 0),
-        "p_mask": (p_mask, 1),
-        "tag_ids": (tag_ids, -1),
-    }
-    widths = [(0, 0)] * (len(shape) - 1) + [(0, padding)]
-    rows = {
-        name: np.pad(values, widths, constant_values=value).astype(np.int32)
-        for name, (values, value) in wide.items()
-    }
-    regression = rng.normal(size=batch).astype(np.float32)
-    labels = rng.integers(0, OPTIONS, batch).astype(np.int32)
-    return rows | {
-        "labels": regression if kind == "regression" else labels,
-        "start_positions": rng.choice([0, 2, 3], batch).astype(np.int32),
-        "end_positions": rng.choice([0, 2, 3], batch).astype(np.int32),
-        "is_impossible": rng.integers(0, 2, batch).astype(np.int32),
-        "example_weights": np.array([1, 2, 0.5, 1] * batch, np.float32)[:batch],
-    }
 
 
 def loss_and_gradients(kind, model, inputs, draw=None):
@@ -122,7 +94,7 @@ def test_pieces_are_tagged_at_their_places():
     np.testing.assert_allclose(model(inputs)["logits"], expected, atol=1e-5)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", DIFFERENT)
 def test_neither_padding_nor_skipping_it_changes_loss_or_gradients(kind):
     model, skipping = small_model(kind), small_model(kind, skips_padding=True)
     expected = loss_and_gradients(kind, model, features(kind))
@@ -130,7 +102,7 @@ def test_neither_padding_nor_skipping_it_changes_loss_or_gradients(kind):
     assert_same(loss_and_gradients(kind, skipping, features(kind, padding=6)), expected)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", DIFFERENT)
 def test_padding_changes_no_output(kind):
     model, inputs = small_model(kind), features(kind)
     padded = model(features(kind, padding=6))
@@ -151,7 +123,7 @@ def test_recomputed_blocks_give_the_same_gradients():
     assert_same(loss_and_gradients("choice", recomputing, features("choice")), expected)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", DIFFERENT)
 def test_a_batch_in_two_parts_drops_out_what_the_whole_does(kind):
     rates = {"hidden_dropout_prob": 0.2, "attention_probs_dropout_prob": 0.2}
     model = small_model(kind, rates, head_dropout=0.3)
@@ -168,7 +140,7 @@ def test_a_batch_in_two_parts_drops_out_what_the_whole_does(kind):
     assert any(np.abs(whole[name] - without[name]).max() > 1e-3 for name in whole)
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "spans"])
+@pytest.mark.parametrize("kind", ["choice", "tagging", "spans_or_none"])
 def test_the_heads_own_dropout_follows_the_draw(kind):
     model, inputs = small_model(kind, head_dropout=0.5), features(kind)
     name = "null_logits" if kind == "spans_or_none" else "logits"
@@ -181,7 +153,7 @@ def test_the_heads_own_dropout_follows_the_draw(kind):
     assert (train(1) != train(2)).any()
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", DIFFERENT)
 def test_a_saved_model_comes_back(tmp_path, kind):
     arguments = {"head_dropout": 0.3, "seed": 5, "skips_padding": True, "name": "mine"}
     model, inputs = small_model(kind, **arguments), features(kind)
@@ -197,7 +169,16 @@ def test_a_saved_model_comes_back(tmp_path, kind):
 
 @pytest.mark.parametrize(
     "kind, dtype",
-    [(kind, "mixed_float16") for kind in KINDS] + [("spans_or_none", "mixed_bfloat16")],
+    [
+        ("choice", "mixed_float16"),
+        ("spans_or_none", "mixed_float16"),
+        ("spans_or_none", "mixed_bfloat16"),
+        *(
+            pytest.param(kind, "mixed_float16", marks=pytest.mark.slow)
+            for kind in KINDS
+            if kind not in ("choice", "spans_or_none")
+        ),
+    ],
 )
 def test_mixed_precision_gives_finite_losses_and_float32_outputs(kind, dtype):
     model, inputs = small_model(kind, dtype=dtype), features(kind)
@@ -212,7 +193,7 @@ def test_mixed_precision_gives_finite_losses_and_float32_outputs(kind, dtype):
     np.testing.assert_allclose(loss, expected, rtol=0.1)
 
 
-@pytest.mark.parametrize("kind", ["choice", "spans_or_none"])
+@pytest.mark.parametrize("kind", [pytest.param("choice", marks=pytest.mark.slow), "spans_or_none"])
 def test_one_trace_serves_any_batch_and_length(kind):
     model = small_model(kind)
 

@@ -1,0 +1,52 @@
+"""A small task of each kind, and labelled examples for it."""
+
+import random
+
+from albert_keras.tasks.build import build_task
+from albert_keras.tasks.examples import (
+    Answer,
+    ChoiceExample,
+    QuestionExample,
+    TaggedExample,
+    TextExample,
+)
+from albert_keras.tasks.task_config import TaskConfig
+
+#: Settings of a small task of each kind.
+SETTINGS = {
+    "classification": {"name": "pair", "text": "a", "pair": "b", "labels": ("no", "yes", "maybe")},
+    "regression": {"name": "regression", "text": "a"},
+    "choice": {"name": "race", "max_qa_length": 12},
+    "tagging": {"name": "tagging", "labels": ("B-X", "I-X", "O")},
+    "spans": {"name": "squad1", "doc_stride": 8, "max_query_length": 6},
+    "spans_or_none": {"name": "squad2", "doc_stride": 8, "max_query_length": 6},
+}
+
+
+def make_task(kind):
+    """Returns the small task of a kind, S = 40."""
+    return build_task(TaskConfig(max_seq_length=40, **SETTINGS[kind]))
+
+
+def make_examples(corpus, kind, count=21):
+    """Makes so many labelled examples of a kind, of uneven lengths: list."""
+    draws = [random.Random(f"{kind} {number}") for number in range(count)]
+    return [_example(kind, str(number), draw, corpus) for number, draw in enumerate(draws)]
+
+
+def _example(kind, id, draw, corpus):
+    first, second = (draw.choice(corpus).split() for _ in range(2))
+    first, second = first[: draw.randint(1, 15)], second[: draw.randint(1, 3)]
+    text = " ".join(first)
+    if kind == "classification":
+        return TextExample(id, text, " ".join(second), draw.choice(("no", "yes", "maybe")))
+    if kind == "regression":
+        return TextExample(id, text, None, round(draw.gauss(0, 1), 3))
+    if kind == "choice":
+        options = tuple(draw.choice(corpus).split()[0] for _ in range(3))
+        return ChoiceExample(id, text, "Why _ ?", options, draw.randrange(3))
+    if kind == "tagging":
+        return TaggedExample(id, tuple(first), tuple(draw.choice(("B-X", "O")) for _ in first))
+    is_impossible = kind == "spans_or_none" and draw.random() < 0.3
+    answers = () if is_impossible else (Answer(first[-1], len(text) - len(first[-1])),)
+    return QuestionExample(id, "What now?", text, answers, is_impossible)
