@@ -1,4 +1,4 @@
-"""Checks the training step for TPUs on a machine that has none; see `docs/tpu.md`.
+"""Checks training steps and predictions for TPUs on a machine without one; see `docs/tpu.md`.
 
 program → trace of `TPUStrategy` → operations against the TPU's kernels → HLO → TPU compiler
 """

@@ -12,12 +12,15 @@ import sys
 from pathlib import Path
 
 from albert_keras.config import AlbertConfig
+from albert_keras.tasks.task import KINDS
 from albert_keras.tpu_check.check import check, compiler_versions
-from albert_keras.tpu_check.program import Program
 from albert_keras.tpu_check.report import fault_lines, table
+from albert_keras.tpu_check.task_program import program_of
 from albert_keras.tpu_check.topologies import TOPOLOGIES
 from data_pipeline.errors import InputError
 from data_pipeline.files import whole_file
+
+_PRETRAINING = "pretraining"
 
 
 def main(arguments=None):
@@ -32,6 +35,8 @@ def main(arguments=None):
 
 
 def _check(options):
+    if options.predict and _PRETRAINING in options.kind:
+        raise InputError(f"`--predict` is for a `--kind` of task. Received: {_PRETRAINING}.")
     programs = [
         {
             "model": {"size": model},
@@ -40,13 +45,20 @@ def _check(options):
             "precision": precision,
             "accumulation": accumulation,
             "recompute": options.recompute,
+            **({} if kind == _PRETRAINING else {"kind": kind}),
+            **({"predicts": True} if options.predict else {}),
         }
-        for model, length, batch, precision, accumulation in itertools.product(
-            options.model, options.seq, options.batch, options.precision, options.accumulation
+        for kind, model, length, batch, precision, accumulation in itertools.product(
+            options.kind,
+            options.model,
+            options.seq,
+            options.batch,
+            options.precision,
+            options.accumulation,
         )
     ]
     for fields in programs:
-        Program(**fields).config()  # refuses, before any work, what is not valid
+        program_of(fields).config()  # refuses, before any work, what is not valid
     compiler = None if options.no_compile else options.compiler
     versions = compiler_versions(compiler) if compiler else {}
     results = []
@@ -71,12 +83,21 @@ def _check(options):
 def _parser():
     parser = argparse.ArgumentParser(
         prog="python -m albert_keras.tpu_check",
-        description="Checks the training step for TPUs on a machine without one; see docs/tpu.md. "
+        description="Checks training steps for TPUs on a machine without one; see docs/tpu.md. "
         "All combinations of what is given are checked.",
     )
     add = parser.add_argument
     add("--model", nargs="+", default=["albert-base"], choices=AlbertConfig.names(), metavar="NAME")
-    add("--batch", nargs="+", type=int, default=[32], help="sequences per replica and step")
+    add(
+        "--kind",
+        nargs="+",
+        default=[_PRETRAINING],
+        choices=[_PRETRAINING, *KINDS],
+        metavar="KIND",
+        help=f"what is learnt: {_PRETRAINING} or, of fine-tuning, {', '.join(KINDS)}",
+    )
+    add("--predict", action="store_true", help="compute the answers of a kind, learn nothing")
+    add("--batch", nargs="+", type=int, default=[32], help="rows per replica and step")
     add("--seq", nargs="+", type=int, default=[512], help="pieces per sequence")
     add("--topology", nargs="+", default=list(TOPOLOGIES), choices=list(TOPOLOGIES))
     add(

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from albert_keras.tpu_check.program import Program
+from albert_keras.tpu_check.task_program import program_of
 from albert_keras.tpu_check.topologies import TOPOLOGIES
 from data_pipeline.errors import InputError
 from data_pipeline.files import whole_file
@@ -31,7 +32,7 @@ class Checked(NamedTuple):
     """What is known of a program on a TPU.
 
     Attributes:
-        program: Program.
+        program: Program or TaskProgram.
         topology: str. A name of TOPOLOGIES.
         traced: dict. See `trace_program`.
         compiled: dict or None. See `compile_hlo.py`; None if it was not compiled.
@@ -54,7 +55,8 @@ def check(programs, topologies, out, compiler=None):
     """Checks programs on TPUs.
 
     Args:
-        programs: iterable of dict. Fields of Program, without those that follow from the TPU.
+        programs: iterable of dict. Fields of Program or, with a `kind`, of TaskProgram, without
+            those that follow from the TPU.
         topologies: iterable of str. Names of TOPOLOGIES.
         out: Path. Folder for what is worth keeping.
         compiler: Path or None. Python of the environment that compiles; None ends before that.
@@ -71,11 +73,11 @@ def check(programs, topologies, out, compiler=None):
     for fields in programs:
         for name in topologies:
             topology = TOPOLOGIES[name]
-            program = Program(
-                **fields,
-                replicas=topology.replicas,
-                replicas_per_chip=topology.replicas_per_chip,
-            )
+            replicas = {
+                "replicas": topology.replicas,
+                "replicas_per_chip": topology.replicas_per_chip,
+            }
+            program = program_of(fields | replicas)
             key = program.model_dump_json()
             if key not in traced:
                 traced[key] = _trace(program, out)
@@ -115,7 +117,7 @@ def compiler_versions(compiler):
 def _trace(program, out):
     logger.info(
         "tracing %s: %d x %d pieces on each of %d replicas",
-        program.model["size"],
+        ", ".join([program.model["size"], *program.about]),
         program.batch,
         program.sequence_length,
         program.replicas,

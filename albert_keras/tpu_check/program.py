@@ -1,7 +1,8 @@
-"""What is traced: a training step of one model, with one shape of batch, for so many replicas."""
+"""What is traced: a step of pre-training, with one shape of batch, for so many replicas."""
 
 from pydantic import Field, PositiveInt
 
+from albert_keras.training.build import build_step
 from albert_keras.training.config import PretrainingConfig, TrainingConfig
 from data_pipeline.config import PretrainingDataConfig
 from data_pipeline.errors import InputError
@@ -13,7 +14,7 @@ _TRAINING_FIELDS = {"accumulation": "accumulation_steps", "recompute": "recomput
 
 
 class Program(Settings):
-    """One training step. Two of equal settings give the same HLO.
+    """One step of pre-training. Two of equal settings give the same HLO.
 
     Attributes:
         model: dict. As in PretrainingConfig: `size` and fields of AlbertConfig to change in it.
@@ -46,9 +47,26 @@ class Program(Settings):
     )
 
     @property
+    def about(self):
+        """tuple of str. What a table tells of it beside the model."""
+        return ()
+
+    @property
     def predictions(self):
         """int. Predictions per sequence, P."""
         return PretrainingDataConfig(max_seq_length=self.sequence_length).num_predictions
+
+    def albert_config(self):
+        """Returns the shape of the model: AlbertConfig."""
+        return Program.config(self).albert_config(self.vocab_size)
+
+    def replica_function(self):
+        """Makes what is traced; call it in a strategy's scope.
+
+        Returns:
+            callable. What one replica executes, of a dict as `features` tells it.
+        """
+        return build_step(self.config(), self.albert_config()).train_step
 
     def config(self):
         """Returns the PretrainingConfig of the run that would make this step.

@@ -66,7 +66,8 @@ def _cells(result):
 
 
 def _name(program):
-    changes = [f"{key} {value}" for key, value in program.model.items() if key != "size"]
+    changes = [*program.about]
+    changes += [f"{key} {value}" for key, value in program.model.items() if key != "size"]
     if program.precision != "mixed_bfloat16":
         changes.append(program.precision)
     if program.accumulation > 1:

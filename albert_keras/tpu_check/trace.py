@@ -13,8 +13,7 @@ from albert_keras.tpu_check.cluster import trace_cluster
 from albert_keras.tpu_check.fake_strategy import fake_tpu_strategy
 from albert_keras.tpu_check.kernels import find_faults, read_kernels
 from albert_keras.tpu_check.lowering import lower
-from albert_keras.tpu_check.program import Program
-from albert_keras.training.build import build_step
+from albert_keras.tpu_check.task_program import program_of
 from data_pipeline.errors import InputError
 
 
@@ -24,17 +23,17 @@ def trace_program(program):
     Call it in a fresh process, see `fake_tpu_strategy`.
 
     Args:
-        program: Program.
+        program: Program or TaskProgram.
 
     Returns:
         tuple. dict with `operations`, the number of different ones, `faults`, a list of str, and
         the fields of Lowered but for `proto`, if it could be lowered; and the HLO, bytes or None.
     """
-    config = program.config()
+    program.config()  # refuses what is not valid before anything is built
     strategy = fake_tpu_strategy(program.replicas, program.replicas_per_chip)
     with strategy.scope():
-        step = build_step(config, config.albert_config(program.vocab_size))
-    summary, proto = check_step(strategy, step.train_step, program.features())
+        function = program.replica_function()
+    summary, proto = check_step(strategy, function, program.features())
     if program.recompute and proto is not None and not summary["barriers"]:
         summary["faults"].append(
             "`recompute` has no effect: without an XlaOptimizationBarrier the compiler merges what "
@@ -44,7 +43,7 @@ def trace_program(program):
 
 
 def check_step(strategy, replica_step, features):
-    """Does the same for any step; arguments as of `trace_cluster`."""
+    """Does the same for any function of a replica; arguments as of `trace_cluster`."""
     cluster = trace_cluster(strategy, replica_step, features)
     operations, faults = find_faults(cluster.graph, read_kernels())
     summary = {"operations": operations, "faults": [str(fault) for fault in faults]}
@@ -61,13 +60,13 @@ def main(settings, summary_path, hlo_path):
     """Writes the summary and the HLO of a program.
 
     Args:
-        settings: str. JSON of a Program.
+        settings: str. JSON of the fields of a program.
         summary_path: str. For the dict of `trace_program`, as JSON; or for `{"error": ...}` if
             the settings are not valid.
         hlo_path: str. For the HLO, if there is any.
     """
     try:
-        summary, proto = trace_program(Program(**json.loads(settings)))
+        summary, proto = trace_program(program_of(json.loads(settings)))
     except InputError as error:
         summary, proto = {"error": str(error)}, None
     if proto is not None:

@@ -107,7 +107,19 @@ def test_only_what_has_to_be_mended_fails(compiled, code, tmp_path, monkeypatch,
     assert (tmp_path / "out" / "table.md").exists()
 
 
+def test_all_kinds_asked_for_are_checked(tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr(command, "check", lambda programs, *_: asked.extend(programs) or [])
+    (tmp_path / "out").mkdir()
+    words = ["--kind", "pretraining", "choice", "--batch", "4", "8", "--out", str(tmp_path / "out")]
+    assert command.main([*words, "--no-compile"]) == 0
+    found = [(fields.get("kind"), fields["batch"]) for fields in asked]
+    assert found == [(None, 4), (None, 8), ("choice", 4), ("choice", 8)]
+
+
 def test_a_value_that_is_not_valid_is_told_before_any_work(tmp_path, capsys):
     assert command.main(["--batch", "0", "--out", str(tmp_path / "out")]) == 2
     assert "`batch`" in capsys.readouterr().err
+    assert command.main(["--predict", "--out", str(tmp_path / "out")]) == 2
+    assert "`--predict` is for a `--kind` of task" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()

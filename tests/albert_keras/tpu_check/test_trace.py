@@ -12,6 +12,7 @@ import tensorflow as tf
 from tensorflow.compiler.tf2xla.ops import gen_xla_ops
 from albert_keras.tpu_check.fake_strategy import fake_tpu_strategy
 from albert_keras.tpu_check.program import Program
+from albert_keras.tpu_check.task_program import TaskProgram
 from albert_keras.tpu_check.trace import check_step
 from albert_keras.training.build import build_step
 
@@ -39,6 +40,11 @@ trace("step", step.train_step, program)
 step.model.encoder.recompute = True
 trace("recomputed_step", step.train_step, program)
 step.model.encoder.recompute = False
+for predicts in (False, True):
+    task = TaskProgram(kind="spans_or_none", predicts=predicts, **program.model_dump())
+    with strategy.scope():
+        function = task.replica_function()
+    trace("prediction" if predicts else "fine_tuning", function, task)
 
 
 def shouts(features):
@@ -134,3 +140,12 @@ def test_barriers_against_merging_are_counted(traced):
 def test_blocks_computed_again_stand_behind_a_barrier(traced):
     assert traced["step"]["barriers"] == 0
     assert traced["recomputed_step"]["barriers"] > 0 and not traced["recomputed_step"]["faults"]
+
+
+def test_the_head_with_the_most_operations_is_learnt_and_predicted(traced):
+    """The other kinds of tasks are in `test_task_program.py`, where they are slow."""
+    for name in ("fine_tuning", "prediction"):
+        assert traced[name]["faults"] == [] and traced[name]["has_hlo"]
+        assert traced[name]["dynamic_shapes"] == 0
+    assert traced["fine_tuning"]["all_reduces_in_loops"] == 0
+    assert traced["prediction"]["all_reduces"] == traced["prediction"]["variables"] == 0
