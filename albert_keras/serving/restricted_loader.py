@@ -1,0 +1,111 @@
+"""Loads a SavedModel where only the operations of tensorflow_model_server are.
+
+A process that has imported tensorflow-text has more of them, so that faults stay hidden in it. As
+a program (`python -m albert_keras.serving.restricted_loader FOLDER`) this loads the libraries of
+operations one by one, but for those servers lack, and asks each signature.
+"""
+
+import importlib.util
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from data_pipeline.errors import InputError
+
+#: Libraries of operations of tensorflow-text 2.15 that 2.12.1, which servers have, does not have.
+MISSING_LIBRARIES = frozenset({"_trimmer_ops.so", "_utf8_binarize_op.so"})
+#: What users send: nothing, bytes that are no UTF-8, a NUL, far too much, what looks like a piece.
+TEXTS = (
+    b"",
+    b"\xff\xfe \xc3\x28 \xed\xa0\x80",
+    b"nul \0 byte",
+    b"much too long " * 2000,
+    "[CLS] A [MASK] [SEP] <unk> \u202e \U0001f469\u200d\U0001f52c".encode(),
+)
+#: Of ids.
+_LENGTH = 16
+
+
+def load_restricted(folder, timeout=600):
+    """Loads a SavedModel and asks each signature, in a new process that has what servers have.
+
+    A SavedModel is a program: check that of another with `check_ops` first.
+
+    Args:
+        folder: str or Path. Of one version, with `saved_model.pb`.
+        timeout: float. Seconds it may take.
+
+    Raises:
+        InputError: If it does not load, or if a signature raises, or answers something other than
+            one row per text or a number that is not finite; with the words of the process.
+    """
+    command = [sys.executable, "-m", "albert_keras.serving.restricted_loader", str(folder)]
+    # Without a GPU, which the training next to it may be using.
+    environment = os.environ | {"CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "2"}
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=timeout, env=environment
+        )
+    except subprocess.TimeoutExpired as error:
+        raise InputError(
+            f"`{folder}` should load and answer within {timeout} s. It did not."
+        ) from error
+    if done.returncode:
+        lines = (done.stdout.strip() or done.stderr.strip()).splitlines()
+        words = lines[-1] if lines else "no words"
+        raise InputError(
+            f"`{folder}` does not load or answer in a process with the operations of "
+            f"tensorflow_model_server (exit code {done.returncode}): {words}"
+        )
+
+
+def main(folder):
+    """Loads a SavedModel and asks each signature, in this process.
+
+    Args:
+        folder: str or Path.
+
+    Raises:
+        RuntimeError: If an answer is wrong, or if tensorflow-text is imported.
+        Exception: Whatever TensorFlow raises.
+    """
+    import numpy as np
+    import tensorflow as tf
+
+    from albert_keras.serving.signature_methods import read_signatures
+    from albert_keras.serving.warm_up import sample_inputs
+
+    for library in _libraries():
+        tf.load_op_library(str(library))
+    model = tf.saved_model.load(str(folder))
+    for signature in read_signatures(folder):
+        inputs = sample_inputs(signature, list(TEXTS), _LENGTH)
+        if signature.method != "predict":
+            inputs["inputs"][0] = b""  # a `tf.Example` without any feature
+        tensors = {name: tf.constant(value) for name, value in inputs.items()}
+        for name, answer in model.signatures[signature.name](**tensors).items():
+            where = f"output `{name}` of signature `{signature.name}`"
+            if answer.shape.rank == 0 or answer.shape[0] != len(TEXTS):
+                raise RuntimeError(f"{where} has shape {answer.shape} for {len(TEXTS)} rows")
+            if answer.dtype.is_floating and not np.isfinite(tf.cast(answer, tf.float32)).all():
+                raise RuntimeError(f"{where} is not finite")
+    if "tensorflow_text" in sys.modules:
+        raise RuntimeError("tensorflow_text was imported, so that nothing was checked")
+
+
+def _libraries():
+    """Returns the paths of the libraries servers have, found without importing tensorflow-text."""
+    (folder,) = importlib.util.find_spec("tensorflow_text").submodule_search_locations
+    found = sorted(Path(folder, "python").rglob("*.so"))
+    return [path for path in found if path.name not in MISSING_LIBRARIES]
+
+
+if __name__ == "__main__":
+    from albert_keras.serving.warm_up import words_of
+
+    try:
+        main(sys.argv[1])
+    except Exception as error:
+        sys.stdout.write(f"{type(error).__name__}: {words_of(error)}\n")
+        sys.exit(1)

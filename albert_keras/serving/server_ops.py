@@ -1,0 +1,195 @@
+"""Which operations a served SavedModel may use: those of the server that keep to themselves.
+
+`tensorflow_model_server` 2.12 to 2.19 has the operations of TensorFlow and of tensorflow-text
+2.12.1; a model with any other does not load there. And since a SavedModel is a program, it may not
+use operations that reach out of it.
+"""
+
+import functools
+import re
+from pathlib import Path
+
+import tensorflow as tf
+from google.protobuf.message import DecodeError
+from tensorflow.core.protobuf import saved_model_pb2
+
+from data_pipeline.errors import InputError
+
+#: Operations of tensorflow-text 2.12.1. Later ones have in addition `TFText>RoundRobinTrim`,
+#: `TFText>RoundRobinGenerateMasks` and `TFText>Utf8Binarize`.
+TEXT_OPS = frozenset(
+    """
+    CaseFoldUTF8 ConstrainedSequence FastBertNormalize FastWordpieceTokenizeWithOffsets
+    FindSourceOffsets MaxSpanningTree NormalizeUTF8 NormalizeUTF8WithOffsetsMap PhraseTokenize
+    RegexSplitWithOffsets RougeL SentenceFragments SentenceFragmentsV2 SentencepieceDetokenizeOp
+    SentencepieceIdToStringOp SentencepieceOp SentencepieceStringToIdOp SentencepieceTokenizeOp
+    SentencepieceTokenizeWithOffsetsOp SentencepieceVocabSizeOp SplitMergeTokenizeWithOffsets
+    TFText>BoiseTagsToOffsets TFText>ByteSplitByOffsets TFText>ByteSplitWithOffsets
+    TFText>FastSentencepieceDetokenize TFText>FastSentencepieceTokenize
+    TFText>FastWordpieceDetokenize TFText>NgramsStringJoin TFText>OffsetsToBoiseTags
+    TFText>PhraseDetokenize TFText>WhitespaceTokenizeWithOffsetsV2 TokenizerFromLogits
+    UnicodeScriptTokenizeWithOffsets WhitespaceTokenizeWithOffsets WordpieceTokenizeWithOffsets
+    """.split()
+)
+
+#: Operations of TensorFlow that reach out of the model, as regular expressions of whole names.
+DENIED_OPS = (
+    # Files. A vocabulary file, a region of memory, the source of a descriptor and the stream to
+    # print to may each be a path.
+    r"(Read|Write)File|MatchingFiles|FileSystemSetConfiguration|RecordInput|PrintV2",
+    r"\w*Reader(V2)?|Reader\w+",
+    r"(Save|Restore)(Slices?|V2)?|DistributedSave|Sharded(Filename|Filespec)|MergeV2Checkpoints",
+    r"LoadAndRemapMatrix|GenerateVocabRemapping|InitializeTableFromTextFile(V2)?",
+    r"FixedUnigramCandidateSampler|ImmutableConst|(Decode|Encode)Proto(V2)?",
+    r"(Create|Flush|Close|)Summary(File|Db|)Writer|Write\w*Summary|ImportEvent|\w*StatsAggregator\w*",
+    # Input pipelines, which read files and call services.
+    r"\w*Dataset\w*|\w*Iterator\w*|\w*ThreadPoolHandle",
+    # Python, and the end of the process.
+    r"PyFunc(Stateless)?|EagerPyFunc|Abort",
+    # Other devices and processes; debug operations and copies made for them have an address.
+    r"RemoteCall|Send|Recv|(Collective|Nccl|Infeed|Outfeed|Debug)\w+|\w*TPU\w*|WorkerHeartbeat",
+    r"Copy(Host)?",
+)
+
+#: What the function that writes the variables may use besides, and the one that reads them, which
+#: servers run when they load a model.
+SAVE_OPS = frozenset({"SaveV2", "ShardedFilename", "MergeV2Checkpoints"})
+RESTORE_OPS = frozenset({"RestoreV2"})
+
+
+@functools.cache
+def core_ops():
+    """Returns the operations of TensorFlow a served model may use, a frozenset of names.
+
+    They are the public ones of the installed package, whatever libraries of operations the process
+    has loaded, without `DENIED_OPS`.
+    """
+    public = (name for name in dir(tf.raw_ops) if not name.startswith("_"))
+    return frozenset(name for name in public if not _is_denied(name))
+
+
+def check_ops(folder):
+    """Makes sure that the server has what a SavedModel uses, and that it uses nothing it may not.
+
+    Checked are all nodes of the graph and of its functions, also those no signature calls; that
+    none of them has to be compiled by XLA, which the server does not do unless told to; and that no
+    output has a name that ends in `_bytes`, which the server's REST interface takes for binary.
+    Files are written and read by the functions that save and restore the variables alone, and
+    nothing but the loader calls those.
+
+    Args:
+        folder: str or Path. Of one version, with `saved_model.pb`.
+
+    Raises:
+        InputError: If one of that does not hold; it names the operation and the function.
+    """
+    for graph in read_saved_model(folder).meta_graphs:
+        faults = list(_faults(graph))
+        if faults:
+            more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
+            raise InputError(f"`{folder}` cannot be served: {faults[0]}{more}.")
+
+
+def read_saved_model(folder):
+    """Reads the graph of a SavedModel without running any of it.
+
+    Args:
+        folder: str or Path. Of one version, with `saved_model.pb`.
+
+    Returns:
+        SavedModel, the protocol buffer.
+
+    Raises:
+        InputError: If there is none, or it is damaged, or there are several forms of it, of which a
+            server could load another than was read.
+    """
+    found = sorted(path.name for path in Path(folder).glob("saved_model.*"))
+    if found != ["saved_model.pb"]:
+        raise InputError(
+            f"`{folder}` should hold saved_model.pb and no other form of it. "
+            f"Received: {', '.join(found) or 'none'}."
+        )
+    saved_model = saved_model_pb2.SavedModel()
+    try:
+        saved_model.ParseFromString((Path(folder) / "saved_model.pb").read_bytes())
+    except DecodeError as error:
+        raise InputError(f"`{folder}/saved_model.pb` is damaged: {error}.") from error
+    if not saved_model.meta_graphs:
+        raise InputError(f"`{folder}/saved_model.pb` should hold a graph. Received: none.")
+    return saved_model
+
+
+def _is_denied(name):
+    return any(re.fullmatch(pattern, name) for pattern in DENIED_OPS)
+
+
+def _faults(graph):
+    """Yields what is wrong with a MetaGraphDef, each as the rest of a sentence."""
+    functions = {function.signature.name for function in graph.graph_def.library.function}
+    saver_nodes = {
+        _node_of(graph.saver_def.save_tensor_name): SAVE_OPS,
+        _node_of(graph.saver_def.restore_op_name): RESTORE_OPS,
+    }
+    saver_nodes.pop("", None)
+    savers = {
+        node.attr["f"].func.name: saver_nodes[node.name]
+        for node in graph.graph_def.node
+        if node.name in saver_nodes and "f" in node.attr
+    }
+    where = "the main graph"
+    for node in graph.graph_def.node:
+        yield from _faults_of_node(node, where, functions)
+        if node.name not in saver_nodes:
+            yield from _calls_of_savers(node, where, savers)
+        for name in saver_nodes.keys() & {_node_of(tensor) for tensor in node.input}:
+            yield f"node `{node.name}` of {where} depends on the saver's node `{name}`"
+    for function in graph.graph_def.library.function:
+        name = function.signature.name
+        where = f"function `{name}`"
+        if _must_compile(function):
+            yield f"{where} has to be compiled by XLA (`jit_compile=True`)"
+        for node in function.node_def:
+            yield from _faults_of_node(node, where, functions, savers.get(name, frozenset()))
+            yield from _calls_of_savers(node, where, savers)
+    for name in sorted(savers.keys() & set(graph.object_graph_def.concrete_functions)):
+        yield f"it offers function `{name}` of the saver to be called"
+    for name, signature in graph.signature_def.items():
+        for output, tensor in signature.outputs.items():
+            if output.endswith("_bytes"):
+                yield f"signature `{name}` has an output named `{output}`, which ends in `_bytes`"
+            if tensor.WhichOneof("encoding") != "name":
+                yield f"signature `{name}` has an output `{output}` that is no plain tensor"
+            if _node_of(tensor.name) in saver_nodes:
+                yield f"signature `{name}` runs the saver for output `{output}`"
+
+
+def _faults_of_node(node, where, functions, saver_ops=frozenset()):
+    op = node.op
+    if op not in core_ops() | TEXT_OPS | saver_ops:
+        if _is_denied(op):
+            yield (
+                f"`{op}` in {where} may reach out of the model, to files, to Python or to other "
+                "processes"
+            )
+        elif op not in functions:
+            yield f"`{op}` in {where} is not among the operations of tensorflow_model_server"
+    if _must_compile(node):
+        yield f"`{op}` in {where} has to be compiled by XLA (`jit_compile=True`)"
+
+
+def _calls_of_savers(node, where, savers):
+    called = {node.op}
+    for value in node.attr.values():
+        called.add(value.func.name)
+        called.update(function.name for function in value.list.func)
+    for name in sorted(savers.keys() & called):
+        yield f"`{node.op}` in {where} calls function `{name}` of the saver"
+
+
+def _must_compile(thing):
+    return "_XlaMustCompile" in thing.attr and thing.attr["_XlaMustCompile"].b
+
+
+def _node_of(tensor):
+    """Returns the name of the node in `node:0` or `^node`."""
+    return tensor.removeprefix("^").split(":")[0]
