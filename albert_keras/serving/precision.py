@@ -6,6 +6,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from albert_keras.layers.kernels import inference
+from albert_keras.models.finetuning import AlbertForTask
 from data_pipeline.errors import InputError
 
 #: Precision of an export → Keras' policy for what is computed.
@@ -49,14 +50,15 @@ class StoredModel:
     embeddings only the rows of the text are.
 
     Args:
-        model: AlbertForPretraining, float32. Stays as it is.
+        model: AlbertForPretraining or AlbertForTask, float32. Stays as it is.
         precision: str. "float32"; "bfloat16" stores kernels and tables, and computes products, in
             bfloat16; "int8" stores them as int8 with float32 scales, per output channel of a kernel
-            and per row of a table, and computes in float32.
+            and per row of a table, and computes in float32. The head of a task, which is small,
+            stays float32.
 
     Attributes:
         variables: list of tf.Variable. What an export has to hold.
-        has_sentence_head: bool.
+        has_sentence_head: bool. Of sentence order.
 
     Raises:
         InputError: If there is no such precision.
@@ -70,16 +72,21 @@ class StoredModel:
                 "`model` should be float32; `precision` says how it is served. "
                 f"Received: dtype {model.dtype_policy.name}."
             )
-        stored = {weight.name: _store(weight, precision) for weight in model.weights}
+        head = model.head.weights if isinstance(model, AlbertForTask) else []
+        whole = {weight.name for weight in head}
+        stored = {
+            weight.name: StoredWeight(weight) if weight.name in whole else _store(weight, precision)
+            for weight in model.weights
+        }
         self.variables = [
             variable
             for weight in stored.values()
             for variable in (weight.values, weight.scales)
             if variable is not None
         ]
-        self.has_sentence_head = model.sentence_order_head is not None
+        self.has_sentence_head = getattr(model, "sentence_order_head", None) is not None
         self._model = _with_policy(model, POLICIES[precision])
-        self._places = _places(self._model, stored)
+        self._places = _places(self._model, stored, whole)
         self._word_embeddings = stored[self._model.encoder.embeddings.word_embeddings.name]
 
     def encode(self, packed, positions=None):
@@ -93,11 +100,28 @@ class StoredModel:
         Returns:
             dict. `sequence_output` [B, S or Q, H] and `pooled_output` [B, H], in the compute dtype.
         """
-        ids = packed["input_ids"]
-        rows = self._word_embeddings.rows(tf.reshape(ids, [-1]))
-        places = tf.reshape(tf.range(tf.size(ids)), tf.shape(ids))
+        rows, places = self._rows_of_text(packed["input_ids"])
         with self._weights_as_tensors(word_embeddings=rows):
             return self._model.encoder(packed | {"input_ids": places}, positions=positions)
+
+    def outputs(self, packed):
+        """Returns what a fine-tuned model says.
+
+        Args:
+            packed: dict of int32 [B, S] ([B, options, S] for choice): `input_ids`, `input_mask`,
+                `segment_ids`; of spans that may be none `p_mask` too.
+
+        Returns:
+            dict, see `KINDS` in `tasks/task.py`.
+        """
+        rows, places = self._rows_of_text(packed["input_ids"])
+        with self._weights_as_tensors(word_embeddings=rows):
+            return self._model(packed | {"input_ids": places}, training=False)
+
+    def _rows_of_text(self, ids):
+        """Returns the word embeddings of ids, and ids that number them."""
+        rows = self._word_embeddings.rows(tf.reshape(ids, [-1]))
+        return rows, tf.reshape(tf.range(tf.size(ids)), tf.shape(ids))
 
     def pooled(self, packed):
         """Returns the vector of each sequence, [B, H] in the compute dtype."""
@@ -171,17 +195,19 @@ def _with_policy(model, policy):
     return type(model).from_config(config)
 
 
-def _places(model, stored):
+def _places(model, stored, whole):
     """Lists where layers hold their weights: (layer, attribute, StoredWeight, dtype to read).
 
-    What is multiplied is read in the compute dtype, all else in float32.
+    What is multiplied is read in the compute dtype, all else in float32, and so is what is in
+    `whole`, by name.
     """
     places = []
     for layer in model.submodules:
         for name, value in vars(layer).items():
             if isinstance(value, tf.Variable) and value.name in stored:
                 is_factor = value.name.split(":")[0].endswith((_KERNELS, "/word_embeddings"))
-                dtype = model.compute_dtype if is_factor else tf.float32
+                is_narrow = is_factor and value.name not in whole
+                dtype = model.compute_dtype if is_narrow else tf.float32
                 places.append((layer, name, stored[value.name], dtype))
     # A weight held in another way would be served as the twin has it: 0.
     missing = set(stored) - {vars(layer)[name].name for layer, name, *_ in places}

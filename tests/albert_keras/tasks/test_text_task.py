@@ -187,12 +187,20 @@ def test_an_example_is_made_of_what_was_typed():
 @pytest.mark.parametrize(
     "name, fields, says",
     [
-        ("sst-2", {"text": "A.", "pair": "B."}, "sst-2 should be asked with `text`. Received: text, pair"),
+        (
+            "sst-2",
+            {"text": "A.", "pair": "B."},
+            "sst-2 should be asked with `text`. Received: text, pair",
+        ),
         ("sst-2", {"text": "A.", "texts": "B."}, "asked with `text`. Received: text, texts"),
         ("sst-2", {}, "asked with `text`. Received: nothing"),
         ("sst-2", {"text": 7}, "`text` should be a text. Received: 7"),
         ("sst-2", {"text": " \n"}, "`text` should be a text. It is blank"),
-        ("rte", {"text": "A."}, r"rte should be asked with `text` and `pair` \(--pair\). Received: text"),
+        (
+            "rte",
+            {"text": "A."},
+            r"rte should be asked with `text` and `pair` \(--pair\). Received: text",
+        ),
     ],
 )
 def test_fields_that_cannot_be_used_are_refused(name, fields, says):

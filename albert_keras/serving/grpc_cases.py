@@ -1,0 +1,105 @@
+"""What a server must answer over gRPC: each call and its code.
+
+As the golden cases of REST, after the rules of `tensorflow_model_server` 2.15; some codes differ
+from those of REST.
+"""
+
+import json
+from typing import NamedTuple
+
+from albert_keras.serving.client_errors import ServingError
+
+
+class GrpcCase(NamedTuple):
+    """A call and what is to come back.
+
+    Attributes:
+        name: str. What it shows.
+        call: str. "predict", "classify" or "regress".
+        signature: str. The field of `Names` that holds it; another name stands for itself.
+        inputs: str. For predict a JSON object with the names of `Names` in braces; for the others
+            a JSON list of features, each an object of strings.
+        code: str. Of gRPC.
+        needs: str. What the model must have, as in `GoldenCase`.
+        output_filter: tuple of str.
+        model: str. "" asks the model at hand.
+        version: int or None. None asks the newest one.
+    """
+
+    name: str
+    call: str
+    signature: str
+    inputs: str
+    code: str
+    needs: str = ""
+    output_filter: tuple[str, ...] = ()
+    model: str = ""
+    version: int | None = None
+
+
+_ONE = '{"{input}": ["a"]}'
+_BAD, _STATE, _NONE = "INVALID_ARGUMENT", "FAILED_PRECONDITION", "NOT_FOUND"
+
+GRPC_CASES = (
+    GrpcCase("predict over gRPC", "predict", "text", _ONE, "OK", "text"),
+    GrpcCase("classify over gRPC", "classify", "classify", "[{example}]", "OK", "classify"),
+    GrpcCase("regress over gRPC", "regress", "regress", "[{example}]", "OK", "regress"),
+    GrpcCase("unknown model", "predict", "text", _ONE, _NONE, "text", (), "not-there-at-all"),
+    GrpcCase("unknown version", "predict", "text", _ONE, _NONE, "text", (), "", 9 * 10**18),
+    GrpcCase("unknown signature", "predict", "not-there", '{"text": ["a"]}', _STATE),
+    GrpcCase("unknown signature of classify", "classify", "not-there", '[{"text": "a"}]', _BAD),
+    GrpcCase("unknown signature of regress", "regress", "not-there", '[{"text": "a"}]', _BAD),
+    GrpcCase("missing input", "predict", "text", "{}", _BAD, "text"),
+    GrpcCase("extra input", "predict", "text", '{"{input}": ["a"], "more": [1]}', _BAD, "text"),
+    GrpcCase("unknown output", "predict", "text", _ONE, _BAD, "text", ("not-there",)),
+    GrpcCase("wrong type", "predict", "text", '{"{input}": [1]}', _BAD, "text"),
+    GrpcCase("wrong rank", "predict", "text", '{"{input}": [["a"]]}', _BAD, "text"),
+    GrpcCase("rank 0", "predict", "text", '{"{input}": "a"}', _BAD, "text"),
+    GrpcCase("inputs with different numbers of rows", "predict", "pair",
+             '{"{first}": ["a", "b", "c"], "{second}": ["a", "b"]}', _BAD, "pair"),
+    GrpcCase("no examples to classify", "classify", "classify", "[]", _BAD, "classify"),
+    GrpcCase("no examples for regress", "regress", "regress", "[]", _BAD, "regress"),
+)  # fmt: skip
+
+
+def ask(case, target, model, names, timeout=30.0):
+    """Makes the call of a case.
+
+    Args:
+        case: GrpcCase. One that applies to the model.
+        target: str. Address of the server, such as `127.0.0.1:8500`.
+        model: str.
+        names: Names.
+        timeout: float. Seconds.
+
+    Returns:
+        str. What is wrong about the answer, "" if nothing is.
+    """
+    from albert_keras.serving.grpc_client import GrpcClient
+
+    text = case.inputs
+    for name, value in names._asdict().items():
+        text = text.replace("{" + name + "}", value)
+    inputs, signature = json.loads(text), getattr(names, case.signature, case.signature)
+    with GrpcClient(
+        target, case.model or model, case.version, timeout=timeout, retries=0
+    ) as client:
+        try:
+            if case.call == "predict":
+                client.predict(signature, case.output_filter, **inputs)
+            else:
+                getattr(client, case.call)([_example(one) for one in inputs], signature)
+        except ServingError as error:
+            return (
+                "" if error.code == case.code else f"{error.code} instead of {case.code}: {error}"
+            )
+    return "" if case.code == "OK" else f"OK instead of {case.code}"
+
+
+def _example(features):
+    import tensorflow as tf
+
+    example = tf.train.Example()
+    for name, value in features.items():
+        example.features.feature[name].bytes_list.value.append(value.encode())
+    return example

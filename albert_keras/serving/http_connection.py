@@ -1,0 +1,105 @@
+"""One HTTP connection that is kept, with a time-out and a limit on answers."""
+
+import http.client
+import ssl
+import urllib.parse
+from typing import NamedTuple
+
+from albert_keras.serving.client_errors import ServingError
+from data_pipeline.errors import InputError
+
+
+class Answer(NamedTuple):
+    """An HTTP answer: `status` int and `body` bytes."""
+
+    status: int
+    body: bytes
+
+
+class HttpConnection:
+    """Sends requests to one server, one after the other.
+
+    Args:
+        url: str. Address of the server, such as `http://127.0.0.1:8501`.
+        timeout: float. Seconds without a byte after which no answer is expected any more.
+        max_message_bytes: int. Longer answers are refused.
+
+    Raises:
+        InputError: If there is no such address.
+    """
+
+    def __init__(self, url, timeout=30.0, max_message_bytes=64 << 20):
+        try:
+            parts = urllib.parse.urlsplit(url)
+            port = parts.port
+        except ValueError as error:
+            raise InputError(f"`{url}` is no address of a server: {error}.") from error
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.query:
+            raise InputError(
+                f"The address of a server should be like `http://127.0.0.1:8501`. Received: {url}."
+            )
+        self.url = url.rstrip("/")
+        kind = (
+            http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+        )
+        self._open = lambda: kind(parts.hostname, port)
+        self._prefix = parts.path.rstrip("/")
+        self._timeout, self._max_message_bytes = timeout, max_message_bytes
+        self._connection = None
+
+    def close(self):
+        """Closes the connection; the next request opens another."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def request(self, method, path, body=None, headers=None, timeout=None):
+        """Sends one HTTP request as it is, once.
+
+        Args:
+            method: str. "GET" or "POST".
+            path: str. Beginning with `/v1`.
+            body: bytes or None.
+            headers: dict or None.
+            timeout: float or None. Seconds; None takes that of the connection.
+
+        Returns:
+            Answer, whatever its status.
+
+        Raises:
+            ServingError: If no answer came, or a too long one.
+        """
+        target = self.url + path
+        try:
+            return self._exchange(method, path, body, headers or {}, timeout or self._timeout)
+        except TimeoutError as error:
+            self.close()
+            said = f"nothing within {timeout or self._timeout:.3g} s"
+            raise ServingError(target, "DEADLINE_EXCEEDED", said, answered=False) from error
+        except ssl.SSLError as error:
+            self.close()
+            said = f"no TLS, {error}"
+            raise ServingError(target, "UNREADABLE", said, answered=False) from error
+        except (OSError, http.client.HTTPException) as error:
+            self.close()
+            gone = isinstance(error, OSError | http.client.IncompleteRead)
+            code = "UNAVAILABLE" if gone else "UNREADABLE"
+            said = getattr(error, "strerror", None) or str(error) or type(error).__name__
+            raise ServingError(target, code, said, answered=False) from error
+
+    def _exchange(self, method, path, body, headers, timeout):
+        if self._connection is None:
+            self._connection = self._open()
+        self._connection.timeout = timeout
+        if self._connection.sock is not None:
+            self._connection.sock.settimeout(timeout)
+        self._connection.request(method, self._prefix + path, body, headers)
+        response = self._connection.getresponse()
+        content = response.read(self._max_message_bytes + 1)
+        if len(content) > self._max_message_bytes:
+            self.close()
+            limit = f"the answer is larger than max_message_bytes ({self._max_message_bytes})"
+            raise ServingError(self.url + path, "RESOURCE_EXHAUSTED", limit)
+        if response.length:  # what is still missing
+            raise http.client.IncompleteRead(content, response.length)
+        return Answer(response.status, content)

@@ -1,0 +1,205 @@
+"""Writes what it takes to run `tensorflow_model_server` on an export: settings, start, proxy."""
+
+import json
+import math
+import os
+import shlex
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+
+from albert_keras.serving.layout import versions
+from albert_keras.serving.names import check_label, check_model_name, check_version
+from data_pipeline.errors import InputError
+from data_pipeline.files import check_output_folder, whole_folder
+
+_TEXT = "The [MASK] left the harbour."
+_SCRIPTS = ("docker-run.sh", "curl.sh")
+
+
+class _KitTemplate(Template):
+    delimiter = "%"  # `$` means something in shell and nginx
+
+
+def write_kit(
+    folder,
+    model_name,
+    base_path,
+    latest=1,
+    specific=(),
+    labels=None,
+    cores=None,
+    max_batch_size=32,
+    memory_gib=None,
+    rest_port=8501,
+    grpc_port=8500,
+    proxy_port=8080,
+):
+    """Writes a folder with `models.config`, `docker-run.sh`, `nginx.conf` and so on.
+
+    Args:
+        folder: str or Path. To appear; it must not exist, or be empty.
+        model_name: str. By which clients ask.
+        base_path: str or Path. Folder of the export, with a folder for each version.
+        latest: int. So many of the newest versions are served.
+        specific: iterable of int. These versions instead.
+        labels: dict of label -> version, or None. Versions that are served.
+        cores: int or None. Of the server; None takes those of this computer.
+        max_batch_size: int. Rows of one call of the graph.
+        memory_gib: int or None. None takes twice the size of the largest version and 1 GiB.
+        rest_port, grpc_port, proxy_port: int. All on loopback.
+
+    Returns:
+        Path. `folder`.
+
+    Raises:
+        InputError: If a name, version, label or number cannot be, if there is no export at
+            `base_path`, or if there is something at `folder`.
+    """
+    from albert_keras.serving.signature_methods import read_signatures  # loads TensorFlow
+
+    folder, base_path = Path(folder), Path(base_path).absolute()
+    check_model_name(model_name)
+    _check_path(base_path)
+    found = versions(base_path)
+    if not found:
+        raise InputError(
+            f"`{base_path}` holds no exported model. Make one with `albert-keras export`."
+        )
+    specific = tuple(check_version(version) for version in specific)
+    served = _served(found, latest, specific)
+    labels = dict(labels or {})
+    for label, version in labels.items():
+        if check_version(version) not in served:
+            raise InputError(
+                f"The label `{check_label(label)}` should be of a version that is served "
+                f"({', '.join(map(str, served))}). Received: {version}."
+            )
+        check_label(label)
+    cores = os.cpu_count() if cores is None else cores
+    size = max(_size_of(base_path / str(version)) for version in served)
+    memory = math.ceil(2 * (size / 2**30 + 1)) if memory_gib is None else memory_gib
+    numbers = {"cores": cores, "max_batch_size": max_batch_size, "memory_gib": memory}
+    for name, number in numbers.items():
+        _check_number(name, number, 1, 2**20)
+    ports = {"rest_port": rest_port, "grpc_port": grpc_port, "proxy_port": proxy_port}
+    for name, number in ports.items():
+        _check_number(name, number, 1, 65535)
+    if len(set(ports.values())) < 3:
+        raise InputError(f"The three ports should differ. Received: {ports}.")
+    check_output_folder(folder, "folder")
+
+    values = {
+        "model": model_name,
+        "base_path": base_path,
+        "quoted_base_path": shlex.quote(str(base_path)),
+        "policy": _policy(latest, specific),
+        "labels": "".join(
+            f'    version_labels {{ key: "{label}" value: {version} }}\n'
+            for label, version in labels.items()
+        ),
+        # A label of a version that is not loaded yet would end the server at its start.
+        "more_flags": " \\\n  --allow_version_labels_for_unavailable_models" if labels else "",
+        "allowed_batch_sizes": "\n".join(
+            f"allowed_batch_sizes: {size}" for size in _batch_sizes(max_batch_size)
+        ),
+        # Each waits for its batch: with fewer threads than rows no batch would ever be full.
+        "threads": 2 * max_batch_size,
+        **numbers,
+        **ports,
+    }
+    newest = base_path / str(served[-1])
+    with whole_folder(folder) as staging:
+        for template in files("albert_keras.serving").joinpath("kit").iterdir():
+            text = _KitTemplate(template.read_text(encoding="utf-8")).substitute(values)
+            (staging / template.name).write_text(text, encoding="utf-8")
+        script = curl_script(model_name, read_signatures(newest), rest_port)
+        (staging / "curl.sh").write_text(script, encoding="utf-8")
+        for name in _SCRIPTS:
+            (staging / name).chmod(0o755)
+    return folder
+
+
+def curl_script(model_name, signatures, rest_port=8501):
+    """Returns a shell script that asks the status and each signature.
+
+    Args:
+        model_name: str.
+        signatures: iterable of Signature, as `read_signatures` gives them.
+        rest_port: int.
+    """
+    address = f"http://127.0.0.1:{rest_port}/v1/models/{model_name}"
+    curl = 'curl --fail-with-body --silent --show-error "$model'
+    lines = [
+        "#!/bin/sh",
+        f"# Another address than this computer's: ./curl.sh http://HOST:PORT/v1/models/{model_name}",
+        f'model="${{1:-{address}}}"',
+        "set -ex",
+        f'{curl}"',
+    ]
+    for signature in signatures:
+        if signature.method == "predict":
+            given = {"inputs": {key: _value(key, one) for key, one in signature.inputs.items()}}
+        else:
+            features = signature.features.items()
+            given = {"examples": [{key: _scalar(key, dtype) for key, dtype in features}]}
+        body = json.dumps({"signature_name": signature.name, **given})
+        lines.append(f'{curl}:{signature.method}" --data {shlex.quote(body)}')
+    return "\n".join(lines) + "\n"
+
+
+def _value(name, spec):
+    """Returns a value for an input, one row of it."""
+    value = _scalar(name, spec.dtype)
+    for place, size in reversed(list(enumerate(spec.shape))):
+        value = [value] * (size or (1 if place == 0 else 3))
+    return value
+
+
+def _scalar(name, dtype):
+    if dtype.name == "string":
+        return _TEXT
+    number = 1 if "mask" in name else 0 if "segment" in name or "type" in name else 5
+    return float(number) if dtype.is_floating else number
+
+
+def _served(found, latest, specific):
+    if not specific:
+        _check_number("latest", latest, 1, 2**31 - 1)
+        return found[-latest:]
+    for version in specific:
+        if version not in found:
+            raise InputError(
+                f"`specific` should list versions that are there ({', '.join(map(str, found))}). "
+                f"Received: {version}."
+            )
+    return sorted(specific)
+
+
+def _policy(latest, specific):
+    if specific:
+        return f"specific {{ {' '.join(f'versions: {version}' for version in specific)} }}"
+    return f"latest {{ num_versions: {latest} }}"
+
+
+def _batch_sizes(largest):
+    """Returns the powers of two below the largest batch, and that."""
+    return [2**power for power in range(largest.bit_length()) if 2**power < largest] + [largest]
+
+
+def _check_number(name, number, least, most):
+    if isinstance(number, bool) or not isinstance(number, int) or not least <= number <= most:
+        raise InputError(f"`{name}` should be an int from {least} to {most}. Received: {number!r}.")
+
+
+def _check_path(path):
+    """Refuses what text protos, `docker --mount` and Markdown would each want quoted otherwise."""
+    if not str(path).isprintable() or set(str(path)) & set("\"',\\`%:"):
+        raise InputError(
+            "The path of an export to serve should have no quotes, commas, colons, backslashes, "
+            f"percent signs or control characters in it. Received: {str(path)!r}."
+        )
+
+
+def _size_of(folder):
+    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())

@@ -1,0 +1,186 @@
+"""The kit holds settings that the server reads, lines that its model answers, and no bad names."""
+
+import os
+import shlex
+import shutil
+import subprocess
+
+import pytest
+from google.protobuf import text_format
+
+from albert_keras.serving.server_kit import write_kit
+from data_pipeline.errors import InputError
+from tests.albert_keras.serving.contract.json_requests import read_body, read_examples, read_predict
+from tests.albert_keras.serving.contract.model import save_contract_model
+from tests.albert_keras.serving.contract.protos import MESSAGES
+from tests.albert_keras.serving.contract.servable import Servable
+
+
+@pytest.fixture(scope="module")
+def export_folder(tmp_path_factory):
+    """Returns a folder with versions 1, 2 and 5."""
+    base = tmp_path_factory.mktemp("kit exports") / "books"
+    base.mkdir()
+    save_contract_model(base / "1")
+    for version in ("2", "5"):
+        shutil.copytree(base / "1", base / version)
+    return base
+
+
+@pytest.fixture
+def written(export_folder, tmp_path):
+    """Returns a function that writes a kit and returns its folder."""
+    return lambda **options: write_kit(tmp_path / "kit", "books", export_folder, **options)
+
+
+def parsed(path, message):
+    return text_format.Parse(path.read_text(), MESSAGES[message]())
+
+
+def test_a_kit_is_complete(written):
+    kit = written()
+    assert {path.name for path in kit.iterdir()} == {
+        "models.config",
+        "batching.config",
+        "monitoring.config",
+        "docker-run.sh",
+        "curl.sh",
+        "nginx.conf",
+        "limits.js",
+        "README.md",
+    }
+    for path in kit.iterdir():
+        assert "%{" not in path.read_text(), path
+        assert os.access(path, os.X_OK) == (path.suffix == ".sh"), path
+    assert len((kit / "README.md").read_text().splitlines()) == 10
+
+
+def test_the_newest_version_is_served_unless_told_otherwise(written, export_folder):
+    config = parsed(written() / "models.config", "ModelServerConfig")
+    (model,) = config.model_config_list.config
+    assert (model.name, model.base_path) == ("books", str(export_folder))
+    assert model.model_platform == "tensorflow"
+    assert model.model_version_policy.latest.num_versions == 1
+
+
+def test_versions_and_their_labels_can_be_chosen(written):
+    kit = written(specific=[5, 1], labels={"stable": 1, "canary": 5})
+    (model,) = parsed(kit / "models.config", "ModelServerConfig").model_config_list.config
+    assert list(model.model_version_policy.specific.versions) == [5, 1]
+    assert dict(model.version_labels) == {"stable": 1, "canary": 5}
+    assert "--allow_version_labels_for_unavailable_models" in (kit / "docker-run.sh").read_text()
+
+
+@pytest.mark.parametrize(
+    "largest, sizes", [(1, [1]), (8, [1, 2, 4, 8]), (24, [1, 2, 4, 8, 16, 24])]
+)
+def test_batches_have_start_values_for_cores(written, largest, sizes):
+    kit = written(cores=6, max_batch_size=largest)
+    batching = parsed(kit / "batching.config", "BatchingParameters")
+    assert batching.num_batch_threads.value == 6
+    assert batching.batch_timeout_micros.value == 1000
+    assert batching.max_batch_size.value == largest
+    assert list(batching.allowed_batch_sizes) == sizes
+    assert not batching.pad_variable_length_inputs
+    assert f"--rest_api_num_threads={2 * largest} " in (kit / "docker-run.sh").read_text()
+
+
+def test_monitoring_is_on(written):
+    config = parsed(written() / "monitoring.config", "MonitoringConfig").prometheus_config
+    assert config.enable and config.path == "/monitoring/prometheus/metrics"
+
+
+def docker_words(kit):
+    """Returns the words of the docker line."""
+    done = subprocess.run(["sh", "-n", kit / "docker-run.sh"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    line = (kit / "docker-run.sh").read_text().partition("exec ")[2]
+    return shlex.split(line.replace("\\\n", " "))
+
+
+def test_docker_publishes_on_loopback_only_and_runs_without_profiler(written, export_folder):
+    words = docker_words(written(rest_port=9001, grpc_port=9000, memory_gib=7, cores=3))
+    ports = [words[place + 1] for place, word in enumerate(words) if word == "--publish"]
+    assert ports == ["127.0.0.1:9000:8500", "127.0.0.1:9001:8501"]
+    assert words[words.index("--memory") + 1] == "7g" and words[words.index("--cpus") + 1] == "3"
+    assert f"type=bind,source={export_folder},target={export_folder},readonly" in words
+    flags = words[words.index("tensorflow/serving:2.15.1") + 1 :]
+    assert all(flag.startswith("--") for flag in flags)
+    assert "--enable_profiler=false" in flags
+    assert {flag.partition("=")[2] for flag in flags if "/kit/" in flag} == {
+        "/kit/models.config",
+        "/kit/batching.config",
+        "/kit/monitoring.config",
+    }
+
+
+def test_memory_holds_two_versions(written):
+    words = docker_words(written())
+    assert words[words.index("--memory") + 1] == "3g"  # of a model of a few kB
+
+
+def test_curl_asks_every_signature_in_a_form_it_takes(written, export_folder):
+    servable = Servable(export_folder / "5")
+    asked = set()
+    for line in (written() / "curl.sh").read_text().splitlines():
+        if "--data" not in line:
+            continue
+        words = shlex.split(line)
+        method, body = words[4].rpartition(":")[2], words[-1].encode()
+        document, name = read_body(body)
+        asked.add(name)
+        if method == "predict":
+            tensors, _ = read_predict(document, servable.inputs_of(name))
+            assert servable.predict(name, tensors)
+        else:
+            assert getattr(servable, method)(name, read_examples(document)) is not None
+    assert asked == {name for name in servable.signatures if not name.startswith("__")}
+
+
+@pytest.mark.parametrize(
+    "name", ["", "..", "a/b", "a:b", "%2e%2e", "Books", "-books", "a\0", "a\n", "/books", "b" * 65]
+)
+def test_names_that_would_leave_their_place_are_refused(export_folder, tmp_path, name):
+    with pytest.raises(InputError, match="name of a model"):
+        write_kit(tmp_path / "kit", name, export_folder)
+    assert not (tmp_path / "kit").exists()
+
+
+@pytest.mark.parametrize(
+    "options, said",
+    [
+        ({"labels": {"a-b": 5}}, "label of a version"),
+        ({"labels": {"stable\n": 5}}, "label of a version"),
+        ({"labels": {"stable": 2}}, "version that is served \\(5\\)"),
+        ({"specific": [0]}, "from 1 to 2"),
+        ({"specific": [2**63]}, "from 1 to 2"),
+        ({"specific": [3]}, "versions that are there \\(1, 2, 5\\)"),
+        ({"latest": 0}, "`latest`"),
+        ({"cores": 0}, "`cores`"),
+        ({"max_batch_size": 0}, "`max_batch_size`"),
+        ({"rest_port": 65536}, "`rest_port`"),
+        ({"rest_port": 8500}, "ports should differ"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(written, options, said):
+    with pytest.raises(InputError, match=said):
+        written(**options)
+
+
+def test_a_folder_without_an_export_is_refused(tmp_path):
+    with pytest.raises(InputError, match="holds no exported model"):
+        write_kit(tmp_path / "kit", "books", tmp_path)
+
+
+@pytest.mark.parametrize("name", ['a"b', "a,b", "a:b", "a\nb", "a`b", "a%b"])
+def test_a_path_that_settings_could_not_hold_is_refused(export_folder, tmp_path, name):
+    shutil.copytree(export_folder / "1", tmp_path / name / "1")
+    with pytest.raises(InputError, match="path of an export"):
+        write_kit(tmp_path / "kit", "books", tmp_path / name)
+
+
+def test_a_folder_with_something_in_it_is_left_alone(written, tmp_path):
+    (tmp_path / "kit").mkdir()
+    (tmp_path / "kit" / "mine").touch()
+    with pytest.raises(InputError, match="nothing is ever overwritten"):
+        written()

@@ -1,0 +1,199 @@
+"""Answers that the graph reads out of contexts are those of Python, to the character."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from albert_keras.models.finetuning import build_model
+from albert_keras.serving import span_answers
+from albert_keras.serving.server_ops import TEXT_OPS, core_ops
+from albert_keras.serving.span_answers import AligningTokenizer, max_context
+from albert_keras.serving.task_model import build_task_model
+from albert_keras.tasks import squad_windows
+from albert_keras.tasks.examples import QuestionExample
+from data_pipeline.errors import InputError
+from data_pipeline.offsets import TextAligner
+from data_pipeline.tokenization import Tokenizer
+from tests.albert_keras.finetuning.small_tasks import make_examples, make_task
+from tests.albert_keras.serving.test_task_model import make_shape, outputs_of, randomized
+
+CONTEXTS = [
+    "The old ferry left the harbour.",
+    "  Space \t before,\u00a0within   and behind \n",
+    "Caf\u00e9 Cafe\u0301, in ＬＩＳＢＯＮ, of x12, or 7, sheep 12,5",
+    "naïve İstanbul ΟΔΥΣΣΕΥΣ 中文 한국어 \U0001f600 end",
+    "A\u0301\u0301 \u0301 b\u200bc",
+    "",
+    " ",
+]
+
+
+#: One character becomes several, which may be of different pieces.
+EXPANDED = "the o\ufb03ce, ½ and \u33a1"
+
+
+def assert_aligned(tokenizer, text):
+    expected = TextAligner(tokenizer).align(text)
+    graph = AligningTokenizer(tokenizer)
+    count = len(expected.ids)
+    aligned = graph.align(tf.fill([count], text))
+    assert aligned.ids[0].numpy().tolist() == expected.ids.tolist()
+    pieces = tf.range(count, dtype=tf.int64)
+    found = graph.texts_at(tf.fill([count], text), *aligned.characters(pieces, pieces))
+    found = [(place, piece.decode()) for piece, place, _ in zip(*map(np.array, found), strict=True)]
+    edges = zip(expected.starts, expected.ends, strict=True)
+    assert found == [stripped(text, start, end) for start, end in edges]
+
+
+def stripped(text, start, end):
+    kept = text[start:end].strip()
+    return (start + text[start:end].index(kept) if kept else -1), kept
+
+
+@pytest.mark.parametrize("name", ["tiny_tokenizer", "digit_tokenizer"])
+def test_pieces_come_from_the_characters_that_python_names(request, name):
+    tokenizer = request.getfixturevalue(name)
+    assert_aligned(tokenizer, " ".join(CONTEXTS))
+    assert_aligned(tokenizer, CONTEXTS[1])
+
+
+@pytest.mark.parametrize("strip_accents", [True, pytest.param(False, marks=pytest.mark.slow)])
+def test_so_they_do_where_the_clean_up_is_in_the_graph(official_model, strip_accents):
+    tokenizer = Tokenizer.load(official_model, strip_accents=strip_accents)
+    # Where marks stay, Python counts one without a letter to the space before it.
+    contexts = CONTEXTS if strip_accents else CONTEXTS[:4]
+    assert_aligned(tokenizer, " ".join([*contexts, EXPANDED]))
+
+
+def test_the_window_with_most_around_a_piece_is_that_of_python():
+    places, lengths, firsts, expected = [], [], [], []
+    begin = 0
+    for total, budget, stride in ((23, 8, 3), (5, 8, 3), (40, 9, 9), (31, 10, 4)):
+        offsets, sizes = squad_windows.lay_out_windows(total, budget, stride)
+        best = squad_windows.max_context(offsets, sizes)
+        for window, (offset, size) in enumerate(zip(offsets, sizes, strict=True)):
+            row = np.zeros(12, bool)
+            row[1 : size + 1] = best[offset : offset + size] == window
+            expected.append(row)
+            places.append(np.arange(12) - 1)
+            lengths.append(size)
+            firsts.append(begin + offset)
+        begin += total
+    found = max_context(*(tf.constant(np.array(part)) for part in (places, lengths, firsts)))
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.fixture(scope="module", params=["spans", "spans_or_none"])
+def asked(request, tiny_tokenizer, tiny_corpus):
+    """Returns task, model, signature, examples, and what Python answers."""
+    task = make_task(request.param)
+    model = randomized(build_model(task.kind, make_shape(tiny_tokenizer), 1))
+    examples = [one._replace(answers=()) for one in make_examples(tiny_corpus, task.kind, 6)]
+    long = " ".join(tiny_corpus[:6])
+    contexts = [long, "b\ufffdad", *CONTEXTS[:-2]]
+    examples += [
+        QuestionExample(f"more {number}", "who? " * number, context)
+        for number, context in enumerate(contexts)
+    ]
+    answers = python_answers(task, model, tiny_tokenizer, examples)
+    return task, model, examples, answers, build_task_model(model, tiny_tokenizer, task)
+
+
+def python_answers(task, model, tokenizer, examples):
+    features = task.features(examples, tokenizer)
+    return task.answers(examples, features, [outputs_of(model, features)])
+
+
+def ask(task_model, examples):
+    questions = tf.constant([example.question for example in examples])
+    contexts = tf.constant([example.context for example in examples])
+    return task_model.functions["question_answering"](questions, contexts)
+
+
+def test_answers_are_those_of_the_task(asked):
+    task, _, examples, expected, task_model = asked
+    found = {name: value.numpy() for name, value in ask(task_model, examples).items()}
+    assert ("null_score" in found) == (task.kind == "spans_or_none")
+    for row, (example, answer) in enumerate(zip(examples, expected, strict=True)):
+        text, start, end = found["answer"][row].decode(), found["start"][row], found["end"][row]
+        # Of squad1 the task says `empty` where no span is possible.
+        has_place = answer.start is not None
+        assert text == (answer.text if has_place else "")
+        assert (start, end) == ((answer.start, answer.end) if has_place else (-1, -1))
+        assert not text or example.context[start:end] == text
+        best = answer.nbest[0]
+        total = best["start_log_prob"] + best["end_log_prob"]
+        assert found["score"][row] == pytest.approx(total, abs=1e-5)
+        if "null_score" in found:
+            assert found["null_score"][row] == pytest.approx(answer.null_score, abs=1e-5)
+    assert (found["start"] >= 0).sum() > len(examples) / 3
+
+
+def test_neither_neighbours_nor_windows_at_a_time_change_an_answer(asked, monkeypatch):
+    examples, task_model = asked[2][-6:-3], asked[4]
+    expected = ask(task_model, asked[2])
+    monkeypatch.setattr(span_answers, "WINDOWS_AT_A_TIME", 2)
+    questions, contexts = (
+        tf.constant([getattr(one, name) for one in examples]) for name in ("question", "context")
+    )
+    found = task_model._reader.answers(questions, contexts)
+    for name, value in found.items():
+        if value.dtype == tf.float32:
+            np.testing.assert_allclose(value, expected[name][-6:-3], atol=1e-5)
+        else:
+            np.testing.assert_array_equal(value, expected[name][-6:-3])
+
+
+def test_the_threshold_decides_what_is_left_unanswered(tiny_tokenizer, asked):
+    task, model, examples, _, task_model = asked
+    if task.kind == "spans":
+        pytest.skip("squad1 has no threshold")
+    scores = ask(task_model, examples)["null_score"].numpy()
+    reader = task_model._reader
+    middle = float(np.sort(scores)[len(scores) // 2])
+    assert reader._null_threshold == 0.0
+    other = build_task_model(model, tiny_tokenizer, task, tuned={"null_threshold": middle})
+    starts = other._reader.answers(
+        *(tf.constant([getattr(one, name) for one in examples]) for name in ("question", "context"))
+    )["start"].numpy()
+    assert (starts[scores >= middle] == -1).all() and (starts[scores < middle] >= 0).any()
+
+
+def test_contexts_without_a_window_have_no_answer(asked):
+    ask = asked[4].functions["question_answering"]
+    found = ask(tf.constant(["who?", ""]), tf.constant(["", " "]))
+    assert found["answer"].numpy().tolist() == [b"", b""]
+    assert found["start"].numpy().tolist() == found["end"].numpy().tolist() == [-1, -1]
+    assert ask(tf.constant([], tf.string), tf.constant([], tf.string))["answer"].shape == (0,)
+    if "null_score" in found:
+        assert found["null_score"].numpy().tolist() == [1e6, 1e6]
+
+
+def test_no_content_raises_and_each_answer_is_a_slice(asked, shared_data):
+    lines = (shared_data / "dirty" / "blns" / "blns.txt").read_bytes().split(b"\n")[::12]
+    lines += [bytes([byte]) * 2 + b" a" for byte in range(0, 256, 9)] + [b"a\t" * 2000]
+    found = asked[4].functions["question_answering"](tf.constant(lines[::-1]), tf.constant(lines))
+    limit = asked[4].packer.max_bytes
+    rows = zip(lines, found["answer"].numpy(), found["start"], found["end"], strict=True)
+    for line, answer, start, end in rows:
+        context = line[:limit].decode(errors="replace")
+        if answer and "\ufffd" not in context:
+            assert context[int(start) : int(end)] == answer.decode()
+    assert np.isfinite(found["score"]).all()
+
+
+def test_only_operations_of_the_server_are_used(asked):
+    function = asked[4].functions["question_answering"].get_concrete_function()
+    graph = function.graph.as_graph_def()
+    ops = {node.op for node in graph.node}
+    functions = {one.signature.name for one in graph.library.function}
+    ops |= {node.op for one in graph.library.function for node in one.node_def}
+    assert ops - functions <= core_ops() | TEXT_OPS
+
+
+def test_a_question_that_fills_the_row_is_refused(tiny_tokenizer):
+    task = make_task("spans")
+    task.config = task.config.replace(max_query_length=37)
+    model = build_model(task.kind, make_shape(tiny_tokenizer), 1)
+    with pytest.raises(InputError, match="max_query_length"):
+        build_task_model(model, tiny_tokenizer, task)

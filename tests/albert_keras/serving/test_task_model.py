@@ -1,0 +1,255 @@
+"""Fine-tuned models over strings answer what their tasks answer in Python."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from albert_keras.config import AlbertConfig
+from albert_keras.models.finetuning import build_model
+from albert_keras.serving.precision import StoredModel
+from albert_keras.serving.server_ops import check_ops
+from albert_keras.serving.task_model import build_task_model
+from albert_keras.tasks.choice_features import choice_text
+from albert_keras.tasks.examples import ChoiceExample, TaggedExample, TextExample
+from data_pipeline.errors import InputError
+from tests.albert_keras.finetuning.small_tasks import SETTINGS, make_examples, make_task
+
+DIRTY = [b"", b"\xff\xfe bad \xc3\x28", b"long words " * 90, "Ｆull wídth ½".encode()]
+
+
+def make_shape(tokenizer, **changes):
+    return AlbertConfig(
+        vocab_size=tokenizer.vocab_size,
+        embedding_size=16,
+        hidden_size=32,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=64,
+        max_position_embeddings=64,
+        initializer_range=0.5,
+    ).replace(**changes)
+
+
+def randomized(model):
+    """Draws weights of the head that tell inputs apart."""
+    draw = np.random.default_rng(0)
+    for weight in model.head.weights:
+        weight.assign(draw.normal(0, 0.5, weight.shape))
+    return model
+
+
+def outputs_of(model, features):
+    """Runs a model over all rows, without a graph."""
+    inputs = features.batch(np.arange(len(features)))
+    outputs = model({name: tf.constant(value) for name, value in inputs.items()})
+    return {name: value.numpy() for name, value in outputs.items()}
+
+
+@pytest.fixture(scope="module")
+def of_kind(tiny_tokenizer):
+    """Returns a function of a kind that gives task, model and TaskModel, made once."""
+    made = {}
+
+    def of_kind(kind):
+        if kind not in made:
+            task = make_task(kind)
+            model = build_model(kind, make_shape(tiny_tokenizer), task.num_outputs)
+            randomized(model)
+            made[kind] = task, model, build_task_model(model, tiny_tokenizer, task)
+        return made[kind]
+
+    return of_kind
+
+
+def expected(task, model, tokenizer, examples):
+    features = task.features(examples, tokenizer)
+    return task.answers(examples, features, [outputs_of(model, features)])
+
+
+def call(task_model, name, *texts):
+    inputs = (tf.constant(values, tf.string) for values in texts)
+    return {key: value.numpy() for key, value in task_model.functions[name](*inputs).items()}
+
+
+def readable(texts):
+    return [text.decode(errors="replace") for text in texts]
+
+
+def test_classes_are_those_of_the_task(of_kind, tiny_tokenizer, tiny_corpus):
+    task, model, task_model = of_kind("classification")
+    examples = [one._replace(label=None) for one in make_examples(tiny_corpus, task.kind, 9)]
+    firsts = [one.first.encode() for one in examples] + DIRTY + DIRTY
+    seconds = [one.second.encode() for one in examples] + DIRTY + DIRTY[::-1]
+    pairs = zip(readable(firsts), readable(seconds), strict=True)
+    answers = expected(task, model, tiny_tokenizer, [TextExample("0", *pair) for pair in pairs])
+    found = call(task_model, "text_pair", firsts, seconds)
+    assert found["label"].tolist() == [answer.label.encode() for answer in answers]
+    assert len(set(found["label"])) > 1
+    np.testing.assert_allclose(found["probability"], [a.probability for a in answers], atol=1e-5)
+    for row, answer in enumerate(answers):
+        names = [name.decode() for name in found["labels"][row]]
+        given = dict(zip(names, found["probabilities"][row].tolist(), strict=True))
+        assert given == pytest.approx(answer.probabilities, abs=1e-5)
+
+    lines = [b"\t".join(pair) for pair in zip(firsts, seconds, strict=True)]
+    by_tab = call(task_model, "serving_default", lines)
+    np.testing.assert_allclose(by_tab["probabilities"], found["probabilities"], atol=1e-5)
+    alone = call(task_model, "text_pair", firsts[1:2], seconds[1:2])
+    np.testing.assert_allclose(alone["probabilities"][0], found["probabilities"][1], atol=1e-5)
+
+
+def test_examples_are_classified_as_texts_are(of_kind):
+    task_model = of_kind("classification")[2]
+    features = {
+        name: tf.train.Feature(bytes_list=tf.train.BytesList(value=[text]))
+        for name, text in (("text", b"The ferry"), ("pair", b"left."))
+    }
+    whole = tf.train.Example(features=tf.train.Features(feature=features)).SerializeToString()
+    found = call(task_model, "classify", [whole, b"no example", b""])
+    texts = call(task_model, "text_pair", [b"The ferry", b"", b""], [b"left.", b"", b""])
+    assert set(found) == {"classes", "scores"}
+    assert (found["classes"] == texts["labels"]).all()
+    np.testing.assert_allclose(found["scores"], texts["probabilities"], atol=1e-5)
+
+
+def test_scores_are_those_of_the_task(of_kind, tiny_tokenizer, tiny_corpus):
+    task, model, task_model = of_kind("regression")
+    texts = [text.encode() for text in tiny_corpus[:5]] + DIRTY
+    examples = [TextExample("0", text) for text in readable(texts)]
+    answers = expected(task, model, tiny_tokenizer, examples)
+    found = call(task_model, "serving_default", texts)["score"]
+    np.testing.assert_allclose(found, [answer.score for answer in answers], atol=1e-5)
+    outputs = call(task_model, "regress", [b"", b"\xff"])["outputs"]
+    np.testing.assert_allclose(outputs, found[[5, 5]], atol=1e-5)
+    assert "text_pair" not in task_model.functions
+
+
+def test_words_have_the_tags_of_the_task(of_kind, tiny_tokenizer, tiny_corpus):
+    task, model, task_model = of_kind("tagging")
+    texts = [b"", b" \xc2\xa0", *(text.encode() for text in tiny_corpus[:5]), *DIRTY[1:]]
+    texts += ["a \u200b b\u00a0c\nd".encode(), b"x" * 200 + b" y"]
+    sentences = [tuple(text.split()) for text in readable(texts)]
+    found = call(task_model, "tags", texts)
+    examples = [TaggedExample("0", words) for words in sentences if words]
+    answers = iter(expected(task, model, tiny_tokenizer, examples))
+    for row, words in enumerate(sentences):
+        given = [word.decode() for word in found["words"][row] if word]
+        assert given == list(words)
+        tags, probability = found["tags"][row], found["probability"][row]
+        if not words:
+            assert not tags.any() and not probability.any()
+            continue
+        answer = next(answers)
+        kept = int((tags != b"").sum())
+        assert tags[:kept].tolist() == [tag.encode() for tag in answer.tags[:kept]]
+        np.testing.assert_allclose(probability[:kept], answer.probabilities[:kept], atol=1e-5)
+        assert not tags[kept:].any() and not probability[kept:].any()
+        pieces = sum(max(1, len(tiny_tokenizer.encode(word))) for word in words)
+        assert kept == len(words) if pieces <= 38 else 0 < kept < len(words)
+
+
+def test_choices_are_those_of_the_task(of_kind, tiny_tokenizer, tiny_corpus):
+    task, model, task_model = of_kind("choice")
+    examples = make_examples(tiny_corpus, task.kind, 9)
+    contexts = [one.context.encode() for one in examples] + DIRTY
+    questions = [one.question.encode() for one in examples]
+    questions += [b"", b"\xff _ or _", b"blank _ " * 60, "no blank \uff3f".encode()]
+    options = [[option.encode() for option in one.options] for one in examples]
+    options += [[b"", b" ", b"x"], [b"a", b"\xff", b"long " * 99], [b"p", b"q", b"r"]]
+    options += [[b"a_b", rb"\1", b"y" * 2000]]
+    rows = zip(readable(contexts), readable(questions), map(readable, options), strict=True)
+    examples = [ChoiceExample("0", *row[:2], tuple(row[2]), None) for row in rows]
+    answers = expected(task, model, tiny_tokenizer, examples)
+    found = call(task_model, "multiple_choice", contexts, questions, options)
+    assert found["choice"].tolist() == [answer.choice for answer in answers]
+    assert found["option"].tolist() == [answer.option.encode() for answer in answers]
+    probabilities = [answer.probabilities for answer in answers]
+    np.testing.assert_allclose(found["probabilities"], probabilities, atol=1e-5)
+
+
+def test_blanks_are_filled_as_in_python(of_kind):
+    questions = ["_", "a _ b _", " no blank\u00a0", "", "\uff3f and \ufe4e", "__", "_" * 3000]
+    options = ["x", " y ", "", "_", "a\\1", "\u3000z", "12"]
+    pairs = [(question, option) for question in questions for option in options]
+    found = of_kind("choice")[2]._filled(*(tf.constant(part) for part in zip(*pairs, strict=True)))
+    for (question, option), text in zip(pairs, found.numpy(), strict=True):
+        whole = choice_text(question, option)
+        assert whole.endswith(text.decode())
+        assert len(text) > 1000 if len(question) == 3000 and option else whole == text.decode()
+
+
+def test_all_models_encode_explain_and_take_ids(of_kind, tiny_tokenizer):
+    _, model, task_model = of_kind("classification")
+    explained = call(task_model, "explain_tokens", [b"The old\tferry", b""])
+    first, second = tiny_tokenizer.encode("The old"), tiny_tokenizer.encode("ferry")
+    sep = tiny_tokenizer.sep_id
+    ids = [tiny_tokenizer.cls_id, *first, sep, *second, sep]
+    assert explained["ids"][0, : len(ids)].tolist() == ids
+    pieces = [tiny_tokenizer.piece_of(id).encode() for id in ids]
+    assert explained["pieces"][0, : len(ids)].tolist() == pieces
+    assert not explained["pieces"][0, len(ids) :].any() and explained["pieces"].shape == (2, 16)
+
+    segments = [0] * (len(first) + 2) + [1] * (len(second) + 1)
+    inputs = [np.array([row], np.int32) for row in (ids, [1] * len(ids), segments)]
+    hidden = model.encoder(
+        dict(zip(("input_ids", "input_mask", "segment_ids"), inputs, strict=True))
+    )
+    encoded = call(task_model, "encode", [b"The old\tferry", b""])
+    np.testing.assert_allclose(encoded["pooled_output"][0], hidden["pooled_output"][0], atol=1e-5)
+    sequence = hidden["sequence_output"][0].numpy()
+    np.testing.assert_allclose(encoded["sequence_output"][0, : len(ids)], sequence, atol=1e-5)
+    np.testing.assert_allclose(encoded["mean_output"][0], sequence.mean(axis=0), atol=1e-5)
+
+    predict = task_model.token_functions["predict_tokens"]
+    logits = predict(*(tf.constant(rows) for rows in inputs))["logits"]
+    found = call(task_model, "serving_default", [b"The old\tferry"])
+    np.testing.assert_allclose(tf.nn.softmax(logits), found["probabilities"], atol=1e-5)
+    wild = tf.constant([[-5, 10**6, 2]])
+    assert np.isfinite(predict(wild, wild, wild)["logits"]).all()
+
+
+@pytest.mark.parametrize("precision", ["bfloat16", "int8"])
+def test_the_head_stays_float32(of_kind, precision):
+    for kind in ("classification", "spans_or_none"):
+        model = of_kind(kind)[1]
+        stored = StoredModel(model, precision)
+        head = {weight.name for weight in model.head.weights}
+        kept = {variable.name for variable in stored.variables if variable.dtype == tf.float32}
+        assert head <= kept and len(kept) < len(model.weights) + len(stored.variables)
+        ids = tf.constant([[2, 5, 9, 3]])
+        packed = {"input_ids": ids, "input_mask": ids * 0 + 1, "segment_ids": ids * 0}
+        packed["p_mask"] = ids * 0
+        name = "logits" if kind == "classification" else "null_logits"
+        difference = np.abs(stored.outputs(packed)[name] - model(packed)[name]).max()
+        assert 0 < difference < 1
+
+
+def test_rows_longer_than_the_model_takes_are_refused(tiny_tokenizer):
+    task = make_task("regression")
+    model = build_model(task.kind, make_shape(tiny_tokenizer, max_position_embeddings=32), 1)
+    with pytest.raises(InputError, match="at most `max_position_embeddings`, 32. Received: 40"):
+        build_task_model(model, tiny_tokenizer, task)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", list(SETTINGS))
+def test_what_is_saved_answers_the_same_with_operations_of_the_server(of_kind, tmp_path, kind):
+    task_model = of_kind(kind)[2]
+    functions = task_model.functions | task_model.token_functions
+    tf.saved_model.save(task_model, str(tmp_path), signatures=functions)
+    check_ops(tmp_path)
+    loaded = tf.saved_model.load(str(tmp_path))
+    batch = tf.constant([b"", b"a _\tb.", b"\xff\t\xff", b"a " * 1000])
+    for name, function in task_model.functions.items():
+        specs = loaded.signatures[name].structured_input_signature[1]
+        texts = {
+            key: batch[:, None] if spec.shape.rank == 2 else batch for key, spec in specs.items()
+        }
+        found, meant = loaded.signatures[name](**texts), function(**texts)
+        assert set(found) == set(meant)
+        for key, value in meant.items():
+            assert not key.endswith("_bytes") and value.shape[0] == 4
+            if value.dtype == tf.float32:
+                np.testing.assert_allclose(found[key], value, atol=1e-5)
+            else:
+                np.testing.assert_array_equal(found[key], value)

@@ -1,0 +1,113 @@
+"""Rows made in the graph are those made in Python, and bytes are cut between characters."""
+
+import random
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from albert_keras.serving.text_packing import (
+    MAX_FIELDS,
+    TextPacker,
+    pieces_from,
+    ragged_cumsum,
+    readable,
+    texts_of_examples,
+    truncated_lengths,
+)
+from albert_keras.tasks import pair_features
+from albert_keras.tasks.examples import TextExample
+
+
+def test_texts_are_cut_at_the_edge_of_a_character():
+    draw = random.Random(0)
+    texts = ["".join(draw.choices("aé中😀 ", k=draw.randrange(30))) for _ in range(200)]
+    for count in (16, 17, 18, 19):
+        first = readable(tf.constant(texts), count).numpy()
+        last = readable(tf.constant(texts), count, from_end=True).numpy()
+        for text, head, tail in zip(texts, first, last, strict=True):
+            whole = text.encode()
+            assert head.decode() == whole[:count].decode(errors="ignore")
+            assert tail.decode() == whole[-count:].decode(errors="ignore")
+
+
+def test_bytes_that_are_no_characters_are_replaced_and_bounded():
+    texts = tf.constant([b"\x80" * 50, b"", b"a\xffb", b"\xe4\xb8" * 20])
+    for from_end in (False, True):
+        found = readable(texts, 16, from_end).numpy()
+        assert [len(text.decode()) <= 16 for text in found] == [True] * 4
+        assert found[2].decode() == "a\ufffdb"
+
+
+def test_no_text_at_all_is_cut():
+    assert readable(tf.constant([], tf.string), 16, from_end=True).shape == (0,)
+    assert readable(tf.constant([], tf.string), 16).shape == (0,)
+
+
+def test_pairs_lose_pieces_as_in_python():
+    lengths = np.stack(np.meshgrid(range(12), range(12)), axis=-1).reshape(-1, 2)
+    for room in (7, 8):
+        found = truncated_lengths(tf.constant(lengths), tf.fill([len(lengths)], np.int64(room)))
+        np.testing.assert_array_equal(found, pair_features.truncated_lengths(lengths, room))
+
+
+@pytest.mark.parametrize("length", [12, 20])
+def test_rows_of_pairs_are_those_of_fine_tuning(tiny_tokenizer, tiny_corpus, length):
+    firsts = ["", "a", tiny_corpus[0], tiny_corpus[1], tiny_corpus[2], "short"]
+    seconds = ["", "", "", tiny_corpus[3], "a", tiny_corpus[4]]
+    examples = [TextExample("0", *pair) for pair in zip(firsts, seconds, strict=True)]
+    expected = pair_features.pair_features(examples, tiny_tokenizer, length)
+    first, second = (
+        tf.ragged.constant([tiny_tokenizer.encode(text) for text in texts], tf.int32)
+        for texts in (firsts, seconds)
+    )
+    found = TextPacker(tiny_tokenizer, length).pack(first, second, drops_empty=True)
+    for name, values in expected.items():
+        width = found[name].shape[1]
+        np.testing.assert_array_equal(found[name], values[:, :width], err_msg=name)
+        assert not values[:, width:].any()
+
+
+def test_stretches_are_taken_of_any_rows():
+    ids = tf.ragged.constant([[1, 2, 3], [], [4, 5]])
+    rows = tf.constant([2, 0, 0, 1], tf.int64)
+    starts, lengths = (tf.constant(values, tf.int64) for values in ([1, 0, 2, 0], [1, 2, 1, 0]))
+    assert pieces_from(ids, starts, lengths, rows).to_list() == [[5], [1, 2], [3], []]
+
+
+def test_sums_start_anew_in_each_row():
+    ragged = tf.ragged.constant([[], [1, 2], [], [3], []], tf.int64)
+    assert ragged_cumsum(ragged).to_list() == [[], [1, 3], [], [3], []]
+
+
+def example(**features):
+    kinds = {bytes: ("bytes_list", tf.train.BytesList), int: ("int64_list", tf.train.Int64List)}
+    found = {}
+    for name, values in features.items():
+        field, kind = kinds[type(values[0])]
+        found[name] = tf.train.Feature(**{field: kind(value=values)})
+    return tf.train.Example(features=tf.train.Features(feature=found)).SerializeToString()
+
+
+def test_texts_are_read_out_of_examples():
+    examples = {
+        example(text=[b"hello"]): b"hello",
+        example(text=[b"x" * 70_000], pair=[b"no"]): b"x" * 70_000,
+        example(text=[b"first", b"second"]): b"first",
+        example(a=[b"1"], text=["ä".encode()], z=[3]): "ä".encode(),
+        example(text=[3, 4]): b"",
+        example(pair=[b"another"]): b"",
+    }
+    found = texts_of_examples(tf.constant(list(examples)), "text").numpy()
+    assert found.tolist() == list(examples.values())
+    assert texts_of_examples(tf.constant([], tf.string), "text").shape == (0,)
+
+
+def test_what_is_no_example_has_no_text():
+    draw = random.Random(0)
+    examples = [bytes(draw.choices(range(256), k=draw.randrange(40))) for _ in range(300)]
+    whole = example(text=[b"some text"], pair=[b"more"])
+    examples += [whole[:end] for end in range(len(whole))]
+    examples += [b"\n\xff\xff\xff\xff\xff\xff", b"\n" * 99, b"\n\x00" * (2 * MAX_FIELDS)]
+    found = texts_of_examples(tf.constant([*examples, whole]), "text").numpy()
+    assert found[-1] == b"some text" and len(found) == len(examples) + 1
