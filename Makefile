@@ -20,8 +20,9 @@ setup: $(READY)
 demo: $(READY)
 	$(BIN)/albert-keras demo --out $(DEMO)
 
+# In two processes, one test file in one of them: files share what is costly to make.
 test: $(READY)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 test-all: $(READY)
 	$(BIN)/python -m pytest -m "slow or not slow"
