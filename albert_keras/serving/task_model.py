@@ -6,7 +6,8 @@ All of what a row is made of is as in the Python path (`Task.features`), and so 
 
 import tensorflow as tf
 
-from albert_keras.serving.span_answers import AligningTokenizer, SpanReader
+from albert_keras.serving.aligning_tokenizer import AligningTokenizer
+from albert_keras.serving.span_answers import SpanReader
 from albert_keras.serving.text_model import StringModel, string_function
 from albert_keras.serving.text_packing import (
     BYTES_PER_PLACE,

@@ -1,0 +1,242 @@
+"""Pieces of a text and the characters each comes from, in the graph.
+
+Does what `data_pipeline/offsets.py` does; the ids are those of GraphTokenizer.
+"""
+
+import functools
+import sys
+import unicodedata
+from typing import NamedTuple
+
+import sentencepiece
+import tensorflow as tf
+
+from albert_keras.serving.text_packing import (
+    WHITE_SPACE,
+    character_class,
+    ragged_cumsum,
+)
+from data_pipeline.cleanup import clean_up
+from data_pipeline.graph_tokenization import GraphTokenizer
+from data_pipeline.word_starts import SPACE
+
+#: Controls, formats, marks and separators; U+FFFD is So.
+_MAY_BE_BLANK = ("Cc", "Cf", "Mn", "Mc", "Me", "Zs", "Zl", "Zp", "So", "Sk", "Lm")
+
+
+class AlignedTexts(NamedTuple):
+    """Pieces of B texts and where they come from.
+
+    A unit is a stretch of the raw text that becomes something in the cleaned one by itself, mostly
+    one character, with what follows it and becomes nothing.
+
+    Attributes:
+        ids: ragged int32 [B, None].
+        starts, ends: ragged int64 [B, None]. The bytes of the cleaned text a piece comes from.
+        clean_ends: int64 [B, U]. Where each unit ends in the cleaned text, in bytes.
+        raw_edges: int64 [B, U + 1]. Where each begins in the raw text, in characters, and where
+            the last one ends.
+    """
+
+    ids: tf.RaggedTensor
+    starts: tf.RaggedTensor
+    ends: tf.RaggedTensor
+    clean_ends: tf.Tensor
+    raw_edges: tf.Tensor
+
+    def characters(self, first, last):
+        """Returns the raw characters that stretches of pieces come from.
+
+        Args:
+            first, last: int64 [B]. The first and the last piece in each text, in range.
+
+        Returns:
+            int64 [B], int64 [B]. The first character, and one more than the last.
+        """
+        most = tf.maximum(self.ids.row_splits[-1] - 1, 0)
+        places = (tf.minimum(self.ids.row_starts() + piece, most) for piece in (first, last))
+        start, end = (
+            tf.gather(tf.pad(offsets.flat_values, [[0, 1]]), place)
+            for offsets, place in zip((self.starts, self.ends), places, strict=True)
+        )
+        end = tf.where(end > start, self._edge(end - 1, 1), self._edge(start, 0))
+        return self._edge(start, 0), end
+
+    def _edge(self, byte, which):
+        """Returns where the unit that a byte of the cleaned text is of begins (0) or ends (1)."""
+        unit = tf.reduce_sum(tf.cast(self.clean_ends <= byte[:, None], tf.int32), axis=1)
+        unit = tf.minimum(unit + which, tf.shape(self.raw_edges)[1] - 1)
+        return tf.gather(self.raw_edges, unit, batch_dims=1)
+
+
+class AligningTokenizer(GraphTokenizer):
+    """A GraphTokenizer that tells where pieces come from, as `TextAligner` does.
+
+    SentencePiece tells where each piece begins, `TextAligner` knows it of each letter. So a piece
+    may lack a character here that became several, of this piece and the next (`ﬃ` as `of` and
+    `fi`), or be narrower where full-width digits and comma are split. Where the clean-up is in the
+    graph that happens only to what SentencePiece itself normalises further.
+    """
+
+    def __init__(self, tokenizer):
+        super().__init__(tokenizer)
+        self._space = tokenizer.id_of(SPACE)
+        self._blank = character_class(_blank_ranges(tokenizer))
+        self._part_bytes = None
+        if tokenizer.digit_comma:
+            rows = [tokenizer.digit_comma.get(id, [id]) for id in range(tokenizer.vocab_size)]
+            size = [
+                len(tokenizer.piece_of(id).replace(SPACE, "").encode())
+                for id in range(tokenizer.vocab_size)
+            ]
+            self._part_bytes = tf.ragged.constant([[size[id] for id in row] for row in rows])
+        self._joins = None
+        if self._cleans_up and not self._strip_accents:
+            self._joins = character_class(_joining_ranges())
+
+    def align(self, texts):
+        """Returns the AlignedTexts of string [B], UTF-8."""
+        cleaned = self._clean_up(texts) if self._cleans_up else texts
+        ids, starts, ends = self._sentencepiece.tokenize_with_offsets(cleaned)
+        # Of several pieces of one character all but the last have no bytes.
+        starts, stops = starts.flat_values, ends.flat_values
+        is_part = (stops == starts) & (ids.flat_values != self._space)
+        stops = tf.where(is_part, starts + 1, stops)
+        starts, ends = ids.with_flat_values(starts), ids.with_flat_values(stops)
+        if self._replacements is not None:
+            ids, starts, ends = self._split(ids, starts, ends)
+        return AlignedTexts(ids, starts, ends, *self._units(texts))
+
+    def texts_at(self, texts, starts, ends):
+        """Takes stretches of texts, without what is before them and means space or nothing.
+
+        Args:
+            texts: string [B]. UTF-8.
+            starts, ends: int64 [B]. In characters.
+
+        Returns:
+            tuple. string [B]; int32 [B] and int32 [B], where they are, -1 where they are "".
+        """
+        lengths = tf.maximum(ends - starts, 0)
+        starts = tf.where(lengths > 0, starts, 0)
+        found = tf.strings.substr(texts, starts, lengths, unit="UTF8_CHAR")
+        found = tf.strings.regex_replace(found, f"{WHITE_SPACE}+$", "")
+        sizes = tf.strings.length(found, unit="UTF8_CHAR")
+        stripped = tf.strings.regex_replace(found, f"^{self._blank}+", "")
+        spaceless = tf.strings.regex_replace(found, f"^{WHITE_SPACE}+", "")
+        stripped = tf.where(stripped == "", spaceless, stripped)
+        left = tf.strings.length(stripped, unit="UTF8_CHAR")
+        starts = tf.cast(starts, tf.int32) + sizes - left
+        is_there = left > 0
+        return stripped, tf.where(is_there, starts, -1), tf.where(is_there, starts + left, -1)
+
+    def _split(self, ids, starts, ends):
+        """Puts others in place of a piece that ends in digit and comma, from its end on."""
+        parts = tf.gather(self._replacements, ids.flat_values)  # [pieces, None]
+        sizes = tf.cast(tf.gather(self._part_bytes, ids.flat_values), tf.int64)
+        whole = sizes.value_rowids()
+        is_split = tf.gather(sizes.row_lengths() > 1, whole)
+        after = tf.gather(tf.reduce_sum(sizes, axis=1), whole) - ragged_cumsum(sizes).flat_values
+        stops = tf.gather(ends.flat_values, whole) - tf.where(is_split, after, 0)
+        begins = tf.gather(starts.flat_values, whole)
+        begins = tf.where(is_split, stops - sizes.flat_values, begins)
+        return [
+            ids.with_flat_values(parts.with_flat_values(values)).merge_dims(1, 2)
+            for values in (parts.flat_values, begins, stops)
+        ]
+
+    def _units(self, texts):
+        """Returns `clean_ends` and `raw_edges` of AlignedTexts."""
+        letters = tf.strings.unicode_split(texts, "UTF-8")  # [B, None]
+        different, numbers = tf.unique(letters.flat_values)
+        is_space = tf.gather(tf.strings.regex_full_match(different, WHITE_SPACE), numbers)
+        units, sizes = letters, tf.ones_like(letters.flat_values, tf.int64)
+        if self._joins is not None:
+            joins = tf.gather(tf.strings.regex_full_match(different, self._joins), numbers)
+            units, sizes, is_space = _clusters(letters, joins, is_space)
+        if self._cleans_up:
+            different, numbers = tf.unique(units.flat_values)
+            written = tf.gather(tf.strings.length(self._clean_up(different)), numbers)
+            written = tf.where(is_space, _kept_spaces(units, is_space), written)
+        else:
+            written = tf.strings.length(units.flat_values)
+        written = units.with_flat_values(tf.cast(written, tf.int64))
+        sizes = units.with_flat_values(sizes)
+        ends = ragged_cumsum(sizes)
+        stays = written > 0
+        clean_ends = tf.ragged.boolean_mask(ragged_cumsum(written), stays)
+        begins = tf.ragged.boolean_mask(ends - sizes, stays)
+        total = tf.reduce_sum(sizes, axis=1)[:, None]
+        return clean_ends.to_tensor(tf.int64.max), tf.concat([begins, total], axis=1).to_tensor()
+
+
+def _starts_row(ragged):
+    """Tells of flat values which are the first of a row, bool."""
+    places = tf.range(tf.shape(ragged.flat_values, tf.int64)[0])
+    return places == tf.gather(ragged.row_starts(), ragged.value_rowids())
+
+
+def _after(flags, default, ragged):
+    """Returns the flag of the value before each, in the same row: bool, flat."""
+    return tf.where(_starts_row(ragged), default, tf.concat([[default], flags[:-1]], 0))
+
+
+def _kept_spaces(units, is_space):
+    """Counts what the clean-up leaves of white space: one of a run between words, int32, flat."""
+    words = units.with_flat_values(tf.cast(~is_space, tf.int64))
+    left = tf.gather(tf.reduce_sum(words, axis=1), words.value_rowids())
+    is_before_word = ragged_cumsum(words).flat_values < left
+    return tf.cast(is_space & is_before_word & ~_after(is_space, True, units), tf.int32)
+
+
+def _clusters(letters, joins, is_space):
+    """Joins letters with those that composition may join to them.
+
+    Returns:
+        tuple. The clusters, ragged string [B, None]; flat, how many letters each has, int64, and
+        whether it is white space.
+    """
+    opens = ~joins | is_space | _after(is_space, True, letters)
+    numbers = tf.cumsum(tf.cast(opens, tf.int32)) - 1
+    counts = letters.with_flat_values(tf.cast(opens, tf.int64))
+    total = tf.reduce_sum(tf.cast(opens, tf.int32))
+    joined = tf.strings.unsorted_segment_join(letters.flat_values, numbers, total)
+    clusters = tf.RaggedTensor.from_row_lengths(joined, tf.reduce_sum(counts, axis=1))
+    sizes = tf.math.unsorted_segment_sum(tf.ones_like(numbers, tf.int64), numbers, total)
+    return clusters, sizes, tf.boolean_mask(is_space, opens)
+
+
+def _blank_ranges(tokenizer):
+    """Lists the characters that the tokenizer makes space or nothing of."""
+    processor = sentencepiece.SentencePieceProcessor(model_proto=tokenizer.model_bytes)
+    texts = [f"a{chr(code)}a" for code in _codes_that_may_be_blank()]
+    if tokenizer.config.cleanup == "reference":
+        settings = tokenizer.config.lower_case, tokenizer.config.strip_accents
+        texts = [clean_up(text, *settings) for text in texts]
+    normal = processor.normalize(texts)
+    return [
+        (code, code)
+        for code, text in zip(_codes_that_may_be_blank(), normal, strict=True)
+        if text.removeprefix(SPACE) in ("aa", f"a{SPACE}a")
+    ]
+
+
+@functools.cache
+def _codes_that_may_be_blank():
+    categories = map(unicodedata.category, map(chr, range(1, sys.maxunicode + 1)))
+    return [code for code, category in enumerate(categories, 1) if category in _MAY_BE_BLANK]
+
+
+def _joining_ranges():
+    """Lists the characters that composition may join with the one before them."""
+    characters = [chr(code) for code in range(sys.maxunicode + 1)]
+    joining = set()
+    for character in characters:
+        joining.update(unicodedata.normalize("NFD", character)[1:])
+    firsts = (unicodedata.normalize("NFKD", character)[0] for character in characters)
+    codes = [
+        code
+        for code, first in enumerate(firsts)
+        if unicodedata.combining(first) or first in joining
+    ]
+    return [(code, code) for code in codes]
