@@ -11,51 +11,59 @@ from albert_keras.cli.output import show, start
 from data_pipeline.errors import InputError
 
 
-def _option(*names, **words):
-    return typer.Option(*names, show_default=words.pop("default", False), **words)
-
-
 def finetune(
     origin: Annotated[
         str,
-        _option(
+        options.option(
             "--from",
             metavar="PATH",
             help="Run, checkpoint, export or .keras file to begin from; random for none.",
         ),
     ],
-    out: Annotated[Path, _option(help="Folder to make; an interrupted fine-tuning goes on.")],
+    out: Annotated[
+        Path, options.option(help="Folder to make; an interrupted fine-tuning goes on.")
+    ],
     task: Annotated[
         str | None,
-        _option(
+        options.option(
             help="A GLUE task, squad1, squad2 or race; or classification, pair, regression, "
             "tagging on own files."
         ),
     ] = None,
-    data_dir: Annotated[Path | None, _option(help="Folder of the official files.")] = None,
+    data_dir: Annotated[Path | None, options.option(help="Folder of the official files.")] = None,
     train: Annotated[
-        Path | None, _option(help="Own training examples: .tsv, .csv, .jsonl; or CoNLL columns.")
+        Path | None,
+        options.option(help="Own training examples: .tsv, .csv, .jsonl; or CoNLL columns."),
     ] = None,
     dev: Annotated[
         Path | None,
-        _option(help="Own development examples.", default="a tenth of those of --train"),
+        options.option(help="Own development examples.", default="a tenth of those of --train"),
     ] = None,
     text: Annotated[
-        str | None, _option(metavar="COLUMN", help="Column of the text, by name or number.")
+        str | None, options.option(metavar="COLUMN", help="Column of the text, by name or number.")
     ] = None,
-    pair: Annotated[str | None, _option(metavar="COLUMN", help="Column of a second text.")] = None,
-    label: Annotated[str | None, _option(metavar="COLUMN", help="Column of the label.")] = None,
+    pair: Annotated[
+        str | None, options.option(metavar="COLUMN", help="Column of a second text.")
+    ] = None,
+    label: Annotated[
+        str | None, options.option(metavar="COLUMN", help="Column of the label.")
+    ] = None,
     epochs: Annotated[
-        float | None, _option(help="Passes over the training examples.", default="3")
+        float | None, options.option(help="Passes over the training examples.", default="3")
     ] = None,
-    steps: Annotated[int | None, _option(help="Optimizer steps, instead of --epochs.")] = None,
-    batch_size: Annotated[int | None, _option(help="Global batch size.", default="32")] = None,
+    steps: Annotated[
+        int | None, options.option(help="Optimizer steps, instead of --epochs.")
+    ] = None,
+    batch_size: Annotated[
+        int | None, options.option(help="Global batch size.", default="32")
+    ] = None,
     lr: Annotated[
-        str | None, _option(help="Peak learning rate.", default="by model size, 2e-5 for base")
+        str | None,
+        options.option(help="Peak learning rate.", default="by model size, 2e-5 for base"),
     ] = None,
     max_seq_length: Annotated[
         int | None,
-        _option(help="Pieces of a row.", default="128; squad 384, race 512"),
+        options.option(help="Pieces of a row.", default="128; squad 384, race 512"),
     ] = None,
     seed: options.Seed = None,
     seeds: Annotated[
@@ -69,49 +77,44 @@ def finetune(
         typer.Option(help="Train the same model from random weights, too, to compare with."),
     ] = True,
     evaluate_every: Annotated[
-        int | None, _option(help="Steps between scores on --dev.", default="a tenth of the run")
+        int | None,
+        options.option(help="Steps between scores on --dev.", default="a tenth of the run"),
     ] = None,
     patience: Annotated[
-        int | None, _option(help="End after so many scores without a better one.", default="never")
+        int | None,
+        options.option(help="End after so many scores without a better one.", default="never"),
     ] = None,
     checkpoint_every: Annotated[
-        int | None, _option(help="Steps between checkpoints.", default="--evaluate-every")
+        int | None, options.option(help="Steps between checkpoints.", default="--evaluate-every")
     ] = None,
     strategy: options.Strategy = None,
-    precision: Annotated[
-        str | None,
-        _option(help="auto, float32, mixed_bfloat16 or mixed_float16.", default="auto"),
-    ] = None,
-    accumulation_steps: Annotated[
-        int | None,
-        _option("--accumulate", help="Parts a batch is computed in, to save memory.", default="1"),
-    ] = None,
-    recompute: Annotated[
-        bool | None,
-        _option("--recompute/--no-recompute", help="Compute blocks twice, to save memory."),
-    ] = None,
-    steps_per_execution: Annotated[
-        int | None, _option(help="Steps between looks of the host; many on TPUs.", default="1")
-    ] = None,
+    precision: options.Precision = None,
+    accumulation_steps: options.AccumulationSteps = None,
+    recompute: options.Recompute = None,
+    steps_per_execution: options.StepsPerExecution = None,
     time_budget: Annotated[
-        str | None, _option(help="End each training after this long, such as 20m.")
+        str | None, options.option(help="End each training after this long, such as 20m.")
     ] = None,
     from_step: Annotated[
-        str | None, _option(help="Checkpoint of --from: a number or `best`.", default="the newest")
+        str | None,
+        options.option(help="Checkpoint of --from: a number or `best`.", default="the newest"),
     ] = None,
     albert_config: Annotated[
         str | None,
-        _option(metavar="FILE", help="Shape of the model, where --from has none; or its name."),
+        options.option(
+            metavar="FILE", help="Shape of the model, where --from has none; or its name."
+        ),
     ] = None,
     tokenizer: Annotated[
-        Path | None, _option(help="Tokenizer, where --from has none: folder or .model file.")
+        Path | None, options.option(help="Tokenizer, where --from has none: folder or .model file.")
     ] = None,
     cache: Annotated[
-        Path | None, _option(help="Folder of features, to use again.", default="OUT/features")
+        Path | None,
+        options.option(help="Folder of features, to use again.", default="OUT/features"),
     ] = None,
     allow_change: Annotated[
         list[str] | None,
-        _option(
+        options.option(
             metavar="KEY", help="Go on although this setting or data is not what it was begun with."
         ),
     ] = None,

@@ -5,6 +5,12 @@ from typing import Annotated
 
 import typer
 
+
+def option(*names, **words):
+    """Returns a typer.Option that shows no default, or the words of `default`."""
+    return typer.Option(*names, show_default=words.pop("default", False), **words)
+
+
 Corpus = Annotated[
     list[str],
     typer.Option(
@@ -46,6 +52,26 @@ Strategy = Annotated[
     str | None,
     typer.Option(
         "--strategy", help="auto, tpu, mirrored, multiworker or single.", show_default="auto"
+    ),
+]
+Precision = Annotated[
+    str | None,
+    option("--precision", help="auto, float32, mixed_bfloat16 or mixed_float16.", default="auto"),
+]
+AccumulationSteps = Annotated[
+    int | None,
+    option("--accumulate", help="Parts a batch is computed in, to save memory.", default="1"),
+]
+Recompute = Annotated[
+    bool | None,
+    option("--recompute/--no-recompute", help="Compute blocks twice, to save memory."),
+]
+StepsPerExecution = Annotated[
+    int | None,
+    option(
+        "--steps-per-execution",
+        help="Steps between looks of the host; many on TPUs.",
+        default="1",
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]

@@ -8,21 +8,17 @@ from albert_keras.cli import options
 from albert_keras.cli.output import show, start
 
 
-def _option(*names, **words):
-    return typer.Option(*names, show_default=words.pop("default", False), **words)
-
-
 def plan(
     size: Annotated[str, typer.Option(help="Named model.")] = "albert-base",
     memory: Annotated[
         str | None,
-        _option(help="Of a replica, such as 12GB or 12GiB.", default="that of the device"),
+        options.option(help="Of a replica, such as 12GB or 12GiB.", default="that of the device"),
     ] = None,
     batch: Annotated[
-        int | None, _option(min=1, help="Global batch size.", default="the recipe's")
+        int | None, options.option(min=1, help="Global batch size.", default="the recipe's")
     ] = None,
     corpus_size: Annotated[
-        str | None, _option(help="Text, such as 16GB; tells records, epochs and disk.")
+        str | None, options.option(help="Text, such as 16GB; tells records, epochs and disk.")
     ] = None,
     max_seq_length: Annotated[int, typer.Option(min=8, max=512, help="Pieces per record.")] = 512,
     device: Annotated[
@@ -33,23 +29,23 @@ def plan(
         ),
     ] = "cpu",
     devices: Annotated[
-        int | None, _option(min=1, help="Replicas.", default="those of the device")
+        int | None, options.option(min=1, help="Replicas.", default="those of the device")
     ] = None,
     tflops: Annotated[
-        float | None, _option(help="Peak of a replica.", default="data sheet of the device")
+        float | None, options.option(help="Peak of a replica.", default="data sheet of the device")
     ] = None,
     mfu: Annotated[
-        float | None, _option(help="Share of the peak reached, 0 to 1.", default="by device")
+        float | None, options.option(help="Share of the peak reached, 0 to 1.", default="by device")
     ] = None,
     measure: Annotated[
         bool, typer.Option("--measure", help="Measure the peak on this machine.")
     ] = False,
     precision: Annotated[
         str | None,
-        _option(help="float32, mixed_bfloat16 or mixed_float16.", default="by device"),
+        options.option(help="float32, mixed_bfloat16 or mixed_float16.", default="by device"),
     ] = None,
     steps: Annotated[
-        int | None, _option(min=1, help="Optimizer steps.", default="the recipe's text")
+        int | None, options.option(min=1, help="Optimizer steps.", default="the recipe's text")
     ] = None,
     bytes_per_piece: Annotated[float, typer.Option(help="Of the text; Chinese has 3 to 4.")] = 4.3,
     table: Annotated[

@@ -14,10 +14,6 @@ from albert_keras.serving.layout import versions
 from data_pipeline.errors import InputError
 
 
-def _option(*names, **words):
-    return typer.Option(*names, show_default=words.pop("default", False), **words)
-
-
 def predict(
     model: Annotated[
         Path,
@@ -36,43 +32,51 @@ def predict(
         ),
     ] = None,
     then: Annotated[
-        str | None, _option(help="Export: ask whether this comes after TEXT.", metavar="TEXT")
+        str | None,
+        options.option(help="Export: ask whether this comes after TEXT.", metavar="TEXT"),
     ] = None,
     top_k: Annotated[
-        int | None, _option(help="Export: candidates per [MASK].", default="5")
+        int | None, options.option(help="Export: candidates per [MASK].", default="5")
     ] = None,
-    pair: Annotated[str | None, _option(help="Second text of a pair.", metavar="TEXT")] = None,
+    pair: Annotated[
+        str | None, options.option(help="Second text of a pair.", metavar="TEXT")
+    ] = None,
     question: Annotated[
-        str | None, _option(help="Question about TEXT, the passage.", metavar="TEXT")
+        str | None, options.option(help="Question about TEXT, the passage.", metavar="TEXT")
     ] = None,
     option: Annotated[
-        list[str] | None, _option(help="Option to choose from; repeated.", metavar="TEXT")
+        list[str] | None, options.option(help="Option to choose from; repeated.", metavar="TEXT")
     ] = None,
     file: Annotated[
-        Path | None, _option(help="File of examples instead of TEXT, as those of the task.")
+        Path | None, options.option(help="File of examples instead of TEXT, as those of the task.")
     ] = None,
     text_column: Annotated[
         str | None,
-        _option(help="Column of the text in --file.", metavar="COLUMN", default="as in training"),
+        options.option(
+            help="Column of the text in --file.", metavar="COLUMN", default="as in training"
+        ),
     ] = None,
     pair_column: Annotated[
-        str | None, _option(help="Column of the second text.", metavar="COLUMN")
+        str | None, options.option(help="Column of the second text.", metavar="COLUMN")
     ] = None,
     split: Annotated[
-        str | None, _option(help="Split of the official files instead of TEXT, such as test.")
+        str | None,
+        options.option(help="Split of the official files instead of TEXT, such as test."),
     ] = None,
     data_dir: Annotated[
-        Path | None, _option(help="Folder of the official files.", default="as in training")
+        Path | None, options.option(help="Folder of the official files.", default="as in training")
     ] = None,
     out: Annotated[
-        Path | None, _option(help="Folder for the files of the task, such as a submission.")
+        Path | None, options.option(help="Folder for the files of the task, such as a submission.")
     ] = None,
     also: Annotated[
         list[Path] | None,
-        _option("--with", metavar="PATH", help="Average with this fine-tuning; may be repeated."),
+        options.option(
+            "--with", metavar="PATH", help="Average with this fine-tuning; may be repeated."
+        ),
     ] = None,
     all_seeds: Annotated[
-        bool, _option("--all-seeds", help="Average all seeds, not only the best one.")
+        bool, options.option("--all-seeds", help="Average all seeds, not only the best one.")
     ] = False,
     as_json: options.Json = False,
     verbose: options.Verbose = False,

@@ -3,72 +3,67 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from albert_keras.cli import options
 from albert_keras.cli.output import show, start
 
 
-def _option(*names, **words):
-    return typer.Option(*names, show_default=words.pop("default", False), **words)
-
-
 def pretrain(
-    data: Annotated[Path, _option(help="Folder of records.")],
-    out: Annotated[Path, _option(help="Folder of the run; an interrupted one goes on.")],
+    data: Annotated[Path, options.option(help="Folder of records.")],
+    out: Annotated[Path, options.option(help="Folder of the run; an interrupted one goes on.")],
     size: Annotated[
-        str | None, _option(help="Named model, such as albert-base.", default="albert-mini")
+        str | None, options.option(help="Named model, such as albert-base.", default="albert-mini")
     ] = None,
-    steps: Annotated[int | None, _option(help="Optimizer steps.", default="2000")] = None,
-    batch_size: Annotated[int | None, _option(help="Global batch size.", default="32")] = None,
+    steps: Annotated[int | None, options.option(help="Optimizer steps.", default="2000")] = None,
+    batch_size: Annotated[
+        int | None, options.option(help="Global batch size.", default="32")
+    ] = None,
     lr: Annotated[
         str | None,
-        _option(help="Peak learning rate; auto: by batch size.", default="by model size"),
+        options.option(help="Peak learning rate; auto: by batch size.", default="by model size"),
     ] = None,
     seed: options.Seed = None,
     strategy: options.Strategy = None,
-    precision: Annotated[
-        str | None,
-        _option(help="auto, float32, mixed_bfloat16 or mixed_float16.", default="auto"),
-    ] = None,
-    accumulation_steps: Annotated[
-        int | None,
-        _option("--accumulate", help="Parts a batch is computed in, to save memory.", default="1"),
-    ] = None,
-    recompute: Annotated[
-        bool | None,
-        _option("--recompute/--no-recompute", help="Compute blocks twice, to save memory."),
-    ] = None,
-    steps_per_execution: Annotated[
-        int | None, _option(help="Steps between looks of the host; many on TPUs.", default="1")
-    ] = None,
+    precision: options.Precision = None,
+    accumulation_steps: options.AccumulationSteps = None,
+    recompute: options.Recompute = None,
+    steps_per_execution: options.StepsPerExecution = None,
     checkpoint_every: Annotated[
-        int | None, _option(help="Steps between checkpoints.", default="500")
+        int | None, options.option(help="Steps between checkpoints.", default="500")
     ] = None,
     masks: Annotated[
         str | None,
-        _option(help="static (in the records), dynamic (anew each epoch) or auto.", default="auto"),
+        options.option(
+            help="static (in the records), dynamic (anew each epoch) or auto.", default="auto"
+        ),
     ] = None,
     eval_data: Annotated[
-        Path | None, _option(help="Folder of held-out records, scored while training goes on.")
+        Path | None,
+        options.option(help="Folder of held-out records, scored while training goes on."),
     ] = None,
     evaluate_every: Annotated[
-        int | None, _option(help="Steps between such scores.", default="1000")
+        int | None, options.option(help="Steps between such scores.", default="1000")
     ] = None,
     time_budget: Annotated[
         str | None,
-        _option(help="End the whole schedule after this long, such as 8h, whatever --steps."),
+        options.option(
+            help="End the whole schedule after this long, such as 8h, whatever --steps."
+        ),
     ] = None,
     peak_tflops: Annotated[
-        float | None, _option(help="What a device can do at most, for MFU.", default="measured")
+        float | None,
+        options.option(help="What a device can do at most, for MFU.", default="measured"),
     ] = None,
     allow_change: Annotated[
         list[str] | None,
-        _option(help="Go on although this setting or data is not what the run was begun with."),
+        options.option(
+            help="Go on although this setting or data is not what the run was begun with."
+        ),
     ] = None,
     dry_run: Annotated[
         bool,
-        _option("--dry-run", help="Try everything in little, tell memory and time, keep nothing."),
+        options.option(
+            "--dry-run", help="Try everything in little, tell memory and time, keep nothing."
+        ),
     ] = False,
     config: options.ConfigFile = None,
     assignments: options.Set = None,

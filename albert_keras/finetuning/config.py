@@ -1,12 +1,13 @@
 """Configuration of a fine-tuning: task, what changes in the model, training and optimizer."""
 
 import math
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
 from albert_keras.optimization.config import OptimizerConfig
 from albert_keras.tasks.task_config import TaskConfig
+from albert_keras.training.flagged_config import FlaggedConfig
 from albert_keras.training.loop_config import LoopConfig
 from data_pipeline.errors import InputError
 from data_pipeline.settings import Settings
@@ -133,7 +134,7 @@ FLAGS = {
 }
 
 
-class FinetuneConfig(Settings):
+class FinetuneConfig(FlaggedConfig):
     """Everything that decides a fine-tuning, but for what it begins from.
 
     Attributes:
@@ -143,6 +144,8 @@ class FinetuneConfig(Settings):
         optimizer: FinetuneOptimizer. `lr` "auto" is `usual_lr`.
     """
 
+    flags: ClassVar[dict[str, tuple[str, str]]] = FLAGS
+
     task: TaskConfig
     model: ModelChanges = ModelChanges()
     training: FinetuneTraining = FinetuneTraining()
@@ -150,38 +153,18 @@ class FinetuneConfig(Settings):
 
     @classmethod
     def of(cls, values, **flags):
-        """Makes a configuration from nested values, as of a file, and single flags.
-
-        Args:
-            values: dict. `task`, `model`, `training`, `optimizer`, each a dict.
-            **flags: Values by the words of `FLAGS`, which win; None means not given.
-
-        Raises:
-            SettingsError, InputError: If a value is not known or not possible.
-        """
-        for name, section in values.items():
-            if not isinstance(section, dict | None):
-                raise InputError(f"`{name}` should hold keys and values. Received: {section!r}.")
-        values = {name: dict(section or {}) for name, section in values.items()}
-        for word, value in flags.items():
-            if word not in FLAGS:
-                raise TypeError(f"`{word}` is not one of {', '.join(FLAGS)}.")
-            if value is not None:
-                section, key = FLAGS[word]
-                values.setdefault(section, {})[key] = value
         # Who says how many epochs does not want the steps of a recipe.
         if flags.get("epochs") is not None and flags.get("steps") is None:
-            values["training"].pop("steps", None)
-        return cls(**values)
+            training = values.get("training")
+            if isinstance(training, dict):
+                training = {key: value for key, value in training.items() if key != "steps"}
+                values = values | {"training": training}
+        return super().of(values, **flags)
 
     @classmethod
     def defaults(cls):
         """Returns what a run has where its record, by an older version, says nothing: dict."""
         return cls(task={"name": "sst-2"}).model_dump(mode="json")
-
-    def with_flags(self, **flags):
-        """Returns a checked copy with some flags changed, see `of`."""
-        return type(self).of(self.model_dump(exclude_unset=True), **flags)
 
     def resolved(self, task, hidden_size, num_examples, precision):
         """Returns a copy in which nothing is left to be decided.

@@ -4,6 +4,8 @@ import dataclasses
 import logging
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from albert_keras.finetuning.config import FinetuneConfig
 from albert_keras.finetuning.source import digest_of
 from albert_keras.tasks.build import build_task
@@ -82,7 +84,7 @@ def prepare(config, origin, precision, cache=None):
         for split, examples in dev.items()
     }
     rows, length = len(train.features), train.features.max_seq_length
-    cut = sum(int(lengths >= length) for lengths in train.features.lengths)
+    cut = np.count_nonzero(train.features.lengths >= length)
     if cut > rows / 100 and task.kind not in _IN_WINDOWS:
         logger.warning(
             "%.0f %% of the training rows fill all of max_seq_length %d: they may have been cut",

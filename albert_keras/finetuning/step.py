@@ -2,7 +2,7 @@
 
 from albert_keras.finetuning.losses import task_counts, task_sums
 from albert_keras.models.finetuning import build_model
-from albert_keras.training.build import compile_step
+from albert_keras.training.build import compile_step, model_settings, step_settings
 from albert_keras.training.step import TrainingStep
 
 
@@ -49,24 +49,13 @@ def build_step(config, albert_config, task, skips_padding=False):
     Returns:
         FinetuningStep. Weights, all of them random, and moments exist.
     """
-    training = config.training
     model = build_model(
         task.kind,
         albert_config,
         task.num_outputs,
         head_dropout=config.model.head_dropout,
-        seed=training.seed,
-        dtype=training.precision,
-        recompute=training.recompute,
-        skips_padding=skips_padding,
+        **model_settings(config.training, skips_padding),
     )
-    step = FinetuningStep(
-        model,
-        task.kind,
-        clip_norm=config.optimizer.clip_norm,
-        accumulation_steps=training.accumulation_steps,
-        skip_spikes=training.skip_spikes,
-        scales_loss=training.precision == "mixed_float16",
-    )
+    step = FinetuningStep(model, task.kind, **step_settings(config))
     compile_step(step, config)
     return step

@@ -18,6 +18,7 @@ from albert_keras.serving.accuracy import (
 )
 from albert_keras.serving.layout import MASK_LITERAL, versions
 from albert_keras.serving.lite import LiteModel, check_lite, convert_to_lite
+from albert_keras.serving.names import MAX_VERSION
 from albert_keras.serving.precision import StoredModel, check_precision
 from albert_keras.serving.text_model import TextModel
 from albert_keras.training.run import Run
@@ -28,8 +29,6 @@ logger = logging.getLogger(__name__)
 
 #: Answers of what was written may be so far from those of what was meant to be.
 _TOLERANCE = 1e-2
-#: Largest version `tensorflow_model_server` reads: an int64.
-_MAX_VERSION = 2**63 - 1
 
 
 class ExportResult(NamedTuple):
@@ -100,7 +99,7 @@ def export(
     step = run.checkpoints.choose(step)
     tokenizer, config = run.tokenizer, run.albert_config
     version = _next_version(out) if version is None else version
-    if not 0 < version <= _MAX_VERSION:
+    if not 0 < version <= MAX_VERSION:
         raise InputError(f"`version` should be a positive int64. Received: {version}.")
     folder = out / str(version)
     check_output_folder(folder)

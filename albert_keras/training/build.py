@@ -48,21 +48,32 @@ def build_step(config, albert_config, skips_padding=False):
     model = AlbertForPretraining(
         albert_config,
         sentence_head=training.sentence_order_weight > 0,
-        seed=training.seed,
-        dtype=training.precision,
-        recompute=training.recompute,
-        skips_padding=skips_padding,
+        **model_settings(training, skips_padding),
     )
-    step = PretrainingStep(
-        model,
-        training.sentence_order_weight,
-        clip_norm=config.optimizer.clip_norm,
-        accumulation_steps=training.accumulation_steps,
-        skip_spikes=training.skip_spikes,
-        scales_loss=training.precision == "mixed_float16",
-    )
+    step = PretrainingStep(model, training.sentence_order_weight, **step_settings(config))
     compile_step(step, config)
     return step
+
+
+def model_settings(training, skips_padding):
+    """Returns what a LoopConfig says of any model that is trained: dict of keyword arguments."""
+    return {
+        "seed": training.seed,
+        "dtype": training.precision,
+        "recompute": training.recompute,
+        "skips_padding": skips_padding,
+    }
+
+
+def step_settings(config):
+    """Returns what a configuration says of any TrainingStep: dict of keyword arguments."""
+    training = config.training
+    return {
+        "clip_norm": config.optimizer.clip_norm,
+        "accumulation_steps": training.accumulation_steps,
+        "skip_spikes": training.skip_spikes,
+        "scales_loss": training.precision == "mixed_float16",
+    }
 
 
 def compile_step(step, config):

@@ -1,15 +1,15 @@
 """Configuration of a pre-training run: model, training and optimizer together."""
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field, field_validator
 
 from albert_keras.config import AlbertConfig
 from albert_keras.optimization.config import OptimizerConfig
+from albert_keras.training.flagged_config import FlaggedConfig
 from albert_keras.training.loop_config import LoopConfig
 from data_pipeline.config import MASKS
 from data_pipeline.errors import InputError
-from data_pipeline.settings import Settings
 
 
 class TrainingConfig(LoopConfig):
@@ -59,7 +59,7 @@ FLAGS = {
 }
 
 
-class PretrainingConfig(Settings):
+class PretrainingConfig(FlaggedConfig):
     """Everything that decides a pre-training run, but for its data.
 
     Attributes:
@@ -68,6 +68,8 @@ class PretrainingConfig(Settings):
         training: TrainingConfig.
         optimizer: OptimizerConfig.
     """
+
+    flags: ClassVar[dict[str, tuple[str, str]]] = FLAGS
 
     model: dict[str, Any] = Field(default_factory=lambda: {"size": "albert-mini"})
     training: TrainingConfig = TrainingConfig()
@@ -79,32 +81,6 @@ class PretrainingConfig(Settings):
         model = {"size": "albert-mini"} | model
         _albert_config(model)
         return model
-
-    @classmethod
-    def of(cls, values, **flags):
-        """Makes a configuration from nested values, as of a file, and single flags.
-
-        Args:
-            values: dict. `model`, `training`, `optimizer`, each a dict.
-            **flags: Values by the words of `FLAGS`, which win; None means not given.
-        """
-        values = {name: dict(section) for name, section in values.items()}
-        for word, value in flags.items():
-            if word not in FLAGS:
-                raise TypeError(f"`{word}` is not one of {', '.join(FLAGS)}.")
-            if value is not None:
-                section, key = FLAGS[word]
-                values.setdefault(section, {})[key] = value
-        return cls(**values)
-
-    @classmethod
-    def defaults(cls):
-        """Returns what a run has where its record, by an older version, says nothing: dict."""
-        return cls().model_dump(mode="json")
-
-    def with_flags(self, **flags):
-        """Returns a checked copy with some flags changed, see `of`."""
-        return type(self).of(self.model_dump(exclude_unset=True), **flags)
 
     def resolved(self, precision, has_sentence_labels=True):
         """Returns a copy in which nothing is left to be decided.

@@ -10,10 +10,6 @@ from albert_keras.cli import options
 from albert_keras.cli.output import show, start
 
 
-def _option(*names, **words):
-    return typer.Option(*names, show_default=words.pop("default", False), **words)
-
-
 def _check_beam_options(context: typer.Context, words):
     """Refuses words before `--`, which typer takes for the same argument, and our own options."""
     ours = {name for option in context.command.params for name in option.opts}
@@ -30,9 +26,10 @@ def _check_beam_options(context: typer.Context, words):
 
 def build(
     corpus: options.Corpus,
-    tokenizer: Annotated[Path, _option(help="Folder made by `vocab`, or a .model file.")],
+    tokenizer: Annotated[Path, options.option(help="Folder made by `vocab`, or a .model file.")],
     out: Annotated[
-        str, _option(metavar="PATH", help="Folder to make; an unfinished build there goes on.")
+        str,
+        options.option(metavar="PATH", help="Folder to make; an unfinished build there goes on."),
     ],
     beam_options: Annotated[
         list[str] | None,
@@ -43,41 +40,45 @@ def build(
             show_default=False,
         ),
     ] = None,
-    max_seq_length: Annotated[int | None, _option(help="Pieces per record.", default="512")] = None,
+    max_seq_length: Annotated[
+        int | None, options.option(help="Pieces per record.", default="512")
+    ] = None,
     max_predictions_per_seq: Annotated[
-        int | None, _option(help="Masked pieces per record.", default="15 %")
+        int | None, options.option(help="Masked pieces per record.", default="15 %")
     ] = None,
     copies: Annotated[
-        int | None, _option(help="Passes over the corpus, each masked anew.", default="1")
+        int | None, options.option(help="Passes over the corpus, each masked anew.", default="1")
     ] = None,
     input_format: Annotated[
         str | None,
-        _option(
+        options.option(
             help="segment-pair, sentence-pair, full-sentences or doc-sentences.",
             default="segment-pair",
         ),
     ] = None,
     objective: Annotated[
         str | None,
-        _option(help="sop: swapped or not; nsp: random second; none.", default="by input format"),
+        options.option(
+            help="sop: swapped or not; nsp: random second; none.", default="by input format"
+        ),
     ] = None,
     static_masks: Annotated[
         bool | None,
-        _option(
+        options.option(
             "--static-masks/--no-static-masks",
             help="Write masks into the records, or leave them to the reader.",
             default="yes",
         ),
     ] = None,
     language: Annotated[
-        str | None, _option(help="Code, for sentence splitting.", default="en")
+        str | None, options.option(help="Code, for sentence splitting.", default="en")
     ] = None,
     splitter: Annotated[
         str | None,
-        _option(help="sentencex, tensorflow-text, line or none.", default="sentencex"),
+        options.option(help="sentencex, tensorflow-text, line or none.", default="sentencex"),
     ] = None,
     num_shards: Annotated[
-        int | None, _option(help="Record files.", default="by size of the corpus")
+        int | None, options.option(help="Record files.", default="by size of the corpus")
     ] = None,
     preset: Annotated[
         str,
@@ -85,11 +86,11 @@ def build(
     ] = "albert",
     corpus_format: options.CorpusFormat = "auto",
     workers: Annotated[
-        int | None, _option(min=1, help="Processes.", default="one per processor")
+        int | None, options.option(min=1, help="Processes.", default="one per processor")
     ] = None,
     runner: Annotated[
         str | None,
-        _option(
+        options.option(
             help="Build with Apache Beam: DirectRunner, DataflowRunner, FlinkRunner, SparkRunner, "
             "PrismRunner, ... An unfinished build starts anew.",
         ),
