@@ -9,18 +9,18 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from albert_keras.models.pretraining import AlbertForPretraining
-from albert_keras.serving.accuracy import (
+from albert_keras.serving.export.accuracy import (
     AccuracyLoss,
     compare,
     graph_logits,
     masked_records,
     masked_texts,
 )
+from albert_keras.serving.export.lite import LiteModel, check_lite, convert_to_lite
+from albert_keras.serving.graph.precision import StoredModel, check_precision
+from albert_keras.serving.graph.text_model import TextModel
 from albert_keras.serving.layout import MASK_LITERAL, versions
-from albert_keras.serving.lite import LiteModel, check_lite, convert_to_lite
 from albert_keras.serving.names import MAX_VERSION
-from albert_keras.serving.precision import StoredModel, check_precision
-from albert_keras.serving.text_model import TextModel
 from albert_keras.training.run import Run
 from data_pipeline.errors import InputError
 from data_pipeline.files import check_output_folder, whole_folder

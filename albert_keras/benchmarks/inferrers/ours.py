@@ -24,7 +24,7 @@ def write_export(folder, config, tokenizer, precision):
     import tensorflow as tf
 
     from albert_keras.models.pretraining import AlbertForPretraining
-    from albert_keras.serving.text_model import TextModel
+    from albert_keras.serving.graph.text_model import TextModel
 
     model = AlbertForPretraining(config, sentence_head=False, dtype="float32")
     module = TextModel(model, tokenizer, config.max_position_embeddings, precision=precision)

@@ -12,8 +12,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from google.protobuf.json_format import MessageToDict
 
-from tests.albert_keras.serving.contract import json_answers, json_requests
-from tests.albert_keras.serving.contract.status import StatusError, invalid, of_tensorflow
+from albert_keras.serving.protocol import json_answers, json_requests
+from albert_keras.serving.protocol.status import StatusError, invalid, of_tensorflow
 from tests.albert_keras.serving.contract.versions import ModelVersions
 
 _SPEC = r"(?:/versions/(?P<version>\d+)|/labels/(?P<label>[^/:]+))?"

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from albert_keras.serving.accuracy import NUM_TEXTS, compare, masked_records, masked_texts
+from albert_keras.serving.export.accuracy import NUM_TEXTS, compare, masked_records, masked_texts
 from data_pipeline.errors import InputError
 
 #: Two texts with two masks each, of which the last does not count.

@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from albert_keras.serving.client import RestClient
-from albert_keras.serving.client_errors import ServingError
+from albert_keras.serving.client.client_errors import ServingError
+from albert_keras.serving.client.rest_client import RestClient
 from tests.albert_keras.serving.contract.batching import BatchingParameters
 from tests.albert_keras.serving.contract.model import save_contract_model
 from tests.albert_keras.serving.contract.serving import serving, wait_for

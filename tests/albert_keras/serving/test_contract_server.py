@@ -6,8 +6,9 @@ import time
 
 import pytest
 
-from albert_keras.serving.client import RestClient
-from albert_keras.serving.client_errors import ServingError
+from albert_keras.serving.client.client_errors import ServingError
+from albert_keras.serving.client.rest_client import RestClient
+from albert_keras.serving.protocol.status import CODES, StatusError
 from tests.albert_keras.serving.contract.batching import BatchingParameters
 from tests.albert_keras.serving.contract.model import (
     predict_record,
@@ -16,7 +17,6 @@ from tests.albert_keras.serving.contract.model import (
 )
 from tests.albert_keras.serving.contract.protos import PredictionLog
 from tests.albert_keras.serving.contract.serving import serving, wait_for
-from tests.albert_keras.serving.contract.status import CODES, StatusError
 from tests.albert_keras.serving.contract.versions import VersionPolicy, find_versions
 
 

@@ -5,10 +5,10 @@ import time
 
 import pytest
 
-from albert_keras.serving.client import RestClient, Signature
-from albert_keras.serving.golden_cases import GOLDEN_CASES, applies, fill, judge, names_of
-from albert_keras.serving.http_connection import HttpConnection
-from albert_keras.serving.serve_check import serve_check
+from albert_keras.serving.check.golden_cases import GOLDEN_CASES, applies, fill, judge, names_of
+from albert_keras.serving.check.serve_check import serve_check
+from albert_keras.serving.client.http_connection import HttpConnection
+from albert_keras.serving.client.rest_client import RestClient, Signature
 from data_pipeline.errors import InputError
 from tests.albert_keras.serving.contract.batching import BatchingParameters
 from tests.albert_keras.serving.contract.model import save_contract_model

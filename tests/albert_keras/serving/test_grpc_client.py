@@ -1,18 +1,17 @@
 """The gRPC client against the contract server; needs `tensorflow-serving-api`."""
 
-import builtins
 import socket
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_keras.serving.client import RestClient
-from albert_keras.serving.client_errors import ServingError
-from albert_keras.serving.golden_cases import names_of
-from albert_keras.serving.grpc_cases import GRPC_CASES, GrpcCase, ask
-from albert_keras.serving.grpc_client import GrpcClient
-from albert_keras.serving.serve_check import serve_check
+from albert_keras.serving.check.golden_cases import names_of
+from albert_keras.serving.check.grpc_cases import GRPC_CASES, GrpcCase, ask
+from albert_keras.serving.check.serve_check import serve_check
+from albert_keras.serving.client.client_errors import ServingError
+from albert_keras.serving.client.grpc_client import GrpcClient
+from albert_keras.serving.client.rest_client import RestClient
 from data_pipeline.errors import InputError
 from tests.albert_keras.serving.contract.batching import BatchingParameters
 from tests.albert_keras.serving.contract.model import save_contract_model
@@ -21,7 +20,6 @@ from tests.albert_keras.serving.contract_server import ContractServer
 
 @pytest.fixture(scope="module")
 def base(tmp_path_factory):
-    pytest.importorskip("tensorflow_serving", reason="the extra `serving` is not installed")
     base = tmp_path_factory.mktemp("grpc") / "model"
     base.mkdir()
     save_contract_model(base / "1")
@@ -157,25 +155,11 @@ def test_too_long_an_answer_is_refused_once(server):
 
 
 def test_a_server_that_is_not_there_is_told():
-    pytest.importorskip("tensorflow_serving", reason="the extra `serving` is not installed")
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     with GrpcClient(f"127.0.0.1:{port}", "model", retries=1, timeout=5) as client:
         with pytest.raises(ServingError, match="UNAVAILABLE.*compare the address"):
             client.status()
-
-
-def test_missing_packages_are_named(monkeypatch):
-    real = builtins.__import__
-
-    def without(name, *args):
-        if name.startswith("tensorflow_serving"):
-            raise ModuleNotFoundError(name=name)
-        return real(name, *args)
-
-    monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(InputError, match=r'pip install "albert-keras\[serving\]"'):
-        GrpcClient("127.0.0.1:8500", "model")
 
 
 @pytest.mark.parametrize("target", ["", "http://a:1", "a", "a:b"])

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from albert_keras.serving.json_values import jsonable
+from albert_keras.serving.client.json_values import jsonable
 from data_pipeline.errors import InputError
 
 

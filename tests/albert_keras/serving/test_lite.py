@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from albert_keras.config import AlbertConfig
 from albert_keras.models.pretraining import AlbertForPretraining
-from albert_keras.serving.lite import LiteModel, convert_to_lite
+from albert_keras.serving.export.lite import LiteModel, convert_to_lite
 from data_pipeline.errors import InputError
 
 LENGTH = 16

@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from albert_keras.config import AlbertConfig
 from albert_keras.models.pretraining import AlbertForPretraining
-from albert_keras.serving.precision import StoredModel
+from albert_keras.serving.graph.precision import StoredModel
 from data_pipeline.errors import InputError
 
 IDS = np.array([[2, 7, 19, 3], [2, 5, 3, 0]], np.int32)

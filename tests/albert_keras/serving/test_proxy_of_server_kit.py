@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from albert_keras.serving.server_kit import write_kit
+from albert_keras.serving.kit.server_kit import write_kit
 from tests.albert_keras.serving.contract.model import save_contract_model
 
 

@@ -10,9 +10,9 @@ import tensorflow as tf
 from tensorflow import keras
 
 from albert_keras.models.pretraining import AlbertForPretraining
-from albert_keras.serving.precision import POLICIES
+from albert_keras.serving.graph.precision import POLICIES
+from albert_keras.serving.graph.text_model import TextModel
 from albert_keras.serving.publish import _check_answers, export
-from albert_keras.serving.text_model import TextModel
 from albert_keras.training.run import Run
 from data_pipeline.errors import InputError
 

@@ -6,7 +6,12 @@ import pytest
 import tensorflow as tf
 import tensorflow_text as tf_text
 
-from albert_keras.serving.restricted_loader import TEXTS, _libraries, load_restricted, main
+from albert_keras.serving.saved_model.restricted_loader import (
+    TEXTS,
+    _libraries,
+    load_restricted,
+    main,
+)
 from data_pipeline.errors import InputError
 
 STRINGS = tf.TensorSpec([None], tf.string, name="text")

@@ -8,12 +8,12 @@ import subprocess
 import pytest
 from google.protobuf import text_format
 
-from albert_keras.serving.server_kit import write_kit
+from albert_keras.serving.kit.server_kit import write_kit
+from albert_keras.serving.protocol.json_requests import read_body, read_examples, read_predict
+from albert_keras.serving.protocol.servable import Servable
 from data_pipeline.errors import InputError
-from tests.albert_keras.serving.contract.json_requests import read_body, read_examples, read_predict
 from tests.albert_keras.serving.contract.model import save_contract_model
 from tests.albert_keras.serving.contract.protos import MESSAGES
-from tests.albert_keras.serving.contract.servable import Servable
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ import tensorflow as tf
 import tensorflow_text as tf_text
 from tensorflow.python.framework import op_def_registry
 
-from albert_keras.serving.server_ops import (
+from albert_keras.serving.saved_model.server_ops import (
     DENIED_OPS,
     TEXT_OPS,
     check_ops,

@@ -3,8 +3,8 @@
 import pytest
 import tensorflow as tf
 
-from albert_keras.serving.server_ops import read_saved_model
-from albert_keras.serving.signature_methods import (
+from albert_keras.serving.saved_model.server_ops import read_saved_model
+from albert_keras.serving.saved_model.signature_methods import (
     Signature,
     check_signature,
     read_signatures,

@@ -5,11 +5,11 @@ import pytest
 import tensorflow as tf
 
 from albert_keras.models.finetuning import build_model
-from albert_keras.serving import span_answers
-from albert_keras.serving.aligning_tokenizer import AligningTokenizer
-from albert_keras.serving.server_ops import TEXT_OPS, core_ops
-from albert_keras.serving.span_answers import max_context
-from albert_keras.serving.task_model import build_task_model
+from albert_keras.serving.graph import span_answers
+from albert_keras.serving.graph.aligning_tokenizer import AligningTokenizer
+from albert_keras.serving.graph.span_answers import max_context
+from albert_keras.serving.graph.task_model import build_task_model
+from albert_keras.serving.saved_model.server_ops import TEXT_OPS, core_ops
 from albert_keras.tasks import squad_windows
 from albert_keras.tasks.examples import QuestionExample
 from data_pipeline.errors import InputError

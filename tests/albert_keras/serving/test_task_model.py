@@ -6,9 +6,9 @@ import tensorflow as tf
 
 from albert_keras.config import AlbertConfig
 from albert_keras.models.finetuning import build_model
-from albert_keras.serving.precision import StoredModel
-from albert_keras.serving.server_ops import check_ops
-from albert_keras.serving.task_model import build_task_model
+from albert_keras.serving.graph.precision import StoredModel
+from albert_keras.serving.graph.task_model import build_task_model
+from albert_keras.serving.saved_model.server_ops import check_ops
 from albert_keras.tasks.choice_features import choice_text
 from albert_keras.tasks.examples import ChoiceExample, TaggedExample, TextExample
 from data_pipeline.errors import InputError

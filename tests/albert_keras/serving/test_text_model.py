@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from albert_keras.models.pretraining import AlbertForPretraining
-from albert_keras.serving.text_model import TextModel
+from albert_keras.serving.graph.text_model import TextModel
 from albert_keras.training.run import Run
 
 LENGTH = 32

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_keras.serving.text_packing import (
+from albert_keras.serving.graph.text_packing import (
     MAX_FIELDS,
     TextPacker,
     pieces_from,

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_keras.serving.signature_methods import Signature, read_signatures
-from albert_keras.serving.warm_up import (
+from albert_keras.serving.saved_model.signature_methods import Signature, read_signatures
+from albert_keras.serving.saved_model.warm_up import (
     WARM_UP_FILE,
     Request,
     _prediction_log,

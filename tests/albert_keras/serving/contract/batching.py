@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tests.albert_keras.serving.contract.status import StatusError, invalid, of_tensorflow
+from albert_keras.serving.protocol.status import StatusError, invalid, of_tensorflow
 
 
 class BatchingParameters(NamedTuple):

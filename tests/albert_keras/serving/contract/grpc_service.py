@@ -14,8 +14,8 @@ from tensorflow_serving.apis import (
     regression_pb2,
 )
 
-from tests.albert_keras.serving.contract.servable import examples_of
-from tests.albert_keras.serving.contract.status import CODES, StatusError, of_tensorflow
+from albert_keras.serving.protocol.servable import examples_of
+from albert_keras.serving.protocol.status import CODES, StatusError, of_tensorflow
 
 
 def start_grpc(models):

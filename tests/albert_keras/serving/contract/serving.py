@@ -4,8 +4,8 @@ import contextlib
 import shutil
 import time
 
-from albert_keras.serving.client import RestClient
-from albert_keras.serving.client_errors import ServingError
+from albert_keras.serving.client.client_errors import ServingError
+from albert_keras.serving.client.rest_client import RestClient
 from tests.albert_keras.serving.contract_server import ContractServer
 
 

@@ -3,14 +3,16 @@
 As with the server's AvailabilityPreservingPolicy, an old version goes when a new one is there.
 """
 
+import functools
 import re
 import threading
 import time
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.albert_keras.serving.contract.servable import Servable
-from tests.albert_keras.serving.contract.status import StatusError, of_tensorflow
+from albert_keras.serving.protocol.servable import Servable
+from albert_keras.serving.protocol.status import StatusError, of_tensorflow
+from tests.albert_keras.serving.contract.batching import Batcher
 from tests.albert_keras.serving.contract.warmup import read_warmup
 
 
@@ -79,7 +81,8 @@ class ModelVersions:
         self._name, self._base_path = name, Path(base_path)
         self._policy, self._labels = policy or VersionPolicy(), dict(labels or {})
         self._retries, self._retry_seconds = retries, retry_seconds
-        self._batching, self._check_methods = batching, check_methods
+        self._merge = functools.partial(Batcher, parameters=batching) if batching else None
+        self._check_methods = check_methods
         self._versions, self._lock = {}, threading.Lock()
         self._stop = threading.Event()
         self._look()  # as the server, which listens when its models have been tried
@@ -162,7 +165,7 @@ class ModelVersions:
         version.state = "LOADING"
         servable = None
         try:
-            servable = Servable(version.folder, self._batching, self._check_methods)
+            servable = Servable(version.folder, self._merge, self._check_methods)
             servable.warm_up(read_warmup(version.folder))
         except Exception as error:
             if servable:

@@ -3,8 +3,8 @@
 import tensorflow as tf
 from google.protobuf.message import DecodeError
 
+from albert_keras.serving.protocol.status import invalid, of_tensorflow
 from tests.albert_keras.serving.contract.protos import PredictionLog
-from tests.albert_keras.serving.contract.status import invalid, of_tensorflow
 
 FILE = "assets.extra/tf_serving_warmup_requests"
 _LARGEST = 1000

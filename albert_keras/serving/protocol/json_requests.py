@@ -8,7 +8,7 @@ import math
 import numpy as np
 import tensorflow as tf
 
-from tests.albert_keras.serving.contract.status import invalid
+from albert_keras.serving.protocol.status import invalid
 
 _INT_RANGES = {
     "int8": 31,  # the server reads all short types as int32

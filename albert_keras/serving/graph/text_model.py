@@ -7,9 +7,9 @@ ones; those of tasks are in `task_model.py`.
 
 import tensorflow as tf
 
+from albert_keras.serving.graph.precision import StoredModel
+from albert_keras.serving.graph.text_packing import TextPacker, first_values, pad_to, readable
 from albert_keras.serving.layout import MASK_LITERAL, TOP_K
-from albert_keras.serving.precision import StoredModel
-from albert_keras.serving.text_packing import TextPacker, first_values, pad_to, readable
 from data_pipeline.graph_tokenization import GraphTokenizer
 
 

@@ -15,7 +15,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from tensorflow.core.example import example_pb2
 from tensorflow.core.framework import tensor_pb2
 
-from albert_keras.serving.signature_methods import read_signatures
+from albert_keras.serving.saved_model.signature_methods import read_signatures
 from data_pipeline.errors import InputError
 from data_pipeline.files import whole_file
 

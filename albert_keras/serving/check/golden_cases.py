@@ -83,9 +83,11 @@ class Names(NamedTuple):
 
 
 def _read():
-    text = files("albert_keras.serving").joinpath("golden_cases.yaml").read_text(encoding="utf-8")
+    file = files("albert_keras.serving.check").joinpath("golden_cases.yaml")
     usual = {"method": "POST", "path": ":predict", "body": None, "needs": "text"}
-    return tuple(GoldenCase(**{**usual, **case}) for case in yaml.safe_load(text))
+    return tuple(
+        GoldenCase(**{**usual, **case}) for case in yaml.safe_load(file.read_text(encoding="utf-8"))
+    )
 
 
 #: All of them.

@@ -5,7 +5,7 @@ Does what `tasks/squad_features.py` and `tasks/squad_decoding.py` do for one mod
 
 import tensorflow as tf
 
-from albert_keras.serving.text_packing import (
+from albert_keras.serving.graph.text_packing import (
     pieces_from,
     readable,
 )

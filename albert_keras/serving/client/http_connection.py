@@ -5,7 +5,7 @@ import ssl
 import urllib.parse
 from typing import NamedTuple
 
-from albert_keras.serving.client_errors import ServingError
+from albert_keras.serving.client.client_errors import ServingError
 from data_pipeline.errors import InputError
 
 

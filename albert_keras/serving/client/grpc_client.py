@@ -1,15 +1,15 @@
 """A client for the gRPC interface of `tensorflow_model_server`.
 
-It needs `pip install "albert-keras[serving]"`. The port takes new configurations from anyone who
-reaches it: keep it on loopback, or behind TLS with client certificates.
+The port takes new configurations from anyone who reaches it: keep it on loopback, or behind TLS with
+client certificates.
 """
 
 import re
 
 import numpy as np
 
-from albert_keras.serving.client import Signature, VersionState
-from albert_keras.serving.client_errors import Retries, ServingError
+from albert_keras.serving.client.client_errors import Retries, ServingError
+from albert_keras.serving.client.rest_client import Signature, VersionState
 from data_pipeline.errors import InputError
 
 
@@ -50,14 +50,10 @@ class GrpcClient:
             )
         if version is not None and label is not None:
             raise InputError("Give a version or a label, not both.")
-        try:
-            import grpc
-            from tensorflow_serving.apis import model_service_pb2_grpc, prediction_service_pb2_grpc
-        except ImportError as error:
-            raise InputError(
-                "The gRPC client needs the packages of the extra `serving`: "
-                f'pip install "albert-keras[serving]". Missing: {error.name}.'
-            ) from error
+        # Here, as these load TensorFlow.
+        import grpc
+        from tensorflow_serving.apis import model_service_pb2_grpc, prediction_service_pb2_grpc
+
         self.target, self.model = target, model
         self._grpc, self._version, self._label = grpc, version, label
         self._retries = Retries(retries, timeout)

@@ -6,10 +6,10 @@ All of what a row is made of is as in the Python path (`Task.features`), and so 
 
 import tensorflow as tf
 
-from albert_keras.serving.aligning_tokenizer import AligningTokenizer
-from albert_keras.serving.span_answers import SpanReader
-from albert_keras.serving.text_model import StringModel, string_function
-from albert_keras.serving.text_packing import (
+from albert_keras.serving.graph.aligning_tokenizer import AligningTokenizer
+from albert_keras.serving.graph.span_answers import SpanReader
+from albert_keras.serving.graph.text_model import StringModel, string_function
+from albert_keras.serving.graph.text_packing import (
     BYTES_PER_PLACE,
     WHITE_SPACE,
     first_values,

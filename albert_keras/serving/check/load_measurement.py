@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from albert_keras.serving.client import RestClient
-from albert_keras.serving.client_errors import ServingError
-from albert_keras.serving.json_values import jsonable
+from albert_keras.serving.client.client_errors import ServingError
+from albert_keras.serving.client.json_values import jsonable
+from albert_keras.serving.client.rest_client import RestClient
 
 
 class Load(NamedTuple):

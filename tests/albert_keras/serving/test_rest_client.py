@@ -8,8 +8,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import numpy as np
 import pytest
 
-from albert_keras.serving.client import RestClient, VersionState
-from albert_keras.serving.client_errors import Retries, ServingError, advice
+from albert_keras.serving.client.client_errors import Retries, ServingError, advice
+from albert_keras.serving.client.rest_client import RestClient, VersionState
 from data_pipeline.errors import InputError
 
 PREDICTIONS = {"predictions": ["yes"]}

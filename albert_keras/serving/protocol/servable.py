@@ -7,8 +7,7 @@ import tensorflow as tf
 import tensorflow_text  # noqa: F401 (registers the operations of the tokenizer)
 from tensorflow.core.protobuf import saved_model_pb2
 
-from tests.albert_keras.serving.contract.batching import Batcher
-from tests.albert_keras.serving.contract.status import StatusError, invalid, of_tensorflow
+from albert_keras.serving.protocol.status import StatusError, invalid, of_tensorflow
 
 METHODS = {
     "classify": "tensorflow/serving/classify",
@@ -21,7 +20,9 @@ class Servable:
 
     Args:
         folder: Path. Of the version.
-        batching: BatchingParameters or None.
+        merge: function or None. Takes the function that runs a request (signature, names of
+            outputs, dict of arrays -> dict of arrays) and returns something with `run` and `close`
+            that merges requests; None runs each by itself.
         check_methods: bool. Whether a signature must have the right `method_name`, as with
             `--enable_signature_method_name_check`.
 
@@ -29,14 +30,14 @@ class Servable:
         signatures: dict of name -> SignatureDef, as the file has them.
     """
 
-    def __init__(self, folder, batching=None, check_methods=False):
+    def __init__(self, folder, merge=None, check_methods=False):
         message = saved_model_pb2.SavedModel.FromString(
             (Path(folder) / "saved_model.pb").read_bytes()
         )
         self.signatures = dict(message.meta_graphs[0].signature_def)
         self._model = tf.saved_model.load(str(folder))
         self._check_methods = check_methods
-        self._batcher = Batcher(self._run, batching) if batching else None
+        self._batcher = merge(self._run) if merge else None
 
     def close(self):
         if self._batcher:

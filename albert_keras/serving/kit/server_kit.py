@@ -56,7 +56,9 @@ def write_kit(
         InputError: If a name, version, label or number cannot be, if there is no export at
             `base_path`, or if there is something at `folder`.
     """
-    from albert_keras.serving.signature_methods import read_signatures  # loads TensorFlow
+    from albert_keras.serving.saved_model.signature_methods import (
+        read_signatures,  # loads TensorFlow
+    )
 
     folder, base_path = Path(folder), Path(base_path).absolute()
     check_model_name(model_name)
@@ -110,7 +112,7 @@ def write_kit(
     }
     newest = base_path / str(served[-1])
     with whole_folder(folder) as staging:
-        for template in files("albert_keras.serving").joinpath("kit").iterdir():
+        for template in files("albert_keras.serving.kit").joinpath("templates").iterdir():
             text = _KitTemplate(template.read_text(encoding="utf-8")).substitute(values)
             (staging / template.name).write_text(text, encoding="utf-8")
         script = curl_script(model_name, read_signatures(newest), rest_port)

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from tests.albert_keras.serving.contract.status import invalid
+from albert_keras.serving.protocol.status import invalid
 
 
 def write_predict(outputs, in_rows):

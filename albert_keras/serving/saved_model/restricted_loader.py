@@ -1,7 +1,7 @@
 """Loads a SavedModel where only the operations of tensorflow_model_server are.
 
 A process that has imported tensorflow-text has more of them, so that faults stay hidden in it. As
-a program (`python -m albert_keras.serving.restricted_loader FOLDER`) this loads the libraries of
+a program (`python -m` with the name of this module, and a folder) this loads the libraries of
 operations one by one, but for those servers lack, and asks each signature.
 """
 
@@ -25,6 +25,7 @@ TEXTS = (
 )
 #: Of ids.
 _LENGTH = 16
+_MODULE = "albert_keras.serving.saved_model.restricted_loader"
 
 
 def load_restricted(folder, timeout=600):
@@ -40,7 +41,12 @@ def load_restricted(folder, timeout=600):
         InputError: If it does not load, or if a signature raises, or answers something other than
             one row per text or a number that is not finite; with the words of the process.
     """
-    command = [sys.executable, "-m", "albert_keras.serving.restricted_loader", str(folder)]
+    command = [
+        sys.executable,
+        "-m",
+        "albert_keras.serving.saved_model.restricted_loader",
+        str(folder),
+    ]
     # Without a GPU, which the training next to it may be using.
     environment = os.environ | {"CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "2"}
     try:
@@ -73,8 +79,8 @@ def main(folder):
     import numpy as np
     import tensorflow as tf
 
-    from albert_keras.serving.signature_methods import read_signatures
-    from albert_keras.serving.warm_up import sample_inputs
+    from albert_keras.serving.saved_model.signature_methods import read_signatures
+    from albert_keras.serving.saved_model.warm_up import sample_inputs
 
     for library in _libraries():
         tf.load_op_library(str(library))
@@ -102,7 +108,7 @@ def _libraries():
 
 
 if __name__ == "__main__":
-    from albert_keras.serving.warm_up import words_of
+    from albert_keras.serving.saved_model.warm_up import words_of
 
     try:
         main(sys.argv[1])

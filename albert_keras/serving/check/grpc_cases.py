@@ -7,7 +7,7 @@ from those of REST.
 import json
 from typing import NamedTuple
 
-from albert_keras.serving.client_errors import ServingError
+from albert_keras.serving.client.client_errors import ServingError
 
 
 class GrpcCase(NamedTuple):
@@ -75,7 +75,7 @@ def ask(case, target, model, names, timeout=30.0):
     Returns:
         str. What is wrong about the answer, "" if nothing is.
     """
-    from albert_keras.serving.grpc_client import GrpcClient
+    from albert_keras.serving.client.grpc_client import GrpcClient
 
     text = case.inputs
     for name, value in names._asdict().items():

@@ -3,12 +3,12 @@
 import logging
 from typing import NamedTuple
 
-from albert_keras.serving.client import RestClient
-from albert_keras.serving.client_errors import ServingError
-from albert_keras.serving.golden_cases import GOLDEN_CASES, applies, fill, judge, names_of
-from albert_keras.serving.grpc_cases import GRPC_CASES, ask
-from albert_keras.serving.http_connection import HttpConnection
-from albert_keras.serving.load_measurement import Load, measure_load
+from albert_keras.serving.check.golden_cases import GOLDEN_CASES, applies, fill, judge, names_of
+from albert_keras.serving.check.grpc_cases import GRPC_CASES, ask
+from albert_keras.serving.check.load_measurement import Load, measure_load
+from albert_keras.serving.client.client_errors import ServingError
+from albert_keras.serving.client.http_connection import HttpConnection
+from albert_keras.serving.client.rest_client import RestClient
 from data_pipeline.errors import InputError
 
 logger = logging.getLogger(__name__)
@@ -114,7 +114,7 @@ def serve_check(
         timeout: float. Seconds for one request.
         features: iterable of str. Those of a `tf.Example` that classify and regress want.
         grpc_target: str or None. Address of the gRPC interface of the same server, such as
-            `127.0.0.1:8500`, to ask that, too; needs the extra `serving`.
+            `127.0.0.1:8500`, to ask that, too.
 
     Returns:
         ServeCheckResult.

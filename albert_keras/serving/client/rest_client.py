@@ -10,9 +10,9 @@ import json
 import urllib.parse
 from typing import NamedTuple
 
-from albert_keras.serving.client_errors import CODES, Retries, ServingError
-from albert_keras.serving.http_connection import HttpConnection
-from albert_keras.serving.json_values import jsonable
+from albert_keras.serving.client.client_errors import CODES, Retries, ServingError
+from albert_keras.serving.client.http_connection import HttpConnection
+from albert_keras.serving.client.json_values import jsonable
 from data_pipeline.errors import InputError
 
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import tensorflow as tf
 from tensorflow.python.saved_model import fingerprinting_utils
 
-from albert_keras.serving.server_ops import read_saved_model
+from albert_keras.serving.saved_model.server_ops import read_saved_model
 from data_pipeline.errors import InputError
 from data_pipeline.files import whole_file
 

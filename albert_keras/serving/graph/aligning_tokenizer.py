@@ -11,7 +11,7 @@ from typing import NamedTuple
 import sentencepiece
 import tensorflow as tf
 
-from albert_keras.serving.text_packing import (
+from albert_keras.serving.graph.text_packing import (
     WHITE_SPACE,
     character_class,
     ragged_cumsum,
