@@ -47,9 +47,11 @@ class SelfAttentionBlock(NamedLayer):
         positions: int [B, Q] or None. The positions that look; all are looked at. None takes all.
         weights: AttentionWeights or None. Those made by `for_each_use`, where a depth of several
             calls; None takes them anew.
+        return_shares: bool. Whether to return, too, how much each position took of each other.
 
     Returns:
-        [N, H] in the compute dtype; [B * Q, H] for `positions`.
+        [N, H] in the compute dtype; [B * Q, H] for `positions`. With `return_shares` a tuple of
+        this and [B, heads, S or Q, S].
 
     Source:
         `attention_layer` and `attention_ffn_block` in google-research/albert, `modeling.py`.
@@ -90,7 +92,16 @@ class SelfAttentionBlock(NamedLayer):
             )
         ]
 
-    def call(self, hidden, rows, draw=None, training=None, weights=None, positions=None):
+    def call(
+        self,
+        hidden,
+        rows,
+        draw=None,
+        training=None,
+        weights=None,
+        positions=None,
+        return_shares=False,
+    ):
         weights = weights or self.for_each_use(1)[0]
         hidden = tf.cast(hidden, self.compute_dtype)
         if positions is None:
@@ -111,9 +122,10 @@ class SelfAttentionBlock(NamedLayer):
         size = hidden.shape[-1]
         context = tf.reshape(context, tf.concat([tf.shape(context)[:2], [size]], 0))
         found = tf.matmul(looking.from_batch(context), weights.kernel)  # [N or B * Q, H]
-        return add_dropped(
+        hidden = add_dropped(
             residual, found, weights, self.hidden_dropout, looking, draw, training=training
         )
+        return (hidden, shares) if return_shares else hidden
 
     def _of_positions(self, hidden, rows, looking, positions, weights):
         """Returns rows and queries of some positions, keys and values of all."""

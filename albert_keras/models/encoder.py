@@ -42,12 +42,14 @@ class AlbertEncoder(keras.Model):
         positions: int [B, Q] or None. Where the output is wanted; the first of each sequence has to
             be 0, [CLS], and none may be padding if that is skipped. The last block is computed
             there alone.
+        return_attention: bool. Whether to return how much each position took of each other.
         draw: Draw or None. Makes dropout a pure function of the seed and of this, see
             `layers/dropout.py`.
 
     Returns:
         dict. "sequence_output" [B, S, H] ([B, Q, H] for `positions`), "pooled_output" [B, H] and,
-        if asked for, "layer_outputs", tuple of `num_hidden_layers * inner_group_num` [B, S, H].
+        if asked for, tuples over `num_hidden_layers * inner_group_num` blocks: "layer_outputs",
+        [B, S, H], and "attention", [B, heads, S, S], whose last axis sums to 1.
 
     Raises:
         ValueError: If S exceeds `max_position_embeddings`.
@@ -115,11 +117,21 @@ class AlbertEncoder(keras.Model):
     def build(self, input_shape=None):
         """Does nothing: the weights exist already."""
 
-    def call(self, inputs, training=None, return_all_layers=False, draw=None, positions=None):
+    def call(
+        self,
+        inputs,
+        training=None,
+        return_all_layers=False,
+        draw=None,
+        positions=None,
+        return_attention=False,
+    ):
         with inference(not training):
-            return self._call(inputs, training, return_all_layers, draw, positions)
+            return self._call(
+                inputs, training, return_all_layers, draw, positions, return_attention
+            )
 
-    def _call(self, inputs, training, return_all_layers, draw, positions):
+    def _call(self, inputs, training, return_all_layers, draw, positions, return_attention):
         input_ids = tf.convert_to_tensor(inputs["input_ids"])
         input_mask = inputs.get("input_mask")
         segment_ids = inputs.get("segment_ids")
@@ -135,7 +147,7 @@ class AlbertEncoder(keras.Model):
         rows = Rows(input_mask, skips_padding)
         hidden = self.embeddings(input_ids, segment_ids, rows, draw, training=training)  # [N, H]
         attention_weights, feed_forward_weights = self._weights_of_uses()
-        layer_outputs = []
+        layer_outputs, attention_shares = [], []
         for depth, (attention, feed_forward) in enumerate(self._runs):
             run = functools.partial(
                 self._run_blocks,
@@ -145,13 +157,19 @@ class AlbertEncoder(keras.Model):
                 None if draw is None else draw._replace(depth=depth),
                 training,
                 positions if depth == len(self._runs) - 1 else None,
+                return_attention,
             )
-            run = recomputed(run) if self.recompute and training else run
+            recomputes = self.recompute and training and not return_attention
+            run = recomputed(run) if recomputes else run
             weights = (
                 *next(attention_weights[attention]),
                 *next(feed_forward_weights[feed_forward]),
             )
-            hidden = run(hidden, *weights)
+            if return_attention:
+                hidden, shares = run(hidden, *weights)
+                attention_shares.append(shares)
+            else:
+                hidden = run(hidden, *weights)
             if return_all_layers:
                 layer_outputs.append(hidden)
         last_rows = rows if positions is None else Rows.of_positions(positions)
@@ -165,7 +183,11 @@ class AlbertEncoder(keras.Model):
             "sequence_output": hidden,
             "pooled_output": tf.tanh(self.pooler(hidden[:, 0])),  # [B, H]
         }
-        return outputs | ({"layer_outputs": tuple(layer_outputs)} if return_all_layers else {})
+        if return_all_layers:
+            outputs["layer_outputs"] = tuple(layer_outputs)
+        if return_attention:
+            outputs["attention"] = tuple(attention_shares)
+        return outputs
 
     def _weights_of_uses(self):
         """Returns for each block an iterator over the weights of its uses."""
@@ -177,15 +199,26 @@ class AlbertEncoder(keras.Model):
         ]
 
     @staticmethod
-    def _run_blocks(attention, feed_forward, rows, draw, training, positions, hidden, *weights):
+    def _run_blocks(
+        attention, feed_forward, rows, draw, training, positions, return_shares, hidden, *weights
+    ):
         # Weights come one by one: `recomputed` gives a gradient to arguments that are tensors.
         number = len(AttentionWeights._fields)
         for_attention = AttentionWeights(*weights[:number])
         for_feed_forward = FeedForwardWeights(*weights[number:])
         shared = {"draw": draw, "training": training}
-        hidden = attention(hidden, rows, weights=for_attention, positions=positions, **shared)
+        hidden = attention(
+            hidden,
+            rows,
+            weights=for_attention,
+            positions=positions,
+            return_shares=return_shares,
+            **shared,
+        )
+        hidden, *shares = hidden if return_shares else (hidden,)
         rows = rows if positions is None else Rows.of_positions(positions)
-        return feed_forward(hidden, rows, weights=for_feed_forward, **shared)
+        hidden = feed_forward(hidden, rows, weights=for_feed_forward, **shared)
+        return (hidden, *shares) if return_shares else hidden
 
     def get_config(self):
         return {

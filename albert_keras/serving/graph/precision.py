@@ -89,20 +89,23 @@ class StoredModel:
         self._places = _places(self._model, stored, whole)
         self._word_embeddings = stored[self._model.encoder.embeddings.word_embeddings.name]
 
-    def encode(self, packed, positions=None):
+    def encode(self, packed, positions=None, **options):
         """Runs the encoder.
 
         Args:
             packed: dict of int32 [B, S]: `input_ids`, `input_mask`, `segment_ids`.
             positions: int32 [B, Q] or None. As in `AlbertEncoder`; what nobody asks for is not
                 computed.
+            **options: As in `AlbertEncoder`.
 
         Returns:
-            dict. `sequence_output` [B, S or Q, H] and `pooled_output` [B, H], in the compute dtype.
+            dict. `sequence_output` [B, S or Q, H] and `pooled_output` [B, H], in the compute dtype,
+            and what options ask for.
         """
         rows, places = self._rows_of_text(packed["input_ids"])
         with self._weights_as_tensors(word_embeddings=rows):
-            return self._model.encoder(packed | {"input_ids": places}, positions=positions)
+            inputs = packed | {"input_ids": places}
+            return self._model.encoder(inputs, positions=positions, **options)
 
     def outputs(self, packed):
         """Returns what a fine-tuned model says.

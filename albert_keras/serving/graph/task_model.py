@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from albert_keras.serving.graph.aligning_tokenizer import AligningTokenizer
 from albert_keras.serving.graph.span_answers import SpanReader
-from albert_keras.serving.graph.text_model import StringModel, string_function
+from albert_keras.serving.graph.string_model import StringModel, string_function
 from albert_keras.serving.graph.text_packing import (
     BYTES_PER_PLACE,
     WHITE_SPACE,
@@ -36,6 +36,7 @@ class TaskModel(StringModel):
         task: Task.
         precision: str. See `StoredModel`.
         tuned: dict of str to float, or None. As from `Task.tune`; of squad2 `null_threshold`.
+        layers: sequence of int. See `StringModel`.
 
     Raises:
         InputError: If rows of the task are longer than the model takes.
@@ -43,7 +44,7 @@ class TaskModel(StringModel):
 
     _tokenizer_class = None
 
-    def __init__(self, model, tokenizer, task, precision="float32", tuned=None):
+    def __init__(self, model, tokenizer, task, precision="float32", tuned=None, layers=()):
         longest = model.config.max_position_embeddings
         if task.max_seq_length > longest:
             raise InputError(
@@ -55,7 +56,7 @@ class TaskModel(StringModel):
         if task.kind == "spans_or_none":
             self._null_threshold = (tuned or {}).get("null_threshold", 0.0)
         graph = self._tokenizer_class(tokenizer) if self._tokenizer_class else None
-        super().__init__(model, tokenizer, task.max_seq_length, precision, graph)
+        super().__init__(model, tokenizer, task.max_seq_length, precision, layers, graph)
 
     def _predict_tokens(self, packed):
         return self.stored.outputs(packed)
@@ -300,9 +301,9 @@ _CLASSES = {
 }
 
 
-def build_task_model(model, tokenizer, task, precision="float32", tuned=None):
+def build_task_model(model, tokenizer, task, *args, **kwargs):
     """Returns the TaskModel of a task's kind; arguments and errors as of `TaskModel`."""
-    return _CLASSES[task.kind](model, tokenizer, task, precision, tuned)
+    return _CLASSES[task.kind](model, tokenizer, task, *args, **kwargs)
 
 
 def _at_tab(text):

@@ -1,122 +1,10 @@
-"""Models that take plain strings: tokenizer, packing and heads in one graph.
-
-Made of core operations and of tensorflow-text's SentencePiece only, so that
-`tensorflow_model_server` can load it. Here are what all such models answer, and the pre-trained
-ones; those of tasks are in `task_model.py`.
-"""
+"""Pre-trained models that take plain strings: masks filled, sentences put in order."""
 
 import tensorflow as tf
 
-from albert_keras.serving.graph.precision import StoredModel
-from albert_keras.serving.graph.text_packing import TextPacker, first_values, pad_to, readable
+from albert_keras.serving.graph.string_model import StringModel, string_function
+from albert_keras.serving.graph.text_packing import first_values, pad_to, readable
 from albert_keras.serving.layout import MASK_LITERAL, TOP_K
-from data_pipeline.graph_tokenization import GraphTokenizer
-
-
-class StringModel(tf.Module):
-    """Base of the models: signatures over plain strings, batch dimension free.
-
-    Of each text `TextPacker.max_bytes` bytes are read, and what is not UTF-8 is U+FFFD. Whatever
-    the content, nothing raises.
-
-    encode          `text` string [B], or what a subclass takes → `pooled_output` and
-                    `mean_output` float32 [B, H], the latter the mean over all real places;
-                    `sequence_output` float32 [B, bucket, H]
-    explain_tokens  likewise → `pieces` string and `ids` int32 [B, bucket], what the encoder
-                    reads; "" and the id of padding fill up
-    predict_tokens  `input_ids`, `input_mask`, `segment_ids` int32 [B, S] → what a subclass says
-
-    Args:
-        model: AlbertForPretraining or AlbertForTask, float32.
-        tokenizer: Tokenizer.
-        max_seq_length: int. Longer texts are cut to it, [CLS] and [SEP] included, S.
-        precision: str. How the weights are stored and used, see `StoredModel`.
-        graph_tokenizer: GraphTokenizer or None. Made of `tokenizer` if None.
-
-    Attributes:
-        stored: StoredModel.
-        functions: dict of name -> tf.function. The signatures over strings.
-        token_functions: dict of name -> tf.function. Those over ids.
-    """
-
-    #: Places of a row of `predict_tokens`: [B, S].
-    _ids_shape = (None, None)
-
-    def __init__(self, model, tokenizer, max_seq_length, precision, graph_tokenizer=None):
-        super().__init__(name="string_model")
-        self.tokenizer = graph_tokenizer or GraphTokenizer(tokenizer)
-        # The weights alone are tracked: a Keras model as an attribute would be saved a second
-        # time, with all its call functions.
-        self.stored = StoredModel(model, precision)
-        self.weights = self.stored.variables
-        self.packer = TextPacker(tokenizer, max_seq_length)
-        self._unk_id = tokenizer.unk_id
-        self.functions = self._functions() | {
-            "encode": string_function(self._encode, "text"),
-            "explain_tokens": string_function(self._explain_tokens, "text"),
-        }
-        self.token_functions = {"predict_tokens": self._token_function()}
-
-    def _functions(self):
-        """Returns the signatures of the subclass, a dict of name -> tf.function."""
-        raise NotImplementedError
-
-    def _predict_tokens(self, packed):
-        """Returns what the model says of rows, a dict of tensors."""
-        raise NotImplementedError
-
-    def ids(self, texts):
-        """Returns the ids of texts, string [B] → ragged int32 [B, None]."""
-        return self.tokenizer(readable(texts, self.packer.max_bytes))
-
-    def _packed(self, text):
-        """Lays out what `encode` and `explain_tokens` were given, string [B]."""
-        return self._pack(self.ids(text))
-
-    def _pack(self, first, second=None):
-        return self.packer.pack(first, second)
-
-    def _encode(self, text):
-        packed = self._packed(text)
-        outputs = self.stored.encode(packed)
-        outputs = {name: tf.cast(value, tf.float32) for name, value in outputs.items()}
-        is_real = tf.cast(packed["input_mask"], tf.float32)[:, :, None]
-        sums = tf.reduce_sum(outputs["sequence_output"] * is_real, axis=1)
-        mean = sums / tf.reduce_sum(is_real, axis=1)
-        return {
-            "pooled_output": outputs["pooled_output"],
-            "mean_output": mean,
-            "sequence_output": outputs["sequence_output"],
-        }
-
-    def _explain_tokens(self, text):
-        packed = self._packed(text)
-        pieces = tf.gather(self.tokenizer.pieces, packed["input_ids"])
-        pieces = tf.where(packed["input_mask"] > 0, pieces, "")
-        return {"pieces": pieces, "ids": packed["input_ids"]}
-
-    def _token_function(self):
-        names = ("input_ids", "input_mask", "segment_ids")
-        specs = [tf.TensorSpec(self._ids_shape, tf.int32, name=name) for name in names]
-
-        @tf.function(input_signature=specs, autograph=False)
-        def predict_tokens(input_ids, input_mask, segment_ids):
-            size = self.tokenizer.pieces.shape[0]
-            is_known = (input_ids >= 0) & (input_ids < size)
-            packed = {
-                "input_ids": tf.where(is_known, input_ids, self._unk_id),
-                "input_mask": tf.cast(input_mask > 0, tf.int32),
-                "segment_ids": tf.cast(segment_ids > 0, tf.int32),
-            }
-            return self._predict_tokens(packed)
-
-        return predict_tokens
-
-
-def string_function(function, *names):
-    """Makes a tf.function over string [B] of these names out of one over as many tensors."""
-    specs = [tf.TensorSpec([None], tf.string, name=name) for name in names]
-    return tf.function(function, input_signature=specs, autograph=False)
 
 
 class TextModel(StringModel):
@@ -128,12 +16,12 @@ class TextModel(StringModel):
 
     Args:
         model: AlbertForPretraining, float32.
-        tokenizer, max_seq_length, precision: As of `StringModel`.
+        tokenizer, max_seq_length, precision, layers: As of `StringModel`.
     """
 
-    def __init__(self, model, tokenizer, max_seq_length, precision="float32"):
+    def __init__(self, model, tokenizer, max_seq_length, precision="float32", layers=()):
         self._mask_id = tokenizer.mask_id
-        super().__init__(model, tokenizer, max_seq_length, precision)
+        super().__init__(model, tokenizer, max_seq_length, precision, layers)
 
     def _functions(self):
         fill_mask = string_function(self._fill_mask, "text")

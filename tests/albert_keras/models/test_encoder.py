@@ -288,3 +288,21 @@ def test_mixed_precision_normalises_in_float32_and_multiplies_in_bfloat16():
         dtypes.setdefault(operation.type, set()).update(t.dtype for t in operation.outputs)
     assert dtypes["Softmax"] == dtypes["Rsqrt"] == {tf.float32}
     assert dtypes["MatMul"] == dtypes["BatchMatMulV2"] == {tf.bfloat16}
+
+
+@pytest.mark.parametrize("mask", ["full", "holed"])
+def test_attention_is_the_softmax_of_queries_and_keys(mask):
+    encoder, inputs = small_encoder(), features(mask)
+    outputs = encoder(inputs, return_all_layers=True, return_attention=True)
+    assert len(outputs["attention"]) == 3
+    block = encoder.attention_blocks[0]
+    hidden = outputs["layer_outputs"][1].numpy()  # what the third block reads
+    for head in range(2):
+        part = slice(4 * head, 4 * head + 4)
+        query, key = (hidden @ one.kernel + one.bias for one in (block.query, block.key))
+        scores = query.numpy()[..., part] @ key.numpy()[..., part].transpose(0, 2, 1) / 2
+        scores = np.where(np.array(MASKS[mask]) > 0, scores, -np.inf)
+        expected = tf.nn.softmax(scores).numpy()
+        np.testing.assert_allclose(outputs["attention"][2][:, head], expected, atol=1e-5)
+    plain = encoder(inputs)["sequence_output"]
+    np.testing.assert_array_equal(outputs["sequence_output"], plain)

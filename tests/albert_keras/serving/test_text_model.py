@@ -7,6 +7,7 @@ import tensorflow as tf
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.serving.graph.text_model import TextModel
 from albert_keras.training.run import Run
+from data_pipeline.errors import InputError
 
 LENGTH = 32
 
@@ -98,6 +99,37 @@ def test_a_mask_beyond_the_length_is_left_as_typed(text_model):
     answer = text_model.functions["fill_mask"](tf.constant(["long " * 60 + "[MASK]"]))
     assert answer["filled_text"][0].numpy().endswith(b"[MASK]")
     assert not answer["scores"].numpy().any()
+
+
+def test_chosen_layers_come_side_by_side(model, tiny_tokenizer):
+    chosen = TextModel(model, tiny_tokenizer, LENGTH, layers=(2, 1)).functions["encode"]
+    text = "The old ferry left."
+    ids = [tiny_tokenizer.cls_id, *tiny_tokenizer.encode(text), tiny_tokenizer.sep_id]
+    layers = model.encoder({"input_ids": [ids]}, return_all_layers=True)["layer_outputs"]
+    expected = np.concatenate([layers[1], layers[0]], axis=-1)
+    found = chosen(tf.constant([text, "long " * 50]))["layer_outputs"]
+    np.testing.assert_allclose(found[:1, : len(ids)], expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("layers", [(0,), (3,), (-1,), (1, 1)])
+def test_layers_the_encoder_does_not_have_are_refused(model, tiny_tokenizer, layers):
+    with pytest.raises(InputError, match="from 1 to 2, the depth"):
+        TextModel(model, tiny_tokenizer, LENGTH, layers=layers)
+
+
+def test_attention_is_that_of_the_encoder(text_model, model, tiny_tokenizer):
+    text = "The old ferry left."
+    ids = [tiny_tokenizer.cls_id, *tiny_tokenizer.encode(text), tiny_tokenizer.sep_id]
+    expected = model.encoder({"input_ids": [ids]}, return_attention=True)["attention"]
+    found = text_model.functions["attention"](tf.constant([text, "", "long " * 50]))
+    size = len(ids)
+    assert found["attention"].shape == (3, 2, 2, 32, 32)
+    for block, shares in enumerate(expected):
+        own = found["attention"][0, block]
+        np.testing.assert_allclose(own[:, :size, :size], shares[0], atol=1e-5)
+        assert not own.numpy()[:, size:].any() and not own.numpy()[:, :, size:].any()
+    pieces = [tiny_tokenizer.piece_of(id).encode() for id in ids]
+    assert found["pieces"][0].numpy().tolist() == pieces + [b""] * (32 - size)
 
 
 def test_an_empty_batch_is_answered(text_model):
