@@ -86,6 +86,8 @@ class Task(abc.ABC):
     dev_splits: tuple[str, ...]
     test_splits: tuple[str, ...]
     labelled_tests: tuple[str, ...] = ()
+    #: Whether what is classified or scored are two texts.
+    takes_pair: bool = False
 
     def __init__(self, config):
         self.config = config

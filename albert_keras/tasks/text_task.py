@@ -65,6 +65,8 @@ class TextTask(Task):
                 self.dev_splits = tuple(labelled[1:])
         self.metric = self._metrics[0]
         self._check_config()
+        pair = self._glue.unlabelled.second if self._glue else config.pair
+        self.takes_pair = pair is not None
 
     @functools.cached_property
     def labels(self):
@@ -104,8 +106,7 @@ class TextTask(Task):
         return read_glue_file("mnli" if is_mnli else self.config.name, path, labelled)
 
     def example(self, number, fields):
-        has_pair = self._glue.unlabelled.second if self._glue else self.config.pair is not None
-        names = ("text", "pair") if has_pair else ("text",)
+        names = ("text", "pair") if self.takes_pair else ("text",)
         check_fields(self.config.name, fields, names)
         if not fields["text"].strip():
             raise InputError("`text` should be a text. It is blank.")
