@@ -138,7 +138,7 @@ class FinetunedModels:
                 )
                 run.checkpoints.restore(run.checkpoints.choose(step), model)
             self._predictors.append(RowPredictor(strategy, model, self.task.kind, batch_size))
-        self.tuned = _mean([_tuned_of(run) for run in self.runs])
+        self.tuned = _mean([read_tuned(run) for run in self.runs])
 
     def examples(self, inputs):
         """Makes examples of what somebody asks.
@@ -153,19 +153,7 @@ class FinetunedModels:
         Raises:
             InputError: If one of them is nothing that this task can be asked, or two have one id.
         """
-        examples = []
-        for number, fields in enumerate(inputs):
-            fields = {"text": fields} if isinstance(fields, str) else fields
-            try:
-                examples.append(_example(self.task, number, fields))
-            except InputError as error:
-                place = f"Input {number + 1} of {len(inputs)}: " if len(inputs) > 1 else ""
-                raise InputError(f"{place}{error}") from error
-        ids = collections.Counter(example.id for example in examples)
-        twice = [id for id, count in ids.items() if count > 1]
-        if twice:
-            raise InputError(f"Inputs should have different ids. Received twice: {twice[0]!r}.")
-        return examples
+        return typed_examples(self.task, inputs)
 
     def outputs(self, examples, cache=None):
         """Lets all models look at examples.
@@ -184,6 +172,28 @@ class FinetunedModels:
         """Answers examples: list of named tuples, see `Task.answers`."""
         features, results = self.outputs(examples)
         return self.task.answers(examples, features, results, self.tuned or None)
+
+
+def typed_examples(task, inputs):
+    """Makes examples of what somebody asks; see `FinetunedModels.examples`.
+
+    Args:
+        task: Task.
+        inputs: list of dict of str, or of str.
+    """
+    examples = []
+    for number, fields in enumerate(inputs):
+        fields = {"text": fields} if isinstance(fields, str) else fields
+        try:
+            examples.append(_example(task, number, fields))
+        except InputError as error:
+            place = f"Input {number + 1} of {len(inputs)}: " if len(inputs) > 1 else ""
+            raise InputError(f"{place}{error}") from error
+    ids = collections.Counter(example.id for example in examples)
+    twice = [id for id, count in ids.items() if count > 1]
+    if twice:
+        raise InputError(f"Inputs should have different ids. Received twice: {twice[0]!r}.")
+    return examples
 
 
 def _example(task, number, fields):
@@ -235,7 +245,8 @@ def _alike(config, files):
     return config.task.model_dump(mode="json", exclude=set(files))
 
 
-def _tuned_of(run):
+def read_tuned(run):
+    """Returns what `save_tuned` kept in the folder of a run (dict), empty if there is nothing."""
     path = run.path / _TUNED
     if not path.is_file():
         return {}

@@ -1,0 +1,64 @@
+"""Nothing in the package can run what a file says: no pickle, eval, unsafe YAML or shell."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = ("albert_keras", "data_pipeline")
+MODULES = {"pickle", "cPickle", "marshal", "dill", "joblib", "shelve", "cloudpickle"}
+CALLS = {"eval", "exec", "compile", "__import__"}
+METHODS = {
+    "yaml.load",
+    "yaml.load_all",
+    "yaml.unsafe_load",
+    "yaml.full_load",
+    "torch.load",
+    "os.system",
+}
+OPTIONS = {"shell", "allow_pickle"}
+
+
+def faults(source):
+    """Yields what is unsafe in Python code, with its line."""
+    for node in ast.walk(ast.parse(source)):
+        names = []
+        if isinstance(node, ast.Import):
+            names = [alias.name.split(".")[0] for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            names = [node.module.split(".")[0]]
+        for name in MODULES.intersection(names):
+            yield node.lineno, name
+        if isinstance(node, ast.Call):
+            name = ast.unparse(node.func)
+            if name in CALLS | METHODS:
+                yield node.lineno, name
+            for keyword in node.keywords:
+                is_off = isinstance(keyword.value, ast.Constant) and not keyword.value.value
+                if keyword.arg in OPTIONS and not is_off:
+                    yield node.lineno, keyword.arg
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_no_file_runs_what_it_reads(package):
+    files = sorted((ROOT / package).rglob("*.py"))
+    assert len(files) > 50
+    found = {path: list(faults(path.read_text(encoding="utf-8"))) for path in files}
+    assert not {path: lines for path, lines in found.items() if lines}
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import pickle",
+        "from joblib import load",
+        "eval(text)",
+        "yaml.load(file)",
+        "np.load(path, allow_pickle=True)",
+        "subprocess.run(line, shell=flag)",
+    ],
+)
+def test_what_is_unsafe_is_seen(source):
+    assert list(faults(source))
+    assert not list(faults("yaml.safe_load(file); np.load(path, allow_pickle=False)"))
