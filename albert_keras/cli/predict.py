@@ -1,8 +1,6 @@
 """`albert-keras predict`."""
 
-import json
 import re
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +8,7 @@ import typer
 
 from albert_keras.cli import options
 from albert_keras.cli.output import show, start
+from albert_keras.cli.typed_inputs import read_lines, typed_inputs
 from albert_keras.serving.layout import versions
 from data_pipeline.errors import InputError
 
@@ -27,16 +26,20 @@ def predict(
         list[str] | None,
         typer.Argument(
             metavar="TEXT",
-            help="What to answer, with [MASK] in it for an export; none: lines of stdin.",
+            help="What to answer; with [MASK] in it for an export of a pre-trained model; none: "
+            "lines of stdin.",
             show_default=False,
         ),
     ] = None,
     then: Annotated[
         str | None,
-        options.option(help="Export: ask whether this comes after TEXT.", metavar="TEXT"),
+        options.option(
+            help="Pre-trained export: ask whether this comes after TEXT.", metavar="TEXT"
+        ),
     ] = None,
     top_k: Annotated[
-        int | None, options.option(help="Export: candidates per [MASK].", default="5")
+        int | None,
+        options.option(help="Pre-trained export: candidates per [MASK].", default="5"),
     ] = None,
     pair: Annotated[
         str | None, options.option(help="Second text of a pair.", metavar="TEXT")
@@ -82,13 +85,14 @@ def predict(
     verbose: options.Verbose = False,
     debug: options.Debug = False,
 ):
-    """Answer new text with a fine-tuned model; or fill masks with an exported one.
+    """Answer new text with a fine-tuned model or its export; or fill masks with a pre-trained one.
 
     \b
     Examples:
       albert-keras predict runs/sst-2 "a gripping, funny film"
       albert-keras predict runs/squad "Ada lived in Paris." --question "Where did Ada live?"
       albert-keras predict runs/sst-2 --split test --out submission/
+      albert-keras predict saved_models/sst-2 "a gripping, funny film"
       albert-keras predict saved_models/books "The capital of France is [MASK]."
       albert-keras predict saved_models/books "He opened the door." --then "He went in."
 
@@ -99,16 +103,34 @@ def predict(
     start(verbose, debug)
     asked = {"--pair": pair, "--question": question, "--option": option or None}
     if _is_export(model):
+        from albert_keras.serving.exported_task import read_task, version_folder
+
         others = {"--file": file, "--text-column": text_column, "--pair-column": pair_column}
         others |= {"--split": split, "--data-dir": data_dir, "--out": out, "--with": also or None}
         others |= {"--all-seeds": all_seeds or None}
-        _refuse(asked | others, f"is for fine-tuned models: `{model}` is an export")
-        texts = texts or [line for _, line in _lines()]
-        _ask_export(model, texts, then, 5 if top_k is None else top_k, as_json)
+        exported = read_task(version_folder(model))
+        if exported is None:
+            _refuse(asked | others, f"is for fine-tuned models: `{model}` is an export")
+            texts = texts or [line for _, line in read_lines()]
+            _ask_export(model, texts, then, 5 if top_k is None else top_k, as_json)
+            return
+        _refuse(others, f"is for runs: `{model}` is an export")
+        _refuse(
+            {"--then": then, "--top-k": top_k},
+            f"is for exports of pre-trained models: `{model}` is fine-tuned",
+        )
+        fields = exported.fields
+        taken = {"--pair": "pair", "--question": "question", "--option": "options"}
+        _refuse(
+            {name: value for name, value in asked.items() if taken[name] not in fields},
+            f"should be left out: {exported.task.config.name} is asked with "
+            + " and ".join(f"`{field}`" for field in fields),
+        )
+        _ask_task_export(model, typed_inputs(texts, pair, question, option), as_json)
         return
     _refuse({"--then": then, "--top-k": top_k}, f"is for exports: `{model}` is fine-tuned")
     if file is None and split is None:
-        inputs = _inputs(texts, pair, question, option)
+        inputs = typed_inputs(texts, pair, question, option)
     else:
         inputs = None
         _refuse({"TEXT": texts or None} | asked, "should be left out beside --file and --split")
@@ -125,13 +147,10 @@ def predict(
         text=text_column,
         pair=pair_column,
     )
-    lines = [
-        describe_answer(example, answer)
-        for example, answer in zip(predictions.examples, predictions.answers, strict=True)
-    ]
+    lines = None
     if out is not None:
         lines = [f"{len(predictions.answers):,} answers: {', '.join(predictions.files)}"]
-    show([answer._asdict() for answer in predictions.answers], lines, as_json)
+    _show_answers(predictions.examples, predictions.answers, as_json, lines)
 
 
 def describe_answer(example, answer):
@@ -185,47 +204,6 @@ def _refuse(options, why):
             raise InputError(f"`{name}` {why}.")
 
 
-def _inputs(texts, pair, question, options):
-    """Returns what is asked, a dict for each TEXT or else for each line of stdin."""
-    flags = {"pair": pair, "question": question, "options": options or None}
-    flags = {name: value for name, value in flags.items() if value is not None}
-    name = "context" if {"question", "options"} & flags.keys() else "text"
-    if texts:
-        return [{name: text} | flags for text in texts]
-    return [
-        flags | (_object(number, line) if line.startswith("{") else {name: line})
-        for number, line in _lines()
-    ]
-
-
-def _lines():
-    """Returns the lines of stdin that are not blank, with their numbers."""
-    if sys.stdin.isatty():
-        typer.echo("reading lines from the keyboard, until Ctrl-D", err=True)
-    lines = []
-    for number, data in enumerate(sys.stdin.buffer, start=1):
-        try:
-            line = data.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
-        except UnicodeDecodeError as error:
-            byte = f"0x{data[error.start]:02x}"
-            raise InputError(f"Line {number} of stdin should be UTF-8. Received: {byte}.") from None
-        if line.strip():
-            lines.append((number, line))
-    if not lines:
-        raise InputError("What to answer should be TEXT or lines of stdin. Received: nothing.")
-    return lines
-
-
-def _object(number, line):
-    try:
-        return json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise InputError(
-            f"Line {number} of stdin should be a JSON object, as it begins with {{. It is broken: "
-            f'{error}. A text like that wants to be in one: {{"text": ...}}.'
-        ) from None
-
-
 def _ask_export(model, texts, then, top_k, as_json):
     from albert_keras.serving.predictor import Predictor
 
@@ -237,6 +215,21 @@ def _ask_export(model, texts, then, top_k, as_json):
         answers = predictor.fill_mask(texts, top_k)
         lines = [line for answer in answers for line in describe(answer)]
     show([_plain(answer) for answer in answers], lines, as_json)
+
+
+def _ask_task_export(model, inputs, as_json):
+    from albert_keras.serving.predictor import Predictor
+
+    predictor = Predictor(model)
+    examples = predictor.examples(inputs)
+    _show_answers(examples, predictor.answers(examples), as_json)
+
+
+def _show_answers(examples, answers, as_json, lines=None):
+    """Shows answers of a task as JSON, or `lines`, by default one for each answer."""
+    if lines is None:
+        lines = [describe_answer(*pair) for pair in zip(examples, answers, strict=True)]
+    show([answer._asdict() for answer in answers], lines, as_json)
 
 
 def _plain(answer):

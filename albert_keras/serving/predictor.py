@@ -1,12 +1,16 @@
-"""Text in, answer out, from an exported folder; needs tensorflow and tensorflow-text only."""
+"""Text in, answer out, from an exported folder: no run and no training file is needed."""
 
-from pathlib import Path
+import functools
 from typing import NamedTuple
 
 import numpy as np
 
-from albert_keras.serving.layout import MASK_LITERAL, TOP_K, versions
+from albert_keras.serving.exported_task import read_task, version_folder
+from albert_keras.serving.layout import MASK_LITERAL, TOP_K
+from albert_keras.serving.signature_answers import answer_by_signatures, ask_rows
+from data_pipeline.dataset_info import TOKENIZER_FOLDER
 from data_pipeline.errors import InputError
+from data_pipeline.tokenization import Tokenizer
 
 
 class Candidate(NamedTuple):
@@ -40,33 +44,69 @@ class SentenceOrder(NamedTuple):
 
 
 class Predictor:
-    """Answers of an exported model.
+    """Answers of an exported model, pre-trained or fine-tuned.
 
-    A SavedModel is a program: open only those you trust.
+    Before anything of it is loaded, its operations are checked, see `check_ops`. It is still a
+    program, and TensorFlow is no sandbox: open only those you trust.
 
     Args:
         path: str or Path. Folder of an export, of the name (takes the newest version) or of one
-            version.
+            version. A SavedModel without the other files of an export answers what its signatures
+            give.
+
+    Attributes:
+        path: Path. The folder of the version.
+        task: Task, or None of a pre-trained model.
 
     Raises:
-        InputError: If there is no export.
+        InputError: If there is no export, it is damaged, or it has operations that could reach out
+            of it.
     """
 
     def __init__(self, path):
-        path = Path(path)
-        if not (path / "saved_model.pb").is_file():
-            found = versions(path)
-            if not found:
-                raise InputError(
-                    f"`{path}` holds no exported model. Make one with `albert-keras export`."
-                )
-            path = path / str(found[-1])
+        self.path = version_folder(path)
+        self._exported = read_task(self.path)
+        self.task = self._exported and self._exported.task
         import tensorflow as tf
         import tensorflow_text  # noqa: F401 (registers the operations of the tokenizer)
 
-        self.path = path
-        self._model = tf.saved_model.load(str(path))
+        from albert_keras.serving.saved_model.server_ops import check_ops
+
+        check_ops(self.path)
+        self._model = tf.saved_model.load(str(self.path))
         self._tf = tf
+
+    def answer(self, inputs):
+        """Answers what somebody asks a fine-tuned model.
+
+        Args:
+            inputs: list of dict of str, see `Task.example`; or of str, which are texts; or one of
+                them. A dict may have an "id", which the answer gets; else it is the number in the
+                list.
+
+        Returns:
+            list of named tuples, the same as of the run, see `Task.answers`.
+
+        Raises:
+            InputError: If the model is a pre-trained one, or one of the inputs is nothing that its
+                task can be asked.
+        """
+        return self.answers(self.examples(inputs))
+
+    def examples(self, inputs):
+        """Makes examples of inputs, as `answer` takes them; list, as `Task.read` returns."""
+        from albert_keras.finetuning.finetuned import typed_examples
+
+        self._check_finetuned()
+        inputs = [inputs] if isinstance(inputs, str | dict) else list(inputs)
+        return typed_examples(self.task, inputs)
+
+    def answers(self, examples):
+        """Answers examples: list of named tuples, see `Task.answers`."""
+        self._check_finetuned()
+        if self._task_predictor is None:
+            return answer_by_signatures(self.ask, self.task, examples)
+        return self._task_predictor.answers(examples)
 
     def fill_mask(self, texts, top_k=5):
         """Fills each `[MASK]` of some texts.
@@ -79,24 +119,21 @@ class Predictor:
             list of FilledMask.
 
         Raises:
-            InputError: If a text holds no `[MASK]`.
+            InputError: If a text holds no `[MASK]`, or if the model is a fine-tuned one.
         """
         if not 1 <= top_k <= TOP_K:
             raise InputError(f"`top_k` should be from 1 to {TOP_K}. Received: {top_k}.")
+        self._check_signature("fill_mask")
         for text in texts:
             if MASK_LITERAL not in text:
                 raise InputError(f"`{text}` holds no {MASK_LITERAL} to fill.")
-        answers = self._ask("fill_mask", text=texts)
         return [
-            FilledMask(text, filled.decode(errors="replace"), self._candidates(*answer, top_k))
-            for text, filled, *answer in zip(
-                texts,
-                answers["filled_text"],
-                answers["pieces"],
-                answers["scores"],
-                map(lambda text: text.count(MASK_LITERAL), texts),
-                strict=True,
+            FilledMask(
+                text,
+                answer["filled_text"].decode(errors="replace"),
+                _candidates(answer["pieces"], answer["scores"], text.count(MASK_LITERAL), top_k),
             )
+            for text, answer in zip(texts, ask_rows(self.ask, "fill_mask", text=texts), strict=True)
         ]
 
     def sentence_order(self, firsts, seconds):
@@ -111,39 +148,93 @@ class Predictor:
         Raises:
             InputError: If the model has no such head.
         """
-        answers = self._ask("sentence_order", first=firsts, second=seconds)
+        self._check_signature("sentence_order")
+        answers = ask_rows(self.ask, "sentence_order", first=firsts, second=seconds)
         return [
-            SentenceOrder(first, second, float(in_order))
-            for first, second, in_order in zip(firsts, seconds, answers["in_order"], strict=True)
+            SentenceOrder(first, second, float(answer["in_order"]))
+            for first, second, answer in zip(firsts, seconds, answers, strict=True)
         ]
 
     def encode(self, texts):
         """Returns a vector for each text: `pooled_output`, float32 [B, H]."""
-        return self._ask("encode", text=texts)["pooled_output"]
+        return self.ask("encode", text=texts)["pooled_output"]
 
-    def _ask(self, signature, **inputs):
-        if signature not in self._model.signatures:
-            raise InputError(f"`{self.path}` has no signature `{signature}`.")
-        # Undecodable command-line bytes arrive as lone surrogates; hand them on as they came.
+    def ask(self, signature, **inputs):
+        """Asks a signature over strings, all rows at once.
+
+        Args:
+            signature: str. Its name.
+            inputs: list of str by name, equally long; of str lists where it takes a matrix.
+
+        Returns:
+            dict of np.ndarray [B, ...], strings as bytes.
+
+        Raises:
+            InputError: If there is no such signature, or it takes other inputs.
+        """
+        self._check_signature(signature)
+        function = self._model.signatures[signature]
+        wanted = set(function.structured_input_signature[1])
+        if set(inputs) != wanted:
+            raise InputError(
+                f"The signature `{signature}` should be asked with {', '.join(sorted(wanted))}. "
+                f"Received: {', '.join(inputs) or 'nothing'}."
+            )
         tensors = {
-            name: self._tf.constant([text.encode(errors="surrogateescape") for text in texts])
+            name: self._tf.constant(_bytes_of(texts), self._tf.string)
             for name, texts in inputs.items()
         }
-        answers = self._model.signatures[signature](**tensors)
-        return {name: value.numpy() for name, value in answers.items()}
+        return {name: value.numpy() for name, value in function(**tensors).items()}
 
-    @staticmethod
-    def _candidates(pieces, scores, num_masks, top_k):
-        return tuple(
-            tuple(
-                Candidate(piece.decode(), float(np.round(score, 6)))
-                for piece, score in zip(pieces[mask, :top_k], scores[mask, :top_k], strict=True)
-                if piece
+    @functools.cached_property
+    def _task_predictor(self):
+        """The TaskPredictor; None where the export lacks what it takes."""
+        exported, folder = self._exported, self.path / TOKENIZER_FOLDER
+        predict_tokens = self._model.signatures.get("predict_tokens")
+        if not (exported.record and folder.is_dir() and predict_tokens):
+            return None
+        from albert_keras.serving.task_predictor import TaskPredictor
+        from albert_keras.training.run_files import check_tokenizer
+
+        repair = "Export the run once more."
+        check_tokenizer(folder, exported.tokenizer_digest, "export.json", repair)
+        return TaskPredictor(self.task, Tokenizer.load(folder), predict_tokens, exported.tuned)
+
+    def _check_finetuned(self):
+        if self.task is None:
+            raise InputError(
+                f"`{self.path}` should be an export of a fine-tuned model to answer that. "
+                "Received: a pre-trained one, which fills masks."
             )
-            for mask in range(num_masks)
-        )
+
+    def _check_signature(self, name):
+        if name not in self._model.signatures:
+            raise InputError(f"`{self.path}` has no signature `{name}`.")
 
 
 def predict(export, texts, top_k=5):
     """Fills the masks of some texts with an exported model; see `Predictor.fill_mask`."""
     return Predictor(export).fill_mask(texts, top_k)
+
+
+def _bytes_of(texts):
+    if not isinstance(texts, str):
+        return [_bytes_of(text) for text in texts]
+    try:
+        # Undecodable command-line bytes arrive as lone surrogates; hand them on as they came.
+        return texts.encode(errors="surrogateescape")
+    except UnicodeEncodeError:
+        raise InputError("A text should be Unicode. It has half a surrogate pair.") from None
+
+
+def _candidates(pieces, scores, num_masks, top_k):
+    """Returns the candidates of each mask; no row of `pieces` is of those that are never read."""
+    of_masks = tuple(
+        tuple(
+            Candidate(piece.decode(), float(np.round(score, 6)))
+            for piece, score in zip(*row, strict=True)
+            if piece
+        )
+        for row in zip(pieces[:num_masks, :top_k], scores[:num_masks, :top_k], strict=True)
+    )
+    return of_masks + ((),) * (num_masks - len(of_masks))

@@ -1,6 +1,9 @@
 """Answers of an exported folder, from Python."""
 
+import shutil
+
 import pytest
+import tensorflow as tf
 
 from albert_keras.serving.predictor import Predictor, predict
 from data_pipeline.errors import InputError
@@ -46,3 +49,82 @@ def test_too_many_candidates_are_refused(predictor):
 def test_a_folder_without_an_export_is_refused(tmp_path):
     with pytest.raises(InputError, match="holds no exported model"):
         Predictor(tmp_path)
+
+
+def test_masks_that_are_never_read_have_no_candidates(predictor):
+    (answer, short) = predictor.fill_mask(["[MASK] " * 5000, "A [MASK]."])
+    assert len(answer.masks) == 5000 and answer.masks[0] and answer.masks[-1] == ()
+    assert answer.filled_text.endswith("[MASK] [MASK] ")
+    assert len(short.masks) == 1 and short.masks[0]
+
+
+def test_many_texts_are_filled_as_each_alone(predictor):
+    texts = [f"{'Rain. ' * (number % 7)}A [MASK]." for number in range(70)]
+    together = predictor.fill_mask(texts, top_k=1)
+    assert [answer.text for answer in together] == texts
+    for number in (0, 33, 69):
+        (alone,) = predictor.fill_mask([texts[number]], top_k=1)
+        assert alone.filled_text == together[number].filled_text
+    assert predictor.fill_mask([]) == []
+
+
+def test_a_pre_trained_model_answers_no_task(predictor):
+    assert predictor.task is None
+    with pytest.raises(InputError, match="should be an export of a fine-tuned model"):
+        predictor.answer("a")
+
+
+def test_an_export_needs_nothing_but_its_graph(tiny_export, predictor, tmp_path):
+    shutil.copytree(tiny_export / "1" / "variables", tmp_path / "variables")
+    shutil.copy(tiny_export / "1" / "saved_model.pb", tmp_path)
+    bare = Predictor(tmp_path)
+    assert bare.task is None
+    assert bare.fill_mask(["A [MASK]."]) == predictor.fill_mask(["A [MASK]."])
+
+
+def test_a_signature_is_asked_with_what_it_takes(predictor):
+    pieces = predictor.ask("explain_tokens", text=["a", "\udcff"])["pieces"]
+    assert pieces.shape[0] == 2 and pieces[0, 0] == b"[CLS]"
+    with pytest.raises(InputError, match="should be asked with text. Received: texts"):
+        predictor.ask("encode", texts=["a"])
+    with pytest.raises(InputError, match="has no signature `tags`"):
+        predictor.ask("tags", text=["a"])
+    with pytest.raises(InputError, match="half a surrogate pair"):
+        predictor.fill_mask(["\ud800 [MASK]"])
+
+
+class Trap(tf.saved_model.experimental.TrackableResource):
+    """Writes a file when it is loaded."""
+
+    def __init__(self, target):
+        super().__init__()
+        self._target = target
+
+    def _create_resource(self):
+        return tf.raw_ops.VarHandleOp(dtype=tf.int32, shape=[])
+
+    def _initialize(self):
+        tf.io.write_file(self._target, "loaded")
+
+
+def test_a_model_that_writes_files_is_refused_before_it_can(tmp_path):
+    target = tmp_path / "target"
+    module = tf.Module()
+    module.trap = Trap(str(target))
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="text")])
+    def fill_mask(text):
+        tf.io.write_file(str(target), "asked")
+        return {"filled_text": text}
+
+    tf.saved_model.save(module, str(tmp_path / "1"), signatures={"fill_mask": fill_mask})
+    target.unlink(missing_ok=True)
+    loaded = tf.saved_model.load(str(tmp_path / "1"))
+    assert target.read_text() == "loaded"
+    loaded.signatures["fill_mask"](tf.constant(["a"]))
+    assert target.read_text() == "asked"
+
+    target.unlink()
+    with pytest.raises(InputError, match="`WriteFile` in function .* may reach out of the model"):
+        Predictor(tmp_path)
+    assert not target.exists()

@@ -1,0 +1,134 @@
+"""`albert-keras predict` with exports of fine-tuned models: as with the runs they were made of."""
+
+import io
+import json
+import os
+import re
+import shutil
+import sys
+
+import pytest
+
+from albert_keras.cli import main
+from albert_keras.serving.predictor import Predictor
+from tests.albert_keras.finetuning.small_tasks import make_task
+from tests.albert_keras.serving.small_exports import make_model, write_export, write_run
+
+QUESTION = ["--question", "Who left?"]
+
+
+@pytest.fixture(autouse=True)
+def quiet_again(monkeypatch):
+    """Commands set up logging and TensorFlow's log level for a process of their own."""
+    monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", os.environ.get("TF_CPP_MIN_LOG_LEVEL", "2"))
+
+
+@pytest.fixture(scope="module")
+def folders(tiny_tokenizer, tiny_corpus, tmp_path_factory):
+    """Returns a function of a kind that gives the folders of run and export, made once."""
+    made, out = {}, tmp_path_factory.mktemp("asked")
+
+    def folders(kind):
+        if kind not in made:
+            task = make_task(kind)
+            model = make_model(task, tiny_tokenizer)
+            run = write_run(out / f"run {kind}", task, model, tiny_tokenizer, tiny_corpus)
+            write_export(out / kind / "2", task, model, tiny_tokenizer)
+            made[kind] = run, out / kind
+        return made[kind]
+
+    return folders
+
+
+@pytest.fixture
+def ask(monkeypatch, capsys):
+    """Returns a function that asks by command and returns exit code, stdout and stderr."""
+
+    def ask(*words, stdin=b""):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        capsys.readouterr()
+        code = main(["predict", *map(str, words)])
+        shown = capsys.readouterr()
+        return code, shown.out, shown.err
+
+    return ask
+
+
+def test_lines_and_json_are_those_of_the_run(folders, ask):
+    run, export = folders("classification")
+    lines = b'Rain.\n\n{"text": "Rain.", "pair": "Fog.", "id": "k7"}\n'
+    words = ["--pair", "Wind."]
+    code, shown, _ = ask(export, *words, stdin=lines)
+    assert code == 0 and len(shown.splitlines()) == 2
+    assert re.fullmatch(r"(no|yes|maybe)  \d\d\.\d%  Rain\. \| Wind\.", shown.splitlines()[0])
+    found, expected = (
+        json.loads(ask(path, *words, "--json", stdin=lines)[1]) for path in (export, run)
+    )
+    assert [list(answer) for answer in found] == [list(answer) for answer in expected]
+    assert [answer["id"] for answer in found] == ["0", "k7"]
+    for one, other in zip(found, expected, strict=True):
+        assert one["probabilities"] == pytest.approx(other["probabilities"], abs=1e-5)
+
+
+def test_a_question_is_answered_from_a_passage(folders, ask, tiny_corpus):
+    export = folders("spans_or_none")[1]
+    code, shown, _ = ask(export / "2", tiny_corpus[0], *QUESTION)
+    (answer,) = Predictor(export).answer({"context": tiny_corpus[0], "question": "Who left?"})
+    assert code == 0
+    assert shown == f"{answer.text or '(no answer)'}  {answer.probability:.1%}  Who left?\n"
+
+
+@pytest.mark.parametrize(
+    "kind, words, message",
+    [
+        ("classification", ["a"], "pair should be asked with `text` and `pair` (--pair)"),
+        ("classification", [" ", "--pair", "b"], "`text` should be a text. It is blank."),
+        (
+            "classification",
+            ["a", *QUESTION],
+            "`--question` should be left out: pair is asked with `text` and `pair`.",
+        ),
+        ("classification", ["a", "--option", "b"], "`--option` should be left out: pair is"),
+        (
+            "spans_or_none",
+            ["a", *QUESTION, "--pair", "b"],
+            "`--pair` should be left out: squad2 is asked with `context` and `question`.",
+        ),
+        (
+            "classification",
+            ["a", "--then", "b"],
+            "`--then` is for exports of pre-trained models: `{export}` is fine-tuned.",
+        ),
+        ("classification", ["a", "--top-k", "3"], "`--top-k` is for exports of pre-trained"),
+        ("classification", ["--file", "a.tsv"], "`--file` is for runs: `{export}` is an export."),
+        ("classification", ["--split", "dev"], "`--split` is for runs"),
+        ("classification", ["a", "--out", "b"], "`--out` is for runs"),
+        ("classification", ["a", "--with", "b"], "`--with` is for runs"),
+        ("classification", ["a", "--all-seeds"], "`--all-seeds` is for runs"),
+        ("classification", ["a", "--text-column", "b"], "`--text-column` is for runs"),
+        ("classification", [], "What to answer should be TEXT or lines of stdin"),
+    ],
+)
+def test_a_mistake_gets_one_sentence(folders, ask, kind, words, message):
+    export = folders(kind)[1]
+    code, _, shown = ask(export, *words)
+    assert code == 2 and len(shown.splitlines()) == 1
+    assert message.format(export=export) in shown
+
+
+def test_neither_run_nor_training_file_is_needed(folders, ask, tmp_path):
+    moved = shutil.copytree(folders("classification")[1], tmp_path / "elsewhere")
+    record = json.loads((moved / "2" / "export.json").read_text())
+    record["task"]["config"]["train"] = "/nowhere/train.tsv"
+    (moved / "2" / "export.json").write_text(json.dumps(record))
+    code, shown, _ = ask(moved, "Rain.", "--pair", "Wind.", "--json")
+    (answer,) = json.loads(shown)
+    assert code == 0
+    assert answer == Predictor(moved).answer({"text": "Rain.", "pair": "Wind."})[0]._asdict()
+
+
+def test_an_older_export_without_kind_is_taken_for_what_its_run_was(tmp_path, ask):
+    (tmp_path / "1").mkdir()
+    (tmp_path / "1" / "export.json").write_text('{"step": 1, "run": {"kind": "pretraining"}}')
+    code, _, shown = ask(tmp_path, "a [MASK]", "--pair", "b")
+    assert code == 2 and "`--pair` is for fine-tuned models" in shown

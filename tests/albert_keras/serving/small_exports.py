@@ -1,0 +1,87 @@
+"""Small fine-tuned runs and exports of each kind of task, made without any training."""
+
+import json
+
+import numpy as np
+import tensorflow as tf
+
+from albert_keras.config import AlbertConfig
+from albert_keras.finetuning.config import FinetuneConfig
+from albert_keras.finetuning.finetuned import save_tuned
+from albert_keras.finetuning.source import ExampleSource
+from albert_keras.models.finetuning import build_model
+from albert_keras.serving.graph.task_model import build_task_model
+from albert_keras.training.run import Run
+from albert_keras.training.tensors import training_variables
+from tests.albert_keras.finetuning.small_tasks import make_examples
+
+#: Of squad2; where there is none, 0 is taken.
+NULL_THRESHOLD = -0.6
+
+
+def make_model(task, tokenizer):
+    """Returns a small model of a task that tells inputs apart."""
+    shape = AlbertConfig(
+        vocab_size=tokenizer.vocab_size,
+        embedding_size=16,
+        hidden_size=32,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        intermediate_size=64,
+        max_position_embeddings=64,
+        initializer_range=0.5,
+    )
+    model = build_model(task.kind, shape, task.num_outputs)
+    draw = np.random.default_rng(0)
+    for weight in model.head.weights:
+        weight.assign(draw.normal(0, 0.5, weight.shape))
+    return model
+
+
+def tuned_of(task):
+    return {"null_threshold": NULL_THRESHOLD} if task.kind == "spans_or_none" else {}
+
+
+def write_run(folder, task, model, tokenizer, corpus):
+    """Writes a model as a fine-tuned run that it is the best checkpoint of."""
+    config = FinetuneConfig(
+        task=task.config,
+        training={"steps": 1, "batch_size": 4, "precision": "float32", "peak_tflops": 1.0},
+    )
+    features = task.features(make_examples(corpus, task.kind, 4), tokenizer, training=True)
+    source = ExampleSource(features, tokenizer, config.training, {"fingerprint": "0"})
+    run = Run.begin(folder, config, model.config, source)
+    run.checkpoints.save(1, training_variables(model), score=0.5)
+    save_tuned(run, tuned_of(task))
+    return folder
+
+
+def write_export(folder, task, model, tokenizer, signatures=("predict_tokens",)):
+    """Writes a model as a version of an export, with what `export.json` has for readers.
+
+    All signatures take seconds, so there are some of them only.
+    """
+    module = build_task_model(model, tokenizer, task, tuned=tuned_of(task))
+    functions = module.functions | module.token_functions
+    part = tf.Module()
+    part.used = module.weights, module.tokenizer
+    chosen = {name: functions[name] for name in signatures}
+    tf.saved_model.save(part, str(folder), signatures=chosen)
+    tokenizer.save(folder / "tokenizer")
+    files = {"data_dir", "train", "dev"}
+    record = {
+        "kind": "finetuning",
+        "task": {
+            "name": task.config.name,
+            "kind": task.kind,
+            "labels": list(task.labels),
+            "takes_pair": task.takes_pair,
+            "max_seq_length": task.max_seq_length,
+            "config": task.config.model_dump(mode="json", exclude=files) | {"of later": 1},
+        },
+        "tuned": tuned_of(task),
+        "run": {"kind": "finetuning", "tokenizer_digest": tokenizer.digest},
+        "of a later version": {"anything": []},
+    }
+    (folder / "export.json").write_text(json.dumps(record))
+    return folder

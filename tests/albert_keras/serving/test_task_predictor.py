@@ -1,0 +1,250 @@
+"""An export answers what its run answers, and without its other files what its graph gives."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from albert_keras.finetuning.finetuned import FinetunedModels
+from albert_keras.serving.graph.task_model import build_task_model
+from albert_keras.serving.predictor import Predictor
+from albert_keras.serving.signature_answers import answer_by_signatures, ask_rows
+from albert_keras.serving.task_predictor import TaskPredictor
+from albert_keras.tasks.plain_predictions import ClassAnswer
+from data_pipeline.errors import InputError
+from tests.albert_keras.finetuning.small_tasks import make_examples, make_task
+from tests.albert_keras.serving.small_exports import (
+    NULL_THRESHOLD,
+    make_model,
+    write_export,
+    write_run,
+)
+
+SLOW = pytest.mark.slow
+DIRTY = [
+    "nul \0 and \x1c tab\t",
+    "Ｆull wídth ½ ﬃ\u0301",
+    "[CLS] A [MASK] [SEP] <unk>",
+    "\u202e\u200b\U0001f469\u200d\U0001f52c",
+    # Nothing in it twice: of equals the last digit would choose.
+    " ".join(f"{number} ferries left harbour {number * 7}," for number in range(30)),
+]
+
+
+def assert_alike(found, expected):
+    """Compares answers: numbers to 5 digits, all else exactly."""
+    if isinstance(expected, float):
+        assert found == pytest.approx(expected, rel=1e-5, abs=1e-5)
+    elif isinstance(expected, dict):
+        assert list(found) == list(expected)
+        assert_alike(list(found.values()), list(expected.values()))
+    elif isinstance(expected, list | tuple):
+        assert type(found) is type(expected) and len(found) == len(expected)
+        for one, other in zip(found, expected, strict=True):
+            assert_alike(one, other)
+    else:
+        assert found == expected
+
+
+@pytest.fixture(scope="module")
+def exported(tiny_tokenizer, tiny_corpus, tmp_path_factory):
+    """Returns a function of a kind that gives the folders of run and export, made once."""
+    made, out = {}, tmp_path_factory.mktemp("tasks")
+
+    def exported(kind):
+        if kind not in made:
+            task = make_task(kind)
+            model = make_model(task, tiny_tokenizer)
+            strings = ["serving_default", "text_pair"] if kind == "classification" else []
+            made[kind] = (
+                write_run(out / kind, task, model, tiny_tokenizer, tiny_corpus),
+                write_export(
+                    out / kind / "1", task, model, tiny_tokenizer, ["predict_tokens", *strings]
+                ),
+            )
+        return made[kind]
+
+    return exported
+
+
+@pytest.fixture(scope="module")
+def loaded(exported):
+    """Returns a function of a kind that gives FinetunedModels and Predictor, loaded once."""
+    loaded = {}
+
+    def of_kind(kind):
+        if kind not in loaded:
+            run, export = exported(kind)
+            loaded[kind] = FinetunedModels(run), Predictor(export)
+        return loaded[kind]
+
+    return of_kind
+
+
+@pytest.fixture
+def copy(exported, tmp_path):
+    """Returns a function of a kind that gives a copy of its export, to be changed."""
+    return lambda kind: shutil.copytree(exported(kind)[1], tmp_path / kind)
+
+
+def test_pairs_are_classified_as_by_the_run(loaded):
+    models, predictor = loaded("classification")
+    inputs = [{"text": a, "pair": b} for a in DIRTY for b in ("It left.", *DIRTY)]
+    found = predictor.answer([*inputs, {"text": "Rain.", "pair": "", "id": "k7"}])
+    expected = models.answers(models.examples([*inputs, {"id": "k7", "text": "Rain.", "pair": ""}]))
+    assert type(found[0]) is ClassAnswer and found[-1].id == "k7" and found[3].id == "3"
+    assert len({answer.label for answer in found}) > 1
+    assert_alike(found, expected)
+
+
+def test_questions_are_answered_as_by_the_run(loaded, tiny_corpus):
+    models, predictor = loaded("spans_or_none")
+    contexts = [*DIRTY, *tiny_corpus[:4], " ".join(tiny_corpus[:6])]
+    inputs = [{"context": text, "question": "Who left?\u0301"} for text in contexts]
+    found, expected = predictor.answer(inputs), models.answers(models.examples(inputs))
+    assert {bool(answer.text) for answer in found} == {True, False}
+    assert_alike(found, expected)
+    between = [answer for answer in found if NULL_THRESHOLD <= answer.null_score < 0]
+    assert between and not any(answer.text for answer in between)
+
+
+@pytest.mark.parametrize(
+    "kind", ["choice", "spans", *(pytest.param(k, marks=SLOW) for k in ("regression", "tagging"))]
+)
+def test_ids_and_strings_give_what_the_task_answers(kind, tiny_tokenizer, tiny_corpus):
+    task = make_task(kind)
+    model = make_model(task, tiny_tokenizer)
+    fields = {
+        "regression": [{"text": text} for text in DIRTY],
+        "tagging": [{"text": text} for text in DIRTY],
+        "choice": [{"context": t, "question": "_?", "options": ["ferry", t, ""]} for t in DIRTY],
+        "spans": [{"context": text, "question": "Who?"} for text in DIRTY],
+    }[kind]
+    examples = [task.example(number, one) for number, one in enumerate(fields)]
+    features = task.features(examples, tiny_tokenizer)
+    inputs = features.batch(np.arange(len(features)))
+    outputs = {name: value.numpy() for name, value in model(inputs).items()}
+    expected = task.answers(examples, features, [outputs])
+
+    module = build_task_model(model, tiny_tokenizer, task)
+    by_ids = TaskPredictor(task, tiny_tokenizer, module.token_functions["predict_tokens"])
+    assert_alike(by_ids.answers(examples), expected)
+
+    def ask(signature, **texts):
+        found = module.functions[signature](**{name: tf.constant(texts[name]) for name in texts})
+        return {name: value.numpy() for name, value in found.items()}
+
+    if kind == "spans":
+        with pytest.raises(InputError, match="no probabilities of answers to questions"):
+            answer_by_signatures(ask, task, examples)
+        return
+    by_strings = answer_by_signatures(ask, task, examples)
+    if kind == "tagging":  # the graph reads one row
+        kept = [sum(tag != "" for tag in answer.tags) for answer in by_strings]
+        assert kept[-1] < len(expected[-1].tags)
+        by_strings, expected = (
+            [
+                answer._replace(tags=answer.tags[:n], probabilities=answer.probabilities[:n])
+                for answer, n in zip(answers, kept, strict=True)
+            ]
+            for answers in (by_strings, expected)
+        )
+    assert_alike(by_strings, expected)
+
+
+def test_words_with_white_space_cannot_be_asked_by_strings():
+    task = make_task("tagging")
+    with pytest.raises(InputError, match="without white space.*Received: 'New York'"):
+        answer_by_signatures(None, task, [task.example(0, {"words": ["New York"]})])
+
+
+def test_rows_are_computed_some_at_a_time(tiny_tokenizer, tiny_corpus):
+    task, sizes = make_task("regression"), []
+
+    def predict_tokens(input_ids, input_mask, segment_ids):
+        tf.py_function(lambda ids: sizes.append(len(ids)), [input_ids], [])
+        return {"logits": tf.cast(tf.reduce_sum(input_mask, axis=1, keepdims=True), tf.float32)}
+
+    examples = make_examples(tiny_corpus, "regression", 1100)
+    answers = TaskPredictor(task, tiny_tokenizer, predict_tokens).answers(examples)
+    assert max(sizes) == 32 and sum(sizes) == 1100
+    for example, answer in zip(examples, answers, strict=True):
+        assert answer.score == min(len(tiny_tokenizer.encode(example.first)) + 2, 40)
+
+
+def test_strings_are_sent_some_at_a_time_short_ones_first():
+    sent = []
+
+    def ask(signature, text):
+        sent.append(text)
+        return {"length": np.array([len(one) for one in text])}
+
+    texts = ["x" * (number * 37 % 70) for number in range(70)]
+    assert [row["length"] for row in ask_rows(ask, "any", text=texts)] == list(map(len, texts))
+    assert [len(batch) for batch in sent] == [32, 32, 6] and sum(sent, []) == sorted(texts)
+    assert ask_rows(ask, "any", text=[]) == []
+
+
+def test_numbers_that_are_none_are_an_error():
+    with pytest.raises(InputError, match="some `score` are not finite"):
+        ask_rows(lambda signature, text: {"score": np.array([np.nan])}, "any", text=["a"])
+
+
+def test_without_the_other_files_strings_are_classified_the_same(loaded, copy):
+    bare = copy("classification")
+    inputs = [{"text": text, "pair": "Rain."} for text in DIRTY]
+    expected = loaded("classification")[1].answer(inputs)
+    (bare / "export.json").unlink()
+    assert_alike(Predictor(bare).answer(inputs), expected)
+
+
+@pytest.mark.parametrize(
+    "inputs",
+    [
+        [{"text": " ", "pair": "a"}],
+        [{"text": "a"}, {"text": "a", "pair": "b"}],
+        [{"text": "a", "pair": "b", "id": "1"}, {"text": "a", "pair": "b"}],
+        [{"text": "a", "pair": "\ud800"}],
+        [{"text": "a", "pair": "b", "question": "c"}],
+        ["a"],
+        [3],
+    ],
+)
+def test_what_cannot_be_asked_gets_the_words_of_the_run(loaded, inputs):
+    models, predictor = loaded("classification")
+    errors = []
+    for ask in (models.examples, predictor.answer):
+        with pytest.raises(InputError) as caught:
+            ask(inputs)
+        errors.append(str(caught.value))
+    assert errors[0] == errors[1]
+
+
+def change_record(folder, **changes):
+    path = folder / "export.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+@pytest.mark.parametrize("tuned", [None, {"null_threshold": "0"}, [0.0]])
+def test_a_threshold_that_nobody_tells_is_not_made_up(copy, tuned):
+    folder = copy("spans_or_none")
+    change_record(folder, tuned=tuned)
+    with pytest.raises(InputError, match="`tuned` in export.json should tell"):
+        Predictor(folder).answer({"context": "It left.", "question": "Who?"})
+
+
+def test_another_tokenizer_than_that_of_the_graph_is_refused(copy):
+    folder = copy("classification")
+    change_record(folder, run={"tokenizer_digest": "0" * 64})
+    with pytest.raises(InputError, match="should have the digest 0.* that export.json tells"):
+        Predictor(folder).answer({"text": "a", "pair": "b"})
+
+
+@pytest.mark.parametrize("content", [b'{"kind": ', b"[]", b"\xff"])
+def test_a_damaged_record_is_named(copy, content):
+    folder = copy("classification")
+    (folder / "export.json").write_bytes(content)
+    with pytest.raises(InputError, match="export.json` is damaged"):
+        Predictor(folder)
