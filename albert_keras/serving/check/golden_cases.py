@@ -11,6 +11,9 @@ from typing import NamedTuple
 
 import yaml
 
+#: Those of a `tf.Example` that our exports read.
+FEATURES = ("text", "pair")
+
 
 class GoldenCase(NamedTuple):
     """A request and what is to come back.
@@ -46,15 +49,19 @@ class Names(NamedTuple):
 
     Attributes:
         text: str. Signature with one input of strings, rank 1.
-        input: str. Its input.
+        input, output: str. Its input, and one of its outputs.
         pair: str. Signature with two inputs of strings, rank 1.
         first, second: str. Its inputs.
-        tokens: str. Signature with one input or more of integers, rank 2.
+        lists: str. Signature with inputs of strings, rank 1 and rank 2.
+        list_rows: str. Its inputs, with values of two rows in columns, as a JSON object.
+        odd_list_rows: str. The same where the lists of the two rows have different lengths.
+        tokens: str. Signature with one input or more of integers, rank 2 or more.
         ids: str. Its inputs, with values of two rows of three, as a JSON object.
         odd_ids, text_ids: str. The same where the two rows have different lengths, and where
             there are strings instead of integers.
         classify, regress: str. Signatures of these methods.
         example: str. What they want, a JSON object of features.
+        label: str. A label of a version that is AVAILABLE.
         single: str. Signature with one input of strings, `single_input`, and one output.
         bytes: str. Signature with one input of strings, `bytes_input`, and an output `*_bytes`.
         uneven, scalar, not_finite: str. Signatures of test models only: one whose outputs differ
@@ -63,16 +70,21 @@ class Names(NamedTuple):
 
     text: str = ""
     input: str = ""
+    output: str = ""
     pair: str = ""
     first: str = ""
     second: str = ""
+    lists: str = ""
+    list_rows: str = ""
+    odd_list_rows: str = ""
     tokens: str = ""
     ids: str = ""
     odd_ids: str = ""
     text_ids: str = ""
     classify: str = ""
     regress: str = ""
-    example: str = '{"text": "a"}'
+    example: str = '{"text": "a", "pair": "a"}'
+    label: str = ""
     single: str = ""
     single_input: str = ""
     bytes: str = ""
@@ -94,12 +106,14 @@ def _read():
 GOLDEN_CASES = _read()
 
 
-def names_of(signatures, features=("text",)):
+def names_of(signatures, features=FEATURES, label=None):
     """Returns what the cases can ask of a model.
 
     Args:
         signatures: dict of name -> Signature, as `RestClient.metadata` gives it.
-        features: iterable of str. Those of a `tf.Example` that classify and regress want, strings.
+        features: iterable of str. Those of a `tf.Example` that classify and regress want, strings;
+            the metadata of a server do not tell them. What a model does not read does no harm.
+        label: str or None. Of a version that is AVAILABLE; a server does not list its labels.
 
     Returns:
         Names.
@@ -108,7 +122,7 @@ def names_of(signatures, features=("text",)):
     ordered = sorted(signatures.items(), key=lambda item: item[0] != "serving_default")
     for name, signature in ordered:
         types = {dtype for dtype, _ in signature.inputs.values()}
-        ranks = {None if shape is None else len(shape) for _, shape in signature.inputs.values()}
+        ranks = {len(shape or ()) for _, shape in signature.inputs.values()}
         if name in ("uneven", "scalar", "not_finite"):
             found[name] = name
         elif signature.method in ("classify", "regress"):
@@ -119,12 +133,16 @@ def names_of(signatures, features=("text",)):
                 found.update(pair=name, first=inputs[0], second=inputs[1])
             elif len(inputs) == 1:
                 _add_text(found, name, inputs[0], signature.outputs)
-        elif types and types <= {"DT_INT32", "DT_INT64"} and ranks == {2}:
-            found.setdefault("tokens", name)
-            if found["tokens"] == name:
-                found["ids"] = _values(signature.inputs, [[1, 1, 1], [1, 1, 1]])
-                found["odd_ids"] = _values(signature.inputs, [[1, 1, 1], [1, 1]])
-                found["text_ids"] = _values(signature.inputs, [["a"], ["a"]])
+        elif types == {"DT_STRING"} and ranks == {1, 2} and "lists" not in found:
+            found.update(lists=name, list_rows=_values(signature.inputs, "a"))
+            found["odd_list_rows"] = _values(signature.inputs, "a", is_odd=True)
+        elif types and types <= {"DT_INT32", "DT_INT64"} and min(ranks) > 1:
+            if "tokens" not in found:
+                found.update(tokens=name, ids=_values(signature.inputs, 1))
+                found["odd_ids"] = _values(signature.inputs, 1, is_odd=True)
+                found["text_ids"] = _values(signature.inputs, "a")
+    if label is not None and "text" in found:
+        found["label"] = label
     return Names(**found)
 
 
@@ -142,7 +160,8 @@ def fill(case, model, version, names):
     filled = [path, case.body]
     for name, value in values.items():
         filled = [part and part.replace("{" + name + "}", value) for part in filled]
-    return filled[0], None if case.body is None else filled[1].encode()
+    # Half a character stands for a byte that is not UTF-8.
+    return filled[0], None if case.body is None else filled[1].encode(errors="surrogateescape")
 
 
 def applies(case, names):
@@ -187,10 +206,26 @@ def _add_text(found, name, input_name, outputs):
         found.setdefault("bytes_input", input_name)
         return
     if "text" not in found:
-        found.update(text=name, input=input_name)
+        found.update(text=name, input=input_name, output=next(iter(outputs), ""))
     if len(outputs) == 1 and "single" not in found:
         found.update(single=name, single_input=input_name)
 
 
-def _values(inputs, rows):
-    return json.dumps({name: rows for name in inputs})
+def _values(inputs, value, is_odd=False):
+    """Returns two rows for each input as a JSON object; the second one shorter if `is_odd`."""
+    columns = {}
+    for name, (_, shape) in inputs.items():
+        columns[name] = [
+            _nested(value, len(shape) - 1, 3),
+            _nested(value, len(shape) - 1, 3 - is_odd),
+        ]
+    return json.dumps(columns)
+
+
+def _nested(value, depth, length):
+    """Returns a value in so many lists, `length` of it in the innermost one."""
+    if depth:
+        value = [value] * length
+    for _ in range(depth - 1):
+        value = [value]
+    return value

@@ -21,7 +21,7 @@ class GrpcCase(NamedTuple):
             a JSON list of features, each an object of strings.
         code: str. Of gRPC.
         needs: str. What the model must have, as in `GoldenCase`.
-        output_filter: tuple of str.
+        output_filter: tuple of str. Names in braces are filled in as in `inputs`.
         model: str. "" asks the model at hand.
         version: int or None. None asks the newest one.
     """
@@ -36,6 +36,9 @@ class GrpcCase(NamedTuple):
     model: str = ""
     version: int | None = None
 
+
+#: Servers cut messages at so many characters.
+_LONGEST_MESSAGE = 1024
 
 _ONE = '{"{input}": ["a"]}'
 _BAD, _STATE, _NONE = "INVALID_ARGUMENT", "FAILED_PRECONDITION", "NOT_FOUND"
@@ -52,6 +55,8 @@ GRPC_CASES = (
     GrpcCase("missing input", "predict", "text", "{}", _BAD, "text"),
     GrpcCase("extra input", "predict", "text", '{"{input}": ["a"], "more": [1]}', _BAD, "text"),
     GrpcCase("unknown output", "predict", "text", _ONE, _BAD, "text", ("not-there",)),
+    GrpcCase("output asked twice", "predict", "text", _ONE, _BAD, "text", ("{output}",) * 2),
+    GrpcCase("message of a long name", "predict", "x" * 5000, '{"text": ["a"]}', _STATE),
     GrpcCase("wrong type", "predict", "text", '{"{input}": [1]}', _BAD, "text"),
     GrpcCase("wrong rank", "predict", "text", '{"{input}": [["a"]]}', _BAD, "text"),
     GrpcCase("rank 0", "predict", "text", '{"{input}": "a"}', _BAD, "text"),
@@ -77,23 +82,30 @@ def ask(case, target, model, names, timeout=30.0):
     """
     from albert_keras.serving.client.grpc_client import GrpcClient
 
-    text = case.inputs
-    for name, value in names._asdict().items():
-        text = text.replace("{" + name + "}", value)
-    inputs, signature = json.loads(text), getattr(names, case.signature, case.signature)
+    inputs = json.loads(_filled(case.inputs, names))
+    outputs = [_filled(output, names) for output in case.output_filter]
+    signature = getattr(names, case.signature, case.signature)
     with GrpcClient(
         target, case.model or model, case.version, timeout=timeout, retries=0
     ) as client:
         try:
             if case.call == "predict":
-                client.predict(signature, case.output_filter, **inputs)
+                client.predict(signature, outputs, **inputs)
             else:
                 getattr(client, case.call)([_example(one) for one in inputs], signature)
         except ServingError as error:
-            return (
-                "" if error.code == case.code else f"{error.code} instead of {case.code}: {error}"
-            )
+            if error.code != case.code:
+                return f"{error.code} instead of {case.code}: {error}"
+            if len(error.said) > _LONGEST_MESSAGE:
+                return f"a message of {len(error.said)} characters"
+            return ""
     return "" if case.code == "OK" else f"OK instead of {case.code}"
+
+
+def _filled(text, names):
+    for name, value in names._asdict().items():
+        text = text.replace("{" + name + "}", value)
+    return text
 
 
 def _example(features):

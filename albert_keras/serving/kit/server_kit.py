@@ -1,6 +1,5 @@
 """Writes what it takes to run `tensorflow_model_server` on an export: settings, start, proxy."""
 
-import json
 import math
 import os
 import shlex
@@ -8,13 +7,16 @@ from importlib.resources import files
 from pathlib import Path
 from string import Template
 
+from albert_keras.serving.kit.example_requests import curl_script, example_requests, python_literal
+from albert_keras.serving.kit.warm_up_rows import most_warm_up_rows
 from albert_keras.serving.layout import versions
 from albert_keras.serving.names import check_label, check_model_name, check_version
 from data_pipeline.errors import InputError
 from data_pipeline.files import check_output_folder, whole_folder
 
-_TEXT = "The [MASK] left the harbour."
-_SCRIPTS = ("docker-run.sh", "curl.sh")
+_SCRIPTS = ("docker-run.sh", "curl.sh", "client.py")
+#: Ends the names of templates that are no files of their kind yet.
+_UNFILLED = ".template"
 
 
 class _KitTemplate(Template):
@@ -35,7 +37,7 @@ def write_kit(
     grpc_port=8500,
     proxy_port=8080,
 ):
-    """Writes a folder with `models.config`, `docker-run.sh`, `nginx.conf` and so on.
+    """Writes a folder with `models.config`, `docker-run.sh`, `nginx.conf`, `client.py` and so on.
 
     Args:
         folder: str or Path. To appear; it must not exist, or be empty.
@@ -45,7 +47,8 @@ def write_kit(
         specific: iterable of int. These versions instead.
         labels: dict of label -> version, or None. Versions that are served.
         cores: int or None. Of the server; None takes those of this computer.
-        max_batch_size: int. Rows of one call of the graph.
+        max_batch_size: int. Rows of one call of the graph, and of one request; no fewer than those
+            of the warm-up requests of the versions.
         memory_gib: int or None. None takes twice the size of the largest version and 1 GiB.
         rest_port, grpc_port, proxy_port: int. All on loopback.
 
@@ -90,6 +93,14 @@ def write_kit(
     if len(set(ports.values())) < 3:
         raise InputError(f"The three ports should differ. Received: {ports}.")
     check_output_folder(folder, "folder")
+    for version in served:
+        rows = most_warm_up_rows(base_path / str(version))
+        if rows > max_batch_size:
+            raise InputError(
+                f"`max_batch_size` should be at least {rows}, the rows of a warm-up request of "
+                f"version {version}: with less a server refuses it. Received: {max_batch_size}."
+            )
+    requests = example_requests(read_signatures(base_path / str(served[-1])))
 
     values = {
         "model": model_name,
@@ -107,62 +118,20 @@ def write_kit(
         ),
         # Each waits for its batch: with fewer threads than rows no batch would ever be full.
         "threads": 2 * max_batch_size,
+        "examples": python_literal(requests),
         **numbers,
         **ports,
     }
-    newest = base_path / str(served[-1])
     with whole_folder(folder) as staging:
         for template in files("albert_keras.serving.kit").joinpath("templates").iterdir():
             text = _KitTemplate(template.read_text(encoding="utf-8")).substitute(values)
-            (staging / template.name).write_text(text, encoding="utf-8")
-        script = curl_script(model_name, read_signatures(newest), rest_port)
+            name = template.name.removesuffix(_UNFILLED)
+            (staging / name).write_text(text, encoding="utf-8")
+        script = curl_script(model_name, requests, rest_port)
         (staging / "curl.sh").write_text(script, encoding="utf-8")
         for name in _SCRIPTS:
             (staging / name).chmod(0o755)
     return folder
-
-
-def curl_script(model_name, signatures, rest_port=8501):
-    """Returns a shell script that asks the status and each signature.
-
-    Args:
-        model_name: str.
-        signatures: iterable of Signature, as `read_signatures` gives them.
-        rest_port: int.
-    """
-    address = f"http://127.0.0.1:{rest_port}/v1/models/{model_name}"
-    curl = 'curl --fail-with-body --silent --show-error "$model'
-    lines = [
-        "#!/bin/sh",
-        f"# Another address than this computer's: ./curl.sh http://HOST:PORT/v1/models/{model_name}",
-        f'model="${{1:-{address}}}"',
-        "set -ex",
-        f'{curl}"',
-    ]
-    for signature in signatures:
-        if signature.method == "predict":
-            given = {"inputs": {key: _value(key, one) for key, one in signature.inputs.items()}}
-        else:
-            features = signature.features.items()
-            given = {"examples": [{key: _scalar(key, dtype) for key, dtype in features}]}
-        body = json.dumps({"signature_name": signature.name, **given})
-        lines.append(f'{curl}:{signature.method}" --data {shlex.quote(body)}')
-    return "\n".join(lines) + "\n"
-
-
-def _value(name, spec):
-    """Returns a value for an input, one row of it."""
-    value = _scalar(name, spec.dtype)
-    for place, size in reversed(list(enumerate(spec.shape))):
-        value = [value] * (size or (1 if place == 0 else 3))
-    return value
-
-
-def _scalar(name, dtype):
-    if dtype.name == "string":
-        return _TEXT
-    number = 1 if "mask" in name else 0 if "segment" in name or "type" in name else 5
-    return float(number) if dtype.is_floating else number
 
 
 def _served(found, latest, specific):

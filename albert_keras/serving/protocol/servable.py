@@ -1,18 +1,27 @@
 """One loaded version of a SavedModel and the checks the server makes of requests to it."""
 
-from pathlib import Path
-
 import numpy as np
 import tensorflow as tf
-import tensorflow_text  # noqa: F401 (registers the operations of the tokenizer)
-from tensorflow.core.protobuf import saved_model_pb2
 
 from albert_keras.serving.protocol.status import StatusError, invalid, of_tensorflow
+from albert_keras.serving.saved_model.server_ops import read_saved_model
+from data_pipeline.errors import InputError
 
 METHODS = {
     "classify": "tensorflow/serving/classify",
     "regress": "tensorflow/serving/regress",
 }
+
+
+#: The graph that servers load.
+_TAGS = ["serve"]
+#: What starts the names of signatures that only the loader runs.
+INTERNAL = "__saved_model_"
+
+
+def register_text_ops():
+    """Makes the operations of the tokenizers of our exports known to this process."""
+    import tensorflow_text  # noqa: F401
 
 
 class Servable:
@@ -28,14 +37,18 @@ class Servable:
 
     Attributes:
         signatures: dict of name -> SignatureDef, as the file has them.
+        asked: dict of name -> SignatureDef. Those that answer, as some are for the loader alone.
+
+    Raises:
+        InputError: If the folder holds no SavedModel, or none for servers.
     """
 
     def __init__(self, folder, merge=None, check_methods=False):
-        message = saved_model_pb2.SavedModel.FromString(
-            (Path(folder) / "saved_model.pb").read_bytes()
-        )
-        self.signatures = dict(message.meta_graphs[0].signature_def)
-        self._model = tf.saved_model.load(str(folder))
+        self.signatures = _read_signatures(folder)
+        self.asked = {
+            name: one for name, one in self.signatures.items() if not name.startswith(INTERNAL)
+        }
+        self._model = tf.saved_model.load(str(folder), tags=_TAGS)
         self._check_methods = check_methods
         self._batcher = merge(self._run) if merge else None
 
@@ -46,9 +59,9 @@ class Servable:
     def inputs_of(self, name):
         """Returns the inputs of a signature as REST looks them up, dict of alias -> TensorInfo."""
         name = name or "serving_default"
-        if name not in self.signatures:
+        if name not in self.asked:
             raise invalid(f'Serving signature name: "{name}" not found in signature def')
-        return self.signatures[name].inputs
+        return self.asked[name].inputs
 
     def predict(self, name, tensors, output_filter=(), timeout=30.0):
         """Returns the outputs of a predict request, dict of alias -> array.
@@ -60,9 +73,9 @@ class Servable:
             timeout: float. Seconds.
         """
         name = name or "serving_default"
-        if name not in self.signatures:
+        if name not in self.asked:
             raise StatusError("FAILED_PRECONDITION", f'Serving signature key "{name}" not found.')
-        signature = self.signatures[name]
+        signature = self.asked[name]
         missing, extra = set(signature.inputs) - set(tensors), set(tensors) - set(signature.inputs)
         if missing or extra:
             raise invalid(
@@ -110,9 +123,9 @@ class Servable:
 
     def _ask_examples(self, method, name, examples, timeout):
         name = name or "serving_default"
-        if name not in self.signatures:
+        if name not in self.asked:
             raise invalid(f"No signature was found with the name: {name}")
-        signature = self.signatures[name]
+        signature = self.asked[name]
         if self._check_methods and signature.method_name != METHODS[method]:
             raise invalid(f"Expected {method} signature method_name to be {METHODS[method]}")
         if set(signature.inputs) != {"inputs"}:
@@ -146,6 +159,17 @@ def examples_of(message):
     context = message.example_list_with_context.context.SerializeToString()
     # Serialized messages one after the other are the merged message.
     return [context + one.SerializeToString() for one in message.example_list_with_context.examples]
+
+
+def _read_signatures(folder):
+    graphs = read_saved_model(folder).meta_graphs
+    graph = next((graph for graph in graphs if graph.meta_info_def.tags == _TAGS), None)
+    if graph is None:
+        tags = "; ".join(",".join(graph.meta_info_def.tags) for graph in graphs)
+        raise InputError(
+            f"`{folder}` should hold a graph with the tag `{_TAGS[0]}` alone. Received: {tags}."
+        )
+    return dict(graph.signature_def)
 
 
 def _check_tensor(alias, array, info):

@@ -1,11 +1,14 @@
-"""Golden cases and the check that runs them, against the contract server."""
+"""Golden cases and the check that runs them, against the model server."""
 
+import importlib
 import json
 import time
 
 import pytest
+import tensorflow as tf
 
 from albert_keras.serving.check.golden_cases import GOLDEN_CASES, applies, fill, judge, names_of
+from albert_keras.serving.check.grpc_cases import GRPC_CASES
 from albert_keras.serving.check.serve_check import serve_check
 from albert_keras.serving.client.http_connection import HttpConnection
 from albert_keras.serving.client.rest_client import RestClient, Signature
@@ -13,19 +16,48 @@ from data_pipeline.errors import InputError
 from tests.albert_keras.serving.contract.batching import BatchingParameters
 from tests.albert_keras.serving.contract.model import save_contract_model
 from tests.albert_keras.serving.contract_server import ContractServer
+from tests.albert_keras.serving.real_server import model_server
 
 BATCHING = BatchingParameters(4, 1000, 10, (1, 2, 4))
 STRINGS = {"text": ("DT_STRING", (-1,))}
-
-
-def started(base, **options):
-    server = ContractServer({"model": base}, **options)
-    client, end = RestClient(server.url, "model"), time.monotonic() + 20
-    while time.monotonic() < end:
-        if any(one.state == "AVAILABLE" for one in client.status()):
-            return server
-        time.sleep(0.01)
-    raise AssertionError(client.status())
+#: What the server promises of forms and codes -> cases that ask it, or `module:test` where no
+#: server can be asked without harm to its other users.
+PROMISES = {
+    "predict, classify and regress": "strings in rows, classify, regress",
+    "a version and a label in the path": "a version, a label, an unknown version, an unknown label",
+    "status and metadata": "status, status of a label, metadata, metadata of a version",
+    "rows": "strings in rows, one row, named inputs in rows, pairs in rows",
+    "columns": "inputs as a plain list, named inputs, pairs as inputs, ids as inputs",
+    "the name of a single output is dropped": "a single output loses its name in rows, "
+    "a single output loses its name in columns",
+    "outputs of rows have one length": "rows of outputs that differ in length, "
+    "rows of an output without a batch, columns may differ in length",
+    "rows or columns, not both": "both instances and inputs, neither instances nor inputs",
+    "instances have one shape": "rows of different lengths, a list beside a string, "
+    "lists of texts of different lengths, lists of different lengths",
+    "results of examples, with a context": "classify with a context, examples as an object",
+    "base64 for any input of strings": "base64 in rows, base64 in inputs, base64 in a named input",
+    "base64 of the standard alphabet": "URL-safe base64",
+    "base64 for outputs named *_bytes": "an output named *_bytes comes as base64",
+    "NaN and Infinity": "NaN and Infinity come bare",
+    "UTF-8 is not checked": "a byte that is not UTF-8 in the body",
+    "errors are JSON": "no JSON, a method that is none, GET of a method",
+    "HTTP status of codes": "test_contract_server:test_codes_have_the_http_status_of_the_server",
+    "not found": "unknown model, unknown version, an unknown model, status of an unknown version",
+    "unknown signature": "unknown signature, unknown signature of classify, an unknown signature, "
+    "unknown signature of regress, classify of an unknown signature",
+    "inputs and outputs": "missing input, extra input, unknown output, output asked twice",
+    "type and rank": "wrong type, wrong rank, rank 0, strings of rank 2, a number for a string",
+    "no examples": "no examples to classify, no examples for regress, classify of no examples",
+    "rows of inputs differ": "inputs with different numbers of rows",
+    "batching, inputs": "test_grpc_client:test_batching_refuses_inputs_that_do_not_go_together",
+    "batching, shapes": "test_contract_batching:test_ids_of_different_lengths_do_not_share_a_batch",
+    "batching, full": "test_contract_batching:test_a_full_queue_is_unavailable",
+    "batching, late": "test_contract_batching:test_waiting_past_the_deadline_exhausts",
+    "messages are cut": "message of a long name",
+    "size of messages": "test_grpc_client:test_too_long_an_answer_is_refused_once",
+    "time-out": "test_rest_client:test_no_answer_in_time_is_told_and_not_repeated",
+}
 
 
 @pytest.fixture(scope="module")
@@ -36,24 +68,62 @@ def base(tmp_path_factory):
     return base
 
 
+class ListModel(tf.Module):
+    """Counts options, as a model of multiple choice takes them."""
+
+    @tf.function(
+        input_signature=[
+            tf.TensorSpec([None], tf.string, name="question"),
+            tf.TensorSpec([None, None], tf.string, name="options"),
+        ]
+    )
+    def choose(self, question, options):
+        return {"question": question, "count": tf.reduce_sum(tf.strings.length(options), axis=1)}
+
+
 @pytest.fixture(scope="module")
-def server(base):
-    with started(base) as server:
+def server(base, tmp_path_factory):
+    lists, module = tmp_path_factory.mktemp("lists"), ListModel()
+    tf.saved_model.save(module, str(lists / "1"), {"serving_default": module.choose})
+    models = {"model": {"base_path": base, "labels": {"stable": 1}}, "lists": lists}
+    with model_server(models) as server:
         yield server
 
 
 @pytest.fixture(scope="module")
-def names(server):
-    return names_of(RestClient(server.url, "model").metadata())
+def names_by_model(server):
+    return {
+        "model": names_of(RestClient(server.url, "model").metadata(), label="stable"),
+        "lists": names_of(RestClient(server.url, "lists").metadata()),
+    }
 
 
 @pytest.mark.parametrize("case", GOLDEN_CASES, ids=lambda case: case.name)
-def test_the_contract_server_answers_as_it_should(case, server, names):
+def test_the_server_answers_as_it_should(case, server, names_by_model):
+    model = "lists" if case.needs == "lists" else "model"
+    names = names_by_model[model]
     assert applies(case, names)
-    path, body = fill(case, "model", 1, names)
+    path, body = fill(case, model, 1, names)
     assert "{" not in path
     answer = HttpConnection(server.url).request(case.method, path, body)
     assert judge(case, *answer) == ""
+
+
+@pytest.mark.parametrize("promise", PROMISES)
+def test_every_promise_of_the_server_is_asked(promise):
+    known = {case.name for case in GOLDEN_CASES + GRPC_CASES}
+    for name in PROMISES[promise].split(", "):
+        module, _, test = name.rpartition(":")
+        if module:
+            assert hasattr(importlib.import_module(f"{__package__}.{module}"), test)
+        else:
+            assert name in known
+
+
+def test_a_feature_that_an_example_lacks_is_refused_by_the_model(server):
+    body = b'{"signature_name": "classify", "examples": [{}]}'
+    answer = HttpConnection(server.url).request("POST", "/v1/models/model:classify", body)
+    assert answer.status == 400 and "error" in json.loads(answer.body)
 
 
 def test_cases_have_names_of_their_own():
@@ -75,7 +145,7 @@ def test_every_form_and_every_refusal_of_predict_classify_and_regress_is_asked()
 
 
 def test_batching_changes_the_answer_to_outputs_without_a_batch_only(base):
-    with started(base, batching=BATCHING) as server:
+    with model_server({"model": base}, batching=BATCHING) as server:
         result = serve_check(server.url, "model", requests=0)
     assert [case.name for case in result.faults] == ["columns may differ in length"]
     assert "0th dimension" in result.faults[0].fault
@@ -88,10 +158,12 @@ def test_a_check_tells_cases_speed_and_failures(server):
     assert (load.clients, load.requests, load.failures) == (3, 20, 0)
     assert 0 < load.latencies["50"] <= load.latencies["99"] <= load.latencies["100"]
     assert load.throughput == pytest.approx(20 / load.seconds)
-    count = len(GOLDEN_CASES)
+    count = sum(case.needs not in ("lists", "label") for case in GOLDEN_CASES)
     assert result.lines[1] == f"golden cases: {count} of {count} as they should be"
-    assert result.lines[2].startswith("20 requests to serving_default from 3 clients: ")
-    assert result.lines[3].startswith("latency: median ")
+    assert result.lines[2] == "not asked: 4, as the model has no label, lists"
+    lines = result.lines[3:]
+    assert lines[0].startswith("20 requests to serving_default over REST from 3 clients: ")
+    assert lines[1].startswith("latency: median ") and len(lines) == 2
 
 
 def test_failures_under_load_are_counted(server):
@@ -115,7 +187,8 @@ def test_cases_for_what_a_model_lacks_are_told_not_asked():
     )
     left_out = {case.needs for case in GOLDEN_CASES if not applies(case, names)}
     assert left_out == {
-        "pair", "tokens", "classify", "regress", "bytes", "uneven", "scalar", "not_finite"
+        "pair", "lists", "tokens", "classify", "regress", "bytes", "uneven", "scalar", "not_finite",
+        "label",
     }  # fmt: skip
 
 

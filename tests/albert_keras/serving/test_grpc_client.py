@@ -1,4 +1,4 @@
-"""The gRPC client against the contract server; needs `tensorflow-serving-api`."""
+"""The gRPC client against the model server; needs `tensorflow-serving-api`."""
 
 import socket
 
@@ -15,7 +15,7 @@ from albert_keras.serving.client.rest_client import RestClient
 from data_pipeline.errors import InputError
 from tests.albert_keras.serving.contract.batching import BatchingParameters
 from tests.albert_keras.serving.contract.model import save_contract_model
-from tests.albert_keras.serving.contract_server import ContractServer
+from tests.albert_keras.serving.real_server import model_server
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +28,7 @@ def base(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def server(base):
-    with ContractServer({"model": base}, with_grpc=True, labels={"stable": 1}) as server:
+    with model_server({"model": base}, labels={"stable": 1}) as server:
         yield server
 
 
@@ -138,7 +138,7 @@ def test_a_label_is_asked(server):
 
 def test_batching_refuses_inputs_that_do_not_go_together(base):
     batching = BatchingParameters(4, 0)
-    with ContractServer({"model": base}, with_grpc=True, batching=batching) as server:
+    with model_server({"model": base}, batching=batching) as server:
         with GrpcClient(server.grpc_target, "model") as client:
             with pytest.raises(ServingError, match="INVALID_ARGUMENT: .* equal 0th-dimension"):
                 client.predict("pair", first=["a"], second=["b", "c"])

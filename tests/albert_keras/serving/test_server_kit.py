@@ -12,7 +12,11 @@ from albert_keras.serving.kit.server_kit import write_kit
 from albert_keras.serving.protocol.json_requests import read_body, read_examples, read_predict
 from albert_keras.serving.protocol.servable import Servable
 from data_pipeline.errors import InputError
-from tests.albert_keras.serving.contract.model import save_contract_model
+from tests.albert_keras.serving.contract.model import (
+    predict_record,
+    save_contract_model,
+    write_warmup,
+)
 from tests.albert_keras.serving.contract.protos import MESSAGES
 
 
@@ -45,14 +49,15 @@ def test_a_kit_is_complete(written):
         "monitoring.config",
         "docker-run.sh",
         "curl.sh",
+        "client.py",
         "nginx.conf",
         "limits.js",
         "README.md",
     }
     for path in kit.iterdir():
         assert "%{" not in path.read_text(), path
-        assert os.access(path, os.X_OK) == (path.suffix == ".sh"), path
-    assert len((kit / "README.md").read_text().splitlines()) == 10
+        assert os.access(path, os.X_OK) == (path.suffix in (".sh", ".py")), path
+    assert len((kit / "README.md").read_text().splitlines()) == 12
 
 
 def test_the_newest_version_is_served_unless_told_otherwise(written, export_folder):
@@ -184,3 +189,18 @@ def test_a_folder_with_something_in_it_is_left_alone(written, tmp_path):
     (tmp_path / "kit" / "mine").touch()
     with pytest.raises(InputError, match="nothing is ever overwritten"):
         written()
+
+
+@pytest.mark.parametrize("rows, fits", [(8, True), (9, False)])
+def test_a_batch_holds_the_warm_up_requests_of_the_versions(export_folder, tmp_path, rows, fits):
+    shutil.copytree(export_folder / "1", tmp_path / "books" / "3")
+    record = predict_record("serving_default", text=["a"] * rows)
+    write_warmup(tmp_path / "books" / "3", [record])
+    if fits:
+        write_kit(tmp_path / "kit", "books", tmp_path / "books", max_batch_size=8)
+        return
+    with pytest.raises(InputError, match="at least 9, .* version 3: .* Received: 8"):
+        write_kit(tmp_path / "kit", "books", tmp_path / "books", max_batch_size=8)
+    write_warmup(tmp_path / "books" / "3", [b"no message"])
+    with pytest.raises(InputError, match="is damaged"):
+        write_kit(tmp_path / "kit", "books", tmp_path / "books")
