@@ -35,16 +35,18 @@ def curl_script(model_name, requests, rest_port=8501):
         rest_port: int.
     """
     address = f"http://127.0.0.1:{rest_port}/v1/models/{model_name}"
-    curl = 'curl --fail-with-body --silent --show-error "$model'
+    curl = "curl --fail-with-body --silent --show-error"
+    post = f"{curl} --header 'Content-Type: application/json'"
     lines = [
         "#!/bin/sh",
         f"# Another address than this computer's: ./curl.sh http://HOST:PORT/v1/models/{model_name}",
         f'model="${{1:-{address}}}"',
         "set -ex",
-        f'{curl}"',
+        f'{curl} "$model"',
     ]
     lines += [
-        f'{curl}:{method}" --data {shlex.quote(json.dumps(body))}' for method, body in requests
+        f'{post} "$model:{method}" --data {shlex.quote(json.dumps(body))}'
+        for method, body in requests
     ]
     return "\n".join(lines) + "\n"
 
