@@ -18,6 +18,9 @@ from albert_keras.cli import (
     predict,
     pretrain,
     score,
+    serve,
+    serve_check,
+    server_kit,
     vocab,
 )
 from albert_keras.cli.output import finish, report_error, restart_if_worker_lost
@@ -41,6 +44,9 @@ app.command("evaluate")(evaluate.evaluate)
 app.command("score")(score.score)
 app.command("export")(export.export)
 app.command("predict")(predict.predict)
+app.command("serve")(serve.serve)
+app.command("serve-check")(serve_check.serve_check)
+app.command("server-kit")(server_kit.server_kit)
 app.command("demo")(demo.demo)
 app.add_typer(benchmark.app, name="benchmark")
 
@@ -63,8 +69,8 @@ def main(argv=None):
         argv: list of str or None. Arguments; None takes those of the process.
 
     Returns:
-        int. 0 done; 2 the input cannot be used; 3 training diverged; 1 a fault of ours; 130 or 143
-        interrupted.
+        int. 0 done; 2 the input cannot be used; 3 training diverged; 4 a server answers otherwise
+        than it should; 1 a fault of ours; 130 or 143 interrupted.
     """
     argv = sys.argv[1:] if argv is None else argv
     try:

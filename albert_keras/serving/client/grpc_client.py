@@ -1,7 +1,7 @@
 """A client for the gRPC interface of `tensorflow_model_server`.
 
-The port takes new configurations from anyone who reaches it: keep it on loopback, or behind TLS with
-client certificates.
+The port takes new configurations from anyone who reaches it: keep it on loopback, or behind TLS
+with client certificates.
 """
 
 import re

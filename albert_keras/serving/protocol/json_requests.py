@@ -87,7 +87,7 @@ def _rows(document, infos):
         raise invalid(f"JSON Value: {_shown(document)} Excepting 'instances' to be an list/array")
     if not rows:
         raise invalid(f"JSON Value: {_shown(document)} No values in 'instances' array")
-    if len(infos) > 1 and not isinstance(rows[0], dict):
+    if len(infos) != 1 and not isinstance(rows[0], dict):
         raise invalid(
             "instances is a plain list, but expecting list of objects as multiple input tensors "
             "required as per tensorinfo_map"
@@ -126,7 +126,7 @@ def _rows(document, infos):
 
 def _columns(value, infos):
     if not _is_object(value):
-        if len(infos) > 1:
+        if len(infos) != 1:
             raise invalid(
                 "inputs is a plain value/list, but expecting an object as multiple input tensors "
                 "required as per tensorinfo_map"

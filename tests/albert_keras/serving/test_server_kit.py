@@ -131,7 +131,7 @@ def test_curl_asks_every_signature_in_a_form_it_takes(written, export_folder):
         if "--data" not in line:
             continue
         words = shlex.split(line)
-        method, body = words[4].rpartition(":")[2], words[-1].encode()
+        method, body = words[6].rpartition(":")[2], words[-1].encode()
         document, name = read_body(body)
         asked.add(name)
         if method == "predict":

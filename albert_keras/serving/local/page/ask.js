@@ -1,0 +1,108 @@
+// Requests to the server, and what went wrong in words.
+
+import { wellFormed } from "./unicode.js";
+
+const PATIENCE = 60_000; // milliseconds
+
+/** What a request ended with; the message is for the user. */
+export class AskError extends Error {}
+
+/** Returns what the server has: a list of {name, version, signatures, task}. */
+export async function listModels() {
+  return (await send("models.json", {})).content;
+}
+
+/** Returns the body of a predict request for one row, ready to be sent. */
+export function bodyOf(signature, row) {
+  const inputs = Object.fromEntries(
+    Object.entries(row).map(([name, value]) => [name, [cleaned(value)]]),
+  );
+  return JSON.stringify({ signature_name: signature, inputs });
+}
+
+/**
+ * Asks a model.
+ *
+ * Returns {output, milliseconds}; `output` has the values of the one row by name.
+ */
+export async function predict(model, signature, body, signal) {
+  const { content, milliseconds } = await send(pathOf(model.name), {
+    method: "POST",
+    headers: { "Content-Type": "application/json" },
+    body,
+    signal,
+  });
+  const names = Object.keys(model.signatures[signature].outputs);
+  const outputs = content.outputs;
+  if (outputs === undefined) throw new AskError("The answer of the server has no outputs.");
+  // The server leaves out the name where there is one output.
+  const columns = names.length === 1 ? { [names[0]]: outputs } : outputs;
+  const missing = names.filter((name) => !columns[name]?.length);
+  if (missing.length) {
+    throw new AskError(`The answer of the server lacks ${missing.join(", ")}.`);
+  }
+  const output = Object.fromEntries(names.map((name) => [name, columns[name][0]]));
+  return { output, milliseconds };
+}
+
+/** Returns a command line that sends the same request. */
+export function curlLine(model, body) {
+  const url = new URL(pathOf(model.name), document.baseURI).href;
+  const type = "Content-Type: application/json";
+  return `curl -s ${quoted(url)} -H ${quoted(type)} -d ${quoted(body)}`;
+}
+
+function pathOf(name) {
+  return `v1/models/${encodeURIComponent(name)}:predict`;
+}
+
+function quoted(text) {
+  return `'${text.replaceAll("'", "'\\''")}'`;
+}
+
+function cleaned(value) {
+  return Array.isArray(value) ? value.map(cleaned) : wellFormed(value);
+}
+
+async function send(path, request) {
+  const begin = performance.now();
+  const patience = AbortSignal.timeout(PATIENCE);
+  const signal = request.signal ? AbortSignal.any([request.signal, patience]) : patience;
+  let response, text;
+  try {
+    response = await fetch(path, { cache: "no-store", ...request, signal });
+    text = await response.text();
+  } catch (error) {
+    if (request.signal?.aborted) throw error;
+    if (patience.aborted) {
+      throw new AskError(`The server did not answer within ${PATIENCE / 1000} seconds.`);
+    }
+    throw new AskError("The server cannot be reached. Is it still running?");
+  }
+  const milliseconds = performance.now() - begin;
+  const content = parsed(text);
+  if (!response.ok) throw new AskError(inWords(response, content));
+  if (content === undefined) throw new AskError("The answer of the server is not JSON.");
+  return { content, milliseconds };
+}
+
+function parsed(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function inWords(response, content) {
+  const said = content?.error ? ` It says: ${content.error}` : "";
+  if (response.status === 429 || response.status === 503) {
+    const seconds = Number(response.headers.get("Retry-After"));
+    const when = seconds > 1 ? `in ${seconds} seconds` : "in a moment";
+    return `The server has too much to do. Try again ${when}.${said}`;
+  }
+  if (response.status === 413) return `The text is longer than the server takes.${said}`;
+  if (response.status === 404) return `The server does not have this model any more.${said}`;
+  if (response.status >= 500) return `The server failed (status ${response.status}).${said}`;
+  return `The server refused the request (status ${response.status}).${said}`;
+}

@@ -1,0 +1,79 @@
+// How pieces share their attention, as a map of one layer and head.
+
+import { element, fillSelect, percent } from "./elements.js";
+import { HeatMap } from "./heat_map.js";
+import { JoinedTexts } from "./joined_texts.js";
+
+const MEAN = "mean";
+const texts = new JoinedTexts("attention");
+const box = element("attention-map");
+const layer = element("attention-layer");
+const head = element("attention-head");
+const map = new HeatMap(element("attention-canvas"), describe);
+let pieces = [];
+let layers = []; // [layers][heads][pieces][pieces]
+
+export const view = {
+  id: "attention",
+  isOffered: (model) => "attention" in model.signatures,
+  title: () => "Attention map",
+  setUp: (model) => texts.setUp(model),
+
+  ask() {
+    return { signature: "attention", row: { text: texts.text } };
+  },
+
+  show(output, row, { say }) {
+    const count = output.pieces.filter((piece) => piece).length;
+    pieces = output.pieces.slice(0, count);
+    layers = output.attention;
+    const heads = layers[0].length;
+    say(`${count} pieces, ${counted(layers.length, "layer")}, ${counted(heads, "head")}`);
+    refill(layer, numbered(layers.length));
+    refill(head, [[MEAN, "mean of heads"], ...numbered(heads)]);
+    box.hidden = false;
+    draw();
+  },
+
+  clear() {
+    box.hidden = true;
+  },
+};
+
+function counted(number, thing) {
+  return number === 1 ? `1 ${thing}` : `${number} ${thing}s`;
+}
+
+function numbered(count) {
+  return Array.from({ length: count }, (_, at) => [String(at), String(at + 1)]);
+}
+
+/** Gives a chooser new options, and keeps what was chosen if it is still there. */
+function refill(select, options) {
+  const before = select.value;
+  fillSelect(select, options);
+  if (options.some(([value]) => value === before)) select.value = before;
+}
+
+function draw() {
+  const heads = layers[Number(layer.value)];
+  const shares = head.value === MEAN ? meanOf(heads) : heads[Number(head.value)];
+  const cut = pieces.map((_, row) => shares[row].slice(0, pieces.length));
+  map.show(pieces, cut);
+  element("attention-most").textContent = percent(map.most);
+}
+
+function meanOf(heads) {
+  return heads[0].map((row, from) =>
+    row.map((_, to) => heads.reduce((sum, one) => sum + one[from][to], 0) / heads.length),
+  );
+}
+
+function describe(from, to, share) {
+  const [giver, taker] = [from, to].map((at) => `“${pieces[at]}” (piece ${at + 1})`);
+  const text = `${giver} gives ${percent(share)} of its attention to ${taker}.`;
+  element("attention-readout").textContent = text;
+}
+
+layer.addEventListener("change", draw);
+head.addEventListener("change", draw);

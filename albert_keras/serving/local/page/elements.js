@@ -1,0 +1,56 @@
+// Elements of the page: found, made and filled. All text goes in as text, never as HTML.
+
+const HUES = 12;
+
+/** Returns the element of an id; one that is missing is a fault of the page. */
+export function element(id) {
+  const found = document.getElementById(id);
+  if (!found) throw new Error(`The page has no element "${id}".`);
+  return found;
+}
+
+/** Makes an element with properties; children are elements or strings, which become text. */
+export function make(tag, properties = {}, ...children) {
+  const made = Object.assign(document.createElement(tag), properties);
+  made.append(...children);
+  return made;
+}
+
+/** Makes the <option>s of a <select>, given as [value, text]. */
+export function fillSelect(select, options) {
+  const made = options.map(([value, text]) => make("option", { value, textContent: text }));
+  select.replaceChildren(...made);
+}
+
+/** Returns the class that tints an element with the n-th colour; colours come again. */
+export function tint(number) {
+  return `tint tint-${number % HUES}`;
+}
+
+/** Writes a probability, such as 12.3%; what would look like 0% or 100% and is not says so. */
+export function percent(share) {
+  if (share > 0 && share < 0.0005) return "<0.1%";
+  if (share < 1 && share >= 0.9995) return ">99.9%";
+  return `${(100 * share).toFixed(1)}%`;
+}
+
+/**
+ * Makes a list of bars.
+ *
+ * Each of `rows` has a `label`, a `share` from 0 to 1, and may have `isBest` and `choose`, a
+ * function that makes the label a button.
+ */
+export function bars(rows, className = "") {
+  const items = rows.map(({ label, share, isBest, choose }) => {
+    const fill = make("span", { className: "fill" });
+    fill.style.width = `${100 * share}%`;
+    const track = make("span", { className: "track" }, fill);
+    track.ariaHidden = "true";
+    const name = choose
+      ? make("button", { type: "button", className: "label", textContent: label, onclick: choose })
+      : make("span", { className: "label", textContent: label });
+    const number = make("span", { className: "number", textContent: percent(share) });
+    return make("li", { className: isBest ? "best" : "" }, name, track, number);
+  });
+  return make("ul", { className: `bars ${className}` }, ...items);
+}

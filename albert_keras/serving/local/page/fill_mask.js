@@ -1,0 +1,88 @@
+// Candidates for each [MASK]; the chosen ones go into the text.
+
+import { AskError } from "./ask.js";
+import { bars, element, make } from "./elements.js";
+import { MASKED } from "./examples.js";
+import { suggest } from "./panel.js";
+
+const MASK = "[MASK]";
+const field = element("fill-mask-text");
+let lists = []; // of candidates, one for each mask
+
+export const view = {
+  id: "fill-mask",
+  isOffered: (model) => "fill_mask" in model.signatures,
+  title: () => "Fill mask",
+  setUp: () => suggest(field, MASKED),
+
+  ask() {
+    if (!field.value.includes(MASK)) {
+      throw new AskError(`The text should hold ${MASK} at least once.`);
+    }
+    return { signature: "fill_mask", row: { text: field.value } };
+  },
+
+  show(output, row, { say, answer }) {
+    const parts = row.text.split(MASK);
+    const count = parts.length - 1;
+    const first = Array.from({ length: count }, (_, mask) => output.pieces[mask]?.[0] ?? "");
+    const words = first.map((piece) => (piece ? wordOf(piece) : MASK));
+    const isChosen = words.map(() => false);
+    const sentence = joined(parts, words);
+    // What the server made of the text is what counts.
+    if (sentence === output.filled_text) say(...marked(parts, words));
+    else say(output.filled_text);
+
+    const choose = (mask, piece, list) => {
+      words[mask] = wordOf(piece);
+      isChosen[mask] = true;
+      field.value = joined(parts, words.map((word, at) => (isChosen[at] ? word : MASK)));
+      say(...marked(parts, words));
+      for (const button of list.querySelectorAll("button")) {
+        button.ariaPressed = String(button.textContent === piece);
+      }
+    };
+    lists = first.map((piece, mask) => {
+      if (!piece) return make("p", { textContent: "The text was cut off before this mask." });
+      const rows = output.pieces[mask].map((label, at) => ({
+        label,
+        share: output.scores[mask][at],
+        isBest: at === 0,
+        choose: () => choose(mask, label, lists[mask]),
+      }));
+      return bars(rows, "pieces");
+    });
+    const masks = lists.map((list, mask) => {
+      const title = count > 1 ? `Mask ${mask + 1} of ${count}` : "Candidates";
+      return make("div", {}, make("h3", { textContent: title }), list);
+    });
+    answer.append(make("div", { className: "masks" }, ...masks));
+  },
+};
+
+function wordOf(piece) {
+  return piece.replaceAll("▁", "");
+}
+
+function joined(parts, words) {
+  return parts.map((part, at) => (at ? words[at - 1] + part : part)).join("");
+}
+
+function marked(parts, words) {
+  return parts.flatMap((part, at) =>
+    at ? [make("mark", { textContent: words[at - 1] }), part] : [part],
+  );
+}
+
+field.addEventListener("input", () => {
+  // The candidates are those of another text now.
+  for (const list of lists) {
+    for (const button of list.querySelectorAll("button")) button.disabled = true;
+  }
+});
+
+element("fill-mask-insert").addEventListener("click", () => {
+  field.setRangeText(MASK, field.selectionStart, field.selectionEnd, "end");
+  field.dispatchEvent(new Event("input"));
+  field.focus();
+});

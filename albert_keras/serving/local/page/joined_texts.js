@@ -1,0 +1,33 @@
+// Two fields of one text: pairs, and question and passage, are parted by the first tab.
+
+import { element } from "./elements.js";
+import { PASSAGE, QUESTION, SENTENCE, textsFor } from "./examples.js";
+import { suggest } from "./panel.js";
+
+/** The fields of a view; `id` is the beginning of theirs. */
+export class JoinedTexts {
+  constructor(id) {
+    this.first = element(`${id}-first`);
+    this.second = element(`${id}-second`);
+    this.firstLabel = element(`${id}-first-label`);
+    this.secondLabel = element(`${id}-second-label`);
+    this.secondField = element(`${id}-second-field`);
+  }
+
+  setUp(model) {
+    this.hasTwo = model.takesPair || model.readsSpans;
+    this.secondField.hidden = !this.hasTwo;
+    const names = model.readsSpans ? ["Question", "Passage"] : ["First text", "Second text"];
+    this.firstLabel.textContent = this.hasTwo ? names[0] : "Text";
+    this.secondLabel.textContent = names[1];
+    const pair = model.readsSpans ? [QUESTION, PASSAGE] : textsFor(model);
+    const [first, second] = this.hasTwo ? pair : [SENTENCE, ""];
+    suggest(this.first, first);
+    suggest(this.second, second);
+  }
+
+  get text() {
+    if (!this.hasTwo) return this.first.value;
+    return `${this.first.value.replaceAll("\t", " ")}\t${this.second.value}`;
+  }
+}

@@ -1,0 +1,129 @@
+// What all views share: the button, the pending state, errors, time and the curl line.
+
+import { AskError, bodyOf, curlLine, predict } from "./ask.js";
+import { element } from "./elements.js";
+
+/**
+ * One view at work in its section.
+ *
+ * A view is an object with
+ *   id            of its section
+ *   isOffered(model)  whether the model has the signature
+ *   title(model)
+ *   setUp(model)  fits the fields to the model
+ *   ask(model)    returns {signature, row} from the fields, or throws AskError
+ *   show(output, row, {say, answer})  says the answer in a line, and shows the rest
+ *   clear()       optional: hides what it shows outside of `answer`, an element with class `map`
+ */
+export class Panel {
+  constructor(view) {
+    this.view = view;
+    this.section = element(view.id);
+    this.form = this.section.querySelector("form");
+    const parts = element("result").content.cloneNode(true);
+    const find = (selector) => parts.querySelector(selector);
+    this.button = find(".ask");
+    this.error = find(".error");
+    this.result = find(".result");
+    this.headline = find(".headline");
+    this.time = find(".time");
+    this.answer = find(".answer");
+    this.request = find(".request");
+    this.copied = find(".copied");
+    this.curl = find("code");
+    find(".copy").addEventListener("click", () => this.copy());
+    this.form.append(find(".actions"));
+    this.form.after(this.error, this.result);
+    const map = this.section.querySelector(":scope > .map");
+    if (map) this.answer.after(map);
+    this.form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      this.ask();
+    });
+    this.form.addEventListener("keydown", (event) => {
+      if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
+      event.preventDefault();
+      this.ask();
+    });
+  }
+
+  use(model) {
+    this.pending?.abort();
+    this.pending = null;
+    this.model = model;
+    this.showPending(false);
+    this.clear();
+    this.request.hidden = true;
+    if (this.view.isOffered(model)) this.view.setUp(model);
+  }
+
+  async ask() {
+    if (this.pending) return;
+    const { model, view } = this;
+    const pending = new AbortController();
+    this.pending = pending;
+    this.showPending(true);
+    this.request.hidden = true;
+    try {
+      const { signature, row } = view.ask(model);
+      const body = bodyOf(signature, row);
+      this.showRequest(curlLine(model, body));
+      const { output, milliseconds } = await predict(model, signature, body, pending.signal);
+      this.clear();
+      const say = (...parts) => this.headline.replaceChildren(...parts);
+      view.show(output, row, { say, answer: this.answer, model });
+      this.time.textContent = `Answered in ${Math.round(milliseconds)} ms.`;
+    } catch (error) {
+      if (pending.signal.aborted) return;
+      this.clear();
+      const message = error instanceof AskError ? error.message : `The page failed: ${error}`;
+      this.error.textContent = message;
+      this.error.hidden = false;
+    } finally {
+      if (this.pending === pending) {
+        this.pending = null;
+        this.showPending(false);
+      }
+    }
+  }
+
+  showPending(isPending) {
+    // The button stays enabled, so that it keeps the focus.
+    this.button.textContent = isPending ? "Asking…" : "Ask";
+    this.button.ariaDisabled = String(isPending);
+    this.result.ariaBusy = String(isPending);
+  }
+
+  showRequest(line) {
+    this.curl.textContent = line;
+    this.copied.textContent = "";
+    this.request.hidden = false;
+  }
+
+  clear() {
+    this.error.hidden = true;
+    this.error.textContent = "";
+    this.headline.replaceChildren();
+    this.time.textContent = "";
+    this.answer.replaceChildren();
+    this.view.clear?.();
+  }
+
+  async copy() {
+    try {
+      await navigator.clipboard.writeText(this.curl.textContent);
+      this.copied.textContent = "Copied.";
+    } catch {
+      // Not every address may write to the clipboard.
+      getSelection().selectAllChildren(this.curl);
+      this.copied.textContent = "Selected: copy it with Ctrl+C, ⌘+C.";
+    }
+  }
+}
+
+/** Puts an example into a field, unless somebody wrote something there. */
+export function suggest(field, text) {
+  if (field.value && field.value !== field.dataset.suggested) return;
+  field.value = text;
+  field.dataset.suggested = text;
+}

@@ -1,0 +1,87 @@
+"""`albert-keras serve` as a user gives it."""
+
+import json
+import re
+import signal
+import subprocess
+import sys
+import urllib.request
+from types import SimpleNamespace
+
+import pytest
+
+from albert_keras.cli import main
+from albert_keras.serving.local import run
+from tests.albert_keras.serving.contract.model import ContractModel
+
+
+@pytest.fixture
+def served(monkeypatch):
+    """Returns a list of what `serve` was called with; it is ready at once and ends."""
+    calls = []
+
+    def serve(models, host, port, limits, access_log, ready):
+        calls.append((models, host, port, limits, access_log))
+        loaded = {"books": SimpleNamespace(name="books", version=3)}
+        before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+        ready(SimpleNamespace(url="http://127.0.0.1:8501/", models=loaded))
+        for number, handler in zip((signal.SIGINT, signal.SIGTERM), before, strict=True):
+            assert signal.getsignal(number) != handler
+            signal.signal(number, handler)
+
+    monkeypatch.setattr(run, "serve", serve)
+    return calls
+
+
+def test_help_shows_an_example_with_options_that_exist(capsys):
+    assert main(["serve", "--help"]) == 0
+    shown = capsys.readouterr().out
+    example, listed = shown.split("Options:")[0].split("Example")[1], shown.split("Options:")[1]
+    assert "albert-keras serve saved_models/books" in example
+    assert all(f"{option} " in listed for option in re.findall(r"--[a-z-]+", example))
+
+
+def test_options_become_limits_and_the_address_is_told(served, capsys):
+    command = ["serve", "a", "b", "--port", "0", "--requests-per-second", "5", "--burst", "7"]
+    assert main([*command, "--computed-at-once", "3", "--rows", "9"]) == 0
+    ((models, host, port, limits, access_log),) = served
+    assert [str(model) for model in models] == ["a", "b"]
+    assert (host, port, access_log) == ("127.0.0.1", 0, False)
+    assert (limits.requests_per_second, limits.burst) == (5, 7)
+    assert (limits.computed_at_once, limits.rows) == (3, 9)
+    assert capsys.readouterr().out == "serving books (version 3): http://127.0.0.1:8501/\n"
+
+
+def test_json_tells_the_same(served, capsys):
+    assert main(["serve", "a", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {
+        "url": "http://127.0.0.1:8501/",
+        "models": [{"name": "books", "version": 3}],
+    }
+
+
+def test_mistakes_are_told_in_one_line(tmp_path, capsys):
+    assert main(["serve", str(tmp_path)]) == 2
+    assert capsys.readouterr().err.startswith(f"error: `{tmp_path}` holds no exported model.")
+
+
+def test_a_signal_ends_a_server_at_once(tmp_path):
+    import tensorflow as tf
+
+    module = ContractModel(1.0)
+    signatures = {"serving_default": module.signatures()["single"]}
+    tf.saved_model.save(module, str(tmp_path / "books" / "1"), signatures=signatures)
+    command = [sys.executable, "-c", "from albert_keras.cli import main; raise SystemExit(main())"]
+    command += ["serve", str(tmp_path / "books"), "--port", "0", "--json"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            url = json.loads(process.stdout.readline())["url"]
+            with urllib.request.urlopen(f"{url}v1/models/books", timeout=20) as answer:
+                assert b"AVAILABLE" in answer.read()
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(20) == 143
+        finally:
+            process.kill()
+        assert "Traceback" not in process.stderr.read()

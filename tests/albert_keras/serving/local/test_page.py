@@ -1,0 +1,158 @@
+"""The page: its files fit together and keep to its security policy."""
+
+import colorsys
+import json
+import re
+import shutil
+import subprocess
+from html.parser import HTMLParser
+from importlib.resources import files
+
+import pytest
+
+PAGE = files("albert_keras.serving.local") / "page"
+FILES = {file.name: file.read_text(encoding="utf-8") for file in PAGE.iterdir()}
+SCRIPTS = {name: text for name, text in FILES.items() if name.endswith(".js")}
+STYLES = "\n".join(text for name, text in FILES.items() if name.endswith(".css"))
+
+
+class Html(HTMLParser):
+    """Collects the elements of index.html, as (tag, dict of attributes)."""
+
+    def __init__(self):
+        super().__init__()
+        self.elements, self.text_of_scripts = [], ""
+        self.feed(FILES["index.html"])
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_data(self, data):
+        if self.cdata_elem:  # of <script> and <style>
+            self.text_of_scripts += data
+
+    def values(self, attribute):
+        return [given[attribute] for _, given in self.elements if attribute in given]
+
+
+HTML = Html()
+
+
+def imports_of(name):
+    return set(re.findall(r'from "\./([^"]+)"', SCRIPTS[name]))
+
+
+def test_all_files_are_there_and_used():
+    linked = {path for path in HTML.values("href") + HTML.values("src") if path != "data:,"}
+    assert linked and all(path.startswith("page/") for path in linked)
+    used, new = {"index.html"}, {path.removeprefix("page/") for path in linked}
+    while new:
+        used |= new
+        new = set().union(*(imports_of(name) for name in new if name in SCRIPTS)) - used
+    assert used == set(FILES)
+    assert not re.search(r"url\(|@import", STYLES)
+
+
+def test_nothing_is_inline_or_from_elsewhere():
+    assert not HTML.text_of_scripts.strip()
+    assert not any(tag == "style" for tag, _ in HTML.elements)
+    names = {name for _, given in HTML.elements for name in given}
+    assert not [name for name in names if name == "style" or name.startswith("on")]
+    for name, text in FILES.items():
+        assert not re.search(r"https?:|[\"'(]//", text), name
+    unsafe = r"(inner|outer)HTML|insertAdjacentHTML|document\.write|\beval\(|new Function|cssText"
+    for name, text in SCRIPTS.items():
+        assert not re.search(unsafe + r"|setAttribute\(\"(style|on)", text), name
+
+
+def test_ids_are_those_of_the_page():
+    ids = HTML.values("id")
+    assert len(ids) == len(set(ids))
+    wanted = set(HTML.values("for")) | set(HTML.values("aria-labelledby"))
+    wanted |= {id for value in HTML.values("aria-describedby") for id in value.split()}
+    for text in SCRIPTS.values():
+        wanted |= set(re.findall(r'element\("([^"]+)"\)', text))
+        wanted |= set(re.findall(r'^  id: "([^"]+)"', text, re.MULTILINE))
+        for begin in re.findall(r'JoinedTexts\("([^"]+)"\)', text):
+            parts = re.findall(r"element\(`\$\{id\}-([^`]+)`\)", SCRIPTS["joined_texts.js"])
+            assert len(parts) == 5
+            wanted |= {f"{begin}-{part}" for part in parts}
+    assert len(wanted) > 40 and wanted <= set(ids)
+
+
+def test_each_field_has_a_label():
+    fields = {given["id"] for tag, given in HTML.elements if tag in ("input", "textarea", "select")}
+    assert fields == set(HTML.values("for"))
+
+
+def contrast(one, other):
+    """Returns the contrast of two colours, (red, green, blue) from 0 to 1, as WCAG 2 has it."""
+
+    def luminance(colour):
+        linear = [
+            part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in colour
+        ]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    dark, light = sorted((luminance(one), luminance(other)))
+    return (light + 0.05) / (dark + 0.05)
+
+
+@pytest.mark.parametrize("scheme", [0, 1], ids=["light", "dark"])
+def test_text_is_told_from_what_is_behind_it(scheme):
+    block = re.findall(r":root \{(.*?)\}", STYLES, re.DOTALL)[scheme]
+    rgb = {
+        name: [int(colour[at : at + 2], 16) / 255 for at in (0, 2, 4)]
+        for name, colour in re.findall(r"--([a-z-]+): #([0-9a-f]{6});", block)
+    }
+    behind = {"text": ("page", "surface", "mark"), "quiet": ("page", "surface")}
+    behind |= {"on-accent": ("accent",), "error": ("error-surface",)}
+    for text, surface in ((text, one) for text, several in behind.items() for one in several):
+        assert contrast(rgb[text], rgb[surface]) >= 4.5, (text, surface)
+    hues = [int(hue) for hue in re.findall(r"--hue: (\d+);", STYLES)]
+    saturation, lightness = (
+        int(re.search(rf"--tint-{name}: (\d+)%", block)[1]) / 100
+        for name in ("saturation", "lightness")
+    )
+    assert len(hues) == len(set(hues)) == int(re.search(r"HUES = (\d+)", SCRIPTS["elements.js"])[1])
+    for hue in hues:
+        tint = colorsys.hls_to_rgb(hue / 360, lightness, saturation)
+        assert contrast(rgb["text"], tint) >= 4.5, hue
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="no node on the PATH")
+def test_scripts_count_characters_and_quote_for_the_shell(tmp_path):
+    for name, text in SCRIPTS.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    (tmp_path / "package.json").write_text('{"type": "module"}')
+    (tmp_path / "ask_all.js").write_text(
+        """
+        import { bodyOf, curlLine } from "./ask.js";
+        import { percent } from "./elements.js";
+        import { partAt } from "./unicode.js";
+        globalThis.document = { baseURI: "http://host:1/" };
+        const row = { text: "it's \\ud800 \U0001f600", options: ["\\udc00"] };
+        console.log(JSON.stringify({
+          parts: partAt("\U0001f600 \U0001d518b \U0001f3dd c", 2, 6),
+          shares: [0, 0.0001, 0.1234, 0.99999, 1].map(percent),
+          body: JSON.parse(bodyOf("s", row)),
+          line: curlLine({ name: "m" }, bodyOf("s", { text: "it's" })),
+        }));
+        """,
+        encoding="utf-8",
+    )
+    run = ["node", "ask_all.js"]
+    found = json.loads(subprocess.run(run, cwd=tmp_path, capture_output=True, check=True).stdout)
+    assert found["parts"] == ["\U0001f600 ", "\U0001d518b \U0001f3dd", " c"]
+    assert found["shares"] == ["0.0%", "<0.1%", "12.3%", ">99.9%", "100.0%"]
+    inputs = {"text": ["it's \ufffd \U0001f600"], "options": [["\ufffd"]]}
+    assert found["body"] == {"signature_name": "s", "inputs": inputs}
+    words = subprocess.run(
+        ["sh", "-c", found["line"].replace("curl", "printf '%s\\n'", 1)],
+        capture_output=True,
+        text=True,
+    ).stdout.splitlines()
+    assert words[:2] == ["-s", "http://host:1/v1/models/m:predict"]
+    assert json.loads(words[-1])["inputs"] == {"text": ["it's"]}
+    for name in SCRIPTS:
+        subprocess.run(["node", "--check", name], cwd=tmp_path, check=True)
