@@ -24,10 +24,10 @@ def serve(
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes one that is free.")] = 8501,
     requests_per_second: Annotated[
-        float | None, options.option(help="Of one client, in the long run.", default="20")
+        float | None, options.option(help="Of one client, in the long run.", default="50")
     ] = None,
     burst: Annotated[
-        int | None, options.option(help="Requests of one client at once.", default="100")
+        int | None, options.option(help="Requests of one client at once.", default="500")
     ] = None,
     computed_at_once: Annotated[
         int | None, options.option(help="Requests computed at the same time.", default="2")

@@ -38,8 +38,8 @@ class Limits(NamedTuple):
     body_bytes: int = 1 << 20
     json_depth: int = 32
     path_bytes: int = 2048
-    requests_per_second: float = 20.0
-    burst: int = 100  # the page is about 20 files
+    requests_per_second: float = 50.0
+    burst: int = 500  # the page is about 20 files, and `serve-check` asks about 300 times
     connections: int = 128
     computed_at_once: int = 2
     waiting_seconds: float = 30.0
