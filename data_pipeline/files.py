@@ -20,9 +20,9 @@ def whole_file(path):
     temporary = path.with_name(f".{path.name}.tmp-{os.getpid()}")
     try:
         yield temporary
-        _fsync(temporary)
+        fsync(temporary)
         os.replace(temporary, path)
-        _fsync(path.parent)
+        fsync(path.parent)
     finally:
         temporary.unlink(missing_ok=True)
 
@@ -41,12 +41,9 @@ def whole_folder(path):
     temporary.mkdir(parents=True)
     try:
         yield temporary
-        for folder, _, names in os.walk(temporary):
-            for name in names:
-                _fsync(os.path.join(folder, name))
-            _fsync(folder)
+        fsync_folder(temporary)
         os.replace(temporary, path)
-        _fsync(path.parent)
+        fsync(path.parent)
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         with contextlib.suppress(OSError):  # others may have put something there by now
@@ -110,9 +107,18 @@ def sha256_of(path):
     return digest.hexdigest()
 
 
-def _fsync(path):
+def fsync(path):
+    """Waits until a file, or the names in a folder, would survive a loss of power."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def fsync_folder(path):
+    """Waits until a folder with all that is in it would survive a loss of power."""
+    for folder, _, names in os.walk(path):
+        for name in names:
+            fsync(os.path.join(folder, name))
+        fsync(folder)

@@ -18,7 +18,7 @@ from albert_keras.training.digests import DIGESTS, damage_of
 from albert_keras.training.run import Run
 from data_pipeline.errors import InputError
 
-_RECORD, _EXPORT, _KERAS = "run.json", "export.json", "model.keras"
+_RECORD, _EXPORT = "run.json", "export.json"
 _CHECKPOINT_FILE = re.compile(r"(.+)\.(index|meta|data-\d{5}-of-\d{5})")
 
 
@@ -71,8 +71,8 @@ def find_weights(path, step=None) -> FoundWeights:
         return _checkpoint(prefix)
     raise InputError(
         f"`{path}` should be the folder of a run (with {_RECORD}), of a checkpoint or of an export "
-        f"(with {_KERAS}), the prefix of a TensorFlow checkpoint (with `{path.name}.index` beside "
-        "it), or a `.keras` file. There is nothing of these."
+        f"(with {_EXPORT}, and a `.keras` file beside it), the prefix of a TensorFlow checkpoint "
+        f"(with `{path.name}.index` beside it), or a `.keras` file. There is nothing of these."
     )
 
 
@@ -80,18 +80,18 @@ def _find_in_folder(path):
     runs = sorted(file.parent.name for file in path.glob(f"seed-*/{_RECORD}"))
     if runs:
         raise InputError(f"`{path}` holds several runs. Choose one of them: {', '.join(runs)}.")
-    if (path / _KERAS).is_file():
-        return _keras_file(path / _KERAS, "export")
-    versions = [file.parent for file in path.glob(f"*/{_KERAS}")]
+    if (path / _EXPORT).is_file():
+        return _export(path)
+    versions = [file.parent for file in path.glob(f"*/{_EXPORT}")]
     versions = [folder for folder in versions if re.fullmatch(r"[1-9]\d*", folder.name)]
     if versions:
-        return _keras_file(max(versions, key=lambda folder: int(folder.name)) / _KERAS, "export")
+        return _export(max(versions, key=lambda folder: int(folder.name)))
     prefixes = sorted(str(file).removesuffix(".index") for file in path.glob("*.index"))
     if len(prefixes) == 1:
         return _checkpoint(prefixes[0])
     found = ", ".join(prefixes) or "none"
     raise InputError(
-        f"`{path}` should be the folder of a run (with {_RECORD}), of an export (with {_KERAS} in "
+        f"`{path}` should be the folder of a run (with {_RECORD}), of an export (with {_EXPORT} in "
         f"it or in its versions) or of one checkpoint. Checkpoints in it: {found}."
     )
 
@@ -123,13 +123,26 @@ def _checkpoint(prefix, kind="checkpoint"):
     return FoundWeights(kind, step, open_it, folders, run.albert_config, digest)
 
 
+def _export(folder):
+    """Finds the weights of a version: `3.keras` beside the folder `3`."""
+    path = folder.with_name(f"{folder.name}.keras")
+    if not path.is_file():
+        raise InputError(
+            f"The weights of the export `{folder}` should lie beside it, in `{path.name}`. "
+            "Received: no such file."
+        )
+    return _keras_file(path, "export")
+
+
 def _keras_file(path, kind):
-    record = _read_json(path.with_name(_EXPORT)) if path.with_name(_EXPORT).is_file() else {}
+    folder = path.with_suffix("")  # of the version, if it is the model of an export
+    record = _read_json(folder / _EXPORT) if (folder / _EXPORT).is_file() else {}
     run = record.get("run")
     digest = run.get("tokenizer_digest") if isinstance(run, dict) else None
     shape = shape_in_keras_file(path)
     open_it = functools.partial(open_keras_file, path)
-    return FoundWeights(kind, record.get("step"), open_it, (path.parent,), shape, digest)
+    folders = (folder, path.parent) if record else (path.parent,)
+    return FoundWeights(kind, record.get("step"), open_it, folders, shape, digest)
 
 
 def _read_json(path):

@@ -1,16 +1,15 @@
 """Which task an exported folder is for, read without loading its model."""
 
-import json
 from pathlib import Path
 from typing import NamedTuple
 
+from albert_keras.serving.export_record import EXPORT_RECORD, read_export_record
 from albert_keras.serving.layout import versions
 from albert_keras.tasks.build import build_task
 from albert_keras.tasks.task import Task
 from albert_keras.tasks.task_config import TASK_NAMES, TaskConfig
 from data_pipeline.errors import InputError
 
-_RECORD = "export.json"
 _FIELDS = {
     "choice": ("context", "question", "options"),
     "tagging": ("text",),
@@ -55,8 +54,8 @@ class ExportedTask(NamedTuple):
             return {}
         if not is_told or not all(isinstance(value, int | float) for value in tuned.values()):
             raise InputError(
-                f"`tuned` in {_RECORD} should tell the `null_threshold` from which questions are "
-                f"left unanswered, or be empty. Received: {tuned!r}."
+                f"`tuned` in {EXPORT_RECORD} should tell the `null_threshold` from which questions "
+                f"are left unanswered, or be empty. Received: {tuned!r}."
             )
         return tuned
 
@@ -98,7 +97,7 @@ def read_task(folder):
         InputError: If `export.json` or `saved_model.pb` is damaged.
     """
     folder = Path(folder)
-    record = _read_record(folder / _RECORD)
+    record = read_export_record(folder)
     # Older exports have no `kind` of their own.
     if "pretraining" in (record.get("kind"), _dict_at(record, "run").get("kind")):
         return None
@@ -108,18 +107,6 @@ def read_task(folder):
         return ExportedTask(build_task(TaskConfig(**known)), record)
     config = _config_by_signatures(folder)
     return config and ExportedTask(build_task(config), {})
-
-
-def _read_record(path):
-    if not path.is_file():
-        return {}
-    try:
-        record = json.loads(path.read_bytes())
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"`{path}` is damaged: {error}.") from error
-    if not isinstance(record, dict):
-        raise InputError(f"`{path}` is damaged: it should hold an object.")
-    return record
 
 
 def _dict_at(record, name):

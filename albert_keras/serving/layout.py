@@ -3,6 +3,8 @@
 import re
 from pathlib import Path
 
+from albert_keras.serving.names import MAX_VERSION
+
 #: What a user types where a piece is to be filled in; only `fill_mask` takes it for more than text.
 MASK_LITERAL = "[MASK]"
 #: Candidates for each [MASK].
@@ -20,4 +22,16 @@ def versions(folder):
     """
     folder = Path(folder)
     names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
-    return sorted(int(name) for name in names if re.fullmatch(r"[1-9]\d*", name))
+    # A set: a listing may tell a name twice while others write there.
+    numbers = {int(name) for name in names if re.fullmatch(r"[1-9]\d*", name, re.ASCII)}
+    return sorted(number for number in numbers if number <= MAX_VERSION)
+
+
+def keras_file(folder):
+    """Returns the path of a version's model for Keras, `3.keras` beside the folder `3`.
+
+    Args:
+        folder: str or Path. Folder of the version.
+    """
+    folder = Path(folder)
+    return folder.with_name(f"{folder.name}.keras")

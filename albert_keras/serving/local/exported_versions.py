@@ -1,11 +1,11 @@
 """What is to be served: which versions, by what names, for which tasks; nothing is loaded here."""
 
-import json
 import os
 import re
 from pathlib import Path
 from typing import NamedTuple
 
+from albert_keras.serving.export_record import EXPORT_RECORD, read_export_record
 from albert_keras.serving.layout import versions
 from albert_keras.serving.names import check_model_name, check_version
 from data_pipeline.errors import InputError
@@ -85,19 +85,12 @@ def read_task(folder):
     Raises:
         InputError: If `export.json` is damaged.
     """
-    path = Path(folder) / "export.json"
-    if not path.is_file():
-        return None, None
-    try:
-        record = json.loads(path.read_bytes())
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"`{path}` is damaged: {error}.") from error
-    if not isinstance(record, dict):
-        raise InputError(f"`{path}` is damaged: it should hold an object.")
+    record = read_export_record(folder)
     kind, task = record.get("kind"), record.get("task")
     if task is not None and not _is_task(task):
         raise InputError(
-            f"`task` in `{path}` should have {', '.join(_TASK)}. Received: {str(task)[:100]}."
+            f"`task` in `{Path(folder) / EXPORT_RECORD}` should have {', '.join(_TASK)}. "
+            f"Received: {str(task)[:100]}."
         )
     return (
         kind if isinstance(kind, str) else None,

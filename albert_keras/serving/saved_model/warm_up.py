@@ -70,9 +70,9 @@ def sample_requests(signatures, buckets, batch_sizes=BATCH_SIZES, max_pieces=Non
         buckets: list of int. Lengths in pieces, special ones included; texts are made of words of
             one piece, which fill the length, or nearly so where a signature takes several texts.
         batch_sizes: list of int. Rows.
-        max_pieces: int or None. Requests of more pieces, rows times length, are left out: exporter
-            and server answer each, and on a CPU 32 rows of 512 pieces take a base-sized model about
-            a minute.
+        max_pieces: int or None. Requests of several rows and more pieces, rows times length, are
+            left out: exporter and server answer each, and on a CPU 32 rows of 512 pieces take a
+            base-sized model about a minute.
 
     Returns:
         list of Request, the small ones of each signature first.
@@ -90,7 +90,7 @@ def sample_requests(signatures, buckets, batch_sizes=BATCH_SIZES, max_pieces=Non
             requests += [
                 Request(signature.name, sample_inputs(signature, [text] * size, length))
                 for size in batch_sizes
-                if max_pieces is None or size * length <= max_pieces
+                if max_pieces is None or size == 1 or size * length <= max_pieces
             ]
     _check_number(requests)
     return requests
@@ -132,7 +132,7 @@ def sample_inputs(signature, texts, length):
     return inputs
 
 
-def write_warm_up(folder, requests):
+def write_warm_up(folder, requests, model=None):
     """Asks a SavedModel each request once, then writes them where a server looks for them.
 
     A server refuses a version of which one request fails.
@@ -140,6 +140,7 @@ def write_warm_up(folder, requests):
     Args:
         folder: str or Path. Of one version, with `saved_model.pb`.
         requests: list of Request.
+        model: The same SavedModel, loaded, or None.
 
     Returns:
         Path. The file.
@@ -152,7 +153,7 @@ def write_warm_up(folder, requests):
 
     _check_number(requests)
     methods = {signature.name: signature.method for signature in read_signatures(folder)}
-    model = tf.saved_model.load(str(folder))
+    model = tf.saved_model.load(str(folder)) if model is None else model
     path = Path(folder) / WARM_UP_FILE
     path.parent.mkdir(exist_ok=True)
     with whole_file(path) as temporary, tf.io.TFRecordWriter(str(temporary)) as writer:

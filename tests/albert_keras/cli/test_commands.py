@@ -24,6 +24,9 @@ COMMANDS = (
     ["evaluate"],
     ["export"],
     ["predict"],
+    ["serve"],
+    ["serve-check"],
+    ["server-kit"],
     ["demo"],
 )
 
@@ -121,16 +124,30 @@ def test_an_export_tells_what_its_variants_lose(monkeypatch, tmp_path, capsys):
     loss = publish.AccuracyLoss(256, 0.992, 0.0021, 0.0511, 6.05, 6.04)
     losses = {"bfloat16": loss, "lite int8": loss._replace(agreement=0.5)}
 
-    def export(*arguments):
-        asked.append(arguments)
-        sizes = 6_100_000, {"int8": 3_300_000}
-        return publish.ExportResult(tmp_path / "m" / "1", 1, 12, 10**7, "bfloat16", *sizes, losses)
+    def export(*arguments, **options):
+        asked.append((*arguments, options))
+        return publish.ExportResult(
+            tmp_path / "m" / "1",
+            1,
+            12,
+            10**7,
+            "bfloat16",
+            6_100_000,
+            {"int8": 3_300_000},
+            losses,
+            tmp_path / "m" / "1.keras",
+            ("encode", "fill_mask"),
+            {"saved_model_checksum": "0123456789abcdef"},
+            None,
+        )
 
     asked = []
     monkeypatch.setattr(publish, "export", export)
     command = ["export", "--run", "r", "--out", "m", "--precision", "bfloat16", "--lite", "int8"]
-    assert main([*command, "--eval-data", "held"]) == 0
-    assert asked[0][-3:] == ("bfloat16", ["int8"], Path("held"))
+    more = ["--eval-data", "held", "--keep", "3", "--encode-layers", "2,1"]
+    assert main([*command, *more]) == 0
+    told = {"keep": 3, "layers": (2, 1)}
+    assert asked[0][-4:] == ("bfloat16", ["int8"], Path("held"), told)
     shown = capsys.readouterr().out
     assert "bfloat16: 6.1 MB, likeliest piece as float32 99.2%" in shown
     assert "differ by 0.21% (one by 5.1% at most)" in shown

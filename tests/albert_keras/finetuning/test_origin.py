@@ -38,7 +38,7 @@ def exports(tmp_path_factory, tiny_run, pretrained, config):
     for version, model in (("9", AlbertForPretraining(config, seed=3)), ("10", pretrained)):
         folder = name / version
         shutil.copytree(tiny_run / "tokenizer", folder / "tokenizer")
-        model.save(folder / "model.keras")
+        model.save(name / f"{version}.keras")
         config.save(folder / "albert_config.json")
         record = {"step": 12, "run": Run.open(tiny_run).record}
         (folder / "export.json").write_text(json.dumps(record))
@@ -83,7 +83,7 @@ def test_a_run_and_its_checkpoints(tiny_run, below, kind, model, pretrained, con
 
 
 def test_an_export_a_version_and_a_keras_file(exported, model, pretrained, config):
-    for path, kind in (("", "export"), ("10", "export"), ("10/model.keras", "keras")):
+    for path, kind in (("", "export"), ("10", "export"), ("10.keras", "keras")):
         origin = open_origin(exported / path)
         assert (origin.kind, origin.step, origin.albert_config) == (kind, 12, config)
         assert_loads(origin, build_model("classification", config, 3), pretrained)
@@ -222,7 +222,7 @@ def test_no_module_that_a_keras_file_names_is_imported(tmp_path, exported, insid
     (tmp_path / "trap.py").write_text("raise SystemExit('imported')")
     monkeypatch.syspath_prepend(tmp_path)
     trap = {"module": "trap", "class_name": "Trap", "registered_name": None, "config": {}}
-    path = exported / "10/model.keras"
+    path = exported / "10.keras"
     with zipfile.ZipFile(path) as archive:
         files = {name: archive.read(name) for name in archive.namelist()}
     content = json.loads(files["config.json"])
@@ -230,7 +230,7 @@ def test_no_module_that_a_keras_file_names_is_imported(tmp_path, exported, insid
     with zipfile.ZipFile(path, "w") as archive:
         for name, data in (files | {"config.json": json.dumps(content)}).items():
             archive.writestr(name, data)
-    with pytest.raises(InputError, match="model.keras"):
+    with pytest.raises(InputError, match="10.keras"):
         open_origin(path)
 
 
@@ -239,5 +239,5 @@ def test_a_keras_file_that_is_none_is_refused(tmp_path, tiny_tokenizer, exported
     with pytest.raises(InputError, match="should be a `.keras` model"):
         open_origin(tmp_path / "text.keras", tokenizer=tiny_tokenizer)
     origin = open_origin(exported)
-    os.truncate(exported / "10/model.keras", 1000)
+    os.truncate(exported / "10.keras", 1000)
     assert "should be a `.keras` model" in refused(model, origin)

@@ -7,7 +7,7 @@ import tensorflow as tf
 import tensorflow_text as tf_text
 
 from albert_keras.serving.saved_model.restricted_loader import (
-    TEXTS,
+    BATCHES,
     _libraries,
     load_restricted,
     main,
@@ -54,15 +54,16 @@ def test_two_libraries_are_left_out():
 
 
 def test_texts_are_hostile_in_every_way():
-    assert b"" in TEXTS and max(map(len, TEXTS)) > 20_000
+    texts = [text for batch in BATCHES for text in batch]
+    assert b"" in texts and max(map(len, texts)) > 20_000
     with pytest.raises(UnicodeDecodeError):
-        b"".join(TEXTS).decode()
+        b"".join(texts).decode()
 
 
 @pytest.mark.parametrize(
     "answer, rule",
     [
-        (lambda text: {"sum": tf.size(text)}, r"output `sum` .* has shape \(\) for 5 rows"),
+        (lambda text: {"sum": tf.size(text)}, r"output `sum` .* has shape \(\) for 4 rows"),
         (lambda text: {"first": text[:1]}, r"output `first` .* has shape \(1,\)"),
         (
             lambda text: {"ratio": tf.cast(tf.strings.length(text), tf.float32) / 0.0},

@@ -1,0 +1,141 @@
+"""What is exported: a trained model, and all that belongs to it."""
+
+import math
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tensorflow import keras
+
+from albert_keras.finetuning.config import FinetuneConfig
+from albert_keras.finetuning.finetuned import find_runs, is_finetuned, read_tuned
+from albert_keras.models.finetuning import build_model
+from albert_keras.models.pretraining import AlbertForPretraining
+from albert_keras.serving.graph.task_model import build_task_model
+from albert_keras.serving.graph.text_model import TextModel
+from albert_keras.tasks.build import build_task
+from albert_keras.tasks.task import Task
+from albert_keras.training.reports import read_evaluations
+from albert_keras.training.run import Run
+from data_pipeline.errors import InputError
+from data_pipeline.tokenization import Tokenizer
+
+#: Places of a row of a pre-trained export at most, unless more are asked for.
+_USUAL_LENGTH = 512
+
+
+class ExportSource(NamedTuple):
+    """A checkpoint of a run.
+
+    Attributes:
+        run: Run.
+        step: int.
+        model: AlbertForPretraining or AlbertForTask. float32, its weights those of the checkpoint.
+        tokenizer: Tokenizer.
+        max_seq_length: int. Places of a row, S.
+        task: Task or None. None of a pre-trained model.
+        tuned: dict of str to float. As from `Task.tune`.
+        scores: dict. What the checkpoint was found to score on development examples; may be empty.
+    """
+
+    run: Run
+    step: int
+    model: keras.Model
+    tokenizer: Tokenizer
+    max_seq_length: int
+    task: Task | None
+    tuned: dict[str, float]
+    scores: dict[str, Any]
+
+    def string_model(self, precision, layers=()):
+        """Returns the StringModel; arguments and errors as of that."""
+        if self.task is None:
+            return TextModel(self.model, self.tokenizer, self.max_seq_length, precision, layers)
+        return build_task_model(
+            self.model, self.tokenizer, self.task, precision, self.tuned, layers
+        )
+
+    def describe(self):
+        """Returns what readers of an export have to know of the model, plain JSON."""
+        task = None
+        if self.task is not None:
+            files = {"data_dir", "train", "dev"}
+            task = {
+                "name": self.task.config.name,
+                "kind": self.task.kind,
+                "labels": list(self.task.labels),
+                "takes_pair": self.task.takes_pair,
+                "max_seq_length": self.max_seq_length,
+                "config": self.task.config.model_dump(mode="json", exclude=files),
+            }
+        run = {name: value for name, value in self.run.record.items() if name != "command"}
+        return {
+            "kind": self.run.kind,
+            "task": task,
+            "tuned": self.tuned,
+            "scores": _without_folders(self.scores),
+            "run": _without_folders(run),
+        }
+
+
+def open_source(path, step=None, max_seq_length=None):
+    """Loads a model to export.
+
+    Args:
+        path: str or Path. Folder of a run, or of a fine-tuning, which means its best seed.
+        step: int, "best" or None. Which checkpoint; None takes the newest sound one, of a
+            fine-tuned run the best.
+        max_seq_length: int or None. Longer texts are cut, S. None takes the longest the model was
+            trained on.
+
+    Returns:
+        ExportSource.
+
+    Raises:
+        InputError: If there is no run, checkpoint or tokenizer, or `max_seq_length` cannot be.
+    """
+    tuned_on_task = is_finetuned(path)
+    run = Run.open(find_runs(path)[0] if tuned_on_task else path)
+    if not tuned_on_task:
+        run.check_kind("pretraining", "export")
+    step = run.checkpoints.choose("best" if tuned_on_task and step is None else step)
+    config, training = run.albert_config, run.record["config"]
+    length = max_seq_length or _trained_length(run)
+    if not 8 <= length <= config.max_position_embeddings:
+        raise InputError(
+            "`max_seq_length` should be from 8 to `max_position_embeddings` "
+            f"({config.max_position_embeddings}). Received: {length}."
+        )
+    task, tuned = None, {}
+    if tuned_on_task:
+        settings = FinetuneConfig(
+            **{name: training[name] for name in ("task", "model", "training")}
+        )
+        task = build_task(settings.task.replace(max_seq_length=length))
+        tuned = read_tuned(run)
+        model = build_model(task.kind, config, task.num_outputs, dtype="float32")
+    else:
+        sentence_head = training["training"]["sentence_order_weight"] > 0
+        model = AlbertForPretraining(config, sentence_head=sentence_head, dtype="float32")
+    run.checkpoints.restore(step, model)
+    scores = dict(read_evaluations(run.path)).get(step, {})
+    # NaN is no JSON.
+    scores = {name: value for name, value in scores.items() if _is_told(value)}
+    return ExportSource(run, step, model, run.tokenizer, length, task, tuned, scores)
+
+
+def _trained_length(run):
+    length = run.record["data"]["max_seq_length"]
+    return length if run.kind == "finetuning" else min(length, _USUAL_LENGTH)
+
+
+def _without_folders(value):
+    """Leaves the name alone of each absolute path: an export is given to others."""
+    if isinstance(value, dict):
+        return {name: _without_folders(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_without_folders(one) for one in value]
+    return Path(value).name if isinstance(value, str) and value.startswith("/") else value
+
+
+def _is_told(value):
+    return not isinstance(value, float) or math.isfinite(value)

@@ -1,0 +1,101 @@
+"""What is asked before a version gets its name: each fault is found."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from albert_keras.serving.export.check_inputs import TEXTS, check_inputs
+from albert_keras.serving.export.checks import check_neighbours
+from albert_keras.serving.export.parity import ParityError, check_ids, check_parity
+from albert_keras.serving.export.source import open_source
+from albert_keras.serving.graph.text_packing import BYTES_PER_PLACE
+from albert_keras.serving.saved_model.signature_methods import Signature
+from albert_keras.tasks.task import KINDS
+from data_pipeline.errors import InputError
+
+TEXT = Signature("ask", "predict", {"text": tf.TensorSpec([None], tf.string)}, {}, {})
+
+
+@pytest.fixture(scope="module")
+def source(tiny_run):
+    return open_source(tiny_run)
+
+
+@pytest.fixture(scope="module")
+def ask(source):
+    functions = source.string_model("float32").functions
+
+    def ask(name, **texts):
+        answer = functions[name](**{key: tf.constant(one) for key, one in texts.items()})
+        return {key: value.numpy() for key, value in answer.items()}
+
+    return ask
+
+
+def test_the_graph_of_a_run_answers_as_python(source, ask):
+    inputs = check_inputs(None)
+    parity = check_parity(source, ask, inputs)
+    assert parity.num_texts == len(inputs) and 0 <= parity.largest_difference < 1e-5
+    assert check_ids(source, ask, list(TEXTS)) == len(TEXTS)
+
+
+@pytest.mark.parametrize(
+    "name, output, change",
+    [
+        ("fill_mask", "scores", lambda scores: scores * 1.001),
+        ("fill_mask", "pieces", lambda pieces: pieces[:, :, ::-1]),
+        ("sentence_order", "in_order", lambda values: values + 1e-4),
+        ("sentence_order", "in_order", lambda values: values * np.nan),
+    ],
+)
+def test_a_number_or_piece_that_is_another_is_found(source, ask, name, output, change):
+    def changed(signature, **texts):
+        answer = ask(signature, **texts)
+        return answer | {output: change(answer[output])} if signature == name else answer
+
+    with pytest.raises((ParityError, InputError), match=f"{name}|not finite"):
+        check_parity(source, changed, check_inputs(None)[:3])
+
+
+def test_an_id_that_is_another_is_found(source, ask):
+    def changed(signature, **texts):
+        answer = ask(signature, **texts)
+        return answer | {"ids": answer["ids"] + (np.arange(answer["ids"].shape[1]) == 2)}
+
+    with pytest.raises(ParityError, match=r"`explain_tokens` .* ids should be \["):
+        check_ids(source, changed, list(TEXTS[:1]))
+
+
+@pytest.mark.parametrize("kind", [None, *KINDS])
+def test_no_text_is_longer_than_the_shortest_graph_reads(kind):
+    for given in check_inputs(kind, takes_pair=kind == "regression"):
+        texts = [given] if isinstance(given, str) else given.values()
+        for text in texts:
+            if isinstance(text, str):
+                assert len(text.encode()) <= BYTES_PER_PLACE * 8
+
+
+def lengths(name, inputs):
+    sizes = np.array([len(text) for text in inputs["text"]], np.float32)
+    shown = np.arange(sizes.max(initial=1)) < sizes[:, None]
+    return {"sizes": sizes, "letters": np.where(shown, b"x", b"").astype(object)}
+
+
+def test_rows_that_do_not_depend_on_others_pass():
+    check_neighbours(TEXT, lengths, 1e-5)
+
+
+@pytest.mark.parametrize(
+    "output, change",
+    [
+        ("sizes", lambda sizes: sizes - sizes.mean()),
+        ("letters", lambda letters: np.flip(letters, axis=0)),
+    ],
+)
+def test_a_row_that_depends_on_others_is_found(output, change):
+    def changed(name, inputs):
+        answer = lengths(name, inputs)
+        return answer | {output: change(answer[output])}
+
+    with pytest.raises(RuntimeError, match=f"`{output}` beside other rows"):
+        check_neighbours(TEXT, changed, 1e-5)

@@ -1,0 +1,121 @@
+"""Fine-tuned runs are exported: what their exports hold, and that they answer as the runs do."""
+
+import json
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tensorflow import keras
+
+from albert_keras.finetuning.finetuned import FinetunedModels
+from albert_keras.serving.export.check_inputs import TEXTS
+from albert_keras.serving.export.source import open_source
+from albert_keras.serving.predictor import Predictor
+from albert_keras.serving.publish import export
+from albert_keras.serving.saved_model.signature_methods import read_signatures
+from albert_keras.serving.saved_model.warm_up import WARM_UP_FILE
+from data_pipeline.errors import InputError
+from tests.albert_keras.finetuning.small_tasks import SETTINGS, make_task
+from tests.albert_keras.serving.small_exports import make_model, write_run
+
+
+@pytest.fixture(scope="module")
+def runs(tiny_tokenizer, tiny_corpus, tmp_path_factory):
+    """Returns a function of a kind that gives the folder of a fine-tuned run, made once."""
+    made, out = {}, tmp_path_factory.mktemp("runs")
+
+    def of_kind(kind):
+        if kind not in made:
+            task = make_task(kind)
+            model = make_model(task, tiny_tokenizer)
+            made[kind] = write_run(out / kind, task, model, tiny_tokenizer, tiny_corpus)
+        return made[kind]
+
+    return of_kind
+
+
+@pytest.fixture(scope="module")
+def exported(runs, tmp_path_factory):
+    """Returns the ExportResult of pairs that are classified."""
+    out = tmp_path_factory.mktemp("models") / "pairs"
+    return export(runs("classification"), out, layers=[1])
+
+
+def test_a_version_holds_what_servers_and_readers_want(exported):
+    signatures = {one.name: one for one in read_signatures(exported.path)}
+    assert set(signatures) == set(exported.signatures)
+    assert set(signatures) == {
+        *("serving_default", "text_pair", "classify", "encode"),
+        *("explain_tokens", "attention", "predict_tokens"),
+    }
+    assert {one.method for one in signatures.values()} == {"predict", "classify"}
+    assert "layer_outputs" in signatures["encode"].outputs
+    assert not any(name.endswith("_bytes") for one in signatures.values() for name in one.outputs)
+    assert (exported.path / WARM_UP_FILE).stat().st_size > 1000
+    assert exported.largest_difference < 1e-5
+    record = json.loads((exported.path / "export.json").read_text())
+    assert record["kind"] == "finetuning" and record["task"]["labels"] == ["no", "yes", "maybe"]
+    assert record["task"]["takes_pair"] and record["task"]["max_seq_length"] == 40
+    assert record["fingerprint"] == exported.fingerprint and len(exported.fingerprint) == 5
+    assert set(record["signatures"]) == set(signatures)
+
+
+def test_where_files_lay_and_what_was_typed_stays_at_home(exported, tiny_export):
+    for version in (exported.path, tiny_export / "1"):
+        text = (version / "export.json").read_text()
+        assert '"/' not in text and "command" not in json.loads(text)["run"]
+
+
+def test_it_answers_as_the_run(exported, runs):
+    texts = [text for text in TEXTS if text.strip()]
+    inputs = [{"text": one, "pair": other} for one in texts for other in texts]
+    predictor, models = Predictor(exported.path.parent), FinetunedModels(runs("classification"))
+    expected = models.answers(models.examples(inputs))
+    assert len({answer.label for answer in expected}) > 1
+    for one, other in zip(predictor.answer(inputs), expected, strict=True):
+        assert one.label == other.label
+        assert one.probability == pytest.approx(other.probability, abs=1e-5)
+
+
+def test_the_keras_model_can_be_trained_on(exported):
+    model = keras.models.load_model(exported.keras_file)
+    inputs = {"input_ids": tf.constant([[2, 5, 9, 3]])}
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(model(inputs, training=True)["logits"] ** 2)
+    gradients = tape.gradient(loss, model.trainable_variables)
+    assert len(gradients) > 20 and any(
+        np.abs(one).max() > 0 for one in gradients if one is not None
+    )
+
+
+def test_shorter_rows_can_be_asked_for(runs):
+    source = open_source(runs("classification"), max_seq_length=16)
+    assert source.task.max_seq_length == 16
+    packer = source.string_model("float32").packer
+    assert packer.max_seq_length == 16
+
+
+def test_what_is_no_checkpoint_or_option_is_refused(runs, tmp_path):
+    run = runs("classification")
+    with pytest.raises(InputError, match="from 8 to `max_position_embeddings`"):
+        export(run, tmp_path / "name", max_seq_length=65)
+    with pytest.raises(InputError, match="`lite` is for pre-trained models"):
+        export(run, tmp_path / "name", lite=["int8"])
+    with pytest.raises(InputError, match="7"):
+        export(run, tmp_path / "name", step=7)
+    with pytest.raises(InputError, match="not the folder of a run"):
+        export(tmp_path, tmp_path / "name")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("precision", ["float32", "bfloat16", "int8"])
+@pytest.mark.parametrize("kind", SETTINGS)
+def test_every_kind_passes_all_checks(runs, tmp_path, kind, precision):
+    result = export(runs(kind), tmp_path / "name", precision=precision)
+    if precision == "float32":
+        assert result.largest_difference < 1e-5 and not result.losses
+    else:
+        assert 0 < result.losses[precision].num_predictions <= 256
+        assert result.losses[precision].agreement > 0.8
+    assert result.num_bytes > result.saved_model_bytes

@@ -1,0 +1,148 @@
+"""A model card tells what is known, and neither where nor by whom a model was made."""
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+
+import pytest
+
+from albert_keras.serving.export import model_card as module
+from albert_keras.serving.export.model_card import model_card, write_model_card
+from data_pipeline.errors import InputError
+from tests.albert_keras.serving.card_records import FINETUNED, PRETRAINED, publish
+
+OF_KINDS = {
+    "classification": ({"text_pair": ("first", "second"), "serving_default": ("text",)}, "first"),
+    "choice": ({"multiple_choice": ("context", "options", "question")}, "options"),
+    "spans": ({"question_answering": ("context", "question"), "serving_default": ("text",)}, None),
+    "tagging": ({"serving_default": ("text",), "tags": ("text",)}, None),
+}
+
+
+@pytest.fixture
+def out(tmp_path):
+    return tmp_path / "books"
+
+
+def unwrapped(card):
+    return " ".join(card.split())
+
+
+def test_a_pretrained_model_is_told_as_it_is(out):
+    card = unwrapped(model_card(publish(out, 1, PRETRAINED)))
+    assert (
+        "ALBERT, 2 layers of 128, 0.8 M parameters, a vocabulary of 8,000 pieces, pre-trained for "
+        "12,000 steps; fills masks and tells the order of texts."
+    ) in card
+    assert "## Scores None were measured." in card
+    assert "Of a text 2,048 bytes are read, and at most 64 pieces" in card
+    assert "Upper and lower case are the same to it." in card and "accents" not in card
+    assert "| Records | records64 | | Number of records | 167,162 |" in card
+    assert "| Steps | 12,000 of 13,000 |" in card and "| Seed | 0 |" in card
+    assert "lamb, learning rate 0.002, 300 steps of warm-up" in card
+    assert "answers to 9 inputs" in card and "is 8e-07." in card
+    assert "| `1.keras` | 1.2 MB |" in card
+    assert "`354b4ad7` `2901f8ae` |" in card
+    assert 'predictor.fill_mask(["' in card and "pipeline_tag: fill-mask" in card
+
+
+def test_a_finetuned_model_is_told_as_it_is(out):
+    card = unwrapped(model_card(publish(out, 1, FINETUNED)))
+    assert "fine-tuned for sst-2 for 300 steps; sorts texts into 2 classes." in card
+    assert "Labels: negative, positive." in card
+    assert "| accuracy | 0.9128 | | f1 | 0.9 |" in card and "development examples" in card
+    assert "Compared with float32 on dev.tsv." in card
+    assert "| int8 | 256 | 99.6 % | 0.0011 (0.02) | accuracy 0.906 (0.91) |" in card
+    assert "| Weights it began with | t2 step 12000 |" in card
+    assert "answers to 9 inputs" not in card and "is the same alone" in card
+    assert "predictor.answer(" in card and "fill_mask" not in card
+
+
+def test_scores_of_held_out_records_say_of_which(out):
+    scores = {"path": "/home/ada/held-out", "num_records": 3188, "num_predictions": 27188}
+    scores |= {"masked_lm_loss": 4.0159, "masked_lm_accuracy": 0.32631, "unigram_guess": "|"}
+    card = unwrapped(model_card(publish(out, 1, PRETRAINED | {"scores": scores})))
+    assert "on 3,188 held-out records held-out with 27,188 masked pieces." in card
+    assert "| masked pieces that are filled as in the text | 0.3263 |" in card
+    assert "| masked lm accuracy 0.3263 |" in card  # in the table of versions
+
+
+@pytest.mark.parametrize("record", [PRETRAINED, FINETUNED], ids=["pretrained", "finetuned"])
+def test_it_tells_neither_who_made_a_model_nor_where(out, record):
+    card = model_card(publish(out, 1, record))
+    assert "ada" not in re.findall(r"\w+", card)
+    assert "books of mine" not in card and "secret" not in card and str(out.parent) not in card
+
+
+def test_it_is_about_the_newest_version_and_lists_all(out):
+    publish(out, 9, PRETRAINED)
+    publish(out, 10, FINETUNED)
+    card = model_card(out)
+    assert "about version 10," in card and 'load_model("10.keras")' in card
+    table = card.partition("## Versions")[2]
+    assert [line.split(" | ")[:3] for line in table.strip().split("\n")[2:]] == [
+        ["| 10", "300", "int8"],
+        ["| 9", "12,000", "float32"],
+    ]
+
+
+def test_the_same_versions_have_the_same_card(out):
+    card = model_card(publish(out, 1, FINETUNED))
+    (out / "README.md").write_text("an older one")
+    assert write_model_card(out) == out / "README.md"
+    assert (out / "README.md").read_text() == card == model_card(out)
+    assert sorted(path.name for path in out.iterdir()) == ["1", "1.keras", "README.md"]
+
+
+def test_a_version_that_comes_while_the_card_is_written_is_on_it(out, monkeypatch):
+    publish(out, 1, PRETRAINED)
+    whole_file = module.whole_file
+
+    def slow(path):
+        if not (out / "2").exists():
+            publish(out, 2, FINETUNED)
+        return whole_file(path)
+
+    monkeypatch.setattr(module, "whole_file", slow)
+    assert "about version 2," in write_model_card(out).read_text()
+
+
+def test_there_is_no_card_of_nothing(tmp_path):
+    with pytest.raises(InputError, match="holds no exported model"):
+        model_card(tmp_path)
+    with pytest.raises(InputError, match="The name of a model"):
+        model_card(publish(tmp_path / "Two Words", 1, PRETRAINED))
+
+
+@pytest.mark.parametrize("kind", OF_KINDS)
+def test_the_request_is_one_that_the_model_takes(out, kind):
+    inputs, key = OF_KINDS[kind]
+    signatures = {
+        name: {"inputs": {field: ["string", [None]] for field in fields}, "outputs": {}}
+        for name, fields in inputs.items()
+    }
+    task = FINETUNED["task"] | {"kind": kind, "takes_pair": kind == "classification"}
+    record = FINETUNED | {"signatures": signatures, "task": task}
+    card = model_card(publish(out, 1, record))
+    script = re.findall("```sh\n(.*?)\n```", card, re.DOTALL)[1]
+    words = shlex.split(script.replace("\\\n", ""))
+    assert words[:2] == ["curl", "http://127.0.0.1:8501/v1/models/books:predict"]
+    assert words[words.index("-H") + 1] == "Content-Type: application/json"
+    body = json.loads(words[words.index("--data") + 1])
+    [row] = body["instances"]
+    asked = body.get("signature_name", "serving_default")
+    assert set(row if isinstance(row, dict) else {"text"}) == set(inputs[asked])
+    assert asked == next(iter(inputs)) and (key is None or row[key])
+
+
+@pytest.mark.slow
+def test_its_python_runs_in_the_folder_of_an_export(tiny_export):
+    snippets = re.findall("```python\n(.*?)\n```", model_card(tiny_export), re.DOTALL)
+    assert len(snippets) == 2
+    for snippet in snippets:
+        command = [sys.executable, "-c", snippet]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=tiny_export)
+        assert done.returncode == 0, done.stderr
+        assert "in_order" in done.stdout or "tf.Tensor" in done.stdout

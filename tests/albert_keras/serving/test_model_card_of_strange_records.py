@@ -1,0 +1,100 @@
+"""Labels of any kind, and records of other versions, do not break a model card."""
+
+import copy
+import json
+import logging
+
+import pytest
+from markdown_it import MarkdownIt
+
+from albert_keras.serving.export.model_card import model_card
+from tests.albert_keras.serving.card_records import FINETUNED, PRETRAINED, publish
+
+
+@pytest.fixture
+def out(tmp_path):
+    return tmp_path / "books"
+
+
+def rendered(card):
+    return MarkdownIt("commonmark").enable("table").render(card.split("---\n", 2)[2])
+
+
+@pytest.mark.parametrize(
+    "label",
+    [
+        "a|b",
+        "<script>alert(1)</script>",
+        "[click](http://evil.example)",
+        "*bold* _it_ `code` ~~gone~~ &amp; # $x$ @all \\| !",
+        "</td><!-- -->",
+    ],
+)
+def test_labels_read_as_they_are(out, label):
+    # Where labels may stand: in a paragraph and in cells of tables.
+    task = FINETUNED["task"] | {"labels": [label, "positive"], "name": label}
+    record = FINETUNED | {"task": task, "scores": {label: 0.5}, "precision": label}
+    page = rendered(model_card(publish(out, 1, record)))
+    text = label.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    assert f"<p>Labels: {text}, positive.</p>" in page
+    assert f"<td>{text}</td>" in page
+    assert f"<td>{' '.join(text.replace('_', ' ').split())} 0.5</td>" in page
+    assert "<script" not in page and '<a href="http' not in page
+    assert page.count("<h2>") == rendered(model_card(out)).count("<h2>")
+
+
+def test_labels_stay_in_their_line(out):
+    labels = ["x\n\n## Heading\n```\n| a |", "\u202egnirts", "\ud800", "", "y" * 5000, 7]
+    record = FINETUNED | {"task": FINETUNED["task"] | {"labels": labels}}
+    [line] = [one for one in model_card(publish(out, 1, record)).split("\n") if "Labels" in one]
+    shown = r"Labels: x \#\# Heading \`\`\` &#124; a &#124;, �gnirts, �, (empty), yyy"
+    assert line.startswith(shown) and line.endswith("yyy….")
+
+
+def test_many_labels_are_counted(out):
+    labels = [f"intent {number}" for number in range(1077)]
+    record = FINETUNED | {"task": FINETUNED["task"] | {"labels": labels}}
+    card = model_card(publish(out, 1, record))
+    assert "intent 39 and 1,037 more." in card and "1,077 classes" in card
+
+
+def paths_of(value, path=()):
+    """Yields the path of each value inside a record."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield (*path, key)
+            yield from paths_of(inner, (*path, key))
+
+
+def changed(record, path, value=None):
+    """Returns a copy without the value at a path, or with another one."""
+    record = inner = copy.deepcopy(record)
+    for key in path[:-1]:
+        inner = inner[key]
+    if value is None:
+        del inner[path[-1]]
+    else:
+        inner[path[-1]] = value
+    return record
+
+
+@pytest.mark.parametrize("record", [PRETRAINED, FINETUNED], ids=["pretrained", "finetuned"])
+def test_what_is_not_known_is_left_out(out, record):
+    publish(out, 1, record)
+    for path in paths_of(record):
+        for value in (None, "x", 10**400, float("nan"), [[None], {"a": 1}]):
+            text = json.dumps(changed(record, path, value))
+            (out / "1" / "export.json").write_text(text)
+            card = model_card(out)
+            assert "\n## Versions" in card and "None " not in card.replace("None were", ""), path
+
+
+def test_versions_of_which_nothing_is_known_have_a_card(out, caplog):
+    publish(out, 1, "{}")
+    publish(out, 2, '{"step": 12')
+    (out / "1" / "export.json").unlink()
+    with caplog.at_level(logging.WARNING):
+        card = model_card(out)
+    assert "2/export.json` , which is damaged" in caplog.text.replace("`,", "` ,")
+    assert "\nALBERT.\n" in card and "/metadata" in card and "## Scores" not in card
+    assert "| 1 |  |  | 0.0 MB |  |  |" in card
