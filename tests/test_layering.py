@@ -15,7 +15,7 @@ ROWS = (
     ("training",),
     ("tasks",),
     ("finetuning",),
-    ("serving", "planning"),
+    ("serving", "planning", "conversion"),
     ("demo", "tpu_check"),
     ("benchmarks",),
     ("dry_run",),
