@@ -1,5 +1,6 @@
 # make demo     set up, then text -> records -> pre-training -> SavedModel -> answers, offline
 # make test     set up, then the tests; `make test-all` adds the slow ones, `make lint` is the style
+# make check-serving  what docs/serving.md promises, at full length, with its figures: 20 minutes
 # make check-tpu  compile the training step for six TPUs, without one; docs/tpu.md
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -9,7 +10,7 @@ VENV_TPU ?= .venv-tpu
 READY_TPU := $(VENV_TPU)/.ready
 export TF_CPP_MIN_LOG_LEVEL ?= 2
 
-.PHONY: setup demo test test-all check-tpu lint format clean
+.PHONY: setup demo test test-all check-serving check-tpu lint format clean
 .DEFAULT_GOAL := help
 
 help:
@@ -26,6 +27,9 @@ test: $(READY)
 
 test-all: $(READY)
 	$(BIN)/python -m pytest -m "slow or not slow"
+
+check-serving: $(READY)
+	$(BIN)/python -m pytest -m slow -s tests/albert_keras/serving/goals
 
 check-tpu: $(READY) $(READY_TPU)
 	$(BIN)/python -m albert_keras.tpu_check --compiler $(VENV_TPU)/bin/python $(ARGS)
