@@ -1,7 +1,7 @@
 """The shape of a model: `AlbertConfig`, the published sizes, and their JSON files.
 
 Keys are those of the reference's `albert_config.json`, so that either code reads the other's files;
-`sharing` is ours. TensorFlow is not needed here.
+`sharing` and `embedding_projection` are ours. TensorFlow is not needed here.
 """
 
 import json
@@ -36,7 +36,7 @@ class AlbertConfig(Settings):
 
     Attributes:
         vocab_size: int. Pieces in the vocabulary, V.
-        embedding_size: int. Width of the embedding tables, E. No projection where E = H.
+        embedding_size: int. Width of the embedding tables, E.
         hidden_size: int. Width of the encoder, H.
         num_hidden_layers: int. Depth of the encoder, L.
         num_hidden_groups: int. Neighbouring depths are split into this many groups, each with
@@ -54,6 +54,9 @@ class AlbertConfig(Settings):
         initializer_range: float. Standard deviation of the initial weights.
         sharing: str. What the depths of one group share: "all", "attention", "ffn" or "none".
             "none" gives each depth weights of its own, as in BERT.
+        embedding_projection: str. "auto" projects the embeddings from E to H only where the two
+            differ, as the reference does; "always" does so where they are equal, too, as
+            transformers and KerasNLP do.
         foreign_keys: dict. Keys of a foreign file that mean nothing to us, written back by `save`.
 
     Raises:
@@ -80,6 +83,7 @@ class AlbertConfig(Settings):
     type_vocab_size: Size = 2
     initializer_range: Annotated[float, Field(ge=0)] = 0.02
     sharing: Literal["all", "attention", "ffn", "none"] = "all"
+    embedding_projection: Literal["auto", "always"] = "auto"
     foreign_keys: dict[str, Any] = {}
 
     rules: ClassVar[tuple[Rule, ...]] = (
@@ -160,10 +164,17 @@ class AlbertConfig(Settings):
         foreign = {name: value for name, value in values.items() if name not in known}
         return cls(**(_REFERENCE_DEFAULTS | known), foreign_keys=foreign)
 
+    @property
+    def projects_embeddings(self):
+        """bool. Whether there is a projection of the embeddings, with weights."""
+        return self.embedding_projection == "always" or self.embedding_size != self.hidden_size
+
     def to_dict(self):
         """Returns plain JSON values, foreign keys beside ours and named in `foreign_keys`."""
         values = self.model_dump()
         foreign = values.pop("foreign_keys")
+        if self.embedding_projection == "auto":  # so that files are what they were before the key
+            del values["embedding_projection"]
         return values | foreign | ({"foreign_keys": sorted(foreign)} if foreign else {})
 
     def to_json(self):

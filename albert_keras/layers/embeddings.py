@@ -9,7 +9,8 @@ from albert_keras.layers.weights import NamedDense, NamedLayer, NamedLayerNorm
 class FactorizedEmbedding(NamedLayer):
     """Looks pieces, segments and positions up in narrow tables, then widens them.
 
-    BERT's V x H table becomes V x E followed by E x H. Where E = H there is no projection.
+    BERT's V x H table becomes V x E followed by E x H. Where E = H there is no projection,
+    unless `embedding_projection` is "always".
 
     Args:
         config: AlbertConfig.
@@ -52,7 +53,7 @@ class FactorizedEmbedding(NamedLayer):
         self.normalization = NamedLayerNorm(f"{scope}/embeddings/LayerNorm", size, **shared)
         self.hidden_dropout = self.dropout(config.hidden_dropout_prob, "embeddings/dropout")
         self.projection = None
-        if size != config.hidden_size:
+        if config.projects_embeddings:
             self.projection = NamedDense(
                 f"{scope}/encoder/embedding_hidden_mapping_in", size, config.hidden_size, **shared
             )

@@ -60,6 +60,6 @@ def forward_flops(config, batch_size, max_seq_length):
     weights = 4 * size * size + 2 * size * config.intermediate_size
     block = 2 * positions * weights + 4 * positions * max_seq_length * size
     projection = 0
-    if config.embedding_size != size:
+    if config.projects_embeddings:
         projection = 2 * positions * config.embedding_size * size
     return projection + config.num_hidden_layers * config.inner_group_num * block

@@ -53,7 +53,7 @@ def count_weights(config, masked_lm_head=True, sentence_head=True):
     size, narrow = config.hidden_size, config.embedding_size
     rows = config.vocab_size + config.max_position_embeddings + config.type_vocab_size
     embeddings = rows * narrow + 2 * narrow
-    if narrow != size:
+    if config.projects_embeddings:
         embeddings += narrow * size + size
     uses = layer_plan(
         config.num_hidden_layers, config.sharing, config.num_hidden_groups, config.inner_group_num

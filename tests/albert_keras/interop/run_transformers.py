@@ -1,0 +1,55 @@
+"""A program for a Python that has transformers and PyTorch: makes models, and asks them.
+
+    python run_transformers.py jobs.json
+
+A job is an object: "folder", of transformers; "make", null or [class, configuration], to write the
+folder first, with random weights; "bin", whether also as `pytorch_model.bin`; "inputs", an `.npz`
+with input_ids, attention_mask and token_type_ids; "outputs", the `.npz` to write. It fails if
+transformers misses a tensor or finds one it does not use.
+"""
+
+import json
+import sys
+
+import numpy as np
+import torch
+import transformers
+
+
+def make(folder, kind, configuration, also_bin):
+    configuration_class = getattr(transformers, kind.split("For")[0] + "Config")
+    configuration = configuration_class(**configuration)
+    torch.manual_seed(3)
+    model = getattr(transformers, kind)(configuration)
+    with torch.no_grad():  # so that none is hidden by being 0 or 1
+        for parameter in model.parameters():
+            parameter.add_(torch.randn(parameter.shape) * 0.1)
+    model.save_pretrained(folder)
+    if also_bin:
+        torch.save(model.state_dict(), f"{folder}/pytorch_model.bin")
+
+
+def ask(folder, inputs):
+    with open(f"{folder}/config.json") as file:
+        (kind,) = json.load(file)["architectures"]
+    model, info = getattr(transformers, kind).from_pretrained(folder, output_loading_info=True)
+    problems = {name: sorted(map(str, found)) for name, found in info.items() if found}
+    if problems:
+        raise SystemExit(f"{folder} does not load as it is: {problems}")
+    model.eval()
+    with torch.inference_mode():
+        answer = model(
+            **{name: torch.from_numpy(values) for name, values in inputs.items()},
+            output_hidden_states=True,
+        )
+    named = {name: value.numpy() for name, value in answer.items() if torch.is_tensor(value)}
+    return named | {"sequence_output": answer.hidden_states[-1].numpy()}
+
+
+if __name__ == "__main__":
+    with open(sys.argv[1]) as file:
+        jobs = json.load(file)
+    for job in jobs:
+        if job["make"] is not None:
+            make(job["folder"], *job["make"], job["bin"])
+        np.savez(job["outputs"], **ask(job["folder"], dict(np.load(job["inputs"]))))

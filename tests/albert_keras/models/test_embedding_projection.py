@@ -1,0 +1,85 @@
+import json
+
+import numpy as np
+import pytest
+
+from albert_keras.config import AlbertConfig
+from albert_keras.models.encoder import AlbertEncoder
+from data_pipeline.errors import InputError
+from tests.albert_keras import numpy_albert
+
+EQUAL = AlbertConfig(
+    vocab_size=50,
+    embedding_size=8,
+    hidden_size=8,
+    num_hidden_layers=2,
+    num_attention_heads=2,
+    intermediate_size=12,
+    max_position_embeddings=9,
+)
+ALWAYS = EQUAL.replace(embedding_projection="always")
+NAMES = [f"bert/encoder/embedding_hidden_mapping_in/{part}:0" for part in ("kernel", "bias")]
+INPUTS = {
+    "input_ids": np.array([[2, 7, 9, 3, 0]]),
+    "input_mask": np.array([[1, 1, 1, 1, 0]]),
+    "segment_ids": np.array([[0, 0, 1, 1, 0]]),
+}
+
+
+def projections(config):
+    return [w.name for w in AlbertEncoder(config).weights if "mapping_in" in w.name]
+
+
+def test_equal_sizes_are_projected_only_where_it_is_asked_for():
+    assert projections(EQUAL) == []
+    assert projections(ALWAYS) == NAMES
+    assert not EQUAL.projects_embeddings and ALWAYS.projects_embeddings
+
+
+@pytest.mark.parametrize("projection", ["auto", "always"])
+def test_different_sizes_are_always_projected(projection):
+    config = EQUAL.replace(embedding_size=6, embedding_projection=projection)
+    assert projections(config) == NAMES and config.projects_embeddings
+
+
+def test_outputs_are_those_of_numpy():
+    encoder = AlbertEncoder(ALWAYS, dtype="float32")
+    numpy_albert.scramble(encoder)
+    weights = numpy_albert.weights_by_name(encoder)
+    sizes = dict(ALWAYS) | {"embedding_size": None}  # what makes the oracle project
+    sequence, pooled, _ = numpy_albert.encode(weights, sizes, **INPUTS)
+    outputs = encoder(INPUTS)
+    np.testing.assert_allclose(outputs["sequence_output"], sequence, atol=1e-5)
+    np.testing.assert_allclose(outputs["pooled_output"], pooled, atol=1e-5)
+
+
+def test_a_projection_that_changes_nothing_is_as_if_there_were_none():
+    plain, projected = (AlbertEncoder(config, dtype="float32") for config in (EQUAL, ALWAYS))
+    numpy_albert.scramble(plain)
+    weights = numpy_albert.weights_by_name(plain)
+    identity = {NAMES[0][:-2]: np.eye(8, dtype=np.float32), NAMES[1][:-2]: np.zeros(8)}
+    weights |= identity
+    projected.set_weights([weights[w.name.removesuffix(":0")] for w in projected.weights])
+    np.testing.assert_array_equal(
+        plain(INPUTS)["pooled_output"], projected(INPUTS)["pooled_output"]
+    )
+
+
+def test_files_of_the_default_do_not_know_the_key(tmp_path):
+    assert "embedding_projection" not in json.loads(EQUAL.to_json())
+    assert EQUAL.replace(embedding_projection="auto").to_json() == EQUAL.to_json()
+    assert list(json.loads(EQUAL.to_json()))[-2:] == ["initializer_range", "sharing"]
+
+
+@pytest.mark.parametrize("config", [EQUAL, ALWAYS])
+def test_a_saved_configuration_is_read_back(tmp_path, config):
+    path = tmp_path / "albert_config.json"
+    config.save(path)
+    assert AlbertConfig.from_json_file(path) == config
+    assert AlbertConfig.from_reference_json(path) == config
+    assert AlbertEncoder.from_config(AlbertEncoder(config).get_config()).config == config
+
+
+def test_anything_else_is_refused():
+    with pytest.raises(InputError, match="embedding_projection"):
+        EQUAL.replace(embedding_projection="never")
