@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import re
 import zipfile
 
 import numpy as np
@@ -10,6 +9,8 @@ import tensorflow as tf
 from tensorflow import keras
 
 from albert_keras.config import AlbertConfig
+from albert_keras.interop.checkpoint_tensors import CheckpointTensors as CheckpointTensors
+from albert_keras.interop.checkpoint_tensors import is_moment
 from albert_keras.models.encoder import AlbertEncoder
 from albert_keras.models.finetuning import AlbertForTask
 from albert_keras.models.pretraining import AlbertForPretraining
@@ -19,45 +20,6 @@ from data_pipeline.errors import InputError
 #: What a `.keras` file may hold.
 _MODELS = (AlbertEncoder, AlbertForPretraining, AlbertForTask)
 _ENCODER = "bert/"
-_HUB = "module/"  # what TensorFlow Hub puts before all names
-_MOMENTS = re.compile(r".*/(adam|lamb)_[mv]")
-
-
-class CheckpointTensors:
-    """Tensors of a TensorFlow checkpoint.
-
-    Args:
-        prefix: str. As TensorFlow's checkpoint readers take it.
-
-    Attributes:
-        shapes: dict of str to list of int. By name, without the `module/` of TensorFlow Hub.
-        types: dict of str to tf.DType.
-
-    Raises:
-        InputError: If it cannot be read, or two tensors have one name without `module/`.
-    """
-
-    def __init__(self, prefix):
-        self._prefix = prefix
-        try:
-            self._reader = tf.train.load_checkpoint(prefix)
-            shapes = self._reader.get_variable_to_shape_map()
-            types = self._reader.get_variable_to_dtype_map()
-        except (tf.errors.OpError, ValueError) as error:
-            raise InputError(f"`{prefix}` should be a TensorFlow checkpoint: {error}") from error
-        self._stored = {name.removeprefix(_HUB): name for name in shapes}
-        twice = [name for name in self._stored if {name, _HUB + name} <= shapes.keys()]
-        if twice:
-            raise InputError(f"`{prefix}` holds tensors with and without {_HUB}: {twice}.")
-        self.shapes = {name: shapes[stored] for name, stored in self._stored.items()}
-        self.types = {name: types[stored] for name, stored in self._stored.items()}
-
-    def read(self, name):
-        """Reads a tensor: array; InputError if its bytes are not what was saved."""
-        try:
-            return self._reader.get_tensor(self._stored[name])
-        except (tf.errors.OpError, ValueError) as error:
-            raise InputError(f"`{self._prefix}`: {name} cannot be read: {error}") from error
 
 
 class ModelTensors:
@@ -148,8 +110,3 @@ def read_floats(tensors, name):
 def is_encoder(name):
     """Tells whether a name is that of a weight of the encoder; its moments are none."""
     return name.startswith(_ENCODER) and not is_moment(name)
-
-
-def is_moment(name):
-    """Tells whether a name is that of an optimizer's moment of a weight."""
-    return _MOMENTS.fullmatch(name) is not None

@@ -25,8 +25,8 @@ class Row(NamedTuple):
     Attributes:
         ours: str. Name, perhaps with `{g}` and `{k}`.
         theirs: str. Likewise.
-        layout: str. How theirs lies: "same", "transposed" or "heads" (reading only needs the size
-            to be the same).
+        layout: str. How theirs lies: "same", "transposed" or "heads" (an axis of ours is several
+            axes of theirs, in the same order).
     """
 
     ours: str
@@ -128,12 +128,25 @@ def _read(row, array, shape, problems):
     if array.dtype.kind != "f" and array.dtype.name != "bfloat16":
         problems.append(f"{row.theirs}: floats wanted, {array.dtype.name} found")
         return None
+    # A square kernel may lie either way, and nobody can tell by its shape.
     wanted = shape[::-1] if row.layout == "transposed" else shape
-    fits = array.size == np.prod(shape, dtype=int) if row.layout == "heads" else None
-    if array.shape != wanted if fits is None else not fits:
+    fits = _splits(array.shape, shape) if row.layout == "heads" else array.shape == wanted
+    if not fits:
         problems.append(f"{row.theirs}: {list(wanted)} wanted, {list(array.shape)} found")
         return None
     array = np.ascontiguousarray(_LAYOUTS[row.layout][0](array, shape), dtype=np.float32)
     if not np.isfinite(array).all():
         problems.append(f"{row.theirs}: {np.sum(~np.isfinite(array)):,} numbers are not finite")
     return array
+
+
+def _splits(found, shape):
+    """Tells whether `found` is `shape` with axes split into several: [H, A, D] is [H, A * D]."""
+    rest = list(found)
+    for size in shape:
+        product = 1
+        while rest and product < size:
+            product *= rest.pop(0)
+        if product != size:
+            return False
+    return not rest

@@ -19,12 +19,12 @@ from pathlib import Path
 
 import numpy as np
 
+from albert_keras.interop.checkpoint_tensors import write_tensors
 from albert_keras.training.digests import DIGESTS, damage_of, write_digests
 from albert_keras.training.tensors import (
     load_weights,
     read_variables,
     training_variables,
-    write_tensors,
 )
 from data_pipeline.errors import InputError
 from data_pipeline.files import naming, whole_folder

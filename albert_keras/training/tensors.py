@@ -1,11 +1,9 @@
 """The tensors of a checkpoint: their names, how they are read, written and assigned."""
 
-import errno
-import os
-
 import numpy as np
 import tensorflow as tf
 
+from albert_keras.interop.checkpoint_tensors import UNREADABLE
 from data_pipeline.errors import InputError
 
 _SLOTS = {"m": "adam_m", "v": "adam_v"}
@@ -36,7 +34,7 @@ def load_weights(prefix, variables):
             listing = "\n  ".join(problems)
             raise InputError(f"`{prefix}` does not fit the model:\n  {listing}")
         values = {name: reader.get_tensor(name) for name in variables}
-    except (tf.errors.OpError, ValueError) as error:
+    except UNREADABLE as error:
         if isinstance(error, InputError):
             raise
         raise InputError(f"`{prefix}` cannot be read: {error}") from error
@@ -78,25 +76,3 @@ def read_variables(variables):
         name: variable.numpy() if hasattr(variable, "numpy") else np.asarray(variable)
         for name, variable in variables.items()
     }
-
-
-def write_tensors(prefix, tensors):
-    """Writes tensors (dict of name -> array) as a checkpoint that TensorFlow 1 and 2 read.
-
-    Raises:
-        OSError: If it cannot be written.
-    """
-    try:
-        with tf.device("CPU:0"):  # where else there is a GPU, all would be copied there and back
-            tf.raw_ops.SaveV2(
-                prefix=os.fspath(prefix),
-                tensor_names=list(tensors),
-                shape_and_slices=[""] * len(tensors),
-                tensors=list(tensors.values()),
-            )
-    except tf.errors.OpError as error:
-        # TensorFlow passes on the words of the operating system, and not its number.
-        for number in errno.errorcode:
-            if f"; {os.strerror(number)}" in error.message:
-                raise OSError(number, os.strerror(number), os.fspath(prefix)) from error
-        raise

@@ -15,12 +15,12 @@ from albert_keras.config import AlbertConfig
 from albert_keras.finetuning import train_seed
 from albert_keras.finetuning.config import FinetuneConfig
 from albert_keras.finetuning.finetune import finetune
+from albert_keras.interop.checkpoint_tensors import write_tensors
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.tasks import metrics
 from albert_keras.training.reports import log_evaluation
 from albert_keras.training.resume import checkpoint_variables
 from albert_keras.training.run import Run
-from albert_keras.training.tensors import write_tensors
 from tests.albert_keras.finetuning.small_tasks import make_examples, make_task
 from tests.albert_keras.finetuning.weights import QUERY, values_of
 

@@ -11,11 +11,12 @@ from tensorflow import keras
 
 from albert_keras.config import AlbertConfig
 from albert_keras.finetuning.origin import open_origin
+from albert_keras.interop.checkpoint_tensors import write_tensors
 from albert_keras.models.encoder import AlbertEncoder
 from albert_keras.models.finetuning import build_model
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.training.run import Run
-from albert_keras.training.tensors import weight_names, write_tensors
+from albert_keras.training.tensors import weight_names
 from data_pipeline.errors import InputError
 from data_pipeline.tokenization import Tokenizer
 from tests.albert_keras.finetuning.weights import assert_loads, encoder_of, refused, values_of

@@ -1,0 +1,123 @@
+"""Traces a model into a SavedModel with the interface of TensorFlow Hub's text encoders."""
+
+import tempfile
+from pathlib import Path
+
+import tensorflow as tf
+
+from albert_keras.interop.model_weights import HEADS
+from albert_keras.layers.kernels import inference
+from albert_keras.models.encoder import AlbertEncoder
+from albert_keras.models.heads import MaskedLMHead
+
+_INPUTS = {
+    "input_word_ids": "input_ids",
+    "input_mask": "input_mask",
+    "input_type_ids": "segment_ids",
+}
+_CONFIG = "albert_config.json"
+
+
+def write_module(weights, folder):
+    """Writes the module, see `hub_module.write`.
+
+    Args:
+        weights: ModelWeights. Complete.
+        folder: Path. An empty folder.
+
+    Source:
+        https://www.tensorflow.org/hub/reusable_saved_models and
+        https://www.tensorflow.org/hub/common_saved_model_apis/text.
+    """
+    encoder = AlbertEncoder(_without_drawing(weights.config), dtype="float32")
+    _assign(encoder.weights, weights.tensors)
+    module = tf.train.Checkpoint()  # tracks what it is given; a Keras model would bring its code
+    _give_variables(module, encoder.weights)
+    module.__call__ = _traced(lambda inputs, training: _encode(encoder, inputs, training)[1])
+    if "masked_lm" in weights.heads:
+        module.mlm = _masked_lm(encoder, weights)
+    others = [name for name in weights.tensors if _is_other_head(name)]
+    module.other_heads = [tf.Variable(weights.tensors[name], name=name) for name in others]
+    with tempfile.TemporaryDirectory() as place:
+        for attribute, path in _files(weights, Path(place)).items():
+            setattr(module, attribute, tf.saved_model.Asset(str(path)))
+        tf.saved_model.save(module, str(folder))
+
+
+def _encode(encoder, inputs, training):
+    """Returns (sequence output, what the module returns)."""
+    # Plain operations in training, too: whoever loads the module lacks gradients of our own.
+    with inference():
+        outputs = encoder(
+            {ours: inputs[theirs] for theirs, ours in _INPUTS.items()},
+            training=training,
+            return_all_layers=True,
+        )
+    return outputs["sequence_output"], {
+        "default": outputs["pooled_output"],
+        "pooled_output": outputs["pooled_output"],
+        "sequence_output": outputs["sequence_output"],
+        "encoder_outputs": list(outputs["layer_outputs"]),
+    }
+
+
+def _masked_lm(encoder, weights):
+    head = MaskedLMHead(_without_drawing(weights.config), encoder.embeddings, dtype="float32")
+    own = [weight for weight in head.weights if weight.name.startswith(HEADS["masked_lm"])]
+    _assign(own, weights.tensors)
+
+    def call(inputs, training):
+        sequence_output, outputs = _encode(encoder, inputs, training)
+        with inference():
+            logits = head(sequence_output, inputs["masked_lm_positions"])
+        return outputs | {"mlm_logits": logits}
+
+    module = tf.train.Checkpoint()
+    _give_variables(module, [*encoder.weights, *own])
+    module.__call__ = _traced(call, "masked_lm_positions")
+    return module
+
+
+def _traced(call, *more_inputs):
+    """Returns a function with a trace for use and one for training, the former by default."""
+    inputs = {
+        name: tf.TensorSpec([None, None], tf.int32, name) for name in (*_INPUTS, *more_inputs)
+    }
+    function = tf.function(lambda inputs, training=False: call(inputs, training), autograph=False)
+    for training in (False, True):
+        function.get_concrete_function(inputs, training=training)
+    return function
+
+
+def _give_variables(module, variables):
+    module.variables = list(variables)
+    module.trainable_variables = list(variables)
+    module.regularization_losses = []
+
+
+def _assign(variables, tensors):
+    for variable in variables:
+        variable.assign(tensors[variable.name.removesuffix(":0")])
+
+
+def _is_other_head(name):
+    starts = [start for head, those in HEADS.items() if head != "masked_lm" for start in those]
+    return any(name.startswith(start) for start in starts)
+
+
+def _without_drawing(config):
+    return config.model_copy(update={"initializer_range": 0.0})
+
+
+def _files(weights, place):
+    """Writes the module's files: dict of attribute -> path."""
+    files = {"config_file": place / _CONFIG}
+    files["config_file"].write_text(weights.config.to_json(), encoding="utf-8")
+    for number, (name, content) in enumerate(weights.tokenizer_files.items()):
+        kinds = {".model": "sp_model_file", ".txt": "vocab_file"}  # as in tensorflow/models
+        attribute = kinds.get(Path(name).suffix, "")
+        if not attribute or attribute in files:
+            attribute = f"tokenizer_file_{number}"
+        files[attribute] = place / name
+        files[attribute].write_bytes(content)
+    return files
