@@ -1,172 +1,104 @@
-"""Encoders to and from KerasNLP's `AlbertBackbone`, by a table of layers.
+"""KerasNLP's ALBERT models in memory, to and from ours. For its folders see `keras_nlp_preset.py`.
 
 KerasNLP is imported inside the functions: nobody else has to load it. Written for version 0.12.1,
 whose blocks keep their parts in private attributes and whose weight names are not unique.
 """
 
-import numpy as np
+import logging
 
-from albert_keras.config import AlbertConfig
+from albert_keras.interop.keras_nlp_config import ARGUMENTS, arguments_of, config_of
+from albert_keras.interop.keras_nlp_tables import from_theirs, rows_of, to_theirs
 from albert_keras.models.encoder import AlbertEncoder
+from albert_keras.models.pretraining import AlbertForPretraining
 from data_pipeline.errors import InputError
 
-#: Layer of the backbone -> first part of our weights' names.
-LAYERS = {
-    "embeddings_layer_norm": "bert/embeddings/LayerNorm",
-    "embeddings_projection": "bert/encoder/embedding_hidden_mapping_in",
-    "pooled_dense": "bert/pooler/dense",
-}
-#: Table of the backbone -> our weight.
-TABLES = {
-    "token_embedding.embeddings": "bert/embeddings/word_embeddings",
-    "segment_embedding.embeddings": "bert/embeddings/token_type_embeddings",
-    "position_embedding.position_embeddings": "bert/embeddings/position_embeddings",
-}
-#: Layer of one of the backbone's blocks -> what follows `inner_group_K/` in our names.
-BLOCK_LAYERS = {
-    "_self_attention_layer._query_dense": "attention_1/self/query",
-    "_self_attention_layer._key_dense": "attention_1/self/key",
-    "_self_attention_layer._value_dense": "attention_1/self/value",
-    "_self_attention_layer._output_dense": "attention_1/output/dense",
-    "_self_attention_layer_norm": "LayerNorm",
-    "_feedforward_intermediate_dense": "ffn_1/intermediate/dense",
-    "_feedforward_output_dense": "ffn_1/intermediate/output/dense",
-    "_feedforward_layer_norm": "LayerNorm_1",
-}
-#: The backbone's argument -> our field.
-ARGUMENTS = {
-    "vocabulary_size": "vocab_size",
-    "num_layers": "num_hidden_layers",
-    "num_heads": "num_attention_heads",
-    "num_groups": "num_hidden_groups",
-    "num_inner_repetitions": "inner_group_num",
-    "embedding_dim": "embedding_size",
-    "hidden_dim": "hidden_size",
-    "intermediate_dim": "intermediate_size",
-    "max_sequence_length": "max_position_embeddings",
-    "num_segments": "type_vocab_size",
-}
+logger = logging.getLogger(__name__)
 
 
-def from_keras_nlp(backbone):
-    """Returns an encoder with the weights of a KerasNLP backbone.
+def from_keras_nlp(model):
+    """Returns a model of ours with the weights of a KerasNLP model.
+
+    KerasNLP's masked-LM head adds 1e-5 to the variance it divides by, where we add 1e-12: its
+    scores differ by a share of about 5e-6 / variance.
 
     Args:
-        backbone: keras_nlp.models.AlbertBackbone.
+        model: keras_nlp.models.AlbertBackbone or keras_nlp.models.AlbertMaskedLM.
 
     Returns:
-        AlbertEncoder, with the backbone's dtype policy and dropout.
+        AlbertEncoder, or AlbertForPretraining without a sentence-order head; with the model's dtype
+        policy and dropout.
 
     Raises:
-        InputError: If the backbone is of another kind, or projects from E to the same size.
+        InputError: If the model is of another kind, or a weight is not finite.
     """
     import keras_nlp
 
+    has_head = isinstance(model, keras_nlp.models.AlbertMaskedLM)
+    backbone = model.backbone if has_head else model
     if not isinstance(backbone, keras_nlp.models.AlbertBackbone):
         raise InputError(
-            f"`backbone` should be an AlbertBackbone. Received: {type(backbone).__name__}."
+            "`model` should be an AlbertBackbone or AlbertMaskedLM. "
+            f"Received: {type(model).__name__}."
         )
-    sizes = {ours: getattr(backbone, theirs) for theirs, ours in ARGUMENTS.items()}
-    config = AlbertConfig(
-        hidden_act="gelu",
-        hidden_dropout_prob=backbone.dropout,
-        attention_probs_dropout_prob=backbone.dropout,
-        **sizes,
-    )
-    _require_projection(config)
-    encoder = AlbertEncoder(config, dtype=backbone.token_embedding.dtype_policy)
-    for ours, theirs in _weight_pairs(encoder, backbone):
-        ours.assign(np.reshape(theirs.numpy(), ours.shape))
-    return encoder
+    config = config_of({name: getattr(backbone, name) for name in (*ARGUMENTS, "dropout")})
+    rows = rows_of(config, has_head)
+    theirs = {row.theirs: _weight(model, row.theirs).numpy() for row in rows}
+    config, tensors = from_theirs(config, rows, theirs, type(model).__name__)
+    policy = backbone.token_embedding.dtype_policy
+    if has_head:
+        ours = AlbertForPretraining(config, sentence_head=False, dtype=policy)
+    else:
+        ours = AlbertEncoder(config, dtype=policy)
+    for weight in ours.weights:
+        weight.assign(tensors[weight.name.removesuffix(":0")])
+    return ours
 
 
-def to_keras_nlp(encoder):
-    """Returns a KerasNLP backbone with the weights of an encoder.
+def to_keras_nlp(model):
+    """Returns a KerasNLP model with the weights of one of ours.
+
+    For the scores of the head see `from_keras_nlp`.
 
     Args:
-        encoder: AlbertEncoder.
+        model: AlbertEncoder or AlbertForPretraining.
 
     Returns:
-        keras_nlp.models.AlbertBackbone, with the encoder's dtype policy.
+        keras_nlp.models.AlbertBackbone, or keras_nlp.models.AlbertMaskedLM without the
+        sentence-order head, which has no place there (a warning is logged); with the model's dtype
+        policy.
 
     Raises:
-        InputError: If the backbone cannot express the encoder: another activation than "gelu",
-            other sharing than "all", E = H, two different dropouts, or groups of unequal depth.
+        InputError: If it is another model, or the backbone cannot express it: another activation
+            than "gelu", other sharing than "all", two different dropouts, or groups of unequal
+            depth.
     """
     import keras_nlp
 
-    config = encoder.config
-    _require_expressible(config)
-    backbone = keras_nlp.models.AlbertBackbone(
-        dropout=config.hidden_dropout_prob,
-        dtype=encoder.dtype_policy,
-        **{theirs: getattr(config, ours) for theirs, ours in ARGUMENTS.items()},
-    )
-    for ours, theirs in _weight_pairs(encoder, backbone):
-        theirs.assign(np.reshape(ours.numpy(), theirs.shape))
-    return backbone
-
-
-def _require_expressible(config):
-    _require_projection(config)
-    dropouts = (config.hidden_dropout_prob, config.attention_probs_dropout_prob)
-    rules = (
-        ("sharing", config.sharing == "all", 'should be "all"', config.sharing),
-        ("hidden_act", config.hidden_act == "gelu", 'should be "gelu"', config.hidden_act),
-        (
-            "hidden_dropout_prob",
-            dropouts[0] == dropouts[1],
-            "should equal `attention_probs_dropout_prob`",
-            dropouts,
-        ),
-        (
-            "num_hidden_layers",
-            config.num_hidden_layers % config.num_hidden_groups == 0,
-            "should be a multiple of `num_hidden_groups`",
-            (config.num_hidden_layers, config.num_hidden_groups),
-        ),
-    )
-    problems = [
-        f"`{field}` {says}. Received: {received!r}."
-        for field, holds, says, received in rules
-        if not holds
-    ]
-    if problems:
-        raise InputError(f"KerasNLP's AlbertBackbone cannot express this: {' '.join(problems)}")
-
-
-def _require_projection(config):
-    if config.embedding_size == config.hidden_size:
+    if not isinstance(model, AlbertEncoder | AlbertForPretraining):
         raise InputError(
-            "`embedding_size` should differ from `hidden_size`: KerasNLP's AlbertBackbone always "
-            "projects, our encoder and the reference do not where the two are equal. "
-            f"Received: {config.hidden_size} for both."
+            "`model` should be an AlbertEncoder or AlbertForPretraining. "
+            f"Received: {type(model).__name__}."
         )
+    has_head = isinstance(model, AlbertForPretraining)
+    encoder = model.encoder if has_head else model
+    arguments = arguments_of(encoder.config)
+    theirs = keras_nlp.models.AlbertBackbone(dtype=encoder.dtype_policy, **arguments)
+    theirs = keras_nlp.models.AlbertMaskedLM(theirs) if has_head else theirs
+    if has_head and model.sentence_order_head is not None:
+        logger.warning("KerasNLP has no place for the sentence-order head: it is left out.")
+    rows = rows_of(encoder.config, has_head)
+    wanted = {row.ours for row in rows}
+    named = {weight.name.removesuffix(":0"): weight for weight in model.weights}
+    tensors = {name: weight.numpy() for name, weight in named.items() if name in wanted}
+    for name, array in to_theirs(encoder.config, rows, tensors).items():
+        _weight(theirs, name).assign(array)
+    return theirs
 
 
-def _weight_pairs(encoder, backbone):
-    """Returns pairs (our weight, theirs); they differ in shape only, heads being an axis there."""
-    theirs = {name: _attribute(backbone, path) for path, name in TABLES.items()}
-    layers = {name: _attribute(backbone, path) for path, name in LAYERS.items()}
-    for group, blocks in enumerate(backbone.transformer_layers):
-        for inner, block in enumerate(blocks):
-            scope = f"bert/encoder/transformer/group_{group}/inner_group_{inner}"
-            for path, name in BLOCK_LAYERS.items():
-                layers[f"{scope}/{name}"] = _attribute(block, path)
-    for name, layer in layers.items():
-        for weight in layer.weights:
-            theirs[f"{name}/{weight.name.rsplit('/', 1)[-1].removesuffix(':0')}"] = weight
-    ours = {weight.name.removesuffix(":0"): weight for weight in encoder.weights}
-    if ours.keys() != theirs.keys():
-        difference = sorted(ours.keys() ^ theirs.keys())
-        raise InputError(
-            "The encoder and KerasNLP's AlbertBackbone should have the same weights. "
-            f"Received, on one side only: {', '.join(difference)}."
-        )
-    return [(ours[name], theirs[name]) for name in ours]
-
-
-def _attribute(thing, path):
-    for name in path.split("."):
-        thing = getattr(thing, name)
-    return thing
+def _weight(model, path):
+    """Returns the variable of a KerasNLP model that a table calls `path`."""
+    *way, _, number = path.split("/")
+    place = model if way[0] == "masked_lm_head" else getattr(model, "backbone", model)
+    for part in way:
+        place = place[int(part)] if part.isdecimal() else getattr(place, part)
+    return place.weights[int(number)]

@@ -4,6 +4,7 @@ import pytest
 from albert_keras.config import AlbertConfig
 from albert_keras.interop.keras_nlp import from_keras_nlp, to_keras_nlp
 from albert_keras.models.encoder import AlbertEncoder
+from albert_keras.models.pretraining import AlbertForPretraining
 from data_pipeline.errors import InputError
 from tests.albert_keras import numpy_albert
 
@@ -65,7 +66,6 @@ def test_there_and_back_is_the_same_encoder(encoder):
         ({"hidden_act": "relu"}, "hidden_act"),
         ({"hidden_act": "gelu_erf"}, "hidden_act"),
         ({"hidden_dropout_prob": 0.1}, "hidden_dropout_prob"),
-        ({"embedding_size": 8}, "embedding_size"),
         ({"num_hidden_groups": 3}, "num_hidden_groups"),
     ],
 )
@@ -77,3 +77,77 @@ def test_what_keras_nlp_cannot_express_is_refused(changes, named):
 def test_something_else_than_a_backbone_is_refused(encoder):
     with pytest.raises(InputError, match="AlbertBackbone"):
         from_keras_nlp(encoder)
+
+
+@pytest.mark.parametrize("length", [1, 512])
+def test_shortest_and_longest_sequences_give_the_same_outputs(length):
+    encoder = AlbertEncoder(CONFIG.replace(max_position_embeddings=512), dtype="float32")
+    numpy_albert.scramble(encoder)
+    ids = np.random.default_rng(0).integers(0, 50, (2, length))
+    mask = np.stack([np.arange(length) < length // 2 + 1, np.arange(length) >= length // 2])
+    mask = mask.astype(np.int32)  # padding right, padding left
+    zeros = np.zeros_like(ids)
+    ours = encoder({"input_ids": ids, "input_mask": mask, "segment_ids": zeros})
+    theirs = to_keras_nlp(encoder)({"token_ids": ids, "padding_mask": mask, "segment_ids": zeros})
+    np.testing.assert_allclose(ours["sequence_output"], theirs["sequence_output"], atol=1e-5)
+
+
+@pytest.mark.parametrize("projection", ["auto", "always"])
+def test_a_model_as_wide_as_its_embeddings_comes_back_as_it_was(projection):
+    config = CONFIG.replace(embedding_size=8, embedding_projection=projection)
+    encoder = AlbertEncoder(config, dtype="float32")
+    numpy_albert.scramble(encoder)
+    backbone = to_keras_nlp(encoder)
+    assert_same_outputs(encoder, backbone)
+    returned = from_keras_nlp(backbone)
+    assert returned.config == config
+    assert all(map(np.array_equal, returned.get_weights(), encoder.get_weights()))
+
+
+def assert_same_scores(pretraining, masked_lm):
+    masked_lm.masked_lm_head._intermediate_layer_norm.epsilon = 1e-12  # theirs has 1e-5
+    ids = np.random.default_rng(0).integers(0, 50, (3, 7))
+    positions = np.array([[1, 2], [4, 3], [6, 0]])
+    mask, segments = np.array(MASKS), np.zeros_like(ids)
+    ours = pretraining(
+        {
+            "input_ids": ids,
+            "input_mask": mask,
+            "segment_ids": segments,
+            "masked_lm_positions": positions,
+        }
+    )["masked_lm_logits"]
+    theirs = masked_lm(
+        {
+            "token_ids": ids,
+            "padding_mask": mask,
+            "segment_ids": segments,
+            "mask_positions": positions,
+        }
+    )
+    np.testing.assert_allclose(ours, theirs, atol=1e-5)
+
+
+def test_the_masked_lm_model_scores_the_same_and_comes_back_without_its_other_head(caplog):
+    pretraining = AlbertForPretraining(CONFIG, dtype="float32")
+    numpy_albert.scramble(pretraining)
+    masked_lm = to_keras_nlp(pretraining)
+    assert "sentence-order head" in caplog.text
+    assert_same_scores(pretraining, masked_lm)
+    returned = from_keras_nlp(masked_lm)
+    assert returned.sentence_order_head is None
+    weights = numpy_albert.weights_by_name(returned)
+    originals = numpy_albert.weights_by_name(pretraining)
+    assert set(originals) - set(weights) == {
+        "cls/seq_relationship/output_weights",
+        "cls/seq_relationship/output_bias",
+    }
+    assert all(np.array_equal(weights[name], originals[name]) for name in weights)
+
+
+def test_a_number_that_is_none_is_refused_by_name(encoder):
+    broken = to_keras_nlp(encoder)
+    bias = broken.pooled_dense.bias
+    bias.assign(np.full(bias.shape, np.nan))
+    with pytest.raises(InputError, match="pooled_dense/vars/1"):
+        from_keras_nlp(broken)
