@@ -47,7 +47,7 @@ def clean_up(text: str, lower_case: bool = True, strip_accents: bool = True) -> 
 @functools.cache
 def white_space_ranges() -> tuple[tuple[int, int], ...]:
     """Returns the code points that count as white space, as (first, last) pairs."""
-    return _ranges(str.isspace)
+    return character_ranges(str.isspace)
 
 
 @functools.cache
@@ -56,7 +56,7 @@ def combining_ranges() -> tuple[tuple[int, int], ...]:
 
     Not the same as category Mn: many vowel signs are Mn with class zero, and they stay.
     """
-    return _ranges(unicodedata.combining)
+    return character_ranges(unicodedata.combining)
 
 
 @functools.cache
@@ -65,7 +65,12 @@ def _combining_characters():
     return re.compile(f"[{ranges}]+")
 
 
-def _ranges(belongs):
+def character_ranges(belongs) -> tuple[tuple[int, int], ...]:
+    """Returns the code points of a class, as (first, last) pairs.
+
+    Args:
+        belongs: callable. Takes a character, tells whether it is one of them.
+    """
     ranges = []
     for code_point in range(sys.maxunicode + 1):
         if belongs(chr(code_point)):

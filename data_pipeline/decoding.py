@@ -42,7 +42,11 @@ def decode_batch(records, info, with_masks=True, name_of=str):
             or range than `info` says.
     """
     layout = _Layout.of(
-        info.max_seq_length, info.max_predictions_per_seq, info.vocab_size, with_masks
+        info.max_seq_length,
+        info.max_predictions_per_seq,
+        info.vocab_size,
+        with_masks,
+        tuple(info.feature_names.items()),
     )
     count = len(records)
     begins = layout.begins(count)
@@ -72,7 +76,7 @@ def decode_batch(records, info, with_masks=True, name_of=str):
         )
     }
     for row in np.flatnonzero(~plain).tolist():
-        decoded = decode_instance(records[row])
+        decoded = info.with_our_names(decode_instance(records[row]))
         if fault := schema_fault(decoded, info, layout.parsed):
             raise InputError(f"{name_of(row)} {fault}.")
         for name in layout.parsed:
@@ -88,7 +92,7 @@ class _Layout:
     def of(cls, *settings):
         return cls(*settings)
 
-    def __init__(self, max_seq_length, max_predictions_per_seq, vocab_size, with_masks):
+    def __init__(self, max_seq_length, max_predictions_per_seq, vocab_size, with_masks, renamed):
         required = [name for name, feature in PRETRAINING_FEATURES.items() if feature.required]
         skipped = [] if with_masks else [n for n in required if n.startswith("masked_lm_")]
         limits = feature_limits(max_seq_length, vocab_size)
@@ -99,8 +103,9 @@ class _Layout:
         lengths = max_seq_length, max_predictions_per_seq
         self.dtypes = ["f4" if feature.dtype == "float32" else "i4" for feature in features]
         self.lengths = np.array([feature_length(feature, *lengths) for feature in features])
-        self.characters = np.frombuffer("".join(self.parsed).encode(), np.uint8)
-        self.name_edges = np.cumsum([0, *map(len, self.parsed)])
+        stored = [dict(renamed).get(name, name).encode() for name in self.parsed]
+        self.characters = np.frombuffer(b"".join(stored), np.uint8)
+        self.name_edges = np.cumsum([0, *map(len, stored)])
         self.tags = np.array(
             [_LIST_TAGS[PRETRAINING_FEATURES[name].dtype] for name in self.parsed], np.uint8
         )

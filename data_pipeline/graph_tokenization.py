@@ -7,21 +7,29 @@ import tensorflow as tf
 import tensorflow_text as tf_text
 
 from data_pipeline.cleanup import combining_ranges, white_space_ranges
+from data_pipeline.graph_text import character_class, lower, to_utf8
 from data_pipeline.word_starts import SPACE
-
-#: Where the bytes are not UTF-8, as in Python's `decode(errors="replace")`.
-_REPLACEMENT = 0xFFFD
+from data_pipeline.wordpiece_graph import WordPieceGraphTokenizer
 
 #: `tf.strings.lower` ends the text at a NUL. This is unknown to any vocabulary, too.
 _INSTEAD_OF_NUL = "\U0010ffff"
 
-#: Letters that `tf.strings.lower` lowers by the language of the process: with LANG=tr_TR it makes
-#: `ı` of `I`, and Lithuanian puts dots under accents. All but the first have accents themselves.
-_LOCALE_LETTERS = tuple((capital, capital.lower()) for capital in "IİJĮÌÍĨ")
+
+def graph_tokenizer(tokenizer):
+    """Rebuilds a tokenizer for a graph.
+
+    Args:
+        tokenizer: Tokenizer. Of either kind.
+
+    Returns:
+        GraphTokenizer or WordPieceGraphTokenizer, by the kind of the vocabulary.
+    """
+    classes = {"unigram": GraphTokenizer, "wordpiece": WordPieceGraphTokenizer}
+    return classes[tokenizer.config.kind](tokenizer)
 
 
 class GraphTokenizer(tf.Module):
-    """Gives the ids of `Tokenizer.encode` inside a graph.
+    """Gives the ids of `UnigramTokenizer.encode` inside a graph.
 
     Where the clean-up is in the model, both call the same model and agree on everything. Where it
     is the reference's, it is rebuilt here on TensorFlow's tables of characters, which are older
@@ -36,7 +44,7 @@ class GraphTokenizer(tf.Module):
     seeds before building one.
 
     Args:
-        tokenizer: Tokenizer. What to rebuild.
+        tokenizer: UnigramTokenizer. What to rebuild.
 
     Call arguments:
         texts: string [B]. Any bytes.
@@ -68,9 +76,7 @@ class GraphTokenizer(tf.Module):
             self._replacements = tf.ragged.constant(rows, tf.int32)  # [V, None]
 
     def __call__(self, texts):
-        texts = tf.strings.unicode_transcode(
-            texts, "UTF-8", "UTF-8", errors="replace", replacement_char=_REPLACEMENT
-        )
+        texts = to_utf8(texts)
         if self._cleans_up:
             texts = self._clean_up(texts)
         ids = self._sentencepiece.tokenize(texts)  # [B, None]
@@ -80,7 +86,7 @@ class GraphTokenizer(tf.Module):
         return ids.with_flat_values(split).merge_dims(1, 2)
 
     def continuation(self, texts):
-        """Returns the ids of `Tokenizer.continuation_ids`: of text with no space before it."""
+        """Returns the ids of `continuation_ids`: of text with no space before it."""
         if self._continuation_prefix:
             return self(tf.strings.join(["(", texts]))[:, self._continuation_prefix :]
         ids = self(texts)
@@ -90,22 +96,20 @@ class GraphTokenizer(tf.Module):
         skipped = tf.cast(first == self._space_id, ids.row_splits.dtype)
         return tf.gather(ids, tf.ragged.range(skipped, ids.row_lengths()), batch_dims=1)
 
+    def without_marks(self, pieces):
+        """Returns pieces as they stand in a text: string tensor of any shape, without `▁`."""
+        return tf.strings.regex_replace(pieces, SPACE, "")
+
     def _clean_up(self, texts):
         """`cleanup.clean_up`, with its classes of characters in place of RE2's own."""
-        texts = tf.strings.regex_replace(texts, f"{_class(white_space_ranges())}+", " ")
+        texts = tf.strings.regex_replace(texts, f"{character_class(white_space_ranges())}+", " ")
         texts = tf.strings.strip(texts)
         texts = tf.strings.regex_replace(texts, r"\x{0}", _INSTEAD_OF_NUL)
         if self._strip_accents:
             texts = tf_text.normalize_utf8(texts, "NFKD")
-            texts = tf.strings.regex_replace(texts, f"{_class(combining_ranges())}+", "")
+            texts = tf.strings.regex_replace(texts, f"{character_class(combining_ranges())}+", "")
         else:
             texts = tf_text.normalize_utf8(texts, "NFKC")
         if not self._lower_case:
             return texts
-        for capital, letter in _LOCALE_LETTERS[: 1 if self._strip_accents else None]:
-            texts = tf.strings.regex_replace(texts, capital, letter)
-        return tf.strings.lower(texts, encoding="utf-8")
-
-
-def _class(ranges):
-    return "[" + "".join(rf"\x{{{first:x}}}-\x{{{last:x}}}" for first, last in ranges) + "]"
+        return lower(texts, has_accents=not self._strip_accents)

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import sentencepiece
 
+from data_pipeline.errors import InputError
 from data_pipeline.tokenization import Tokenizer
 from data_pipeline.tracked_cleanup import clean_up_tracked
 from data_pipeline.word_starts import SPACE
@@ -54,7 +55,15 @@ class TextAligner:
     """Encodes texts as a tokenizer does, and tells where the pieces come from."""
 
     def __init__(self, tokenizer: Tokenizer):
-        """Loads the tokenizer's model once more, to be asked for more than ids."""
+        """Loads the tokenizer's model once more, to be asked for more than ids.
+
+        Args:
+            tokenizer: Tokenizer. Of a SentencePiece vocabulary.
+
+        Raises:
+            InputError: If it is of another kind.
+        """
+        check_tracks_places(tokenizer)
         self._config = tokenizer.config
         self._digit_comma = tokenizer.digit_comma
         self._piece_of = tokenizer.piece_of
@@ -134,6 +143,15 @@ class TextAligner:
                 yield part, begin, begin + len(piece)
                 begin += len(piece)
         yield comma, end - 1, end
+
+
+def check_tracks_places(tokenizer: Tokenizer):
+    """Makes sure that the places of pieces can be told, else raises InputError."""
+    if tokenizer.config.kind != "unigram":
+        raise InputError(
+            "Question answering needs a SentencePiece vocabulary, as with google-research/albert. "
+            f"Received: one of the kind `{tokenizer.config.kind}`."
+        )
 
 
 def _without_space(normal, begin, end):

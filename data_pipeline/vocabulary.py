@@ -47,19 +47,21 @@ _UNCOUNTED = frozenset(USER_DEFINED_SYMBOLS) | {" ", "▁"}
 
 
 class TokenizerConfig(Settings):
-    """What `tokenizer_config.json` says about the model beside it.
+    """What `tokenizer_config.json` says about the SentencePiece model beside it.
 
     Attributes:
+        kind: str. "unigram", and not in the file, which is older than the other kind.
         cleanup: str. "model" if SentencePiece's normaliser does it, "reference" if `clean_up`
             has to run first.
         lower_case: bool. As in `clean_up`.
         strip_accents: bool. As in `clean_up`.
-        compat_py3: bool. See `tokenization.Tokenizer`.
+        compat_py3: bool. See `Tokenizer.load`.
         vocab_size: int. Number of pieces, V.
         sha256: str. Hash of the model file, in hexadecimal.
         version: int. Of this format.
     """
 
+    kind: Literal["unigram"] = "unigram"
     cleanup: Literal["model", "reference"]
     lower_case: bool
     strip_accents: bool
@@ -154,7 +156,8 @@ def write_tokenizer_files(folder, model: bytes, config: TokenizerConfig) -> None
     pieces = "".join(f"{piece.piece}\t{piece.score:g}\n" for piece in read_model(model).pieces)
     (folder / MODEL_FILE).write_bytes(model)
     (folder / VOCAB_FILE).write_text(pieces, encoding="utf-8", newline="")
-    (folder / CONFIG_FILE).write_text(config.model_dump_json(indent=2) + "\n", encoding="utf-8")
+    described = config.model_dump_json(indent=2, exclude={"kind"})
+    (folder / CONFIG_FILE).write_text(described + "\n", encoding="utf-8")
 
 
 def read_model(model: bytes):

@@ -5,6 +5,9 @@ import unicodedata
 #: SentencePiece's sign for a space.
 SPACE = "▁"
 
+#: WordPiece's sign for a piece that goes on with a word.
+CONTINUATION = "##"
+
 #: The marks that are words of their own for google-research/albert, `create_pretraining_data.py`.
 #: Apostrophe, <, = and > are not among them: they make any piece a start, as digits do.
 _REFERENCE_MARKS = frozenset('!"#$%&()*+,-./:;?@[\\]^_`{|}~')
@@ -33,5 +36,5 @@ def _starts_word_in_reference(piece):
     )
 
 
-#: Rule -> function of a piece that tells whether it opens a word.
+#: Rule -> function of a SentencePiece piece that tells whether it opens a word.
 RULES = {"unicode": _starts_word, "reference": _starts_word_in_reference}

@@ -14,6 +14,9 @@ from albert_keras.tasks.typed_fields import check_fields
 from data_pipeline.errors import InputError
 
 _FIELDS = ("context", "question", "options")
+#: Probabilities that differ by no more are equal, and the first option is taken: the last digits
+#: depend on what else is computed at the same time.
+EQUALLY_LIKELY = 1e-5
 
 
 class ChoiceAnswer(NamedTuple):
@@ -159,7 +162,7 @@ def _labelled(examples, place):
 
 
 def _answer(example, probabilities):
-    choice = int(probabilities.argmax())
+    choice = int(np.argmax(probabilities >= probabilities.max() - EQUALLY_LIKELY))
     values = tuple(probabilities.tolist())
     return ChoiceAnswer(example.id, choice, example.options[choice], values[choice], values)
 

@@ -140,8 +140,9 @@ def make_features(
         SquadFeatures. Questions about an empty passage have no window, and are logged.
 
     Raises:
-        InputError: If there is no question; or in training, a question that is not impossible
-            has not exactly one answer, or one that no piece comes from.
+        InputError: If there is no question; if the vocabulary is none of SentencePiece; or in
+            training, a question that is not impossible has not exactly one answer, or one that no
+            piece comes from.
 
     Source:
         `convert_examples_to_features` in google-research/albert, `squad_utils.py`; with offsets

@@ -164,11 +164,10 @@ class RecordPreview:
         return Example(orders[label] if orders else "none", texts)
 
     def _readable(self, original, shown, is_predicted):
-        piece = self._tokenizer.piece_of(original)
-        space = " " if piece.startswith(SPACE) or original == self._vocabulary.sep_id else ""
-        text = piece.removeprefix(SPACE)
+        has_space, text = self._tokenizer.shown(original)
+        space = " " if has_space or original == self._vocabulary.sep_id else ""
         if is_predicted:
-            other = self._tokenizer.piece_of(shown).removeprefix(SPACE) or SPACE
+            other = self._tokenizer.shown(shown)[1] or SPACE
             before = "MASK" if shown == self._vocabulary.mask_id else other
             text = f"[{before}→{text or SPACE}]"
         return space + text

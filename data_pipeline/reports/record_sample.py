@@ -79,7 +79,7 @@ def read_sample(files, numbers):
     rows = []
     for number, record in zip(numbers.tolist(), files.read(numbers), strict=True):
         try:
-            features = decode_instance(record)
+            features = files.info.with_our_names(decode_instance(record))
             fault = schema_fault(features, files.info)
         except InputError as error:
             fault = f"cannot be read: {error}"
@@ -245,14 +245,16 @@ class Sample:
 
     def _readable(self, row, place):
         original, shown = int(self.original[row, place]), int(self.shown[row, place])
-        name = self._name(original)
-        joined = self._tokenizer and not name.startswith(SPACE) and original not in self.special
-        name = name.removeprefix(SPACE)
+        has_space, name = self._shown(original)
+        joined = not has_space and original not in self.special
         if self.predicted[row, place]:
             hidden = self._tokenizer and shown == self.special.mask
-            before = "MASK" if hidden else self._name(shown).removeprefix(SPACE) or SPACE
+            before = "MASK" if hidden else self._shown(shown)[1] or SPACE
             name = f"[{before}→{name or SPACE}]"
         return name if joined else f" {name}"
+
+    def _shown(self, id):
+        return self._tokenizer.shown(int(id)) if self._tokenizer else (True, str(id))
 
     def _name(self, id):
         return self._tokenizer.piece_of(int(id)) if self._tokenizer else str(id)

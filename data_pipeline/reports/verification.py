@@ -133,7 +133,8 @@ def _first_record_fault(path, scan, info):
     with open(path, "rb") as file:
         frame = file.read(int(scan.offsets[1]))
     try:
-        return schema_fault(decode_instance(frame[_HEADER:-_FOOTER]), info)
+        features = decode_instance(frame[_HEADER:-_FOOTER])
+        return schema_fault(info.with_our_names(features), info)
     except InputError as error:
         return f"cannot be read: {error}"
 

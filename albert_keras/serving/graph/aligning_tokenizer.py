@@ -18,6 +18,7 @@ from albert_keras.serving.graph.text_packing import (
 )
 from data_pipeline.cleanup import clean_up
 from data_pipeline.graph_tokenization import GraphTokenizer
+from data_pipeline.offsets import check_tracks_places
 from data_pipeline.word_starts import SPACE
 
 #: Controls, formats, marks and separators; U+FFFD is So.
@@ -76,9 +77,13 @@ class AligningTokenizer(GraphTokenizer):
     may lack a character here that became several, of this piece and the next (`ﬃ` as `of` and
     `fi`), or be narrower where full-width digits and comma are split. Where the clean-up is in the
     graph that happens only to what SentencePiece itself normalises further.
+
+    Raises:
+        InputError: If the vocabulary is none of SentencePiece.
     """
 
     def __init__(self, tokenizer):
+        check_tracks_places(tokenizer)
         super().__init__(tokenizer)
         self._space = tokenizer.id_of(SPACE)
         self._blank = character_class(_blank_ranges(tokenizer))

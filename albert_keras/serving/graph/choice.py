@@ -10,6 +10,7 @@ from albert_keras.serving.graph.text_packing import (
     pieces_from,
     readable,
 )
+from albert_keras.tasks.choice_task import EQUALLY_LIKELY
 
 # What is a blank of a question, as in `tasks/choice_features.py`.
 _BLANK = "_"
@@ -24,7 +25,8 @@ class ChoiceModel(TaskModel):
         [B, C] → `choice` int32 [B], its number from 0; `option` string [B]; `probabilities`
         float32 [B, C]
 
-    Of question and options the last bytes are read, of the context the first ones.
+    Of question and options the last bytes are read, of the context the first ones; `option` is the
+    beginning of one that is longer than that.
     """
 
     _ids_shape = (None, None, None)
@@ -43,6 +45,7 @@ class ChoiceModel(TaskModel):
         shape = tf.shape(options)
         rows = tf.repeat(tf.range(shape[0], dtype=tf.int64), shape[1])
         option = tf.reshape(options, [-1])
+        question, option = self._cleaned(question), self._cleaned(option)
         asked = self._filled(tf.gather(question, rows), option)
         asked = readable(asked, BYTES_PER_PLACE * self._max_qa_length, from_end=True)
         asked = self.tokenizer(asked)
@@ -57,9 +60,16 @@ class ChoiceModel(TaskModel):
             for name, ids in packed.items()
         }
         probabilities = tf.nn.softmax(self.stored.outputs(packed)["logits"])
-        choice = tf.argmax(probabilities, axis=1, output_type=tf.int32)
-        chosen = readable(tf.gather(options, choice, batch_dims=1), None)
+        # Of equals the first, whatever their last digits are beside other rows.
+        best = tf.reduce_max(probabilities, axis=1, keepdims=True)
+        choice = tf.argmax(probabilities >= best - EQUALLY_LIKELY, axis=1, output_type=tf.int32)
+        chosen = readable(tf.gather(options, choice, batch_dims=1), self.packer.max_bytes)
         return {"choice": choice, "option": chosen, "probabilities": probabilities}
+
+    def _cleaned(self, text):
+        """Returns the end of texts, as much as is read, without white space around it."""
+        text = readable(text, self.packer.max_bytes, from_end=True)
+        return tf.strings.regex_replace(text, f"^{_SPACE}|{_SPACE}$", "")
 
     def _filled(self, question, option):
         """Does as `choice_text` of `tasks/choice_features.py`; no more than the end of long ones.
@@ -67,7 +77,6 @@ class ChoiceModel(TaskModel):
         Only as many of the last blanks are filled as it takes to exceed what is read of a text.
         """
         most = self.packer.max_bytes
-        question, option = (_stripped(readable(one, most, True)) for one in (question, option))
         question = tf.strings.regex_replace(question, _OTHER_BLANKS, _BLANK)
         parts = tf.strings.split(question, _BLANK)
         lengths = tf.cast(tf.maximum(tf.strings.length(option), 1), tf.int64)
@@ -79,7 +88,3 @@ class ChoiceModel(TaskModel):
         filled = tf.strings.join([first_values(parts), tf.strings.reduce_join(rest, axis=1)])
         unfilled = tf.strings.join([question, " ", option])
         return tf.where(rest.row_lengths() > 0, filled, unfilled)
-
-
-def _stripped(text):
-    return tf.strings.regex_replace(text, f"^{_SPACE}|{_SPACE}$", "")

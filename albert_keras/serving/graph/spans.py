@@ -26,12 +26,15 @@ class SpanModel(TaskModel):
         )
         ask = self._reader.answers
         return {
-            "serving_default": string_function(lambda text: ask(*at_tab(text)), "text"),
+            "serving_default": string_function(lambda text: ask(*self._parted(text)), "text"),
             "question_answering": string_function(ask, "question", "context"),
         }
 
+    def _parted(self, text):
+        return at_tab(text, self.packer.max_bytes)
+
     def _packed(self, text):
-        question, context = (self.ids(one) for one in at_tab(text))
+        question, context = (self.ids(one) for one in self._parted(text))
         question = question[:, : self._config.max_query_length]
         room = self.packer.max_seq_length - 3 - question.row_lengths()
         lengths = tf.minimum(context.row_lengths(), room)

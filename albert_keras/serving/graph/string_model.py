@@ -1,6 +1,6 @@
 """Models that take plain strings: tokenizer, packing and heads in one graph.
 
-Made of core operations and of tensorflow-text's SentencePiece only, so that
+Made of core operations and of tensorflow-text's tokenizers only, so that
 `tensorflow_model_server` can load it. Here is what all such models answer; what pre-trained ones
 answer is in `text_model.py`, and those of tasks are in `task_model.py`.
 """
@@ -9,8 +9,8 @@ import tensorflow as tf
 
 from albert_keras.serving.graph.precision import StoredModel
 from albert_keras.serving.graph.text_packing import TextPacker, readable
+from data_pipeline import graph_tokenization
 from data_pipeline.errors import InputError
-from data_pipeline.graph_tokenization import GraphTokenizer
 
 #: Places of a row whose attention is shown; an answer grows with their square.
 _SHOWN = 64
@@ -40,7 +40,7 @@ class StringModel(tf.Module):
         precision: str. How the weights are stored and used, see `StoredModel`.
         layers: sequence of int. Blocks whose outputs `encode` gives, from 1, the first after the
             embeddings, to `num_hidden_layers * inner_group_num`.
-        graph_tokenizer: GraphTokenizer or None. Made of `tokenizer` if None.
+        graph_tokenizer: AligningTokenizer or None. Made of `tokenizer` if None.
 
     Attributes:
         stored: StoredModel.
@@ -56,7 +56,7 @@ class StringModel(tf.Module):
     ):
         super().__init__(name="string_model")
         self._layers = check_layers(layers, model.config)
-        self.tokenizer = graph_tokenizer or GraphTokenizer(tokenizer)
+        self.tokenizer = graph_tokenizer or graph_tokenization.graph_tokenizer(tokenizer)
         # The weights alone are tracked: a Keras model as an attribute would be saved a second
         # time, with all its call functions.
         self.stored = StoredModel(model, precision)

@@ -48,7 +48,16 @@ class TaskModel(StringModel):
         return names, tf.reduce_max(tf.nn.softmax(logits), axis=-1)
 
 
-def at_tab(text):
-    """Parts texts at their first tab, string [B] → two string [B]."""
+def at_tab(text, max_bytes):
+    """Parts texts at their first tab.
+
+    Args:
+        text: string [B].
+        max_bytes: int. What is read of each part; a few more remain, to see where to cut.
+
+    Returns:
+        tuple of two string [B].
+    """
     parts = tf.strings.split(text, "\t", maxsplit=1)
+    parts = parts.with_flat_values(tf.strings.substr(parts.flat_values, 0, max_bytes + 4))
     return first_values(parts), first_values(parts[:, 1:])

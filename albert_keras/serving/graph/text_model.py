@@ -47,23 +47,18 @@ class TextModel(StringModel):
         Returns:
             dict. `pieces` string and `scores` float32 [B, M, 10], M the largest number of masks in
             the batch; empty and 0 where a text has fewer, or where it was cut off before the
-            mask. `filled_text` string [B].
+            mask. `filled_text` string [B], of what is read, `TextPacker.max_bytes`.
         """
         read = tf.strings.split(readable(text, self.packer.max_bytes), MASK_LITERAL)
-        before, after = first_values(read), read[:, 1:]
-        pieces_after = self.tokenizer.continuation(after.flat_values)  # [all masks, pieces]
-        masks = tf.fill([tf.shape(after.flat_values)[0], 1], self._mask_id)
-        after = after.with_flat_values(tf.concat([masks, pieces_after], axis=1)).merge_dims(1, 2)
+        before, rest = first_values(read), read[:, 1:]
+        pieces_after = self.tokenizer.continuation(rest.flat_values)  # [all masks, pieces]
+        masks = tf.fill([tf.shape(rest.flat_values)[0], 1], self._mask_id)
+        after = rest.with_flat_values(tf.concat([masks, pieces_after], axis=1)).merge_dims(1, 2)
         packed = self._pack(tf.concat([self.tokenizer(before), after], axis=1))
 
-        # What is not read stays in the filled text.
-        most = self.packer.max_bytes // len(MASK_LITERAL)
-        whole = readable(text, None)
-        parts = tf.strings.split(whole, MASK_LITERAL, maxsplit=most)
-        before, rest = first_values(parts), parts[:, 1:]
         width = tf.cast(tf.reduce_max(rest.row_lengths()), tf.int32)
         pieces, scores, visible = self._candidates(packed, width)
-        words = tf.strings.regex_replace(pieces[:, :, 0], "▁", "")
+        words = self.tokenizer.without_marks(pieces[:, :, 0])
         words = tf.where(visible, words, MASK_LITERAL)
         words = tf.RaggedTensor.from_tensor(words, lengths=rest.row_lengths())
         tail = rest.with_flat_values(tf.strings.join([words.flat_values, rest.flat_values]))
@@ -84,11 +79,14 @@ class TextModel(StringModel):
         batch = tf.shape(packed["input_ids"])[0]
         positions = tf.RaggedTensor.from_value_rowids(found[:, 1], found[:, 0], batch)
         counts = tf.cast(positions.row_lengths(), tf.int32)
-        width = tf.maximum(tf.maximum(tf.reduce_max(counts), width), 1)  # M
+        most = tf.maximum(tf.reduce_max(counts), 1)
+        # Masks that were cut off are many where a text is of masks alone: nothing of theirs is
+        # computed.
+        logits = self.stored.masked_lm(packed, pad_to(positions.to_tensor(), most))
+        scores, ids = tf.math.top_k(tf.nn.softmax(logits), k=TOP_K)  # [B, most, 10]
+        width = tf.maximum(most, width)  # M
+        more = [[0, 0], [0, width - most], [0, 0]]
+        pieces = tf.pad(tf.gather(self.tokenizer.pieces, ids), more, constant_values="")
         visible = tf.sequence_mask(counts, width)  # [B, M]
-        positions = pad_to(positions.to_tensor(), width)
-        logits = self.stored.masked_lm(packed, positions)
-        scores, ids = tf.math.top_k(tf.nn.softmax(logits), k=TOP_K)  # [B, M, 10]
-        pieces = tf.gather(self.tokenizer.pieces, ids)
         pieces = tf.where(visible[:, :, None], pieces, "")
-        return pieces, tf.where(visible[:, :, None], scores, 0.0), visible
+        return pieces, tf.where(visible[:, :, None], tf.pad(scores, more), 0.0), visible

@@ -1,5 +1,4 @@
-"""What is sent → rows for the encoder, in the graph: texts of tf.Examples, the byte cut,
-truncation, length buckets.
+"""Texts → rows for the encoder, in the graph: the byte cut, truncation, length buckets.
 
 Of core operations only: `tensorflow_model_server` has no RoundRobinTrimmer.
 """
@@ -13,11 +12,7 @@ BUCKETS = (16, 32, 64, 128, 256, 512)
 #: Bytes of a text that are read for each place of a row; hardly any text has so few pieces.
 BYTES_PER_PLACE = 32
 
-#: Fields of a protocol buffer that are read, such as features of a tf.Example.
-MAX_FIELDS = 64
-
 _REPLACEMENT = 0xFFFD
-_VARINT = 5  # bytes at most, of a length below 2**31
 #: Bytes of the longest character, and those that go on with one: 10xxxxxx.
 _LONGEST, _TOP_TWO_BITS, _GOES_ON = 4, 0xC0, 0x80
 
@@ -167,62 +162,6 @@ def readable(texts, max_bytes, from_end=False):
     )
 
 
-def texts_of_examples(examples, name):
-    """Reads a text out of serialized tf.Examples; parsing operations raise for bytes that are none.
-
-    Args:
-        examples: string [B]. Any bytes.
-        name: str. A feature, of `MAX_FIELDS` at most.
-
-    Returns:
-        string [B]. Its first value; "" where there is none or it is no text.
-    """
-    features = _fields(first_values(_fields(examples, 1)), 1)  # [B, None], keys with values
-    keys = first_values(_fields(features.flat_values, 1))
-    texts = features.flat_values
-    for number in (2, 1, 1):  # Feature, its BytesList, the values of that
-        texts = first_values(_fields(texts, number))
-    texts, is_meant = (features.with_flat_values(values) for values in (texts, keys == name))
-    return first_values(tf.ragged.boolean_mask(texts, is_meant))
-
-
-def _fields(messages, number):
-    """Returns the fields of a number that are texts or messages: string [n] → ragged [n, None].
-
-    What comes after something that is no such field is not read.
-    """
-    sizes = tf.strings.length(messages)
-    padded = tf.strings.join([messages, "\0" * (1 + _VARINT)])
-    found = tf.TensorArray(tf.string, MAX_FIELDS, element_shape=[None])
-    is_found = tf.TensorArray(tf.bool, MAX_FIELDS, element_shape=[None])
-
-    def read(step, begins, found, is_found):
-        head = tf.strings.substr(padded, begins, tf.fill(tf.shape(begins), 1 + _VARINT))
-        head = tf.reshape(tf.io.decode_raw(head, tf.uint8), [-1, 1 + _VARINT])
-        tag, head = tf.cast(head[:, 0], tf.int32), tf.cast(head[:, 1:], tf.int64)
-        is_part = tf.math.cumprod(tf.cast(head >= 128, tf.int64), axis=1, exclusive=True)
-        digits = tf.bitwise.bitwise_and(head, 127) * is_part
-        length = tf.reduce_sum(digits * 128 ** tf.range(_VARINT, dtype=tf.int64), axis=1)
-        starts = begins + 1 + tf.cast(tf.reduce_sum(is_part, axis=1), tf.int32)
-        is_text = (begins < sizes) & (tag < 128) & (tag % 8 == 2)
-        is_text &= tf.cast(starts, tf.int64) + length <= tf.cast(sizes, tf.int64)
-        starts = tf.where(is_text, starts, 0)
-        length = tf.cast(tf.where(is_text, length, 0), tf.int32)
-        found = found.write(step, tf.strings.substr(messages, starts, length))
-        is_found = is_found.write(step, is_text & (tag // 8 == number))
-        return step + 1, tf.where(is_text, starts + length, sizes), found, is_found
-
-    steps, _, found, is_found = tf.while_loop(
-        lambda step, begins, *_: (
-            (step == 0) | ((step < MAX_FIELDS) & tf.reduce_any(begins < sizes))
-        ),
-        read,
-        (0, tf.zeros_like(sizes), found, is_found),
-    )
-    columns = (tf.transpose(array.gather(tf.range(steps))) for array in (found, is_found))
-    return tf.ragged.boolean_mask(*columns)
-
-
 def _first_bytes(texts, count):
     is_long = tf.strings.length(texts) > count
     head = tf.strings.substr(texts, 0, count + 1)
@@ -241,8 +180,8 @@ def _last_bytes(texts, count):
 
 def _goes_on(texts, starts):
     """Tells of four bytes from `starts` on which go on with a character, bool [B, 4]."""
-    texts = tf.strings.join([texts, "\0" * _LONGEST])
     four = tf.strings.substr(texts, starts, tf.fill(tf.shape(starts), _LONGEST))
+    four = tf.strings.substr(tf.strings.join([four, "\0" * _LONGEST]), 0, _LONGEST)
     four = tf.reshape(tf.io.decode_raw(four, tf.uint8), [-1, _LONGEST])
     return tf.bitwise.bitwise_and(four, _TOP_TWO_BITS) == _GOES_ON
 

@@ -2,9 +2,9 @@
 
 import tensorflow as tf
 
+from albert_keras.serving.graph.example_texts import texts_of_examples
 from albert_keras.serving.graph.string_model import string_function
 from albert_keras.serving.graph.task_base import TaskModel, at_tab
-from albert_keras.serving.graph.text_packing import texts_of_examples
 
 
 class TextTaskModel(TaskModel):
@@ -31,7 +31,7 @@ class TextTaskModel(TaskModel):
 
     def _packed(self, text):
         if self._takes_pair:
-            return self._packed_pair(*at_tab(text))
+            return self._packed_pair(*at_tab(text, self.packer.max_bytes))
         return super()._packed(text)
 
     def _packed_pair(self, first, second):
@@ -45,7 +45,7 @@ class TextTaskModel(TaskModel):
 
     def _answer_examples(self, inputs):
         names = ("text", "pair") if self._takes_pair else ("text",)
-        texts = [texts_of_examples(inputs, name) for name in names]
+        texts = [texts_of_examples(inputs, name, self.packer.max_bytes) for name in names]
         pack = self._packed_pair if self._takes_pair else super()._packed
         return self._as_protocol(self._answer(pack(*texts)))
 

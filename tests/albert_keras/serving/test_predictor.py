@@ -54,7 +54,7 @@ def test_a_folder_without_an_export_is_refused(tmp_path):
 def test_masks_that_are_never_read_have_no_candidates(predictor):
     (answer, short) = predictor.fill_mask(["[MASK] " * 5000, "A [MASK]."])
     assert len(answer.masks) == 5000 and answer.masks[0] and answer.masks[-1] == ()
-    assert answer.filled_text.endswith("[MASK] [MASK] ")
+    assert answer.filled_text.count("[MASK]") > 10 and len(answer.filled_text) < 5000
     assert len(short.masks) == 1 and short.masks[0]
 
 

@@ -171,11 +171,23 @@ def test_blanks_are_filled_as_in_python(of_kind):
     questions = ["_", "a _ b _", " no blank\u00a0", "", "\uff3f and \ufe4e", "__", "_" * 3000]
     options = ["x", " y ", "", "_", "a\\1", "\u3000z", "12"]
     pairs = [(question, option) for question in questions for option in options]
-    found = of_kind("choice")[2]._filled(*(tf.constant(part) for part in zip(*pairs, strict=True)))
+    model = of_kind("choice")[2]
+    found = model._filled(*(model._cleaned(list(part)) for part in zip(*pairs, strict=True)))
     for (question, option), text in zip(pairs, found.numpy(), strict=True):
         whole = choice_text(question, option)
         assert whole.endswith(text.decode())
         assert len(text) > 1000 if len(question) == 3000 and option else whole == text.decode()
+
+
+def test_of_equal_options_the_first_is_taken_beside_any_rows(of_kind):
+    task_model = of_kind("choice")[2]
+    for rows in (1, 3, 6, 11):
+        found = task_model.functions["multiple_choice"](
+            tf.constant(["The old ferry"] * rows),
+            tf.constant(["Which ?"] * rows),
+            tf.constant([["yes"] * 3] * rows),
+        )
+        assert not found["choice"].numpy().any()
 
 
 def test_all_models_encode_explain_and_take_ids(of_kind, tiny_tokenizer):

@@ -101,6 +101,26 @@ def test_a_mask_beyond_the_length_is_left_as_typed(text_model):
     assert not answer["scores"].numpy().any()
 
 
+def test_masks_that_were_cut_off_cost_nothing(text_model, monkeypatch):
+    asked = []
+    masked_lm = text_model.stored.masked_lm
+
+    def noting(packed, positions):
+        asked.append(positions.shape[1])
+        return masked_lm(packed, positions)
+
+    monkeypatch.setattr(text_model.stored, "masked_lm", noting)
+    answer = text_model._fill_mask(tf.constant(["long " * 60 + "[MASK]" * 100, "[MASK] here"]))
+    assert asked == [1] and answer["pieces"].shape == (2, 100, 10)
+    assert (answer["pieces"][1, 0] != b"").numpy().all() and not answer["scores"][0].numpy().any()
+
+
+def test_what_is_not_read_is_not_given_back(text_model):
+    answer = text_model.functions["fill_mask"](tf.constant(["[MASK] " + "é" * 5000]))
+    [filled] = answer["filled_text"].numpy()
+    assert filled.decode().endswith("é") and len(filled) <= 32 * LENGTH + 20
+
+
 def test_chosen_layers_come_side_by_side(model, tiny_tokenizer):
     chosen = TextModel(model, tiny_tokenizer, LENGTH, layers=(2, 1)).functions["encode"]
     text = "The old ferry left."

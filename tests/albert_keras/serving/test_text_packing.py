@@ -7,12 +7,10 @@ import pytest
 import tensorflow as tf
 
 from albert_keras.serving.graph.text_packing import (
-    MAX_FIELDS,
     TextPacker,
     pieces_from,
     ragged_cumsum,
     readable,
-    texts_of_examples,
     truncated_lengths,
 )
 from albert_keras.tasks import pair_features
@@ -78,36 +76,3 @@ def test_stretches_are_taken_of_any_rows():
 def test_sums_start_anew_in_each_row():
     ragged = tf.ragged.constant([[], [1, 2], [], [3], []], tf.int64)
     assert ragged_cumsum(ragged).to_list() == [[], [1, 3], [], [3], []]
-
-
-def example(**features):
-    kinds = {bytes: ("bytes_list", tf.train.BytesList), int: ("int64_list", tf.train.Int64List)}
-    found = {}
-    for name, values in features.items():
-        field, kind = kinds[type(values[0])]
-        found[name] = tf.train.Feature(**{field: kind(value=values)})
-    return tf.train.Example(features=tf.train.Features(feature=found)).SerializeToString()
-
-
-def test_texts_are_read_out_of_examples():
-    examples = {
-        example(text=[b"hello"]): b"hello",
-        example(text=[b"x" * 70_000], pair=[b"no"]): b"x" * 70_000,
-        example(text=[b"first", b"second"]): b"first",
-        example(a=[b"1"], text=["ä".encode()], z=[3]): "ä".encode(),
-        example(text=[3, 4]): b"",
-        example(pair=[b"another"]): b"",
-    }
-    found = texts_of_examples(tf.constant(list(examples)), "text").numpy()
-    assert found.tolist() == list(examples.values())
-    assert texts_of_examples(tf.constant([], tf.string), "text").shape == (0,)
-
-
-def test_what_is_no_example_has_no_text():
-    draw = random.Random(0)
-    examples = [bytes(draw.choices(range(256), k=draw.randrange(40))) for _ in range(300)]
-    whole = example(text=[b"some text"], pair=[b"more"])
-    examples += [whole[:end] for end in range(len(whole))]
-    examples += [b"\n\xff\xff\xff\xff\xff\xff", b"\n" * 99, b"\n\x00" * (2 * MAX_FIELDS)]
-    found = texts_of_examples(tf.constant([*examples, whole]), "text").numpy()
-    assert found[-1] == b"some text" and len(found) == len(examples) + 1
