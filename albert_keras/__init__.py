@@ -17,6 +17,7 @@ _HOMES = {
     "PretrainingConfig": "albert_keras.training.config",
     "TaskConfig": "albert_keras.tasks.task_config",
     "TrainingConfig": "albert_keras.training.config",
+    "convert": "albert_keras.conversion.convert",
     "evaluate": "albert_keras.training.evaluate",
     "evaluate_task": "albert_keras.finetuning.evaluate",
     "export": "albert_keras.serving.publish",

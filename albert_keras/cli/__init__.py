@@ -9,6 +9,7 @@ import typer
 
 from albert_keras.cli import (
     benchmark,
+    convert,
     data,
     demo,
     evaluate,
@@ -35,13 +36,14 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-app.command("vocab")(vocab.vocab)
+app.add_typer(vocab.app, name="vocab")
 app.add_typer(data.app, name="data")
 app.command("plan")(plan.plan)
 app.command("pretrain")(pretrain.pretrain)
 app.command("finetune")(finetune.finetune)
 app.command("evaluate")(evaluate.evaluate)
 app.command("score")(score.score)
+app.command("convert")(convert.convert)
 app.command("export")(export.export)
 app.command("predict")(predict.predict)
 app.command("serve")(serve.serve)

@@ -1,0 +1,115 @@
+"""ALBERT and BERT in NumPy, float64: an oracle written from the reference's description.
+
+It shares no code with the models of `albert_keras`. Weights come as a dict of arrays under the
+names of the reference's checkpoints, sizes as a dict with the keys of `albert_config.json`.
+"""
+
+import math
+
+import numpy as np
+from scipy.special import erf
+
+ACTIVATIONS = {
+    "gelu": lambda x: 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))),
+    "gelu_erf": lambda x: x * (1 + erf(x / math.sqrt(2))) / 2,
+    "relu": lambda x: np.maximum(x, 0),
+    "tanh": np.tanh,
+    "silu": lambda x: x / (1 + np.exp(-x)),
+    "linear": lambda x: x,
+}
+_PROJECTION = "bert/encoder/embedding_hidden_mapping_in"
+_MASKED_LM, _ORDER = "cls/predictions", "cls/seq_relationship"
+
+
+def encode(weights, sizes, input_ids, input_mask, segment_ids):
+    """Runs the encoder.
+
+    Args:
+        weights: dict of name -> array.
+        sizes: dict.
+        input_ids, input_mask, segment_ids: int [B, S].
+
+    Returns:
+        tuple. Sequence output [B, S, H], pooled output [B, H], list of all block outputs.
+    """
+    weights = _Weights(weights)
+    input_mask = np.asarray(input_mask, np.float64)
+    x = weights["bert/embeddings/word_embeddings"][input_ids]
+    x = x + weights["bert/embeddings/token_type_embeddings"][segment_ids]
+    x = x + weights["bert/embeddings/position_embeddings"][: x.shape[1]]
+    x = weights.layer_norm(x, "bert/embeddings/LayerNorm")
+    # Where E = H the reference has no projection; some that were trained elsewhere have one.
+    is_projected = sizes["embedding_size"] != sizes["hidden_size"]
+    if is_projected or sizes.get("embedding_projection") == "always":
+        x = weights.dense(x, _PROJECTION)
+    outputs = []
+    depths, groups = sizes["num_hidden_layers"], sizes["num_hidden_groups"]
+    for depth in range(depths):
+        group = depth * groups // depths
+        attention_group = group if sizes["sharing"] in ("all", "attention") else depth
+        feed_forward_group = group if sizes["sharing"] in ("all", "ffn") else depth
+        for inner in range(sizes["inner_group_num"]):
+            block = "bert/encoder/transformer/group_{}/inner_group_{}"
+            x = _attention(weights, sizes, x, input_mask, block.format(attention_group, inner))
+            x = _feed_forward(weights, sizes, x, block.format(feed_forward_group, inner))
+            outputs.append(x)
+    return x, np.tanh(weights.dense(x[:, 0], "bert/pooler/dense")), outputs
+
+
+def masked_lm_logits(weights, sizes, sequence_output):
+    """Scores every piece at every position: [B, S, H] -> [B, S, V]."""
+    weights = _Weights(weights)
+    x = weights.dense(sequence_output, f"{_MASKED_LM}/transform/dense")
+    x = ACTIVATIONS[sizes["hidden_act"]](x)
+    x = weights.layer_norm(x, f"{_MASKED_LM}/transform/LayerNorm")
+    table = weights["bert/embeddings/word_embeddings"]
+    return x @ table.T + weights[f"{_MASKED_LM}/output_bias"]
+
+
+def sentence_order_logits(weights, pooled_output):
+    """Scores the order of two segments: [B, H] -> [B, 2]."""
+    weights = _Weights(weights)
+    return pooled_output @ weights[f"{_ORDER}/output_weights"].T + weights[f"{_ORDER}/output_bias"]
+
+
+class _Weights:
+    """Weights in float64, made so where they are used: all at once might not fit into memory."""
+
+    def __init__(self, weights):
+        self._weights = weights
+
+    def __getitem__(self, name):
+        return np.asarray(self._weights[name], np.float64)
+
+    def dense(self, x, name):
+        return x @ self[f"{name}/kernel"] + self[f"{name}/bias"]
+
+    def layer_norm(self, x, name):
+        mean = x.mean(-1, keepdims=True)
+        variance = ((x - mean) ** 2).mean(-1, keepdims=True)
+        return (x - mean) / np.sqrt(variance + 1e-12) * self[f"{name}/gamma"] + self[f"{name}/beta"]
+
+
+def _attention(weights, sizes, x, input_mask, name):
+    heads = sizes["num_attention_heads"]
+    size = x.shape[-1] // heads
+    query, key, value = (
+        weights.dense(x, f"{name}/attention_1/self/{part}") for part in ("query", "key", "value")
+    )
+    contexts = []
+    for head in range(heads):
+        columns = slice(head * size, (head + 1) * size)
+        scores = np.einsum("bid,bjd->bij", query[:, :, columns], key[:, :, columns])
+        scores = scores / math.sqrt(size) - 10_000.0 * (1 - input_mask[:, None, :])
+        shares = np.exp(scores - scores.max(-1, keepdims=True))
+        shares /= shares.sum(-1, keepdims=True)
+        contexts.append(np.einsum("bij,bjd->bid", shares, value[:, :, columns]))
+    context = weights.dense(np.concatenate(contexts, -1), f"{name}/attention_1/output/dense")
+    return weights.layer_norm(x + context, f"{name}/LayerNorm")
+
+
+def _feed_forward(weights, sizes, x, name):
+    inner = weights.dense(x, f"{name}/ffn_1/intermediate/dense")
+    inner = ACTIVATIONS[sizes["hidden_act"]](inner)
+    inner = weights.dense(inner, f"{name}/ffn_1/intermediate/output/dense")
+    return weights.layer_norm(x + inner, f"{name}/LayerNorm_1")

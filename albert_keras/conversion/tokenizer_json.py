@@ -1,0 +1,216 @@
+"""The `tokenizer.json` of Hugging Face: a SentencePiece model, or a list of word pieces, again.
+
+What our tokenizers have no word for is refused by its name, never left out.
+"""
+
+import base64
+import binascii
+import json
+from typing import NamedTuple
+
+from albert_keras.conversion.unigram_model import Piece, unigram_model
+from data_pipeline.errors import InputError
+from data_pipeline.vocabulary import CONTROL_SYMBOLS, USER_DEFINED_SYMBOLS
+
+_SPACE = "▁"
+_NORMAL, _UNKNOWN, _CONTROL, _USER_DEFINED = 1, 2, 3, 4
+#: What the tokenizers of transformers replace in English text; google-research/albert does not.
+_QUOTES = ("``", "''")
+
+
+class FromJson(NamedTuple):
+    """What a `tokenizer.json` holds, as a file that others read.
+
+    Attributes:
+        file_name: str. "spiece.model" or "vocab.txt".
+        content: bytes. Of that file.
+        lower_case, strip_accents: bool. The clean-up before it.
+        notes: tuple of str. What is done otherwise here, for people.
+    """
+
+    file_name: str
+    content: bytes
+    lower_case: bool
+    strip_accents: bool
+    notes: tuple[str, ...]
+
+
+def read_tokenizer_json(content, name="tokenizer.json") -> FromJson:
+    """Rebuilds the file that a `tokenizer.json` was made from.
+
+    Args:
+        content: bytes. The JSON file.
+        name: str. What the user calls it.
+
+    Returns:
+        FromJson. A Unigram model becomes a SentencePiece model with the same pieces, scores and
+        normalisation; WordPiece a `vocab.txt`.
+
+    Raises:
+        InputError: If it is damaged, holds a model of another kind, or something that cannot be
+            expressed: another normaliser or pre-tokenizer, pieces added behind the vocabulary.
+    """
+    readers = {"Unigram": _read_unigram, "WordPiece": _read_word_pieces}
+    try:
+        values = json.loads(content)
+        kind = values["model"].get("type")
+        if kind not in readers:
+            raise InputError(
+                f"The model in `{name}` should be Unigram or WordPiece. Received: {kind}."
+            )
+        return readers[kind](values, name)
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(
+            f"`{name}` should be the tokenizer of an ALBERT or BERT: {error!r}."
+        ) from error
+
+
+def _read_unigram(values, name):
+    model = values["model"]
+    if model.get("byte_fallback"):
+        raise _inexpressible(name, "model.byte_fallback", True)
+    normalizer = _Normalizer(name)
+    for step in _steps(values.get("normalizer"), "normalizers"):
+        normalizer.take(step)
+    for step in _steps(values.get("pre_tokenizer"), "pretokenizers"):
+        _check_pre_tokenizer(step, name)
+    vocab = [(str(piece), float(score)) for piece, score in model["vocab"]]
+    types = _types(values.get("added_tokens") or (), vocab, model["unk_id"], name)
+    pieces = [Piece(text, score, type) for (text, score), type in zip(vocab, types, strict=True)]
+    return FromJson(
+        "spiece.model",
+        unigram_model(pieces, normalizer.charsmap),
+        normalizer.lower_case,
+        normalizer.strips_accents(),
+        tuple(normalizer.notes),
+    )
+
+
+def _types(added, vocab, unk_id, name):
+    """Tells which pieces are control symbols or always cut out: list of int."""
+    types = [_NORMAL] * len(vocab)
+    for id, (text, score) in enumerate(vocab):
+        # Learnt pieces have a logarithm of a probability; older files do not list these symbols.
+        if score == 0 and text in USER_DEFINED_SYMBOLS:
+            types[id] = _USER_DEFINED
+        elif score == 0 and text in ("<pad>", *CONTROL_SYMBOLS):
+            types[id] = _CONTROL
+    for token in added:
+        text, id = token["content"], token["id"]
+        if not 0 <= id < len(vocab) or vocab[id][0] != text:
+            raise _inexpressible(name, "added_tokens", f"{text!r}, {id}, not in the vocabulary")
+        if token.get("special"):
+            types[id] = _CONTROL
+        elif token.get("lstrip") or token.get("rstrip") or token.get("single_word"):
+            raise _inexpressible(name, "added_tokens", f"{text!r}, which takes spaces with it")
+        else:
+            types[id] = _USER_DEFINED
+    types[unk_id] = _UNKNOWN
+    return types
+
+
+class _Normalizer:
+    """Takes the steps of a normaliser one by one, and refuses what it cannot express."""
+
+    def __init__(self, name):
+        self.name = name
+        self.charsmap = b""
+        self.lower_case = False
+        self.notes = []
+        self._kinds = []
+
+    def take(self, step):
+        kind = step["type"]
+        if self.charsmap and kind != "Replace":
+            raise _inexpressible(self.name, "normalizer", f"{kind} behind Precompiled")
+        if kind == "Replace":
+            self._replace(step)
+        elif kind == "Precompiled":
+            self.charsmap = _decode(step["precompiled_charsmap"], self.name)
+        elif kind == "Lowercase":
+            self.lower_case = True
+        elif kind not in ("NFKD", "StripAccents"):
+            raise _inexpressible(self.name, "normalizer", kind)
+        self._kinds.append(kind)
+
+    def strips_accents(self):
+        found = {"NFKD", "StripAccents"} & set(self._kinds)
+        if len(found) == 1:
+            raise _inexpressible(self.name, "normalizer", f"{found.pop()} alone")
+        return bool(found)
+
+    def _replace(self, step):
+        pattern, content = step["pattern"], step["content"]
+        if pattern == {"Regex": " {2,}"} and content == " ":
+            return  # as SentencePiece does
+        if pattern.get("String") in _QUOTES and content == '"':
+            note = "transformers reads `` and '' as \"; here, as in google-research/albert, not"
+            self.notes += [] if note in self.notes else [note]
+            return
+        raise _inexpressible(self.name, "normalizer", f"Replace {pattern} by {content!r}")
+
+
+def _check_pre_tokenizer(step, name):
+    if step["type"] == "WhitespaceSplit":
+        return
+    if step["type"] != "Metaspace" or step.get("replacement", _SPACE) != _SPACE:
+        raise _inexpressible(name, "pre_tokenizer", step["type"])
+    scheme = step.get("prepend_scheme", "always" if step.get("add_prefix_space", True) else "never")
+    if scheme == "never":
+        raise _inexpressible(name, "pre_tokenizer", "Metaspace without a space before the text")
+
+
+def _read_word_pieces(values, name):
+    model = values["model"]
+    if model.get("continuing_subword_prefix", "##") != "##":
+        prefix = model["continuing_subword_prefix"]
+        raise _inexpressible(name, "model.continuing_subword_prefix", prefix)
+    ids = model["vocab"]
+    pieces = sorted(ids, key=ids.get)
+    if [ids[piece] for piece in pieces] != list(range(len(pieces))):
+        raise InputError(f"The ids in `{name}` should be 0 to {len(pieces) - 1:,}, each once.")
+    for piece in pieces:
+        if piece.split() != [piece]:
+            raise _inexpressible(name, "model.vocab", f"{piece!r}, with white space")
+    for token in values.get("added_tokens") or ():
+        if ids.get(token["content"]) != token["id"] or not token.get("special"):
+            raise _inexpressible(name, "added_tokens", repr(token["content"]))
+    lower_case = _lower_case_of_bert(values.get("normalizer") or {"type": "none"}, name)
+    for step in _steps(values.get("pre_tokenizer"), "pretokenizers"):
+        if step["type"] != "BertPreTokenizer":
+            raise _inexpressible(name, "pre_tokenizer", step["type"])
+    content = "".join(f"{piece}\n" for piece in pieces).encode()
+    return FromJson("vocab.txt", content, lower_case, lower_case, ())
+
+
+def _lower_case_of_bert(normalizer, name):
+    if normalizer["type"] != "BertNormalizer":
+        raise _inexpressible(name, "normalizer", normalizer["type"])
+    lower_case = normalizer["lowercase"]
+    strip_accents = normalizer.get("strip_accents")
+    if strip_accents is not None and strip_accents != lower_case:
+        raise _inexpressible(name, "normalizer.strip_accents", strip_accents)
+    for switch in ("clean_text", "handle_chinese_chars"):
+        if not normalizer.get(switch, True):
+            raise _inexpressible(name, f"normalizer.{switch}", False)
+    return lower_case
+
+
+def _steps(part, key):
+    """Returns the steps of a part of the pipeline (list of dict), one or a sequence of them."""
+    if part is None:
+        return []
+    return part[key] if part["type"] == "Sequence" else [part]
+
+
+def _decode(text, name):
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, TypeError) as error:
+        raise InputError(f"`{name}`: precompiled_charsmap is damaged: {error}.") from error
+
+
+def _inexpressible(name, key, received):
+    return InputError(f"`{key}` of `{name}` cannot be expressed here. Received: {received}.")

@@ -1,0 +1,51 @@
+"""`albert-keras convert`: what it says, and how it fails."""
+
+import json
+
+import pytest
+
+from albert_keras.cli import main
+from albert_keras.conversion.formats import FORMATS
+
+
+@pytest.fixture
+def call(capsys):
+    def call(*words):
+        code = main(["convert", *map(str, words)])
+        return code, *capsys.readouterr()
+
+    return call
+
+
+def test_it_tells_what_was_read_what_was_written_and_what_is_next(call, tiny_run, tmp_path):
+    code, out, _ = call(tiny_run, tmp_path / "there", "--to", "google")
+    assert code == 0
+    lines = out.splitlines()
+    assert lines[0] == f"read `{tiny_run}` (albert-keras)"
+    assert "  masked-LM head: came along" in lines
+    assert "  vocabulary: a vocabulary of 280 pieces of its own" in lines
+    assert any(line.startswith(f"wrote {tmp_path / 'there'} (google)") for line in lines)
+    assert sum("oracle in NumPy" in line for line in lines) == 4
+    code, out, _ = call(tmp_path / "there", tmp_path / "back", "--no-verify")
+    assert code == 0 and "  not verified (--no-verify)" in out
+    assert f"next: albert-keras finetune --from {tmp_path / 'back'}" in out
+
+
+def test_json_is_the_result(call, tiny_run, tmp_path):
+    code, out, _ = call(tiny_run, tmp_path / "there", "--to", "google", "--json")
+    result = json.loads(out)
+    assert (code, result["format"], result["path"]) == (0, "google", str(tmp_path / "there"))
+    assert max(result["verification"]["differences"].values()) < 1e-5
+
+
+def test_what_is_no_model_is_an_input_error(call, tmp_path):
+    (tmp_path / "empty").mkdir()
+    code, out, err = call(tmp_path / "empty", tmp_path / "ours")
+    assert (code, out) == (2, "")
+    assert "is of no known format" in err and "hugging-face: config.json with" in err
+
+
+def test_help_lists_all_formats(call):
+    code, out, _ = call("--help")
+    assert code == 0 and all(name in out for name in FORMATS)
+    assert "albert-keras convert albert_base/ models/albert-base" in out

@@ -1,0 +1,95 @@
+"""A small model, as weights and as a folder of our format."""
+
+import numpy as np
+import pytest
+
+from albert_keras.config import AlbertConfig
+from albert_keras.conversion import own
+from albert_keras.interop.model_weights import ModelWeights
+from albert_keras.interop.reference_shapes import encoder_shapes
+
+SHAPE = AlbertConfig(
+    vocab_size=280,
+    embedding_size=16,
+    hidden_size=32,
+    num_hidden_layers=2,
+    num_attention_heads=2,
+    intermediate_size=48,
+    max_position_embeddings=24,
+    hidden_dropout_prob=0.0,
+    attention_probs_dropout_prob=0.0,
+)
+_HEADS = {
+    "masked_lm": {
+        "cls/predictions/transform/dense/kernel": ("H", "E"),
+        "cls/predictions/transform/dense/bias": ("E",),
+        "cls/predictions/transform/LayerNorm/beta": ("E",),
+        "cls/predictions/transform/LayerNorm/gamma": ("E",),
+        "cls/predictions/output_bias": ("V",),
+    },
+    "sentence_order": {
+        "cls/seq_relationship/output_weights": (2, "H"),
+        "cls/seq_relationship/output_bias": (2,),
+    },
+    "classifier": {"output_weights": (3, "H"), "output_bias": (3,)},
+}
+
+
+@pytest.fixture(scope="session")
+def random_weights():
+    """Returns a function of a shape, heads and files that gives ModelWeights, all random."""
+
+    def make(config=SHAPE, heads=("masked_lm", "sentence_order"), files=None, seed=0):
+        sizes = {"E": config.embedding_size, "H": config.hidden_size, "V": config.vocab_size}
+        shapes = encoder_shapes(config)
+        for head in heads:
+            shapes |= {
+                name: tuple(sizes.get(size, size) for size in shape)
+                for name, shape in _HEADS[head].items()
+            }
+        draw = np.random.default_rng(seed)
+        tensors = {
+            name: draw.normal(name.endswith("gamma"), 0.1, shape).astype(np.float32)
+            for name, shape in shapes.items()
+        }
+        return ModelWeights(config, tensors, "random", files or {})
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def tokenizer_files(tiny_tokenizer, tmp_path_factory):
+    """Returns the files of the tokenizer of the small corpus: dict of name -> bytes."""
+    folder = tmp_path_factory.mktemp("tokenizer")
+    tiny_tokenizer.save(folder)
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+@pytest.fixture(scope="session")
+def word_pieces():
+    """Returns the content of a `vocab.txt` of 280 word pieces."""
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    letters = [chr(97 + number % 26) for number in range(26)]
+    words = [f"{first}{second}" for first in letters for second in letters]
+    pieces = special + letters + [f"##{letter}" for letter in letters] + words
+    return "".join(f"{piece}\n" for piece in pieces[:280]).encode()
+
+
+@pytest.fixture(scope="session")
+def own_folder(random_weights, tokenizer_files, tmp_path_factory):
+    """Returns a function that writes weights as a folder of ours and gives its path."""
+
+    def write(*args, files=None, **kwargs):
+        folder = tmp_path_factory.mktemp("own") / "model"
+        folder.mkdir()
+        own.write(random_weights(*args, files=files or tokenizer_files, **kwargs), folder)
+        (folder / own.RECORD).write_text('{"format": "albert-keras"}')
+        return folder
+
+    return write
+
+
+@pytest.fixture(scope="session")
+def small_model(own_folder):
+    """Returns the folder of a small model of ours; tests that change it copy it first."""
+    return own_folder()

@@ -1,0 +1,113 @@
+"""A conversion gives all of a model, says what it did, and overwrites nothing."""
+
+import json
+import shutil
+
+import pytest
+
+from albert_keras.conversion import convert as convert_module
+from albert_keras.conversion import own
+from albert_keras.conversion.convert import convert
+from data_pipeline.errors import InputError
+from data_pipeline.files import sha256_of
+from tests.albert_keras.test_hostile_files import KINDS
+from tests.albert_keras.test_hostile_files import write as write_hostile
+
+
+@pytest.fixture(scope="module")
+def google(small_model, tmp_path_factory):
+    """Returns a release of google-research/albert; tests that change it copy it first."""
+    return convert(small_model, tmp_path_factory.mktemp("google") / "model", to="google").path
+
+
+def leftovers(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_the_record_and_the_card_tell_where_it_came_from(google, tmp_path):
+    result = convert(google, tmp_path / "ours")
+    record = json.loads((tmp_path / "ours" / own.RECORD).read_text())
+    wanted = json.loads(json.dumps(result._asdict() | {"path": None}))
+    assert record | {"path": None} == wanted
+    assert record["source_files"]["30k-clean.model"] == sha256_of(google / "30k-clean.model")
+    differences = record["verification"]["differences"]
+    assert len(differences) == 4 and max(differences.values()) < 1e-5
+    card = (tmp_path / "ours" / "README.md").read_text()
+    for fact in (result.encoder_digest, "format google", "280 pieces of its own", "came along"):
+        assert fact in card
+    assert str(google.parent) not in card
+
+
+def test_absent_heads_are_told_with_what_that_means(own_folder, tmp_path):
+    source = own_folder(heads=("masked_lm",))
+    result = convert(source, tmp_path / "there", to="google")
+    assert (result.heads, result.absent_heads) == (("masked_lm",), ("sentence_order",))
+    assert "sentence_head=False" in (tmp_path / "there" / "README.md").read_text()
+
+
+def test_nothing_is_overwritten(google, tmp_path):
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "notes").write_text("mine")
+    with pytest.raises(InputError, match="nothing is ever overwritten.* another TARGET"):
+        convert(google, tmp_path / "full")
+    assert leftovers(tmp_path / "full") == ["notes"]
+
+
+def test_a_failure_leaves_nothing(google, tmp_path, monkeypatch):
+    def fail(*_):
+        raise InputError("It differs.")
+
+    monkeypatch.setattr(convert_module, "verify_conversion", fail)
+    with pytest.raises(InputError, match="It differs"):
+        convert(google, tmp_path / "deep" / "ours")
+    assert leftovers(tmp_path) == []
+    assert convert(google, tmp_path / "ours", verify=False).verification is None
+
+
+def test_ours_has_to_be_told_where_to(small_model, tmp_path):
+    with pytest.raises(InputError, match="--to one of: google, google-bert, tf-hub"):
+        convert(small_model, tmp_path / "there")
+    assert leftovers(tmp_path) == []
+
+
+def test_a_vocabulary_of_another_size_is_refused(google, official_model, tmp_path):
+    with pytest.raises(InputError, match="should have 280 pieces.* Received: 30,000"):
+        convert(google, tmp_path / "ours", tokenizer=official_model)
+    assert leftovers(tmp_path) == []
+
+
+def test_a_vocabulary_and_a_shape_may_be_given(google, tiny_vocabulary, tmp_path):
+    bare = tmp_path / "bare"
+    bare.mkdir()
+    for path in google.glob("model.ckpt-best.*"):
+        shutil.copy(path, bare)
+    shutil.copy(google / "albert_config.json", tmp_path / "shape.json")
+    prefix, shape = bare / "model.ckpt-best", tmp_path / "shape.json"
+    with pytest.raises(InputError, match="shape of the model"):
+        convert(prefix, tmp_path / "ours")
+    assert convert(prefix, tmp_path / "none", config=shape).vocabulary is None
+    given = convert(prefix, tmp_path / "ours", config=shape, tokenizer=tiny_vocabulary.path)
+    assert given.vocabulary["name"] == "own" and len(given.source_files) == 2
+    assert own.read(tmp_path / "ours").tokenizer_files
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "model.tar.gz"])
+def test_what_would_run_code_is_refused_and_does_nothing(kind, tmp_path):
+    folder, mark = tmp_path / "folder", tmp_path / "mark"
+    folder.mkdir()
+    path = write_hostile(kind, folder, str(mark))
+    if kind == "pytorch_model.bin":
+        config = {"model_type": "albert", "architectures": ["AlbertForPreTraining"]}
+        (folder / "config.json").write_text(json.dumps(config))
+    for source in (path, folder):
+        with pytest.raises(InputError):
+            convert(source, tmp_path / "ours")
+    assert leftovers(tmp_path) == ["folder"]
+
+
+@pytest.mark.parametrize("name", ["google", "tf-hub", "hugging-face", "keras-nlp", "tf-models"])
+def test_a_format_that_it_is_not_is_refused_though_it_is_asked_for(name, small_model, tmp_path):
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError):
+        convert(tmp_path / "empty", tmp_path / "ours", source_format=name)
+    assert leftovers(tmp_path) == ["empty"]

@@ -1,0 +1,63 @@
+"""Which format a path holds is told by its files, and by the user where they do not tell."""
+
+import types
+
+import pytest
+
+from albert_keras.conversion import formats
+from data_pipeline.errors import InputError
+
+
+@pytest.fixture
+def stand_ins(monkeypatch):
+    """Puts two formats in the place of all but ours; gives what they take for theirs."""
+    taken = {"first": False, "second": False}
+    modules = {
+        name: types.SimpleNamespace(is_source=lambda path, n=name: taken[n]) for name in taken
+    }
+    table = {"albert-keras": formats.FORMATS["albert-keras"]}
+    monkeypatch.setattr(formats, "FORMATS", table | {name: (name, name) for name in taken})
+    load = formats.load_format
+    monkeypatch.setattr(formats, "load_format", lambda name: modules.get(name) or load(name))
+    return taken
+
+
+def test_the_one_that_knows_the_path_is_taken(stand_ins, tmp_path):
+    stand_ins["second"] = True
+    assert formats.detect_format(tmp_path) == "second"
+
+
+def test_none_and_several_are_errors_that_name_all(stand_ins, tmp_path):
+    with pytest.raises(InputError, match=r"(?s)first: first\n  second: second.*--from"):
+        formats.detect_format(tmp_path)
+    stand_ins |= {"first": True, "second": True}
+    with pytest.raises(InputError, match="several formats: first, second. .* --from"):
+        formats.detect_format(tmp_path)
+
+
+def test_what_is_not_there_is_no_model(tmp_path):
+    with pytest.raises(InputError, match="nowhere` should be a model"):
+        formats.detect_format(tmp_path / "nowhere")
+
+
+def test_a_folder_of_ours_is_ours_though_its_files_are_like_those_of_google(small_model):
+    assert formats.load_format("google").is_source(small_model)
+    assert formats.detect_format(small_model) == "albert-keras"
+
+
+def test_an_unknown_format_names_the_known_ones():
+    with pytest.raises(InputError, match="albert-keras, google, .* Received: onnx"):
+        formats.load_format("onnx")
+
+
+def test_a_module_that_is_missing_is_an_error_only_if_asked_for(monkeypatch, small_model):
+    table = formats.FORMATS | {"later": ("albert_keras.interop.later", "a format to come")}
+    monkeypatch.setattr(formats, "FORMATS", table)
+    assert formats.detect_format(small_model) == "albert-keras"
+    with pytest.raises(InputError, match="later is not part of this installation"):
+        formats.load_format("later")
+
+
+def test_a_shape_is_refused_where_the_format_brings_its_own(tmp_path):
+    with pytest.raises(InputError, match="`--config` should be left out: hugging-face"):
+        formats.read_format("hugging-face", tmp_path, config=tmp_path / "albert_config.json")

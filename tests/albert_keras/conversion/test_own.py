@@ -1,0 +1,106 @@
+"""Our own format: what we trained is read, what is written can be fine-tuned at once."""
+
+import shutil
+
+import numpy as np
+import pytest
+
+from albert_keras.conversion import own
+from albert_keras.conversion.convert import convert
+from albert_keras.finetuning import train_seed
+from albert_keras.finetuning.config import FinetuneConfig
+from albert_keras.finetuning.finetune import finetune
+from albert_keras.finetuning.origin import open_origin
+from albert_keras.models.pretraining import AlbertForPretraining
+from albert_keras.tasks import metrics
+from albert_keras.training.run import Run
+from albert_keras.training.tensors import weight_names
+from data_pipeline.errors import InputError
+from tests.albert_keras.conversion.conftest import SHAPE
+
+
+@pytest.fixture(scope="module")
+def google(small_model, tmp_path_factory):
+    """Returns a release of google-research/albert."""
+    return convert(small_model, tmp_path_factory.mktemp("google") / "model", to="google").path
+
+
+@pytest.mark.parametrize(
+    "below", ["", "checkpoints/step-00000012", "checkpoints/step-00000012/model.ckpt"]
+)
+def test_a_run_and_its_checkpoints(tiny_run, below):
+    assert own.is_source(tiny_run / below)
+    weights = own.read(tiny_run / below)
+    run = Run.open(tiny_run)
+    model = AlbertForPretraining(run.albert_config)
+    run.checkpoints.restore(12, model)
+    wanted = weight_names(model)
+    assert weights.tensors.keys() == wanted.keys()
+    for name, variable in wanted.items():
+        np.testing.assert_array_equal(weights.tensors[name], variable.numpy(), err_msg=name)
+    assert weights.heads == ("masked_lm", "sentence_order")
+    assert (weights.config, weights.labels) == (run.albert_config, ())
+    assert "tokenizer.model" in weights.tokenizer_files
+
+
+def test_a_keras_file_of_a_model_of_ours(tmp_path):
+    model = AlbertForPretraining(SHAPE, sentence_head=False, seed=3)
+    model.save(tmp_path / "model.keras")
+    assert own.is_source(tmp_path / "model.keras")
+    weights = own.read(tmp_path / "model.keras")
+    assert (weights.heads, weights.tokenizer_files) == (("masked_lm",), {})
+    for name, variable in weight_names(model).items():
+        np.testing.assert_array_equal(weights.tensors[name], variable.numpy(), err_msg=name)
+
+
+def test_a_fine_tuning_begins_with_what_was_converted_and_is_converted_itself(
+    google, tmp_path, tiny_corpus, monkeypatch
+):
+    result = convert(google, tmp_path / "ours")
+    origin = open_origin(tmp_path / "ours")
+    assert origin.albert_config == own.read(google.parent / "model", config=None).config
+    assert origin.digest == result.encoder_digest
+    assert origin.tokenizer.digest == result.vocabulary["digest"]
+    monkeypatch.setattr(train_seed, "draw_dev_curves", lambda *_: None)  # a second each
+    monkeypatch.setattr(metrics, "bootstrap_interval", lambda *_: metrics.Interval(0.25, 0.75))
+    words = ("yes", "no")
+    lines = [f"{text}\t{words[number % 2]}" for number, text in enumerate(tiny_corpus[:16])]
+    (tmp_path / "train.tsv").write_text("\n".join(["text\tlabel", *lines]) + "\n")
+    settings = FinetuneConfig(
+        task={
+            "name": "classification",
+            "train": str(tmp_path / "train.tsv"),
+            "dev": str(tmp_path / "train.tsv"),
+            "text": "text",
+            "label": "label",
+            "max_seq_length": 16,
+        },
+        training={"steps": 2, "batch_size": 8, "precision": "float32", "peak_tflops": 1.0},
+    )
+    tuned = finetune(tmp_path / "ours", tmp_path / "tuned", settings).path
+    converted = convert(tuned, tmp_path / "hugging", to="hugging-face")
+    assert (converted.heads, converted.absent_heads) == (("classifier",), ())
+    back = convert(tmp_path / "hugging", tmp_path / "back")
+    assert back.heads == ("classifier",)
+    assert sorted(back.labels) == ["no", "yes"] and back.labels == converted.labels
+    first, second = own.read(tuned), own.read(tmp_path / "back")
+    assert all(map(np.array_equal, first.tensors.values(), second.tensors.values()))
+
+
+def test_a_checkpoint_without_a_shape_takes_the_one_given(small_model, tmp_path):
+    folder = shutil.copytree(small_model, tmp_path / "model")
+    shape = (folder / "albert_config.json").rename(tmp_path / "shape.json")
+    with pytest.raises(InputError, match="without an albert_config.json: give one with --config"):
+        own.read(folder)
+    assert own.read(folder, config=shape).config == SHAPE
+    with pytest.raises(InputError, match="leave --config out"):
+        own.read(small_model, config=shape)
+
+
+def test_tensors_of_another_shape_are_named(random_weights, tmp_path):
+    weights = random_weights()
+    name = "bert/pooler/dense/bias"
+    weights.tensors[name] = weights.tensors[name][:-1]
+    weights.tensors["bert/other"] = np.zeros(2, np.float32)
+    with pytest.raises(InputError, match=r"(?s)bert/pooler/dense/bias: \[32\].*bert/other"):
+        own.write(weights, tmp_path)

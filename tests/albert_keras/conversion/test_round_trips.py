@@ -1,0 +1,71 @@
+"""Ours into each other format and back: the same bits, the same shape, the same vocabulary."""
+
+import pytest
+
+from albert_keras.conversion import own
+from albert_keras.conversion.convert import convert
+from albert_keras.conversion.formats import FORMATS
+from tests.albert_keras.conversion.conftest import SHAPE
+
+BERT = SHAPE.replace(embedding_size=32, sharing="none", hidden_act="gelu_erf")
+GROUPS = SHAPE.replace(num_hidden_layers=4, num_hidden_groups=2, inner_group_num=2)
+EQUAL = SHAPE.replace(embedding_size=32)
+#: Format, what is special, shape, heads, and those that have no place there.
+BOTH = ("masked_lm", "sentence_order")
+CASES = [
+    ("google", "groups", GROUPS, BOTH, ()),
+    ("google", "equal sizes", EQUAL, BOTH, ()),
+    ("google", "classifier", SHAPE, ("classifier",), ()),
+    ("google-bert", "bert", BERT, BOTH, ()),
+    ("tf-hub", "shared", SHAPE, BOTH, ()),  # traces a SavedModel
+    ("hugging-face", "groups", GROUPS, BOTH, ()),
+    ("hugging-face", "equal sizes", EQUAL, BOTH, ()),
+    ("hugging-face", "bert", BERT, BOTH, ()),
+    ("hugging-face", "classifier", SHAPE, ("classifier",), ()),
+    ("hugging-face", "encoder", SHAPE, (), ()),
+    ("keras-nlp", "groups", GROUPS, BOTH, ("sentence_order",)),  # loads KerasNLP
+    ("tf-models", "shared", SHAPE, BOTH, ("sentence_order",)),
+]
+
+
+_PARAMETERS = [
+    pytest.param(
+        *case,
+        id=f"{case[0]}, {case[1]}",
+        marks=[pytest.mark.slow] if case[0] in ("tf-hub", "keras-nlp") else [],
+    )
+    for case in CASES
+]
+
+
+def test_every_format_is_there():
+    assert {case[0] for case in CASES} | {own.NAME} == set(FORMATS)
+
+
+@pytest.mark.parametrize("name, special, config, heads, left", _PARAMETERS)
+def test_there_and_back_is_the_same_model(name, special, config, heads, left, own_folder, tmp_path):
+    source = own_folder(config, heads)
+    there = convert(source, tmp_path / "there", to=name)
+    assert (there.left_heads, there.format) == (left, name)
+    back = convert(tmp_path / "there", tmp_path / "back")
+    assert back.source_format == name
+    assert there.encoder_digest == back.encoder_digest
+    first, second = own.read(source), own.read(tmp_path / "back")
+    assert second.heads == tuple(head for head in heads if head not in left)
+    for tensor, array in second.tensors.items():
+        assert array.tobytes() == first.tensors[tensor].tobytes(), tensor
+    free = {"foreign_keys": {}, "initializer_range": 0.02}
+    assert second.config.replace(**free) == first.config.replace(**free)
+    assert second.tokenizer_files == first.tokenizer_files
+
+
+@pytest.mark.parametrize("name", ["google-bert", "hugging-face"])
+def test_word_pieces_travel(name, own_folder, word_pieces, tmp_path):
+    source = own_folder(BERT, files={"vocab.txt": word_pieces})
+    for number, to in enumerate((None, name, None)):
+        target = tmp_path / str(number)
+        convert(source, target, to=to or own.NAME, verify=False)
+        source = target
+    first = own.read(tmp_path / "0").tokenizer_files
+    assert len(first) == 2 and word_pieces in first.values()
+    assert own.read(tmp_path / "2").tokenizer_files == first
