@@ -81,7 +81,7 @@ class DryRun(NamedTuple):
         return lines
 
 
-def dry_run(data, out, config, eval_data=None):
+def dry_run(data, out, config, eval_data=None, initial=None):
     """Tries a run: records, three steps, save, restore, a score, an export; then removes it all.
 
     Args:
@@ -89,6 +89,7 @@ def dry_run(data, out, config, eval_data=None):
         out: str or Path. Where the run would lie; nothing is written there.
         config: PretrainingConfig.
         eval_data: str, Path or None. Held-out records.
+        initial: Origin or None. Weights to begin with.
 
     Returns:
         DryRun.
@@ -106,8 +107,8 @@ def dry_run(data, out, config, eval_data=None):
     trial = config.replace(training=training)
     with tempfile.TemporaryDirectory(prefix="albert-keras-dry-run-") as folder:
         folder = Path(folder)
-        pretrain(data, folder / "run", trial, max_steps=1)
-        pretrain(data, folder / "run", trial, max_steps=2)
+        pretrain(data, folder / "run", trial, max_steps=1, initial=initial)
+        pretrain(data, folder / "run", trial, max_steps=2, initial=initial)
         run, records = Run.open(folder / "run"), RecordFiles(eval_data or data)
         log = read_log(run.path)
         held_out_loss = _score(run, records)

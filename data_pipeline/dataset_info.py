@@ -51,6 +51,8 @@ class DatasetInfo(Settings):
         config: dict. The PretrainingDataConfig that made the records; empty for foreign ones.
         corpus_digest: str or None. Hash of all bytes of the corpus, if it came from files.
         builder_version: str or None. Version of the program that made the records.
+        feature_names: dict of str to str. What those features are called in the files that do not
+            have our name there, see `foreign_records`.
     """
 
     format_version: int = 1
@@ -64,6 +66,7 @@ class DatasetInfo(Settings):
     config: dict = Field(default_factory=dict)
     corpus_digest: str | None = None
     builder_version: str | None = None
+    feature_names: dict[str, str] = Field(default_factory=dict)
 
     @property
     def num_records(self):
@@ -81,6 +84,13 @@ class DatasetInfo(Settings):
         named = [shard.sha256 for shard in self.shards]
         named += [str(self.max_seq_length), str(self.max_predictions_per_seq)]
         return hashlib.sha256("\n".join(named).encode()).hexdigest()
+
+    def with_our_names(self, features):
+        """Returns the features of a record (dict) by the names of `PRETRAINING_FEATURES`."""
+        if not self.feature_names:
+            return features
+        ours = {theirs: name for name, theirs in self.feature_names.items()}
+        return {ours.get(name, name): values for name, values in features.items()}
 
     def save(self, folder):
         """Writes `dataset_info.json`; do it last.
@@ -108,7 +118,7 @@ class DatasetInfo(Settings):
             raise InputError(
                 f"`{folder}` has no {INFO_FILE}: its build did not finish, or it was made by "
                 "another program. Build it with `albert-keras data build`, or for records of "
-                "google-research/albert write the file with `albert-keras data adopt`."
+                "other programs write the file with `albert-keras data adopt`."
             )
         content = path.read_bytes()
         try:

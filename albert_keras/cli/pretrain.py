@@ -13,6 +13,28 @@ def pretrain(
     size: Annotated[
         str | None, options.option(help="Named model, such as albert-base.", default="albert-mini")
     ] = None,
+    init_from: Annotated[
+        str | None,
+        options.option(
+            metavar="PATH",
+            help="Run, checkpoint, export or .keras file to go on from, with a new optimizer; "
+            "the model is the one there.",
+        ),
+    ] = None,
+    from_step: Annotated[
+        str | None,
+        options.option(help="Checkpoint of --init-from: a number or `best`.", default="the newest"),
+    ] = None,
+    albert_config: Annotated[
+        str | None,
+        options.option(
+            metavar="FILE", help="Shape of the model, where --init-from has none; or its name."
+        ),
+    ] = None,
+    tokenizer: Annotated[
+        Path | None,
+        options.option(help="Tokenizer, where --init-from has none: folder or .model file."),
+    ] = None,
     steps: Annotated[int | None, options.option(help="Optimizer steps.", default="2000")] = None,
     batch_size: Annotated[
         int | None, options.option(help="Global batch size.", default="32")
@@ -74,8 +96,10 @@ def pretrain(
     """Pre-train a model on records; the same command goes on with an interrupted run.
 
     \b
-    Example:
+    Examples:
       albert-keras pretrain --data records/ --size albert-mini --steps 2000 --out runs/books
+      albert-keras pretrain --data records/ --init-from runs/books --config continue \\
+          --out runs/more
     """
     start(verbose, debug)
     from albert_keras.cli.arguments import read_values
@@ -99,15 +123,18 @@ def pretrain(
         time_budget=time_budget,
         peak_tflops=peak_tflops,
     )
+    initial = _initial(init_from, from_step, albert_config, tokenizer)
     if dry_run:
         from albert_keras.dry_run import dry_run as try_out
 
-        trial = try_out(data, out, settings, eval_data)
+        trial = try_out(data, out, settings, eval_data, initial)
         show(trial, trial.lines(), as_json)
         return
     from albert_keras.training.pretrain import pretrain as pretrain_model
 
-    result = pretrain_model(data, out, settings, eval_data, tuple(allow_change or ()))
+    result = pretrain_model(
+        data, out, settings, eval_data, tuple(allow_change or ()), initial=initial
+    )
     report = result.report
     show(
         result,
@@ -120,3 +147,20 @@ def pretrain(
         ],
         as_json,
     )
+
+
+def _initial(init_from, from_step, albert_config, tokenizer):
+    """Finds the weights to begin with: Origin, or None for random ones."""
+    from data_pipeline.errors import InputError
+
+    about = {"--from-step": from_step, "--albert-config": albert_config, "--tokenizer": tokenizer}
+    given = [name for name, value in about.items() if value is not None]
+    if init_from is None:
+        if given:
+            raise InputError(f"`{given[0]}` is about the weights of `--init-from`. Received: none.")
+        return None
+    if init_from == "random":
+        raise InputError("`--init-from` should be a path; without it, weights are random.")
+    from albert_keras.finetuning.origin import open_origin
+
+    return open_origin(init_from, from_step, albert_config, tokenizer)

@@ -1,4 +1,4 @@
-"""`albert-keras vocab`."""
+"""`albert-keras vocab` and `albert-keras vocab extend`."""
 
 from pathlib import Path
 from typing import Annotated
@@ -8,10 +8,17 @@ import typer
 from albert_keras.cli import options
 from albert_keras.cli.output import show, start
 
+#: New pieces that are shown, those that save most first.
+_SHOWN = 20
+
 
 def vocab(
-    corpus: options.Corpus,
-    out: Annotated[Path, typer.Option(help="Folder to make.", show_default=False)],
+    context: typer.Context,
+    corpus: Annotated[
+        list[str] | None,
+        options.option(metavar="PATH", help="Text file, folder or 'glob'; may be repeated."),
+    ] = None,
+    out: Annotated[Path | None, options.option(help="Folder to make.")] = None,
     size: Annotated[int, typer.Option(help="Pieces in the vocabulary.")] = 30_000,
     lower_case: Annotated[bool, typer.Option(help="Fold case.")] = True,
     strip_accents: Annotated[bool, typer.Option(help="Drop accents: é becomes e.")] = True,
@@ -26,19 +33,24 @@ def vocab(
     Example:
       albert-keras vocab --corpus 'books/*.txt' --size 8000 --out tokenizer/
     """
+    if context.invoked_subcommand is not None:
+        if corpus or out:
+            context.fail(f"Options belong behind `{context.invoked_subcommand}`.")
+        return
+    for name, value in (("--corpus", corpus), ("--out", out)):
+        if not value:
+            context.fail(f"Missing option '{name}'.")
     start(verbose, debug)
-    from data_pipeline.corpus import read_corpus
     from data_pipeline.files import check_output_folder
     from data_pipeline.vocabulary import train_vocabulary
 
     check_output_folder(out)
-    paragraphs = (
-        paragraph
-        for document in read_corpus(corpus, corpus_format)
-        for paragraph in document.paragraphs
-    )
     result = train_vocabulary(
-        paragraphs, out, size, lower_case=lower_case, strip_accents=strip_accents
+        _paragraphs(corpus, corpus_format),
+        out,
+        size,
+        lower_case=lower_case,
+        strip_accents=strip_accents,
     )
     values = {"path": result.path, "size": result.size, "sha256": result.sha256}
     show(
@@ -49,3 +61,56 @@ def vocab(
         ],
         as_json,
     )
+
+
+def extend(
+    tokenizer: Annotated[
+        Path, options.option(help="The old one: folder made by `vocab`, or a .model file.")
+    ],
+    corpus: options.Corpus,
+    add: Annotated[int, options.option(help="Pieces to add.")],
+    out: Annotated[Path, options.option(help="Folder to make.")],
+    corpus_format: options.CorpusFormat = "auto",
+    as_json: options.Json = False,
+    verbose: options.Verbose = False,
+    debug: options.Debug = False,
+):
+    """Add the pieces that another kind of text calls for; the old ones keep their ids.
+
+    \b
+    Example:
+      albert-keras vocab extend --tokenizer runs/books/tokenizer --corpus 'medicine/*.txt' \\
+          --add 2000 --out tokenizer-medicine/
+    """
+    start(verbose, debug)
+    from data_pipeline.tokenization import Tokenizer
+    from data_pipeline.vocabulary_extension import extend_vocabulary
+
+    old = Tokenizer.load(tokenizer)
+    result = extend_vocabulary(old, _paragraphs(corpus, corpus_format), out, add)
+    new = Tokenizer.load(result.path)
+    added = [new.piece_of(id) for id in range(old.vocab_size, new.vocab_size)]
+    values = {"path": result.path, "size": result.size, "sha256": result.sha256, "added": added}
+    show(
+        values,
+        [
+            f"vocabulary of {result.size} pieces, the first {old.vocab_size} as they were: "
+            f"{result.path}",
+            f"added: {' '.join(added[:_SHOWN])}{' ...' if len(added) > _SHOWN else ''}",
+            f"next: albert-keras data build --corpus ... --tokenizer {result.path} --out records/, "
+            "then albert-keras pretrain --data records/ --init-from ...",
+        ],
+        as_json,
+    )
+
+
+def _paragraphs(corpus, corpus_format):
+    from data_pipeline.corpus import read_corpus
+
+    for document in read_corpus(corpus, corpus_format):
+        yield from document.paragraphs
+
+
+app = typer.Typer(rich_markup_mode=None)
+app.callback(invoke_without_command=True)(vocab)
+app.command("extend")(extend)

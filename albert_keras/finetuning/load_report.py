@@ -8,12 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from albert_keras.finetuning.source_tensors import (
-    encoder_names,
-    is_encoder,
-    is_moment,
-    read_floats,
-)
+from albert_keras.finetuning.source_tensors import is_encoder, is_moment, read_floats
 from albert_keras.training.tensors import weight_names
 from data_pipeline.errors import InputError
 
@@ -64,7 +59,7 @@ class LoadReport:
         return lines + ([f"left: {', '.join(self.left)}"] if self.left else [])
 
 
-def load_encoder(tensors, model, source, with_head=False):
+def load_encoder(tensors, model, source, with_head=False, heads=()):
     """Assigns the encoder's weights of a source to those of a model, all or none.
 
     Args:
@@ -73,30 +68,34 @@ def load_encoder(tensors, model, source, with_head=False):
         source: str. What the user calls it.
         with_head: bool. Whether the source was trained for the same task. Its head is then loaded
             too, as long as all of its weights are there in the model's shapes.
+        heads: iterable of str. How the names of further parts begin that are loaded wherever the
+            source has one of their tensors, such as "cls/predictions/"; all of a part or none.
 
     Returns:
         LoadReport.
 
     Raises:
-        InputError: With all of the encoder's tensors that are missing, are there besides, have
-            another shape, no floats, or numbers that are not finite. No weight is changed then.
+        InputError: With all tensors of the encoder, and of `heads`, that are missing, are there
+            besides, have another shape, no floats, or numbers that are not finite. No weight is
+            changed then.
     """
     weights = weight_names(model)
-    encoder = {name: weight for name, weight in weights.items() if is_encoder(name)}
-    head = {name: weight for name, weight in weights.items() if not is_encoder(name)}
-    misfits = _misfits(tensors, encoder) + [
+    parts = _parts_in(tensors, weights, heads)
+    wanted = {name: weight for name, weight in weights.items() if _is_part(name, parts)}
+    rest = {name: weight for name, weight in weights.items() if name not in wanted}
+    misfits = _misfits(tensors, wanted) + [
         f"{name}: nothing wanted, {tensors.shapes[name]} found"
-        for name in encoder_names(tensors)
-        if name not in encoder
+        for name in sorted(tensors.shapes)
+        if _is_part(name, parts) and name not in wanted
     ]
     if misfits:
-        listing = "\n  ".join(misfits)
+        what, listing = "model" if parts else "encoder", "\n  ".join(misfits)
         raise InputError(
-            f"The encoder of `{source}` is not the one that its albert_config describes:\n"
+            f"The {what} of `{source}` is not the one that its albert_config describes:\n"
             f"  {listing}"
         )
-    takes_head = with_head and not _misfits(tensors, head)
-    chosen = weights if takes_head else encoder
+    takes_head = with_head and not _misfits(tensors, rest)
+    chosen = weights if takes_head else wanted
     values = {name: read_floats(tensors, name) for name in chosen}
     finite = {name: np.isfinite(value) for name, value in values.items()}
     broken = [
@@ -112,7 +111,7 @@ def load_encoder(tensors, model, source, with_head=False):
     return LoadReport(
         source,
         loaded={name: values[name].size for name in chosen},
-        new={} if takes_head else _sizes(head),
+        new={} if takes_head else _sizes(rest),
         left=_grouped(name for name in sorted(tensors.shapes) if name not in chosen),
     )
 
@@ -120,6 +119,21 @@ def load_encoder(tensors, model, source, with_head=False):
 def report_random(model):
     """Reports that nothing was loaded into a model: LoadReport."""
     return LoadReport(None, loaded={}, new=_sizes(weight_names(model)), left={})
+
+
+def _parts_in(tensors, weights, heads):
+    """Returns those of `heads` that the model has and the source has something of: tuple."""
+    names = [name for name in tensors.shapes if not is_moment(name)]
+    return tuple(
+        head
+        for head in heads
+        if any(name.startswith(head) for name in weights)
+        and any(name.startswith(head) for name in names)
+    )
+
+
+def _is_part(name, parts):
+    return is_encoder(name) or (name.startswith(parts) and not is_moment(name))
 
 
 def _misfits(tensors, weights):

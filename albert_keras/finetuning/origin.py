@@ -5,6 +5,7 @@ the others: weights under another vocabulary, or run with another number of head
 word and answer nonsense.
 """
 
+import dataclasses
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -14,16 +15,14 @@ from albert_keras.config import AlbertConfig
 from albert_keras.finetuning.find_weights import find_weights
 from albert_keras.finetuning.load_report import LoadReport, load_encoder, report_random
 from albert_keras.finetuning.source_tensors import encoder_digest
+from albert_keras.models.vocabulary_extension import ExtendedTensors
+from albert_keras.training.initial_weights import FREE_SETTINGS
 from data_pipeline.dataset_info import TOKENIZER_FOLDER
 from data_pipeline.errors import InputError
 from data_pipeline.tokenization import Tokenizer
+from data_pipeline.vocabulary_extension import segments_of_added
 
 _SHAPE = "albert_config.json"
-#: Settings of a shape that trained weights do not depend on.
-_FREE = frozenset(
-    ("hidden_dropout_prob", "attention_probs_dropout_prob", "initializer_range")
-    + ("down_scale_factor", "foreign_keys")
-)
 
 
 @dataclass(frozen=True)
@@ -58,7 +57,7 @@ class Origin:
         """
         return "random" if self._open is None else encoder_digest(self._open())
 
-    def load(self, model, with_head=False) -> LoadReport:
+    def load(self, model, with_head=False, heads=()) -> LoadReport:
         """Assigns the encoder's weights to those of a model, all or none; see `load_encoder`.
 
         Raises:
@@ -66,7 +65,26 @@ class Origin:
         """
         if self._open is None:
             return report_random(model)
-        return load_encoder(self._open(), model, str(self), with_head)
+        return load_encoder(self._open(), model, str(self), with_head, heads)
+
+    def extended(self, tokenizer) -> "Origin":
+        """Returns the same weights with rows for a larger vocabulary.
+
+        Args:
+            tokenizer: Tokenizer. Its first pieces are those of this one; see `ExtendedTensors` for
+                the rows of the others.
+
+        Raises:
+            InputError: If it does not go on from this one's pieces.
+        """
+        segments = segments_of_added(self.tokenizer, tokenizer)
+        return dataclasses.replace(
+            self,
+            albert_config=self.albert_config.replace(vocab_size=tokenizer.vocab_size),
+            tokenizer=tokenizer,
+            tokenizer_folder=None,
+            _open=lambda: ExtendedTensors(self._open(), segments),
+        )
 
 
 def open_origin(path=None, step=None, albert_config=None, tokenizer=None) -> Origin:
@@ -126,7 +144,7 @@ def _shape(name, found, given, vocab_size):
         problems = [
             f"{key}: {value!r} in {first}, {getattr(other, key)!r} in {source}"
             for key, value in shape
-            if key not in _FREE and value != getattr(other, key)
+            if key not in FREE_SETTINGS and value != getattr(other, key)
         ]
         if problems:
             listing = "\n  ".join(problems)
@@ -140,7 +158,7 @@ def _tokenizer(name, found, given):
     if not isinstance(given, Tokenizer):
         path = Path(given) if given else _tokenizer_beside(found.folders if found else ())
         if path is None:
-            raise InputError(f"`{name}` comes without a tokenizer: give a folder or a .model file.")
+            raise InputError(f"`{name}` comes without a tokenizer: give a folder, a .model file or a vocab.txt.")
     tokenizer = given if path is None else Tokenizer.load(path)
     digest = found.tokenizer_digest if found else None
     if digest is not None and tokenizer.digest != digest:
@@ -155,7 +173,7 @@ def _tokenizer_beside(folders):
     for folder in folders:
         if (folder / TOKENIZER_FOLDER).is_dir():
             return folder / TOKENIZER_FOLDER
-        models = sorted(folder.glob("*.model"))
+        models = sorted([*folder.glob("*.model"), *folder.glob("vocab*.txt")])
         if len(models) > 1:
             listing = ", ".join(path.name for path in models)
             raise InputError(f"`{folder}` holds several tokenizers. Give one of them: {listing}.")

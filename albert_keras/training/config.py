@@ -35,6 +35,9 @@ class TrainingConfig(LoopConfig):
     masks: Literal[MASKS] = "auto"
 
 
+#: The named model if nothing is said.
+_SIZE = "albert-mini"
+
 #: Peak rate of LAMB for models that learn something in a few hundred steps on a CPU, at batches of
 #: 32 to 64. The rule for large batches would have them stand still: 1.6e-4 at 32.
 SMALL_MODEL_LR = {"albert-tiny": 0.003, "albert-mini": 0.003}
@@ -64,23 +67,28 @@ class PretrainingConfig(FlaggedConfig):
 
     Attributes:
         model: dict. `size`, a name of `AlbertConfig.names()`, and any field of AlbertConfig to
-            change in it. `vocab_size` follows from the records.
+            change in it. `vocab_size` follows from the records; all of it from the weights to
+            begin with, if there are any.
         training: TrainingConfig.
         optimizer: OptimizerConfig.
     """
 
     flags: ClassVar[dict[str, tuple[str, str]]] = FLAGS
 
-    model: dict[str, Any] = Field(default_factory=lambda: {"size": "albert-mini"})
+    model: dict[str, Any] = Field(default_factory=lambda: {"size": _SIZE})
     training: TrainingConfig = TrainingConfig()
     optimizer: OptimizerConfig = OptimizerConfig()
 
     @field_validator("model")
     @classmethod
     def _is_a_model(cls, model):
-        model = {"size": "albert-mini"} | model
         _albert_config(model)
         return model
+
+    @property
+    def size(self):
+        """str. The named model that `model` changes."""
+        return self.model.get("size", _SIZE)
 
     def resolved(self, precision, has_sentence_labels=True):
         """Returns a copy in which nothing is left to be decided.
@@ -94,10 +102,10 @@ class PretrainingConfig(FlaggedConfig):
         """
         lr = self.optimizer.peak_lr(self.training.batch_size)
         if "lr" not in self.optimizer.model_fields_set:
-            lr = SMALL_MODEL_LR.get(self.model["size"], lr)
+            lr = SMALL_MODEL_LR.get(self.size, lr)
         if self.training.precision != "auto":
             precision = self.training.precision
-        config = self.with_flags(lr=lr, precision=precision)
+        config = self.with_flags(lr=lr, precision=precision, size=self.size)
         if has_sentence_labels or config.training.sentence_order_weight == 0:
             return config
         if "sentence_order_weight" in self.training.model_fields_set:
@@ -118,4 +126,4 @@ class PretrainingConfig(FlaggedConfig):
 
 def _albert_config(model):
     changes = {key: value for key, value in model.items() if key != "size"}
-    return AlbertConfig.from_name(model["size"], **changes)
+    return AlbertConfig.from_name(model.get("size", _SIZE), **changes)

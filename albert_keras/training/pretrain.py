@@ -18,6 +18,7 @@ from albert_keras.training.curves import draw_curves
 from albert_keras.training.errors import TrainingDiverged, TrainingStopped
 from albert_keras.training.fitting import fit
 from albert_keras.training.held_out import ScoreHeldOut
+from albert_keras.training.initial_weights import OUTPUT_BIAS, Beginning, tell_loaded
 from albert_keras.training.output_bias import log_frequencies
 from albert_keras.training.record_source import RecordSource
 from albert_keras.training.reports import read_log
@@ -48,7 +49,16 @@ class PretrainingResult(NamedTuple):
     report: dict
 
 
-def pretrain(data, out, config=None, eval_data=None, allow_changes=(), max_steps=None, **flags):
+def pretrain(
+    data,
+    out,
+    config=None,
+    eval_data=None,
+    allow_changes=(),
+    max_steps=None,
+    initial=None,
+    **flags,
+):
     """Pre-trains ALBERT on masked pieces and sentence order.
 
     The same call goes on with a run that was interrupted, from its newest sound checkpoint, and
@@ -63,6 +73,8 @@ def pretrain(data, out, config=None, eval_data=None, allow_changes=(), max_steps
         allow_changes: iterable of str. Keys of `run.json` that may differ from those the run was
             begun with, see `Run.begin`.
         max_steps: int or None. Steps of this call at most; the next one goes on.
+        initial: Origin or None. What `open_origin` found: trained weights to begin with, the heads
+            too, and the shape of the model. None begins with random ones.
         **flags: Single settings in the words of the command line: `size`, `steps`, `batch_size`,
             `lr`, `seed`, `strategy`, `precision`, `checkpoint_every`, `masks`, ... (`FLAGS`).
 
@@ -79,6 +91,10 @@ def pretrain(data, out, config=None, eval_data=None, allow_changes=(), max_steps
     config = (config or PretrainingConfig()).with_flags(**flags)
     records = RecordFiles(data)
     held_out = None if eval_data is None else RecordFiles(eval_data)
+    beginning = None
+    if initial is not None:
+        beginning = Beginning.of(initial, records)
+        config = config.replace(model=beginning.model_settings(config))
     albert_config = config.albert_config(records.info.vocab_size)
     _check_fit(records.info, albert_config)
     if held_out is not None:
@@ -88,13 +104,31 @@ def pretrain(data, out, config=None, eval_data=None, allow_changes=(), max_steps
     strategy = build_strategy(config.training.strategy)
     with noticing_lost_workers(num_workers(strategy) > 1):
         result = _pretrain(
-            strategy, records, out, config, albert_config, held_out, allow_changes, max_steps
+            strategy,
+            records,
+            out,
+            config,
+            albert_config,
+            held_out,
+            allow_changes,
+            max_steps,
+            beginning,
         )
         barrier(strategy)  # nobody leaves while the first worker still writes
     return result._replace(seconds=time.monotonic() - started)
 
 
-def _pretrain(strategy, records, out, config, albert_config, held_out, allow_changes, max_steps):
+def _pretrain(
+    strategy,
+    records,
+    out,
+    config,
+    albert_config,
+    held_out,
+    allow_changes,
+    max_steps,
+    beginning,
+):
     check_batch_size(strategy, config.training)
     asked = config
     config = config.resolved(choose_precision(strategy), records.info.objective != "none")
@@ -102,13 +136,19 @@ def _pretrain(strategy, records, out, config, albert_config, held_out, allow_cha
     skips = should_skip_padding(strategy, training, records.info.statistics)
     if "lr" in asked.optimizer.model_fields_set:
         advice = asked.optimizer.lr_advice(training.batch_size)
-        if advice and config.model["size"] not in SMALL_MODEL_LR:
+        if advice and config.size not in SMALL_MODEL_LR:
             logger.warning("%s", advice)
-    source = RecordSource(records, training)
+    source = RecordSource(records, training, beginning and beginning.describe())
+    loaded = None
+    if beginning is not None:
+        with strategy.scope():
+            step = build_step(config, albert_config, skips)
+            # Before there is a folder: what cannot begin leaves none behind.
+            loaded = beginning.load(step.model)
     run = open_run(strategy, out, config, albert_config, source, allow_changes)
     logger.info(
         "model %s: %d layers, hidden size %d, %s on %d replica(s), %d records of %d pieces",
-        config.model["size"],
+        config.size,
         albert_config.num_hidden_layers,
         albert_config.hidden_size,
         training.precision,
@@ -117,9 +157,13 @@ def _pretrain(strategy, records, out, config, albert_config, held_out, allow_cha
         records.info.max_seq_length,
     )
     with strategy.scope():
-        step = build_step(config, albert_config, skips)
+        if beginning is None:
+            step = build_step(config, albert_config, skips)
         first_step, state = restore(strategy, run, step)
-        if first_step == 0 and training.initial_output_bias == "frequencies":
+        if first_step == 0 and loaded is not None:
+            tell_loaded(strategy, run, beginning.lines(loaded))
+        has_bias = loaded is not None and OUTPUT_BIAS in loaded.loaded
+        if first_step == 0 and training.initial_output_bias == "frequencies" and not has_bias:
             step.model.masked_lm_head.output_bias.assign(log_frequencies(records))
         scores = None
         if held_out is not None:

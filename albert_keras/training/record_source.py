@@ -17,14 +17,16 @@ class RecordSource:
     Args:
         records: RecordFiles.
         training: TrainingConfig.
+        origin: dict. What `run.json` keeps of the weights to begin with, see `describe_origin`.
     """
 
     #: What `run.json` calls a run on them.
     kind = "pretraining"
 
-    def __init__(self, records, training):
+    def __init__(self, records, training, origin=None):
         self.records = records
         self.training = training
+        self._origin = origin or {"origin": None, "origin_digest": None}
         self._tokenizer = records.folder / TOKENIZER_FOLDER
 
     @property
@@ -44,7 +46,7 @@ class RecordSource:
 
     def describe(self):
         """Returns what `run.json` keeps of them: dict."""
-        return describe_records(self.records)
+        return describe_records(self.records) | self._origin
 
     def check_tokenizer(self):
         """Raises InputError if the tokenizer beside them is not the one they were made with."""

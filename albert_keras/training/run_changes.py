@@ -128,7 +128,10 @@ def _with_defaults(record, defaults):
         for name, values in record["config"].items()
     }
     shape = complete_shape(record["albert_config"])
-    return record | {"config": config, "albert_config": shape}
+    data = record["data"]
+    if record.get("kind", "pretraining") == "pretraining":  # began with random weights, all of them
+        data = {"origin_digest": None} | data
+    return record | {"config": config, "albert_config": shape, "data": data}
 
 
 def _is_below(key, sections):

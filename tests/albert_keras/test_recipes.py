@@ -88,7 +88,7 @@ def configuration(name):
 
 
 def test_the_recipes_are_these():
-    ours = {"albert-base-cpu", "albert-base-one-gpu", "albert-mini-cpu"}
+    ours = {"albert-base-cpu", "albert-base-one-gpu", "albert-mini-cpu", "continue"}
     assert set(recipes.names()) == ours | PAPERS.keys()
     assert recipes.names() == tuple(sorted(recipes.names()))
 
@@ -134,6 +134,15 @@ def test_a_papers_recipe_has_its_shape(name, layers, hidden, heads, embedding, d
     assert shape.num_attention_heads == heads and shape.intermediate_size == 4 * hidden
     assert shape.embedding_size == embedding and shape.sharing == sharing
     assert shape.hidden_dropout_prob == shape.attention_probs_dropout_prob == dropout
+
+
+def test_going_on_has_the_numbers_of_adaptive_pre_training_and_no_model():
+    config = configuration("continue")
+    assert config.model == {}
+    values = config.training.model_dump() | config.optimizer.model_dump()
+    numbers = {"batch_size": 256, "steps": 12_500, "name": "adamw", "lr": 1e-4, "beta_2": 0.98}
+    numbers |= {"warmup_steps": round(0.06 * 12_500), "weight_decay": 0.01, "epsilon": 1e-6}
+    assert {key: values[key] for key in numbers} == numbers
 
 
 def test_the_rate_for_one_gpu_follows_the_batch():

@@ -15,6 +15,7 @@ from albert_keras.cli.output import Progress, finish, start
 
 COMMANDS = (
     ["vocab"],
+    ["vocab", "extend"],
     ["data", "build"],
     ["data", "check"],
     ["data", "inspect"],

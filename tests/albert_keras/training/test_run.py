@@ -78,6 +78,8 @@ def test_a_record_tells_where_a_run_comes_from(begin, records, monkeypatch):
         "max_predictions_per_seq": 5,
         "corpus_digest": records.info.corpus_digest,
         "builder_version": records.info.builder_version,
+        "origin": None,
+        "origin_digest": None,
     }
     assert record["git_commit"] == git_commit()
     assert record["versions"]["python"].count(".") == 2 and "changes" not in record

@@ -1,0 +1,97 @@
+"""Going on with a trained model by command: a larger vocabulary, records of others, weights."""
+
+import json
+import shutil
+
+import pytest
+
+from albert_keras.cli import main
+from albert_keras.training import pretrain as pretraining
+
+
+@pytest.fixture
+def domain(tmp_path):
+    path = tmp_path / "domain.txt"
+    path.write_text("Cardiologists read. The cardiologist reads electrocardiograms.\n" * 3)
+    return str(path)
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    """Runs end at once, with the weights they begin with."""
+    monkeypatch.setattr(pretraining, "fit", lambda *arguments: 0)
+
+
+def values_of(capsys):
+    return json.loads(capsys.readouterr().out)
+
+
+def test_a_vocabulary_is_extended_by_command(tiny_vocabulary, domain, tmp_path, capsys):
+    command = ["vocab", "extend", "--tokenizer", str(tiny_vocabulary.path), "--corpus", domain]
+    assert main([*command, "--add", "2", "--out", f"{tmp_path}/t", "--json"]) == 0
+    result = values_of(capsys)
+    assert result["size"] == 282 and "▁cardiologist" in result["added"]
+    assert main([*command, "--add", "2", "--out", f"{tmp_path}/t"]) == 2
+    assert "is not empty" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "command, says",
+    [
+        (["vocab", "--size", "280"], "Missing option '--corpus'"),
+        (["vocab", "--corpus", "a.txt"], "Missing option '--out'"),
+        (["vocab", "--out", "o", "extend", "--add", "2"], "belong behind `extend`"),
+    ],
+)
+def test_what_lacks_for_a_vocabulary_is_told(command, says, capsys):
+    assert main(command) == 2
+    assert says in capsys.readouterr().err
+
+
+def test_records_of_others_are_adopted_by_command(tiny_records, tmp_path, capsys):
+    folder = shutil.copytree(tiny_records, tmp_path / "records")
+    (folder / "dataset_info.json").unlink()
+    command = ["data", "adopt", str(folder), "--tokenizer", str(folder / "tokenizer")]
+    assert main([*command, "--json"]) == 0
+    result = values_of(capsys)
+    assert result["written_by"] == "google-research/albert" and result["objective"] == "sop"
+    assert (result["max_seq_length"], result["max_predictions_per_seq"]) == (32, 5)
+
+
+def test_a_run_begins_with_weights_by_command(tiny_run, tiny_records, tmp_path, quick, capsys):
+    command = ["pretrain", "--data", str(tiny_records), "--init-from", str(tiny_run)]
+    command += ["--config", "continue", "--set", "training.batch_size=8", "--from-step", "5"]
+    with pytest.raises(KeyError):  # nothing was trained: there is no loss to show
+        main([*command, "--out", f"{tmp_path}/run", "--debug"])
+    record = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert record["data"]["origin"] == f"{tiny_run} step 5"
+    assert record["config"]["optimizer"]["lr"] == 1e-4
+    assert record["albert_config"]["hidden_size"] == 32
+    assert "step 5" in json.loads((tmp_path / "run" / "loaded.json").read_text())[0]
+
+
+@pytest.mark.parametrize(
+    "more, says",
+    [
+        (["--from-step", "5"], "`--from-step` is about the weights of `--init-from`"),
+        (["--init-from", "random"], "`--init-from` should be a path"),
+        (["--init-from", "RUN", "--from-step", "7"], "no checkpoint of step 7. It has: 5, 10, 12"),
+        (["--init-from", "RUN", "--size", "albert-base"], "hidden_size: 32 there, 768 asked for"),
+        (["--init-from", "RUN", "--size", "albert-mini"], "hidden_size: 32 there, 256 asked for"),
+    ],
+)
+def test_what_cannot_begin_leaves_nothing_behind(
+    tiny_run, tiny_records, tmp_path, capsys, more, says
+):
+    more = [str(tiny_run) if word == "RUN" else word for word in more]
+    command = ["pretrain", "--data", str(tiny_records), "--out", f"{tmp_path}/run", *more]
+    assert main(command) == 2
+    assert says in capsys.readouterr().err and not (tmp_path / "run").exists()
+
+
+@pytest.mark.slow
+def test_a_dry_run_begins_with_the_weights(tiny_run, tiny_records, tmp_path, capsys):
+    command = ["pretrain", "--data", str(tiny_records), "--init-from", str(tiny_run), "--dry-run"]
+    command += ["--config", "continue", "--set", "training.batch_size=8", "--out", f"{tmp_path}/r"]
+    assert main([*command, "--set", "training.peak_tflops=1", "--json"]) == 0
+    assert values_of(capsys)["loss"] < 6 and not (tmp_path / "r").exists()

@@ -1,0 +1,105 @@
+"""A larger vocabulary in a model: old rows bit by bit, new ones the mean of old ones."""
+
+import numpy as np
+import pytest
+
+from albert_keras.finetuning.origin import open_origin
+from albert_keras.models.pretraining import AlbertForPretraining
+from albert_keras.models.vocabulary_extension import PER_PIECE, ExtendedTensors, extend_rows
+from albert_keras.training.initial_weights import Beginning
+from albert_keras.training.pretraining_step import PretrainingStep
+from albert_keras.training.run import Run
+from albert_keras.training.tensors import weight_names
+from data_pipeline.build import build_records
+from data_pipeline.reader import evaluation_dataset
+from data_pipeline.record_folder import RecordFiles
+from data_pipeline.tokenization import Tokenizer
+from data_pipeline.vocabulary_extension import extend_vocabulary, segments_of_added
+
+
+@pytest.fixture(scope="module")
+def extended(tiny_tokenizer, tiny_corpus, tmp_path_factory):
+    """Returns a Tokenizer with 20 more pieces, of words that occur in the corpus."""
+    out = tmp_path_factory.mktemp("extended") / "tokenizer"
+    extend_vocabulary(tiny_tokenizer, tiny_corpus, out, 20)
+    return Tokenizer.load(out)
+
+
+@pytest.fixture(scope="module")
+def records(extended, tiny_documents, tiny_data_config, tmp_path_factory):
+    out = tmp_path_factory.mktemp("records") / "records"
+    return RecordFiles(build_records(tiny_documents, extended, out, tiny_data_config).path)
+
+
+def model_of(albert_config, seed=7):
+    return AlbertForPretraining(albert_config, seed=seed)
+
+
+def values_of(model):
+    return {name: weight.numpy() for name, weight in weight_names(model).items()}
+
+
+def loss_of(model, records):
+    scorer = PretrainingStep(model, 1.0)
+    scorer.compile()
+    batches = evaluation_dataset(records, 64).take(1)
+    return scorer.evaluate(batches, verbose=0, return_dict=True)["masked_lm_loss"]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+def test_new_rows_are_means(dtype):
+    rows = np.arange(8, dtype=dtype).reshape(4, 2) ** 3
+    extended = extend_rows(rows, [[1, 2], [3, 3, 0]])
+    assert extended.dtype == dtype
+    np.testing.assert_array_equal(extended[:4], rows)
+    np.testing.assert_array_equal(extended[4], (rows[1] + rows[2]) / 2)
+    wanted = ((rows[0].astype(float) + 2.0 * rows[3]) / 3).astype(dtype)
+    np.testing.assert_array_equal(extended[5], wanted)
+    np.testing.assert_array_equal(extend_rows(rows[:, 0], [[0, 1]])[4:], rows[:2, 0].mean())
+
+
+def test_only_what_has_a_row_for_each_piece_grows(tiny_run):
+    tensors = open_origin(tiny_run)._open()
+    grown = ExtendedTensors(tensors, [[5], [6, 7]])
+    assert grown.shapes.keys() == tensors.shapes.keys()
+    for name, shape in tensors.shapes.items():
+        more = 2 if name in PER_PIECE else 0
+        assert grown.shapes[name] == [*(size + more for size in shape[:1]), *shape[1:]]
+        assert list(grown.read(name).shape) == grown.shapes[name]
+
+
+def test_a_model_grows_and_goes_on(tiny_run, tiny_tokenizer, extended, records, tiny_records):
+    origin = open_origin(tiny_run)
+    beginning = Beginning.of(origin, records)
+    model = model_of(beginning.albert_config)
+    report = beginning.load(model)
+    assert not report.new and beginning.describe()["origin_digest"] == origin.digest
+    assert beginning.lines(report)[-1].startswith("vocabulary: the rows of 280 pieces kept, 20 new")
+
+    old = model_of(origin.albert_config, seed=8)
+    Run.open(tiny_run).checkpoints.restore(12, old)
+    segments = segments_of_added(tiny_tokenizer, extended)
+    for name, values in values_of(old).items():
+        found = values_of(model)[name]
+        np.testing.assert_array_equal(found[: len(values)], values, err_msg=name)
+        if name in PER_PIECE:
+            wanted = [values[segment].astype(float).mean(0) for segment in segments]
+            np.testing.assert_allclose(found[len(values) :], wanted, rtol=1e-6)
+        else:
+            assert found.shape == values.shape
+
+    # Near to what the old model reaches on its own records, and far from random weights.
+    grown, before = loss_of(model, records), loss_of(old, RecordFiles(tiny_records))
+    random = loss_of(model_of(beginning.albert_config), records)
+    assert grown < before + 0.35 and grown < random - 0.3
+
+
+@pytest.mark.slow
+def test_a_run_goes_on_with_a_larger_vocabulary(tiny_run, records, tiny_training, tmp_path):
+    from albert_keras.training.pretrain import pretrain
+    from albert_keras.training.reports import read_log
+
+    config = tiny_training.replace(model={"hidden_size": 32, "num_attention_heads": 2})
+    out = pretrain(records.folder, tmp_path / "run", config, initial=open_origin(tiny_run)).path
+    log = read_log(out)
+    assert log[-1]["loss"] < log[0]["loss"] and Run.open(out).albert_config.vocab_size == 300
