@@ -1,5 +1,6 @@
 """What tests of several packages share: a small corpus, its tokenizer, the real data if present."""
 
+import fcntl
 import itertools
 import os
 from pathlib import Path
@@ -75,6 +76,27 @@ def tiny_corpus():
     """Returns 348 English sentences, all different."""
     pairs = list(itertools.product(_FIRST_HALVES, _SECOND_HALVES))
     return [f"{first} {second}" for first, second in pairs[::2]]
+
+
+@pytest.fixture(scope="session")
+def made_once(tmp_path_factory):
+    """Returns a function that makes a folder once for all processes of a test run.
+
+    It is given a name and a function of the path to make; tests that change it copy it first.
+    """
+    root = tmp_path_factory.getbasetemp()
+    root = root.parent if "PYTEST_XDIST_WORKER" in os.environ else root
+
+    def make_once(name, make):
+        with open(root / f"{name}.lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            folder = root / name
+            if not (root / f"{name}.made").exists():
+                make(folder)
+                (root / f"{name}.made").touch()
+        return folder
+
+    return make_once
 
 
 @pytest.fixture(scope="session")

@@ -106,7 +106,8 @@ def finetune(
         ),
     ] = None,
     tokenizer: Annotated[
-        Path | None, options.option(help="Tokenizer, where --from has none: folder or .model file.")
+        Path | None,
+        options.option(help="Tokenizer, where --from has none: folder, .model file or vocab.txt."),
     ] = None,
     cache: Annotated[
         Path | None,

@@ -33,7 +33,9 @@ def pretrain(
     ] = None,
     tokenizer: Annotated[
         Path | None,
-        options.option(help="Tokenizer, where --init-from has none: folder or .model file."),
+        options.option(
+            help="Tokenizer, where --init-from has none: folder, .model file or vocab.txt."
+        ),
     ] = None,
     steps: Annotated[int | None, options.option(help="Optimizer steps.", default="2000")] = None,
     batch_size: Annotated[

@@ -158,7 +158,9 @@ def _tokenizer(name, found, given):
     if not isinstance(given, Tokenizer):
         path = Path(given) if given else _tokenizer_beside(found.folders if found else ())
         if path is None:
-            raise InputError(f"`{name}` comes without a tokenizer: give a folder, a .model file or a vocab.txt.")
+            raise InputError(
+                f"`{name}` comes without a tokenizer: give a folder, a .model file or a vocab.txt."
+            )
     tokenizer = given if path is None else Tokenizer.load(path)
     digest = found.tokenizer_digest if found else None
     if digest is not None and tokenizer.digest != digest:

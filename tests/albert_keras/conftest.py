@@ -31,6 +31,6 @@ def tiny_training():
 
 
 @pytest.fixture(scope="session")
-def tiny_run(tiny_records, tiny_training, tmp_path_factory):
+def tiny_run(tiny_records, tiny_training, made_once):
     """Returns the folder of a finished run; tests that change it copy it first."""
-    return pretrain(tiny_records, tmp_path_factory.mktemp("runs") / "tiny", tiny_training).path
+    return made_once("tiny-run", lambda folder: pretrain(tiny_records, folder, tiny_training))

@@ -26,7 +26,9 @@ def _check_beam_options(context: typer.Context, words):
 
 def build(
     corpus: options.Corpus,
-    tokenizer: Annotated[Path, options.option(help="Folder made by `vocab`, or a .model file.")],
+    tokenizer: Annotated[
+        Path, options.option(help="Folder made by `vocab`, a .model file or a vocab.txt.")
+    ],
     out: Annotated[
         str,
         options.option(metavar="PATH", help="Folder to make; an unfinished build there goes on."),

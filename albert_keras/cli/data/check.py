@@ -25,7 +25,9 @@ def check(
     ],
     tokenizer: Annotated[
         Path | None,
-        typer.Option(help="Folder made by `vocab`, or a .model file.", show_default=False),
+        typer.Option(
+            help="Folder made by `vocab`, a .model file or a vocab.txt.", show_default=False
+        ),
     ] = None,
     corpus_format: options.CorpusFormat = "auto",
     language: Annotated[str, typer.Option(help="Code, for sentence splitting.")] = "en",

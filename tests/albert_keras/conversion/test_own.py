@@ -53,6 +53,7 @@ def test_a_keras_file_of_a_model_of_ours(tmp_path):
         np.testing.assert_array_equal(weights.tensors[name], variable.numpy(), err_msg=name)
 
 
+@pytest.mark.slow
 def test_a_fine_tuning_begins_with_what_was_converted_and_is_converted_itself(
     google, tmp_path, tiny_corpus, monkeypatch
 ):

@@ -6,11 +6,9 @@ from albert_keras.serving.publish import export
 
 
 @pytest.fixture(scope="session")
-def tiny_export(tiny_run, tmp_path_factory):
+def tiny_export(tiny_run, made_once):
     """Returns the folder of a name with one version."""
-    out = tmp_path_factory.mktemp("saved_models") / "tiny"
-    export(tiny_run, out)
-    return out
+    return made_once("tiny", lambda folder: export(tiny_run, folder))
 
 
 @pytest.fixture(scope="session")

@@ -88,7 +88,7 @@ def test_a_failed_check_leaves_no_version(tiny_run, tmp_path, monkeypatch):
     def fail(*_):
         raise RuntimeError("no answer")
 
-    monkeypatch.setattr("albert_keras.serving.publish.check_ops", fail)
+    monkeypatch.setattr("albert_keras.serving.publish._save", fail)
     with pytest.raises(RuntimeError):
         export(tiny_run, tmp_path / "models" / "name")
     assert not list(tmp_path.iterdir())
@@ -125,7 +125,13 @@ def test_lite_files_lie_in_the_version(small_export):
     assert files == {f"model_{name}.tflite": size for name, size in small_export.lite_bytes.items()}
 
 
-@pytest.mark.parametrize("precision", POLICIES)
+@pytest.mark.parametrize(
+    "precision",
+    [
+        name if name == "bfloat16" else pytest.param(name, marks=pytest.mark.slow)
+        for name in POLICIES
+    ],
+)
 def test_a_server_has_all_operations_and_needs_no_compiler(precision, tiny_run, tiny_tokenizer):
     model = AlbertForPretraining(Run.open(tiny_run).albert_config)
     module = TextModel(model, tiny_tokenizer, 32, precision)

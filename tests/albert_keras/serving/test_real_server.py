@@ -104,6 +104,7 @@ def test_without_the_real_server_the_contract_server_answers(tmp_path, monkeypat
         assert isinstance(server, ContractServer) and server.grpc_target
 
 
+@pytest.mark.slow
 def test_an_export_answers_in_a_process_with_the_operations_of_servers(tiny_export):
     with contract_process(tiny_export) as server:
         with GrpcClient(server.grpc_target, tiny_export.name) as client:

@@ -29,6 +29,7 @@ def trim_pairs(text):
     return {"words": first.to_tensor("")}
 
 
+@pytest.mark.slow
 def test_our_export_loads_and_answers(tiny_export):
     load_restricted(tiny_export / "1")
 

@@ -89,9 +89,8 @@ def test_three_operations_of_the_installed_tensorflow_text_are_missing_on_server
     assert all(op_def_registry.get(name) for name in later) and later.isdisjoint(TEXT_OPS)
 
 
-def test_our_exports_pass(tiny_export, small_export):
+def test_our_exports_pass(tiny_export):
     check_ops(tiny_export / "1")
-    check_ops(small_export.path)
 
 
 def test_the_trimmer_that_servers_lack_is_refused_with_its_function(tmp_path):

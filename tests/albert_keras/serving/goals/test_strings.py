@@ -205,9 +205,6 @@ def test_a_text_is_cut_before_the_character_that_does_not_fit(source, asked_of, 
                 continue
             found = asked.ask(name, **inputs)
             meant = asked.ask(name, **with_long(asked, source, name, cut, place))
-            if "filled_text" in meant:  # keeps what is not read
-                filled = meant.pop("filled_text")[0] + text[len(cut) :]
-                assert found.pop("filled_text")[0] == filled
             where = f"{name} {letter} {over}"
             largest, count = max(largest, largest_difference(found, meant, where)), count + 1
             if name == "explain_tokens" and source in ("pre-trained", "texts", "numbers"):
