@@ -21,9 +21,9 @@ setup: $(READY)
 demo: $(READY)
 	$(BIN)/albert-keras demo --out $(DEMO)
 
-# In two processes, one test file in one of them: files share what is costly to make.
+# In three processes, as some tests wait; a test file in one of them, as files share what is costly.
 test: $(READY)
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 3 --dist loadfile
 
 test-all: $(READY)
 	$(BIN)/python -m pytest -m "slow or not slow"

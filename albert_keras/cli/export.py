@@ -14,7 +14,8 @@ def export(
     run: Annotated[
         Path,
         typer.Option(
-            help="Folder of a run, or of a fine-tuning, whose best seed is taken.",
+            help="Folder of a run, of a fine-tuning, whose best seed is taken, or of a converted "
+            "model.",
             show_default=False,
         ),
     ],
@@ -96,8 +97,9 @@ def export(
     show(
         result._asdict() | {"losses": losses},
         [
-            f"version {result.version} of `{name}`, step {result.step}, "
-            f"{result.num_bytes / 1e6:.1f} MB: {result.path}",
+            f"version {result.version} of `{name}`, "
+            + ("" if result.step is None else f"step {result.step}, ")
+            + f"{result.num_bytes / 1e6:.1f} MB: {result.path}",
             *_variant_lines(result),
             f"asked by: {', '.join(result.signatures)}",
             f"fingerprint: {result.fingerprint['saved_model_checksum']}",

@@ -15,6 +15,7 @@ from albert_keras.config import AlbertConfig
 from albert_keras.finetuning.find_weights import find_weights
 from albert_keras.finetuning.load_report import LoadReport, load_encoder, report_random
 from albert_keras.finetuning.source_tensors import encoder_digest
+from albert_keras.interop.model_weights import HEADS
 from albert_keras.models.vocabulary_extension import ExtendedTensors
 from albert_keras.training.initial_weights import FREE_SETTINGS
 from data_pipeline.dataset_info import TOKENIZER_FOLDER
@@ -56,6 +57,14 @@ class Origin:
         The weights are read for it, once.
         """
         return "random" if self._open is None else encoder_digest(self._open())
+
+    @functools.cached_property
+    def heads(self):
+        """tuple of str. Which of `HEADS` in `interop/model_weights.py` the weights have."""
+        names = () if self._open is None else self._open().shapes
+        return tuple(
+            head for head, starts in HEADS.items() if any(name.startswith(starts) for name in names)
+        )
 
     def load(self, model, with_head=False, heads=()) -> LoadReport:
         """Assigns the encoder's weights to those of a model, all or none; see `load_encoder`.

@@ -41,7 +41,7 @@ class ExportResult(NamedTuple):
     Attributes:
         path: Path. The folder of the version.
         version: int.
-        step: int. The checkpoint that was exported.
+        step: int or None. The checkpoint that was exported; None where nothing tells.
         num_bytes: int. All files of the version together.
         precision: str. Of the SavedModel.
         saved_model_bytes: int. What a server loads: the graph with its tokenizer, and the weights.
@@ -57,7 +57,7 @@ class ExportResult(NamedTuple):
 
     path: Path
     version: int
-    step: int
+    step: int | None
     num_bytes: int
     precision: str
     saved_model_bytes: int
@@ -90,7 +90,7 @@ def export(
 
     Args:
         run: str or Path. Folder of the run, pre-trained or fine-tuned; of a fine-tuning, its best
-            seed.
+            seed; or of a converted model with a masked-LM head.
         out: str or Path. Folder of the name, such as `saved_models/books`; the version comes in
             it, the model for Keras (`1.keras`) and the model card (`README.md`) beside it.
         step: int, "best" or None. Which checkpoint; None takes the newest sound one, of a
@@ -181,7 +181,7 @@ def _save(source, module, folder):
     functions = module.functions | module.token_functions
     tf.saved_model.save(module, str(folder), signatures=functions)
     set_method_names(folder)
-    source.run.albert_config.save(folder / "albert_config.json")
+    source.model.config.save(folder / "albert_config.json")
     (folder / "tokenizer").mkdir()
     source.tokenizer.save(folder / "tokenizer")
 

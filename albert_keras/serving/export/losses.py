@@ -59,7 +59,7 @@ def comparison(source, precision, lite, eval_data):
         task_loss = compare_task(source, precision, eval_data)
         return lambda module, lite_files: {precision: task_loss(module)}
     if eval_data is not None:
-        digest = source.run.record["tokenizer_digest"]
+        digest = source.tokenizer.digest
         batches = masked_records(eval_data, tokenizer.vocab_size, length, digest)
     elif precision != "float32" or lite:
         batches = masked_texts(tokenizer, length)

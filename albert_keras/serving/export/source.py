@@ -8,6 +8,8 @@ from tensorflow import keras
 
 from albert_keras.finetuning.config import FinetuneConfig
 from albert_keras.finetuning.finetuned import find_runs, is_finetuned, read_tuned
+from albert_keras.finetuning.origin import open_origin
+from albert_keras.interop.model_weights import HEADS
 from albert_keras.models.finetuning import build_model
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.serving.graph.task_model import build_task_model
@@ -24,11 +26,12 @@ _USUAL_LENGTH = 512
 
 
 class ExportSource(NamedTuple):
-    """A checkpoint of a run.
+    """A checkpoint of a run, or weights that came from elsewhere.
 
     Attributes:
-        run: Run.
-        step: int.
+        kind: str. "pretraining" or "finetuning".
+        record: dict. What `run.json` holds; of other weights what is known of them.
+        step: int or None. None where nothing tells.
         model: AlbertForPretraining or AlbertForTask. float32, its weights those of the checkpoint.
         tokenizer: Tokenizer.
         max_seq_length: int. Places of a row, S.
@@ -37,8 +40,9 @@ class ExportSource(NamedTuple):
         scores: dict. What the checkpoint was found to score on development examples; may be empty.
     """
 
-    run: Run
-    step: int
+    kind: str
+    record: dict[str, Any]
+    step: int | None
     model: keras.Model
     tokenizer: Tokenizer
     max_seq_length: int
@@ -67,9 +71,9 @@ class ExportSource(NamedTuple):
                 "max_seq_length": self.max_seq_length,
                 "config": self.task.config.model_dump(mode="json", exclude=files),
             }
-        run = {name: value for name, value in self.run.record.items() if name != "command"}
+        run = {name: value for name, value in self.record.items() if name != "command"}
         return {
-            "kind": self.run.kind,
+            "kind": self.kind,
             "task": task,
             "tuned": self.tuned,
             "scores": _without_folders(self.scores),
@@ -81,7 +85,8 @@ def open_source(path, step=None, max_seq_length=None):
     """Loads a model to export.
 
     Args:
-        path: str or Path. Folder of a run, or of a fine-tuning, which means its best seed.
+        path: str or Path. Folder of a run, or of a fine-tuning, which means its best seed; or of a
+            checkpoint with a masked-LM head, as `convert` writes it.
         step: int, "best" or None. Which checkpoint; None takes the newest sound one, of a
             fine-tuned run the best.
         max_seq_length: int or None. Longer texts are cut, S. None takes the longest the model was
@@ -93,39 +98,89 @@ def open_source(path, step=None, max_seq_length=None):
     Raises:
         InputError: If there is no run, checkpoint or tokenizer, or `max_seq_length` cannot be.
     """
-    tuned_on_task = is_finetuned(path)
-    run = Run.open(find_runs(path)[0] if tuned_on_task else path)
-    if not tuned_on_task:
-        run.check_kind("pretraining", "export")
-    step = run.checkpoints.choose("best" if tuned_on_task and step is None else step)
-    config, training = run.albert_config, run.record["config"]
-    length = max_seq_length or _trained_length(run)
+    if is_finetuned(path):
+        return _finetuned(Run.open(find_runs(path)[0]), step, max_seq_length)
+    if _is_checkpoint(path):
+        return _checkpoint(open_origin(path, step), max_seq_length)
+    run = Run.open(path)
+    run.check_kind("pretraining", "export")
+    step = run.checkpoints.choose(step)
+    length = _length(run.albert_config, max_seq_length or _trained_length(run))
+    sentence_head = run.record["config"]["training"]["sentence_order_weight"] > 0
+    model = AlbertForPretraining(run.albert_config, sentence_head=sentence_head, dtype="float32")
+    run.checkpoints.restore(step, model)
+    scores = _scores(run, step)
+    return ExportSource(run.kind, run.record, step, model, run.tokenizer, length, None, {}, scores)
+
+
+def _finetuned(run, step, max_seq_length):
+    step = run.checkpoints.choose("best" if step is None else step)
+    config, told = run.albert_config, run.record["config"]
+    length = _length(config, max_seq_length or run.record["data"]["max_seq_length"])
+    settings = FinetuneConfig(**{name: told[name] for name in ("task", "model", "training")})
+    task = build_task(settings.task.replace(max_seq_length=length))
+    model = build_model(task.kind, config, task.num_outputs, dtype="float32")
+    run.checkpoints.restore(step, model)
+    return ExportSource(
+        run.kind,
+        run.record,
+        step,
+        model,
+        run.tokenizer,
+        length,
+        task,
+        read_tuned(run),
+        _scores(run, step),
+    )
+
+
+def _checkpoint(origin, max_seq_length):
+    """Takes a pre-trained model that was not trained here, such as a converted one."""
+    if "masked_lm" not in origin.heads:
+        found = ", ".join(origin.heads) or "none"
+        raise InputError(
+            f"`{origin}` should have a masked-LM head to be exported. Received: heads {found}. "
+            "Fine-tune it first."
+        )
+    config, sentence_head = origin.albert_config, "sentence_order" in origin.heads
+    length = _length(config, max_seq_length or min(config.max_position_embeddings, _USUAL_LENGTH))
+    model = AlbertForPretraining(config, sentence_head=sentence_head, dtype="float32")
+    origin.load(model, heads=HEADS["masked_lm"] + HEADS["sentence_order"])
+    record = {
+        "kind": "pretraining",
+        "albert_config": config.to_dict(),
+        "tokenizer_digest": origin.tokenizer.digest,
+        "data": {"origin": Path(origin.path).name, "origin_digest": origin.digest},
+    }
+    step = origin.step or 0
+    return ExportSource("pretraining", record, step, model, origin.tokenizer, length, None, {}, {})
+
+
+def _is_checkpoint(path):
+    """Tells whether there is a TensorFlow checkpoint and no run."""
+    path = Path(path)
+    if path.is_dir():
+        return not (path / "run.json").is_file() and any(path.glob("*.index"))
+    return Path(f"{path}.index").is_file()
+
+
+def _length(config, length):
     if not 8 <= length <= config.max_position_embeddings:
         raise InputError(
             "`max_seq_length` should be from 8 to `max_position_embeddings` "
             f"({config.max_position_embeddings}). Received: {length}."
         )
-    task, tuned = None, {}
-    if tuned_on_task:
-        settings = FinetuneConfig(
-            **{name: training[name] for name in ("task", "model", "training")}
-        )
-        task = build_task(settings.task.replace(max_seq_length=length))
-        tuned = read_tuned(run)
-        model = build_model(task.kind, config, task.num_outputs, dtype="float32")
-    else:
-        sentence_head = training["training"]["sentence_order_weight"] > 0
-        model = AlbertForPretraining(config, sentence_head=sentence_head, dtype="float32")
-    run.checkpoints.restore(step, model)
+    return length
+
+
+def _scores(run, step):
     scores = dict(read_evaluations(run.path)).get(step, {})
     # NaN is no JSON.
-    scores = {name: value for name, value in scores.items() if _is_told(value)}
-    return ExportSource(run, step, model, run.tokenizer, length, task, tuned, scores)
+    return {name: value for name, value in scores.items() if _is_told(value)}
 
 
 def _trained_length(run):
-    length = run.record["data"]["max_seq_length"]
-    return length if run.kind == "finetuning" else min(length, _USUAL_LENGTH)
+    return min(run.record["data"]["max_seq_length"], _USUAL_LENGTH)
 
 
 def _without_folders(value):

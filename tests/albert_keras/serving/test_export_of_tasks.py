@@ -7,13 +7,17 @@ import pytest
 import tensorflow as tf
 from tensorflow import keras
 
+from albert_keras.conversion.convert import convert
 from albert_keras.finetuning.finetuned import FinetunedModels
+from albert_keras.interop.checkpoint_tensors import write_tensors
 from albert_keras.serving.export.check_inputs import TEXTS
 from albert_keras.serving.export.source import open_source
 from albert_keras.serving.predictor import Predictor
 from albert_keras.serving.publish import export
 from albert_keras.serving.saved_model.signature_methods import read_signatures
 from albert_keras.serving.saved_model.warm_up import WARM_UP_FILE
+from albert_keras.training.run import Run
+from albert_keras.training.tensors import weight_names
 from data_pipeline.errors import InputError
 from tests.albert_keras.finetuning.small_tasks import SETTINGS, make_task
 from tests.albert_keras.serving.small_exports import make_model, write_run
@@ -106,6 +110,28 @@ def test_what_is_no_checkpoint_or_option_is_refused(runs, tmp_path):
     with pytest.raises(InputError, match="not the folder of a run"):
         export(tmp_path, tmp_path / "name")
     assert not list(tmp_path.iterdir())
+
+
+def test_a_converted_model_is_one_to_export(tiny_run, tmp_path):
+    run = Run.open(tiny_run)
+    convert(tiny_run, tmp_path / "other", to="hugging-face", verify=False)
+    convert(tmp_path / "other", tmp_path / "converted", verify=False)
+    source, meant = open_source(tmp_path / "converted"), open_source(tiny_run)
+    assert source.max_seq_length == run.albert_config.max_position_embeddings
+    for weight, other in zip(source.model.weights, meant.model.weights, strict=True):
+        np.testing.assert_array_equal(weight, other)
+    told = source.describe()
+    assert told["kind"] == "pretraining" and told["run"]["tokenizer_digest"] == run.tokenizer.digest
+
+
+def test_an_encoder_alone_is_refused(tiny_run, tiny_tokenizer, tmp_path):
+    encoder = open_source(tiny_run).model.encoder
+    tensors = {name: weight.numpy() for name, weight in weight_names(encoder).items()}
+    write_tensors(tmp_path / "model.ckpt", tensors)
+    encoder.config.save(tmp_path / "albert_config.json")
+    tiny_tokenizer.save(tmp_path / "tokenizer")
+    with pytest.raises(InputError, match="masked-LM head to be exported. Received: heads none"):
+        open_source(tmp_path)
 
 
 @pytest.mark.slow
