@@ -69,7 +69,8 @@ def source_of(name, tokenizer, max_seq_length, changes=None):
         draw = np.random.default_rng(0)
         for weight in model.head.weights:
             weight.assign(draw.normal(0, 2.5, weight.shape))
-    return ExportSource(None, 0, model, tokenizer, max_seq_length, task, {}, {})
+    kind = "finetuning" if task else "pretraining"
+    return ExportSource(kind, {}, None, model, tokenizer, max_seq_length, task, {}, {})
 
 
 def small_source(name, tokenizer):
