@@ -131,7 +131,18 @@ def _compare_task(source, ask, inputs):
         return
     found = answer_by_signatures(ask, task, examples)
     for given, one, other in zip(inputs, answers, found, strict=True):
+        if task.kind == "tagging":
+            one, other = _as_far_as_tagged(one, other)
         yield _compare(task.kind, given, one._asdict(), other._asdict())
+
+
+def _as_far_as_tagged(expected, found):
+    """Cuts two TagAnswers where the graph ends: it tags one row, Python as many as it takes."""
+    count = sum(tag != "" for tag in found.tags)
+    return [
+        answer._replace(tags=answer.tags[:count], probabilities=answer.probabilities[:count])
+        for answer in (expected, found)
+    ]
 
 
 def _compare_spans(ask, examples, answers):

@@ -6,10 +6,16 @@ import tensorflow as tf
 
 from albert_keras.serving.export.check_inputs import TEXTS, check_inputs
 from albert_keras.serving.export.checks import check_neighbours
-from albert_keras.serving.export.parity import ParityError, check_ids, check_parity
+from albert_keras.serving.export.parity import (
+    ParityError,
+    _as_far_as_tagged,
+    check_ids,
+    check_parity,
+)
 from albert_keras.serving.export.source import open_source
 from albert_keras.serving.graph.text_packing import BYTES_PER_PLACE
 from albert_keras.serving.saved_model.signature_methods import Signature
+from albert_keras.tasks.tag_task import TagAnswer
 from albert_keras.tasks.task import KINDS
 from data_pipeline.errors import InputError
 
@@ -73,6 +79,13 @@ def test_no_text_is_longer_than_the_shortest_graph_reads(kind):
         for text in texts:
             if isinstance(text, str):
                 assert len(text.encode()) <= BYTES_PER_PLACE * 8
+
+
+def test_tags_are_compared_as_far_as_the_graph_tags():
+    expected = TagAnswer("0", ("a", "b", "c"), ("O", "B-X", "O"), (0.5, 0.6, 0.7))
+    found = expected._replace(tags=("O", "B-X", ""), probabilities=(0.5, 0.6, 0.0))
+    cut = _as_far_as_tagged(expected, found)
+    assert cut[0] == cut[1] and cut[0].tags == ("O", "B-X") and len(cut[0].words) == 3
 
 
 def lengths(name, inputs):

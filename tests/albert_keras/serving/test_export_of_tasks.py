@@ -143,5 +143,7 @@ def test_every_kind_passes_all_checks(runs, tmp_path, kind, precision):
         assert result.largest_difference < 1e-5 and not result.losses
     else:
         assert 0 < result.losses[precision].num_predictions <= 256
-        assert result.losses[precision].agreement > 0.8
+        loss = result.losses[precision]
+        # Scores of a head that was drawn are far apart; half a hundredth more is another one.
+        assert loss.largest_difference < 0.5 if kind == "regression" else loss.agreement > 0.8
     assert result.num_bytes > result.saved_model_bytes
