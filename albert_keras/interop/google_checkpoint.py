@@ -19,7 +19,7 @@ from albert_keras.interop.checkpoint_tensors import (
 )
 from albert_keras.interop.model_weights import ModelWeights
 from albert_keras.interop.norm_aliases import without_aliases
-from albert_keras.interop.reference_shapes import encoder_shapes, head_shapes
+from albert_keras.interop.reference_shapes import check_expressible, encoder_shapes, head_shapes
 from albert_keras.interop.tensor_table import Row, read_by_table
 from data_pipeline.errors import InputError
 
@@ -164,13 +164,7 @@ def reference_config(config):
             config.embedding_projection,
         ),
     )
-    problems = [
-        f"`{field}` should be {wanted}. Received: {received!r}."
-        for field, holds, wanted, received in rules
-        if not holds
-    ]
-    if problems:
-        raise InputError(f"google-research/albert cannot have this model: {' '.join(problems)}")
+    check_expressible("google-research/albert", rules)
     ours = {name: value for name, value in values.items() if name not in foreign}
     return ours | {name: values[name] for name in foreign}
 

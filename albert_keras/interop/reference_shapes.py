@@ -2,6 +2,7 @@
 
 from albert_keras.interop.model_weights import HEADS
 from albert_keras.models.sharing import layer_plan
+from data_pipeline.errors import InputError
 
 #: Tensor -> its axes, by letter, see `_sizes`.
 _EMBEDDINGS = {
@@ -128,3 +129,23 @@ def _sizes(config):
 
 def _shapes(letters, sizes):
     return {name: tuple(sizes[letter] for letter in axes) for name, axes in letters.items()}
+
+
+def check_expressible(what, rules):
+    """Makes sure that a format has a place for a model.
+
+    Args:
+        what: str. The format, for the message.
+        rules: iterable of (field of the configuration, whether it holds, what it should be, what
+            it is).
+
+    Raises:
+        InputError: With all rules that do not hold.
+    """
+    problems = [
+        f"`{field}` should be {wanted}. Received: {received!r}."
+        for field, holds, wanted, received in rules
+        if not holds
+    ]
+    if problems:
+        raise InputError(f"{what} cannot have this model: {' '.join(problems)}")

@@ -32,7 +32,7 @@ from albert_keras.interop.google_checkpoint import read_reference_tensors, refer
 from albert_keras.interop.keras_nlp_tables import check_heads, shapes_with_heads
 from albert_keras.interop.model_weights import HEADS, ModelWeights
 from albert_keras.interop.object_checkpoint import read_named_tensors
-from albert_keras.interop.reference_shapes import encoder_shapes, head_shapes
+from albert_keras.interop.reference_shapes import check_expressible, encoder_shapes, head_shapes
 from albert_keras.interop.tensor_table import Row, read_by_table, write_by_table
 from albert_keras.interop.tf_models_objects import HEAD, encoder_objects, masked_lm_objects
 from data_pipeline.errors import InputError
@@ -188,13 +188,7 @@ def _require_expressible(config):
             config.embedding_projection,
         ),
     )
-    problems = [
-        f"`{field}` should be {wanted}. Received: {received!r}."
-        for field, holds, wanted, received in rules
-        if not holds
-    ]
-    if problems:
-        raise InputError(f"The encoder of tf-models cannot have this model: {' '.join(problems)}")
+    check_expressible("The encoder of tf-models", rules)
 
 
 def _of_optimizers(names):

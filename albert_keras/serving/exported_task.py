@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from albert_keras.serving.export_record import EXPORT_RECORD, read_export_record
-from albert_keras.serving.layout import versions
+from albert_keras.serving.layout import existing_versions
 from albert_keras.tasks.build import build_task
 from albert_keras.tasks.task import Task
 from albert_keras.tasks.task_config import TASK_NAMES, TaskConfig
@@ -75,10 +75,7 @@ def version_folder(path):
     path = Path(path)
     if (path / "saved_model.pb").is_file():
         return path
-    found = versions(path)
-    if not found:
-        raise InputError(f"`{path}` holds no exported model. Make one with `albert-keras export`.")
-    return path / str(found[-1])
+    return path / str(existing_versions(path)[-1])
 
 
 def read_task(folder):

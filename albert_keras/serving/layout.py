@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 from albert_keras.serving.names import MAX_VERSION
+from data_pipeline.errors import InputError
 
 #: What a user types where a piece is to be filled in; only `fill_mask` takes it for more than text.
 MASK_LITERAL = "[MASK]"
@@ -25,6 +26,21 @@ def versions(folder):
     # A set: a listing may tell a name twice while others write there.
     numbers = {int(name) for name in names if re.fullmatch(r"[1-9]\d*", name, re.ASCII)}
     return sorted(number for number in numbers if number <= MAX_VERSION)
+
+
+def existing_versions(folder):
+    """Lists the versions of an exported model as `versions` does; InputError if there is none."""
+    found = versions(folder)
+    if not found:
+        raise InputError(
+            f"`{folder}` holds no exported model. Make one with `albert-keras export`."
+        )
+    return found
+
+
+def size_of(folder):
+    """Returns the bytes of all files of a version together, int."""
+    return sum(file.stat().st_size for file in Path(folder).rglob("*") if file.is_file())
 
 
 def keras_file(folder):

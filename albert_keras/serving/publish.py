@@ -20,7 +20,7 @@ from albert_keras.serving.export.task_accuracy import TaskLoss
 from albert_keras.serving.export_record import EXPORT_RECORD
 from albert_keras.serving.graph.precision import check_precision
 from albert_keras.serving.graph.text_packing import BUCKETS
-from albert_keras.serving.layout import keras_file
+from albert_keras.serving.layout import keras_file, size_of
 from albert_keras.serving.names import check_model_name
 from albert_keras.serving.saved_model.restricted_loader import load_restricted
 from albert_keras.serving.saved_model.server_ops import check_ops
@@ -134,7 +134,7 @@ def export(
         module = source.string_model(precision, tuple(layers))
         _save(source, module, folder)
         source.model.save(draft.keras_file)
-        saved_model_bytes = _size_of(folder)
+        saved_model_bytes = size_of(folder)
         loaded, parity = _check(source, module, folder, precision)
         lite_files = write_lite(folder / "lite", source, lite)
         losses = compared(module, lite_files)
@@ -158,7 +158,7 @@ def export(
         (folder / EXPORT_RECORD).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
     path = out / str(draft.version)
     write_model_card(out)
-    num_bytes = _size_of(path)
+    num_bytes = size_of(path)
     logger.info("version %d published, %.1f MB", draft.version, num_bytes / 1e6)
     return ExportResult(
         path,
@@ -224,7 +224,3 @@ def _fingerprint(folder):
     names = ("saved_model_checksum", "graph_def_program_hash", "signature_def_hash")
     names += ("saved_object_graph_hash", "checkpoint_hash")
     return {name: f"{getattr(found, name):016x}" for name in names}
-
-
-def _size_of(folder):
-    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())

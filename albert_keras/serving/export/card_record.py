@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from albert_keras.serving.export_record import EXPORT_RECORD
-from albert_keras.serving.layout import versions
+from albert_keras.serving.layout import size_of, versions
 
 logger = logging.getLogger(__name__)
 
@@ -66,7 +66,7 @@ def read_versions(out):
         folder = Path(out) / str(number)
         try:
             record = read_json(folder / EXPORT_RECORD)
-            num_bytes = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+            num_bytes = size_of(folder)
         except FileNotFoundError:  # another publisher has just removed it
             continue
         if folder.is_dir():

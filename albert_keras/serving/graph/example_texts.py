@@ -6,12 +6,12 @@ it came, so that a long one is never copied.
 
 import tensorflow as tf
 
+from albert_keras.serving.graph.text_packing import LONGEST_CHARACTER
+
 #: Fields of a protocol buffer that are read, such as features of a tf.Example.
 MAX_FIELDS = 64
 
 _VARINT = 5  # bytes at most, of a length below 2**31
-#: Bytes of the longest character.
-_LONGEST = 4
 
 
 def texts_of_examples(examples, name, max_bytes):
@@ -46,7 +46,7 @@ def texts_of_examples(examples, name, max_bytes):
     feature = _until_found(read, features)
     # The list of bytes in the feature, the first value in that.
     begins, ends = _first_field(examples, _first_field(examples, feature, 1), 1)
-    lengths = tf.minimum(ends - begins, max_bytes + _LONGEST)
+    lengths = tf.minimum(ends - begins, max_bytes + LONGEST_CHARACTER)
     return tf.strings.substr(examples, begins, lengths)
 
 

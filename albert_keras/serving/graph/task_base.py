@@ -3,7 +3,7 @@
 import tensorflow as tf
 
 from albert_keras.serving.graph.string_model import StringModel
-from albert_keras.serving.graph.text_packing import first_values
+from albert_keras.serving.graph.text_packing import LONGEST_CHARACTER, first_values
 from data_pipeline.errors import InputError
 
 
@@ -59,5 +59,6 @@ def at_tab(text, max_bytes):
         tuple of two string [B].
     """
     parts = tf.strings.split(text, "\t", maxsplit=1)
-    parts = parts.with_flat_values(tf.strings.substr(parts.flat_values, 0, max_bytes + 4))
+    read = tf.strings.substr(parts.flat_values, 0, max_bytes + LONGEST_CHARACTER)
+    parts = parts.with_flat_values(read)
     return first_values(parts), first_values(parts[:, 1:])

@@ -14,7 +14,7 @@ BYTES_PER_PLACE = 32
 
 _REPLACEMENT = 0xFFFD
 #: Bytes of the longest character, and those that go on with one: 10xxxxxx.
-_LONGEST, _TOP_TWO_BITS, _GOES_ON = 4, 0xC0, 0x80
+LONGEST_CHARACTER, _TOP_TWO_BITS, _GOES_ON = 4, 0xC0, 0x80
 
 
 def character_class(ranges):
@@ -166,7 +166,7 @@ def _first_bytes(texts, count):
     is_long = tf.strings.length(texts) > count
     head = tf.strings.substr(texts, 0, count + 1)
     # The first byte that goes begins a character, or else all the character's bytes go.
-    goes_on = _goes_on(head, tf.where(is_long, count + 1 - _LONGEST, 0))[:, ::-1]
+    goes_on = _goes_on(head, tf.where(is_long, count + 1 - LONGEST_CHARACTER, 0))[:, ::-1]
     left = count - tf.where(is_long, _leading(goes_on), 0)
     return tf.strings.substr(head, tf.zeros_like(left), left)
 
@@ -180,13 +180,15 @@ def _last_bytes(texts, count):
 
 def _goes_on(texts, starts):
     """Tells of four bytes from `starts` on which go on with a character, bool [B, 4]."""
-    four = tf.strings.substr(texts, starts, tf.fill(tf.shape(starts), _LONGEST))
-    four = tf.strings.substr(tf.strings.join([four, "\0" * _LONGEST]), 0, _LONGEST)
-    four = tf.reshape(tf.io.decode_raw(four, tf.uint8), [-1, _LONGEST])
+    four = tf.strings.substr(texts, starts, tf.fill(tf.shape(starts), LONGEST_CHARACTER))
+    four = tf.strings.substr(
+        tf.strings.join([four, "\0" * LONGEST_CHARACTER]), 0, LONGEST_CHARACTER
+    )
+    four = tf.reshape(tf.io.decode_raw(four, tf.uint8), [-1, LONGEST_CHARACTER])
     return tf.bitwise.bitwise_and(four, _TOP_TWO_BITS) == _GOES_ON
 
 
 def _leading(goes_on):
     """Counts the bytes that go on before the first that does not, int32 [B]; 0 if all do."""
     leading = tf.reduce_sum(tf.math.cumprod(tf.cast(goes_on, tf.int32), axis=1), axis=1)
-    return leading % _LONGEST
+    return leading % LONGEST_CHARACTER

@@ -9,7 +9,7 @@ from string import Template
 
 from albert_keras.serving.kit.example_requests import curl_script, example_requests, python_literal
 from albert_keras.serving.kit.warm_up_rows import most_warm_up_rows
-from albert_keras.serving.layout import versions
+from albert_keras.serving.layout import existing_versions, size_of
 from albert_keras.serving.names import check_label, check_model_name, check_version
 from data_pipeline.errors import InputError
 from data_pipeline.files import check_output_folder, whole_folder
@@ -66,11 +66,7 @@ def write_kit(
     folder, base_path = Path(folder), Path(base_path).absolute()
     check_model_name(model_name)
     _check_path(base_path)
-    found = versions(base_path)
-    if not found:
-        raise InputError(
-            f"`{base_path}` holds no exported model. Make one with `albert-keras export`."
-        )
+    found = existing_versions(base_path)
     specific = tuple(check_version(version) for version in specific)
     served = _served(found, latest, specific)
     labels = dict(labels or {})
@@ -82,7 +78,7 @@ def write_kit(
             )
         check_label(label)
     cores = os.cpu_count() if cores is None else cores
-    size = max(_size_of(base_path / str(version)) for version in served)
+    size = max(size_of(base_path / str(version)) for version in served)
     memory = math.ceil(2 * (size / 2**30 + 1)) if memory_gib is None else memory_gib
     numbers = {"cores": cores, "max_batch_size": max_batch_size, "memory_gib": memory}
     for name, number in numbers.items():
@@ -170,7 +166,3 @@ def _check_path(path):
             "The path of an export to serve should have no quotes, commas, colons, backslashes, "
             f"percent signs or control characters in it. Received: {str(path)!r}."
         )
-
-
-def _size_of(folder):
-    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from albert_keras.serving.export_record import EXPORT_RECORD, read_export_record
-from albert_keras.serving.layout import versions
+from albert_keras.serving.layout import existing_versions
 from albert_keras.serving.names import check_model_name, check_version
 from data_pipeline.errors import InputError
 
@@ -52,12 +52,7 @@ def find_exports(models):
 def _find_export(path):
     folder = Path(os.path.abspath(path))  # `.` has no name; links keep theirs
     if not (folder / "saved_model.pb").is_file():
-        numbers = versions(folder)
-        if not numbers:
-            raise InputError(
-                f"`{path}` holds no exported model. Make one with `albert-keras export`."
-            )
-        folder = folder / str(numbers[-1])
+        folder = folder / str(existing_versions(path)[-1])
     elif not re.fullmatch(r"[1-9]\d*", folder.name, re.ASCII):
         raise InputError(
             "The folder of a SavedModel should be named by its version, in a folder named as the "
