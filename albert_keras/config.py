@@ -17,6 +17,12 @@ from data_pipeline.settings import Rule, Settings, did_you_mean
 Size = Annotated[int, Field(gt=0)]
 Rate = Annotated[float, Field(ge=0, lt=1)]
 
+#: Fields of AlbertConfig that trained weights do not depend on.
+FREE_SETTINGS = frozenset(
+    ("hidden_dropout_prob", "attention_probs_dropout_prob", "initializer_range")
+    + ("down_scale_factor", "foreign_keys")
+)
+
 
 def _activation_name(value):
     """Returns the name in lower case; the reference reads "" and null as no activation."""

@@ -14,17 +14,17 @@ from albert_keras.serving.layout import versions
 from albert_keras.serving.predictor import FilledMask, Predictor, SentenceOrder
 from albert_keras.serving.publish import export
 from albert_keras.training.config import PretrainingConfig
-from albert_keras.training.curves import draw_curves
 from albert_keras.training.evaluate import Evaluation, evaluate
+from albert_keras.training.loop.curves import draw_curves
 from albert_keras.training.pretrain import pretrain
-from data_pipeline.build import build_records
+from data_pipeline.building.build import build_records
 from data_pipeline.config import PretrainingDataConfig
-from data_pipeline.corpus import read_corpus
-from data_pipeline.dataset_info import INFO_FILE
-from data_pipeline.holdout import split_heldout, write_jsonl
-from data_pipeline.installed_docs import installed_documentation
-from data_pipeline.tokenization import Tokenizer
-from data_pipeline.vocabulary import train_vocabulary
+from data_pipeline.records.dataset_info import INFO_FILE
+from data_pipeline.text.corpus import read_corpus
+from data_pipeline.text.holdout import split_heldout, write_jsonl
+from data_pipeline.text.installed_docs import installed_documentation
+from data_pipeline.tokenizers.tokenization import Tokenizer
+from data_pipeline.tokenizers.vocabulary import train_vocabulary
 
 logger = logging.getLogger(__name__)
 

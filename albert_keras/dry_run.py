@@ -12,15 +12,15 @@ import tensorflow as tf
 from albert_keras.benchmarks.measure import peak_mb
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.optimization.build import build_optimizer
+from albert_keras.runs.run import Run
 from albert_keras.serving.publish import export
+from albert_keras.training.loop.reports import read_log
 from albert_keras.training.pretrain import pretrain
 from albert_keras.training.pretraining_step import PretrainingStep
-from albert_keras.training.reports import read_log
-from albert_keras.training.run import Run
-from data_pipeline.dataset_info import TOKENIZER_FOLDER
 from data_pipeline.files import check_output_folder
-from data_pipeline.reader import evaluation_dataset
-from data_pipeline.record_folder import RecordFiles
+from data_pipeline.reader.reader import evaluation_dataset
+from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
+from data_pipeline.records.record_folder import RecordFiles
 
 logger = logging.getLogger(__name__)
 
@@ -89,7 +89,7 @@ def dry_run(data, out, config, eval_data=None, initial=None):
         out: str or Path. Where the run would lie; nothing is written there.
         config: PretrainingConfig.
         eval_data: str, Path or None. Held-out records.
-        initial: Origin or None. Weights to begin with.
+        initial: InitialWeights or None. Weights to begin with.
 
     Returns:
         DryRun.

@@ -4,22 +4,22 @@ import importlib
 
 #: Public name -> module that holds it, loaded at first use: `import data_pipeline` is light.
 _HOMES = {
-    "DatasetInfo": "data_pipeline.dataset_info",
-    "Document": "data_pipeline.corpus",
+    "DatasetInfo": "data_pipeline.records.dataset_info",
+    "Document": "data_pipeline.text.corpus",
     "InputError": "data_pipeline.errors",
     "MaskingConfig": "data_pipeline.config",
     "PretrainingDataConfig": "data_pipeline.config",
-    "RecordFiles": "data_pipeline.record_folder",
-    "Tokenizer": "data_pipeline.tokenization",
-    "adopt_records": "data_pipeline.adoption",
-    "build_records": "data_pipeline.build",
+    "RecordFiles": "data_pipeline.records.record_folder",
+    "Tokenizer": "data_pipeline.tokenizers.tokenization",
+    "adopt_records": "data_pipeline.records.adoption",
+    "build_records": "data_pipeline.building.build",
     "check_corpus": "data_pipeline.reports.corpus_check",
-    "evaluation_dataset": "data_pipeline.reader",
+    "evaluation_dataset": "data_pipeline.reader.reader",
     "inspect_records": "data_pipeline.reports.inspection",
-    "mask_ngrams": "data_pipeline.masking",
-    "read_corpus": "data_pipeline.corpus",
-    "train_vocabulary": "data_pipeline.vocabulary",
-    "training_dataset": "data_pipeline.reader",
+    "mask_ngrams": "data_pipeline.instances.masking",
+    "read_corpus": "data_pipeline.text.corpus",
+    "train_vocabulary": "data_pipeline.tokenizers.vocabulary",
+    "training_dataset": "data_pipeline.reader.reader",
     "verify_records": "data_pipeline.reports.verification",
 }
 

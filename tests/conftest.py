@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from data_pipeline.config import PretrainingDataConfig
-from data_pipeline.corpus import Document
-from data_pipeline.tokenization import Tokenizer
-from data_pipeline.vocabulary import read_model, train_vocabulary
+from data_pipeline.text.corpus import Document
+from data_pipeline.tokenizers.tokenization import Tokenizer
+from data_pipeline.tokenizers.vocabulary import read_model, train_vocabulary
 
 _FIRST_HALVES = (
     "The old ferry left the harbour before sunrise",
@@ -139,7 +139,7 @@ def tiny_data_config():
 @pytest.fixture(scope="session")
 def tiny_records(tiny_documents, tiny_tokenizer, tiny_data_config, tmp_path_factory):
     """Returns a folder of records; tests that change it copy it first."""
-    from data_pipeline.build import build_records  # loads TensorFlow
+    from data_pipeline.building.build import build_records  # loads TensorFlow
 
     out = tmp_path_factory.mktemp("records") / "records"
     return build_records(tiny_documents, tiny_tokenizer, out, tiny_data_config).path

@@ -4,7 +4,7 @@ import pytest
 
 from albert_keras import PretrainingConfig, evaluate, export, predict, pretrain
 from data_pipeline import PretrainingDataConfig, Tokenizer, build_records, read_corpus
-from data_pipeline.vocabulary import train_vocabulary
+from data_pipeline.tokenizers.vocabulary import train_vocabulary
 
 
 def test_text_becomes_a_model_that_answers(tiny_corpus, tmp_path):

@@ -12,6 +12,8 @@ ROWS = (
     ("layers",),
     ("models",),
     ("optimization", "interop"),
+    ("runs",),
+    ("weights",),
     ("training",),
     ("tasks",),
     ("finetuning",),

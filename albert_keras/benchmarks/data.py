@@ -17,10 +17,10 @@ from albert_keras.benchmarks.measure import (
     ratios,
     summary,
 )
-from data_pipeline import storage
 from data_pipeline.config import PretrainingDataConfig
-from data_pipeline.text_files import find_files
-from data_pipeline.tokenization import Tokenizer
+from data_pipeline.text import storage
+from data_pipeline.text.text_files import find_files
+from data_pipeline.tokenizers.tokenization import Tokenizer
 
 logger = logging.getLogger(__name__)
 

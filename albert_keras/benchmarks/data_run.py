@@ -9,13 +9,13 @@ import sentencepiece
 
 from albert_keras.benchmarks.measure import cpu_seconds, largest_child_mb, peak_mb
 from albert_keras.benchmarks.stages import stage_clock
-from data_pipeline.build import build_records
+from data_pipeline.building.build import build_records
 from data_pipeline.building.encoding import text_bytes
 from data_pipeline.building.workers import Workers
-from data_pipeline.corpus import read_corpus
-from data_pipeline.masking import MaskingVocabulary
-from data_pipeline.sentences import split_sentences
-from data_pipeline.tokenization import Tokenizer
+from data_pipeline.instances.masking import MaskingVocabulary
+from data_pipeline.text.corpus import read_corpus
+from data_pipeline.text.sentences import split_sentences
+from data_pipeline.tokenizers.tokenization import Tokenizer
 
 
 def run_build(corpus, corpus_format, tokenizer, config, workers, clocked=False):
@@ -86,8 +86,8 @@ def run_workers(tokenizer, config, workers):
     """
     tokenizer = Tokenizer.load(tokenizer)
     started = time.perf_counter()
-    with Workers(workers, _prepare, (tokenizer, config), _do_nothing) as crew:
-        for _ in crew.run(_task, range(2 * workers)):
+    with Workers(workers, _prepare, (tokenizer, config), _do_nothing) as pool:
+        for _ in pool.run(_task, range(2 * workers)):
             pass
     return {"seconds": time.perf_counter() - started}
 

@@ -2,13 +2,13 @@
 
 from pathlib import Path
 
-from data_pipeline.build import build_records
+from data_pipeline.building.build import build_records
 from data_pipeline.config import PretrainingDataConfig
-from data_pipeline.corpus import read_corpus
-from data_pipeline.holdout import write_jsonl
-from data_pipeline.installed_docs import installed_documentation
-from data_pipeline.tokenization import Tokenizer
-from data_pipeline.vocabulary import train_vocabulary
+from data_pipeline.text.corpus import read_corpus
+from data_pipeline.text.holdout import write_jsonl
+from data_pipeline.text.installed_docs import installed_documentation
+from data_pipeline.tokenizers.tokenization import Tokenizer
+from data_pipeline.tokenizers.vocabulary import train_vocabulary
 
 
 def write_documentation(folder):

@@ -18,7 +18,7 @@ from albert_keras.benchmarks.measure import in_new_process, machine, num_cores, 
 from albert_keras.benchmarks.products import higher, measure_products
 from albert_keras.benchmarks.shapes import make_shape
 from albert_keras.benchmarks.trainers import chosen_peers
-from albert_keras.training.flops import forward_flops
+from albert_keras.training.cost.flops import forward_flops
 from data_pipeline.errors import InputError
 
 logger = logging.getLogger(__name__)

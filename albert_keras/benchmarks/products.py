@@ -65,7 +65,7 @@ def _sizes(shapes):
 def _tensorflow_rates(sizes, dtypes, seconds):
     import tensorflow as tf
 
-    from albert_keras.training.peak import measure_peak
+    from albert_keras.training.cost.peak import measure_peak
 
     def make(dtype, size):
         left, right = (

@@ -13,10 +13,10 @@ from albert_keras.benchmarks.measure import in_turn, machine, ratios, summary
 from albert_keras.benchmarks.unmasked import copy_unmasked
 from albert_keras.training.build import build_step
 from albert_keras.training.config import PretrainingConfig
-from albert_keras.training.strategy import build_strategy, choose_precision
-from data_pipeline.dataset_info import TOKENIZER_FOLDER
-from data_pipeline.reader import training_dataset, training_numbers
-from data_pipeline.record_folder import RecordFiles
+from albert_keras.training.distributed.strategy import build_strategy, choose_precision
+from data_pipeline.reader.reader import training_dataset, training_numbers
+from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
+from data_pipeline.records.record_folder import RecordFiles
 
 logger = logging.getLogger(__name__)
 

@@ -12,16 +12,16 @@ REST = "everything else"
 #: Stage -> functions, as "module:name". What a function calls that is listed too counts there.
 STAGES = {
     "reading": (
-        "data_pipeline.build:corpus_ranges",
+        "data_pipeline.building.build:corpus_ranges",
         "data_pipeline.building.parts:range_digest",
         "data_pipeline.building.parts:read_range",
     ),
     "sentences": ("data_pipeline.building.encoding:split_sentences",),
-    "encoding": ("data_pipeline.tokenization:Tokenizer.encode_sentences",),
+    "encoding": ("data_pipeline.tokenizers.tokenization:Tokenizer.encode_sentences",),
     "spilling and ordering": (
         "data_pipeline.building.parts:encode_document",
         "data_pipeline.building.parts:write_part",
-        "data_pipeline.build:draw_up_order",
+        "data_pipeline.building.build:draw_up_order",
         "data_pipeline.building.shards:documents_digest",
         "data_pipeline.building.shards:gather",
     ),
@@ -37,7 +37,7 @@ STAGES = {
         "data_pipeline.building.shards:word_boundaries",
     ),
     "serialising": ("data_pipeline.building.shards:encode_instances",),
-    "writing": ("data_pipeline.build:build_shard",),
+    "writing": ("data_pipeline.building.build:build_shard",),
 }
 
 

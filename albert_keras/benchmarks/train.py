@@ -5,7 +5,7 @@ from albert_keras.benchmarks.measure import machine, ratios, summary
 from albert_keras.benchmarks.products import higher, measure_products
 from albert_keras.benchmarks.shapes import make_shape
 from albert_keras.benchmarks.trainers import DTYPES, trainers
-from albert_keras.training.flops import training_flops
+from albert_keras.training.cost.flops import training_flops
 
 
 def benchmark_train(

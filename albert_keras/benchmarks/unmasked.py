@@ -5,12 +5,12 @@ from pathlib import Path
 
 import numpy as np
 
-from data_pipeline.dataset_info import TOKENIZER_FOLDER, ShardInfo
-from data_pipeline.examples import decode_instance, encode_instances
 from data_pipeline.files import sha256_of
-from data_pipeline.masking import unmask
-from data_pipeline.record_files import RecordWriter, index_path, write_index
-from data_pipeline.schema import PRETRAINING_FEATURES
+from data_pipeline.instances.masking import unmask
+from data_pipeline.records.dataset_info import TOKENIZER_FOLDER, ShardInfo
+from data_pipeline.records.examples import decode_instance, encode_instances
+from data_pipeline.records.record_files import RecordWriter, index_path, write_index
+from data_pipeline.records.schema import PRETRAINING_FEATURES
 
 _BATCH = 256
 _NAME = "unmasked-00000-of-00001.tfrecord"

@@ -204,7 +204,7 @@ def finetune(
 
 def _question(task):
     """Returns how a model of a task (TaskConfig) is asked by `albert-keras predict`."""
-    from albert_keras.tasks.glue_tasks import GLUE_TASKS
+    from albert_keras.tasks.glue.glue_tasks import GLUE_TASKS
 
     glue = GLUE_TASKS.get(task.name)
     if task.name == "race":

@@ -134,7 +134,7 @@ def restart_if_worker_lost(error):
     """
     if type(error).__name__ != "WorkerLost":
         return
-    from albert_keras.training import cluster
+    from albert_keras.training.distributed import cluster
 
     if isinstance(error, cluster.WorkerLost):
         typer.echo(f"{error}; starting anew to go on with it once it is back", err=True)

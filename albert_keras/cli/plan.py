@@ -104,7 +104,7 @@ def plan(
 
 
 def _measured_tflops(precision):
-    from albert_keras.training.peak import measure_peak
+    from albert_keras.training.cost.peak import measure_peak
     from data_pipeline.errors import InputError
 
     typer.echo("loading TensorFlow, measuring the peak", err=True)

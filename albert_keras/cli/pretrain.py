@@ -152,7 +152,7 @@ def pretrain(
 
 
 def _initial(init_from, from_step, albert_config, tokenizer):
-    """Finds the weights to begin with: Origin, or None for random ones."""
+    """Finds the weights to begin with: InitialWeights, or None for random ones."""
     from data_pipeline.errors import InputError
 
     about = {"--from-step": from_step, "--albert-config": albert_config, "--tokenizer": tokenizer}
@@ -163,6 +163,6 @@ def _initial(init_from, from_step, albert_config, tokenizer):
         return None
     if init_from == "random":
         raise InputError("`--init-from` should be a path; without it, weights are random.")
-    from albert_keras.finetuning.origin import open_origin
+    from albert_keras.weights.initial_weights import open_weights
 
-    return open_origin(init_from, from_step, albert_config, tokenizer)
+    return open_weights(init_from, from_step, albert_config, tokenizer)

@@ -42,7 +42,7 @@ def vocab(
             context.fail(f"Missing option '{name}'.")
     start(verbose, debug)
     from data_pipeline.files import check_output_folder
-    from data_pipeline.vocabulary import train_vocabulary
+    from data_pipeline.tokenizers.vocabulary import train_vocabulary
 
     check_output_folder(out)
     result = train_vocabulary(
@@ -83,8 +83,8 @@ def extend(
           --add 2000 --out tokenizer-medicine/
     """
     start(verbose, debug)
-    from data_pipeline.tokenization import Tokenizer
-    from data_pipeline.vocabulary_extension import extend_vocabulary
+    from data_pipeline.tokenizers.tokenization import Tokenizer
+    from data_pipeline.tokenizers.vocabulary_extension import extend_vocabulary
 
     old = Tokenizer.load(tokenizer)
     result = extend_vocabulary(old, _paragraphs(corpus, corpus_format), out, add)
@@ -105,7 +105,7 @@ def extend(
 
 
 def _paragraphs(corpus, corpus_format):
-    from data_pipeline.corpus import read_corpus
+    from data_pipeline.text.corpus import read_corpus
 
     for document in read_corpus(corpus, corpus_format):
         yield from document.paragraphs

@@ -15,7 +15,7 @@ from albert_keras.conversion.verify import verify as verify_conversion
 from albert_keras.conversion.vocabulary_files import check_size, read_vocabulary, vocabulary_of
 from albert_keras.conversion.vocabulary_identity import check_identity
 from albert_keras.conversion.vocabulary_writing import files_for, notes_for
-from albert_keras.finetuning.source_tensors import encoder_digest
+from albert_keras.weights.source_tensors import encoder_digest
 from data_pipeline.errors import InputError
 from data_pipeline.files import check_output_folder, whole_folder
 

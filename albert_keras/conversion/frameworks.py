@@ -11,7 +11,7 @@ import numpy as np
 
 from albert_keras.interop.keras_nlp import to_keras_nlp
 from albert_keras.models.encoder import AlbertEncoder
-from albert_keras.training.tensors import weight_names
+from albert_keras.runs.tensors import weight_names
 
 logger = logging.getLogger(__name__)
 

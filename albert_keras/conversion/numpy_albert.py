@@ -1,6 +1,6 @@
 """ALBERT and BERT in NumPy, float64: an oracle written from the reference's description.
 
-It shares no code with the models of `albert_keras`. Weights come as a dict of arrays under the
+It probs no code with the models of `albert_keras`. Weights come as a dict of arrays under the
 names of the reference's checkpoints, sizes as a dict with the keys of `albert_config.json`.
 """
 
@@ -101,9 +101,9 @@ def _attention(weights, sizes, x, input_mask, name):
         columns = slice(head * size, (head + 1) * size)
         scores = np.einsum("bid,bjd->bij", query[:, :, columns], key[:, :, columns])
         scores = scores / math.sqrt(size) - 10_000.0 * (1 - input_mask[:, None, :])
-        shares = np.exp(scores - scores.max(-1, keepdims=True))
-        shares /= shares.sum(-1, keepdims=True)
-        contexts.append(np.einsum("bij,bjd->bid", shares, value[:, :, columns]))
+        probs = np.exp(scores - scores.max(-1, keepdims=True))
+        probs /= probs.sum(-1, keepdims=True)
+        contexts.append(np.einsum("bij,bjd->bid", probs, value[:, :, columns]))
     context = weights.dense(np.concatenate(contexts, -1), f"{name}/attention_1/output/dense")
     return weights.layer_norm(x + context, f"{name}/LayerNorm")
 

@@ -9,16 +9,16 @@ from pathlib import Path
 
 from albert_keras.config import AlbertConfig
 from albert_keras.finetuning.config import FinetuneConfig
-from albert_keras.finetuning.find_weights import find_weights
 from albert_keras.finetuning.finetuned import find_runs, is_finetuned
 from albert_keras.interop.checkpoint_files import read_tokenizer_files
 from albert_keras.interop.checkpoint_tensors import is_training_state, write_tensors
 from albert_keras.interop.google_checkpoint import read_reference_tensors
 from albert_keras.interop.model_weights import ModelWeights
+from albert_keras.runs.run import Run
 from albert_keras.tasks.build import build_task
-from albert_keras.training.run import Run
-from data_pipeline.dataset_info import TOKENIZER_FOLDER
+from albert_keras.weights.find import find_weights
 from data_pipeline.errors import InputError
+from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
 
 NAME = "albert-keras"
 #: What `albert-keras convert` leaves in each folder it writes.
@@ -47,7 +47,7 @@ def read(path, trust_pickle=False, config=None):
     """Reads a model of ours.
 
     Args:
-        path: str or Path. As of `open_origin`; of a fine-tuning, its best seed is taken, and of a
+        path: str or Path. As of `open_weights`; of a fine-tuning, its best seed is taken, and of a
             fine-tuned run the best checkpoint.
         trust_pickle: bool. Without meaning here: nothing is pickled.
         config: str, Path or None. An `albert_config.json`, for a checkpoint without one.

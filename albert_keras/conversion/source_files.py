@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from albert_keras.finetuning.finetuned import find_runs, is_finetuned
-from albert_keras.training.run import Run
+from albert_keras.runs.run import Run
 from data_pipeline.files import sha256_of
 
 _RECORD = "run.json"

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from albert_keras.conversion.unigram_model import Piece, unigram_model
 from data_pipeline.errors import InputError
-from data_pipeline.vocabulary import CONTROL_SYMBOLS, USER_DEFINED_SYMBOLS
+from data_pipeline.tokenizers.vocabulary import CONTROL_SYMBOLS, USER_DEFINED_SYMBOLS
 
 _SPACE = "▁"
 _NORMAL, _UNKNOWN, _CONTROL, _USER_DEFINED = 1, 2, 3, 4

@@ -12,7 +12,7 @@ import numpy as np
 from albert_keras.conversion import numpy_albert
 from albert_keras.conversion.frameworks import framework_outputs
 from albert_keras.models.pretraining import AlbertForPretraining
-from albert_keras.training.tensors import weight_names
+from albert_keras.runs.tensors import weight_names
 from data_pipeline.errors import InputError
 
 #: Largest difference that passes for rounding in float32: of numbers up to 1, and of larger ones in

@@ -16,8 +16,8 @@ from albert_keras.conversion.vocabulary_identity import (
     identify_pieces,
 )
 from data_pipeline.errors import InputError
-from data_pipeline.tokenization import Tokenizer
-from data_pipeline.vocabulary import CONFIG_FILE
+from data_pipeline.tokenizers.tokenization import Tokenizer
+from data_pipeline.tokenizers.vocabulary import CONFIG_FILE
 
 _JSON, _WORD_PIECES = "tokenizer.json", "vocab.txt"
 _MODELS = (".model", ".spm")

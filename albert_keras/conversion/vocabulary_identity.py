@@ -11,7 +11,7 @@ from google.protobuf.message import DecodeError
 
 from albert_keras.config import AlbertConfig
 from data_pipeline.errors import InputError
-from data_pipeline.vocabulary import CONTROL_SYMBOLS, USER_DEFINED_SYMBOLS, read_model
+from data_pipeline.tokenizers.vocabulary import CONTROL_SYMBOLS, USER_DEFINED_SYMBOLS, read_model
 
 #: Pieces 0 to 13 of all vocabularies trained with the options of google-research/albert.
 _FIRST = ("<pad>", "<unk>", *CONTROL_SYMBOLS, *USER_DEFINED_SYMBOLS, "▁")

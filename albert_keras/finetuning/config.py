@@ -7,8 +7,8 @@ from pydantic import Field
 
 from albert_keras.optimization.config import OptimizerConfig
 from albert_keras.tasks.task_config import TaskConfig
-from albert_keras.training.flagged_config import FlaggedConfig
-from albert_keras.training.loop_config import LoopConfig
+from albert_keras.training.loop.flagged_config import FlaggedConfig
+from albert_keras.training.loop.loop_config import LoopConfig
 from data_pipeline.errors import InputError
 from data_pipeline.settings import Settings
 

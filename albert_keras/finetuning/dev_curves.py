@@ -1,7 +1,16 @@
 """The log of a fine-tuning as a picture."""
 
-from albert_keras.training.curves import BLUE, GREEN, ORANGE, PANELS, RED, Curve, Panel, draw_curves
-from albert_keras.training.reports import read_evaluations
+from albert_keras.training.loop.curves import (
+    BLUE,
+    GREEN,
+    ORANGE,
+    PANELS,
+    RED,
+    Curve,
+    Panel,
+    draw_curves,
+)
+from albert_keras.training.loop.reports import read_evaluations
 
 #: Endings of scores that would spoil the scale of the others.
 _OTHER_SCALES = ("mean_squared_error", "total", "_thresh")

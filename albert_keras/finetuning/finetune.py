@@ -5,12 +5,17 @@ from pathlib import Path
 
 from albert_keras.finetuning.answer_files import write_answers
 from albert_keras.finetuning.config import FinetuneConfig
-from albert_keras.finetuning.material import from_random, prepare
-from albert_keras.finetuning.origin import open_origin
 from albert_keras.finetuning.results import FinetuneResult, best_seed, read_results, save_results
+from albert_keras.finetuning.task_data import from_random, prepare
 from albert_keras.finetuning.train_seed import train_seed
-from albert_keras.training.cluster import barrier, is_chief, noticing_lost_workers, num_workers
-from albert_keras.training.strategy import build_strategy, choose_precision
+from albert_keras.training.distributed.cluster import (
+    barrier,
+    is_chief,
+    noticing_lost_workers,
+    num_workers,
+)
+from albert_keras.training.distributed.strategy import build_strategy, choose_precision
+from albert_keras.weights.initial_weights import open_weights
 from data_pipeline.errors import InputError
 from data_pipeline.files import check_output_folder
 
@@ -37,14 +42,14 @@ def finetune(
     `random`; `results.json`; the answers, the errors and the confusions of the best seed.
 
     Args:
-        origin: str, Path or None. What to begin from, see `open_origin`.
+        origin: str, Path or None. What to begin from, see `open_weights`.
         out: str or Path. Folder to make, or to go on in.
         config: FinetuneConfig or None. None: all comes from `flags`.
         seeds: int or sequence of int. How many trainings, with the seeds that follow
             `training.seed`; or the seeds themselves.
         random_baseline: bool. Whether to train the same model from random weights, too, with the
             first seed: what the pre-training is worth.
-        from_step, albert_config, tokenizer: As `step` and the others of `open_origin`.
+        from_step, albert_config, tokenizer: As `step` and the others of `open_weights`.
         cache: str, Path or None. Folder of features, to be used again by other trainings; None is
             `out`/features.
         allow_changes: iterable of str. See `Run.begin`.
@@ -63,35 +68,33 @@ def finetune(
     _check_out(out)
     strategy = build_strategy(config.training.strategy)
     with noticing_lost_workers(num_workers(strategy) > 1):
-        origin = open_origin(origin, from_step, albert_config, tokenizer)
+        origin = open_weights(origin, from_step, albert_config, tokenizer)
         cache = out / "features" if cache is None else Path(cache)
-        material = prepare(config, origin, choose_precision(strategy), cache)
+        data = prepare(config, origin, choose_precision(strategy), cache)
         trained = [
-            train_seed(strategy, material, origin, out / f"seed-{seed}", seed, allow_changes)
+            train_seed(strategy, data, origin, out / f"seed-{seed}", seed, allow_changes)
             for seed in seeds
         ]
         baseline = None
         if random_baseline and origin.kind != "random":
             logger.info("the same model from random weights (--no-random-baseline leaves it out)")
             start = from_random(origin)
-            baseline = train_seed(
-                strategy, material, start, out / "random", seeds[0], allow_changes
-            )
+            baseline = train_seed(strategy, data, start, out / "random", seeds[0], allow_changes)
         result = FinetuneResult(
             path=str(out),
             task=config.task.name,
-            metric=material.task.metric,
+            metric=data.task.metric,
             seeds=tuple(each.result for each in trained),
-            majority=_majority(material),
+            majority=_majority(data),
             random=baseline and baseline.result,
             origin=str(origin),
             loaded=tuple(trained[0].loaded),
-            examples={split: len(dev.examples) for split, dev in material.dev.items()},
+            examples={split: len(dev.examples) for split, dev in data.dev.items()},
         )
         best = next(each for each in trained if each.result == best_seed(result))
         result = result._replace(tuned=best.tuned)
         if is_chief(strategy):
-            result = result._replace(files=_write(out, material, best))
+            result = result._replace(files=_write(out, data, best))
             save_results(out, result)
         barrier(strategy)  # the first worker has written
         if not is_chief(strategy):
@@ -130,21 +133,21 @@ def _check_out(out):
         check_output_folder(out)
 
 
-def _majority(material):
+def _majority(data):
     """Scores the answers of somebody who does not look, by split."""
     scores = {}
-    for split, (examples, _) in material.dev.items():
-        guesses = material.task.guesses(material.train.examples, examples)
+    for split, (examples, _) in data.dev.items():
+        guesses = data.task.guesses(data.train.examples, examples)
         if guesses is None:
             return None
-        scores[split] = material.task.scores(examples, guesses)
+        scores[split] = data.task.scores(examples, guesses)
     return scores
 
 
-def _write(out, material, best):
+def _write(out, data, best):
     """Writes what the best seed answered and where it is wrong; returns the files by split."""
     files = {}
-    for number, (split, (examples, _)) in enumerate(material.dev.items()):
+    for number, (split, (examples, _)) in enumerate(data.dev.items()):
         folder = out / split if number else out
-        files[split] = write_answers(folder, material.task, split, examples, best.answers[split])
+        files[split] = write_answers(folder, data.task, split, examples, best.answers[split])
     return files

@@ -8,9 +8,9 @@ from albert_keras.finetuning.config import FinetuneConfig
 from albert_keras.finetuning.predicting import RowPredictor
 from albert_keras.finetuning.results import best_seed, read_results
 from albert_keras.models.finetuning import build_model
+from albert_keras.runs.run import Run
 from albert_keras.tasks.build import build_task
-from albert_keras.training.run import Run
-from albert_keras.training.strategy import build_strategy
+from albert_keras.training.distributed.strategy import build_strategy
 from data_pipeline.errors import InputError
 from data_pipeline.files import check_output_folder, whole_file
 

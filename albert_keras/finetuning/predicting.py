@@ -3,7 +3,7 @@
 import numpy as np
 import tensorflow as tf
 
-from albert_keras.training.cluster import num_workers
+from albert_keras.training.distributed.cluster import num_workers
 
 #: Outputs with one value or more for each place of a row; the others have none.
 _BY_PLACE = {"tagging": ("logits",), "spans": ("start_logits", "end_logits")}

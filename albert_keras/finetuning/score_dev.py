@@ -4,7 +4,7 @@ import logging
 
 from tensorflow import keras
 
-from albert_keras.training.reports import log_evaluation, read_evaluations
+from albert_keras.training.loop.reports import log_evaluation, read_evaluations
 
 logger = logging.getLogger(__name__)
 

@@ -6,9 +6,9 @@ import json
 import numpy as np
 import tensorflow as tf
 
-from albert_keras.training.batches import batches_of
-from albert_keras.training.flops import forward_flops
-from data_pipeline.reader import training_numbers
+from albert_keras.training.cost.flops import forward_flops
+from albert_keras.training.loop.batches import batches_of
+from data_pipeline.reader.reader import training_numbers
 
 #: Batches made ahead.
 _PREFETCHED = 4

@@ -3,7 +3,7 @@
 from albert_keras.finetuning.losses import task_counts, task_sums
 from albert_keras.models.finetuning import build_model
 from albert_keras.training.build import compile_step, model_settings, step_settings
-from albert_keras.training.step import TrainingStep
+from albert_keras.training.loop.step import TrainingStep
 
 
 class FinetuningStep(TrainingStep):
@@ -26,8 +26,8 @@ class FinetuningStep(TrainingStep):
     def counts(self, features):
         return [task_counts(self.kind, features)]
 
-    def sums(self, features, training, draw=None):
-        outputs = self.model(features, training=training, draw=draw)
+    def sums(self, features, training, dropout_seed=None):
+        outputs = self.model(features, training=training, dropout_seed=dropout_seed)
         return [task_sums(self.kind, outputs, features)]
 
     def _results(self):

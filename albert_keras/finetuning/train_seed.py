@@ -12,13 +12,13 @@ from albert_keras.finetuning.results import SeedResult
 from albert_keras.finetuning.score_dev import ScoreDev, is_enough, values_so_far
 from albert_keras.finetuning.source import ExampleSource
 from albert_keras.finetuning.step import build_step
-from albert_keras.training.batches import check_batch_size
 from albert_keras.training.build import should_skip_padding
-from albert_keras.training.cluster import is_chief, share
+from albert_keras.training.distributed.cluster import is_chief, share
 from albert_keras.training.errors import TrainingDiverged, TrainingStopped
-from albert_keras.training.fitting import fit
-from albert_keras.training.reports import keep_log_until, read_log
-from albert_keras.training.resume import open_run, restore
+from albert_keras.training.loop.batches import check_batch_size
+from albert_keras.training.loop.fitting import fit
+from albert_keras.training.loop.reports import keep_log_until, read_log
+from albert_keras.training.loop.resume import open_run, restore
 from data_pipeline.files import whole_file
 
 logger = logging.getLogger(__name__)
@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 _LOADED = "loaded.json"
 
 
-class Trained(NamedTuple):
+class SeedOutcome(NamedTuple):
     """A training that has ended.
 
     Attributes:
@@ -42,39 +42,39 @@ class Trained(NamedTuple):
     loaded: list[str]
 
 
-def train_seed(strategy, material, origin, out, seed, allow_changes=()):
+def train_seed(strategy, data, origin, out, seed, allow_changes=()):
     """Trains from one seed, or goes on with it, and returns to the best weights.
 
     Args:
         strategy: tf.distribute.Strategy.
-        material: Material.
-        origin: Origin. Of the first weights.
+        data: TaskData.
+        origin: InitialWeights. Of the first weights.
         out: Path. Folder of the run.
         seed: int. Decides head, order of the examples and dropout.
         allow_changes: iterable of str. See `Run.begin`.
 
     Returns:
-        Trained.
+        SeedOutcome.
 
     Raises:
         InputError, TrainingStopped, TrainingDiverged, WorkerLost: As `pretrain`.
     """
     started = time.monotonic()
-    config, task = material.config.with_flags(seed=seed), material.task
-    training, features = config.training, material.train.features
+    config, task = data.config.with_flags(seed=seed), data.task
+    training, features = config.training, data.train.features
     check_batch_size(strategy, training)
-    about = {"origin": str(origin), "origin_digest": origin.digest} | material.fingerprints
-    source = ExampleSource(features, material.tokenizer, training, about)
+    about = {"origin": str(origin), "origin_digest": origin.digest} | data.fingerprints
+    source = ExampleSource(features, data.tokenizer, training, about)
     statistics = {
         "positions": len(features) * features.max_seq_length,
         "real_positions": int(features.lengths.sum()),
     }
     skips = should_skip_padding(strategy, training, statistics)
     with strategy.scope():
-        step = build_step(config, material.albert_config, task, skips)
+        step = build_step(config, data.albert_config, task, skips)
         # Before there is a folder: what cannot begin leaves none behind.
         loaded = origin.load(step.model)
-        run = open_run(strategy, out, config, material.albert_config, source, allow_changes)
+        run = open_run(strategy, out, config, data.albert_config, source, allow_changes)
         first_step, state = restore(strategy, run, step)
         if first_step == 0:
             _tell(strategy, run, loaded.lines())
@@ -84,7 +84,7 @@ def train_seed(strategy, material, origin, out, seed, allow_changes=()):
         scores = ScoreDev(
             run.path,
             task,
-            material.dev,
+            data.dev,
             predictor.predict,
             training.evaluate_every,
             training.patience,
@@ -107,7 +107,7 @@ def train_seed(strategy, material, origin, out, seed, allow_changes=()):
     else:
         last_step = _fit(strategy, step, run, training, source, scores, first_step, state, task)
     _draw(strategy, run, task)
-    return _best(strategy, material, run, step, predictor, last_step, started)
+    return _best(strategy, data, run, step, predictor, last_step, started)
 
 
 def _fit(strategy, step, run, training, source, scores, first_step, state, task):
@@ -123,15 +123,15 @@ def _draw(strategy, run, task):
         draw_dev_curves(run.path, task.metric)
 
 
-def _best(strategy, material, run, step, predictor, last_step, started):
+def _best(strategy, data, run, step, predictor, last_step, started):
     """Loads the best weights and lets them answer."""
-    task, training = material.task, material.config.training
+    task, training = data.task, data.config.training
     best_step = run.checkpoints.best() if is_chief(strategy) else None
     best_step = share(strategy, best_step or 0) or last_step
     with strategy.scope():
         run.checkpoints.restore(best_step, step.model)
     answers, tuned, scores, interval, collapse = {}, {}, {}, None, None
-    for number, (split, (examples, features)) in enumerate(material.dev.items()):
+    for number, (split, (examples, features)) in enumerate(data.dev.items()):
         results = [predictor.predict(features)]
         if number == 0:
             tuned = task.tune(examples, features, results)
@@ -156,7 +156,7 @@ def _best(strategy, material, run, step, predictor, last_step, started):
         stopped_early=last_step < training.steps and is_enough(values, training.patience),
         seconds=round(max(time.monotonic() - started, logged), 1),
     )
-    return Trained(result, answers, tuned, _told(run))
+    return SeedOutcome(result, answers, tuned, _told(run))
 
 
 def _tell(strategy, run, lines):

@@ -43,14 +43,14 @@ class SelfAttentionBlock(NamedLayer):
     Call arguments:
         hidden: float [N, H]. One row for each position.
         rows: Rows. Which row belongs to which sequence, and what is padding.
-        draw: Draw or None. What dropout is drawn for, see `layers/dropout.py`.
+        dropout_seed: DropoutSeed or None. What dropout is drawn for, see `layers/dropout.py`.
         positions: int [B, Q] or None. The positions that look; all are looked at. None takes all.
         weights: AttentionWeights or None. Those made by `for_each_use`, where a depth of several
             calls; None takes them anew.
-        return_shares: bool. Whether to return, too, how much each position took of each other.
+        return_attention: bool. Whether to return, too, how much each position took of each other.
 
     Returns:
-        [N, H] in the compute dtype; [B * Q, H] for `positions`. With `return_shares` a tuple of
+        [N, H] in the compute dtype; [B * Q, H] for `positions`. With `return_attention` a tuple of
         this and [B, heads, S or Q, S].
 
     Source:
@@ -96,11 +96,11 @@ class SelfAttentionBlock(NamedLayer):
         self,
         hidden,
         rows,
-        draw=None,
+        dropout_seed=None,
         training=None,
         weights=None,
         positions=None,
-        return_shares=False,
+        return_attention=False,
     ):
         weights = weights or self.for_each_use(1)[0]
         hidden = tf.cast(hidden, self.compute_dtype)
@@ -116,16 +116,16 @@ class SelfAttentionBlock(NamedLayer):
             (query,) = self._split_heads(query, 1)
             key, value = self._split_heads(joined, 2)
         scores = tf.matmul(query, key, transpose_b=True)  # [B, heads, S or Q, S]
-        shares = masked_softmax(scores, rows.attention_mask, 1 / math.sqrt(self.head_size))
-        shares = self.weights_dropout(shares, draw, training=training)
-        context = tf.transpose(tf.matmul(shares, value), (0, 2, 1, 3))  # [B, S or Q, heads, D]
+        probs = masked_softmax(scores, rows.attention_mask, 1 / math.sqrt(self.head_size))
+        probs = self.weights_dropout(probs, dropout_seed, training=training)
+        context = tf.transpose(tf.matmul(probs, value), (0, 2, 1, 3))  # [B, S or Q, heads, D]
         size = hidden.shape[-1]
         context = tf.reshape(context, tf.concat([tf.shape(context)[:2], [size]], 0))
         found = tf.matmul(looking.from_batch(context), weights.kernel)  # [N or B * Q, H]
         hidden = add_dropped(
-            residual, found, weights, self.hidden_dropout, looking, draw, training=training
+            residual, found, weights, self.hidden_dropout, looking, dropout_seed, training=training
         )
-        return (hidden, shares) if return_shares else hidden
+        return (hidden, probs) if return_attention else hidden
 
     def _of_positions(self, hidden, rows, looking, positions, weights):
         """Returns rows and queries of some positions, keys and values of all."""

@@ -12,7 +12,7 @@ _ALGORITHM = 3
 _NUMBERS_PER_COUNT = 4
 
 
-class Draw(NamedTuple):
+class DropoutSeed(NamedTuple):
     """What dropout is drawn for.
 
     Attributes:
@@ -37,27 +37,29 @@ class Dropout(keras.layers.Dropout):
 
     Call arguments:
         inputs: float [B, ...].
-        draw: Draw or None. Makes the masks a pure function of seed and draw. None takes the next
-            ones of a generator, as Keras does.
+        dropout_seed: DropoutSeed or None. Makes the masks a pure function of the layer's seed and
+            of this. None takes the next numbers of a generator, as Keras does.
 
     Returns:
         [B, ...] in the dtype of the inputs.
     """
 
-    def call(self, inputs, draw=None, training=None):
-        if draw is None or not training or self.rate == 0:
+    def call(self, inputs, dropout_seed=None, training=None):
+        if dropout_seed is None or not training or self.rate == 0:
             return super().call(inputs, training=training)
-        kept = self._numbers(tf.shape(inputs), draw) >= self.rate
+        kept = self._numbers(tf.shape(inputs), dropout_seed) >= self.rate
         return tf.where(kept, inputs * tf.cast(1 / (1 - self.rate), inputs.dtype), 0)
 
-    def _numbers(self, shape, draw):
+    def _numbers(self, shape, dropout_seed):
         """Returns float32 numbers in [0, 1) of a shape whose first axis counts rows."""
-        seed = tf.stack([tf.constant(self.seed << 16 | draw.depth, tf.int64), draw.step])
+        seed = tf.stack(
+            [tf.constant(self.seed << 16 | dropout_seed.depth, tf.int64), dropout_seed.step]
+        )
         key, counter = tf.raw_ops.StatelessRandomGetKeyCounter(seed=seed)
         # Each row takes up whole counts, so that it can be drawn apart from those before it.
         size = tf.reduce_prod(shape[1:])
         counts = (size + _NUMBERS_PER_COUNT - 1) // _NUMBERS_PER_COUNT
-        begin = draw.row * tf.cast(counts, tf.int64)
+        begin = dropout_seed.row * tf.cast(counts, tf.int64)
         counter += tf.cast(tf.stack([begin, tf.zeros_like(begin)]), tf.uint64)
         numbers = tf.raw_ops.StatelessRandomUniformV2(
             shape=tf.stack([shape[0], counts * _NUMBERS_PER_COUNT]),

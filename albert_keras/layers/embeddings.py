@@ -22,7 +22,7 @@ class FactorizedEmbedding(NamedLayer):
         input_ids: int [B, S]. Piece ids; padding gets a vector too, `input_mask` hides it later.
         segment_ids: int [B, S]. 0 first, 1 second segment.
         rows: Rows. The order of the positions in what is returned.
-        draw: Draw or None. What dropout is drawn for, see `layers/dropout.py`.
+        dropout_seed: DropoutSeed or None. What dropout is drawn for, see `layers/dropout.py`.
 
     Returns:
         [N, H] in the compute dtype, a row for each position.
@@ -58,7 +58,7 @@ class FactorizedEmbedding(NamedLayer):
                 f"{scope}/encoder/embedding_hidden_mapping_in", size, config.hidden_size, **shared
             )
 
-    def call(self, input_ids, segment_ids, rows, draw=None, training=None):
+    def call(self, input_ids, segment_ids, rows, dropout_seed=None, training=None):
         vectors = look_up(tf.convert_to_tensor(self.word_embeddings), rows.from_batch(input_ids))
         segment_ids = rows.from_batch(segment_ids)
         vectors += look_up(tf.convert_to_tensor(self.token_type_embeddings), segment_ids)
@@ -68,7 +68,7 @@ class FactorizedEmbedding(NamedLayer):
         vectors = self.normalization(vectors)
         if training and self.hidden_dropout.rate:
             # Numbers are drawn for each sequence of the batch, whatever rows there are.
-            vectors = self.hidden_dropout(rows.to_batch(vectors), draw, training=training)
+            vectors = self.hidden_dropout(rows.to_batch(vectors), dropout_seed, training=training)
             vectors = rows.from_batch(vectors)
         return vectors if self.projection is None else self.projection(vectors)  # [N, H]
 

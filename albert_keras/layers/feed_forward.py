@@ -39,7 +39,7 @@ class FeedForwardBlock(NamedLayer):
     Call arguments:
         hidden: float [N, H]. One row for each position.
         rows: Rows. Which row belongs to which sequence.
-        draw: Draw or None. What dropout is drawn for, see `layers/dropout.py`.
+        dropout_seed: DropoutSeed or None. What dropout is drawn for, see `layers/dropout.py`.
         weights: FeedForwardWeights or None. As in `SelfAttentionBlock`.
 
     Returns:
@@ -77,11 +77,11 @@ class FeedForwardBlock(NamedLayer):
             )
         ]
 
-    def call(self, hidden, rows, draw=None, training=None, weights=None):
+    def call(self, hidden, rows, dropout_seed=None, training=None, weights=None):
         weights = weights or self.for_each_use(1)[0]
         hidden, residual = fork(tf.cast(hidden, self.compute_dtype))
         inner = tf.matmul(hidden, weights.inner_kernel)  # [N, I]
         found = activated_product(inner, weights.inner_bias, weights.kernel, self.activation)
         return add_dropped(
-            residual, found, weights, self.hidden_dropout, rows, draw, training=training
+            residual, found, weights, self.hidden_dropout, rows, dropout_seed, training=training
         )

@@ -5,7 +5,7 @@ import tensorflow as tf
 from albert_keras.layers.fused import add_layer_norm
 
 
-def add_dropped(hidden, found, weights, dropout, rows, draw, training):
+def add_dropped(hidden, found, weights, dropout, rows, dropout_seed, training):
     """Adds a bias, drops out, adds the input, normalises.
 
     Args:
@@ -14,7 +14,7 @@ def add_dropped(hidden, found, weights, dropout, rows, draw, training):
         weights: tuple with `bias`, `gamma` and `beta`, float32 [H].
         dropout: Dropout.
         rows: Rows.
-        draw: Draw or None.
+        dropout_seed: DropoutSeed or None.
         training: bool or None.
 
     Returns:
@@ -24,6 +24,6 @@ def add_dropped(hidden, found, weights, dropout, rows, draw, training):
     if training and dropout.rate:
         found = tf.nn.bias_add(found, tf.cast(bias, found.dtype))
         # Numbers are drawn for each sequence of the batch, whatever rows there are.
-        found = rows.from_batch(dropout(rows.to_batch(found), draw, training=training))
+        found = rows.from_batch(dropout(rows.to_batch(found), dropout_seed, training=training))
         bias = tf.zeros_like(bias)
     return add_layer_norm(hidden, found, bias, weights.gamma, weights.beta)

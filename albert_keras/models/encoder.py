@@ -43,8 +43,8 @@ class AlbertEncoder(keras.Model):
             be 0, [CLS], and none may be padding if that is skipped. The last block is computed
             there alone.
         return_attention: bool. Whether to return how much each position took of each other.
-        draw: Draw or None. Makes dropout a pure function of the seed and of this, see
-            `layers/dropout.py`.
+        dropout_seed: DropoutSeed or None. Makes dropout a pure function of the model's seed and of
+            this, see `layers/dropout.py`.
 
     Returns:
         dict. "sequence_output" [B, S, H] ([B, Q, H] for `positions`), "pooled_output" [B, H] and,
@@ -122,16 +122,16 @@ class AlbertEncoder(keras.Model):
         inputs,
         training=None,
         return_all_layers=False,
-        draw=None,
+        dropout_seed=None,
         positions=None,
         return_attention=False,
     ):
         with inference(not training):
             return self._call(
-                inputs, training, return_all_layers, draw, positions, return_attention
+                inputs, training, return_all_layers, dropout_seed, positions, return_attention
             )
 
-    def _call(self, inputs, training, return_all_layers, draw, positions, return_attention):
+    def _call(self, inputs, training, return_all_layers, dropout_seed, positions, return_attention):
         input_ids = tf.convert_to_tensor(inputs["input_ids"])
         input_mask = inputs.get("input_mask")
         segment_ids = inputs.get("segment_ids")
@@ -145,16 +145,18 @@ class AlbertEncoder(keras.Model):
             batches = [input_ids, segment_ids, input_mask]
             input_ids, segment_ids, input_mask = shortened(batches, input_mask)
         rows = Rows(input_mask, skips_padding)
-        hidden = self.embeddings(input_ids, segment_ids, rows, draw, training=training)  # [N, H]
+        hidden = self.embeddings(
+            input_ids, segment_ids, rows, dropout_seed, training=training
+        )  # [N, H]
         attention_weights, feed_forward_weights = self._weights_of_uses()
-        layer_outputs, attention_shares = [], []
+        layer_outputs, attention_probs = [], []
         for depth, (attention, feed_forward) in enumerate(self._runs):
             run = functools.partial(
                 self._run_blocks,
                 self.attention_blocks[attention],
                 self.feed_forward_blocks[feed_forward],
                 rows,
-                None if draw is None else draw._replace(depth=depth),
+                None if dropout_seed is None else dropout_seed._replace(depth=depth),
                 training,
                 positions if depth == len(self._runs) - 1 else None,
                 return_attention,
@@ -166,8 +168,8 @@ class AlbertEncoder(keras.Model):
                 *next(feed_forward_weights[feed_forward]),
             )
             if return_attention:
-                hidden, shares = run(hidden, *weights)
-                attention_shares.append(shares)
+                hidden, probs = run(hidden, *weights)
+                attention_probs.append(probs)
             else:
                 hidden = run(hidden, *weights)
             if return_all_layers:
@@ -186,7 +188,7 @@ class AlbertEncoder(keras.Model):
         if return_all_layers:
             outputs["layer_outputs"] = tuple(layer_outputs)
         if return_attention:
-            outputs["attention"] = tuple(attention_shares)
+            outputs["attention"] = tuple(attention_probs)
         return outputs
 
     def _weights_of_uses(self):
@@ -200,25 +202,33 @@ class AlbertEncoder(keras.Model):
 
     @staticmethod
     def _run_blocks(
-        attention, feed_forward, rows, draw, training, positions, return_shares, hidden, *weights
+        attention,
+        feed_forward,
+        rows,
+        dropout_seed,
+        training,
+        positions,
+        return_attention,
+        hidden,
+        *weights,
     ):
         # Weights come one by one: `recomputed` gives a gradient to arguments that are tensors.
         number = len(AttentionWeights._fields)
         for_attention = AttentionWeights(*weights[:number])
         for_feed_forward = FeedForwardWeights(*weights[number:])
-        shared = {"draw": draw, "training": training}
+        shared = {"dropout_seed": dropout_seed, "training": training}
         hidden = attention(
             hidden,
             rows,
             weights=for_attention,
             positions=positions,
-            return_shares=return_shares,
+            return_attention=return_attention,
             **shared,
         )
-        hidden, *shares = hidden if return_shares else (hidden,)
+        hidden, *probs = hidden if return_attention else (hidden,)
         rows = rows if positions is None else Rows.of_positions(positions)
         hidden = feed_forward(hidden, rows, weights=for_feed_forward, **shared)
-        return (hidden, *shares) if return_shares else hidden
+        return (hidden, *probs) if return_attention else hidden
 
     def get_config(self):
         return {

@@ -24,7 +24,7 @@ class AlbertForTask(keras.Model):
 
     Call arguments:
         inputs: dict. The encoder's inputs, any B and S. Other keys, such as labels, are ignored.
-        draw: Draw or None. What dropout is drawn for, see `layers/dropout.py`.
+        dropout_seed: DropoutSeed or None. What dropout is drawn for, see `layers/dropout.py`.
 
     Attributes:
         encoder: AlbertEncoder.
@@ -68,17 +68,19 @@ class AlbertForTask(keras.Model):
     def build(self, input_shape=None):
         """Does nothing: the weights exist already."""
 
-    def call(self, inputs, training=None, draw=None):
+    def call(self, inputs, training=None, dropout_seed=None):
         with inference(not training):
-            return self._call(inputs, training, draw)
+            return self._call(inputs, training, dropout_seed)
 
-    def _call(self, inputs, training, draw):
+    def _call(self, inputs, training, dropout_seed):
         raise NotImplementedError
 
-    def _pooled(self, inputs, training, draw):
+    def _pooled(self, inputs, training, dropout_seed):
         """Returns what the pooler gives, [B, H]; the last block is computed at [CLS] alone."""
         positions = tf.zeros_like(tf.convert_to_tensor(inputs["input_ids"])[:, :1])
-        outputs = self.encoder(inputs, training=training, draw=draw, positions=positions)
+        outputs = self.encoder(
+            inputs, training=training, dropout_seed=dropout_seed, positions=positions
+        )
         return outputs["pooled_output"]
 
     def get_config(self):
@@ -117,8 +119,12 @@ class AlbertForClassification(AlbertForTask):
         self.num_labels = num_labels
         self.head = LinearHead(config, num_labels, self.head_dropout, **self._shared)
 
-    def _call(self, inputs, training, draw):
-        return {"logits": self.head(self._pooled(inputs, training, draw), draw, training=training)}
+    def _call(self, inputs, training, dropout_seed):
+        return {
+            "logits": self.head(
+                self._pooled(inputs, training, dropout_seed), dropout_seed, training=training
+            )
+        }
 
     def get_config(self):
         return super().get_config() | {"num_labels": self.num_labels}
@@ -142,16 +148,16 @@ class AlbertForMultipleChoice(AlbertForTask):
         super().__init__(config, name=name, **kwargs)
         self.head = LinearHead(config, 1, self.head_dropout, **self._shared)
 
-    def _call(self, inputs, training, draw):
+    def _call(self, inputs, training, dropout_seed):
         shape = tf.convert_to_tensor(inputs["input_ids"]).shape
         dynamic = tf.shape(inputs["input_ids"])
         options, length = (shape[axis] or dynamic[axis] for axis in (1, 2))
         names = [name for name in ("input_ids", "input_mask", "segment_ids") if name in inputs]
         texts = {name: tf.reshape(inputs[name], (-1, length)) for name in names}
-        if draw is not None:  # counts texts from here on
-            draw = draw._replace(row=draw.row * tf.cast(options, tf.int64))
-        pooled = self._pooled(texts, training, draw)  # [B * options, H]
-        logits = self.head(pooled, draw, training=training)
+        if dropout_seed is not None:  # counts texts from here on
+            dropout_seed = dropout_seed._replace(row=dropout_seed.row * tf.cast(options, tf.int64))
+        pooled = self._pooled(texts, training, dropout_seed)  # [B * options, H]
+        logits = self.head(pooled, dropout_seed, training=training)
         return {"logits": tf.reshape(logits, (-1, options))}
 
 
@@ -173,9 +179,11 @@ class AlbertForTagging(AlbertForTask):
         self.num_labels = num_labels
         self.head = LinearHead(config, num_labels, self.head_dropout, **self._shared)
 
-    def _call(self, inputs, training, draw):
-        hidden = self.encoder(inputs, training=training, draw=draw)["sequence_output"]
-        return {"logits": self.head(hidden, draw, training=training)}
+    def _call(self, inputs, training, dropout_seed):
+        hidden = self.encoder(inputs, training=training, dropout_seed=dropout_seed)[
+            "sequence_output"
+        ]
+        return {"logits": self.head(hidden, dropout_seed, training=training)}
 
     def get_config(self):
         return super().get_config() | {"num_labels": self.num_labels}
@@ -207,9 +215,11 @@ class AlbertForSpans(AlbertForTask):
         else:
             self.head = SpansHead(config, **self._shared)
 
-    def _call(self, inputs, training, draw):
-        hidden = self.encoder(inputs, training=training, draw=draw)["sequence_output"]
-        return self.head(hidden, inputs, draw, training=training)
+    def _call(self, inputs, training, dropout_seed):
+        hidden = self.encoder(inputs, training=training, dropout_seed=dropout_seed)[
+            "sequence_output"
+        ]
+        return self.head(hidden, inputs, dropout_seed, training=training)
 
     def get_config(self):
         return super().get_config() | {"can_be_none": self.can_be_none}

@@ -61,18 +61,20 @@ class AlbertForPretraining(keras.Model):
     def build(self, input_shape=None):
         """Does nothing: the weights exist already."""
 
-    def call(self, inputs, training=None, draw=None, only_predictions=False):
+    def call(self, inputs, training=None, dropout_seed=None, only_predictions=False):
         with inference(not training):
-            return self._call(inputs, training, draw, only_predictions)
+            return self._call(inputs, training, dropout_seed, only_predictions)
 
-    def _call(self, inputs, training, draw, only_predictions):
+    def _call(self, inputs, training, dropout_seed, only_predictions):
         positions = tf.convert_to_tensor(inputs["masked_lm_positions"])  # [B, P]
         if only_predictions:
             positions = tf.concat([tf.zeros_like(positions[:, :1]), positions], axis=1)
-            outputs = self.encoder(inputs, training=training, draw=draw, positions=positions)
+            outputs = self.encoder(
+                inputs, training=training, dropout_seed=dropout_seed, positions=positions
+            )
             masked = outputs.pop("sequence_output")[:, 1:]  # [B, P, H]
         else:
-            outputs = self.encoder(inputs, training=training, draw=draw)
+            outputs = self.encoder(inputs, training=training, dropout_seed=dropout_seed)
             masked = tf.gather(outputs["sequence_output"], positions, batch_dims=1)
         scores = outputs["masked_lm_scores"] = self.masked_lm_head.scores(masked)
         if not only_predictions:

@@ -26,7 +26,7 @@ class LinearHead(NamedLayer):
 
     Call arguments:
         inputs: float [B, ..., H].
-        draw: Draw or None. What dropout is drawn for, see `layers/dropout.py`.
+        dropout_seed: DropoutSeed or None. What dropout is drawn for, see `layers/dropout.py`.
 
     Returns:
         float32 [B, ..., C]. Scores, not normalised.
@@ -44,8 +44,8 @@ class LinearHead(NamedLayer):
         self.output_weights = self.named_weight("output_weights", (num_outputs, config.hidden_size))
         self.output_bias = self.named_weight("output_bias", (num_outputs,), "zeros")
 
-    def call(self, inputs, draw=None, training=None):
-        inputs = self.inputs_dropout(inputs, draw, training=training)
+    def call(self, inputs, dropout_seed=None, training=None):
+        inputs = self.inputs_dropout(inputs, dropout_seed, training=training)
         outputs, size = self.output_weights.shape
         shape = tf.concat([tf.shape(inputs)[:-1], [outputs]], 0)
         rows = tf.reshape(tf.cast(inputs, tf.float32), (-1, size))
@@ -78,8 +78,8 @@ class SpansHead(LinearHead):
     def __init__(self, config, seed=0, **kwargs):
         super().__init__(config, 2, 0.0, "cls/squad", seed, **kwargs)
 
-    def call(self, sequence_output, inputs, draw=None, training=None):
-        logits = super().call(sequence_output, draw, training)  # [B, S, 2]
+    def call(self, sequence_output, inputs, dropout_seed=None, training=None):
+        logits = super().call(sequence_output, dropout_seed, training)  # [B, S, 2]
         is_out = _is_padding(inputs, sequence_output)
         starts, ends = (tf.where(is_out, _OUT, logits[..., place]) for place in (0, 1))
         return {"start_logits": starts, "end_logits": ends}
@@ -101,7 +101,7 @@ class SpansOrNoneHead(NamedLayer):
         inputs: dict. "p_mask" int [B, S], 1 where an answer can neither start nor end, 0 at [CLS];
             "input_mask" int [B, S], 1 for a real piece (all by default); in training
             "start_positions" int [B].
-        draw: Draw or None. What dropout is drawn for, see `layers/dropout.py`.
+        dropout_seed: DropoutSeed or None. What dropout is drawn for, see `layers/dropout.py`.
 
     Returns:
         dict. "null_logits" float32 [B], positive where there is no answer. In training
@@ -128,11 +128,11 @@ class SpansOrNoneHead(NamedLayer):
         self.null_dropout = self.dropout(dropout, "dropout")
         self.null_kernel = self.named_weight("dense_1/kernel", (size, 1))  # has no bias
 
-    def call(self, sequence_output, inputs, draw=None, training=None):
+    def call(self, sequence_output, inputs, dropout_seed=None, training=None):
         is_out = tf.cast(inputs["p_mask"], tf.bool) | _is_padding(inputs, sequence_output)
         hidden = tf.cast(sequence_output, tf.float32)
         log_probs = _log_probs(self.start(hidden), is_out)  # [B, S]
-        outputs = {"null_logits": self._null_logits(hidden, log_probs, draw, training)}
+        outputs = {"null_logits": self._null_logits(hidden, log_probs, dropout_seed, training)}
         if training:
             starts = tf.convert_to_tensor(inputs["start_positions"])[:, None]
             ends = self._end_log_probs(sequence_output, starts, is_out)[:, 0]
@@ -164,10 +164,10 @@ class SpansOrNoneHead(NamedLayer):
         joined = self.end_normalization(tf.tanh(tokens + at_starts[:, :, None]))  # [B, K, S, H]
         return _log_probs(self.end(joined), is_out[:, None])
 
-    def _null_logits(self, hidden, start_log_probs, draw, training):
+    def _null_logits(self, hidden, start_log_probs, dropout_seed, training):
         at_starts = tf.einsum("bs,bsh->bh", tf.exp(start_log_probs), hidden)
         joined = tf.tanh(self.null_hidden(tf.concat([at_starts, hidden[:, 0]], axis=-1)))
-        joined = self.null_dropout(joined, draw, training=training)
+        joined = self.null_dropout(joined, dropout_seed, training=training)
         return tf.matmul(tf.cast(joined, tf.float32), self.null_kernel)[:, 0]
 
 

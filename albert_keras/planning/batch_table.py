@@ -2,7 +2,7 @@
 
 from albert_keras.config import AlbertConfig
 from albert_keras.planning.sizes import bytes_text
-from albert_keras.training.memory import largest_batch
+from albert_keras.training.cost.memory import largest_batch
 
 LENGTHS = (64, 128, 256, 320, 384, 512)
 SIZES = (

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from albert_keras.training.memory import PROCESS_BYTES, TRACE_BYTES
+from albert_keras.training.cost.memory import PROCESS_BYTES, TRACE_BYTES
 from data_pipeline.errors import InputError
 from data_pipeline.settings import did_you_mean
 

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from albert_keras.planning.sizes import bytes_text
-from albert_keras.training.memory import StepMemory, largest_batch, step_memory
+from albert_keras.training.cost.memory import StepMemory, largest_batch, step_memory
 from data_pipeline.errors import InputError
 
 #: Share of the memory that is left free: the formula errs, and allocators leave gaps.

@@ -10,9 +10,9 @@ from albert_keras.planning.devices import find_device
 from albert_keras.planning.fitting import Fit, choose_fit, fit_share, least_memory_text
 from albert_keras.planning.recipe import choose_recipe, commands, recipe_config
 from albert_keras.planning.sizes import bytes_text
-from albert_keras.training.flops import training_flops
-from albert_keras.training.memory import COMPUTE_BYTES
-from albert_keras.training.weight_count import count_weights
+from albert_keras.training.cost.flops import training_flops
+from albert_keras.training.cost.memory import COMPUTE_BYTES
+from albert_keras.training.cost.weight_count import count_weights
 from data_pipeline.errors import InputError
 from data_pipeline.settings import Settings
 

@@ -8,9 +8,9 @@ import numpy as np
 from albert_keras.serving.exported_task import read_task, version_folder
 from albert_keras.serving.layout import MASK_LITERAL, TOP_K
 from albert_keras.serving.signature_answers import answer_by_signatures, ask_rows
-from data_pipeline.dataset_info import TOKENIZER_FOLDER
 from data_pipeline.errors import InputError
-from data_pipeline.tokenization import Tokenizer
+from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
+from data_pipeline.tokenizers.tokenization import Tokenizer
 
 
 class Candidate(NamedTuple):
@@ -193,8 +193,8 @@ class Predictor:
         predict_tokens = self._model.signatures.get("predict_tokens")
         if not (exported.record and folder.is_dir() and predict_tokens):
             return None
+        from albert_keras.runs.run_files import check_tokenizer
         from albert_keras.serving.task_predictor import TaskPredictor
-        from albert_keras.training.run_files import check_tokenizer
 
         repair = "Export the run once more."
         check_tokenizer(folder, exported.tokenizer_digest, "export.json", repair)

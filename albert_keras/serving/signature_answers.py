@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from albert_keras.tasks.choice_task import ChoiceAnswer
 from albert_keras.tasks.plain_predictions import class_answers, score_answers
-from albert_keras.tasks.tag_task import TagAnswer
+from albert_keras.tasks.race.choice_task import ChoiceAnswer
+from albert_keras.tasks.tagging.tag_task import TagAnswer
 from data_pipeline.errors import InputError
 
 #: Texts that are sent at a time.

@@ -1,9 +1,9 @@
 """From the name of a task to the task."""
 
-from albert_keras.tasks.choice_task import ChoiceTask
-from albert_keras.tasks.span_task import SpanTask
-from albert_keras.tasks.tag_task import TagTask
-from albert_keras.tasks.text_task import TextTask
+from albert_keras.tasks.race.choice_task import ChoiceTask
+from albert_keras.tasks.squad.span_task import SpanTask
+from albert_keras.tasks.tables.text_task import TextTask
+from albert_keras.tasks.tagging.tag_task import TagTask
 
 _OTHERS = {"squad1": SpanTask, "squad2": SpanTask, "race": ChoiceTask, "tagging": TagTask}
 

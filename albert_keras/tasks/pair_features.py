@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from data_pipeline.errors import InputError
-from data_pipeline.packing import pack
+from data_pipeline.instances.packing import pack
 
 _MIN_SEQ_LENGTH = 5  # [CLS] a [SEP] b [SEP] with one piece each
 

@@ -6,12 +6,12 @@ from typing import NamedTuple
 import numpy as np
 
 from albert_keras.tasks import metrics
-from albert_keras.tasks.glue import read_glue_file
-from albert_keras.tasks.glue_tasks import GLUE_TASKS, glue_task
-from albert_keras.tasks.squad_files import read_null_odds, read_predictions, read_questions
-from albert_keras.tasks.squad_scores import best_thresholds, score_v1, score_v2
-from albert_keras.tasks.submission import HEADER
-from albert_keras.tasks.table_rows import Problems, tsv_rows
+from albert_keras.tasks.glue.files import read_glue_file
+from albert_keras.tasks.glue.glue_tasks import GLUE_TASKS, glue_task
+from albert_keras.tasks.glue.submission import HEADER
+from albert_keras.tasks.squad.files import read_null_odds, read_predictions, read_questions
+from albert_keras.tasks.squad.scores import best_thresholds, score_v1, score_v2
+from albert_keras.tasks.tables.rows import Problems, tsv_rows
 from data_pipeline.errors import InputError
 from data_pipeline.settings import did_you_mean
 

@@ -4,7 +4,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field, field_validator
 
-from albert_keras.tasks.glue_tasks import GLUE_TASKS
+from albert_keras.tasks.glue.glue_tasks import GLUE_TASKS
 from data_pipeline.settings import Rule, Settings, did_you_mean
 
 #: Tasks of official files besides GLUE, and tasks on anyone's own files.

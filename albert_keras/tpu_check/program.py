@@ -6,7 +6,7 @@ from albert_keras.training.build import build_step
 from albert_keras.training.config import PretrainingConfig, TrainingConfig
 from data_pipeline.config import PretrainingDataConfig
 from data_pipeline.errors import InputError
-from data_pipeline.schema import PRETRAINING_FEATURES, feature_length
+from data_pipeline.records.schema import PRETRAINING_FEATURES, feature_length
 from data_pipeline.settings import Rule, Settings
 
 #: Settings of a program -> fields of TrainingConfig.

@@ -6,8 +6,8 @@ from pydantic import Field, field_validator
 
 from albert_keras.config import AlbertConfig
 from albert_keras.optimization.config import OptimizerConfig
-from albert_keras.training.flagged_config import FlaggedConfig
-from albert_keras.training.loop_config import LoopConfig
+from albert_keras.training.loop.flagged_config import FlaggedConfig
+from albert_keras.training.loop.loop_config import LoopConfig
 from data_pipeline.config import MASKS
 from data_pipeline.errors import InputError
 

@@ -7,13 +7,13 @@ from typing import NamedTuple
 import numpy as np
 
 from albert_keras.models.pretraining import AlbertForPretraining
+from albert_keras.runs.run import Run
+from albert_keras.training.distributed.strategy import build_strategy
+from albert_keras.training.loop.reports import log_evaluation
 from albert_keras.training.pretraining_step import PretrainingStep
-from albert_keras.training.reports import log_evaluation
-from albert_keras.training.run import Run
-from albert_keras.training.strategy import build_strategy
 from data_pipeline.errors import InputError
-from data_pipeline.reader import evaluation_dataset
-from data_pipeline.record_folder import RecordFiles
+from data_pipeline.reader.reader import evaluation_dataset
+from data_pipeline.records.record_folder import RecordFiles
 
 
 class Evaluation(NamedTuple):

@@ -4,9 +4,9 @@ import logging
 
 from tensorflow import keras
 
+from albert_keras.training.loop.reports import log_evaluation
 from albert_keras.training.pretraining_step import PretrainingStep
-from albert_keras.training.reports import log_evaluation
-from data_pipeline.reader import evaluation_dataset
+from data_pipeline.reader.reader import evaluation_dataset
 
 logger = logging.getLogger(__name__)
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from data_pipeline.reader import evaluation_dataset
+from data_pipeline.reader.reader import evaluation_dataset
 
 #: Records counted: some ten thousand masked pieces, read in less than a second.
 _RECORDS = 2048

@@ -5,28 +5,32 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from albert_keras.training.batches import check_batch_size
 from albert_keras.training.build import build_step, should_skip_padding
-from albert_keras.training.cluster import (
+from albert_keras.training.config import SMALL_MODEL_LR, PretrainingConfig
+from albert_keras.training.continued_pretraining import (
+    OUTPUT_BIAS,
+    ContinuedPretraining,
+    report_loaded,
+)
+from albert_keras.training.distributed.cluster import (
     barrier,
     is_chief,
     noticing_lost_workers,
     num_workers,
 )
-from albert_keras.training.config import SMALL_MODEL_LR, PretrainingConfig
-from albert_keras.training.curves import draw_curves
+from albert_keras.training.distributed.strategy import build_strategy, choose_precision
 from albert_keras.training.errors import TrainingDiverged, TrainingStopped
-from albert_keras.training.fitting import fit
 from albert_keras.training.held_out import ScoreHeldOut
-from albert_keras.training.initial_weights import OUTPUT_BIAS, Beginning, tell_loaded
+from albert_keras.training.loop.batches import check_batch_size
+from albert_keras.training.loop.curves import draw_curves
+from albert_keras.training.loop.fitting import fit
+from albert_keras.training.loop.reports import read_log
+from albert_keras.training.loop.resume import open_run, restore
 from albert_keras.training.output_bias import log_frequencies
 from albert_keras.training.record_source import RecordSource
-from albert_keras.training.reports import read_log
-from albert_keras.training.resume import open_run, restore
-from albert_keras.training.strategy import build_strategy, choose_precision
 from data_pipeline.errors import InputError
-from data_pipeline.reader import draws_masks
-from data_pipeline.record_folder import RecordFiles
+from data_pipeline.reader.reader import draws_masks
+from data_pipeline.records.record_folder import RecordFiles
 
 logger = logging.getLogger(__name__)
 
@@ -73,8 +77,8 @@ def pretrain(
         allow_changes: iterable of str. Keys of `run.json` that may differ from those the run was
             begun with, see `Run.begin`.
         max_steps: int or None. Steps of this call at most; the next one goes on.
-        initial: Origin or None. What `open_origin` found: trained weights to begin with, the heads
-            too, and the shape of the model. None begins with random ones.
+        initial: InitialWeights or None. What `open_weights` found: trained weights to begin with,
+            the heads too, and the shape of the model. None begins with random ones.
         **flags: Single settings in the words of the command line: `size`, `steps`, `batch_size`,
             `lr`, `seed`, `strategy`, `precision`, `checkpoint_every`, `masks`, ... (`FLAGS`).
 
@@ -91,10 +95,10 @@ def pretrain(
     config = (config or PretrainingConfig()).with_flags(**flags)
     records = RecordFiles(data)
     held_out = None if eval_data is None else RecordFiles(eval_data)
-    beginning = None
+    continued = None
     if initial is not None:
-        beginning = Beginning.of(initial, records)
-        config = config.replace(model=beginning.model_settings(config))
+        continued = ContinuedPretraining.of(initial, records)
+        config = config.replace(model=continued.model_settings(config))
     albert_config = config.albert_config(records.info.vocab_size)
     _check_fit(records.info, albert_config)
     if held_out is not None:
@@ -112,7 +116,7 @@ def pretrain(
             held_out,
             allow_changes,
             max_steps,
-            beginning,
+            continued,
         )
         barrier(strategy)  # nobody leaves while the first worker still writes
     return result._replace(seconds=time.monotonic() - started)
@@ -127,7 +131,7 @@ def _pretrain(
     held_out,
     allow_changes,
     max_steps,
-    beginning,
+    continued,
 ):
     check_batch_size(strategy, config.training)
     asked = config
@@ -138,13 +142,13 @@ def _pretrain(
         advice = asked.optimizer.lr_advice(training.batch_size)
         if advice and config.size not in SMALL_MODEL_LR:
             logger.warning("%s", advice)
-    source = RecordSource(records, training, beginning and beginning.describe())
+    source = RecordSource(records, training, continued and continued.describe())
     loaded = None
-    if beginning is not None:
+    if continued is not None:
         with strategy.scope():
             step = build_step(config, albert_config, skips)
             # Before there is a folder: what cannot begin leaves none behind.
-            loaded = beginning.load(step.model)
+            loaded = continued.load(step.model)
     run = open_run(strategy, out, config, albert_config, source, allow_changes)
     logger.info(
         "model %s: %d layers, hidden size %d, %s on %d replica(s), %d records of %d pieces",
@@ -157,11 +161,11 @@ def _pretrain(
         records.info.max_seq_length,
     )
     with strategy.scope():
-        if beginning is None:
+        if continued is None:
             step = build_step(config, albert_config, skips)
         first_step, state = restore(strategy, run, step)
         if first_step == 0 and loaded is not None:
-            tell_loaded(strategy, run, beginning.lines(loaded))
+            report_loaded(strategy, run, continued.lines(loaded))
         has_bias = loaded is not None and OUTPUT_BIAS in loaded.loaded
         if first_step == 0 and training.initial_output_bias == "frequencies" and not has_bias:
             step.model.masked_lm_head.output_bias.assign(log_frequencies(records))

@@ -2,8 +2,8 @@
 
 import tensorflow as tf
 
+from albert_keras.training.loop.step import TrainingStep
 from albert_keras.training.losses import masked_lm_sums, sentence_order_sums
-from albert_keras.training.step import TrainingStep
 
 
 class PretrainingStep(TrainingStep):
@@ -36,8 +36,10 @@ class PretrainingStep(TrainingStep):
         counts = [tf.reduce_sum(features["masked_lm_weights"] * examples[:, None])]
         return [*counts, tf.reduce_sum(examples)][: len(self.objectives)]
 
-    def sums(self, features, training, draw=None):
-        outputs = self.model(features, training=training, draw=draw, only_predictions=True)
+    def sums(self, features, training, dropout_seed=None):
+        outputs = self.model(
+            features, training=training, dropout_seed=dropout_seed, only_predictions=True
+        )
         examples = features["example_weights"]  # [B]
         sums = [
             masked_lm_sums(

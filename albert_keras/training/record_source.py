@@ -3,12 +3,12 @@
 import functools
 import shutil
 
-from albert_keras.training.batches import batches_of
-from albert_keras.training.flops import training_flops
-from albert_keras.training.provenance import describe_records
-from albert_keras.training.run_files import check_tokenizer
-from data_pipeline.dataset_info import TOKENIZER_FOLDER
-from data_pipeline.reader import training_dataset, training_numbers
+from albert_keras.runs.provenance import describe_records
+from albert_keras.runs.run_files import check_tokenizer
+from albert_keras.training.cost.flops import training_flops
+from albert_keras.training.loop.batches import batches_of
+from data_pipeline.reader.reader import training_dataset, training_numbers
+from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
 
 
 class RecordSource:

@@ -14,13 +14,13 @@ import tempfile
 import time
 from pathlib import Path
 
-from data_pipeline import storage
 from data_pipeline.building.beam_steps import FAULT, WORK, Job, add_steps
 from data_pipeline.building.result import BuildResult, is_result_of
-from data_pipeline.corpus import corpus_ranges
-from data_pipeline.dataset_info import INFO_FILE, TOKENIZER_FOLDER, DatasetInfo
 from data_pipeline.errors import InputError
-from data_pipeline.sentences import check_splitter
+from data_pipeline.records.dataset_info import INFO_FILE, TOKENIZER_FOLDER, DatasetInfo
+from data_pipeline.text import storage
+from data_pipeline.text.corpus import corpus_ranges
+from data_pipeline.text.sentences import check_splitter
 
 try:
     import apache_beam as beam

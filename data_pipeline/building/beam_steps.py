@@ -18,7 +18,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from data_pipeline import storage
 from data_pipeline.building.encoding import encode_document, ids_dtype, text_bytes
 from data_pipeline.building.order import BIN_BITS, document_keys, lay_out_shards
 from data_pipeline.building.parts import range_digest
@@ -27,14 +26,15 @@ from data_pipeline.building.result import info_of, lack_of
 from data_pipeline.building.shards import shard_name, write_blocks, write_index_of
 from data_pipeline.building.spill import LENGTH
 from data_pipeline.config import PretrainingDataConfig
-from data_pipeline.corpus import read_range
-from data_pipeline.dataset_info import INFO_FILE, TOKENIZER_FOLDER
 from data_pipeline.errors import InputError
-from data_pipeline.masking import MaskingVocabulary
-from data_pipeline.record_files import index_path
-from data_pipeline.segments import Shard
-from data_pipeline.tokenization import Tokenizer
-from data_pipeline.vocabulary import TokenizerConfig
+from data_pipeline.instances.masking import MaskingVocabulary
+from data_pipeline.instances.segments import Shard
+from data_pipeline.records.dataset_info import INFO_FILE, TOKENIZER_FOLDER
+from data_pipeline.records.record_files import index_path
+from data_pipeline.text import storage
+from data_pipeline.text.corpus import read_range
+from data_pipeline.tokenizers.tokenization import Tokenizer
+from data_pipeline.tokenizers.vocabulary import TokenizerConfig
 
 try:
     import apache_beam as beam

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from data_pipeline.sentences import split_sentences
+from data_pipeline.text.sentences import split_sentences
 
 
 class EncodedDocument(NamedTuple):

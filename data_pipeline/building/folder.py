@@ -10,10 +10,10 @@ import shutil
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from data_pipeline.dataset_info import INFO_FILE, TOKENIZER_FOLDER
 from data_pipeline.errors import InputError
 from data_pipeline.files import check_output_folder, whole_file
-from data_pipeline.record_files import index_path
+from data_pipeline.records.dataset_info import INFO_FILE, TOKENIZER_FOLDER
+from data_pipeline.records.record_files import index_path
 
 _WORK = ".work"
 _SETTINGS, _LOCK = "settings.json", "lock"

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from data_pipeline.building.encoding import encode_document, text_bytes
 from data_pipeline.building.spill import finished_part, write_part
-from data_pipeline.corpus import read_range
-from data_pipeline.storage import open_to_read
+from data_pipeline.text.corpus import read_range
+from data_pipeline.text.storage import open_to_read
 
 #: Parts have equal sizes, of at least and at most as many bytes; there are about this many.
 _SMALLEST_PART, _LARGEST_PART, _NUM_PARTS = 1 << 20, 64 << 20, 64

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from data_pipeline.building.folder import builder_version
 from data_pipeline.building.parts import corpus_digest, range_digest
-from data_pipeline.dataset_info import DatasetInfo
+from data_pipeline.records.dataset_info import DatasetInfo
 
 
 class BuildResult(NamedTuple):

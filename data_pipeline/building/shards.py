@@ -9,14 +9,14 @@ from typing import NamedTuple
 import numpy as np
 
 from data_pipeline.building.spill import gather
-from data_pipeline.dataset_info import ShardInfo
-from data_pipeline.examples import encode_instances
 from data_pipeline.files import sha256_of, whole_file
-from data_pipeline.masking import mask_ngrams, word_boundaries
-from data_pipeline.packing import pack, truncate_pairs
+from data_pipeline.instances.masking import mask_ngrams, word_boundaries
+from data_pipeline.instances.packing import pack, truncate_pairs
+from data_pipeline.instances.segments import Pairs, Shard, concatenate, cut_instances, prepare
 from data_pipeline.randomness import key_of, permute
-from data_pipeline.record_files import RecordWriter, index_path, write_index
-from data_pipeline.segments import Pairs, Shard, concatenate, cut_instances, prepare
+from data_pipeline.records.dataset_info import ShardInfo
+from data_pipeline.records.examples import encode_instances
+from data_pipeline.records.record_files import RecordWriter, index_path, write_index
 
 #: Instances packed, masked and encoded at a time.
 _BATCH = 512

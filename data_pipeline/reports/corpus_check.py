@@ -9,18 +9,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from data_pipeline import storage
 from data_pipeline.config import PretrainingDataConfig
-from data_pipeline.corpus import read_range
-from data_pipeline.corpus_formats import check_format, detect_format, paragraphs_of
 from data_pipeline.errors import InputError
 from data_pipeline.randomness import key_of, permute
 from data_pipeline.reports.corpus_preview import Estimate, Example, RecordPreview
 from data_pipeline.reports.corpus_statistics import CorpusStatistics, quantiles
 from data_pipeline.reports.figures import check_figure_path, draw_histograms
-from data_pipeline.sentences import check_splitter
-from data_pipeline.text_files import find_files, listing
-from data_pipeline.text_ranges import cut_file
+from data_pipeline.text import storage
+from data_pipeline.text.corpus import read_range
+from data_pipeline.text.corpus_formats import check_format, detect_format, paragraphs_of
+from data_pipeline.text.sentences import check_splitter
+from data_pipeline.text.text_files import find_files, listing
+from data_pipeline.text.text_ranges import cut_file
 
 logger = logging.getLogger(__name__)
 

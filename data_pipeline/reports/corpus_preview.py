@@ -11,11 +11,11 @@ import numpy as np
 from data_pipeline.building.order import lay_out_shards
 from data_pipeline.building.progress import SECONDS_PER_PIECE
 from data_pipeline.building.shards import instances_of
-from data_pipeline.examples import encode_instances
-from data_pipeline.masking import MaskingVocabulary, unmask
+from data_pipeline.instances.masking import MaskingVocabulary, unmask
+from data_pipeline.instances.segments import Pairs, Shard, cut_instances, prepare
 from data_pipeline.randomness import key_of, subkeys
-from data_pipeline.segments import Pairs, Shard, cut_instances, prepare
-from data_pipeline.word_starts import SPACE
+from data_pipeline.records.examples import encode_instances
+from data_pipeline.tokenizers.word_starts import SPACE
 
 _PIECES_AT_ONCE = 1 << 20
 #: Instances of each batch that are really packed, masked and encoded.

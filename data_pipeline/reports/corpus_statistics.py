@@ -15,7 +15,7 @@ from collections import Counter
 import numpy as np
 
 from data_pipeline.reports.figures import Histogram
-from data_pipeline.sentences import split_sentences
+from data_pipeline.text.sentences import split_sentences
 
 #: Names of special pieces; as text they are encoded like any other.
 LITERALS = ("[MASK]", "[CLS]", "[SEP]", "<pad>", "<unk>")

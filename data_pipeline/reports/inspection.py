@@ -9,14 +9,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from data_pipeline.dataset_info import TOKENIZER_FOLDER
 from data_pipeline.errors import InputError
 from data_pipeline.randomness import key_of, permute
-from data_pipeline.record_folder import RecordFiles
+from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
+from data_pipeline.records.record_folder import RecordFiles
 from data_pipeline.reports.figures import check_figure_path, draw_histograms
 from data_pipeline.reports.inspection_figure import histograms
 from data_pipeline.reports.record_sample import Example, Masks, Sample, Share, read_sample
-from data_pipeline.tokenization import Tokenizer
+from data_pipeline.tokenizers.tokenization import Tokenizer
 
 _QUANTILES = {"min": 0, "5%": 5, "25%": 25, "median": 50, "75%": 75, "95%": 95, "max": 100}
 

@@ -6,10 +6,10 @@ import numpy as np
 
 from data_pipeline.config import MaskingConfig
 from data_pipeline.errors import InputError
-from data_pipeline.examples import decode_instance
-from data_pipeline.masking import unmask
-from data_pipeline.schema import PRETRAINING_FEATURES, schema_fault
-from data_pipeline.word_starts import SPACE
+from data_pipeline.instances.masking import unmask
+from data_pipeline.records.examples import decode_instance
+from data_pipeline.records.schema import PRETRAINING_FEATURES, schema_fault
+from data_pipeline.tokenizers.word_starts import SPACE
 
 ORDERS = {"sop": ("in order", "swapped"), "nsp": ("in order", "random second")}
 _TOP_PIECES = 10

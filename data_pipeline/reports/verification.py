@@ -13,13 +13,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from data_pipeline.dataset_info import INFO_FILE, TOKENIZER_FOLDER, DatasetInfo
 from data_pipeline.errors import InputError
-from data_pipeline.examples import decode_instance
-from data_pipeline.record_files import INDEX_SUFFIX, index_path, scan_records
-from data_pipeline.schema import schema_fault
-from data_pipeline.tokenization import Tokenizer
-from data_pipeline.vocabulary import VOCAB_FILE
+from data_pipeline.records.dataset_info import INFO_FILE, TOKENIZER_FOLDER, DatasetInfo
+from data_pipeline.records.examples import decode_instance
+from data_pipeline.records.record_files import INDEX_SUFFIX, index_path, scan_records
+from data_pipeline.records.schema import schema_fault
+from data_pipeline.tokenizers.tokenization import Tokenizer
+from data_pipeline.tokenizers.vocabulary import VOCAB_FILE
 
 logger = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ import pytest
 from albert_keras import demo as module
 from albert_keras.cli import main
 from albert_keras.training.evaluate import Evaluation
-from data_pipeline.installed_docs import installed_documentation
+from data_pipeline.text.installed_docs import installed_documentation
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ from albert_keras.planning.plan import PlanRequest, make_plan
 from albert_keras.planning.recipe import choose_recipe, recipe_config
 from albert_keras.planning.report import plan_lines
 from albert_keras.planning.sizes import bytes_text, parse_bytes
-from albert_keras.training.flops import training_flops
-from albert_keras.training.memory import step_memory
+from albert_keras.training.cost.flops import training_flops
+from albert_keras.training.cost.memory import step_memory
 from data_pipeline.errors import InputError
 
 ALBERT = {"size": "albert-base", "batch_size": 4096, "memory_bytes": 12e9, "corpus_bytes": 16e9}

@@ -235,7 +235,7 @@ def test_the_documentation_lists_every_recipe_with_its_numbers():
 def test_a_recipe_becomes_a_run_by_its_name(
     tiny_documents, tiny_tokenizer, tiny_data_config, tmp_path
 ):
-    from data_pipeline.build import build_records
+    from data_pipeline.building.build import build_records
 
     data = tiny_data_config.replace(input_format="full-sentences", static_masks=False)
     records = build_records(tiny_documents, tiny_tokenizer, tmp_path / "records", data).path

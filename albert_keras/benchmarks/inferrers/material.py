@@ -9,9 +9,9 @@ import numpy as np
 from albert_keras.benchmarks.inferrers.ours import write_export
 from albert_keras.benchmarks.inferrers.questions import Question, exact_texts
 from albert_keras.config import AlbertConfig
-from data_pipeline.installed_docs import installed_documentation
-from data_pipeline.tokenization import Tokenizer
-from data_pipeline.vocabulary import train_vocabulary
+from data_pipeline.text.installed_docs import installed_documentation
+from data_pipeline.tokenizers.tokenization import Tokenizer
+from data_pipeline.tokenizers.vocabulary import train_vocabulary
 
 logger = logging.getLogger(__name__)
 
@@ -24,7 +24,7 @@ _CHARACTERS = 2_000_000
 _SEED = 0
 
 
-class Material(NamedTuple):
+class TaskData(NamedTuple):
     """What was written for a contest.
 
     Attributes:
@@ -55,7 +55,7 @@ def write_material(folder, config, tokenizer, precisions, max_seq_lengths, batch
         batch_size: int. Texts of a question.
 
     Returns:
-        Material.
+        TaskData.
 
     Raises:
         InputError: If there is no such tokenizer, or the texts are all too short.
@@ -87,7 +87,7 @@ def write_material(folder, config, tokenizer, precisions, max_seq_lengths, batch
         logger.info("exporting the model in %s", precision)
         write_export(path, config, tokenizer, precision)
     short_texts = exact_texts(paragraphs, tokenizer, SHORT_LENGTH - 2, batch_size)
-    return Material(config, weights, exports, questions, short_texts)
+    return TaskData(config, weights, exports, questions, short_texts)
 
 
 def _question(encoder, tokenizer, texts):

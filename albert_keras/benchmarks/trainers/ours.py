@@ -24,7 +24,7 @@ def prepare(shape, precision, settings=None):
 
     from albert_keras.training.build import build_step
     from albert_keras.training.config import PretrainingConfig
-    from albert_keras.training.strategy import build_strategy, choose_precision
+    from albert_keras.training.distributed.strategy import build_strategy, choose_precision
 
     config = PretrainingConfig.of(
         {

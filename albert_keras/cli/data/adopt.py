@@ -46,9 +46,9 @@ def adopt(
       albert-keras data adopt records/ --tokenizer 30k-clean.model
     """
     start(verbose, debug)
-    from data_pipeline.adoption import adopt_records
-    from data_pipeline.foreign_records import LABELS
-    from data_pipeline.tokenization import Tokenizer
+    from data_pipeline.records.adoption import adopt_records
+    from data_pipeline.records.foreign_records import LABELS
+    from data_pipeline.tokenizers.tokenization import Tokenizer
 
     info = adopt_records(
         folder,

@@ -117,7 +117,7 @@ def build(
     start(verbose, debug)
     from albert_keras.cli.arguments import read_values
     from data_pipeline.config import PretrainingDataConfig
-    from data_pipeline.tokenization import Tokenizer
+    from data_pipeline.tokenizers.tokenization import Tokenizer
 
     beam_flags = _beam_flags(runner, workers, beam_options or [])
     flags = {
@@ -141,7 +141,7 @@ def build(
 
         result = build_with_beam(*what, beam_flags)
     else:
-        from data_pipeline.build import build_records
+        from data_pipeline.building.build import build_records
 
         result = build_records(*what, workers, transient_progress=sys.stderr.isatty())
     counts = result.info.statistics
@@ -189,7 +189,7 @@ def _beam_flags(runner, workers, beam_options):
 
 
 def _next_step(path):
-    from data_pipeline.storage import is_remote
+    from data_pipeline.text.storage import is_remote
 
     if is_remote(path):  # records are read from this machine's disk
         return f"next: copy {path} to a disk, and albert-keras pretrain --data ... --out runs/..."

@@ -55,7 +55,7 @@ def check(
     from data_pipeline.config import PretrainingDataConfig
     from data_pipeline.errors import InputError
     from data_pipeline.reports.corpus_check import check_corpus
-    from data_pipeline.tokenization import Tokenizer
+    from data_pipeline.tokenizers.tokenization import Tokenizer
 
     config = PretrainingDataConfig(
         max_seq_length=max_seq_length, copies=copies, language=language, splitter=splitter

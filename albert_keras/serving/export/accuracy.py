@@ -8,9 +8,9 @@ import numpy as np
 import tensorflow as tf
 
 from data_pipeline.errors import InputError
-from data_pipeline.installed_docs import installed_documentation
-from data_pipeline.reader import evaluation_dataset
-from data_pipeline.record_folder import RecordFiles
+from data_pipeline.reader.reader import evaluation_dataset
+from data_pipeline.records.record_folder import RecordFiles
+from data_pipeline.text.installed_docs import installed_documentation
 
 logger = logging.getLogger(__name__)
 

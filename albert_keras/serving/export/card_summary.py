@@ -3,7 +3,7 @@
 from albert_keras.serving.export.card_record import read_json, value_at
 from albert_keras.serving.export.card_text import bullets, escaped, names, number, section, wrapped
 from albert_keras.serving.graph.text_packing import BYTES_PER_PLACE
-from data_pipeline.dataset_info import TOKENIZER_FOLDER
+from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
 
 _TASKS = {
     "classification": "sorts {texts} into {labels} classes",

@@ -5,7 +5,7 @@ import shlex
 
 from albert_keras.serving.export.card_text import code, escaped, section, table, wrapped
 from albert_keras.serving.layout import keras_file
-from data_pipeline.dataset_info import TOKENIZER_FOLDER
+from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
 
 _REST_PORT = 8501
 #: Our server takes nothing else: a page of somebody else's cannot send it unasked.
@@ -165,7 +165,7 @@ def _keras(version):
     lines = ["import albert_keras  # Keras finds the classes of the model in it"]
     has_tokenizer = (version.folder / TOKENIZER_FOLDER).is_dir()
     if has_tokenizer:
-        lines.append("from data_pipeline.tokenization import Tokenizer")
+        lines.append("from data_pipeline.tokenizers.tokenization import Tokenizer")
     lines += ["from tensorflow import keras", "", f'model = keras.models.load_model("{path.name}")']
     if has_tokenizer:
         lines += [

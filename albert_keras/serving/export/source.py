@@ -8,18 +8,18 @@ from tensorflow import keras
 
 from albert_keras.finetuning.config import FinetuneConfig
 from albert_keras.finetuning.finetuned import find_runs, is_finetuned, read_tuned
-from albert_keras.finetuning.origin import open_origin
 from albert_keras.interop.model_weights import HEADS
 from albert_keras.models.finetuning import build_model
 from albert_keras.models.pretraining import AlbertForPretraining
+from albert_keras.runs.run import Run
 from albert_keras.serving.graph.task_model import build_task_model
 from albert_keras.serving.graph.text_model import TextModel
 from albert_keras.tasks.build import build_task
 from albert_keras.tasks.task import Task
-from albert_keras.training.reports import read_evaluations
-from albert_keras.training.run import Run
+from albert_keras.training.loop.reports import read_evaluations
+from albert_keras.weights.initial_weights import open_weights
 from data_pipeline.errors import InputError
-from data_pipeline.tokenization import Tokenizer
+from data_pipeline.tokenizers.tokenization import Tokenizer
 
 #: Places of a row of a pre-trained export at most, unless more are asked for.
 _USUAL_LENGTH = 512
@@ -101,7 +101,7 @@ def open_source(path, step=None, max_seq_length=None):
     if is_finetuned(path):
         return _finetuned(Run.open(find_runs(path)[0]), step, max_seq_length)
     if _is_checkpoint(path):
-        return _checkpoint(open_origin(path, step), max_seq_length)
+        return _checkpoint(open_weights(path, step), max_seq_length)
     run = Run.open(path)
     run.check_kind("pretraining", "export")
     step = run.checkpoints.choose(step)

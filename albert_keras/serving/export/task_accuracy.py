@@ -12,7 +12,7 @@ from albert_keras.finetuning.predicting import RowPredictor
 from albert_keras.serving.export.check_inputs import inputs_of_texts
 from albert_keras.serving.graph.precision import StoredModel
 from data_pipeline.errors import InputError
-from data_pipeline.installed_docs import installed_documentation
+from data_pipeline.text.installed_docs import installed_documentation
 
 logger = logging.getLogger(__name__)
 

@@ -16,10 +16,10 @@ from albert_keras.serving.graph.text_packing import (
     character_class,
     ragged_cumsum,
 )
-from data_pipeline.cleanup import clean_up
-from data_pipeline.graph_tokenization import GraphTokenizer
-from data_pipeline.offsets import check_tracks_places
-from data_pipeline.word_starts import SPACE
+from data_pipeline.tokenizers.cleanup import clean_up
+from data_pipeline.tokenizers.graph_tokenization import GraphTokenizer
+from data_pipeline.tokenizers.offsets import check_tracks_places
+from data_pipeline.tokenizers.word_starts import SPACE
 
 #: Controls, formats, marks and separators; U+FFFD is So.
 _MAY_BE_BLANK = ("Cc", "Cf", "Mn", "Mc", "Me", "Zs", "Zl", "Zp", "So", "Sk", "Lm")

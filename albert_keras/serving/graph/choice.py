@@ -10,7 +10,7 @@ from albert_keras.serving.graph.text_packing import (
     pieces_from,
     readable,
 )
-from albert_keras.tasks.choice_task import EQUALLY_LIKELY
+from albert_keras.tasks.race.choice_task import EQUALLY_LIKELY
 
 # What is a blank of a question, as in `tasks/choice_features.py`.
 _BLANK = "_"

@@ -9,7 +9,7 @@ from albert_keras.serving.graph.text_packing import (
     pieces_from,
     readable,
 )
-from albert_keras.tasks.squad_windows import SquadWindowConfig
+from albert_keras.tasks.squad.windows import SquadWindowConfig
 
 #: Windows that are computed at a time: their number has no bound, memory has.
 WINDOWS_AT_A_TIME = 32

@@ -9,8 +9,8 @@ import tensorflow as tf
 
 from albert_keras.serving.graph.precision import StoredModel
 from albert_keras.serving.graph.text_packing import TextPacker, readable
-from data_pipeline import graph_tokenization
 from data_pipeline.errors import InputError
+from data_pipeline.tokenizers import graph_tokenization
 
 #: Places of a row whose attention is shown; an answer grows with their square.
 _SHOWN = 64
@@ -112,8 +112,8 @@ class StringModel(tf.Module):
     def _attention(self, text):
         packed = self._packed(text)
         # The row is computed whole: a shorter one would be another.
-        shares = self.stored.encode(packed, return_attention=True)["attention"]
-        shown = [block[:, :, :_SHOWN, :_SHOWN] for block in shares]
+        probs = self.stored.encode(packed, return_attention=True)["attention"]
+        shown = [block[:, :, :_SHOWN, :_SHOWN] for block in probs]
         is_real = tf.cast(packed["input_mask"], tf.float32)[:, None, None, :_SHOWN, None]
         return {
             "pieces": self._pieces(packed)[:, :_SHOWN],

@@ -5,7 +5,7 @@ Of core operations only: `tensorflow_model_server` has no RoundRobinTrimmer.
 
 import tensorflow as tf
 
-from data_pipeline.cleanup import white_space_ranges
+from data_pipeline.tokenizers.cleanup import white_space_ranges
 
 #: Sequences are padded to the next of these lengths, so that short texts cost little.
 BUCKETS = (16, 32, 64, 128, 256, 512)

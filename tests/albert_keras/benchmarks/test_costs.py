@@ -5,7 +5,7 @@ import pytest
 from albert_keras.benchmarks import costs
 from albert_keras.benchmarks.costs_report import costs_lines
 from albert_keras.benchmarks.shapes import make_shape
-from albert_keras.training.flops import training_flops
+from albert_keras.training.cost.flops import training_flops
 from data_pipeline.errors import InputError
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from albert_keras.benchmarks.read import FAR_STEP, benchmark_read
 from albert_keras.benchmarks.report import read_lines
-from data_pipeline.dataset_info import DatasetInfo
+from data_pipeline.records.dataset_info import DatasetInfo
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from albert_keras.benchmarks import stages
-from data_pipeline.build import build_records
+from data_pipeline.building.build import build_records
 
 
 @pytest.fixture

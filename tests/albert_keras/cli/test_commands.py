@@ -267,7 +267,7 @@ def test_a_fault_of_ours_is_told_apart(monkeypatch, capsys, tmp_path, corpus):
     def fail(*args, **kwargs):
         raise RuntimeError("broken")
 
-    monkeypatch.setattr("data_pipeline.vocabulary.train_vocabulary", fail)
+    monkeypatch.setattr("data_pipeline.tokenizers.vocabulary.train_vocabulary", fail)
     assert main(["vocab", "--corpus", str(corpus), "--out", f"{tmp_path}/o"]) == 1
     assert "internal error: RuntimeError: broken" in capsys.readouterr().err
 

@@ -34,7 +34,7 @@ def command(tmp_path, tiny_corpus, tiny_vocabulary):
 @pytest.fixture
 def told_to_beam(monkeypatch, tiny_records):
     """Returns a dict of what a command hands to Apache Beam, which does not run."""
-    from data_pipeline.dataset_info import DatasetInfo
+    from data_pipeline.records.dataset_info import DatasetInfo
 
     told = {}
 

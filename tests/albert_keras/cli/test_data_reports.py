@@ -88,7 +88,7 @@ def test_the_seed_decides_the_examples(tiny_records, capsys):
 
 
 def test_records_whose_masks_are_drawn_later_say_so(tiny_records, tmp_path, capsys):
-    from data_pipeline.dataset_info import DatasetInfo
+    from data_pipeline.records.dataset_info import DatasetInfo
 
     folder = shutil.copytree(tiny_records, tmp_path / "copy")
     info = DatasetInfo.load(folder)

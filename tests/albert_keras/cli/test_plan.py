@@ -57,7 +57,7 @@ def test_a_mistake_is_one_error(words, says, capsys):
 
 
 def test_the_peak_is_measured_on_request(capsys, monkeypatch):
-    from albert_keras.training import peak
+    from albert_keras.training.cost import peak
 
     monkeypatch.setattr(peak, "measure_peak", lambda precision, seconds: 2e11)
     assert main([*WORDS, "--measure"]) == 0

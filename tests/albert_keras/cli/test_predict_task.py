@@ -11,7 +11,6 @@ import pytest
 from albert_keras.cli import main
 from albert_keras.cli.predict import describe_answer
 from albert_keras.config import AlbertConfig
-from albert_keras.tasks.choice_task import ChoiceAnswer
 from albert_keras.tasks.examples import (
     ChoiceExample,
     QuestionExample,
@@ -19,8 +18,9 @@ from albert_keras.tasks.examples import (
     TextExample,
 )
 from albert_keras.tasks.plain_predictions import ClassAnswer, ScoreAnswer
-from albert_keras.tasks.span_task import SpanAnswer
-from albert_keras.tasks.tag_task import TagAnswer
+from albert_keras.tasks.race.choice_task import ChoiceAnswer
+from albert_keras.tasks.squad.span_task import SpanAnswer
+from albert_keras.tasks.tagging.tag_task import TagAnswer
 
 
 @pytest.fixture(autouse=True)

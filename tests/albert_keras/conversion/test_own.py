@@ -10,11 +10,11 @@ from albert_keras.conversion.convert import convert
 from albert_keras.finetuning import train_seed
 from albert_keras.finetuning.config import FinetuneConfig
 from albert_keras.finetuning.finetune import finetune
-from albert_keras.finetuning.origin import open_origin
 from albert_keras.models.pretraining import AlbertForPretraining
+from albert_keras.runs.run import Run
+from albert_keras.runs.tensors import weight_names
 from albert_keras.tasks import metrics
-from albert_keras.training.run import Run
-from albert_keras.training.tensors import weight_names
+from albert_keras.weights.initial_weights import open_weights
 from data_pipeline.errors import InputError
 from tests.albert_keras.conversion.conftest import SHAPE
 
@@ -58,7 +58,7 @@ def test_a_fine_tuning_begins_with_what_was_converted_and_is_converted_itself(
     google, tmp_path, tiny_corpus, monkeypatch
 ):
     result = convert(google, tmp_path / "ours")
-    origin = open_origin(tmp_path / "ours")
+    origin = open_weights(tmp_path / "ours")
     assert origin.albert_config == own.read(google.parent / "model", config=None).config
     assert origin.digest == result.encoder_digest
     assert origin.tokenizer.digest == result.vocabulary["digest"]

@@ -9,8 +9,8 @@ import pytest
 from albert_keras.conversion.tokenizer_json import read_tokenizer_json
 from albert_keras.conversion.unigram_model import read_charsmap
 from data_pipeline.errors import InputError
-from data_pipeline.tokenization import Tokenizer
-from data_pipeline.vocabulary import read_model
+from data_pipeline.tokenizers.tokenization import Tokenizer
+from data_pipeline.tokenizers.vocabulary import read_model
 
 TEXTS = (
     "The old ferry left (before sunrise) at 9.",

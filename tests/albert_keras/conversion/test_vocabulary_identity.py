@@ -5,7 +5,7 @@ import pytest
 from albert_keras.config import AlbertConfig
 from albert_keras.conversion.vocabulary_identity import check_identity, identify
 from data_pipeline.errors import InputError
-from data_pipeline.tokenization import Tokenizer
+from data_pipeline.tokenizers.tokenization import Tokenizer
 
 
 @pytest.fixture(scope="module")

@@ -17,10 +17,10 @@ from albert_keras.finetuning.config import FinetuneConfig
 from albert_keras.finetuning.finetune import finetune
 from albert_keras.interop.checkpoint_tensors import write_tensors
 from albert_keras.models.pretraining import AlbertForPretraining
+from albert_keras.runs.run import Run
 from albert_keras.tasks import metrics
-from albert_keras.training.reports import log_evaluation
-from albert_keras.training.resume import checkpoint_variables
-from albert_keras.training.run import Run
+from albert_keras.training.loop.reports import log_evaluation
+from albert_keras.training.loop.resume import checkpoint_variables
 from tests.albert_keras.finetuning.small_tasks import make_examples, make_task
 from tests.albert_keras.finetuning.weights import QUERY, values_of
 
@@ -48,13 +48,13 @@ def small_shape(tiny_tokenizer):
 
 def write_toy(path, corpus, count, seed):
     """Writes texts in which one of two words, anywhere, tells the class; returns the path."""
-    draw = random.Random(seed)
+    rng = random.Random(seed)
     lines = ["text\tlabel"]
     for _ in range(count):
-        words = draw.choice(corpus).split()[: draw.randint(1, 5)]
+        words = rng.choice(corpus).split()[: rng.randint(1, 5)]
         words = [word for word in words if word not in WORDS.values()]
-        label = draw.choice(list(WORDS))
-        words.insert(draw.randint(0, len(words)), WORDS[label])
+        label = rng.choice(list(WORDS))
+        words.insert(rng.randint(0, len(words)), WORDS[label])
         lines.append(f"{' '.join(words)}\t{label}")
     path.write_text("\n".join(lines) + "\n")
     return path
@@ -207,7 +207,7 @@ import importlib, json, sys
 import tensorflow as tf
 cpu = tf.config.list_physical_devices("CPU")[0]
 tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
-from data_pipeline.tokenization import Tokenizer
+from data_pipeline.tokenizers.tokenization import Tokenizer
 from tests.albert_keras.finetuning.small_tasks import make_examples, make_task
 
 module, name, tokenizer, *kinds = sys.argv[1:]

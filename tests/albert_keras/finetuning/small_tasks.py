@@ -31,22 +31,22 @@ def make_task(kind):
 def make_examples(corpus, kind, count=21):
     """Makes so many labelled examples of a kind, of uneven lengths: list."""
     draws = [random.Random(f"{kind} {number}") for number in range(count)]
-    return [_example(kind, str(number), draw, corpus) for number, draw in enumerate(draws)]
+    return [_example(kind, str(number), rng, corpus) for number, rng in enumerate(draws)]
 
 
-def _example(kind, id, draw, corpus):
-    first, second = (draw.choice(corpus).split() for _ in range(2))
-    first, second = first[: draw.randint(1, 15)], second[: draw.randint(1, 3)]
+def _example(kind, id, rng, corpus):
+    first, second = (rng.choice(corpus).split() for _ in range(2))
+    first, second = first[: rng.randint(1, 15)], second[: rng.randint(1, 3)]
     text = " ".join(first)
     if kind == "classification":
-        return TextExample(id, text, " ".join(second), draw.choice(("no", "yes", "maybe")))
+        return TextExample(id, text, " ".join(second), rng.choice(("no", "yes", "maybe")))
     if kind == "regression":
-        return TextExample(id, text, None, round(draw.gauss(0, 1), 3))
+        return TextExample(id, text, None, round(rng.gauss(0, 1), 3))
     if kind == "choice":
-        options = tuple(draw.choice(corpus).split()[0] for _ in range(3))
-        return ChoiceExample(id, text, "Why _ ?", options, draw.randrange(3))
+        options = tuple(rng.choice(corpus).split()[0] for _ in range(3))
+        return ChoiceExample(id, text, "Why _ ?", options, rng.randrange(3))
     if kind == "tagging":
-        return TaggedExample(id, tuple(first), tuple(draw.choice(("B-X", "O")) for _ in first))
-    is_impossible = kind == "spans_or_none" and draw.random() < 0.3
+        return TaggedExample(id, tuple(first), tuple(rng.choice(("B-X", "O")) for _ in first))
+    is_impossible = kind == "spans_or_none" and rng.random() < 0.3
     answers = () if is_impossible else (Answer(first[-1], len(text) - len(first[-1])),)
     return QuestionExample(id, "What now?", text, answers, is_impossible)

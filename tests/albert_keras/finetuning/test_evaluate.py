@@ -11,7 +11,7 @@ from albert_keras.finetuning.config import FinetuneConfig
 from albert_keras.finetuning.evaluate import evaluate_task
 from albert_keras.finetuning.finetune import finetune
 from albert_keras.finetuning.results import read_results
-from albert_keras.tasks.squad_files import read_questions
+from albert_keras.tasks.squad.files import read_questions
 from data_pipeline.errors import InputError
 
 

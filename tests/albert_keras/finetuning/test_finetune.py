@@ -10,8 +10,8 @@ import pytest
 from albert_keras.finetuning.finetune import seeds_of
 from albert_keras.finetuning.results import best_seed, read_results
 from albert_keras.models.finetuning import build_model
-from albert_keras.training.reports import read_evaluations, read_log
-from albert_keras.training.run import Run
+from albert_keras.runs.run import Run
+from albert_keras.training.loop.reports import read_evaluations, read_log
 from data_pipeline.errors import InputError
 from tests.albert_keras.finetuning.conftest import SHAPE
 
@@ -126,7 +126,7 @@ def test_what_cannot_begin_leaves_nothing_and_can_be_mended(
 
 def test_weights_that_do_not_fit_leave_no_run(tune, untrained, tiny_tokenizer, tmp_path):
     from albert_keras.interop.checkpoint_tensors import write_tensors
-    from albert_keras.training.tensors import weight_names
+    from albert_keras.runs.tensors import weight_names
 
     model = build_model("classification", SHAPE.replace(vocab_size=tiny_tokenizer.vocab_size), 2)
     tensors = {name: weight.numpy() for name, weight in weight_names(model).items()}
@@ -155,14 +155,14 @@ def glue_file(path, header, rows):
 
 def test_a_second_split_is_scored_and_has_a_folder(tune, untrained, tiny_corpus, tmp_path):
     header = ["index", *"abcdefg", "sentence1", "sentence2", "gold_label"]
-    draw = random.Random(1)
+    rng = random.Random(1)
     for name, count in (("train", 30), ("dev_matched", 12), ("dev_mismatched", 9)):
         rows = [
             [
                 str(n),
                 *"-------",
-                *draw.sample(tiny_corpus, 2),
-                draw.choice(["neutral", "entailment"]),
+                *rng.sample(tiny_corpus, 2),
+                rng.choice(["neutral", "entailment"]),
             ]
             for n in range(count)
         ]
@@ -179,9 +179,9 @@ def test_a_second_split_is_scored_and_has_a_folder(tune, untrained, tiny_corpus,
 
 @pytest.mark.parametrize("name", ["regression", pytest.param("pair", marks=pytest.mark.slow)])
 def test_numbers_and_pairs_have_results_too(name, tune, untrained, tiny_corpus, tmp_path):
-    draw = random.Random(2)
-    labels = {"regression": lambda: f"{draw.gauss(3, 1):.2f}", "pair": lambda: draw.choice("abc")}
-    rows = [[*draw.sample(tiny_corpus, 2), labels[name]()] for _ in range(60)]
+    rng = random.Random(2)
+    labels = {"regression": lambda: f"{rng.gauss(3, 1):.2f}", "pair": lambda: rng.choice("abc")}
+    rows = [[*rng.sample(tiny_corpus, 2), labels[name]()] for _ in range(60)]
     glue_file(tmp_path / "train.tsv", ["one", "two", "is"], rows)
     words = {"task": name, "train": str(tmp_path / "train.tsv"), "text": "one", "label": "is"}
     words |= {"pair": "two"} if name == "pair" else {}
@@ -213,11 +213,11 @@ def test_several_seeds_differ_and_the_best_of_them_answers(tune, toy_config, tmp
 
 @pytest.mark.slow
 def test_a_number_is_learnt(tune, tiny_corpus, tmp_path):
-    draw = random.Random(3)
+    rng = random.Random(3)
     rows = []
     for _ in range(300):
-        words = draw.choice(tiny_corpus).split()[:3]
-        value = draw.randint(0, 4)
+        words = rng.choice(tiny_corpus).split()[:3]
+        value = rng.randint(0, 4)
         rows.append([" ".join([*words, *["harbour"] * value]), f"{value + 0.5}"])
     glue_file(tmp_path / "train.tsv", ["text", "score"], rows)
     words = {"task": "regression", "train": str(tmp_path / "train.tsv"), "text": "text"}

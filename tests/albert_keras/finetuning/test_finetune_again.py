@@ -7,7 +7,7 @@ import pytest
 from albert_keras.finetuning import train_seed
 from albert_keras.models.finetuning import build_model
 from albert_keras.training.errors import TrainingStopped
-from albert_keras.training.step import TrainingStep
+from albert_keras.training.loop.step import TrainingStep
 from data_pipeline.errors import InputError
 
 SEED = 12345

@@ -17,9 +17,9 @@ from albert_keras.finetuning.finetuned import (
     find_runs,
     is_finetuned,
 )
-from albert_keras.training.run import Run
+from albert_keras.runs.run import Run
 from data_pipeline.errors import InputError
-from data_pipeline.tokenization import Tokenizer
+from data_pipeline.tokenizers.tokenization import Tokenizer
 
 TEXTS = ["The ferry left early.", "Nobody knew why, and nobody asked.", "Rain."]
 

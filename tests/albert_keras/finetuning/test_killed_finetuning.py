@@ -13,8 +13,8 @@ import tensorflow as tf
 from albert_keras.cli import main
 from albert_keras.finetuning import score_dev, train_seed
 from albert_keras.finetuning.results import as_json, read_results
-from albert_keras.training.reports import TIMING
-from albert_keras.training.run import Run
+from albert_keras.runs.run import Run
+from albert_keras.training.loop.reports import TIMING
 
 SEEDS = (12345, 12346)
 #: Where processes are killed: place, seed, step.
@@ -32,7 +32,8 @@ KILLED = """
 import json, os, signal, sys, traceback
 from albert_keras.cli import main
 from albert_keras.finetuning import finetune, score_dev, train_seed
-from albert_keras.training import checkpoints, saving
+from albert_keras.runs import checkpoints
+from albert_keras.training.loop import saving
 
 plan, arguments = json.loads(sys.argv[1]), sys.argv[2:]
 
@@ -85,7 +86,7 @@ for place in [*plan, None]:
 TERMINATED = """
 import os, signal, sys
 from albert_keras.cli import main
-from albert_keras.training.saving import SaveCheckpoints
+from albert_keras.training.loop.saving import SaveCheckpoints
 
 on_train_begin, on_batch_end = SaveCheckpoints.on_train_begin, SaveCheckpoints.on_train_batch_end
 begun = []

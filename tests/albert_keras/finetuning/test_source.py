@@ -10,7 +10,7 @@ from albert_keras.finetuning.config import FinetuneTraining
 from albert_keras.finetuning.source import ExampleSource, digest_of
 from albert_keras.tasks.examples import TextExample
 from albert_keras.tasks.task import KINDS, Features
-from albert_keras.training.flops import forward_flops
+from albert_keras.training.cost.flops import forward_flops
 
 COUNT, B = 500, 20
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from albert_keras.training.tensors import weight_names
+from albert_keras.runs.tensors import weight_names
 from data_pipeline.errors import InputError
 
 #: Two weights of every encoder.

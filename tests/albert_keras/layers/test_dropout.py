@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_keras.layers.dropout import Draw, Dropout
+from albert_keras.layers.dropout import Dropout, DropoutSeed
 
 
 def draw(step, row, depth=0):
-    return Draw(tf.constant(step, tf.int64), tf.constant(row, tf.int64), depth)
+    return DropoutSeed(tf.constant(step, tf.int64), tf.constant(row, tf.int64), depth)
 
 
 @pytest.mark.parametrize("shape", [(8, 16, 32), (8, 3, 5), (8, 7)])

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from albert_keras.config import AlbertConfig
-from albert_keras.layers.dropout import Draw
+from albert_keras.layers.dropout import DropoutSeed
 from albert_keras.models.encoder import AlbertEncoder
 from tests.albert_keras import numpy_albert
 from tests.albert_keras.models.test_encoder import (
@@ -28,11 +28,11 @@ def uneven_features():
     return features(batch=3) | {"input_mask": UNEVEN}
 
 
-def outputs_and_gradients(encoder, inputs, draw=None):
+def outputs_and_gradients(encoder, inputs, dropout_seed=None):
     """Trains at the real positions; returns what came out there, and the gradients."""
     is_real = tf.cast(inputs["input_mask"], tf.float32)[..., None]  # [B, S, 1]
     with tf.GradientTape() as tape:
-        outputs = encoder(inputs, training=True, draw=draw)
+        outputs = encoder(inputs, training=True, dropout_seed=dropout_seed)
         sequence = tf.cast(outputs["sequence_output"], tf.float32) * is_real
         pooled = tf.cast(outputs["pooled_output"], tf.float32) * is_real[:, 0]
         loss = weighted_sum(sequence) + weighted_sum(pooled)
@@ -82,9 +82,11 @@ def test_a_sequence_of_padding_alone_disturbs_no_other():
 @pytest.mark.parametrize("recompute", [False, True])
 def test_skipping_padding_leaves_the_masks_of_dropout_alone(recompute):
     rates = {"hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1}
-    draw = Draw(tf.constant(3, tf.int64), tf.constant(8, tf.int64))
+    dropout_seed = DropoutSeed(tf.constant(3, tf.int64), tf.constant(8, tf.int64))
     skipping = small_encoder(skips_padding=True, recompute=recompute, **rates)
-    assert_same_training(small_encoder(**rates), skipping, uneven_features(), draw=draw)
+    assert_same_training(
+        small_encoder(**rates), skipping, uneven_features(), dropout_seed=dropout_seed
+    )
 
 
 def test_what_no_sequence_reaches_is_cut_off_in_training_and_comes_back_as_zeros():
@@ -200,11 +202,11 @@ def test_dropout_masks_do_not_follow_the_longest_sequence_when_padding_is_skippe
     mask = np.arange(130)[None, :] < np.array([[100], [30]])
     inputs = {"input_ids": np.full((2, 130), 7), "input_mask": mask.astype(int)}
     step, first, second = (tf.constant(number, tf.int64) for number in (3, 0, 1))
-    whole = skipping(inputs, training=True, draw=Draw(step, first))["pooled_output"]
+    whole = skipping(inputs, training=True, dropout_seed=DropoutSeed(step, first))["pooled_output"]
     part = {name: value[1:] for name, value in inputs.items()}
-    alone = skipping(part, training=True, draw=Draw(step, second))["pooled_output"]
+    alone = skipping(part, training=True, dropout_seed=DropoutSeed(step, second))["pooled_output"]
     np.testing.assert_allclose(alone, whole[1:], atol=1e-5)
-    expected = plain(inputs, training=True, draw=Draw(step, first))["pooled_output"]
+    expected = plain(inputs, training=True, dropout_seed=DropoutSeed(step, first))["pooled_output"]
     np.testing.assert_allclose(whole, expected, atol=1e-5)
 
 

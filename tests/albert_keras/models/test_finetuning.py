@@ -7,7 +7,7 @@ from tensorflow import keras
 
 from albert_keras.config import AlbertConfig
 from albert_keras.finetuning.losses import task_sums
-from albert_keras.layers.dropout import Draw
+from albert_keras.layers.dropout import DropoutSeed
 from albert_keras.models.finetuning import build_model
 from albert_keras.tasks.task import KINDS
 from data_pipeline.errors import InputError
@@ -37,9 +37,9 @@ def small_model(kind, changes=None, **arguments):
     return model
 
 
-def loss_and_gradients(kind, model, inputs, draw=None):
+def loss_and_gradients(kind, model, inputs, dropout_seed=None):
     with tf.GradientTape() as tape:
-        loss = task_sums(kind, model(inputs, training=True, draw=draw), inputs).loss
+        loss = task_sums(kind, model(inputs, training=True, dropout_seed=dropout_seed), inputs).loss
     return [loss, *tape.gradient(loss, model.trained_weights)]
 
 
@@ -131,7 +131,9 @@ def test_a_batch_in_two_parts_drops_out_what_the_whole_does(kind):
 
     def train(begin, end):
         part = {name: values[begin:end] for name, values in inputs.items()}
-        return model(part, training=True, draw=Draw(step, tf.constant(8 + begin, tf.int64)))
+        return model(
+            part, training=True, dropout_seed=DropoutSeed(step, tf.constant(8 + begin, tf.int64))
+        )
 
     whole, first, second = train(0, 4), train(0, 2), train(2, 4)
     for name, expected in whole.items():
@@ -146,8 +148,8 @@ def test_the_heads_own_dropout_follows_the_draw(kind):
     name = "null_logits" if kind == "spans_or_none" else "logits"
 
     def train(step):
-        draw = Draw(tf.constant(step, tf.int64), tf.constant(0, tf.int64))
-        return model(inputs, training=True, draw=draw)[name].numpy()
+        dropout_seed = DropoutSeed(tf.constant(step, tf.int64), tf.constant(0, tf.int64))
+        return model(inputs, training=True, dropout_seed=dropout_seed)[name].numpy()
 
     np.testing.assert_array_equal(train(1), train(1))
     assert (train(1) != train(2)).any()

@@ -3,18 +3,18 @@
 import numpy as np
 import pytest
 
-from albert_keras.finetuning.origin import open_origin
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.models.vocabulary_extension import PER_PIECE, ExtendedTensors, extend_rows
-from albert_keras.training.initial_weights import Beginning
+from albert_keras.runs.run import Run
+from albert_keras.runs.tensors import weight_names
+from albert_keras.training.continued_pretraining import ContinuedPretraining
 from albert_keras.training.pretraining_step import PretrainingStep
-from albert_keras.training.run import Run
-from albert_keras.training.tensors import weight_names
-from data_pipeline.build import build_records
-from data_pipeline.reader import evaluation_dataset
-from data_pipeline.record_folder import RecordFiles
-from data_pipeline.tokenization import Tokenizer
-from data_pipeline.vocabulary_extension import extend_vocabulary, segments_of_added
+from albert_keras.weights.initial_weights import open_weights
+from data_pipeline.building.build import build_records
+from data_pipeline.reader.reader import evaluation_dataset
+from data_pipeline.records.record_folder import RecordFiles
+from data_pipeline.tokenizers.tokenization import Tokenizer
+from data_pipeline.tokenizers.vocabulary_extension import extend_vocabulary, segments_of_added
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +59,7 @@ def test_new_rows_are_means(dtype):
 
 
 def test_only_what_has_a_row_for_each_piece_grows(tiny_run):
-    tensors = open_origin(tiny_run)._open()
+    tensors = open_weights(tiny_run)._open()
     grown = ExtendedTensors(tensors, [[5], [6, 7]])
     assert grown.shapes.keys() == tensors.shapes.keys()
     for name, shape in tensors.shapes.items():
@@ -69,12 +69,12 @@ def test_only_what_has_a_row_for_each_piece_grows(tiny_run):
 
 
 def test_a_model_grows_and_goes_on(tiny_run, tiny_tokenizer, extended, records, tiny_records):
-    origin = open_origin(tiny_run)
-    beginning = Beginning.of(origin, records)
-    model = model_of(beginning.albert_config)
-    report = beginning.load(model)
-    assert not report.new and beginning.describe()["origin_digest"] == origin.digest
-    assert beginning.lines(report)[-1].startswith("vocabulary: the rows of 280 pieces kept, 20 new")
+    origin = open_weights(tiny_run)
+    continued = ContinuedPretraining.of(origin, records)
+    model = model_of(continued.albert_config)
+    report = continued.load(model)
+    assert not report.new and continued.describe()["origin_digest"] == origin.digest
+    assert continued.lines(report)[-1].startswith("vocabulary: the rows of 280 pieces kept, 20 new")
 
     old = model_of(origin.albert_config, seed=8)
     Run.open(tiny_run).checkpoints.restore(12, old)
@@ -90,16 +90,16 @@ def test_a_model_grows_and_goes_on(tiny_run, tiny_tokenizer, extended, records, 
 
     # Near to what the old model reaches on its own records, and far from random weights.
     grown, before = loss_of(model, records), loss_of(old, RecordFiles(tiny_records))
-    random = loss_of(model_of(beginning.albert_config), records)
+    random = loss_of(model_of(continued.albert_config), records)
     assert grown < before + 0.35 and grown < random - 0.3
 
 
 @pytest.mark.slow
 def test_a_run_goes_on_with_a_larger_vocabulary(tiny_run, records, tiny_training, tmp_path):
+    from albert_keras.training.loop.reports import read_log
     from albert_keras.training.pretrain import pretrain
-    from albert_keras.training.reports import read_log
 
     config = tiny_training.replace(model={"hidden_size": 32, "num_attention_heads": 2})
-    out = pretrain(records.folder, tmp_path / "run", config, initial=open_origin(tiny_run)).path
+    out = pretrain(records.folder, tmp_path / "run", config, initial=open_weights(tiny_run)).path
     log = read_log(out)
     assert log[-1]["loss"] < log[0]["loss"] and Run.open(out).albert_config.vocab_size == 300

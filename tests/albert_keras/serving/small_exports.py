@@ -10,9 +10,9 @@ from albert_keras.finetuning.config import FinetuneConfig
 from albert_keras.finetuning.finetuned import save_tuned
 from albert_keras.finetuning.source import ExampleSource
 from albert_keras.models.finetuning import build_model
+from albert_keras.runs.run import Run
+from albert_keras.runs.tensors import training_variables
 from albert_keras.serving.graph.task_model import build_task_model
-from albert_keras.training.run import Run
-from albert_keras.training.tensors import training_variables
 from tests.albert_keras.finetuning.small_tasks import make_examples
 
 #: Of squad2; where there is none, 0 is taken.

@@ -15,7 +15,7 @@ from albert_keras.serving.export.parity import (
 from albert_keras.serving.export.source import open_source
 from albert_keras.serving.graph.text_packing import BYTES_PER_PLACE
 from albert_keras.serving.saved_model.signature_methods import Signature
-from albert_keras.tasks.tag_task import TagAnswer
+from albert_keras.tasks.tagging.tag_task import TagAnswer
 from albert_keras.tasks.task import KINDS
 from data_pipeline.errors import InputError
 

@@ -10,10 +10,10 @@ import tensorflow as tf
 from tensorflow import keras
 
 from albert_keras.models.pretraining import AlbertForPretraining
+from albert_keras.runs.run import Run
 from albert_keras.serving.graph.precision import POLICIES
 from albert_keras.serving.graph.text_model import TextModel
 from albert_keras.serving.publish import export
-from albert_keras.training.run import Run
 from data_pipeline.errors import InputError
 
 #: Those of tensorflow-text 2.12.1, which servers hold, that we use.

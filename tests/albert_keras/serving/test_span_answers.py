@@ -10,11 +10,11 @@ from albert_keras.serving.graph.aligning_tokenizer import AligningTokenizer
 from albert_keras.serving.graph.span_answers import max_context
 from albert_keras.serving.graph.task_model import build_task_model
 from albert_keras.serving.saved_model.server_ops import TEXT_OPS, core_ops
-from albert_keras.tasks import squad_windows
 from albert_keras.tasks.examples import QuestionExample
+from albert_keras.tasks.squad import windows as squad_windows
 from data_pipeline.errors import InputError
-from data_pipeline.offsets import TextAligner
-from data_pipeline.tokenization import Tokenizer
+from data_pipeline.tokenizers.offsets import TextAligner
+from data_pipeline.tokenizers.tokenization import Tokenizer
 from tests.albert_keras.finetuning.small_tasks import make_examples, make_task
 from tests.albert_keras.serving.test_task_model import make_shape, outputs_of, randomized
 

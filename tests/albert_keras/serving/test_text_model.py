@@ -5,8 +5,8 @@ import pytest
 import tensorflow as tf
 
 from albert_keras.models.pretraining import AlbertForPretraining
+from albert_keras.runs.run import Run
 from albert_keras.serving.graph.text_model import TextModel
-from albert_keras.training.run import Run
 from data_pipeline.errors import InputError
 
 LENGTH = 32

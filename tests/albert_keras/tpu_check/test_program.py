@@ -4,8 +4,8 @@ import pytest
 
 from albert_keras.tpu_check.program import Program
 from data_pipeline.errors import InputError
-from data_pipeline.reader import training_dataset
-from data_pipeline.record_folder import RecordFiles
+from data_pipeline.reader.reader import training_dataset
+from data_pipeline.records.record_folder import RecordFiles
 
 
 def test_features_are_those_of_the_reader(tiny_records):

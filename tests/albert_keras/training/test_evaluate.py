@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from albert_keras.training.evaluate import evaluate
-from albert_keras.training.reports import read_log
-from data_pipeline.dataset_info import DatasetInfo
+from albert_keras.training.loop.reports import read_log
 from data_pipeline.errors import InputError
-from data_pipeline.reader import evaluation_dataset
-from data_pipeline.record_folder import RecordFiles
+from data_pipeline.reader.reader import evaluation_dataset
+from data_pipeline.records.dataset_info import DatasetInfo
+from data_pipeline.records.record_folder import RecordFiles
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from albert_keras.runs.run import Run
 from albert_keras.training.evaluate import evaluate
 from albert_keras.training.pretrain import pretrain
-from albert_keras.training.run import Run
 
 
 @pytest.fixture(scope="module")

@@ -7,18 +7,18 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from albert_keras.runs.run import Run
 from albert_keras.training.pretrain import pretrain
-from albert_keras.training.run import Run
 
 #: Forking a process in which TensorFlow is imported, and has done nothing, spares the imports.
 #: Each run is killed at a random moment after its first step, which may be while it saves.
 KILLED_RUNS = """
 import logging, os, random, signal, struct, sys, time, traceback
-from albert_keras.training import saving
-from albert_keras.training.checkpoints import CheckpointFolder
+from albert_keras.training.loop import saving
+from albert_keras.runs.checkpoints import CheckpointFolder
 from albert_keras.training.config import PretrainingConfig
 from albert_keras.training.pretrain import pretrain
-from albert_keras.training.run import Run
+from albert_keras.runs.run import Run
 
 records, out, config, kills = *sys.argv[1:4], int(sys.argv[4])
 config = PretrainingConfig.model_validate_json(config)
@@ -35,7 +35,7 @@ def run(report):
     pretrain(records, out, config)
 
 
-draw, reached, steps_seen = random.Random(7), 0, []
+rng, reached, steps_seen = random.Random(7), 0, []
 for _ in range(kills):
     pipe, report = os.pipe()
     child = os.fork()
@@ -49,7 +49,7 @@ for _ in range(kills):
     first = struct.unpack("q", os.read(pipe, 8))[0]
     assert reached - 5 < first <= reached + 2, (reached, first)
     reached = first
-    time.sleep(draw.uniform(0, 0.4))
+    time.sleep(rng.uniform(0, 0.4))
     os.kill(child, signal.SIGKILL)
     _, status = os.waitpid(child, 0)
     assert os.WIFSIGNALED(status), status

@@ -2,11 +2,11 @@
 
 import numpy as np
 
+from albert_keras.training.loop.reports import read_log
 from albert_keras.training.output_bias import log_frequencies
 from albert_keras.training.pretrain import pretrain
-from albert_keras.training.reports import read_log
-from data_pipeline.reader import evaluation_dataset
-from data_pipeline.record_folder import RecordFiles
+from data_pipeline.reader.reader import evaluation_dataset
+from data_pipeline.records.record_folder import RecordFiles
 
 
 def test_shares_are_those_of_the_labels(tiny_records):

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from albert_keras.runs.run import Run
 from albert_keras.training.errors import TrainingStopped
+from albert_keras.training.loop.reports import read_log
 from albert_keras.training.pretrain import pretrain
-from albert_keras.training.reports import read_log
-from albert_keras.training.run import Run
 from data_pipeline.errors import InputError
 
 
@@ -66,7 +66,7 @@ def test_checkpoints_carry_the_reference_names(tiny_run):
 def test_a_run_stopped_by_a_signal_goes_on_to_the_same_weights(
     tiny_run, tiny_records, tiny_training, tmp_path, monkeypatch, stop
 ):
-    from albert_keras.training.saving import SaveCheckpoints
+    from albert_keras.training.loop.saving import SaveCheckpoints
 
     on_batch_end = SaveCheckpoints.on_train_batch_end
 
@@ -110,7 +110,7 @@ def test_other_settings_do_not_go_on_with_a_run(tiny_run, tiny_records, tiny_tra
 def test_other_records_do_not_go_on_with_a_run(tiny_run, tiny_records, tiny_training, tmp_path):
     import shutil
 
-    from data_pipeline.dataset_info import DatasetInfo
+    from data_pipeline.records.dataset_info import DatasetInfo
 
     shutil.copytree(tiny_records, tmp_path / "half")
     info = DatasetInfo.load(tmp_path / "half")
@@ -177,7 +177,7 @@ def tiny_weights(tensors):
 @pytest.fixture(scope="module")
 def unlabelled_records(tiny_documents, tiny_tokenizer, tiny_data_config, tmp_path_factory):
     """Returns records as of RoBERTa: one segment, no label, no masks."""
-    from data_pipeline.build import build_records
+    from data_pipeline.building.build import build_records
 
     config = tiny_data_config.replace(input_format="full-sentences", static_masks=False)
     out = tmp_path_factory.mktemp("unlabelled") / "records"

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 import data_pipeline
-from data_pipeline.build import build_records
 from data_pipeline.building import beam as beam_module
 from data_pipeline.building import beam_steps, order
 from data_pipeline.building.beam import build_with_beam
+from data_pipeline.building.build import build_records
 from data_pipeline.config import PretrainingDataConfig
 from data_pipeline.errors import InputError
 
@@ -88,7 +88,7 @@ _SCRIPT = """
 import sys
 from data_pipeline.building.beam import build_with_beam
 from data_pipeline.config import PretrainingDataConfig
-from data_pipeline.tokenization import Tokenizer
+from data_pipeline.tokenizers.tokenization import Tokenizer
 
 if __name__ == "__main__":
     corpus, tokenizer, out, *options = sys.argv[1:]

@@ -8,9 +8,8 @@ from collections import Counter
 
 import pytest
 
-from data_pipeline.build import build_records
+from data_pipeline.building.build import build_records
 from data_pipeline.config import PretrainingDataConfig
-from data_pipeline.corpus import read_corpus
 from data_pipeline.errors import InputError
 from data_pipeline.reports.corpus_check import check_corpus
 from data_pipeline.reports.corpus_preview import RecordPreview
@@ -21,7 +20,8 @@ from data_pipeline.reports.corpus_statistics import (
     expected_scripts,
     quantiles,
 )
-from data_pipeline.sentences import LANGUAGES
+from data_pipeline.text.corpus import read_corpus
+from data_pipeline.text.sentences import LANGUAGES
 
 SHORT = PretrainingDataConfig(max_seq_length=32)
 
@@ -337,7 +337,7 @@ def test_each_dirty_file_is_refused_as_its_reader_does(shared_data):
 
 @pytest.mark.parametrize("folder, language", [("books-de", "de"), ("books-zh", "zh")])
 def test_real_books_give_sensible_numbers(shared_data, official_model, folder, language):
-    from data_pipeline.tokenization import Tokenizer
+    from data_pipeline.tokenizers.tokenization import Tokenizer
 
     config = PretrainingDataConfig(language=language)
     source = shared_data / "corpus" / folder

@@ -6,11 +6,11 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from data_pipeline.build import build_records
-from data_pipeline.dataset_info import DatasetInfo
+from data_pipeline.building.build import build_records
 from data_pipeline.errors import InputError
-from data_pipeline.examples import decode_instance, encode_instances
-from data_pipeline.record_files import RecordWriter, map_file, record_edges
+from data_pipeline.records.dataset_info import DatasetInfo
+from data_pipeline.records.examples import decode_instance, encode_instances
+from data_pipeline.records.record_files import RecordWriter, map_file, record_edges
 from data_pipeline.reports.inspection import Share, inspect_records
 
 

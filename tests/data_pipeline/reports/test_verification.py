@@ -9,15 +9,15 @@ import time
 import numpy as np
 import pytest
 
-from data_pipeline.dataset_info import DatasetInfo
 from data_pipeline.errors import InputError
-from data_pipeline.examples import decode_instance, encode_instances
 from data_pipeline.files import sha256_of
-from data_pipeline.record_files import RecordWriter, map_file, record_edges
+from data_pipeline.records.dataset_info import DatasetInfo
+from data_pipeline.records.examples import decode_instance, encode_instances
+from data_pipeline.records.record_files import RecordWriter, map_file, record_edges
+from data_pipeline.records.schema import schema_fault
 from data_pipeline.reports import verification
 from data_pipeline.reports.verification import verify_records
-from data_pipeline.schema import schema_fault
-from data_pipeline.tokenization import Tokenizer
+from data_pipeline.tokenizers.tokenization import Tokenizer
 
 FIRST, SECOND = (f"pretraining-0000{number}-of-00002" for number in range(2))
 

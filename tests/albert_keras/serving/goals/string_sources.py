@@ -15,11 +15,11 @@ from albert_keras.serving.export.source import ExportSource
 from albert_keras.serving.layout import MASK_LITERAL
 from albert_keras.serving.signature_answers import answer_by_signatures, ask_rows
 from albert_keras.tasks.build import build_task
-from albert_keras.tasks.glue import read_glue
-from albert_keras.tasks.race import read_race
-from albert_keras.tasks.squad_files import read_questions
+from albert_keras.tasks.glue.files import read_glue
+from albert_keras.tasks.race.files import read_race
+from albert_keras.tasks.squad.files import read_questions
 from albert_keras.tasks.task_config import TaskConfig
-from data_pipeline.tokenization import Tokenizer
+from data_pipeline.tokenizers.tokenization import Tokenizer
 from tests.albert_keras.serving.goals.hostile_strings import example_of
 
 _TEXT = {"text": "a", "labels": ("no", "yes", "maybe")}

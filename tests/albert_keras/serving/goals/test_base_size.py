@@ -7,9 +7,9 @@ import pytest
 from albert_keras.serving.publish import export
 from albert_keras.training.config import PretrainingConfig
 from albert_keras.training.pretrain import pretrain
-from data_pipeline.build import build_records
+from data_pipeline.building.build import build_records
 from data_pipeline.config import PretrainingDataConfig
-from data_pipeline.tokenization import Tokenizer
+from data_pipeline.tokenizers.tokenization import Tokenizer
 
 pytestmark = pytest.mark.slow
 

@@ -1,0 +1,136 @@
+"""Reads the files of GLUE: a split of a task → examples.
+
+Rows are lines, fields are separated by tabs and quote nothing, so that a field may hold a lone `"`.
+"""
+
+import logging
+import math
+import os
+
+from albert_keras.tasks.examples import TextExample
+from albert_keras.tasks.glue.glue_tasks import GLUE_TASKS, Column, glue_file, glue_task
+from albert_keras.tasks.tables.rows import Problems, tsv_rows
+from data_pipeline.errors import InputError
+from data_pipeline.text import storage
+
+logger = logging.getLogger(__name__)
+
+
+def read_glue(task, data_dir, split) -> list[TextExample]:
+    """Reads a split of a task from the official files.
+
+    Args:
+        task: str. A name in `GLUE_TASKS`.
+        data_dir: str or Path. The folder that holds `CoLA`, `SST-2` and so on, or the one of these
+            that is the task's.
+        split: str. "train", "dev" or "test"; of mnli "train", "dev_matched", "dev_mismatched",
+            "test_matched" or "test_mismatched"; of ax "test".
+
+    Returns:
+        list of TextExample, in order of the file.
+
+    Raises:
+        InputError: As `read_glue_file`, and if there is no such task, split or file.
+    """
+    file = glue_file(task, split)
+    path = _path(data_dir, glue_task(task).folder, file.name)
+    return read_glue_file(task, path, is_labelled=file.submission is None)
+
+
+def read_glue_file(task, path, is_labelled=True) -> list[TextExample]:
+    """Reads one file in the format of a task, wherever it stands and whatever its name.
+
+    Args:
+        task: str. A name in `GLUE_TASKS`.
+        path: str or Path. UTF-8; a byte order mark, CRLF and blank lines at the end make no
+            difference, all other control characters stay in the text.
+        is_labelled: bool. Whether it is laid out like the training or like the test file.
+
+    Returns:
+        list of TextExample. `label` is a str of the task's labels, a float for sts-b, or None in
+        a test file; `id` is the row's own, or its number from 0 where it has none.
+
+    Raises:
+        InputError: If the file cannot be read, if its header is another one, or if any row has
+            another number of columns or an unknown label; of these the first few are told.
+    """
+    settings = glue_task(task)
+    columns = settings.labelled if is_labelled else settings.unlabelled
+    if columns is None:
+        raise InputError(f"`{path}` should have no labels: {task} is a test set only.")
+    rows = tsv_rows(path)
+    width = columns.width or _width_of_header(path, columns, rows)
+    skips = settings.skips_short_rows and is_labelled
+    problems, examples, short = Problems(path), [], []
+    for number, (line, fields) in enumerate(rows):
+        if skips and len(fields) < width:
+            short.append(line)
+        elif len(fields) != width:
+            problems.add(line, f"should have {width} columns. It has {len(fields)}.")
+        else:
+            label = _label(settings, columns, fields, line, problems)
+            second = fields[columns.second.number] if columns.second else None
+            name = fields[columns.id.number] if columns.id else str(number)
+            examples.append(TextExample(name, fields[columns.first.number], second, label))
+    problems.check()
+    if not examples:
+        raise InputError(f"`{path}` should hold at least one row of {task}. It holds none.")
+    if short:
+        some = ", ".join(map(str, short[:5])) + (", ..." if len(short) > 5 else "")
+        logger.warning(
+            "%s: left out %d of %d rows, with fewer than %d columns (line %s).",
+            path,
+            len(short),
+            len(short) + len(examples),
+            width,
+            some,
+        )
+    return examples
+
+
+def _path(data_dir, folder, name):
+    """Finds a file in the folder of a task that lies in `data_dir`, or is `data_dir`."""
+    path = os.path.join(data_dir, folder, name)
+    if storage.exists(path):
+        return path
+    # The test files of several tasks look alike, so the folder of another one will not do.
+    others = {task.folder for task in GLUE_TASKS.values()} - {folder}
+    inside = os.path.join(data_dir, name)
+    if os.path.basename(os.path.dirname(inside)) not in others and storage.exists(inside):
+        return inside
+    raise InputError(
+        f"`{path}` is missing. `{data_dir}` should be the folder that holds `{folder}`, or "
+        f"`{folder}` itself with `{name}` in it."
+    )
+
+
+def _width_of_header(path, columns, rows):
+    """Takes the header from `rows`, makes sure it is the task's, and returns its width."""
+    _, header = next(rows, (1, []))
+    for column in columns:
+        if isinstance(column, Column) and column.name not in header[column.number :][:1]:
+            place = "last" if column.number < 0 else f"number {column.number}, counted from 0"
+            raise InputError(
+                f"`{path}` line 1 should be the header, its column `{column.name}` {place}. "
+                f"Received: {', '.join(header)[:200] or 'nothing'}."
+            )
+    return len(header)
+
+
+def _label(task, columns, fields, line, problems):
+    """Returns the label of a row, None if it has none; an unknown one is a problem."""
+    if columns.label is None:
+        return None
+    text = fields[columns.label.number]
+    if task.labels:
+        if text not in task.labels:
+            problems.add(line, f"should be labelled {' or '.join(task.labels)}. Received: {text}.")
+        return text
+    low, high = task.score_range
+    try:
+        score = float(text)
+    except ValueError:
+        score = math.nan
+    if not low <= score <= high:
+        problems.add(line, f"should have a score from {low} to {high}. Received: {text}.")
+    return score

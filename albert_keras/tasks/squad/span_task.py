@@ -1,0 +1,247 @@
+"""Questions whose answers are stretches of a passage: SQuAD 1.1 and 2.0."""
+
+import logging
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import scipy.special
+
+from albert_keras.tasks.examples import QuestionExample
+from albert_keras.tasks.metrics import bootstrap_interval, confusion_matrix
+from albert_keras.tasks.plain_predictions import one_line
+from albert_keras.tasks.squad.decoding import SpanCandidates, SpanLogits, decode_v1, decode_v2
+from albert_keras.tasks.squad.files import read_questions
+from albert_keras.tasks.squad.predictions import DecodedAnswers, apply_null_threshold
+from albert_keras.tasks.squad.scores import question_scores, score_v1, score_v2
+from albert_keras.tasks.squad.span_features import span_features
+from albert_keras.tasks.squad.threshold import null_threshold
+from albert_keras.tasks.squad.windows import SquadWindowConfig
+from albert_keras.tasks.task import Error, Task
+from albert_keras.tasks.typed_fields import check_fields
+from data_pipeline.errors import InputError
+
+_THRESHOLD = "null_threshold"
+_SHOWN = 150  # characters of a passage, before and after an answer, in a table of errors
+
+logger = logging.getLogger(__name__)
+
+
+class SpanAnswer(NamedTuple):
+    """An answer to a question about a passage.
+
+    Attributes:
+        id: str.
+        text: str. As in the passage; "" for no answer. Of squad1 `empty` if no span was possible.
+        probability: float. Of a text among those of `nbest`; of no answer what `null_score` gives.
+        start, end: int or None. The first character of the text in the passage, and one more than
+            the last; None where there is no answer.
+        null_score: float or None. The logit of "no answer"; None in squad1.
+        nbest: list of dict. The best texts, as in `DecodedAnswers`.
+    """
+
+    id: str
+    text: str
+    probability: float
+    start: int | None
+    end: int | None
+    null_score: float | None
+    nbest: list[dict]
+
+
+class SpanTask(Task):
+    """squad1, where every question has an answer, or squad2, where some have none."""
+
+    metric = "f1"
+    usual_length = 384
+    dev_splits = ("dev",)
+    test_splits = ("test",)
+    labels = ()
+
+    def __init__(self, config):
+        super().__init__(config)
+        self._version = {"squad1": 1, "squad2": 2}[config.name]
+        self.kind = "spans" if self._version == 1 else "spans_or_none"
+
+    def read(self, split):
+        """Reads a split, from the file configured for it or the official one; see `Task.read`."""
+        if split not in ("train", *self.dev_splits, *self.test_splits):
+            raise InputError(
+                f"`split` of {self.config.name} should be train, dev or test. Received: {split}."
+            )
+        given = {"train": self.config.train, "dev": self.config.dev}.get(split)
+        return self.read_file(given or self._official(split), split not in self.test_splits)
+
+    def _official(self, split):
+        name = f"{split}-{('v1.1', 'v2.0')[self._version - 1]}"
+        if self.config.data_dir is None:
+            raise InputError(
+                f"{self.config.name} should have a `data_dir` with `{name}.json`. Received: none."
+            )
+        folder = Path(self.config.data_dir)
+        if (folder / f"{name}.json").is_file():
+            return folder / f"{name}.json"
+        similar = sorted(folder.glob(f"{name}*.json"))
+        if len(similar) != 1:
+            raise InputError(
+                f"`{folder}` should hold `{name}.json` or just one file like `{name}*.json`. "
+                f"Received: {', '.join(path.name for path in similar) or 'none'}."
+            )
+        logger.info("`%s` is taken for `%s.json`, which is not there.", similar[0], name)
+        return similar[0]
+
+    def read_file(self, path, labelled):
+        """Reads a file of questions; see `Task.read_file`."""
+        examples = read_questions(path)
+        if not labelled:
+            return examples
+        if self._version == 1:
+            says = "every question should have an answer; squad2 is for those that have none"
+            open_ones = [one for one in examples if one.is_impossible or not one.answers]
+        else:
+            says = "every question should have an answer or be impossible"
+            open_ones = [one for one in examples if not (one.is_impossible or one.answers)]
+        if open_ones:
+            raise InputError(
+                f"In {path}, {says}. Received: {len(open_ones)} of {len(examples)} without, "
+                f"the first is {open_ones[0].id!r}."
+            )
+        return examples
+
+    def example(self, number, fields):
+        """Makes an example of "question" and "context"; see `Task.example`."""
+        check_fields(self.config.name, fields, ("context", "question"))
+        for name, text in fields.items():
+            if not text.strip():
+                raise InputError(f"`{name}` should be a text. Received: {text!r}.")
+        return QuestionExample(str(number), fields["question"], fields["context"])
+
+    def features(self, examples, tokenizer, training=False, cache=None):
+        """Cuts the passages into windows; see `Task.features`."""
+        config = SquadWindowConfig(
+            max_seq_length=self.max_seq_length,
+            doc_stride=self.config.doc_stride,
+            max_query_length=self.config.max_query_length,
+        )
+        return span_features(examples, tokenizer, config, training, cache)
+
+    def tune(self, examples, features, results):
+        """Finds the score for "no answer" from which on squad2 leaves a question unanswered."""
+        if self._version == 1:
+            return {}
+        decoded = self._decode(examples, features, results)
+        return {_THRESHOLD: null_threshold(examples, decoded.predictions, decoded.null_scores)}
+
+    def answers(self, examples, features, results, tuned=None):
+        """Reads the answers out; see `Task.answers`.
+
+        Without a tuned threshold squad2 takes 0: a question is left unanswered where that is at
+        least as probable as not.
+
+        Returns:
+            list of SpanAnswer.
+        """
+        decoded = self._decode(examples, features, results)
+        predictions, null_scores = decoded.predictions, decoded.null_scores
+        if self._version == 2:
+            threshold = (tuned or {}).get(_THRESHOLD, 0.0)
+            predictions = apply_null_threshold(predictions, null_scores, threshold)
+        answers = []
+        for example in examples:
+            text, nbest = predictions[example.id], decoded.nbest[example.id]
+            start, end = (text and decoded.places[example.id]) or (None, None)
+            null_score = null_scores[example.id] if self._version == 2 else None
+            probability = nbest[0]["probability"]
+            if self._version == 2 and not text:
+                probability = float(scipy.special.expit(null_score))
+            answers.append(SpanAnswer(example.id, text, probability, start, end, null_score, nbest))
+        return answers
+
+    def _decode(self, examples, features, results):
+        for name, array in ((name, array) for result in results for name, array in result.items()):
+            faults = np.count_nonzero(np.isnan(array))
+            if faults:
+                raise InputError(
+                    f"The model gives no numbers: {faults} of {np.size(array)} `{name}` are NaN. "
+                    "Its training may have diverged; a lower learning rate may help."
+                )
+        settings = self.config.n_best, self.config.max_answer_length
+        if self._version == 1:
+            results = [SpanLogits(one["start_logits"], one["end_logits"]) for one in results]
+            return decode_v1(examples, features.windows, results, *settings)
+        results = [
+            SpanCandidates(**{name: one[name] for name in SpanCandidates._fields})
+            for one in results
+        ]
+        return decode_v2(examples, features.windows, results, *settings)
+
+    def scores(self, examples, answers):
+        """Scores in percent, as the official script of the version prints them; F1 first."""
+        score = score_v1 if self._version == 1 else score_v2
+        scores = score(examples, _texts(answers))
+        return {"f1": scores.pop("f1"), **scores}
+
+    def _question_f1(self, examples, answers):
+        _, word_f1 = question_scores(examples, _texts(answers), self._version)
+        return np.array([100.0 * word_f1[example.id] for example in examples])
+
+    def interval(self, examples, answers):
+        """Returns the interval of F1, in percent; see `Task.interval`."""
+        values = self._question_f1(examples, answers)
+        return bootstrap_interval(lambda drawn, _: drawn.mean(), values, values)
+
+    def guesses(self, training_examples, examples):
+        """Answers no question of squad2, the best known guess; there is none of squad1."""
+        if self._version == 1:
+            return None
+        share = float(np.mean([not example.answers for example in training_examples]))
+        return [SpanAnswer(example.id, "", share, None, None, None, []) for example in examples]
+
+    def collapse(self, answers):
+        """Says that no question is answered, or all with the same text."""
+        texts = {answer.text for answer in answers}
+        if len(answers) < 2 or len(texts) > 1:
+            return None
+        (text,) = texts
+        return f"all {len(answers)} answers are " + (f"`{text[:60]}`" if text else "no answer")
+
+    def errors(self, examples, answers):
+        """Returns the answers below full F1: those without a right word first."""
+        errors = []
+        word_f1 = self._question_f1(examples, answers)
+        for example, answer, score in zip(examples, answers, word_f1, strict=True):
+            if score < 100:
+                golds = dict.fromkeys(gold.text for gold in example.answers)
+                at = example.answers[0].start if example.answers else answer.start
+                text = one_line(example.question, _around(example.context, at or 0))
+                truth, given = one_line(" | ".join(golds)), one_line(answer.text)
+                error = Error(example.id, text, truth, given, answer.probability)
+                errors.append((score > 0, -answer.probability, error))
+        return [error for *_, error in sorted(errors, key=lambda one: one[:2])]
+
+    def confusion(self, examples, answers):
+        """Counts of squad2 what has an answer and what got one; see `Task.confusion`."""
+        if self._version == 1:
+            return None
+        truth = [int(not example.answers) for example in examples]
+        given = [int(not answer.text) for answer in answers]
+        return confusion_matrix(truth, given, 2), ("answerable", "unanswerable")
+
+    def write(self, folder, split, examples, answers):
+        """Writes the official files, the same for every split; see `DecodedAnswers.save`."""
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        nbest = {answer.id: answer.nbest for answer in answers}
+        null_scores = {answer.id: answer.null_score for answer in answers}
+        decoded = DecodedAnswers(
+            _texts(answers), nbest, null_scores if self._version == 2 else None
+        )
+        return decoded.save(folder)
+
+
+def _texts(answers):
+    return {answer.id: answer.text for answer in answers}
+
+
+def _around(context, at):
+    begin, end = max(0, at - _SHOWN), at + _SHOWN
+    return "…" * (begin > 0) + context[begin:end] + "…" * (end < len(context))

@@ -1,0 +1,246 @@
+"""Classification and regression of texts and pairs: GLUE, and anyone's own tables."""
+
+import functools
+
+import numpy as np
+
+from albert_keras.tasks import metrics
+from albert_keras.tasks.examples import TextExample
+from albert_keras.tasks.glue.files import read_glue, read_glue_file
+from albert_keras.tasks.glue.glue_tasks import GLUE_TASKS, glue_file, glue_splits
+from albert_keras.tasks.glue.submission import write_submission
+from albert_keras.tasks.hold_out import hold_out
+from albert_keras.tasks.labels import check_labels, label_numbers
+from albert_keras.tasks.plain_predictions import (
+    class_answers,
+    mean_outputs,
+    mean_probabilities,
+    one_line,
+    score_answers,
+    write_predictions,
+)
+from albert_keras.tasks.tables.files import label_names, read_table
+from albert_keras.tasks.tables.rows import is_number
+from albert_keras.tasks.tables.text_features import text_features
+from albert_keras.tasks.task import Error, Task
+from albert_keras.tasks.typed_fields import check_fields
+from data_pipeline.errors import InputError
+from data_pipeline.settings import did_you_mean
+
+_OWN = ("classification", "pair", "regression")
+_CLASS_METRICS = ("accuracy", "macro_f1")
+_SCORE_METRICS = ("pearson", "spearman", "mean_squared_error")
+#: Scores that spread less than this part of the range of labels are all the same.
+_LEAST_SPREAD = 1e-3
+
+
+class TextTask(Task):
+    """A task of GLUE, or an own table: "classification", "pair" or "regression".
+
+    Args:
+        config: TaskConfig.
+
+    Raises:
+        InputError: If it is another task, or sets columns or labels that the task cannot have.
+    """
+
+    usual_length = 128
+
+    def __init__(self, config):
+        super().__init__(config)
+        self._glue = GLUE_TASKS.get(config.name)
+        self._training = None  # all examples of an own training file; read once
+        if self._glue is None and config.name not in _OWN:
+            raise InputError(f"`{config.name}` should be GLUE or one of {', '.join(_OWN)}.")
+        is_score = config.name == "regression" or self._glue and not self._glue.labels
+        self.kind = "regression" if is_score else "classification"
+        self._metrics = _SCORE_METRICS if is_score else _CLASS_METRICS
+        self.dev_splits, self.test_splits = ("dev",), ()
+        if self._glue:
+            self._metrics = self._glue.metrics
+            self._splits = glue_splits(config.name)
+            labelled = [name for name, of in self._splits.items() if not glue_file(*of).submission]
+            self.test_splits = tuple(self._splits)[len(labelled) :]
+            if config.dev is None:
+                self.dev_splits = tuple(labelled[1:])
+        self.metric = self._metrics[0]
+        self._check_config()
+        pair = self._glue.unlabelled.second if self._glue else config.pair
+        self.takes_pair = pair is not None
+
+    @functools.cached_property
+    def labels(self):
+        if self.kind == "regression":
+            return ()
+        if self._glue:
+            return self._glue.labels
+        return self.config.labels or label_names(self._own_training())
+
+    def read(self, split):
+        splits = ("train", *self.dev_splits, *self.test_splits)
+        if split not in splits:
+            raise InputError(
+                f"The split `{split}` of {self.config.name} is unknown{did_you_mean(split, splits)}"
+            )
+        path = {"train": self.config.train, "dev": self.config.dev}.get(split)
+        if self._glue and path is None:
+            if self.config.data_dir is None:
+                raise InputError(
+                    f"`data_dir` should be the folder with the files of {self.config.name}. "
+                    "Received: None."
+                )
+            task, name = self._splits[split]
+            return read_glue(task, self.config.data_dir, name)
+        if self._glue or (split == "dev" and path is not None):
+            return self.read_file(path, labelled=True)
+        if self.config.dev is not None:
+            return list(self._own_training())
+        rest, held = hold_out(self._own_training(), self.config.dev_share)
+        return rest if split == "train" else held
+
+    def read_file(self, path, labelled):
+        if not self._glue:
+            is_class = labelled and self.kind == "classification"
+            return self._table(path, labelled, self.labels if is_class else None)
+        is_mnli = self.config.name == "ax" and labelled
+        return read_glue_file("mnli" if is_mnli else self.config.name, path, labelled)
+
+    def example(self, number, fields):
+        names = ("text", "pair") if self.takes_pair else ("text",)
+        check_fields(self.config.name, fields, names)
+        if not fields["text"].strip():
+            raise InputError("`text` should be a text. It is blank.")
+        return TextExample(str(number), fields["text"], fields.get("pair"))
+
+    def features(self, examples, tokenizer, training=False, cache=None):
+        labels = None
+        if training or all(example.label is not None for example in examples):
+            kind = np.float32 if self.kind == "regression" else np.int32
+            labels = self._truth(examples).astype(kind)
+        return text_features(examples, tokenizer, self.max_seq_length, labels, cache)
+
+    def answers(self, examples, features, results, tuned=None):
+        if not examples:
+            return []
+        shape = (len(examples), self.num_outputs)
+        if self.kind == "regression":
+            return score_answers(examples, mean_outputs(results, shape)[:, 0])
+        return class_answers(examples, self.labels, mean_probabilities(results, shape))
+
+    def scores(self, examples, answers):
+        names = self._metrics
+        if names == _CLASS_METRICS and self.num_outputs == 2:
+            names += ("f1",)
+        return metrics.scores(names, self._truth(examples), self._given(answers))
+
+    def interval(self, examples, answers):
+        truth, given = self._truth(examples), self._given(answers)
+        return metrics.bootstrap_interval(self.metric, truth, given)
+
+    def guesses(self, training_examples, examples):
+        truth = self._truth(training_examples)
+        guesses = metrics.majority_baseline(truth, len(examples))
+        if self.kind == "regression":
+            return score_answers(examples, guesses)
+        shares = np.bincount(truth, minlength=self.num_outputs) / len(truth)
+        return class_answers(examples, self.labels, np.tile(shares, (len(guesses), 1)))
+
+    def collapse(self, answers):
+        if len(answers) < 2:
+            return None
+        given = self._given(answers)
+        spread = _LEAST_SPREAD * self._range() if self.kind == "regression" else 0
+        if np.ptp(given) and given.std() >= spread:
+            return None
+        if self.kind == "regression":
+            return f"all {len(given)} scores are about {given.mean():.4g}"
+        return f"all {len(given)} answers are `{answers[0].label}`"
+
+    def errors(self, examples, answers):
+        errors = []
+        for example, answer in zip(examples, answers, strict=True):
+            if self.kind == "regression":
+                truth, given = f"{example.label:.6g}", f"{answer.score:.6g}"
+                wrong = abs(answer.score - example.label)
+            elif example.label != answer.label:
+                truth, given, wrong = example.label, answer.label, answer.probability
+            else:
+                continue
+            text = one_line(example.first, example.second)
+            errors.append(Error(example.id, text, truth, given, wrong))
+        return sorted(errors, key=lambda error: -error.confidence)
+
+    def confusion(self, examples, answers):
+        if self.kind == "regression":
+            return None
+        truth, given = self._truth(examples), self._given(answers)
+        return metrics.confusion_matrix(truth, given, self.num_outputs), self.labels
+
+    def write(self, folder, split, examples, answers):
+        paths = [write_predictions(folder, split, answers)]
+        if split in self.test_splits:
+            official = self._splits[split]
+            paths.append(write_submission(*official, examples, self._given(answers), folder))
+        return paths
+
+    def _check_config(self):
+        config, name = self.config, self.config.name
+        for column in ("text", "pair", "label"):
+            if self._glue and getattr(config, column) is not None:
+                raise InputError(
+                    f"`{column}` should be left out: {name} has columns of its own. "
+                    f"Received: {getattr(config, column)}."
+                )
+        labels = config.labels or ()
+        fixed = self._glue.labels if self._glue else ()
+        if (fixed or self.kind == "regression") and labels not in ((), fixed):
+            listing = ", ".join(fixed) or "none"
+            raise InputError(f"`labels` of {name} should be {listing}. Received: {labels}.")
+        if labels:
+            check_labels(labels, "`labels`")
+
+    def _own_training(self):
+        """Returns all examples of the training file, those too that may be held out."""
+        if self._training is None:
+            if self.config.train is None:
+                raise InputError("`train` should be the training file. Received: None.")
+            self._training = self._table(self.config.train, True, self.config.labels)
+        return self._training
+
+    def _table(self, path, labelled, known_labels):
+        config = self.config
+        if labelled and config.label is None:
+            raise InputError("`label` should name the column of the label. Received: None.")
+        columns = [config.text, config.pair, config.label]
+        return read_table(
+            path,
+            config.text,
+            config.pair,
+            config.label if labelled else None,
+            kind=self.kind,
+            # Told by all columns, so that a file without labels is read as one with them.
+            has_header=not all(is_number(column) for column in columns if column is not None),
+            known_labels=known_labels,
+        )
+
+    def _truth(self, examples):
+        """Returns the labels of examples as numbers: int64 classes or float64 scores."""
+        for example in examples:
+            if example.label is None:
+                raise InputError(f"Example {example.id} should have a label. It has none.")
+        return self._numbers([example.label for example in examples])
+
+    def _given(self, answers):
+        name = "score" if self.kind == "regression" else "label"
+        return self._numbers([getattr(answer, name) for answer in answers])
+
+    def _numbers(self, values):
+        if self.kind == "regression":
+            return np.array(values, np.float64)
+        return label_numbers(values, self.labels)
+
+    def _range(self):
+        """Returns from where to where labels go, 0 where it is not known."""
+        if self._glue:
+            return np.ptp(self._glue.score_range)
+        return np.ptp([example.label for example in self._training or ()] or [0.0])

@@ -1,0 +1,249 @@
+"""Tagging of words: entities, parts of speech, and whatever else there is one of per word."""
+
+import functools
+from typing import NamedTuple
+
+import numpy as np
+
+from albert_keras.tasks import metrics
+from albert_keras.tasks.examples import TaggedExample
+from albert_keras.tasks.hold_out import hold_out
+from albert_keras.tasks.labels import check_labels, label_numbers
+from albert_keras.tasks.plain_predictions import mean_probabilities, one_line, write_predictions
+from albert_keras.tasks.tables.text_features import tagged_features
+from albert_keras.tasks.tagging.files import read_tagged, tag_names_of
+from albert_keras.tasks.tagging.tag_scores import (
+    entity_counts,
+    entity_scores,
+    has_entities,
+    tag_accuracy,
+)
+from albert_keras.tasks.task import Error, Task
+from data_pipeline.errors import InputError
+from data_pipeline.settings import did_you_mean
+
+
+class TagAnswer(NamedTuple):
+    """The tags of a sentence.
+
+    Attributes:
+        id: str.
+        words, tags: tuple of str. As many of both.
+        probabilities: tuple of float. Of each of these tags.
+    """
+
+    id: str
+    words: tuple[str, ...]
+    tags: tuple[str, ...]
+    probabilities: tuple[float, ...]
+
+
+class TagTask(Task):
+    """Tagging of anyone's own sentences, in columns or in .jsonl, see `read_tagged`.
+
+    Args:
+        config: TaskConfig. `text` and `label` are the numbers of the columns of words and tags,
+            by default the first and the last.
+
+    Raises:
+        InputError: If a column is no number, there is a second text, or `labels` are not two
+            different ones or more.
+    """
+
+    kind = "tagging"
+    usual_length = 128
+    dev_splits = ("dev",)
+    test_splits = ()
+
+    def __init__(self, config):
+        super().__init__(config)
+        self._columns = {
+            "word_column": _column("text", config.text, default=0),
+            "tag_column": _column("label", config.label, default=-1),
+        }
+        if config.pair is not None:
+            raise InputError(f"`pair` should be left out of tagging. Received: {config.pair}.")
+        if config.labels is not None:
+            check_labels(config.labels, "`labels`")
+
+    @property
+    def metric(self):
+        return "entity_f1" if has_entities(self.labels) else "accuracy"
+
+    @functools.cached_property
+    def labels(self):
+        if self.config.labels:
+            return self.config.labels
+        names = tuple(tag_names_of([*self._training, *self._development]))
+        check_labels(names, f"The tags in `{self.config.train}`")
+        return names
+
+    def read(self, split):
+        if split not in ("train", "dev"):
+            raise InputError(
+                f"The split `{split}` of tagging is unknown{did_you_mean(split, ('train', 'dev'))}"
+            )
+        if split == "dev" and self.config.dev is not None:
+            return self._known(self._development, self.config.dev)
+        training = self._known(self._training, self.config.train)
+        if self.config.dev is not None:
+            return training
+        rest, held = hold_out(training, self.config.dev_share)
+        return rest if split == "train" else held
+
+    def read_file(self, path, labelled):
+        return self._known(read_tagged(path, **self._columns, has_tags=labelled), path)
+
+    def example(self, number, fields):
+        names = ("text", "words")
+        for name in fields:
+            if name not in names:
+                raise InputError(f"`{name}` is no field of tagging{did_you_mean(name, names)}")
+        if len(fields) != 1:
+            raise InputError("A sentence should have either `text` or `words`, one of both.")
+        [(name, words)] = fields.items()
+        is_usable = isinstance(words, str if name == "text" else (list, tuple))
+        words = words.split() if is_usable and name == "text" else words
+        if not is_usable or not words or not all(isinstance(word, str) and word for word in words):
+            rule = "a text, not blank" if name == "text" else "a list of words, none empty"
+            raise InputError(f"`{name}` should be {rule}. Received: {fields[name]!r}.")
+        return TaggedExample(str(number), tuple(words))
+
+    def features(self, examples, tokenizer, training=False, cache=None):
+        has_tags = training or all(example.tags is not None for example in examples)
+        names = self.labels if has_tags else None
+        return tagged_features(examples, tokenizer, self.max_seq_length, names, cache)
+
+    def answers(self, examples, features, results, tuned=None):
+        if not examples:
+            return []
+        words = [{"logits": result["logits"][features.word_starts]} for result in results]
+        rows = mean_probabilities(words, (_num_words(examples), self.num_outputs))
+        tags = [self.labels[number] for number in rows.argmax(axis=1)]
+        return self._answers(examples, tags, rows.max(axis=1).tolist())
+
+    def scores(self, examples, answers):
+        truth, given = _truth(examples), _given(answers)
+        accuracy = {"accuracy": tag_accuracy(truth, given)}
+        if not has_entities(self.labels):
+            return accuracy
+        entities = entity_scores(truth, given)
+        overall = entities.overall
+        return {
+            "entity_f1": overall.f1,
+            "entity_precision": overall.precision,
+            "entity_recall": overall.recall,
+            "entity_macro_f1": entities.macro_f1,
+            **accuracy,
+        }
+
+    def interval(self, examples, answers):
+        count = entity_counts if has_entities(self.labels) else _word_counts
+        pairs = zip(_truth(examples), _given(answers), strict=True)
+        counts = np.array([count(*pair) for pair in pairs], np.int64)
+        return metrics.bootstrap_interval(_ratio_of_counts, counts, counts)
+
+    def guesses(self, training_examples, examples):
+        numbers = self._numbers(_truth(training_examples))
+        count = _num_words(examples)
+        tags = [self.labels[number] for number in metrics.majority_baseline(numbers, count)]
+        share = float(np.bincount(numbers).max() / len(numbers))
+        return self._answers(examples, tags, [share] * count)
+
+    def collapse(self, answers):
+        tags = [tag for answer in answers for tag in answer.tags]
+        if len(tags) < 2 or len(set(tags)) > 1:
+            return None
+        return f"all {len(tags)} words are tagged `{tags[0]}`"
+
+    def errors(self, examples, answers):
+        """As of `Task`; truth and answer are the wrongly tagged words, each as `word/TAG`."""
+        errors = []
+        for example, answer in zip(examples, answers, strict=True):
+            rows = zip(example.words, example.tags, answer.tags, answer.probabilities, strict=True)
+            wrong = [row for row in rows if row[1] != row[2]]
+            if wrong:
+                truth = " ".join(f"{one_line(word)}/{tag}" for word, tag, _, _ in wrong)
+                given = " ".join(f"{one_line(word)}/{tag}" for word, _, tag, _ in wrong)
+                text = one_line(" ".join(example.words))
+                confidence = max(probability for *_, probability in wrong)
+                errors.append(Error(example.id, text, truth, given, confidence))
+        return sorted(errors, key=lambda error: -error.confidence)
+
+    def confusion(self, examples, answers):
+        truth, given = self._numbers(_truth(examples)), self._numbers(_given(answers))
+        return metrics.confusion_matrix(truth, given, self.num_outputs), self.labels
+
+    def write(self, folder, split, examples, answers):
+        return [write_predictions(folder, split, answers)]
+
+    @functools.cached_property
+    def _training(self):
+        if self.config.train is None:
+            raise InputError("`train` should be the training file of tagging. Received: None.")
+        return read_tagged(self.config.train, **self._columns)
+
+    @functools.cached_property
+    def _development(self):
+        return read_tagged(self.config.dev, **self._columns) if self.config.dev else []
+
+    def _known(self, examples, path):
+        """Returns a copy of examples of a file; an unknown tag is an InputError."""
+        known = set(self.labels) if any(example.tags for example in examples) else ()
+        for number, example in enumerate(examples, start=1):
+            for word, tag in zip(example.words, example.tags or (), strict=False):
+                if tag not in known:
+                    raise InputError(
+                        f"`{path}`, sentence {number}, word `{word}` has an unknown tag, `{tag}`"
+                        f"{did_you_mean(tag, known)}"
+                    )
+        return list(examples)
+
+    def _answers(self, examples, tags, probabilities):
+        """Deals tags and probabilities of all words, end to end, to their sentences."""
+        answers, begin = [], 0
+        for id, words, _ in examples:
+            own = slice(begin, begin + len(words))
+            answers.append(TagAnswer(id, words, tuple(tags[own]), tuple(probabilities[own])))
+            begin = own.stop
+        return answers
+
+    def _numbers(self, sentences):
+        """Returns the numbers of all tags, int64 [words]."""
+        return label_numbers((tag for tags in sentences for tag in tags), self.labels)
+
+
+def _column(name, value, default):
+    if value is None:
+        return default
+    try:
+        return int(value)
+    except ValueError:
+        raise InputError(
+            f"`{name}` of tagging should be the number of a column. Received: {value}."
+        ) from None
+
+
+def _num_words(examples):
+    return sum(len(example.words) for example in examples)
+
+
+def _truth(examples):
+    for example in examples:
+        if example.tags is None:
+            raise InputError(f"Sentence {example.id} should have tags. It has none.")
+    return [example.tags for example in examples]
+
+
+def _given(answers):
+    return [answer.tags for answer in answers]
+
+
+def _word_counts(truth, given):
+    pairs = zip(truth, given, strict=True)
+    return sum(tag == answer for tag, answer in pairs), len(truth)
+
+
+def _ratio_of_counts(counts, _):
+    above, below = counts.sum(axis=0)
+    return above / below if below else 0.0

@@ -1,0 +1,199 @@
+"""The log of a run as a picture."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from albert_keras.training.loop.reports import read_evaluations, read_log
+from data_pipeline.files import whole_file
+
+# Okabe and Ito's colours, which stay apart for colour-blind readers; dashes help in print.
+BLUE, ORANGE, GREEN, RED = "#0072b2", "#e69f00", "#009e73", "#d55e00"
+#: Logs of fewer lines are drawn with a mark for each.
+_FEW_LINES = 40
+#: From so many on, curves are thinner.
+_MANY_LINES = 500
+
+
+class Curve(NamedTuple):
+    """A line: `name` of its values in the log, `label`, `colour`, `style`, `scale` (a factor)."""
+
+    name: str
+    label: str
+    colour: str
+    style: str = "-"
+    scale: float = 1.0
+
+
+class Panel(NamedTuple):
+    """A part of the picture: `title`, `unit` of its upward axis, `curves`, `range` of that axis."""
+
+    title: str
+    unit: str
+    curves: tuple[Curve, ...]
+    range: tuple[float | None, float | None] = (0, None)
+    is_logarithmic: bool = False
+    marks_skipped: bool = False
+
+
+PANELS = (
+    Panel(
+        "Loss",
+        "nats",
+        (
+            Curve("loss", "total", BLUE),
+            Curve("masked_lm_loss", "masked LM", ORANGE, "--"),
+            Curve("sentence_order_loss", "sentence order", GREEN, ":"),
+        ),
+        marks_skipped=True,
+    ),
+    Panel(
+        "Accuracy",
+        "share right",
+        (
+            Curve("masked_lm_accuracy", "masked LM", ORANGE, "--"),
+            Curve("sentence_order_accuracy", "sentence order", GREEN, ":"),
+        ),
+        range=(0, 1),
+    ),
+    Panel(
+        "Speed",
+        "thousand tokens per second",
+        (
+            Curve("positions_per_second", "with padding", ORANGE, "--", 1e-3),
+            Curve("tokens_per_second", "without padding", BLUE, "-", 1e-3),
+        ),
+    ),
+    Panel("Learning rate", "learning rate", (Curve("learning_rate", "learning rate", BLUE),)),
+    Panel(
+        "Gradient norm before clipping",
+        "global norm, log scale",
+        (Curve("gradient_norm", "gradient norm", BLUE),),
+        range=(None, None),
+        is_logarithmic=True,
+        marks_skipped=True,
+    ),
+    Panel(
+        "Use of the machine",
+        "percent",
+        (
+            Curve("mfu", "of the peak FLOP/s (MFU)", BLUE, "-", 100),
+            Curve("input_wait", "of the time waiting for data", RED, "--", 100),
+        ),
+    ),
+)
+
+
+def draw_curves(folder, evaluation=None, panels=PANELS):
+    """Draws the log of a run over its steps: losses, accuracies, rate, gradients, speed.
+
+    Scores of evaluations in the log are points at their steps; reports with skipped updates have a
+    cross at the foot of the panels of loss and gradient norm.
+
+    Args:
+        folder: str or Path. Folder of the run.
+        evaluation: dict or None. Scores to draw besides, by their names in the log: at `step` if it
+            is among them, else at the last step.
+        panels: tuple of six Panel.
+
+    Returns:
+        Path of the picture, `curves.png`.
+
+    Raises:
+        OSError: If it cannot be written.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    folder = Path(folder)
+    log, evaluations = read_log(folder), read_evaluations(folder)
+    if evaluation and (log or "step" in evaluation):
+        evaluations.append(
+            (evaluation["step"] if "step" in evaluation else log[-1]["step"], evaluation)
+        )
+    figure = Figure(figsize=(15, 7.5), layout="constrained")
+    FigureCanvasAgg(figure)
+    figure.get_layout_engine().set(w_pad=0.1, h_pad=0.1)
+    reached = f"step {log[-1]['step']:,}" if log else "no report yet"
+    figure.suptitle(f"{folder.absolute().name}, {reached}", fontsize=13, parse_math=False)
+    for axes, panel in zip(figure.subplots(2, 3).ravel(), panels, strict=True):
+        _draw(axes, panel, log, evaluations)
+    path = folder / "curves.png"
+    with whole_file(path) as temporary:
+        figure.savefig(temporary, format="png", dpi=100)
+    return path
+
+
+def _draw(axes, panel, log, evaluations):
+    from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator, StrMethodFormatter
+
+    axes.set_title(panel.title, fontsize=11)
+    axes.set(xlabel="step", ylabel=panel.unit)
+    if panel.is_logarithmic:
+        axes.set_yscale("log")
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+        axes.yaxis.set_minor_locator(NullLocator())
+    drawn = [_draw_curve(axes, curve, log, evaluations) for curve in panel.curves]
+    if panel.marks_skipped:
+        _mark_skipped(axes, log)
+    if not any(drawn):
+        axes.annotate("nothing logged", (0.5, 0.5), xycoords="axes fraction", ha="center")
+        axes.set(xticks=[], yticks=[])
+        return
+    axes.set_ylim(*panel.range)
+    axes.xaxis.set_major_locator(MaxNLocator(6, integer=True, min_n_ticks=1))
+    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    axes.grid(alpha=0.3)
+    axes.spines[["top", "right"]].set_visible(False)
+    if len(axes.get_legend_handles_labels()[1]) > 1:
+        axes.legend(fontsize=9, framealpha=0.7)
+
+
+def _draw_curve(axes, curve, log, evaluations):
+    """Draws a curve and the points of its evaluations; tells whether there were any."""
+    lines = [line for line in log if curve.name in line]
+    if lines:
+        axes.plot(
+            [line["step"] for line in lines],
+            [curve.scale * line[curve.name] for line in lines],
+            curve.style,
+            marker="." if len(lines) < _FEW_LINES else None,
+            color=curve.colour,
+            linewidth=1.3 if len(lines) < _MANY_LINES else 0.8,
+            label=curve.label,
+        )
+    points = [
+        (step, scores[curve.name])
+        for step, scores in evaluations
+        if scores.get(curve.name) is not None
+    ]
+    if points:
+        steps, values = zip(*points, strict=True)
+        axes.plot(
+            steps,
+            values,
+            "o",
+            color=curve.colour,
+            markeredgecolor="black",
+            label=f"{curve.label}, held out",
+            clip_on=False,
+            zorder=3,
+        )
+    return bool(lines or points)
+
+
+def _mark_skipped(axes, log):
+    steps = [line["step"] for line in log if line.get("skipped")]
+    if steps:
+        count = sum(line.get("skipped", 0) for line in log)
+        axes.plot(
+            steps,
+            np.full(len(steps), 0.02),
+            "x",
+            color=RED,
+            markersize=6,
+            transform=axes.get_xaxis_transform(),
+            label=f"{count:,} skipped update{'s' if count > 1 else ''}",
+        )

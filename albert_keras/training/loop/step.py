@@ -1,0 +1,243 @@
+"""What one step of `fit` and `evaluate` does beyond Keras' own.
+
+A step is one update of the weights, from the whole batch: parts of it that are accumulated, and
+replicas, only split the work. Losses are normalised over the whole batch, gradients are summed and
+then clipped, so that the result depends neither on the number of parts nor on that of replicas.
+"""
+
+import time
+
+import tensorflow as tf
+from tensorflow import keras
+
+from albert_keras.layers.dropout import DropoutSeed
+from albert_keras.layers.kernels import compiled_kernels, is_on_cpu
+from albert_keras.optimization.build import clip_gradients
+from albert_keras.training.loop.accumulation import sum_over_parts
+from albert_keras.training.loop.guard import UpdateGuard
+from albert_keras.training.loop.loss_scale import LossScale
+from albert_keras.training.loop.running import Running
+from albert_keras.training.losses import NO_PREDICTION_GUARD
+
+
+class TrainingStep(keras.Model):
+    """Trains a model; `fit` and `evaluate` run on it. What is learnt is said by subclasses.
+
+    Deviation from google-research/albert: that code normalises and clips on each core and then
+    averages; here both happen over the global batch.
+
+    Args:
+        model: keras.Model. Takes a batch of features, `training` and `dropout_seed`.
+        objectives: dict of str to float. Names of what is learnt, each with its weight in the loss.
+        clip_norm: float. Largest global norm of the gradients, see `OptimizerConfig`.
+        accumulation_steps: int. Parts of a replica's batch, one after the other.
+        skip_spikes: bool. See `UpdateGuard`.
+        scales_loss: bool. Whether to scale the loss, as float16 needs it.
+
+    Attributes:
+        waited: float or None. Seconds spent waiting for data; None where it cannot be told.
+    """
+
+    def __init__(
+        self,
+        model,
+        objectives,
+        clip_norm=1.0,
+        accumulation_steps=1,
+        skip_spikes=False,
+        scales_loss=False,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self.model = model
+        self.objectives = dict(objectives)
+        self.clip_norm = clip_norm
+        self.accumulation_steps = accumulation_steps
+        self.guard = UpdateGuard(skip_spikes)
+        self.loss_scale = LossScale() if scales_loss else None
+        self.waited = None
+        self._keeps_means = False
+        names = ["loss", "gradient_norm"]
+        names += [f"{name}_{what}" for name in objectives for what in ("loss", "accuracy")]
+        # Reset at each report: the log shows means and sums over the interval.
+        self.means = {name: Running(name) for name in names}
+        self.tokens = Running("tokens", sums=True)
+        self.skipped = Running("skipped", sums=True)
+
+    @property
+    def trained_weights(self):
+        """list of variables. Those the loss depends on."""
+        return self.model.trainable_variables
+
+    def counts(self, features):
+        """Returns what the loss of each objective is divided by.
+
+        Args:
+            features: dict of Tensor. This replica's part of a batch.
+
+        Returns:
+            list of float32 scalar, one for each objective. Those of all replicas are added up.
+        """
+        raise NotImplementedError
+
+    def sums(self, features, training, dropout_seed=None):
+        """Runs the model on a part of a batch.
+
+        Args:
+            features: dict of Tensor.
+            training: bool.
+            dropout_seed: DropoutSeed or None.
+
+        Returns:
+            list of Sums, one for each objective.
+        """
+        raise NotImplementedError
+
+    @property
+    def state(self):
+        """dict of name -> variable. What a run needs to go on, beside weights and moments."""
+        variables = self.guard.variables()
+        for running in self._running():
+            variables |= running.variables()
+        return variables | (self.loss_scale.variables() if self.loss_scale else {})
+
+    def keep_means(self):
+        """Lets the means of a restored step go on: `fit` would begin with new ones."""
+        self._keeps_means = True
+
+    def reset_metrics(self):
+        """Begins all means anew; Keras calls it first of all in `fit`."""
+        if self._keeps_means:
+            self._keeps_means = False
+        else:
+            for running in self._running():
+                running.reset()
+
+    def call(self, features, training=False):
+        """Returns the model's outputs."""
+        return self.model(features, training=training)
+
+    def train_step(self, features):
+        """Makes one optimizer step; Keras calls it on each replica with its part of the batch."""
+        with compiled_kernels(is_on_cpu()):
+            return self._train_step(features)
+
+    def _train_step(self, features):
+        weights = self.trained_weights
+        *counts, tokens = tf.unstack(_over_replicas(self._counts(features)))
+        counts = tf.stack(counts)
+        scale = self.loss_scale.value() if self.loss_scale else None
+        first_row = _replica() * features["input_ids"].shape[0]
+
+        def gradients_of(part, number):
+            rows = part["input_ids"].shape[0]
+            dropout_seed = DropoutSeed(self.optimizer.iterations, first_row + number * rows)
+            with tf.GradientTape() as tape:
+                sums = self._sums(part, training=True, dropout_seed=dropout_seed)
+                loss = self._loss(sums, counts)
+                loss = loss if scale is None else loss * scale
+            return [*map(tf.convert_to_tensor, tape.gradient(loss, weights)), sums]
+
+        *gradients, sums = sum_over_parts(
+            gradients_of,
+            features,
+            self.accumulation_steps,
+            [*weights, tf.zeros([len(self.objectives), 3])],
+        )
+        gradients, sums = _over_replicas(gradients), _over_replicas(sums)
+        if scale is not None:
+            gradients = [gradient / scale for gradient in gradients]
+        norm = tf.linalg.global_norm(gradients)
+        loss = self._loss(sums, counts)
+        is_usable = self.guard.decide(loss, norm)
+        if self.loss_scale is not None:
+            self.loss_scale.update(tf.math.is_finite(norm))
+        # The optimizer leaves everything as it is where a gradient is not finite.
+        gradients, _ = clip_gradients(gradients, self.clip_norm, norm, is_usable)
+        self.optimizer.apply_gradients(
+            zip(gradients, weights, strict=True), experimental_aggregate_gradients=False
+        )
+        self._count(sums, loss, is_usable)
+        self.means["gradient_norm"].add(norm, is_usable)
+        self.tokens.add(tokens)
+        self.skipped.add(tf.cast(~is_usable, tf.float32))
+        results = self._results() | {"skipped_in_row": self.guard.skipped_in_row}
+        if scale is not None:
+            results["loss_scale"] = scale
+        return {name: tf.convert_to_tensor(value) for name, value in results.items()}
+
+    def test_step(self, features):
+        """Scores one batch; rows with `example_weights` 0 do not count."""
+        *counts, tokens = tf.unstack(_over_replicas(self._counts(features)))
+        counts = tf.stack(counts)
+        sums = _over_replicas(self._sums(features, training=False))
+        self._count(sums, self._loss(sums, counts), tf.constant(True))
+        self.tokens.add(tokens)
+        return self._results()
+
+    def make_train_function(self, force=False):
+        """Makes what `fit` calls for each step; it notes how long the data kept it waiting."""
+        if self.train_function is not None and not force:
+            return self.train_function
+        if self._jit_compile or int(self._steps_per_execution.numpy()) > 1:
+            return super().make_train_function(force)
+        strategy = self.distribute_strategy
+
+        @tf.function(reduce_retracing=True)
+        def run(features):
+            results = strategy.run(self.train_step, args=(features,))
+            self._train_counter.assign_add(1)
+            return {
+                name: strategy.experimental_local_results(value)[0]
+                for name, value in results.items()
+            }
+
+        def train_function(batches):
+            started = time.monotonic()
+            features = next(batches)
+            self.waited += time.monotonic() - started
+            return run(features)
+
+        self.waited = 0.0
+        self.train_function = self.train_tf_function = train_function
+        return train_function
+
+    def _counts(self, features):
+        """Returns this replica's counts of each objective, and tokens, float32 [objectives + 1]."""
+        tokens = tf.reduce_sum(tf.cast(features["input_mask"], tf.float32))
+        return tf.stack([*self.counts(features), tokens])
+
+    def _sums(self, features, training, dropout_seed=None):
+        """Returns loss, number and right answers of each objective, float32 [objectives, 3]."""
+        return tf.stack(
+            [tf.stack(values) for values in self.sums(features, training, dropout_seed)]
+        )
+
+    def _loss(self, sums, counts):
+        """Returns what sums of a part add to the loss of the batch, float32 scalar."""
+        weights = list(self.objectives.values())
+        return tf.reduce_sum(tf.constant(weights) * sums[:, 0] / (counts + NO_PREDICTION_GUARD))
+
+    def _count(self, sums, loss, is_usable):
+        self.means["loss"].add(loss, is_usable)
+        for number, name in enumerate(self.objectives):
+            total, count, correct = tf.unstack(sums[number])
+            for what, value in (("loss", total), ("accuracy", correct)):
+                self.means[f"{name}_{what}"].add(value, is_usable, count)
+
+    def _running(self):
+        return [*self.means.values(), self.tokens, self.skipped]
+
+    def _results(self):
+        return {running.name: running.result() for running in self._running()}
+
+
+def _over_replicas(values):
+    context = tf.distribute.get_replica_context()
+    return context.all_reduce(tf.distribute.ReduceOp.SUM, values)
+
+
+def _replica():
+    """Returns the number of this replica, int64 scalar."""
+    context = tf.distribute.get_replica_context()
+    return tf.cast(context.replica_id_in_sync_group, tf.int64)

@@ -1,0 +1,152 @@
+"""Trained weights on a disk: where they lie, whether they are sound, what lies beside them."""
+
+import functools
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from albert_keras.config import AlbertConfig
+from albert_keras.runs.digests import DIGESTS, damage_of
+from albert_keras.runs.run import Run
+from albert_keras.weights.source_tensors import (
+    CheckpointTensors,
+    encoder_names,
+    open_keras_file,
+    shape_in_keras_file,
+)
+from data_pipeline.errors import InputError
+
+_RECORD, _EXPORT = "run.json", "export.json"
+_CHECKPOINT_FILE = re.compile(r"(.+)\.(index|meta|data-\d{5}-of-\d{5})")
+
+
+class FoundWeights(NamedTuple):
+    """Weights that were found, and what is known about them.
+
+    Attributes:
+        kind: str. "run", "checkpoint", "export" or "keras".
+        step: int or None. How long they were trained, where that is known.
+        open: callable. Returns CheckpointTensors or ModelTensors.
+        folders: tuple of Path. Where shape and tokenizer may lie, the nearest first.
+        shape: AlbertConfig or None. Of their model, if it is told with them.
+        tokenizer_digest: str or None. Of the tokenizer they were trained with, if it is known.
+    """
+
+    kind: str
+    step: int | None
+    open: Callable
+    folders: tuple[Path, ...]
+    shape: AlbertConfig | None = None
+    tokenizer_digest: str | None = None
+
+
+def find_weights(path, step=None) -> FoundWeights:
+    """Finds trained weights.
+
+    Args:
+        path: Path. As of `open_weights`.
+        step: int, "best" or None. Of a run, which checkpoint; None takes the newest sound one.
+
+    Raises:
+        InputError: If there is nothing of the kind, or it is damaged.
+    """
+    if path.is_dir() and (path / _RECORD).is_file():
+        checkpoints = Run.open(path).checkpoints
+        step = checkpoints.choose(step)
+        if step not in checkpoints.steps():
+            listing = ", ".join(map(str, checkpoints.steps())) or "none"
+            raise InputError(f"`{path}` has no checkpoint of step {step}. It has: {listing}.")
+        return _checkpoint(checkpoints.prefix(step), "run")
+    if step is not None:
+        raise InputError(f"`step` is for the folder of a run. Received: {step} and `{path}`.")
+    if path.is_dir():
+        return _find_in_folder(path)
+    if path.suffix == ".keras" and path.is_file():
+        return _keras_file(path, "keras")
+    match = _CHECKPOINT_FILE.fullmatch(str(path))
+    prefix = match[1] if match else str(path)
+    if Path(f"{prefix}.index").is_file():
+        return _checkpoint(prefix)
+    raise InputError(
+        f"`{path}` should be the folder of a run (with {_RECORD}), of a checkpoint or of an export "
+        f"(with {_EXPORT}, and a `.keras` file beside it), the prefix of a TensorFlow checkpoint "
+        f"(with `{path.name}.index` beside it), or a `.keras` file. There is nothing of these."
+    )
+
+
+def _find_in_folder(path):
+    runs = sorted(file.parent.name for file in path.glob(f"seed-*/{_RECORD}"))
+    if runs:
+        raise InputError(f"`{path}` holds several runs. Choose one of them: {', '.join(runs)}.")
+    if (path / _EXPORT).is_file():
+        return _export(path)
+    versions = [file.parent for file in path.glob(f"*/{_EXPORT}")]
+    versions = [folder for folder in versions if re.fullmatch(r"[1-9]\d*", folder.name)]
+    if versions:
+        return _export(max(versions, key=lambda folder: int(folder.name)))
+    prefixes = sorted(str(file).removesuffix(".index") for file in path.glob("*.index"))
+    if len(prefixes) == 1:
+        return _checkpoint(prefixes[0])
+    found = ", ".join(prefixes) or "none"
+    raise InputError(
+        f"`{path}` should be the folder of a run (with {_RECORD}), of an export (with {_EXPORT} in "
+        f"it or in its versions) or of one checkpoint. Checkpoints in it: {found}."
+    )
+
+
+def _checkpoint(prefix, kind="checkpoint"):
+    folder = Path(prefix).parent
+    if (folder / DIGESTS).is_file():
+        saved = _read_json(folder / DIGESTS).get("step")
+        named = re.match(r"step-(\d{8,})", folder.name)
+        damage = damage_of(folder, int(named[1]) if named else saved)
+        if damage is not None:
+            raise InputError(f"Checkpoint `{folder}` is damaged: {damage}.")
+    open_it = functools.partial(CheckpointTensors, prefix)
+    tensors = open_it()
+    if not encoder_names(tensors):
+        some = ", ".join(sorted(tensors.shapes)[:3]) or "nothing"
+        raise InputError(
+            f"`{prefix}` should hold tensors `bert/...`, named as in the reference. It has: {some}."
+        )
+    step = int(tensors.read("global_step")) if "global_step" in tensors.shapes else None
+    # RUN/checkpoints/step-00000500/model.ckpt
+    folders = (folder, *folder.absolute().parents[:2])
+    above = [place for place in folders if (place / _RECORD).is_file()]
+    if not above:
+        return FoundWeights(kind, step, open_it, (folder,))
+    run = Run.open(above[0])
+    folders = folders[: folders.index(run.path) + 1]
+    digest = run.record.get("tokenizer_digest")
+    return FoundWeights(kind, step, open_it, folders, run.albert_config, digest)
+
+
+def _export(folder):
+    """Finds the weights of a version: `3.keras` beside the folder `3`."""
+    path = folder.with_name(f"{folder.name}.keras")
+    if not path.is_file():
+        raise InputError(
+            f"The weights of the export `{folder}` should lie beside it, in `{path.name}`. "
+            "Received: no such file."
+        )
+    return _keras_file(path, "export")
+
+
+def _keras_file(path, kind):
+    folder = path.with_suffix("")  # of the version, if it is the model of an export
+    record = _read_json(folder / _EXPORT) if (folder / _EXPORT).is_file() else {}
+    run = record.get("run")
+    digest = run.get("tokenizer_digest") if isinstance(run, dict) else None
+    shape = shape_in_keras_file(path)
+    open_it = functools.partial(open_keras_file, path)
+    folders = (folder, path.parent) if record else (path.parent,)
+    return FoundWeights(kind, record.get("step"), open_it, folders, shape, digest)
+
+
+def _read_json(path):
+    try:
+        return dict(json.loads(path.read_bytes()))
+    except (OSError, ValueError, TypeError) as error:
+        raise InputError(f"`{path}` should hold a JSON object. Received: {error}.") from error

@@ -1,0 +1,112 @@
+"""What weights are read from: tensors of a TensorFlow checkpoint, or a model in a `.keras` file."""
+
+import hashlib
+import json
+import zipfile
+
+import numpy as np
+import tensorflow as tf
+from tensorflow import keras
+
+from albert_keras.config import AlbertConfig
+from albert_keras.interop.checkpoint_tensors import CheckpointTensors as CheckpointTensors
+from albert_keras.interop.checkpoint_tensors import is_moment
+from albert_keras.models.encoder import AlbertEncoder
+from albert_keras.models.finetuning import AlbertForTask
+from albert_keras.models.pretraining import AlbertForPretraining
+from albert_keras.runs.tensors import weight_names
+from data_pipeline.errors import InputError
+
+#: What a `.keras` file may hold.
+_MODELS = (AlbertEncoder, AlbertForPretraining, AlbertForTask)
+_ENCODER = "bert/"
+
+
+class ModelTensors:
+    """Weights of a model in memory, in the place of a checkpoint's tensors.
+
+    Args:
+        model: keras.Model. One of ours.
+    """
+
+    def __init__(self, model):
+        self._weights = weight_names(model)
+        self.shapes = {name: list(weight.shape) for name, weight in self._weights.items()}
+        self.types = {name: weight.dtype.base_dtype for name, weight in self._weights.items()}
+
+    def read(self, name):
+        """Reads a weight: array."""
+        return self._weights[name].numpy()
+
+
+def shape_in_keras_file(path):
+    """Reads the shape of the model in a `.keras` file (AlbertConfig), without loading it.
+
+    Keras imports whatever module such a file names, safe mode or not; so it gets to see no other
+    class than one of ours.
+
+    Raises:
+        InputError: If it cannot be read, or holds any other model.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            content = json.loads(archive.read("config.json"))
+        content.pop("compile_config", None)  # not loaded
+        name, shape = content["class_name"], content["config"].get("config")
+        model = keras.saving.get_registered_object(content["registered_name"])
+        num_classes = json.dumps(content).count('"class_name"')
+    except (zipfile.BadZipFile, OSError, ValueError, LookupError, TypeError, AttributeError) as e:
+        raise InputError(f"`{path}` should be a `.keras` model. Received: {e!r}.") from e
+    ours = isinstance(model, type) and issubclass(model, _MODELS) and model.__name__ == name
+    if not ours or num_classes != 1 or not isinstance(shape, dict):
+        raise InputError(f"`{path}` should hold a model of albert_keras. It holds another: {name}.")
+    return AlbertConfig.from_dict(shape)
+
+
+def open_keras_file(path):
+    """Loads the weights of a `.keras` file: ModelTensors.
+
+    Raises:
+        InputError: As `shape_in_keras_file`; or if weights are missing.
+    """
+    shape_in_keras_file(path)
+    try:
+        return ModelTensors(keras.models.load_model(path, compile=False, safe_mode=True))
+    except (ValueError, TypeError, KeyError, OSError, tf.errors.OpError) as error:
+        raise InputError(f"`{path}` cannot be loaded: {error}") from error
+
+
+def encoder_names(tensors):
+    """Lists the encoder's weights in a source, sorted; the moments of an optimizer are none."""
+    return sorted(filter(is_encoder, tensors.shapes))
+
+
+def encoder_digest(tensors):
+    """Hashes names, shapes and float32 values of the encoder's weights: SHA-256, in hexadecimal.
+
+    The digest does not depend on the kind of file they are in, nor on what else is there.
+
+    Args:
+        tensors: CheckpointTensors or ModelTensors.
+
+    Raises:
+        InputError: If one of them does not hold floats, or cannot be read.
+    """
+    digest = hashlib.sha256()
+    for name in encoder_names(tensors):
+        if not tensors.types[name].is_floating:
+            raise InputError(f"{name} should hold floats. Received: {tensors.types[name].name}.")
+        digest.update(f"{name} {tensors.shapes[name]}\n".encode())
+        digest.update(np.ascontiguousarray(read_floats(tensors, name)))
+    return digest.hexdigest()
+
+
+def read_floats(tensors, name):
+    """Reads a tensor of a source: float32 array; what is too large for it is infinite."""
+    with np.errstate(over="ignore"):  # infinity then, which is noticed
+        return tensors.read(name).astype("<f4")
+
+
+def is_encoder(name):
+    """Tells whether a name is that of a weight of the encoder; its moments are none."""
+    return name.startswith(_ENCODER) and not is_moment(name)

@@ -1,0 +1,587 @@
+"""Checkpoints are whole, named and strict, whatever happens while they are written or later."""
+
+import errno
+import json
+import logging
+import os
+import resource
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tensorflow import keras
+
+from albert_keras import AlbertConfig, AlbertForPretraining
+from albert_keras.runs.checkpoints import CheckpointFolder
+from albert_keras.runs.tensors import load_weights, training_variables, weight_names
+from data_pipeline.errors import InputError
+
+CONFIG = AlbertConfig(
+    vocab_size=50, hidden_size=16, num_attention_heads=2, intermediate_size=32, embedding_size=8
+)
+MEMBERS = ["model.ckpt.data-00000-of-00001", "model.ckpt.index", "state.json", "digests.json"]
+
+
+def values_of(step):
+    return {"kernel": np.full([4, 3], step, np.float32), "kernel/adam_m": np.full(5, step, "f4")}
+
+
+def loaded(folder, step):
+    """Returns what a checkpoint holds, by step, if it is the same in all tensors and the state."""
+    variables = {name: tf.Variable(tf.zeros_like(value)) for name, value in values_of(0).items()}
+    variables["global_step"] = tf.Variable(0, dtype=tf.int64)
+    state = folder.load(step, variables)
+    (value,) = {float(one) for variable in variables.values() for one in variable.numpy().flat}
+    assert state == {"saved": value}
+    return value
+
+
+def saved_at(path, *steps, keep=3):
+    folder = CheckpointFolder(path, keep)
+    for step in steps:
+        folder.save(step, values_of(step), {"saved": step})
+    return folder
+
+
+def flip(path, place=-1, bit=0):
+    data = bytearray(path.read_bytes())
+    data[place] ^= 1 << bit
+    path.write_bytes(data)
+
+
+def names_in(folder):
+    return sorted(path.name for path in folder.path.iterdir())
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return saved_at(tmp_path / "run" / "checkpoints", 3, 6, 9)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return AlbertForPretraining(CONFIG, seed=1)
+
+
+@pytest.fixture(scope="module")
+def of_model(model, tmp_path_factory):
+    """Returns a folder with a checkpoint of `model` and its optimizer, step 9."""
+    optimizer = keras.optimizers.legacy.Adam()
+    optimizer._create_all_weights(model.trainable_variables)
+    optimizer.get_slot(model.weights[0], "m").assign(tf.ones_like(model.weights[0]))
+    folder = CheckpointFolder(tmp_path_factory.mktemp("model"))
+    folder.save(9, training_variables(model, optimizer))
+    return folder
+
+
+# What a checkpoint holds.
+
+
+def test_a_checkpoint_explains_and_proves_itself(folder):
+    folder.save(12, values_of(12), {"saved": 12, "best": [0.5, None]}, score=np.float32(1.5))
+    checkpoint = folder.path / "step-00000012"
+    assert sorted(path.name for path in checkpoint.iterdir()) == sorted(MEMBERS)
+    assert json.loads((checkpoint / "state.json").read_text()) == {
+        "state": {"saved": 12, "best": [0.5, None]},
+        "score": 1.5,
+    }
+    digests = json.loads((checkpoint / "digests.json").read_text())
+    assert digests["step"] == 12 and sorted(digests["files"]) == sorted(MEMBERS[:3])
+    for name, saved in digests["files"].items():
+        assert saved["bytes"] == (checkpoint / name).stat().st_size
+
+
+def test_tensors_have_the_names_given_and_global_step(folder):
+    reader = tf.train.load_checkpoint(folder.prefix(9))
+    assert reader.get_variable_to_shape_map() == {
+        "kernel": [4, 3],
+        "kernel/adam_m": [5],
+        "global_step": [],
+    }
+    step = reader.get_tensor("global_step")
+    assert step == 9 and step.dtype == np.int64
+
+
+def test_digests_are_written_when_all_else_is_on_disk(folder, monkeypatch):
+    order, fsync = [], os.fsync
+
+    def note(descriptor):
+        path = os.readlink(f"/proc/self/fd/{descriptor}")
+        digests = os.path.join(os.path.dirname(path), "digests.json")
+        order.append((os.path.basename(path), os.path.exists(digests)))
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", note)
+    saved_at(folder.path, 12)
+    for name in MEMBERS[:3]:
+        assert order.index((name, False)) < order.index(("digests.json", True))
+
+
+def test_weights_come_back_bit_for_bit(of_model, model):
+    other = AlbertForPretraining(CONFIG, seed=2)
+    of_model.restore(9, other)
+    for before, after in zip(model.weights, other.weights, strict=True):
+        assert before.name == after.name and bool(tf.reduce_all(before == after))
+
+
+def test_restoring_an_optimizer_brings_moments_and_step(of_model):
+    other, optimizer = AlbertForPretraining(CONFIG, seed=2), keras.optimizers.legacy.Adam()
+    optimizer._create_all_weights(other.trainable_variables)
+    of_model.restore(9, other, optimizer)
+    assert optimizer.iterations.numpy() == 9
+    first, second = (optimizer.get_slot(weight, "m").numpy() for weight in other.weights[:2])
+    assert (first == 1).all() and (second == 0).all()
+
+
+def test_variables_that_are_not_trained_have_no_moments():
+    model = keras.Sequential([keras.layers.Dense(2, name="a"), keras.layers.BatchNormalization()])
+    model.build([None, 2])
+    optimizer = keras.optimizers.legacy.Adam()
+    optimizer._create_all_weights(model.trainable_variables)
+    names = training_variables(model, optimizer)
+    assert "a/kernel/adam_v" in names and "batch_normalization/gamma/adam_m" in names
+    assert "batch_normalization/moving_mean" in names
+    assert "batch_normalization/moving_mean/adam_m" not in names
+    assert training_variables(model).keys() == weight_names(model).keys()
+
+
+# What does not fit.
+
+
+def test_missing_and_misshapen_tensors_are_all_named_and_nothing_is_loaded(of_model):
+    other = AlbertForPretraining(CONFIG.replace(hidden_size=32, sharing="none"), seed=2)
+    before = [weight.numpy() for weight in other.weights]
+    with pytest.raises(InputError) as caught:
+        load_weights(of_model.prefix(9), weight_names(other))
+    assert "pooler/dense/kernel: [32, 32] wanted, [16, 16] found" in str(caught.value)
+    assert "group_11/inner_group_0/LayerNorm/beta: [32] wanted, nothing found" in str(caught.value)
+    assert all(
+        (weight.numpy() == old).all() for weight, old in zip(other.weights, before, strict=True)
+    )
+
+
+def test_tensors_of_another_type_are_refused_before_anything_is_loaded(folder):
+    variables = {"kernel": tf.Variable(tf.zeros([4, 3])), "global_step": tf.Variable(0.0)}
+    with pytest.raises(InputError, match="global_step: float32 wanted, int64 found"):
+        folder.load(9, variables)
+    assert (variables["kernel"].numpy() == 0).all()
+
+
+def test_no_checkpoint_is_an_error_that_says_so(tmp_path):
+    empty = CheckpointFolder(tmp_path / "none")
+    with pytest.raises(InputError, match="holds no checkpoint yet"):
+        empty.latest()
+    assert empty.newest_sound() is None and empty.best() is None and empty.steps() == []
+    with pytest.raises(InputError, match="no checkpoint of step 4. It has: none"):
+        empty.load(4, {})
+
+
+def test_a_step_without_checkpoint_is_refused_with_those_there_are(folder):
+    with pytest.raises(InputError, match="no checkpoint of step 4. It has: 3, 6, 9"):
+        folder.load(4, {})
+
+
+# Damage.
+
+
+@pytest.mark.parametrize("member", MEMBERS)
+@pytest.mark.parametrize("place", [0, 25, -3])
+def test_one_bit_flipped_in_the_newest_makes_the_one_before_be_taken(folder, member, place, caplog):
+    flip(folder.path / "step-00000009" / member, place)
+    with pytest.raises(InputError, match=rf"step-00000009` is damaged: .*`{member}`"):
+        folder.load(9, {})
+    with caplog.at_level(logging.WARNING):
+        assert folder.newest_sound() == 6
+    (warning,) = caplog.messages
+    assert "step-00000009` is damaged" in warning and f"`{member}`" in warning
+    assert "step 6 is taken instead" in warning
+    assert loaded(folder, 6) == 6
+
+
+def test_no_byte_of_the_digests_can_change_unseen(folder):
+    path = folder.path / "step-00000009" / "digests.json"
+    saved = path.read_bytes()
+    for place in range(len(saved)):
+        path.write_bytes(saved)
+        flip(path, place, bit=place % 8)
+        with pytest.raises(InputError, match="is damaged"):
+            folder.load(9, {})
+
+
+@pytest.mark.parametrize("member", MEMBERS[:3])
+def test_a_cut_or_missing_member_is_named_with_what_differs(folder, member):
+    path = folder.path / "step-00000006" / member
+    size = path.stat().st_size
+    os.truncate(path, size - 1)
+    with pytest.raises(InputError, match=f"`{member}` has {size - 1} bytes, {size} were saved"):
+        folder.load(6, {})
+    path.unlink()
+    with pytest.raises(InputError, match=f"`{member}` cannot be read .No such file or directory"):
+        folder.load(6, {})
+
+
+def test_a_checkpoint_under_the_name_of_another_step_is_damaged(folder):
+    shutil.copytree(folder.path / "step-00000009", folder.path / "step-00000012")
+    assert folder.newest_sound() == 9
+    with pytest.raises(InputError, match="`digests.json` is of step 9"):
+        folder.load(12, {})
+
+
+def test_all_damaged_is_an_error_that_names_them_all(folder):
+    damaged = {f"step-{step:08d}": name for step, name in zip((3, 6, 9), MEMBERS, strict=False)}
+    for step, name in damaged.items():
+        flip(folder.path / step / name)
+    with pytest.raises(InputError, match="All checkpoints in") as caught:
+        folder.newest_sound()
+    assert all(f"\n  {step}: `{name}` has" in str(caught.value) for step, name in damaged.items())
+
+
+def test_a_checkpoint_without_digests_does_not_count_and_is_mentioned(folder, caplog):
+    (folder.path / "step-00000009" / "digests.json").unlink()
+    (folder.path / ".step-00000012.tmp-1").mkdir()
+    assert folder.steps() == [3, 6] and folder.latest() == 6 and folder.newest_sound() == 6
+    assert "it has no `digests.json`; step 6 is taken instead" in caplog.text
+    folder.save(9, values_of(9), {"saved": 9})
+    assert folder.steps() == [3, 6, 9] and loaded(folder, 9) == 9
+
+
+def test_unfinished_checkpoints_alone_are_none(folder):
+    for step in folder.steps():
+        (folder.path / f"step-{step:08d}" / "digests.json").unlink()
+    assert folder.newest_sound() is None
+
+
+# Which ones stay.
+
+
+def test_the_newest_ones_are_kept(folder):
+    folder.keep = 2
+    saved_at(folder.path, 12, keep=2)
+    assert names_in(folder) == ["step-00000009", "step-00000012"]
+
+
+def test_the_best_one_is_kept_as_well(tmp_path, caplog):
+    folder = CheckpointFolder(tmp_path, keep=2)
+    scores = {1: 3.0, 2: 1.0, 3: 2.0, 4: 5.0, 5: None, 6: float("nan"), 7: 1.0, 8: 1.5, 9: 1.25}
+    left = {}
+    for step, score in scores.items():
+        folder.save(step, values_of(step), score=score)
+        left[step] = (folder.steps(), folder.best())
+    assert left[1] == ([1], 1) and left[4] == ([2, 3, 4], 2)
+    assert left[6] == ([2, 5, 6], 2) and "score nan does not count" in caplog.text
+    assert left[7] == ([6, 7], 7)  # as good and newer
+    assert left[9] == ([7, 8, 9], 7)
+
+
+def test_a_damaged_score_is_not_the_best(tmp_path, caplog):
+    folder = CheckpointFolder(tmp_path, keep=2)
+    folder.save(1, values_of(1), score=1.0)
+    folder.save(2, values_of(2), score=2.0)
+    state = tmp_path / "step-00000002" / "state.json"
+    state.write_text(state.read_text().replace("2.0", "0.0"))
+    assert folder.best() == 1 and "its score does not count" in caplog.text
+
+
+def test_damaged_ones_that_were_passed_over_do_not_push_out_the_good_one(folder):
+    for step in (6, 9):
+        flip(folder.path / f"step-{step:08d}" / MEMBERS[0])
+    folder.keep = 2
+    assert folder.newest_sound() == 3
+    folder.save(7, values_of(7), {"saved": 7})
+    assert folder.steps() == [3, 6, 7, 9] and folder.newest_sound() == 7
+    folder.save(8, values_of(8), {"saved": 8})
+    assert folder.steps() == [7, 8, 9]
+    folder.save(9, values_of(9), {"saved": 9})
+    assert folder.steps() == [8, 9] and loaded(folder, folder.newest_sound()) == 9
+
+
+def test_going_back_to_an_earlier_step_keeps_what_is_saved_then(folder):
+    folder.keep = 1
+    folder.save(4, values_of(4), {"saved": 4})
+    assert folder.steps() == [4, 6, 9] and loaded(folder, 4) == 4
+
+
+# The same step once more.
+
+
+@pytest.mark.parametrize("keep", [1, 3])
+def test_a_checkpoint_of_the_same_step_is_replaced(tmp_path, keep):
+    folder = saved_at(tmp_path, 5, keep=keep)
+    folder.save(5, values_of(7) | {"global_step": 0}, {"saved": 7})
+    assert names_in(folder) == ["step-00000005"]
+    kernel = tf.Variable(tf.zeros([4, 3]))
+    assert folder.load(5, {"kernel": kernel}) == {"saved": 7} and (kernel.numpy() == 7).all()
+
+
+def test_the_one_being_replaced_counts_until_the_new_one_is_there(folder):
+    """As a process leaves it that is killed between the two renames."""
+    os.replace(folder.path / "step-00000009", folder.path / "step-00000009.replaced")
+    assert folder.steps() == [3, 6, 9] and folder.newest_sound() == 9 and loaded(folder, 9) == 9
+    saved_at(folder.path, 12)
+    assert names_in(folder) == ["step-00000006", "step-00000009", "step-00000012"]
+    assert loaded(folder, 9) == 9
+
+
+def test_the_new_one_wins_over_the_replaced_one(folder):
+    """As a process leaves it that is killed before it removes the old one."""
+    shutil.copytree(folder.path / "step-00000003", folder.path / "step-00000009.replaced")
+    assert folder.newest_sound() == 9 and loaded(folder, 9) == 9
+    saved_at(folder.path, 12)
+    assert names_in(folder) == ["step-00000006", "step-00000009", "step-00000012"]
+
+
+# Failures while saving.
+
+
+def fail(*args, **kwargs):
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def fail_as_tensorflow_does(prefix, **kwargs):
+    with open(f"{prefix}.data-00000-of-00001.tempstate1", "wb") as file:
+        file.write(b"half of it")
+    message = f"{prefix}.data-00000-of-00001.tempstate1; No space left on device [Op:SaveV2]"
+    raise tf.errors.ResourceExhaustedError(None, None, message)
+
+
+def fail_for(name, function):
+    return lambda path, *args, **kwargs: (fail if path.name == name else function)(
+        path, *args, **kwargs
+    )
+
+
+@pytest.mark.parametrize("step", [9, 12])
+@pytest.mark.parametrize("place", ["tensors", "state.json", "digests.json", "fsync", "rename"])
+def test_a_full_disk_is_an_error_with_the_path_and_leaves_nothing(folder, place, step, monkeypatch):
+    from pathlib import Path
+
+    before = names_in(folder)
+    if place == "tensors":
+        monkeypatch.setattr(tf.raw_ops, "SaveV2", fail_as_tensorflow_does)
+    elif place == "fsync":
+        monkeypatch.setattr(os, "fsync", fail)
+    elif place == "rename":
+        monkeypatch.setattr(os, "replace", fail)
+    else:
+        monkeypatch.setattr(Path, "write_text", fail_for(place, Path.write_text))
+    with pytest.raises(OSError, match="No space left on device") as caught:
+        folder.save(step, values_of(step))
+    monkeypatch.undo()
+    assert caught.value.errno == errno.ENOSPC and f"step-{step:08d}" in caught.value.filename
+    assert names_in(folder) == before
+    assert [loaded(folder, each) for each in folder.steps()] == [3, 6, 9]
+
+
+def test_a_second_rename_that_fails_gives_the_old_one_its_name_back(folder, monkeypatch):
+    replace = os.replace
+
+    def fail_for_the_new_one(source, target):
+        fail() if ".tmp-" in str(source) else replace(source, target)
+
+    monkeypatch.setattr(os, "replace", fail_for_the_new_one)
+    with pytest.raises(OSError):
+        folder.save(9, values_of(7))
+    assert names_in(folder) == ["step-00000003", "step-00000006", "step-00000009"]
+    assert loaded(folder, 9) == 9
+
+
+def test_tensorflow_reaching_the_end_of_the_room_is_such_an_error(folder):
+    """The limit on the size of files stands for a full disk: the system call itself fails."""
+    before, limits = names_in(folder), resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, limits[1]))
+    try:
+        with pytest.raises(OSError, match="File too large") as caught:
+            folder.save(12, {"kernel": np.zeros([100, 1000], np.float32)})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert caught.value.errno == errno.EFBIG and "step-00000012" in caught.value.filename
+    assert names_in(folder) == before and folder.newest_sound() == 9
+
+
+def test_a_place_that_cannot_be_written_is_such_an_error(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(OSError) as caught:
+        CheckpointFolder(tmp_path / "file" / "checkpoints").save(1, values_of(1))
+    assert str(tmp_path / "file") in caught.value.filename
+
+
+def test_an_old_one_that_cannot_be_removed_does_not_end_the_run(folder, monkeypatch, caplog):
+    monkeypatch.setattr(shutil, "rmtree", lambda path, ignore_errors=False: ignore_errors or fail())
+    saved_at(folder.path, 12)
+    assert folder.steps() == [6, 9, 12]
+    assert "step-00000003` could not be removed: [Errno 28]" in caplog.text
+    monkeypatch.undo()
+    saved_at(folder.path, 15)
+    assert names_in(folder) == ["step-00000009", "step-00000012", "step-00000015"]
+
+
+# Leftovers of killed processes.
+
+
+def test_leftovers_go_when_their_process_is_gone(folder):
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    alive = os.getppid()
+    for process in (gone.pid, alive, os.getpid()):
+        leftover = folder.path / f".step-00000012.tmp-{process}"
+        leftover.mkdir()
+        (leftover / "model.ckpt.index").touch()
+    (folder.path / ".step-notes").touch()
+    assert folder.steps() == [3, 6, 9]
+    saved_at(folder.path, 12)
+    assert names_in(folder) == [
+        f".step-00000012.tmp-{alive}",
+        ".step-notes",
+        "step-00000006",
+        "step-00000009",
+        "step-00000012",
+    ]
+
+
+# Several replicas.
+
+TWO_REPLICAS = """
+import sys
+import numpy as np
+import tensorflow as tf
+from tensorflow import keras
+cpu = tf.config.list_physical_devices("CPU")[0]
+tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
+from albert_keras.runs.checkpoints import CheckpointFolder
+from albert_keras.runs.tensors import training_variables
+strategy = tf.distribute.MirroredStrategy(["cpu:0", "cpu:1"])
+with strategy.scope():
+    model = keras.Sequential([keras.layers.Dense(2, use_bias=False, name="dense")])
+    model.build([None, 2])
+    optimizer = keras.optimizers.legacy.Adam()
+    optimizer._create_all_weights(model.trainable_variables)
+    mean = keras.metrics.Mean()
+    count = tf.Variable(
+        0, dtype=tf.int64, synchronization=tf.VariableSynchronization.ON_READ,
+        aggregation=tf.VariableAggregation.ONLY_FIRST_REPLICA,
+    )
+variables = training_variables(model, optimizer) | {
+    "training/total": mean.variables[0], "training/count": mean.variables[1], "training/n": count
+}
+@tf.function
+def step():
+    def on_replica():
+        replica = tf.distribute.get_replica_context().replica_id_in_sync_group
+        mean.update_state(tf.cast(replica, tf.float32) + 1.0)  # 1 and 2
+        count.assign_add(5)
+    strategy.run(on_replica)
+step()
+model.weights[0].assign([[1.0, 2.0], [3.0, 4.0]])
+optimizer.get_slot(model.weights[0], "v").assign([[5.0, 6.0], [7.0, 8.0]])
+folder = CheckpointFolder(sys.argv[1])
+folder.save(1, variables)
+for variable in variables.values():
+    variable.assign(tf.zeros(variable.shape, variable.dtype))
+folder.load(1, variables)
+step()
+assert model.weights[0].numpy().tolist() == [[1, 2], [3, 4]]
+for copy in optimizer.get_slot(model.weights[0], "v").values:
+    assert copy.numpy().tolist() == [[5, 6], [7, 8]]
+assert [v.numpy() for v in mean.variables] == [6.0, 4.0] and count.numpy() == 10
+"""
+
+
+def test_variables_of_several_replicas_come_back(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", TWO_REPLICAS, tmp_path], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    reader = tf.train.load_checkpoint(CheckpointFolder(tmp_path).prefix(1))
+    tensors = {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()}
+    assert tensors["dense/kernel"].tolist() == [[1, 2], [3, 4]]
+    assert tensors["training/total"] == 3 and tensors["training/n"] == 5
+
+
+# Processes that are killed.
+
+#: A "run" looks for its newest checkpoint and goes on from there. It saves each step twice: half of
+#: the kills come while a checkpoint is being replaced.
+#: Forking a process in which TensorFlow is imported, and has done nothing, spares 100 imports.
+KILLED_RUNS = """
+import os, random, signal, struct, sys, time, traceback
+import numpy as np
+import tensorflow as tf
+from albert_keras.runs.checkpoints import CheckpointFolder
+
+path, keep, kills = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+shapes = {"a": [300, 256], "a/adam_m": [300, 256], "a/adam_v": [300, 256], "b": [7]}  # 0.9 MB
+
+
+def check(folder, step):
+    variables = {name: tf.Variable(tf.zeros(shape)) for name, shape in shapes.items()}
+    variables["global_step"] = tf.Variable(0, dtype=tf.int64)
+    assert folder.load(step, variables) == {"saved": step}
+    assert all((variable.numpy() == step).all() for variable in variables.values())
+
+
+def run(out, scores):
+    folder = CheckpointFolder(path, keep)
+    found = folder.newest_sound() or 0
+    steps = folder.steps()
+    for step in steps:
+        check(folder, step)
+    os.write(out, struct.pack("qq", found, len(steps)))
+    step = max(found, 1)
+    while True:
+        variables = {name: np.full(shape, step, np.float32) for name, shape in shapes.items()}
+        for _ in range(2):
+            folder.save(step, variables, {"saved": step}, scores.random())
+        os.write(out, struct.pack("qq", step, 0))
+        step += 1
+
+
+draw, last = random.Random(11), 0
+for _ in range(kills):
+    pipe, out = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            run(out, draw)
+        except BaseException:
+            traceback.print_exc()
+        os._exit(1)
+    os.close(out)
+    try:
+        found, num_steps = struct.unpack("qq", os.read(pipe, 16))
+        assert last <= found <= last + 1, (last, found)
+        assert num_steps >= min(keep, found), (num_steps, found)
+        last = struct.unpack("qq", os.read(pipe, 16))[0]  # saves go quickly from here on
+        time.sleep(draw.uniform(0, 0.25))
+    finally:
+        os.kill(child, signal.SIGKILL)
+        _, status = os.waitpid(child, 0)
+    assert os.WIFSIGNALED(status), status
+    while report := os.read(pipe, 16):
+        last = struct.unpack("qq", report)[0]
+    os.close(pipe)
+print(last)
+"""
+
+
+def killed_runs(path, keep, kills):
+    command = [sys.executable, "-c", KILLED_RUNS, path, str(keep), str(kills)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-3000:]
+    folder = CheckpointFolder(path)
+    last = int(done.stdout)
+    assert last > 0 and folder.newest_sound() in (last, last + 1)
+    saved_at(path, 10**6)
+    assert all(name.startswith("step-") and len(name) == 13 for name in names_in(folder))
+
+
+def test_a_killed_run_finds_all_but_its_last_save(tmp_path):
+    killed_runs(tmp_path, keep=1, kills=3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("keep", [1, 3])
+def test_a_run_killed_at_50_moments_finds_all_but_its_last_save(tmp_path, keep):
+    killed_runs(tmp_path, keep, kills=50)

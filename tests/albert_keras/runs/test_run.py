@@ -1,0 +1,386 @@
+"""The folder of a run: it goes on as what it was, and says what was changed."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from albert_keras.runs.provenance import git_commit
+from albert_keras.runs.run import Run
+from albert_keras.training.record_source import RecordSource
+from data_pipeline.errors import InputError
+from data_pipeline.records.dataset_info import DatasetInfo
+from data_pipeline.records.record_folder import RecordFiles
+from data_pipeline.tokenizers.tokenization import Tokenizer
+
+
+@pytest.fixture(scope="module")
+def records(tiny_records):
+    return RecordFiles(tiny_records)
+
+
+@pytest.fixture
+def begin(tmp_path, tiny_training, records):
+    """Returns a function that begins or continues a run of `tmp_path` with changed settings."""
+
+    def begin(allow_changes=(), data=records, model=(), optimizer=(), **training):
+        values = tiny_training.model_dump(exclude_unset=True)
+        values["training"] |= training
+        values["model"] |= dict(model)
+        values["optimizer"] |= dict(optimizer)
+        config = type(tiny_training)(**values).resolved("float32")
+        shape = config.albert_config(data.info.vocab_size)
+        source = RecordSource(data, config.training)
+        return Run.begin(tmp_path / "run", config, shape, source, allow_changes)
+
+    return begin
+
+
+@pytest.fixture
+def half(tiny_records, tmp_path):
+    """Returns one of the two shards of the records as a data set."""
+    shutil.copytree(tiny_records, tmp_path / "half")
+    info = DatasetInfo.load(tmp_path / "half")
+    info.replace(shards=info.shards[:1]).save(tmp_path / "half")
+    return RecordFiles(tmp_path / "half")
+
+
+@pytest.fixture(scope="module")
+def other_tokenizer(tiny_tokenizer):
+    """Returns `tiny_tokenizer` with one setting changed."""
+    config = tiny_tokenizer.config.replace(compat_py3=not tiny_tokenizer.config.compat_py3)
+    return Tokenizer(tiny_tokenizer.model_bytes, config)
+
+
+def read(run):
+    return json.loads((run.path / "run.json").read_text())
+
+
+def edit(run, change):
+    record = read(run)
+    change(record)
+    (run.path / "run.json").write_text(json.dumps(record))
+
+
+def test_a_record_tells_where_a_run_comes_from(begin, records, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["albert-keras", "pretrain", "--steps", "12"])
+    record = read(begin())
+    assert record["command"] == sys.argv
+    assert record["data"] == {
+        "path": str(records.folder),
+        "fingerprint": records.info.fingerprint,
+        "num_records": len(records),
+        "max_seq_length": 32,
+        "max_predictions_per_seq": 5,
+        "corpus_digest": records.info.corpus_digest,
+        "builder_version": records.info.builder_version,
+        "origin": None,
+        "origin_digest": None,
+    }
+    assert record["git_commit"] == git_commit()
+    assert record["versions"]["python"].count(".") == 2 and "changes" not in record
+
+
+def test_the_same_command_goes_on_and_leaves_the_record_alone(begin, monkeypatch):
+    before = (begin().path / "run.json").read_bytes()
+    monkeypatch.setattr(sys, "argv", ["another", "call"])
+    run = begin()
+    assert (run.path / "run.json").read_bytes() == before and run.overridden == ()
+
+
+def test_the_banner_says_what_matched(begin, records):
+    begin()
+    run = begin()
+    digest, count = records.info.tokenizer_digest[:8], f"({len(records):,} records)"
+    data = f"data {records.info.fingerprint[:8]} {count}"
+    assert run.matched == [data, f"tokenizer {digest}", "model albert-tiny", "seed 12345"] + [
+        "settings"
+    ]
+    assert run.banner() == (
+        f"going on with `{run.path}`: same {data}, tokenizer {digest}, model albert-tiny, "
+        "seed 12345 and settings"
+    )
+
+
+def test_a_change_is_refused_with_the_words_that_allow_it(begin, half):
+    begin()
+    with pytest.raises(InputError) as caught:
+        begin(data=half, seed=7, model={"hidden_dropout_prob": 0.1}, optimizer={"beta_1": 0.8})
+    lines = str(caught.value).splitlines()
+    assert "albert_config.hidden_dropout_prob: 0.0 then, 0.1 now" in lines[1]
+    assert "config.optimizer.beta_1: 0.9 then, 0.8 now" in lines[2]
+    assert lines[3] == (
+        "  config.training.seed: 12345 then, 7 now (--allow-change config.training.seed)"
+    )
+    assert lines[4].endswith("now (--allow-change data.fingerprint)")
+    assert len(lines) == 6 and "another --out" in lines[5]
+
+
+@pytest.mark.parametrize(
+    "allowed",
+    [
+        ["config.training.seed", "config.optimizer.beta_1", "data.fingerprint"],
+        ["config.training", "config.optimizer", "data"],
+        ["config", "data", "tokenizer_digest"],
+    ],
+)
+def test_what_is_allowed_changes_and_is_remembered(begin, half, allowed):
+    fingerprint = begin().record["data"]["fingerprint"]
+    run = begin(allowed, half, optimizer={"beta_1": 0.8}, seed=7)
+    assert run.overridden == ("config.optimizer.beta_1", "config.training.seed", "data.fingerprint")
+    record = read(run)
+    assert record == run.record
+    assert record["config"]["training"]["seed"] == 7
+    assert record["data"]["fingerprint"] == half.info.fingerprint
+    assert record["data"]["path"] == str(half.folder)
+    (entry,) = record["changes"]
+    assert entry["at_step"] == 0 and entry["when"].endswith("+00:00")
+    assert entry["changes"]["config.training.seed"] == [12345, 7]
+    assert entry["changes"]["data.fingerprint"] == [fingerprint, half.info.fingerprint]
+    assert run.banner().endswith(
+        "same tokenizer {} and model albert-tiny; changed: {}".format(
+            half.info.tokenizer_digest[:8], ", ".join(run.overridden)
+        )
+    )
+    again = begin(data=half, optimizer={"beta_1": 0.8}, seed=7)
+    assert again.overridden == () and again.record == record
+
+
+def test_each_change_is_dated_by_the_newest_checkpoint(begin):
+    begin().checkpoints.save(5, {"weight": np.zeros(2)})
+    begin(["config.training.seed"], seed=7).checkpoints.save(12, {"weight": np.ones(2)})
+    run = begin(["config.training.seed"], seed=8)
+    assert [entry["at_step"] for entry in run.record["changes"]] == [5, 12]
+    assert run.record["changes"][1]["changes"] == {"config.training.seed": [7, 8]}
+
+
+def test_an_override_of_something_else_does_not_help(begin):
+    begin()
+    with pytest.raises(InputError, match="config.training.seed: 12345 then, 7 now"):
+        begin(["config.optimizer", "data"], seed=7)
+
+
+def test_an_override_without_a_change_does_no_harm(begin):
+    begin(["config.optimizer", "data"])
+    assert begin(["config.optimizer", "data"]).overridden == ()
+
+
+@pytest.mark.parametrize(
+    "key, hint",
+    [
+        ("config.training.sede", "did you mean `config.training.seed`?"),
+        ("seed", "known are: config.training.seed."),
+        ("data.fingerprnt", "did you mean `data.fingerprint`?"),
+        ("whatever", "known are: albert_config, config, config.model"),
+        ("versions", "known are"),
+        ("config.training.se", "`--allow-change config.training.se` should name a setting"),
+    ],
+)
+@pytest.mark.parametrize("is_new", [True, False])
+def test_an_unknown_override_is_refused(begin, tmp_path, key, hint, is_new):
+    if not is_new:
+        begin()
+    with pytest.raises(InputError) as caught:
+        begin([key])
+    assert hint in str(caught.value)
+    assert (tmp_path / "run").exists() != is_new
+
+
+@pytest.mark.parametrize(
+    "free",
+    [
+        {"strategy": "single"},
+        {"accumulation_steps": 2, "recompute": True},
+        {"checkpoint_every": 7, "keep_checkpoints": 1, "report_every": 3},
+        {"evaluate_every": 5, "time_limit_seconds": 9.0, "peak_tflops": 2.0},
+    ],
+)
+def test_what_computes_nothing_else_may_change_and_takes_effect(begin, free):
+    begin()
+    run = begin(**free)
+    assert run.overridden == () and free.items() <= run.record["config"]["training"].items()
+    assert run.checkpoints.keep == run.record["config"]["training"]["keep_checkpoints"]
+    changed = read(run)["changes"][-1]["changes"]
+    assert {f"config.training.{key}" for key in free} == changed.keys()
+
+
+def test_a_time_budget_is_not_free(begin):
+    begin()
+    with pytest.raises(InputError, match="config.training.time_budget: None then, '8h' now"):
+        begin(time_budget="8h")
+
+
+def test_other_versions_are_noted_and_not_refused(begin):
+    edit(begin(), lambda record: record["versions"].update(numpy="0.1"))
+    run = begin()
+    assert run.record["changes"][-1]["changes"]["versions.numpy"][0] == "0.1"
+    assert run.record["versions"]["numpy"] != "0.1"
+
+
+def test_a_record_of_an_older_version_goes_on(begin):
+    def age(record):
+        del record["git_commit"], record["command"], record["data"]["corpus_digest"]
+        del record["data"]["max_predictions_per_seq"], record["data"]["num_records"]
+        del record["config"]["training"]["masks"], record["config"]["optimizer"]["power"]
+        del record["albert_config"]["sharing"]
+
+    run = begin()
+    edit(run, age)
+    (run.path / "albert_config.json").write_text(json.dumps(read(run)["albert_config"]))
+    assert "records)" not in Run.open(run.path).banner()
+    run = begin()
+    assert "changes" not in run.record and run.record["data"]["max_predictions_per_seq"] == 5
+
+
+def test_a_setting_that_an_older_record_lacks_had_its_default(begin):
+    edit(begin(), lambda record: record["config"]["optimizer"].pop("power"))
+    with pytest.raises(InputError, match="config.optimizer.power: 1.0 then, 2.0 now"):
+        begin(optimizer={"power": 2.0})
+
+
+def test_an_edited_shape_is_refused_and_written_again_once_removed(begin):
+    run = begin()
+    path = run.path / "albert_config.json"
+    whole = path.read_bytes()
+    path.write_text(path.read_text().replace('"hidden_size": 32', '"hidden_size": 64'))
+    for attempt in (begin, lambda: Run.open(run.path)):
+        with pytest.raises(InputError) as caught:
+            attempt()
+        says = str(caught.value)
+        assert f"`{path}` was edited" in says and "Remove that file" in says
+        assert "hidden_size: 32 in run.json, 64 in albert_config.json" in says
+    path.unlink()
+    assert Run.open(run.path).albert_config.hidden_size == 32
+    assert (begin().path / "albert_config.json").read_bytes() == whole
+
+
+@pytest.mark.parametrize("content", ["{", "[1]", "3", ""])
+def test_a_shape_that_is_none_is_refused(begin, content):
+    run = begin()
+    (run.path / "albert_config.json").write_text(content)
+    with pytest.raises(InputError, match="should hold a JSON object"):
+        Run.open(run.path)
+
+
+def test_an_allowed_shape_is_written_to_its_file(begin):
+    begin()
+    run = begin(["albert_config.hidden_dropout_prob"], model={"hidden_dropout_prob": 0.1})
+    assert '"hidden_dropout_prob": 0.1' in (run.path / "albert_config.json").read_text()
+    assert Run.open(run.path).albert_config.hidden_dropout_prob == 0.1
+
+
+def test_another_tokenizer_in_the_folder_is_refused_and_copied_again(
+    begin, records, other_tokenizer
+):
+    run = begin()
+    other_tokenizer.save(run.path / "tokenizer")
+    for attempt in (begin, lambda: Run.open(run.path)):
+        with pytest.raises(InputError) as caught:
+            attempt()
+        assert records.info.tokenizer_digest in str(caught.value)
+        assert f"Received: {other_tokenizer.digest}. Remove that folder" in str(caught.value)
+    shutil.rmtree(run.path / "tokenizer")
+    assert begin().tokenizer.digest == records.info.tokenizer_digest
+
+
+def test_a_damaged_tokenizer_is_refused(begin):
+    run = begin()
+    (model,) = (run.path / "tokenizer").glob("*.model")
+    os.truncate(model, 100)
+    with pytest.raises(InputError, match="tokenizer` is damaged"):
+        Run.open(run.path)
+
+
+def test_records_with_another_tokenizer_beside_them_begin_no_run(begin, half, other_tokenizer):
+    other_tokenizer.save(half.folder / "tokenizer")
+    with pytest.raises(InputError, match="that dataset_info.json tells"):
+        begin(data=half)
+
+
+def test_an_allowed_tokenizer_takes_the_place_of_the_old_one(begin, half, other_tokenizer):
+    begin()
+    shutil.rmtree(half.folder / "tokenizer")
+    other_tokenizer.save(half.folder / "tokenizer")
+    half.info.replace(tokenizer_digest=other_tokenizer.digest).save(half.folder)
+    run = begin(["data", "tokenizer_digest"], RecordFiles(half.folder))
+    assert Run.open(run.path).tokenizer.digest == other_tokenizer.digest
+
+
+@pytest.mark.parametrize(
+    "content, says",
+    [
+        ("", "is damaged"),
+        ('{"config"', "is damaged"),
+        ("[]", "is damaged"),
+        ("{}", "it lacks 'config'"),
+        ('{"config": {"model": {}, "training": {}, "optimizer": {}}}', "it lacks 'seed'"),
+        ('{"config": {"model": {}, "training": 3, "optimizer": {}}}', "is damaged"),
+        ("\udcff", "is damaged"),
+    ],
+)
+def test_a_damaged_record_is_refused(begin, content, says):
+    run = begin()
+    (run.path / "run.json").write_bytes(content.encode("utf-8", "surrogateescape"))
+    for attempt in (begin, lambda: Run.open(run.path)):
+        with pytest.raises(InputError, match="run.json` is damaged") as caught:
+            attempt()
+        assert says in str(caught.value) and "another --out" in str(caught.value)
+
+
+@pytest.mark.parametrize("part", ["config", "albert_config", "data", "tokenizer_digest"])
+def test_a_record_that_lacks_a_part_is_refused(begin, part):
+    run = begin()
+    edit(run, lambda record: record.pop(part))
+    with pytest.raises(InputError, match=f"it lacks '{part}'"):
+        Run.open(run.path)
+
+
+def test_a_folder_that_is_no_run_is_refused(tmp_path):
+    with pytest.raises(InputError, match="it has no run.json"):
+        Run.open(tmp_path)
+
+
+def test_a_run_that_cannot_be_begun_leaves_no_folder(begin, half, monkeypatch):
+    def fail(*arguments, **words):
+        raise OSError("no space left")
+
+    monkeypatch.setattr(shutil, "copytree", fail)
+    with pytest.raises(OSError, match="no space left"):
+        begin(data=half)
+    monkeypatch.undo()
+    assert begin(data=half).record["data"]["num_records"] == len(half)
+
+
+def test_an_empty_folder_that_is_there_is_used(begin, tmp_path):
+    (tmp_path / "run").mkdir()
+    inode = (tmp_path / "run").stat().st_ino
+    assert begin().path.stat().st_ino == inode
+
+
+def test_the_commit_is_that_of_the_checkout(tmp_path):
+    def git(*words, cwd):
+        identity = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"]
+        command = ["git", *identity, *words]
+        return subprocess.run(command, cwd=cwd, check=True, capture_output=True, text=True).stdout
+
+    if shutil.which("git") is None:
+        pytest.skip("git is not installed")
+    checkout = tmp_path / "checkout"
+    checkout.mkdir()
+    assert git_commit(checkout) is None
+    git("init", "--quiet", cwd=checkout)
+    assert git_commit(checkout) is None  # nothing is committed
+    git("commit", "--quiet", "--allow-empty", "-m", "one", cwd=checkout)
+    commit = git("rev-parse", "HEAD", cwd=checkout).strip()
+    assert git_commit(checkout) == commit
+    git("worktree", "add", "--quiet", "-b", "other", tmp_path / "worktree", cwd=checkout)
+    assert git_commit(tmp_path / "worktree") == commit
+    git("pack-refs", "--all", cwd=checkout)
+    assert git_commit(checkout) == git_commit(tmp_path / "worktree") == commit
+    git("checkout", "--quiet", "--detach", cwd=checkout)
+    assert git_commit(checkout) == commit
+    assert git_commit(checkout / "below") is None

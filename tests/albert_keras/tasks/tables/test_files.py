@@ -1,0 +1,176 @@
+import logging
+
+import pytest
+
+from albert_keras.tasks.examples import TextExample
+from albert_keras.tasks.tables.files import label_names, read_table
+from data_pipeline.errors import InputError
+
+
+def write(tmp_path, name, text):
+    path = tmp_path / name
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+@pytest.mark.parametrize(
+    "name, text",
+    [
+        ("x.tsv", "mood\tbody\treply\ngood\tA b.\tC.\n bad \tD.\t\n"),
+        ("x.tsv", "\ufeffmood\tbody\treply\r\ngood\tA b.\tC.\r\nbad\tD.\t\r\n\r\n"),
+        ("x.CSV", 'mood,body,reply\ngood,"A b.",C.\nbad,D.,""\n'),
+        (
+            "x.jsonl",
+            '{"body": "A b.", "reply": "C.", "mood": "good"}\n'
+            '{"mood": "bad", "more": [1], "reply": "", "body": "D."}\n\n',
+        ),
+    ],
+)
+def test_the_formats_hold_the_same(tmp_path, name, text):
+    path = write(tmp_path, name, text)
+    assert read_table(path, "body", "reply", "mood") == [
+        TextExample("0", "A b.", "C.", "good"),
+        TextExample("1", "D.", "", "bad"),
+    ]
+
+
+def test_csv_quotes_commas_and_line_ends_and_tsv_quotes_nothing(tmp_path):
+    csv = write(tmp_path, "x.csv", 'text\n"one, ""two""\r\nthree"\nfour\n')
+    tsv = write(tmp_path, "x.tsv", 'text\n"one, ""two""\nfour\n')
+    assert [example.first for example in read_table(csv, "text")] == [
+        'one, "two"\r\nthree',
+        "four",
+    ]
+    assert [example.first for example in read_table(tsv, "text")] == ['"one, ""two""', "four"]
+
+
+def test_columns_by_number_mean_that_there_is_no_header(tmp_path):
+    path = write(tmp_path, "x.csv", "1,A.\n0,B.\n")
+    expected = [TextExample("0", "A.", None, "1"), TextExample("1", "B.", None, "0")]
+    assert read_table(path, 1, label=0) == expected
+    assert read_table(path, "1", label="0") == expected
+    below = [TextExample("0", "B.", None, "0")]
+    assert read_table(path, 1, label=0, has_header=True) == below
+
+
+def test_a_number_beside_a_name_counts_columns_below_the_header(tmp_path):
+    path = write(tmp_path, "x.csv", "label,text\n1,A.\n")
+    assert read_table(path, "text", label=0) == [TextExample("0", "A.", None, "1")]
+
+
+def test_a_header_taken_for_a_row_is_warned_of(tmp_path, caplog):
+    rows = "A.,1\nB.,0\nC.,1\nD.,0\n"
+    with caplog.at_level(logging.WARNING):
+        read_table(write(tmp_path, "x.csv", "text,label\nE.,2\n" + rows), "text", label="label")
+        read_table(write(tmp_path, "x.csv", rows), 0, label=1)
+        assert not caplog.records
+        read_table(write(tmp_path, "x.csv", "text,label\n" + rows), 0, label=1)
+    assert "the label `label` of the first row is in no other row" in caplog.text
+
+
+def test_regression_reads_numbers(tmp_path):
+    path = write(tmp_path, "x.tsv", "text\tscore\nA.\t 3.5\nB.\t-1e2\n")
+    labels = [example.label for example in read_table(path, "text", None, "score", "regression")]
+    assert labels == [3.5, -100.0]
+
+
+def test_json_numbers_and_truth_values_are_names_of_classes(tmp_path):
+    path = write(tmp_path, "x.jsonl", '{"t": "A.", "l": 1}\n{"t": "B.", "l": true}\n')
+    assert [example.label for example in read_table(path, "t", label="l")] == ["1", "true"]
+
+
+@pytest.mark.parametrize(
+    "name, text, says",
+    [
+        ("x.txt", "text\tlabel\n", "should end in .tsv, .csv or .jsonl."),
+        ("x.tsv", "", "should hold at least one row. It holds none."),
+        ("x.tsv", "text\tlabel\n", "should hold at least one row. It holds none."),
+        ("x.jsonl", "\n", "should hold at least one row. It holds none."),
+        ("x.tsv", "texts\tlabel\nA.\t1\n", "has no column `text`, did you mean `texts`?"),
+        ("x.tsv", "text\tlabel\ttext\nA.\t1\tB\n", "should have one column `text`. It has 2."),
+        ("x.tsv", "text\tlabel\nA.\n", "line 2 should have 2 columns, as the first row. It has 1."),
+        ("x.tsv", "text\tlabel\n \t1\n", "line 2 should have a text as `text`. It is blank."),
+        ("x.tsv", "text\tlabel\nA.\t \n", "line 2 should have a name as label. Received: ' '."),
+        ("x.tsv", b"text\tlabel\nA\xe9.\t1\n", "line 2 should be UTF-8. Its byte 1 (0xe9) is not."),
+        ("x.csv", 'text,label\nA.,1\n"B\n.,1\n', "line 3 should be CSV: unexpected end of data."),
+        ("x.csv", 'text,label\n"a\nb",1\n"c" d,1\n', "line 4 should be CSV: ',' expected after"),
+        ("x.csv", 'text,label\n"a\nb",1\nc\n', "line 4 should have 2 columns"),
+        ("x.jsonl", "[1]\n", "line 1 should be a JSON object. Received: [1]."),
+        ("x.jsonl", '{"text": "A"\n', "line 1 should be a JSON object."),
+        ("x.jsonl", '\n{"text": "A", "label": 1}', "line 1 should be a JSON object. Received: not"),
+        ("x.jsonl", '{"txt": "A", "label": 1}', "line 1 has no `text`, did you mean `txt`?"),
+        ("x.jsonl", '{"text": 3, "label": 1}', "line 1 should have a text as `text`. Received: 3."),
+        ("x.jsonl", '{"text": "\\ud800", "label": 1}', "has half a surrogate pair in `text`."),
+        ("x.jsonl", '{"text": "A", "label": null}', "a name as label. Received: None."),
+    ],
+)
+def test_a_table_that_cannot_be_used_is_refused(tmp_path, name, text, says):
+    path = write(tmp_path, name, text)
+    with pytest.raises(InputError) as error:
+        read_table(path, "text", label="label")
+    assert str(error.value).startswith(f"`{path}` ")
+    assert says in str(error.value)
+
+
+@pytest.mark.parametrize("value", ["", "x", "nan", "-inf", "3,5"])
+def test_a_score_that_is_no_number_is_refused(tmp_path, value):
+    path = write(tmp_path, "x.tsv", f"text\tscore\nA.\t{value}\n")
+    with pytest.raises(InputError, match="line 2 should have a number as label"):
+        read_table(path, "text", label="score", kind="regression")
+
+
+def test_all_missing_columns_are_told(tmp_path):
+    path = write(tmp_path, "x.csv", "sentence,gold\nA.,1\n")
+    with pytest.raises(InputError) as error:
+        read_table(path, "sentense", "pair", 2)
+    assert str(error.value).split("\n") == [
+        f"`{path}` has no column `sentense`, did you mean `sentence`?",
+        f"`{path}` has no column `pair`, known are: gold, sentence.",
+        f"`{path}` has no column 2: it has 2, counted from 0.",
+    ]
+
+
+def test_problems_of_several_rows_are_told_up_to_a_few(tmp_path):
+    path = write(tmp_path, "x.tsv", "text\tlabel\n" + "\t1\n" * 3 + "A.\t1\n" + "A.\n" * 4)
+    with pytest.raises(InputError) as error:
+        read_table(path, "text", label="label")
+    first, *lines = str(error.value).split("\n")
+    assert first == f"7 problems in `{path}`, the first 5:"
+    assert [line.split(" should")[0] for line in lines] == [f"  line {n}" for n in (2, 3, 4, 6, 7)]
+
+
+def test_a_label_unknown_to_the_training_file_is_refused(tmp_path):
+    path = write(tmp_path, "x.tsv", "text\tlabel\nA.\tgood\nB.\tgoood\n")
+    with pytest.raises(InputError, match="line 3 has an unknown label, `goood`, did you mean `go"):
+        read_table(path, "text", label="label", known_labels=("bad", "good"))
+
+
+def test_an_unknown_kind_is_refused(tmp_path):
+    with pytest.raises(InputError, match="`kind` is unknown, did you mean `regression`?"):
+        read_table(tmp_path / "x.tsv", "text", kind="regresion")
+
+
+@pytest.mark.parametrize(
+    "labels, order, expected",
+    [
+        (["b", "a", "b", "C"], "sorted", ("C", "a", "b")),
+        (["b", "a", "b", "C"], "first sight", ("b", "a", "C")),
+        (["10", "9", "-1"], "sorted", ("-1", "9", "10")),
+        (["10", "9", "--1"], "sorted", ("--1", "10", "9")),
+    ],
+)
+def test_label_names_are_ordered(labels, order, expected):
+    examples = [TextExample("0", "A.", None, label) for label in labels]
+    assert label_names(examples, order) == expected
+
+
+def test_a_single_class_is_refused():
+    with pytest.raises(InputError, match="two classes or more"):
+        label_names([TextExample("0", "A.", None, "x")] * 3)
+
+
+def test_a_label_for_nearly_each_row_is_no_class():
+    examples = [TextExample(str(number), "a", None, f"text {number}") for number in range(30)]
+    with pytest.raises(InputError, match="30 different ones in 30 rows, such as 'text 0'"):
+        label_names(examples)
+    assert len(label_names([*examples, *examples])) == 30

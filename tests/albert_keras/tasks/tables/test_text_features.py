@@ -1,0 +1,83 @@
+"""Rows of texts and of tagged sentences, a batch at a time."""
+
+import numpy as np
+import pytest
+
+from albert_keras.tasks.examples import TaggedExample, TextExample
+from albert_keras.tasks.pair_features import pair_features
+from albert_keras.tasks.tables.text_features import tagged_features, text_features
+from albert_keras.tasks.tagging.files import tag_features
+from data_pipeline.errors import InputError
+
+PAIRS = [
+    TextExample("0", "Rain had washed the chalk marks from the wall", "so", "yes"),
+    TextExample("1", "so", "but", "no"),
+]
+SENTENCES = [
+    TaggedExample("1", ("The", "old", "harbour", "of", "Lisbon", "slept"), tuple("XYXYXY")),
+    TaggedExample("2", ("so",), ("Y",)),
+]
+
+
+def test_pairs_are_laid_out_as_all_at_once(tiny_tokenizer):
+    labels = np.array([1, 0], np.int32)
+    features = text_features(PAIRS, tiny_tokenizer, 16, labels)
+    whole = pair_features(PAIRS, tiny_tokenizer, 16)
+    assert len(features) == 2 and features.max_seq_length == 16
+    assert features.lengths.tolist() == whole["input_mask"].sum(axis=1).tolist()
+    batch = features.batch(np.array([1, 0, 1]))
+    assert batch.pop("labels").tolist() == [0, 1, 0]
+    assert set(batch) == set(whole)
+    assert all((batch[name] == whole[name][[1, 0, 1]]).all() for name in whole)
+    short = features.lengths[1]
+    part = features.batch([1], short)
+    assert all((part[name] == whole[name][1:, :short]).all() for name in whole)
+    assert set(text_features(PAIRS, tiny_tokenizer, 16).batch([0])) == set(whole)
+
+
+def test_sentences_are_cut_to_the_length(tiny_tokenizer):
+    whole = tag_features(SENTENCES, tiny_tokenizer, 16, ["X", "Y"])
+    features = tagged_features(SENTENCES, tiny_tokenizer, 16, ("X", "Y"))
+    assert len(features) == len(whole["input_ids"]) > 2
+    assert (features.word_starts == whole["word_starts"]).all()
+    assert features.lengths.tolist() == whole["input_mask"].sum(axis=1).tolist()
+    last = len(features) - 1
+    short = features.lengths[last]
+    batch = features.batch([last], short)
+    assert set(batch) == {"input_ids", "input_mask", "segment_ids", "tag_ids"}
+    assert all((batch[name] == whole[name][last:, :short]).all() for name in batch)
+    assert features.batch(np.array([0, last]))["tag_ids"].shape == (2, 16)
+    assert "tag_ids" not in tagged_features(SENTENCES, tiny_tokenizer, 16).batch([0])
+
+
+def test_a_length_that_rows_do_not_fit_is_refused(tiny_tokenizer):
+    texts = text_features(PAIRS, tiny_tokenizer, 16)
+    tags = tagged_features(SENTENCES, tiny_tokenizer, 16)
+    for features in (texts, tags):
+        longest = int(features.lengths.max())
+        for length in (longest - 1, 17):
+            with pytest.raises(InputError, match=f"from {longest} places.* Received: {length}"):
+                features.batch(np.arange(len(features)), length)
+
+
+def test_features_are_kept(tiny_tokenizer, tmp_path, monkeypatch):
+    made = [
+        (text_features, "encode_pairs", PAIRS, None),
+        (tagged_features, "tag_features", SENTENCES, ["X", "Y"]),
+    ]
+    for number, (make, builder, examples, names) in enumerate(made, start=1):
+        first = make(examples, tiny_tokenizer, 16, names, tmp_path)
+        make(examples, tiny_tokenizer, 15, names, tmp_path)
+        assert len(list(tmp_path.iterdir())) == 2 * number
+        with monkeypatch.context() as patch:
+            patch.setattr(f"albert_keras.tasks.tables.text_features.{builder}", None)
+            again = make(examples, tiny_tokenizer, 16, names, tmp_path)
+        first, again = first.batch([0, 1]), again.batch([0, 1])
+        assert all((again[name] == first[name]).all() for name in first if name != "labels")
+    tagged_features(SENTENCES, tiny_tokenizer, 16, ["Y", "X"], tmp_path)
+    assert len(list(tmp_path.iterdir())) == 5
+
+
+def test_no_examples_are_no_rows(tiny_tokenizer):
+    assert len(text_features([], tiny_tokenizer, 16)) == 0
+    assert len(tagged_features([], tiny_tokenizer, 16)) == 0

@@ -1,0 +1,203 @@
+"""Tagged sentences are read, aligned to pieces and read back."""
+
+import numpy as np
+import pytest
+
+from albert_keras.tasks.examples import TaggedExample
+from albert_keras.tasks.tagging.files import (
+    NOT_SCORED,
+    read_tagged,
+    tag_features,
+    tag_names_of,
+    tags_of_words,
+)
+from data_pipeline.errors import InputError
+
+COLUMNS = """-DOCSTART- -X- O O
+
+Seven NN B-NP O
+geese NNS I-NP O
+
+-DOCSTART- O
+Lisbon NNP B-NP B-LOC
+slept VBD B-VP O
+"""
+SENTENCES = [
+    TaggedExample("a", ("The", "old", "harbour", "of", "Lisbon"), ("O", "O", "O", "O", "LOC")),
+    TaggedExample("b", ("Nobody", "slept"), ("O", "O")),
+]
+
+
+def write(path, content):
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+def test_columns_are_read_by_number_or_from_the_end(tmp_path):
+    path = write(tmp_path / "train.txt", COLUMNS)
+    assert read_tagged(path) == [
+        TaggedExample("1", ("Seven", "geese"), ("O", "O")),
+        TaggedExample("2", ("Lisbon", "slept"), ("B-LOC", "O")),
+    ]
+    assert [example.tags for example in read_tagged(path, tag_column=1)] == [
+        ("NN", "NNS"),
+        ("NNP", "VBD"),
+    ]
+    assert read_tagged(path, word_column=1, tag_column=-4)[0].words == ("NN", "NNS")
+    assert read_tagged(path, has_tags=False)[0] == TaggedExample("1", ("Seven", "geese"))
+    words = write(tmp_path / "words.txt", "Seven\ngeese\n")
+    assert read_tagged(words, tag_column=1, has_tags=False) == read_tagged(path, has_tags=False)[:1]
+
+
+def test_tabs_spaces_byte_order_marks_and_line_ends_do_not_matter(tmp_path):
+    content = "\ufeffSeven \t O\r\ngeese\tO\t\r\n \t\r\n\r\n\ufeffLisbon   B-LOC"
+    assert read_tagged(write(tmp_path / "dev.txt", content)) == [
+        TaggedExample("1", ("Seven", "geese"), ("O", "O")),
+        TaggedExample("2", ("Lisbon",), ("B-LOC",)),
+    ]
+
+
+def test_quotes_and_control_characters_are_text(tmp_path):
+    content = '" O\na\0b\x12\x85 O\n10\u00a0000 O\n'
+    assert read_tagged(write(tmp_path / "x.txt", content))[0].words == (
+        '"',
+        "a\0b\x12\x85",
+        "10\u00a0000",
+    )
+
+
+def test_objects_are_read(tmp_path):
+    first = '{"words": ["a b", "c"], "tags": ["X", "Y"], "id": 7}'
+    content = f'\ufeff{first}\r\n\n{{"words": ["d"], "tags": ["Z"]}}'
+    path = write(tmp_path / "x.jsonl", content)
+    assert read_tagged(path) == [
+        TaggedExample("7", ("a b", "c"), ("X", "Y")),
+        TaggedExample("2", ("d",), ("Z",)),
+    ]
+    assert read_tagged(path, has_tags=False)[1] == TaggedExample("2", ("d",))
+
+
+@pytest.mark.parametrize(
+    "content, options, says",
+    [
+        ("a O\n\nb X O\n", {}, "line 3 should have 2 columns, as the lines before it. Received: 3"),
+        ("a O\nb\n", {}, "line 2 should have 2 columns.* Received: 1"),
+        ("\na\nb\n", {}, "line 2 should have a word and a tag"),
+        ("a O\n", {"tag_column": 2}, "line 1 should have .*: tag_column=2, and 2 columns"),
+        ("a O\n", {"word_column": -3}, "line 1 should have .*: word_column=-3, and 2 columns"),
+        (b"a O\nb\xff O\n", {}, "line 2 should be UTF-8. Received: byte 0xff"),
+        ("-DOCSTART- O\n\n", {}, "should hold at least one sentence"),
+    ],
+)
+def test_a_broken_line_of_columns_is_named(tmp_path, content, options, says):
+    with pytest.raises(InputError, match=f"x.txt`.*{says}"):
+        read_tagged(write(tmp_path / "x.txt", content), **options)
+
+
+@pytest.mark.parametrize(
+    "line, says",
+    [
+        ("{", "should be a JSON object. It is broken"),
+        ("[]", "should be a JSON object. Received"),
+        ('{"words": "a b", "tags": []}', 'list of texts, none of them empty, as "words"'),
+        ('{"words": ["a", ""], "tags": ["X", "Y"]}', 'none of them empty, as "words"'),
+        ('{"words": ["a"], "tags": [1]}', 'as "tags"'),
+        ('{"words": ["a"]}', 'as "tags". Received: None'),
+        ('{"words": ["a", "b"], "tags": ["X"]}', "a tag for every word. Received: 1 for 2"),
+    ],
+)
+def test_a_broken_object_is_named(tmp_path, line, says):
+    path = write(tmp_path / "x.jsonl", f'{{"words": ["a"], "tags": ["X"]}}\n{line}\n')
+    with pytest.raises(InputError, match=f"x.jsonl`, line 2 .*{says}"):
+        read_tagged(path)
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(InputError, match="none.txt` cannot be read: No such file"):
+        read_tagged(tmp_path / "none.txt")
+
+
+def test_the_first_piece_of_a_word_has_its_tag(tiny_tokenizer):
+    tag_names = tag_names_of(SENTENCES)
+    assert tag_names == ["LOC", "O"]
+    features = tag_features(SENTENCES, tiny_tokenizer, 48, tag_names)
+    for row, example in enumerate(SENTENCES):
+        ids, tags, starts = [tiny_tokenizer.cls_id], [NOT_SCORED], [0]
+        for word, tag in zip(example.words, example.tags, strict=True):
+            pieces = tiny_tokenizer.encode(word)
+            ids += pieces
+            tags += [tag_names.index(tag)] + [NOT_SCORED] * (len(pieces) - 1)
+            starts += [1] + [0] * (len(pieces) - 1)
+        assert max(map(len, map(tiny_tokenizer.encode, example.words))) > 1
+        ids.append(tiny_tokenizer.sep_id)
+        padding = 48 - len(ids)
+        assert features["input_ids"][row].tolist() == ids + [tiny_tokenizer.pad_id] * padding
+        assert features["input_mask"][row].sum() == len(ids)
+        assert features["tag_ids"][row].tolist() == tags + [NOT_SCORED] * (padding + 1)
+        assert features["word_starts"][row].tolist() == starts + [0] * (padding + 1)
+    assert features["segment_ids"].sum() == 0
+    assert {values.dtype for values in features.values()} == {np.dtype(np.int32)}
+
+
+def test_long_sentences_go_into_rows_cut_between_words(tiny_tokenizer):
+    lengths = [len(tiny_tokenizer.encode(word)) for word in SENTENCES[0].words]
+    room = max(lengths) + 1
+    features = tag_features(SENTENCES, tiny_tokenizer, room + 2, ["O", "LOC"])
+    rows = [
+        ids[mask == 1][1:-1].tolist()
+        for ids, mask in zip(features["input_ids"], features["input_mask"], strict=True)
+    ]
+    expected = []
+    for example in SENTENCES:
+        row = []
+        for word in example.words:
+            pieces = tiny_tokenizer.encode(word)
+            if len(row) + len(pieces) > room:
+                expected.append(row)
+                row = []
+            row = row + pieces
+        expected.append(row)
+    assert rows == expected and len(rows) > 3
+    assert features["word_starts"].sum() == 7
+
+
+@pytest.mark.parametrize("max_seq_length", [3, 9, 48])
+def test_predictions_find_back_to_their_words(tiny_tokenizer, max_seq_length):
+    examples = [*SENTENCES, TaggedExample("none", (), ()), *SENTENCES[::-1]]
+    tag_names = tag_names_of(examples)
+    features = tag_features(examples, tiny_tokenizer, max_seq_length, tag_names)
+    # Where nothing is scored anything may be predicted.
+    predictions = np.where(features["tag_ids"] == NOT_SCORED, 0, features["tag_ids"])
+    assert tags_of_words(predictions, features, examples, tag_names) == [
+        example.tags for example in examples
+    ]
+
+
+def test_a_word_longer_than_a_row_is_told(tiny_tokenizer, caplog):
+    features = tag_features(SENTENCES[1:], tiny_tokenizer, 3)
+    kept = [tiny_tokenizer.encode(word)[0] for word in SENTENCES[1].words]
+    assert features["input_ids"][:, 1].tolist() == kept
+    assert "2 words have more than 1 pieces and lose the rest, such as 'Nobody'" in caplog.text
+
+
+def test_a_word_of_nothing_is_an_unknown_piece(tiny_tokenizer):
+    assert tiny_tokenizer.encode("\u00a0") == []
+    features = tag_features([TaggedExample("1", ("\u00a0",), ("O",))], tiny_tokenizer, 4, ["O"])
+    assert features["input_ids"][0, 1] == tiny_tokenizer.unk_id
+    assert features["tag_ids"].tolist() == [[NOT_SCORED, 0, NOT_SCORED, NOT_SCORED]]
+
+
+def test_no_sentences_make_no_rows(tiny_tokenizer):
+    features = tag_features([], tiny_tokenizer, 8, ["O"])
+    assert {values.shape for values in features.values()} == {(0, 8)}
+    assert tags_of_words(np.zeros((0, 8), int), features, [], ["O"]) == []
+
+
+def test_tags_that_cannot_be_learned_are_named(tiny_tokenizer):
+    with pytest.raises(InputError, match="The tag `LOC` of sentence a is not a known one.*LOK"):
+        tag_features(SENTENCES, tiny_tokenizer, 32, ["LOK", "O"])
+    with pytest.raises(InputError, match="Sentence b should have a tag for every word"):
+        tag_features([SENTENCES[1]._replace(tags=None)], tiny_tokenizer, 32, ["O"])
+    assert "tag_ids" not in tag_features([SENTENCES[1]._replace(tags=None)], tiny_tokenizer, 32)
+    with pytest.raises(InputError, match="`max_seq_length` should be at least 3. Received: 2"):
+        tag_features(SENTENCES, tiny_tokenizer, 2)

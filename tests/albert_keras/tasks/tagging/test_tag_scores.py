@@ -1,0 +1,128 @@
+"""Entities as conlleval and seqeval find them, worked out by hand."""
+
+import random
+
+import pytest
+
+from albert_keras.tasks.tagging.tag_scores import (
+    EntityScores,
+    Score,
+    entities_of,
+    entity_scores,
+    entity_table,
+    tag_accuracy,
+)
+from data_pipeline.errors import InputError
+
+
+@pytest.mark.parametrize(
+    "tags, entities",
+    [
+        # IOB2
+        ("O B-PER I-PER O B-LOC", [("PER", 1, 3), ("LOC", 4, 5)]),
+        ("B-PER B-PER I-PER", [("PER", 0, 1), ("PER", 1, 3)]),
+        # IOB1: B only between neighbours of one type
+        ("I-PER I-PER I-LOC", [("PER", 0, 2), ("LOC", 2, 3)]),
+        ("I-PER B-PER O I-PER", [("PER", 0, 1), ("PER", 1, 2), ("PER", 3, 4)]),
+        # BIOES
+        ("S-PER B-LOC I-LOC E-LOC O", [("PER", 0, 1), ("LOC", 1, 4)]),
+        (
+            "B-LOC E-LOC E-LOC S-LOC S-LOC",
+            [("LOC", i, j) for i, j in ((0, 2), (2, 3), (3, 4), (4, 5))],
+        ),
+        # What no scheme allows
+        ("O E-PER I-PER", [("PER", 1, 2), ("PER", 2, 3)]),
+        ("S-PER I-PER E-PER", [("PER", 0, 1), ("PER", 1, 3)]),
+        ("B-PER I-LOC I-PER", [("PER", 0, 1), ("LOC", 1, 2), ("PER", 2, 3)]),
+        # Types with a hyphen, and none
+        ("B-event-fire I-event-fire", [("event-fire", 0, 2)]),
+        ("B I O B-", [("_", 0, 2), ("_", 3, 4)]),
+        ("O O", []),
+        ("", []),
+    ],
+)
+def test_entities_are_found(tags, entities):
+    assert entities_of(tags.split()) == entities
+
+
+@pytest.mark.parametrize("tag", ["NN", "BPER", "U-PER", "o", "", "OO"])
+def test_a_tag_of_no_entity_scheme_is_refused(tag):
+    with pytest.raises(InputError, match=f"need tags such as O, B-PER.* Received: '{tag}'"):
+        entities_of(["O", tag])
+
+
+def test_scores_are_by_exact_entity():
+    truth = ["O O O B-MISC I-MISC I-MISC O".split(), "B-PER I-PER O".split()]
+    predicted = ["O O B-MISC I-MISC I-MISC I-MISC O".split(), "B-PER I-PER O".split()]
+    scores = entity_scores(truth, predicted)
+    assert scores == EntityScores(Score(1, 2, 2), {"MISC": Score(0, 1, 1), "PER": Score(1, 1, 1)})
+    assert (scores.overall.precision, scores.overall.recall, scores.overall.f1) == (0.5, 0.5, 0.5)
+    assert scores.macro_f1 == 0.5
+
+
+def test_boundaries_and_types_both_count():
+    truth = [["B-PER", "I-PER", "O", "B-LOC"], ["B-ORG"]]
+    predicted = [["B-PER", "O", "O", "B-LOC"], ["B-LOC"]]
+    scores = entity_scores(truth, predicted)
+    assert scores.by_type == {
+        "LOC": Score(1, 2, 1),
+        "ORG": Score(0, 0, 1),
+        "PER": Score(0, 1, 1),
+    }
+    assert scores.overall == Score(1, 3, 3)
+    assert scores.by_type["LOC"].precision == 0.5
+    assert scores.by_type["LOC"].recall == 1.0
+    assert scores.by_type["LOC"].f1 == pytest.approx(2 / 3)
+    assert scores.macro_f1 == pytest.approx(2 / 9)
+
+
+def test_an_entity_ends_with_its_sentence():
+    assert entity_scores([["I-PER"], ["I-PER"]], [["I-PER"], ["O"]]).overall == Score(1, 1, 2)
+
+
+def test_nothing_found_and_nothing_there_score_zero():
+    scores = entity_scores([["O"]], [["O"]])
+    assert scores == EntityScores(Score(0, 0, 0), {})
+    assert (scores.overall.precision, scores.overall.recall, scores.overall.f1) == (0.0, 0.0, 0.0)
+    assert scores.macro_f1 == 0.0
+
+
+def test_the_table_has_a_row_for_each_type_and_one_for_all():
+    scores = entity_scores([["B-PER", "B-LOC"]], [["B-PER", "O"]])
+    assert [line.split() for line in entity_table(scores).splitlines()] == [
+        ["precision", "recall", "f1", "support"],
+        ["LOC", "0.0000", "0.0000", "0.0000", "1"],
+        ["PER", "1.0000", "1.0000", "1.0000", "1"],
+        ["all", "1.0000", "0.5000", "0.6667", "2"],
+    ]
+
+
+def test_accuracy_is_of_words():
+    assert tag_accuracy([["NN", "VB", "NN"], ["DT"]], [["NN", "NN", "NN"], ["JJ"]]) == 0.5
+    with pytest.raises(InputError, match="at least one word"):
+        tag_accuracy([], [])
+
+
+def test_what_does_not_match_in_number_is_refused():
+    with pytest.raises(InputError, match="every sentence. Received: 1 for 2"):
+        entity_scores([["O"], ["O"]], [["O"]])
+    with pytest.raises(InputError, match="Sentence 2 should have .* Received: 1 for 2"):
+        tag_accuracy([["O"], ["O", "O"]], [["O"], ["O"]])
+
+
+def test_scores_equal_those_of_seqeval():
+    metrics = pytest.importorskip("seqeval.metrics")
+    draw = random.Random(3)
+    tags = ["O", "O", *(f"{prefix}-{kind}" for prefix in "BIES" for kind in ("PER", "LOC"))]
+    for _ in range(50):
+        lengths = [draw.randrange(1, 12) for _ in range(8)]
+        truth, predicted = ([draw.choices(tags, k=length) for length in lengths] for _ in range(2))
+        predicted[:4] = truth[:4]
+        ours = entity_scores(truth, predicted)
+        for name in ("precision", "recall", "f1"):
+            theirs = getattr(metrics, f"{name}_score")(truth, predicted)
+            assert getattr(ours.overall, name) == pytest.approx(theirs, abs=1e-12)
+        assert ours.macro_f1 == pytest.approx(
+            metrics.f1_score(truth, predicted, average="macro"), abs=1e-12
+        )
+        assert tag_accuracy(truth, predicted) == metrics.accuracy_score(truth, predicted)

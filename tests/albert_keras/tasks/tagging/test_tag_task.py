@@ -1,0 +1,239 @@
+"""Words are tagged: what is read, answered, scored and written."""
+
+import json
+
+import numpy as np
+import pytest
+
+from albert_keras.tasks import metrics
+from albert_keras.tasks.examples import TaggedExample
+from albert_keras.tasks.tagging.tag_scores import entity_scores
+from albert_keras.tasks.tagging.tag_task import TagAnswer, TagTask
+from albert_keras.tasks.task_config import TaskConfig
+from data_pipeline.errors import InputError
+
+TAGS = ("B-LOC", "I-LOC", "O")
+PLACES = [
+    TaggedExample("1", ("Seven", "geese", "left", "New", "York"), ("O", "O", "O", *TAGS[:2])),
+    TaggedExample("2", ("Lisbon", "slept"), ("B-LOC", "O")),
+]
+
+
+def task(**settings):
+    return TagTask(TaskConfig(name="tagging", **settings))
+
+
+def write(path, *sentences):
+    """Writes sentences of words with tags after a slash in columns, tags first."""
+    rows = ["\n".join("\t".join(word.split("/")[::-1]) for word in text) for text in sentences]
+    path.write_text("\n\n".join(rows) + "\n")
+    return str(path)
+
+
+def answer(example, *tags, sure=0.5):
+    """Returns an answer, `sure` of each tag."""
+    return TagAnswer(example.id, example.words, tags, (sure,) * len(tags))
+
+
+def logits(features, numbers, high=5.0, count=3):
+    """Returns outputs that have tag number `numbers[i]` for word i."""
+    outputs = np.zeros((*features.word_starts.shape, count), np.float32)
+    outputs[features.word_starts] = high * np.eye(count)[list(numbers)]
+    return {"logits": outputs}
+
+
+def test_tags_of_both_files_are_learnt(tmp_path):
+    train = write(tmp_path / "train.txt", ["geese/O", "York/B-LOC"], ["slept/O"])
+    dev = write(tmp_path / "dev.txt", ["Ada/B-PER"])
+    for columns in ({"text": 1, "label": 0}, {"text": "1", "label": "0"}, {"text": "-1"}):
+        it = task(train=train, dev=dev, **columns | {"label": columns.get("label", "-2")})
+        assert it.labels == ("B-LOC", "B-PER", "O") and it.num_outputs == 3
+        assert it.read("train")[0] == TaggedExample("1", ("geese", "York"), ("O", "B-LOC"))
+        assert it.read("dev") == [TaggedExample("1", ("Ada",), ("B-PER",))]
+    assert it.read_file(dev, labelled=False) == [TaggedExample("1", ("Ada",))]
+
+
+def test_objects_are_read_and_a_share_is_held_out(tmp_path):
+    path = tmp_path / "train.jsonl"
+    rows = [{"words": ["word", str(number)], "tags": ["X", "Y"]} for number in range(60)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    it, again = (task(train=str(path), dev_share=0.3) for _ in range(2))
+    train, dev = it.read("train"), it.read("dev")
+    assert 5 < len(dev) < 30 and len(train) + len(dev) == 60
+    assert not {example.words for example in train} & {example.words for example in dev}
+    assert (again.read("dev"), again.read("train")) == (dev, train)
+
+
+def test_no_file_is_needed_if_tags_are_given(tiny_tokenizer):
+    it = task(labels=TAGS)
+    assert (it.kind, it.metric, it.labels, it.num_outputs) == ("tagging", "entity_f1", TAGS, 3)
+    assert (it.dev_splits, it.test_splits, it.max_seq_length) == (("dev",), (), 128)
+    example = it.example(0, {"text": "geese left"})
+    features = it.features([example], tiny_tokenizer)
+    [found] = it.answers([example], features, [logits(features, [2, 0])])
+    assert (found.words, found.tags) == (("geese", "left"), ("O", "B-LOC"))
+
+
+@pytest.mark.parametrize(
+    "labels, metric",
+    [
+        (("O", "B-PER", "S-LOC", "E-a b"), "entity_f1"),
+        (("B-NP", "I-NP"), "entity_f1"),
+        (("O", "B", "I"), "entity_f1"),
+        (("NN", "VB", "O"), "accuracy"),
+        (("B", "I", "S"), "accuracy"),
+        (("O", "PER", "B-PER"), "accuracy"),
+    ],
+)
+def test_the_metric_follows_from_the_tags(labels, metric):
+    assert task(labels=labels).metric == metric
+
+
+@pytest.mark.parametrize("labels", [TAGS, None])
+def test_an_unknown_tag_is_told_by_file_and_sentence(tmp_path, labels):
+    train = write(tmp_path / "train.txt", ["geese/O", "York/B-LOC"])
+    path = write(tmp_path / "new.txt", ["geese/O"], ["Ada/B-PER"])
+    it = task(text=1, label=0, train=train, labels=labels)
+    with pytest.raises(InputError, match="new.txt`, sentence 2, word `Ada` has an unknown tag"):
+        it.read_file(path, labelled=True)
+
+
+@pytest.mark.parametrize(
+    "settings, split, says",
+    [
+        ({}, "train", "`train` should be the training file"),
+        ({}, "test", "split `test` of tagging is unknown"),
+        ({"text": "word"}, "train", "`text` of tagging should be the number of a column"),
+        ({"pair": 1}, "train", "`pair` should be left out of tagging"),
+        ({"labels": ("O",)}, "train", "`labels` should be two or more"),
+        ({"labels": ("O", "X", "O")}, "train", "`labels` should be two or more, all different"),
+        ({"train": "train.txt", "text": 1, "label": 0}, "train", "tags in `train.txt` should be"),
+    ],
+)
+def test_what_cannot_be_used_is_told(tmp_path, monkeypatch, settings, split, says):
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "train.txt", ["geese/O"], ["left/O"])
+    with pytest.raises(InputError, match=says):
+        task(**settings).read(split)
+
+
+def test_an_example_is_made_of_what_was_typed():
+    it = task(labels=TAGS)
+    assert it.example(4, {"text": " Ada\tslept\n"}) == TaggedExample("4", ("Ada", "slept"))
+    assert it.example(0, {"words": ["New York", "left"]}).words == ("New York", "left")
+
+
+@pytest.mark.parametrize(
+    "fields, says",
+    [
+        ({}, "either `text` or `words`"),
+        ({"text": "a", "words": ["a"]}, "either `text` or `words`"),
+        ({"word": "a"}, "`word` is no field of tagging, did you mean `words`"),
+        ({"text": " \n"}, "`text` should be a text, not blank"),
+        ({"text": ["a"]}, "`text` should be a text"),
+        ({"words": "ab"}, "`words` should be a list of words"),
+        ({"words": []}, "`words` should be a list of words"),
+        ({"words": ["a", ""]}, "`words` should be a list of words"),
+        ({"words": ["a", 7]}, "`words` should be a list of words"),
+    ],
+)
+def test_fields_that_cannot_be_used_are_refused(fields, says):
+    with pytest.raises(InputError, match=says):
+        task(labels=TAGS).example(0, fields)
+
+
+def test_long_sentences_are_answered_from_several_rows(tiny_tokenizer):
+    it = task(labels=TAGS, max_seq_length=8)
+    features = it.features(PLACES, tiny_tokenizer, training=True)
+    assert len(features) > len(PLACES)
+    tag_ids = features.batch(np.arange(len(features)))["tag_ids"]
+    assert tag_ids[features.word_starts].tolist() == [2, 2, 2, 0, 1, 0, 2]
+    answers = it.answers(PLACES, features, [logits(features, [2, 2, 2, 0, 1, 0, 2])])
+    assert [found.id for found in answers] == ["1", "2"]
+    assert [found.tags for found in answers] == [example.tags for example in PLACES]
+    assert it.answers([], None, []) == []
+
+
+def test_models_answer_together(tiny_tokenizer):
+    it = task(labels=TAGS)
+    features = it.features(PLACES[1:], tiny_tokenizer)
+    even, sure = logits(features, [0, 0], high=0), logits(features, [1, 2], high=60)
+    sure["logits"][~features.word_starts] = np.nan  # what stands on no word is not looked at
+    [found] = it.answers(PLACES[1:], features, [even, sure])
+    assert found.tags == ("I-LOC", "O")
+    np.testing.assert_allclose(found.probabilities, 2 / 3)
+    with pytest.raises(InputError, match="The model gives no numbers"):
+        it.answers(PLACES[1:], features, [even, logits(features, [1, 2], high=np.nan)])
+    with pytest.raises(InputError, match=r"should be \[2, 3\]. Received: \[2, 4\]"):
+        it.answers(PLACES[1:], features, [even, logits(features, [1, 2], count=4)])
+
+
+def test_untagged_sentences_cannot_be_learnt_or_scored(tiny_tokenizer):
+    it, examples = task(labels=TAGS), [PLACES[1]._replace(tags=None)]
+    assert "tag_ids" not in it.features([*PLACES, *examples], tiny_tokenizer).batch([0])
+    with pytest.raises(InputError, match="Sentence 2 should have a tag for every word"):
+        it.features(examples, tiny_tokenizer, training=True)
+    with pytest.raises(InputError, match="Sentence 2 should have tags. It has none."):
+        it.scores(examples, [answer(PLACES[1], "O", "O")])
+
+
+def test_scores_are_of_entities_or_of_words():
+    answers = [answer(PLACES[0], "O", "O", "B-LOC", *TAGS[:2]), answer(PLACES[1], "O", "O")]
+    found = task(labels=TAGS).scores(PLACES, answers)
+    assert list(found.items()) == [
+        ("entity_f1", 0.5),
+        ("entity_precision", 0.5),
+        ("entity_recall", 0.5),
+        ("entity_macro_f1", 0.5),
+        ("accuracy", 5 / 7),
+    ]
+    words = [TaggedExample("1", ("a", "b"), ("NN", "VB"))]
+    it = task(labels=("NN", "VB"))
+    assert it.scores(words, [answer(words[0], "NN", "NN")]) == {"accuracy": 0.5}
+
+
+def test_the_interval_is_the_bootstrap_over_sentences():
+    draw = np.random.default_rng(3)
+    sentences = [tuple(draw.choice(TAGS, size=5)) for _ in range(40)]
+    examples = [TaggedExample("1", tuple("abcde"), tags) for tags in sentences]
+    answers = [answer(examples[0], *tags) for tags in [*sentences[:20], *sentences[:20]]]
+
+    def entity_f1(rows, _):
+        return entity_scores([sentences[row] for row in rows], [answers[row].tags for row in rows])
+
+    slowly = metrics.bootstrap_interval(
+        lambda rows, same: entity_f1(rows, same).overall.f1, np.arange(40), np.arange(40)
+    )
+    it = task(labels=TAGS)
+    np.testing.assert_allclose(it.interval(examples, answers), slowly, rtol=1e-12)
+    low, high = task(labels=("B-LOC", "I-LOC", "O", "X")).interval(examples, answers)
+    assert low < task(labels=(*TAGS, "X")).scores(examples, answers)["accuracy"] < high
+
+
+def test_guesses_are_the_most_frequent_tag():
+    guesses = task(labels=TAGS).guesses(PLACES, PLACES[1:])
+    assert guesses == [TagAnswer("2", PLACES[1].words, ("O", "O"), (4 / 7, 4 / 7))]
+
+
+def test_collapse_to_one_tag_is_told():
+    it = task(labels=TAGS)
+    assert it.collapse(it.guesses(PLACES, PLACES)) == "all 7 words are tagged `O`"
+    assert it.collapse([answer(PLACES[1], "B-LOC", "O")]) is None
+    assert it.collapse([TagAnswer("1", ("a",), ("O",), (0.9,))]) is None
+
+
+def test_errors_begin_with_the_most_confident_wrong_tag(tmp_path):
+    it = task(labels=TAGS)
+    answers = [
+        TagAnswer("1", PLACES[0].words, ("O", "O", "O", "O", "O"), (0.99, 0.9, 0.9, 0.6, 0.5)),
+        answer(PLACES[1], "O", "O", sure=0.7),
+    ]
+    first, second = it.errors(PLACES, answers)
+    assert first == ("2", "Lisbon slept", "Lisbon/B-LOC", "Lisbon/O", 0.7)
+    assert second[2:] == ("New/B-LOC York/I-LOC", "New/O York/O", 0.6)
+    assert it.errors(PLACES, [answer(example, *example.tags) for example in PLACES]) == []
+    matrix, names = it.confusion(PLACES, answers)
+    assert matrix.tolist() == [[0, 0, 2], [0, 0, 1], [0, 0, 4]] and names == TAGS
+    [path] = it.write(tmp_path, "dev", PLACES, answers)
+    assert path.name == "predictions-dev.jsonl"
+    assert json.loads(path.read_text().splitlines()[1])["words"] == ["Lisbon", "slept"]

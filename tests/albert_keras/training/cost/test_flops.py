@@ -1,0 +1,121 @@
+"""Operations are counted as by hand, as published, and as in the graph that runs."""
+
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import pytest
+import tensorflow as tf
+
+from albert_keras.config import AlbertConfig
+from albert_keras.models.pretraining import AlbertForPretraining
+from albert_keras.training.cost import peak
+from albert_keras.training.cost.flops import forward_flops, training_flops
+
+#: V = 11, E = 3, H = 4, L = 2, I = 5.
+SMALL = AlbertConfig(
+    vocab_size=11,
+    embedding_size=3,
+    hidden_size=4,
+    num_hidden_layers=2,
+    num_attention_heads=2,
+    intermediate_size=5,
+    max_position_embeddings=8,
+)
+
+
+def test_a_small_model_has_the_operations_counted_by_hand():
+    # B = 2, S = 6, P = 1: 12 positions, 2 predictions.
+    projection = 2 * 12 * 3 * 4  # 288
+    block = 4 * (2 * 12 * 4 * 4) + 2 * (2 * 12 * 4 * 5) + 2 * (2 * 2 * 6 * 6 * 4)  # 3648
+    masked_lm = 2 * 2 * 4 * 3 + 2 * 2 * 3 * 11  # 180
+    sentence_order = 2 * 2 * 4 * 4 + 2 * 2 * 4 * 2  # 96
+    assert forward_flops(SMALL, 2, 6) == projection + 2 * block == 7584
+    assert training_flops(SMALL, 2, 6, 1) == 3 * (7584 + masked_lm + sentence_order) == 23_580
+    assert training_flops(SMALL, 2, 6, 1, sentence_head=False) == 3 * (7584 + masked_lm)
+
+
+def test_inner_blocks_count_each():
+    twice = SMALL.replace(inner_group_num=2)
+    assert forward_flops(twice, 2, 6) == 288 + 2 * 2 * 3648
+
+
+def test_sharing_changes_nothing():
+    albert = AlbertConfig.from_name("albert-base", embedding_size=768)
+    bert = AlbertConfig.from_name("bert-base")
+    assert forward_flops(albert, 8, 128) == forward_flops(bert, 8, 128)
+    projection = 2 * 8 * 128 * 128 * 768
+    narrow = AlbertConfig.from_name("albert-base")
+    assert forward_flops(narrow, 8, 128) == forward_flops(bert, 8, 128) + projection
+
+
+@pytest.mark.parametrize("size", [128, 512])
+def test_an_encoder_as_of_bert_has_the_operations_megatron_counts(size):
+    # 24·B·S·L·H²·(1 + S / 6H), the forward share without scores of the vocabulary.
+    expected = 24 * 8 * size * 24 * 1024**2 + 24 * 8 * size * 24 * 1024 * size // 6
+    assert forward_flops(AlbertConfig.from_name("bert-large"), 8, size) == expected
+
+
+def test_albert_base_takes_half_a_gigaflop_per_token():
+    flops = training_flops(AlbertConfig.from_name("albert-base"), 8, 128, 20)
+    assert flops / (8 * 128) == pytest.approx(0.528e9, rel=1e-3)
+
+
+def test_the_graph_of_a_step_holds_the_products_that_are_counted():
+    model = AlbertForPretraining(SMALL)
+
+    @tf.function
+    def gradients(input_ids, positions):
+        with tf.GradientTape() as tape:
+            results = model({"input_ids": input_ids, "masked_lm_positions": positions})
+            loss = tf.reduce_sum(results["masked_lm_logits"])
+            loss += tf.reduce_sum(results["sentence_order_logits"])
+        return tape.gradient(loss, model.trainable_variables)
+
+    shapes = tf.TensorSpec([2, 6], tf.int32), tf.TensorSpec([2, 1], tf.int32)
+    operations = gradients.get_concrete_function(*shapes).graph.get_operations()
+    products = [operation for operation in operations if "MatMul" in operation.type]
+    assert sum(map(flops_of, products)) == training_flops(SMALL, 2, 6, 1)
+
+
+def flops_of(product):
+    is_batched = product.type != "MatMul"
+    is_transposed = product.get_attr("adj_x" if is_batched else "transpose_a")
+    inner_size = product.inputs[0].shape[-2 if is_transposed else -1]
+    return 2 * product.outputs[0].shape.num_elements() * inner_size
+
+
+def test_counting_does_not_load_tensorflow():
+    program = "import sys, albert_keras.training.cost.flops; assert 'tensorflow' not in sys.modules"
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16", "mixed_float16"])
+def test_the_peak_is_measured_in_the_time_given(dtype, monkeypatch):
+    sizes = []
+    rate = peak._rate
+    monkeypatch.setattr(peak, "_rate", lambda size, dtype: sizes.append(size) or rate(size, dtype))
+    measured = peak.measure_peak(dtype, seconds=0.1)
+    assert measured > 1e6 and sizes[0] == 256 and sizes == sorted(sizes)
+
+
+def test_the_fastest_of_several_products_is_the_peak(monkeypatch):
+    rates = iter([2e9, 3e9, 1e9])
+    clock = iter([0.0, 0.0, 0.1, 10.0])
+    monkeypatch.setattr(peak, "_rate", lambda size, dtype: next(rates))
+    monkeypatch.setattr(peak, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
+    assert peak.measure_peak("float32") == 3e9
+
+
+def test_a_cpu_measures_float16_as_float32(monkeypatch):
+    dtypes = []
+    monkeypatch.setattr(peak, "_rate", lambda size, dtype: dtypes.append(dtype) or 1.0)
+    monkeypatch.setattr(peak.tf.config, "list_logical_devices", lambda kind: [])
+    peak.measure_peak("mixed_float16")
+    assert dtypes == [tf.float32]
+
+
+def test_nothing_is_run_on_a_tpu(monkeypatch):
+    monkeypatch.setattr(peak, "_rate", None)
+    monkeypatch.setattr(peak.tf.config, "list_logical_devices", lambda kind: [kind])
+    assert peak.measure_peak("mixed_bfloat16") is None

@@ -1,0 +1,136 @@
+"""Memory and weights by formula: as by hand, as in the model, as measured."""
+
+import subprocess
+import sys
+
+import pytest
+
+from albert_keras.config import AlbertConfig
+from albert_keras.training.cost import memory
+from albert_keras.training.cost.memory import largest_batch, step_memory
+from albert_keras.training.cost.weight_count import count_weights
+from data_pipeline.errors import InputError
+
+#: V = 11, E = 3, H = 4, L = 2, I = 5.
+SMALL = AlbertConfig(
+    vocab_size=11,
+    embedding_size=3,
+    hidden_size=4,
+    num_hidden_layers=2,
+    num_attention_heads=2,
+    intermediate_size=5,
+    max_position_embeddings=8,
+)
+
+
+def test_a_small_model_has_the_weights_counted_by_hand():
+    counted = count_weights(SMALL)
+    assert counted.embeddings == (11 + 8 + 2) * 3 + 2 * 3 + 3 * 4 + 4
+    assert counted.blocks == (4 * (16 + 4) + 8) + (2 * 20 + 5 + 4 + 8)
+    assert (counted.pooler, counted.masked_lm_head, counted.sentence_head) == (20, 32, 10)
+    assert counted.total == sum(counted) == 292
+    assert count_weights(SMALL, False, False).total == 292 - 32 - 10
+
+
+@pytest.mark.parametrize(
+    "name, total",
+    [
+        ("albert-base", 11_813_810),
+        ("albert-large", 17_847_474),
+        ("albert-xlarge", 59_021_490),
+        ("albert-xxlarge", 223_158_450),
+    ],
+)
+def test_released_sizes_have_the_released_weights(name, total):
+    assert count_weights(AlbertConfig.from_name(name)).total == total
+
+
+@pytest.mark.parametrize("sharing", ["all", "attention", "ffn", "none"])
+@pytest.mark.parametrize("changes", [{}, {"embedding_size": 4}, {"num_hidden_groups": 2}])
+def test_the_model_has_as_many_weights(sharing, changes):
+    from albert_keras.models.pretraining import AlbertForPretraining
+
+    config = SMALL.replace(sharing=sharing, inner_group_num=2, **changes)
+    assert count_weights(config).total == AlbertForPretraining(config).count_params()
+
+
+def test_a_block_keeps_what_is_counted_by_hand():
+    # B = 2, S = 6: 8 of [2, 6, 4], 1 of [2, 6, 5], 1 of [2, 2, 6, 6], 2 scales of [2, 6].
+    kept = 4 * (8 * 48 + 60 + 144 + 2 * 12)
+    assert step_memory(SMALL, 2, 6, 1).kept == 2 * kept
+    halved = 2 * (8 * 48 + 60 + 144) + 4 * 2 * 12
+    assert step_memory(SMALL, 2, 6, 1, precision="mixed_bfloat16").kept == 2 * halved
+    assert step_memory(SMALL, 2, 6, 1, recompute=True).kept == 2 * 4 * 48
+    assert step_memory(SMALL, 4, 6, 1, accumulation_steps=2).kept == 2 * kept
+
+
+def test_dropout_keeps_its_masks():
+    dropping = SMALL.replace(hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.1)
+    more = step_memory(dropping, 2, 6, 1).kept - step_memory(SMALL, 2, 6, 1).kept
+    assert more == 2 * (4 * 144 + 144 + 2 * 48)
+
+
+def test_weights_and_moments_are_float32_in_every_precision():
+    for precision in memory.COMPUTE_BYTES:
+        held = step_memory(SMALL, 2, 6, 1, precision=precision)
+        assert (held.weights, held.moments) == (4 * 292, 8 * 292)
+    fine_tuned = step_memory(SMALL, 2, 6, 0)
+    assert fine_tuned.weights == 4 * (292 - 32)
+
+
+def test_the_peak_is_the_backward_pass_or_the_update():
+    config = SMALL.replace(vocab_size=1000)
+    small, large = step_memory(config, 1, 6, 1), step_memory(config, 1000, 6, 1)
+    assert small.step == small.update > small.kept + small.working + small.gradients
+    assert large.step == large.kept + large.working + large.gradients > large.update
+    assert large.total == large.process + large.weights + large.moments + large.step
+
+
+@pytest.mark.parametrize("settings", [{}, {"recompute": True}, {"precision": "mixed_bfloat16"}])
+def test_the_largest_batch_fits_and_one_more_does_not(settings):
+    config = AlbertConfig.from_name("albert-base")
+    most = largest_batch(config, 12e9, 512, 77, **settings)
+    assert step_memory(config, most, 512, 77, **settings).total <= 12e9
+    assert step_memory(config, most + 1, 512, 77, **settings).total > 12e9
+
+
+def test_nothing_fits_into_too_little():
+    assert largest_batch(AlbertConfig.from_name("bert-xlarge"), 12e9, 64, 0) == 0
+
+
+@pytest.mark.parametrize("settings", [{"accumulation_steps": 3}, {"precision": "float64"}])
+def test_wrong_settings_are_refused(settings):
+    with pytest.raises(InputError, match="should be"):
+        step_memory(SMALL, 4, 6, 1, **settings)
+
+
+def test_computing_does_not_load_tensorflow():
+    program = (
+        "import sys, albert_keras.training.cost.memory; assert 'tensorflow' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name, batch_size, length, precision, settings",
+    [
+        ("albert-tiny", 64, 256, "float32", {}),
+        ("albert-mini", 32, 256, "float32", {}),
+        ("albert-mini", 32, 256, "mixed_bfloat16", {}),
+        ("albert-mini", 32, 256, "float32", {"recompute": True}),
+        ("albert-base", 8, 128, "float32", {}),
+    ],
+)
+def test_the_formula_is_what_is_measured_within_15_percent(
+    name, batch_size, length, precision, settings
+):
+    from albert_keras.benchmarks.measure import in_new_process
+    from albert_keras.benchmarks.memory import measure_step
+    from albert_keras.benchmarks.shapes import make_shape
+
+    shape = make_shape(name, batch_size, length)
+    measured, _ = in_new_process(measure_step, shape, precision, settings)
+    lengths = shape.max_seq_length, shape.predictions
+    computed = step_memory(shape.config, batch_size, *lengths, precision, **settings)
+    assert computed.total / 1e6 == pytest.approx(measured["peak_mb"], rel=0.15)

@@ -1,0 +1,146 @@
+"""The picture of a run shows what its log holds, however much that is."""
+
+import json
+import warnings
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from albert_keras.training.loop.curves import draw_curves
+
+TITLES = [
+    "Loss",
+    "Accuracy",
+    "Speed",
+    "Learning rate",
+    "Gradient norm before clipping",
+    "Use of the machine",
+]
+
+
+def line_of(step, **changes):
+    return {
+        "step": step,
+        "loss": 5.0 - step / 1e5,
+        "gradient_norm": 1.0 + step,
+        "masked_lm_loss": 4.0,
+        "masked_lm_accuracy": 0.25,
+        "sentence_order_loss": 1.0,
+        "sentence_order_accuracy": 0.75,
+        "learning_rate": 0.001,
+        "skipped": 0,
+        "tokens_per_second": 8000.0,
+        "positions_per_second": 10_000.0,
+        "seconds": 1.0,
+    } | changes
+
+
+@pytest.fixture
+def drawn(tmp_path, monkeypatch):
+    """Returns a function that draws lines of a log and returns the panels by title."""
+    figures = []
+    savefig = Figure.savefig
+
+    def keep(figure, *args, **words):
+        figures.append(figure)
+        savefig(figure, *args, **words)
+
+    monkeypatch.setattr(Figure, "savefig", keep)
+
+    def draw(lines, evaluation=None):
+        (tmp_path / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            path = draw_curves(tmp_path, evaluation)
+        assert path == tmp_path / "curves.png"
+        assert path.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+        panels = {axes.get_title(): axes for axes in figures[-1].axes}
+        assert list(panels) == TITLES
+        assert all(axes.get_xlabel() == "step" and axes.get_ylabel() for axes in panels.values())
+        return panels
+
+    return draw
+
+
+def curves_of(axes):
+    return {
+        curve.get_label(): (curve.get_xdata().tolist(), curve.get_ydata().tolist())
+        for curve in axes.lines
+    }
+
+
+def test_each_panel_shows_its_curves(drawn):
+    panels = drawn([line_of(50, mfu=0.4, input_wait=0.02), line_of(100, mfu=0.5, input_wait=0.01)])
+    loss = curves_of(panels["Loss"])
+    assert list(loss) == ["total", "masked LM", "sentence order"]
+    assert loss["total"] == ([50, 100], [4.9995, 4.999])
+    assert list(curves_of(panels["Accuracy"])) == ["masked LM", "sentence order"]
+    assert curves_of(panels["Speed"])["without padding"] == ([50, 100], [8, 8])
+    assert curves_of(panels["Learning rate"])["learning rate"][1] == [0.001, 0.001]
+    assert curves_of(panels["Use of the machine"])["of the peak FLOP/s (MFU)"][1] == [40, 50]
+    gradients = panels["Gradient norm before clipping"]
+    assert gradients.get_yscale() == "log"
+    assert curves_of(gradients) == {"gradient norm": ([50, 100], [51, 101])}
+
+
+@pytest.mark.parametrize("num_lines", [0, 1, 3000])
+def test_a_log_of_any_length_is_drawn(drawn, num_lines):
+    panels = drawn([line_of(10 * number) for number in range(1, num_lines + 1)])
+    curves = curves_of(panels["Loss"])
+    assert len(curves) == (3 if num_lines else 0)
+    assert all(len(steps) == num_lines for steps, _ in curves.values())
+    assert panels["Use of the machine"].texts[0].get_text() == "nothing logged"
+
+
+def test_a_folder_without_a_log_is_drawn(tmp_path):
+    assert draw_curves(tmp_path).is_file()
+
+
+def test_evaluations_are_points_at_their_steps(drawn):
+    scores = {"masked_lm_accuracy": 0.2, "sentence_order_accuracy": None, "path": "held out"}
+    lines = [
+        line_of(50),
+        {"step": 50, "evaluation": scores},
+        line_of(100),
+        {"step": 80, "evaluation": {"loss": 3.0}},
+    ]
+    panels = drawn(lines, {"masked_lm_accuracy": 0.3})
+    accuracies = curves_of(panels["Accuracy"])
+    assert accuracies["masked LM, held out"] == ([50, 100], [0.2, 0.3])
+    assert "sentence order, held out" not in accuracies
+    assert curves_of(panels["Loss"])["total, held out"] == ([80], [3.0])
+    panels = drawn(lines, {"masked_lm_accuracy": 0.3, "step": 70})
+    assert curves_of(panels["Accuracy"])["masked LM, held out"] == ([50, 70], [0.2, 0.3])
+
+
+def test_an_evaluation_of_a_run_without_reports_is_drawn(drawn):
+    panels = drawn([{"step": 5, "evaluation": {"masked_lm_loss": 2.0}}], {"masked_lm_loss": 3.0})
+    assert curves_of(panels["Loss"]) == {"masked LM, held out": ([5], [2.0])}
+
+
+def test_skipped_updates_are_marked_where_they_were(drawn):
+    nothing = dict.fromkeys(("loss", "gradient_norm", "masked_lm_loss"))
+    panels = drawn([line_of(50), line_of(100, skipped=50, **nothing), line_of(150, skipped=2)])
+    for title in ("Loss", "Gradient norm before clipping"):
+        assert curves_of(panels[title])["52 skipped updates"][0] == [100, 150]
+    assert np.isnan(curves_of(panels["Loss"])["total"][1][1])
+
+
+def test_a_run_of_skipped_updates_alone_is_drawn(drawn):
+    nothing = dict.fromkeys(("loss", "gradient_norm", "masked_lm_loss", "sentence_order_loss"))
+    panels = drawn([line_of(1, skipped=1, **nothing)])
+    assert "1 skipped update" in curves_of(panels["Loss"])
+
+
+def test_a_run_without_sentence_order_has_no_such_curves(drawn):
+    line = line_of(50)
+    del line["sentence_order_loss"], line["sentence_order_accuracy"]
+    panels = drawn([line])
+    assert list(curves_of(panels["Loss"])) == ["total", "masked LM"]
+    assert list(curves_of(panels["Accuracy"])) == ["masked LM"]
+
+
+def test_a_folder_may_have_any_name(tmp_path):
+    (tmp_path / "run_$x^$").mkdir()
+    assert draw_curves(tmp_path / "run_$x^$").is_file()

@@ -1,0 +1,335 @@
+"""Reports come at the right steps, repeat exactly, and measure what this process did."""
+
+import json
+import logging
+import math
+import os
+from types import SimpleNamespace
+
+import pytest
+import tensorflow as tf
+from tensorflow import keras
+
+from albert_keras.training.loop import reports
+from albert_keras.training.loop.reports import (
+    TIMING,
+    Report,
+    keep_log_until,
+    log_evaluation,
+    read_evaluations,
+    read_log,
+)
+
+#: What the log of a usual step holds, besides sums.
+MEANS = {
+    "loss": 5.1234,
+    "gradient_norm": 0.984,
+    "masked_lm_loss": 4.5,
+    "masked_lm_accuracy": 0.2312,
+    "sentence_order_loss": 0.6,
+    "sentence_order_accuracy": 0.7118,
+}
+TOKENS_PER_STEP = 80
+
+
+class Fit:
+    """Calls a Report as Keras would; each step takes so long, and waits for data so long."""
+
+    def __init__(self, monkeypatch):
+        self.now, self.waited, self.tokens, self.skipped = 1000.0, 0.0, 0, 0
+        self.resets = []
+        monkeypatch.setattr(reports, "time", SimpleNamespace(monotonic=lambda: self.now))
+
+    def begin(self, folder, every=4, first_step=0, last_step=12, **others):
+        self.report = Report(
+            folder=folder,
+            every=every,
+            first_step=first_step,
+            last_step=last_step,
+            schedule=lambda step: step / 1000,
+            positions_per_step=100,
+            **{"waited": lambda: self.waited} | others,
+        )
+        self.report.set_model(SimpleNamespace(reset_metrics=self._reset))
+        self.report.on_train_begin()
+        return self
+
+    def run(self, steps, seconds=1.0, together=1, waits=0.0, skips=0, **logs):
+        for _ in range(steps // together):
+            self.now += seconds * together
+            self.waited += waits * together
+            self.tokens += TOKENS_PER_STEP * together
+            self.skipped += skips
+            values = MEANS | {"tokens": self.tokens, "skipped": self.skipped} | logs
+            batch = self.report.step - self.report.first_step + together - 1
+            self.report.on_train_batch_end(batch, values)
+        return self
+
+    def end(self):
+        self.report.on_train_end()
+
+    def _reset(self):
+        self.resets.append(self.report.step)
+        self.tokens = self.skipped = 0
+
+
+@pytest.fixture
+def fit(monkeypatch):
+    return Fit(monkeypatch)
+
+
+@pytest.fixture
+def screen(caplog):
+    caplog.set_level(logging.INFO, "albert_keras")
+    return caplog
+
+
+def test_a_line_holds_means_rate_and_skipped_and_then_what_depends_on_the_clock(fit, tmp_path):
+    fit.begin(tmp_path, flops_per_step=50, peak_flops=100)
+    fit.run(1, seconds=30).run(2, waits=0.25).run(1, skips=1, skipped_in_row=1.0, loss_scale=8.0)
+    fit.end()
+    [line] = map(json.loads, (tmp_path / "log.jsonl").read_text().splitlines())
+    assert list(line) == ["step", *MEANS, "skipped_in_row", "loss_scale"] + [
+        "learning_rate",
+        "skipped",
+        *TIMING,
+    ]
+    assert line["loss"] == 5.1234 and line["loss_scale"] == 8.0
+    assert line["step"] == 4 and line["learning_rate"] == 0.003
+    assert line["skipped"] == 1 and isinstance(line["skipped"], int)
+    assert line["skipped_in_row"] == 1
+    assert line["seconds"] == 33
+    # Of the three steps after the first one, in three seconds.
+    assert line["tokens_per_second"] == 80 and line["positions_per_second"] == 100
+    assert line["mfu"] == 0.5 and line["input_wait"] == pytest.approx(0.5 / 3)
+    assert fit.report.last_line == line
+
+
+def test_an_interval_of_the_first_execution_alone_is_reported_as_it_is(fit, tmp_path):
+    fit.begin(tmp_path, every=1).run(1, seconds=20).run(1, seconds=2).end()
+    assert [line["tokens_per_second"] for line in read_log(tmp_path)] == [4, 40]
+
+
+def test_a_report_comes_with_the_execution_that_reaches_or_passes_a_multiple(fit, tmp_path):
+    fit.begin(tmp_path, every=10, last_step=23)
+    fit.run(20, together=4).run(3, together=3).end()
+    assert [line["step"] for line in read_log(tmp_path)] == fit.resets == [12, 20, 23]
+    assert [line["positions_per_second"] for line in read_log(tmp_path)] == [100] * 3
+
+
+def test_the_last_step_may_change(fit, tmp_path):
+    fit.begin(tmp_path).run(5)
+    fit.report.last_step = 6
+    fit.run(1).end()
+    assert [line["step"] for line in read_log(tmp_path)] == [4, 6]
+
+
+def test_unknown_peak_and_waiting_are_left_out(fit, tmp_path, screen):
+    fit.begin(tmp_path, flops_per_step=50, waited=lambda: None).run(4).end()
+    assert not {"mfu", "input_wait"} & read_log(tmp_path)[0].keys()
+    assert "mfu" not in screen.messages[-1] and "wait" not in screen.messages[-1]
+
+
+def test_a_share_of_waiting_is_a_share(fit, tmp_path):
+    fit.begin(tmp_path).run(4, waits=1.1).end()
+    assert read_log(tmp_path)[0]["input_wait"] == 1
+
+
+def test_a_resumed_run_reports_the_same_and_its_own_speed(monkeypatch, tmp_path):
+    for name in ("whole", "parts"):
+        (tmp_path / name).mkdir()
+    whole = Fit(monkeypatch).begin(tmp_path / "whole").run(12)
+    whole.end()
+    parts = Fit(monkeypatch).begin(tmp_path / "parts").run(6)
+    tokens = parts.tokens  # a checkpoint keeps the metrics
+    parts.run(2, seconds=5)
+    parts.begin(tmp_path / "parts", first_step=6)
+    parts.tokens = tokens
+    parts.run(1, seconds=60).run(5, seconds=2).end()
+
+    def repeatable(line):
+        return {name: value for name, value in line.items() if name not in TIMING}
+
+    pairs = zip(read_log(tmp_path / "whole"), read_log(tmp_path / "parts"), strict=True)
+    assert all(repeatable(one) == repeatable(other) for one, other in pairs)
+    line = read_log(tmp_path / "parts")[1]
+    assert line["tokens_per_second"] == pytest.approx(40)  # one step of 80 tokens in 2 s
+    assert line["positions_per_second"] == 50
+
+
+def test_a_resumed_interval_of_one_execution_counts_its_own_steps_alone(fit, tmp_path):
+    fit.begin(tmp_path).run(7)
+    fit.begin(tmp_path, first_step=7).run(1, seconds=8).end()
+    assert read_log(tmp_path)[-1]["tokens_per_second"] == pytest.approx(10)
+
+
+def test_an_interval_without_any_update_has_no_means(fit, tmp_path, screen):
+    fit.begin(tmp_path).run(4, skips=1, skipped_in_row=4.0, loss=0.0).end()
+    text = (tmp_path / "log.jsonl").read_text()
+    assert '"loss": null' in text and '"gradient_norm": null' in text and "NaN" not in text
+    [line] = read_log(tmp_path)
+    assert math.isnan(line["loss"]) and line["skipped"] == line["skipped_in_row"] == 4
+    assert fit.report.last_line["loss"] is None
+    assert "loss -  mlm -  sop -  lr 3.0e-03  gnorm -" in screen.messages[-1]
+
+
+def test_other_values_are_passed_on_and_tensors_are_read(fit, tmp_path):
+    fit.begin(tmp_path, every=1)
+    fit.run(1, entropy=tf.constant(0.5), overflow=math.inf, loss=tf.constant(2.0)).end()
+    text = (tmp_path / "log.jsonl").read_text()
+    assert '"loss": 2.0' in text and '"entropy": 0.5' in text and '"overflow": null' in text
+
+
+def test_the_screen_shows_one_line_per_report(fit, tmp_path, screen):
+    fit.begin(tmp_path, every=2000, last_step=125_000, flops_per_step=41, peak_flops=100)
+    fit.run(1, seconds=30).run(1999, waits=0.02, skipped=1).end()
+    assert screen.messages[0] == "step 1/125,000 done after 30 s, the graph is built"
+    assert screen.messages[-1] == (
+        "step 2,000/125,000  loss 5.123  mlm 0.231  sop 0.712  lr 2.0e+00  gnorm 0.98  "
+        "80 tok/s (100 with padding)  mfu 41%  wait 2%  skipped 1  ETA 1 day 10:10"
+    )
+
+
+def test_nothing_skipped_is_not_mentioned(fit, tmp_path, screen):
+    fit.begin(tmp_path).run(4)
+    assert "skipped" not in screen.messages[-1] and screen.messages[-1].endswith("ETA 0:00:08")
+
+
+def test_between_reports_a_line_comes_each_eight_seconds(fit, tmp_path, screen):
+    fit.begin(tmp_path, every=100, last_step=1000).run(30)
+    assert screen.messages == [
+        "step 1/1,000 done after 1 s, the graph is built",
+        "step 10/1,000  ETA 0:16:30",
+        "step 19/1,000  ETA 0:16:21",
+        "step 28/1,000  ETA 0:16:12",
+    ]
+
+
+@pytest.mark.parametrize("seconds", [0.01, 0.3, 20])
+def test_after_a_twentieth_of_the_run_the_time_left_is_right_within_a_tenth(
+    fit, tmp_path, screen, seconds
+):
+    fit.begin(tmp_path, every=100, last_step=2000).run(1, seconds=300)
+    began = fit.now
+    told = []
+    for step in range(2, 2001):
+        fit.run(1, seconds=seconds)
+        if step % 100 == 0:
+            told.append((fit.now, seconds_of(screen.messages[-1].split("ETA ")[1])))
+        if step % 50 == 0:
+            fit.now += 10 * seconds  # a checkpoint is saved
+    assert fit.now - began == pytest.approx((1999 + 40 * 10) * seconds)
+    for now, left in told[:-4]:
+        assert left == pytest.approx(fit.now - now, rel=0.1, abs=0.6)
+
+
+def seconds_of(clock):
+    days, _, clock = clock.rpartition("day")
+    hours, minutes, *seconds = clock.removeprefix("s").split(":")
+    return int(days or 0) * 86400 + int(hours) * 3600 + int(minutes) * 60 + sum(map(int, seconds))
+
+
+def test_the_time_left_follows_a_change_of_speed(fit, tmp_path, screen):
+    fit.begin(tmp_path, every=1000, last_step=100_000).run(5000).run(2000, seconds=3)
+    assert seconds_of(screen.messages[-1].split("ETA ")[1]) == pytest.approx(93_000 * 3, rel=0.01)
+    assert len(fit.report._pace._samples) < 1000
+
+
+@pytest.mark.parametrize(
+    "seconds, text",
+    [
+        (-1, "0:00:00"),
+        (59.6, "0:01:00"),
+        (3 * 3600 + 130, "3:02:10"),
+        (86_399, "23:59:59"),
+        (86_399.7, "1 day 00:00"),
+        (2 * 86_400 + 3 * 3600 + 600, "2 days 03:10"),
+    ],
+)
+def test_a_duration_is_told_in_hours_or_days(seconds, text):
+    assert reports._duration(seconds) == text
+
+
+def test_a_worker_that_does_not_write_starts_metrics_anew_at_the_same_steps(fit, tmp_path, screen):
+    fit.begin(tmp_path, writes=False).run(10).run(2).end()
+    assert fit.resets == [4, 8, 12]
+    assert list(tmp_path.iterdir()) == [] and screen.messages == []
+
+
+def test_tensorboard_shows_what_the_log_holds(fit, tmp_path):
+    fit.begin(tmp_path).run(4).run(4, skips=1).end()
+    [path] = (tmp_path / "tensorboard").iterdir()
+    shown = {
+        (event.step, value.tag): float(tf.make_ndarray(value.tensor))
+        for event in tf.compat.v1.train.summary_iterator(str(path))
+        for value in event.summary.value
+    }
+    logged = {
+        (line["step"], name): pytest.approx(value)
+        for line in read_log(tmp_path)
+        for name, value in line.items()
+        if name != "step" and not math.isnan(value)
+    }
+    assert shown == logged and (8, "skipped") in shown and (8, "loss") not in shown
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a full device")
+def test_a_full_disk_is_an_error_that_names_the_log(fit, tmp_path):
+    (tmp_path / "log.jsonl").symlink_to("/dev/full")
+    fit.begin(tmp_path)
+    with pytest.raises(OSError, match="No space left") as error:
+        fit.run(4)
+    assert error.value.filename == str(tmp_path / "log.jsonl")
+
+
+def test_a_log_that_cannot_be_written_is_found_before_the_first_step(fit, tmp_path):
+    (tmp_path / "log.jsonl").mkdir()
+    with pytest.raises(OSError) as error:
+        fit.begin(tmp_path)
+    assert error.value.filename == str(tmp_path / "log.jsonl")
+
+
+def test_evaluations_stand_beside_reports(fit, tmp_path):
+    fit.begin(tmp_path).run(4)
+    log_evaluation(tmp_path, 4, {"loss": 1.5, "sentence_order_loss": None})
+    fit.run(4).end()
+    assert [line["step"] for line in read_log(tmp_path)] == [4, 8]
+    assert read_evaluations(tmp_path) == [(4, {"loss": 1.5, "sentence_order_loss": None})]
+
+
+def test_lines_of_steps_to_be_done_again_and_a_cut_one_are_dropped(tmp_path):
+    lines = ['{"step": 4}\n', '{"step": 4, "evaluation": {}}\n', '{"step": 8}\n']
+    (tmp_path / "log.jsonl").write_text("".join(lines) + '{"st')
+    keep_log_until(tmp_path, 7)
+    assert (tmp_path / "log.jsonl").read_text() == "".join(lines[:2])
+
+
+class Step(keras.Model):
+    """Counts the tokens of batches as the step of pre-training does."""
+
+    def __init__(self):
+        super().__init__()
+        self.sums = {name: keras.metrics.Sum(name) for name in ("tokens", "skipped")}
+
+    @property
+    def metrics(self):
+        return list(self.sums.values())
+
+    def train_step(self, batch):
+        self.sums["tokens"].update_state(batch)
+        return {name: total.result() for name, total in self.sums.items()} | {"loss": 1.0}
+
+
+@pytest.mark.parametrize("together", [1, 3])
+def test_keras_calls_it_at_the_steps_it_reports(tmp_path, together):
+    step = Step()
+    step.compile(steps_per_execution=together)
+    report = Report(tmp_path, 6, 3, 14, lambda number: 0.0, 2)
+    data = tf.data.Dataset.from_tensors(tf.ones([2])).repeat()
+    log_lines = ['{"step": 3, "loss": 1.0}\n', '{"step": 4, "loss": 1.0}\n']
+    (tmp_path / "log.jsonl").write_text("".join(log_lines))
+    step.fit(data, steps_per_epoch=11, callbacks=[report], verbose=0)
+    lines = read_log(tmp_path)
+    assert [line["step"] for line in lines] == [3, 6, 12, 14]
+    for line in lines[1:]:
+        assert 0 < line["tokens_per_second"] == pytest.approx(line["positions_per_second"])

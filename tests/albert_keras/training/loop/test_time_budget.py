@@ -1,0 +1,200 @@
+"""A run of so many hours: the plan follows the speed, and the learning rate ends at 0."""
+
+import itertools
+from types import SimpleNamespace
+
+import pytest
+import tensorflow as tf
+from tensorflow import keras
+
+from albert_keras.optimization.schedules import WarmupPolynomialDecay
+from albert_keras.training.loop.follow_budget import FollowBudget
+from albert_keras.training.loop.time_budget import TimeBudget, parse_duration
+from data_pipeline.errors import InputError
+
+
+@pytest.mark.parametrize(
+    "text, seconds",
+    [
+        ("8h", 28_800),
+        ("90m", 5400),
+        ("1h30m", 5400),
+        ("2d", 172_800),
+        ("45s", 45),
+        (" 1D2H3M4S ", 93_784),
+        ("1.5h", 5400),
+        ("3600", 3600),
+        (3600, 3600),
+        (0.5, 0.5),
+    ],
+)
+def test_durations_are_read(text, seconds):
+    assert parse_duration(text) == seconds
+
+
+@pytest.mark.parametrize(
+    "text", ["", "h", "8x", "30m1h", "1h30", "-1h", "0s", 0, -5, "nan", True, None, "1 h"]
+)
+def test_what_is_no_duration_is_refused(text):
+    with pytest.raises(InputError, match="positive number of seconds.*Received"):
+        parse_duration(text)
+
+
+def test_a_plan_leaves_a_margin_and_never_ends_in_the_past():
+    budget = TimeBudget(100)
+    assert budget.margin == 2
+    assert budget.plan(0, 10, 0.0) == 980
+    assert budget.plan(500, 10, 50.0) == 980
+    assert budget.plan(500, 5, 50.0) == 740
+    assert budget.plan(500, 5, 1000.0) == 501
+    assert TimeBudget(28_800).margin == 5
+    assert TimeBudget(100, used=50).plan(500, 10, 0.0) == 980
+
+
+@pytest.mark.parametrize("seconds, used", [(0, 0), (-1, 0), (float("inf"), 0), (10, -1)])
+def test_an_impossible_budget_is_refused(seconds, used):
+    with pytest.raises(InputError, match="time budget"):
+        TimeBudget(seconds, used)
+
+
+class Simulation:
+    """Runs the callback as `fit` does, on a clock that the duration of each step moves."""
+
+    def __init__(self, budget, durations, every=20, num_steps=2000, warmup_steps=20, first_step=0):
+        self.now = 1000.0
+        self.durations = durations
+        self.schedule = WarmupPolynomialDecay(1.0, num_steps, warmup_steps, adjustable=True)
+        self.follower = SimpleNamespace(last_step=num_steps, ends=[])
+        self.callback = FollowBudget(
+            budget, self.schedule, [self.follower], every, first_step, clock=lambda: self.now
+        )
+        self.callback.set_model(SimpleNamespace(stop_training=False))
+        self.first_step = self.step = first_step
+
+    def run(self, stop_at=None, stride=1):
+        """Returns the seconds it took."""
+        begun = self.now
+        self.callback.on_train_begin()
+        for duration in self.durations:
+            self.now += duration * stride
+            self.step += stride
+            self.last_rate = float(self.schedule(self.step - 1)) if self.is_near_the_end else None
+            self.follower.ends.append(self.step == self.follower.last_step)
+            self.callback.on_train_batch_end(self.step - self.first_step - 1)
+            if self.callback.model.stop_training or self.step == stop_at:
+                return self.now - begun
+            assert self.step < 10_000, "the run does not end"
+
+    @property
+    def is_near_the_end(self):
+        return self.follower.last_step - self.step < 5
+
+
+def slower_and_faster():
+    yield 3.0  # builds the graph
+    for step in itertools.count():
+        yield 0.05 if step < 300 else 0.2 if step < 600 else 0.1
+
+
+def with_saves():
+    yield 3.0
+    for step in itertools.count(2):
+        yield 5.0 if step % 400 == 0 else 0.1
+
+
+def jittering():
+    yield 10.0
+    for step in itertools.count():
+        yield 0.05 + 0.1 * ((step * 7919) % 101) / 101
+
+
+def ever_slower():
+    yield 1.0
+    for step in itertools.count():
+        yield 0.05 * (1 + step / 500)
+
+
+@pytest.mark.parametrize("speed", [slower_and_faster, with_saves, jittering, ever_slower])
+@pytest.mark.parametrize("num_steps", [50, 2000, 100_000])
+def test_time_and_learning_rate_end_together_whatever_the_speed(speed, num_steps):
+    simulation = Simulation(TimeBudget(150), speed(), num_steps=num_steps)
+    seconds = simulation.run()
+    assert 0.97 * 150 <= seconds <= 150
+    assert 0 < simulation.last_rate < 0.01
+    assert simulation.follower.ends[-1] and sum(simulation.follower.ends) == 1
+
+
+def test_a_long_run_ends_within_seconds_of_its_budget():
+    simulation = Simulation(TimeBudget(3600), itertools.chain([60.0], itertools.repeat(2.0)))
+    assert 3600 - 5 - 2 <= simulation.run() <= 3600
+    assert simulation.last_rate < 0.01
+
+
+def test_a_sudden_stall_costs_one_step_more_and_is_saved():
+    durations = itertools.chain([1.0], itertools.repeat(0.1, 500), itertools.repeat(70.0))
+    simulation = Simulation(TimeBudget(150), durations)
+    assert 150 <= simulation.run() <= 150 + 70 + 1e-6
+    assert simulation.follower.ends[-1]
+
+
+def test_a_budget_spent_on_the_graph_ends_after_the_next_step():
+    simulation = Simulation(TimeBudget(10), itertools.chain([30.0], itertools.repeat(0.1)))
+    simulation.run()
+    assert simulation.step == 2 and simulation.follower.ends == [False, True]
+
+
+def test_several_steps_per_execution_end_at_a_whole_one():
+    simulation = Simulation(TimeBudget(150), itertools.repeat(0.05), num_steps=2000)
+    seconds = simulation.run(stride=8)
+    assert simulation.step % 8 == 0 and simulation.follower.ends[-1]
+    assert 0.97 * 150 <= seconds <= 150 and simulation.last_rate < 0.01
+
+
+def test_an_interrupted_run_goes_on_with_the_rest_of_its_budget():
+    first = Simulation(TimeBudget(150), itertools.repeat(0.1))
+    used = first.run(stop_at=700)
+    state = first.callback.state()
+    assert state == {
+        "seconds_used": pytest.approx(used, abs=0.2),
+        "num_steps": pytest.approx(1470, abs=2),
+    }
+
+    second = Simulation(TimeBudget(150), itertools.repeat(0.1), first_step=700)
+    second.callback.restore(state)
+    assert not second.callback.is_over
+    second.callback.on_train_begin()
+    assert second.schedule.num_steps == second.follower.last_step == state["num_steps"]
+    assert 145 <= used + second.run() <= 150
+    assert second.last_rate < 0.01
+
+
+def test_a_spent_budget_is_over_until_it_is_enlarged():
+    first = Simulation(TimeBudget(50), itertools.repeat(0.1))
+    first.run()
+    state = first.callback.state()
+    again = Simulation(TimeBudget(50), itertools.repeat(0.1), first_step=first.step)
+    again.callback.restore(state)
+    assert again.callback.is_over
+
+    larger = Simulation(TimeBudget(100), itertools.repeat(0.1), first_step=first.step)
+    larger.callback.restore(state)
+    assert not larger.callback.is_over
+    assert larger.callback.last_step == pytest.approx(980, abs=5)
+
+
+def test_a_budget_shorter_than_the_warmup_says_so(caplog):
+    simulation = Simulation(TimeBudget(10), itertools.repeat(0.1), warmup_steps=500)
+    assert simulation.run() <= 10
+    assert caplog.text.count("within the warm-up of 500 steps") == 1
+
+
+def test_fit_ends_when_the_time_is_over():
+    clock = itertools.count(step=0.25)
+    schedule = WarmupPolynomialDecay(0.1, num_steps=1000, adjustable=True)
+    model = keras.Sequential([keras.layers.Dense(1)])
+    model.compile(keras.optimizers.legacy.SGD(schedule), "mse")
+    data = tf.data.Dataset.from_tensors((tf.ones((4, 2)), tf.ones((4, 1)))).repeat()
+    follow = FollowBudget(TimeBudget(50), schedule, every=5, clock=lambda: next(clock))
+    model.fit(data, steps_per_epoch=10**9, callbacks=[follow], verbose=0)
+    assert int(model.optimizer.iterations) == follow.step == follow.last_step < 200
+    assert float(schedule(follow.step)) == 0

@@ -1,0 +1,209 @@
+"""Pre-training goes on from trained weights, the heads too, and says what it began with."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from albert_keras.interop.checkpoint_tensors import write_tensors
+from albert_keras.models.encoder import AlbertEncoder
+from albert_keras.models.pretraining import AlbertForPretraining
+from albert_keras.runs.run import Run
+from albert_keras.runs.tensors import weight_names
+from albert_keras.training.config import PretrainingConfig
+from albert_keras.training.continued_pretraining import ContinuedPretraining
+from albert_keras.training.loop.reports import read_log
+from albert_keras.training.loop.resume import checkpoint_variables
+from albert_keras.training.pretrain import pretrain
+from albert_keras.weights.initial_weights import open_weights
+from data_pipeline.errors import InputError
+from data_pipeline.records.dataset_info import DatasetInfo
+from data_pipeline.records.record_folder import RecordFiles
+
+SETTINGS = {
+    "training": {
+        "steps": 2,
+        "batch_size": 8,
+        "report_every": 1,
+        "precision": "float32",
+        "peak_tflops": 1.0,
+    },
+    "optimizer": {"lr": 1e-30, "warmup_steps": 0},
+}
+
+
+@pytest.fixture(scope="module")
+def still():
+    """Returns settings under which no weight moves, without a word about the model."""
+    return PretrainingConfig(**SETTINGS)
+
+
+@pytest.fixture(scope="module")
+def more(tiny_run, tiny_records, still, tmp_path_factory):
+    """Returns the folder of a run that began with the weights of `tiny_run`."""
+    out = tmp_path_factory.mktemp("runs") / "more"
+    return pretrain(tiny_records, out, still, initial=open_weights(tiny_run)).path
+
+
+def weights_of(path, step):
+    run = Run.open(path)
+    model = AlbertForPretraining(run.albert_config, seed=99)
+    run.checkpoints.restore(step, model)
+    return {name: weight.numpy() for name, weight in weight_names(model).items()}
+
+
+def assert_same(found, wanted):
+    assert found.keys() == wanted.keys()
+    for name, values in wanted.items():
+        np.testing.assert_array_equal(found[name], values, err_msg=name)
+
+
+def test_all_weights_are_loaded_the_heads_too(tiny_run, more):
+    assert_same(weights_of(more, 2), weights_of(tiny_run, 12))
+
+
+def test_step_and_moments_begin_anew(tiny_run, more):
+    assert Run.open(more).checkpoints.steps() == [2] and read_log(more)[0]["step"] == 1
+    name = "bert/embeddings/word_embeddings/adam_v"
+    theirs, ours = (
+        tf.train.load_checkpoint(Run.open(run).checkpoints.prefix(step)).get_tensor(name)
+        for run, step in ((tiny_run, 12), (more, 2))
+    )
+    # Averaged over two steps instead of twelve.
+    assert ours.sum() < theirs.sum() / 3
+
+
+def test_the_loss_goes_on_where_it_was(tiny_run, more):
+    first, last = read_log(more)[0]["loss"], read_log(tiny_run)[-1]["loss"]
+    assert abs(first - last) < 0.3 and first < np.log(280) + np.log(2) - 0.5
+
+
+def test_the_run_says_what_it_began_with(tiny_run, more):
+    origin = open_weights(tiny_run)
+    data = Run.open(more).record["data"]
+    assert (data["origin"], data["origin_digest"]) == (f"{tiny_run} step 12", origin.digest)
+    assert Run.open(tiny_run).record["data"]["origin_digest"] is None
+    told = json.loads((more / "loaded.json").read_text())
+    assert told[0].startswith(f"from {tiny_run} step 12: ") and "cls/predictions" in told[0]
+    assert told[1] == "left: training state, optimizer moments"
+
+
+def test_the_model_is_that_of_the_weights(tiny_run, more):
+    assert Run.open(more).albert_config == Run.open(tiny_run).albert_config
+    model = Run.open(more).record["config"]["model"]
+    assert model["size"] == "albert-tiny" and model["hidden_size"] == 32
+
+
+def test_a_run_goes_on_only_from_the_same_beginning(
+    tiny_run, more, tiny_records, tiny_training, still
+):
+    before = (more / "log.jsonl").read_bytes()
+    again = pretrain(tiny_records, more, still, initial=open_weights(tiny_run))
+    assert again.resumed_from == 2 and (more / "log.jsonl").read_bytes() == before
+    with pytest.raises(InputError, match=r"data\.origin_digest: '.* then, '.* now \(--allow"):
+        pretrain(tiny_records, more, still, initial=open_weights(tiny_run, step=5))
+    with pytest.raises(InputError, match=r"data\.origin_digest: None then, '.* now"):
+        pretrain(tiny_records, tiny_run, tiny_training, initial=open_weights(tiny_run, step=5))
+
+
+def test_a_run_of_an_older_version_did_not_begin_with_weights(
+    tiny_run, tiny_records, tiny_training, tmp_path
+):
+    run = shutil.copytree(tiny_run, tmp_path / "run")
+    record = json.loads((run / "run.json").read_text())
+    del record["data"]["origin"], record["data"]["origin_digest"]
+    (run / "run.json").write_text(json.dumps(record))
+    with pytest.raises(InputError, match=r"data\.origin_digest: None then"):
+        pretrain(tiny_records, run, tiny_training, initial=open_weights(tiny_run))
+    assert pretrain(tiny_records, run, tiny_training).resumed_from == 12
+
+
+def test_a_checkpoint_without_heads_leaves_them_new(
+    tiny_run, tiny_records, tiny_tokenizer, still, tmp_path, monkeypatch
+):
+    def save_at_once(strategy, step, run, training, *_):
+        run.checkpoints.save(training.steps, checkpoint_variables(step))
+        return training.steps
+
+    monkeypatch.setattr("albert_keras.training.pretrain.fit", save_at_once)
+    monkeypatch.setattr("albert_keras.training.pretrain.draw_curves", lambda _: None)
+    trained = weights_of(tiny_run, 12)
+    encoder = {name: value for name, value in trained.items() if name.startswith("bert/")}
+    write_tensors(tmp_path / "model.ckpt", encoder)
+    Run.open(tiny_run).albert_config.save(tmp_path / "albert_config.json")
+    origin = open_weights(tmp_path / "model.ckpt", tokenizer=tiny_tokenizer)
+    out = pretrain(tiny_records, tmp_path / "run", still, initial=origin).path
+    found = weights_of(out, 2)
+    assert_same({name: found[name] for name in encoder}, encoder)
+    assert np.ptp(found["cls/predictions/output_bias"]) > 1  # frequencies
+    told = json.loads((out / "loaded.json").read_text())
+    assert told[1].startswith("new: cls/predictions/") and "cls/seq_relationship" in told[1]
+
+
+def test_half_a_head_is_refused(tiny_run, tiny_records, tiny_tokenizer, still, tmp_path):
+    trained = weights_of(tiny_run, 12)
+    del trained["cls/predictions/output_bias"]
+    write_tensors(tmp_path / "model.ckpt", trained)
+    Run.open(tiny_run).albert_config.save(tmp_path / "albert_config.json")
+    origin = open_weights(tmp_path / "model.ckpt", tokenizer=tiny_tokenizer)
+    with pytest.raises(InputError, match=r"output_bias: \[280\] wanted, nothing found"):
+        pretrain(tiny_records, tmp_path / "run", still, initial=origin)
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("kind", ["checkpoint", "keras"])
+def test_other_sources(tiny_run, tiny_records, tiny_tokenizer, still, tmp_path, kind):
+    if kind == "checkpoint":
+        origin = open_weights(tiny_run / "checkpoints" / "step-00000012")
+        new = set()
+    else:
+        encoder = AlbertEncoder(Run.open(tiny_run).albert_config, seed=4)
+        encoder.save(tmp_path / "encoder.keras")
+        origin = open_weights(tmp_path / "encoder.keras", tokenizer=tiny_tokenizer)
+        new = {"cls/predictions/output_bias", "cls/seq_relationship/output_bias"}
+    continued = ContinuedPretraining.of(origin, RecordFiles(tiny_records))
+    report = continued.load(AlbertForPretraining(continued.albert_config))
+    assert set(report.new) >= new and bool(report.new) == bool(new)
+
+
+@pytest.mark.parametrize(
+    "model, problem",
+    [
+        ({"size": "albert-base"}, r"hidden_size: 32 there, 768 asked for"),
+        ({"hidden_size": 64, "num_attention_heads": 2}, r"hidden_size: 32 there, 64 asked for"),
+        ({"vocab_size": 100}, r"vocab_size: 280 there, 100 asked for"),
+    ],
+)
+def test_settings_that_contradict_the_model_are_refused(tiny_run, tiny_records, model, problem):
+    continued = ContinuedPretraining.of(open_weights(tiny_run), RecordFiles(tiny_records))
+    with pytest.raises(InputError, match=problem):
+        continued.model_settings(PretrainingConfig(model=model))
+
+
+def test_dropout_may_be_changed(tiny_run, tiny_records):
+    continued = ContinuedPretraining.of(open_weights(tiny_run), RecordFiles(tiny_records))
+    config = PretrainingConfig(model={"hidden_dropout_prob": 0.25, "hidden_size": 32})
+    config = config.replace(model=continued.model_settings(config))
+    assert config.albert_config(280) == continued.albert_config.replace(hidden_dropout_prob=0.25)
+
+
+def test_records_of_another_tokenizer_are_refused(tiny_run, tiny_records, tmp_path):
+    folder = shutil.copytree(tiny_records, tmp_path / "records")
+    info = DatasetInfo.load(folder)
+    info.replace(tokenizer_digest="0123").save(folder)
+    origin = open_weights(tiny_run)
+    with pytest.raises(InputError, match=f"{origin.tokenizer.digest}, or .* Received: 0123"):
+        ContinuedPretraining.of(origin, RecordFiles(folder))
+
+
+def test_records_without_a_tokenizer_need_as_many_pieces(tiny_run, tiny_records, tmp_path, caplog):
+    folder = shutil.copytree(tiny_records, tmp_path / "records")
+    info = DatasetInfo.load(folder).replace(tokenizer_digest=None)
+    info.save(folder)
+    ContinuedPretraining.of(open_weights(tiny_run), RecordFiles(folder))
+    assert "nothing tells whether its ids" in caplog.text
+    info.replace(vocab_size=290).save(folder)
+    with pytest.raises(InputError, match="should have the 280 pieces .* Received: 290"):
+        ContinuedPretraining.of(open_weights(tiny_run), RecordFiles(folder))

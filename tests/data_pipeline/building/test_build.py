@@ -1,0 +1,164 @@
+"""The whole chain: documents in, records out."""
+
+import json
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from data_pipeline.building.build import build_records
+from data_pipeline.errors import InputError
+from data_pipeline.records.dataset_info import DatasetInfo
+from data_pipeline.text.corpus import Document
+
+
+def shards_of(folder):
+    return {path.name: path.read_bytes() for path in sorted(folder.glob("*.tfrecord"))}
+
+
+def examples_of(folder):
+    """Parses all records with the fixed-length schema of the reference's own reader."""
+    schema = {
+        "input_ids": tf.io.FixedLenFeature([32], tf.int64),
+        "input_mask": tf.io.FixedLenFeature([32], tf.int64),
+        "segment_ids": tf.io.FixedLenFeature([32], tf.int64),
+        "token_boundary": tf.io.FixedLenFeature([32], tf.int64),
+        "masked_lm_positions": tf.io.FixedLenFeature([5], tf.int64),
+        "masked_lm_ids": tf.io.FixedLenFeature([5], tf.int64),
+        "masked_lm_weights": tf.io.FixedLenFeature([5], tf.float32),
+        "next_sentence_labels": tf.io.FixedLenFeature([1], tf.int64),
+    }
+    files = [str(path) for path in sorted(folder.glob("*.tfrecord"))]
+    records = tf.data.TFRecordDataset(files)
+    return [tf.io.parse_single_example(record, schema) for record in records]
+
+
+def test_records_parse_with_the_fixed_length_schema(tiny_records, tiny_tokenizer):
+    examples = examples_of(tiny_records)
+    assert len(examples) == DatasetInfo.load(tiny_records).num_records > 100
+    for example in examples[:20]:
+        ids = example["input_ids"].numpy()
+        assert ids[0] == tiny_tokenizer.cls_id and (ids == tiny_tokenizer.sep_id).sum() == 2
+        assert example["input_mask"].numpy().sum() == (ids != 0).sum()
+
+
+def test_unmasked_records_hold_the_text(tiny_records, tiny_tokenizer, tiny_documents):
+    text = " ".join(document.text for document in tiny_documents).lower()
+    text = " ".join(text.replace("\n", " ").split())
+    special = [tiny_tokenizer.cls_id, tiny_tokenizer.sep_id]
+    for example in examples_of(tiny_records)[:20]:
+        ids = example["input_ids"].numpy()
+        real = example["masked_lm_weights"].numpy() > 0
+        positions = example["masked_lm_positions"].numpy()[real]
+        ids[positions] = example["masked_lm_ids"].numpy()[real]
+        second = example["segment_ids"].numpy() == 1
+        for segment in (ids[~second & (ids > 0)], ids[second]):
+            pieces = segment[~np.isin(segment, special)]
+            assert tiny_tokenizer.decode(pieces.tolist()) in text
+
+
+def test_bytes_do_not_depend_on_the_order_of_the_documents(
+    tiny_records, tiny_documents, tiny_tokenizer, tiny_data_config, tmp_path
+):
+    build_records(tiny_documents[::-1], tiny_tokenizer, tmp_path / "again", tiny_data_config)
+    assert shards_of(tmp_path / "again") == shards_of(tiny_records)
+
+
+@pytest.mark.parametrize("changes", [{"workers": 2}, {"workers": 3, "transient_progress": True}])
+def test_bytes_do_not_depend_on_the_workers(
+    changes, tiny_records, tiny_documents, tiny_tokenizer, tiny_data_config, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("data_pipeline.building.parts._CHARACTERS_PER_PART", 2000)
+    build_records(tiny_documents, tiny_tokenizer, tmp_path / "a", tiny_data_config, **changes)
+    for path in tiny_records.rglob("*.*"):
+        assert (tmp_path / "a" / path.relative_to(tiny_records)).read_bytes() == path.read_bytes()
+
+
+def test_another_seed_gives_other_bytes(
+    tiny_records, tiny_documents, tiny_tokenizer, tiny_data_config, tmp_path
+):
+    config = tiny_data_config.replace(seed=1)
+    build_records(tiny_documents, tiny_tokenizer, tmp_path / "other", config)
+    assert shards_of(tmp_path / "other") != shards_of(tiny_records)
+
+
+def test_copies_cut_and_mask_anew(tiny_documents, tiny_tokenizer, tiny_data_config, tmp_path):
+    config = tiny_data_config.replace(num_shards=1, copies=3)
+    once = build_records(
+        tiny_documents, tiny_tokenizer, tmp_path / "one", config.replace(copies=1)
+    ).info.num_records
+    result = build_records(tiny_documents, tiny_tokenizer, tmp_path / "three", config)
+    examples = {bytes(example["input_ids"].numpy()) for example in examples_of(result.path)}
+    assert len(examples) > 0.99 * result.info.num_records
+    assert 2.7 * once < result.info.num_records < 3.3 * once
+
+
+def test_repeated_documents_are_told_apart(tiny_tokenizer, tiny_documents, tmp_path):
+    from data_pipeline.config import PretrainingDataConfig
+
+    config = PretrainingDataConfig(max_seq_length=32)
+    result = build_records(tiny_documents[:1] * 8, tiny_tokenizer, tmp_path / "out", config)
+    examples = {bytes(example["input_ids"].numpy()) for example in examples_of(result.path)}
+    assert len(examples) > result.info.num_records / 2
+
+
+def test_the_info_file_says_how_the_records_were_made(tiny_records, tiny_tokenizer):
+    info = json.loads((tiny_records / "dataset_info.json").read_text())
+    assert info["max_seq_length"] == 32 and info["max_predictions_per_seq"] == 5
+    assert info["vocab_size"] == tiny_tokenizer.vocab_size
+    assert info["tokenizer_digest"] == tiny_tokenizer.digest
+    assert info["config"]["seed"] == 12345 and info["statistics"]["documents"] == 29
+    assert (tiny_records / "tokenizer" / "tokenizer.model").read_bytes()
+
+
+def test_nothing_is_overwritten(tiny_records, tiny_documents, tiny_tokenizer, tiny_data_config):
+    with pytest.raises(InputError, match="not empty"):
+        build_records(tiny_documents, tiny_tokenizer, tiny_records, tiny_data_config)
+
+
+@pytest.mark.parametrize("name", ["tokenizer", "pretraining-00000-of-00001.tfrecord"])
+def test_what_only_looks_like_an_unfinished_build_is_left_alone(
+    name, tiny_documents, tiny_tokenizer, tiny_data_config, tmp_path
+):
+    (tmp_path / name).mkdir()
+    with pytest.raises(InputError, match="not empty"):
+        build_records(tiny_documents, tiny_tokenizer, tmp_path, tiny_data_config)
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+def test_an_unfinished_build_is_built_anew(
+    tiny_records, tiny_documents, tiny_tokenizer, tiny_data_config, tmp_path
+):
+    for name in ("pretraining-00000-of-00002.tfrecord", "pretraining-00006-of-00007.tfrecord"):
+        (tmp_path / name).write_bytes(b"half")
+    (tmp_path / ".work").mkdir()
+    build_records(tiny_documents, tiny_tokenizer, tmp_path, tiny_data_config)
+    assert shards_of(tmp_path) == shards_of(tiny_records)
+
+
+@pytest.mark.parametrize("documents", [[], [Document("blank", ("  ",))]])
+def test_an_empty_corpus_is_refused_and_leaves_nothing(
+    documents, tiny_tokenizer, tiny_data_config, tmp_path
+):
+    with pytest.raises(InputError, match="empty"):
+        build_records(documents, tiny_tokenizer, tmp_path / "out", tiny_data_config)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_single_path_is_a_corpus_too(tiny_tokenizer, tiny_data_config, tmp_path):
+    (tmp_path / "text.txt").write_text("It began slowly. It ended soon.")
+    text = str(tmp_path / "text.txt")
+    result = build_records(text, tiny_tokenizer, tmp_path / "out", tiny_data_config)
+    assert result.info.statistics["sentences"] == 2
+
+
+def test_a_failure_before_anything_is_finished_leaves_nothing(
+    tiny_documents, tiny_tokenizer, tiny_data_config, tmp_path, monkeypatch
+):
+    def full_disk(*args):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("data_pipeline.building.spill.whole_file", full_disk)
+    with pytest.raises(InputError, match="No space left"):
+        build_records(tiny_documents, tiny_tokenizer, tmp_path / "out", tiny_data_config)
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,282 @@
+"""A build that was stopped, by whatever, goes on with the same call and ends in the same bytes."""
+
+import errno
+import itertools
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from data_pipeline.building import parts, shards
+from data_pipeline.building.build import build_records
+from data_pipeline.config import PretrainingDataConfig
+from data_pipeline.errors import InputError
+from data_pipeline.records.dataset_info import DatasetInfo
+
+CONFIG = PretrainingDataConfig(max_seq_length=32, num_shards=5, copies=2)
+
+
+def bytes_of(folder):
+    """Returns all that a folder holds, hidden files too."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+@pytest.fixture(scope="module")
+def corpus(tiny_corpus, tmp_path_factory):
+    """Returns a folder of 12 text files."""
+    folder = tmp_path_factory.mktemp("corpus")
+    for number in range(12):
+        text = "\n\n".join(tiny_corpus[number * 29 : number * 29 + 29])
+        (folder / f"{number:02d}.txt").write_text(text, encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def small_parts(monkeypatch):
+    """Makes many parts of a small corpus."""
+    monkeypatch.setattr(parts, "_SMALLEST_PART", 4000)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(corpus, tiny_tokenizer, tmp_path_factory):
+    """Returns all files of an undisturbed build of `corpus`."""
+    out = tmp_path_factory.mktemp("undisturbed") / "records"
+    return bytes_of(build_records(corpus, tiny_tokenizer, out, CONFIG).path)
+
+
+def failing_at(monkeypatch, module, name, call, error):
+    """Makes a function of a module raise at its n-th call."""
+    calls, function = itertools.count(), getattr(module, name)
+
+    def fail(*args, **kwargs):
+        if next(calls) == call:
+            raise error
+        return function(*args, **kwargs)
+
+    monkeypatch.setattr(module, name, fail)
+
+
+@pytest.mark.parametrize(
+    "module, name, call",
+    [(parts, "encode_document", 7), (shards, "encode_instances", 0), (shards, "write_index", 3)],
+)
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError(errno.ENOSPC, "No space left")])
+def test_a_build_goes_on_where_it_failed(
+    module, name, call, error, corpus, small_parts, undisturbed, tiny_tokenizer, tmp_path
+):
+    out = tmp_path / "records"
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        failing_at(monkeypatch, module, name, call, error)
+        with pytest.raises((KeyboardInterrupt, InputError), match="No space left|^$"):
+            build_records(corpus, tiny_tokenizer, out, CONFIG)
+    before = {path.name: path.stat().st_mtime_ns for path in out.glob("*.tfrecord")}
+    assert not (out / "dataset_info.json").exists()
+    result = build_records(corpus, tiny_tokenizer, out, CONFIG)
+    assert bytes_of(out) == undisturbed
+    # A shard that was written but not yet registered is written again.
+    assert result.shards_reused == max(0, len(before) - 1) if name == "write_index" else not before
+    reused = [name for name, made in before.items() if (out / name).stat().st_mtime_ns == made]
+    assert len(reused) == result.shards_reused
+
+
+def test_a_finished_build_is_left_as_it_is(corpus, undisturbed, tiny_tokenizer, tmp_path):
+    build_records(corpus, tiny_tokenizer, tmp_path / "out", CONFIG)
+    times = {path: path.stat().st_mtime_ns for path in (tmp_path / "out").rglob("*")}
+    result = build_records(corpus, tiny_tokenizer, tmp_path / "out", CONFIG)
+    assert times == {path: path.stat().st_mtime_ns for path in (tmp_path / "out").rglob("*")}
+    assert result.info == DatasetInfo.load(tmp_path / "out")
+
+
+def test_a_finished_build_of_another_corpus_is_refused(corpus, tiny_tokenizer, tmp_path):
+    shutil.copytree(corpus, tmp_path / "corpus")
+    build_records(tmp_path / "corpus", tiny_tokenizer, tmp_path / "out", CONFIG)
+    with open(tmp_path / "corpus" / "03.txt", "a") as file:
+        file.write("\n\nOne more sentence.")
+    with pytest.raises(InputError, match="not empty"):
+        build_records(tmp_path / "corpus", tiny_tokenizer, tmp_path / "out", CONFIG)
+
+
+@pytest.fixture
+def unfinished(corpus, small_parts, tiny_tokenizer, tmp_path):
+    """Returns the folder of a build that was stopped at its third shard."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        failing_at(monkeypatch, shards, "write_index", 2, KeyboardInterrupt())
+        with pytest.raises(KeyboardInterrupt):
+            build_records(corpus, tiny_tokenizer, tmp_path / "records", CONFIG)
+    return tmp_path / "records"
+
+
+def test_an_unfinished_build_with_other_settings_is_refused(unfinished, corpus, tiny_tokenizer):
+    before = bytes_of(unfinished)
+    with pytest.raises(InputError, match="`masking.max_ngram` was 3, now 2; `seed` was 12345, now"):
+        config = CONFIG.replace(seed=1, masking={"max_ngram": 2})
+        build_records(corpus, tiny_tokenizer, unfinished, config)
+    assert bytes_of(unfinished) == before
+
+
+def test_a_corpus_that_changed_meanwhile_is_built_as_it_is_now(
+    unfinished, corpus, tiny_tokenizer, tmp_path
+):
+    shutil.copytree(corpus, tmp_path / "corpus")
+    (tmp_path / "corpus" / "02.txt").write_text("Another text. It is short.")
+    build_records(tmp_path / "corpus", tiny_tokenizer, unfinished, CONFIG)
+    build_records(tmp_path / "corpus", tiny_tokenizer, tmp_path / "anew", CONFIG)
+    assert bytes_of(unfinished) == bytes_of(tmp_path / "anew")
+
+
+def test_a_damaged_finished_shard_is_built_again(unfinished, corpus, undisturbed, tiny_tokenizer):
+    shard = unfinished / "pretraining-00000-of-00005.tfrecord"
+    damaged = bytearray(shard.read_bytes())
+    damaged[100] ^= 1
+    shard.write_bytes(damaged)
+    result = build_records(corpus, tiny_tokenizer, unfinished, CONFIG)
+    assert bytes_of(unfinished) == undisturbed and result.shards_reused == 1
+
+
+def test_two_builds_do_not_work_in_one_folder(corpus, tiny_tokenizer, tmp_path, monkeypatch):
+    def build_again(*args):
+        build_records(corpus, tiny_tokenizer, tmp_path / "out", CONFIG)
+
+    monkeypatch.setattr(parts, "encode_document", build_again)
+    with pytest.raises(InputError, match="being built by another process"):
+        build_records(corpus, tiny_tokenizer, tmp_path / "out", CONFIG)
+
+
+def test_an_unreadable_file_leaves_what_is_finished(corpus, small_parts, tiny_tokenizer, tmp_path):
+    shutil.copytree(corpus, tmp_path / "corpus")
+    text = "It began.\n\n" * 9000 + "It was naïve."
+    (tmp_path / "corpus" / "99.txt").write_bytes(text.encode("latin-1"))
+    with pytest.raises(InputError, match="99.txt` should be UTF-8"):
+        build_records(tmp_path / "corpus", tiny_tokenizer, tmp_path / "out", CONFIG)
+    assert [path.name for path in (tmp_path / "out").iterdir()] == [".work"]
+
+
+_WITH_LITTLE_SPACE = """
+import resource, sys
+from data_pipeline.building.build import build_records
+from data_pipeline.config import PretrainingDataConfig
+from data_pipeline.errors import InputError
+from data_pipeline.tokenizers.tokenization import Tokenizer
+
+corpus, tokenizer, out, limit = sys.argv[1:]
+tokenizer = Tokenizer.load(tokenizer)
+config = PretrainingDataConfig(max_seq_length=32, num_shards=5, copies=2)
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(limit), int(limit)))
+try:
+    build_records(corpus, tokenizer, out, config)
+except InputError as error:
+    sys.exit(str(error))
+"""
+
+
+@pytest.mark.parametrize("limit", [100, 1000, 5000, 20_000, 50_000])
+def test_no_room_for_a_file_is_one_clear_error(
+    limit, corpus, undisturbed, tiny_tokenizer, tiny_vocabulary, tmp_path
+):
+    """No file may grow beyond the limit: whichever is the first to reach it cannot be written."""
+    out = tmp_path / "records"
+    command = [sys.executable, "-c", _WITH_LITTLE_SPACE, corpus, tiny_vocabulary.path, out]
+    done = subprocess.run([*command, str(limit)], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert len(done.stderr.splitlines()) == 1 and "File too large" in done.stderr
+    assert not (out / "dataset_info.json").exists()
+    build_records(corpus, tiny_tokenizer, out, CONFIG)
+    assert bytes_of(out) == undisturbed
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_read_only_place_is_refused_before_any_work(corpus, tiny_tokenizer, tmp_path):
+    (tmp_path / "fixed").mkdir()
+    (tmp_path / "fixed").chmod(0o500)
+    with pytest.raises(InputError, match="Permission denied"):
+        build_records(corpus, tiny_tokenizer, tmp_path / "fixed" / "out", CONFIG)
+
+
+_BUILD = """
+import sys
+from data_pipeline.building.build import build_records
+from data_pipeline.building import parts
+from data_pipeline.config import PretrainingDataConfig
+from data_pipeline.tokenizers.tokenization import Tokenizer
+
+if __name__ == "__main__":
+    corpus, tokenizer, out, workers = sys.argv[1:]
+    parts._SMALLEST_PART = 4000
+    config = PretrainingDataConfig(max_seq_length=32, num_shards=5, copies=2)
+    build_records(corpus, Tokenizer.load(tokenizer), out, config, workers=int(workers))
+"""
+
+
+def test_bytes_depend_neither_on_the_order_of_files_nor_on_the_hash_seed(
+    corpus, tiny_tokenizer, tiny_vocabulary, undisturbed, tmp_path
+):
+    files = [str(path) for path in sorted(corpus.iterdir())]
+    shuffled = random.Random(3).sample(files, len(files))
+    assert bytes_of(build_records(shuffled, tiny_tokenizer, tmp_path / "a", CONFIG).path) == (
+        undisturbed
+    )
+    (tmp_path / "build.py").write_text(_BUILD)
+    command = [sys.executable, tmp_path / "build.py", corpus, tiny_vocabulary.path, tmp_path / "b"]
+    subprocess.run([*command, "2"], check=True, env=os.environ | {"PYTHONHASHSEED": "7"})
+    assert bytes_of(tmp_path / "b") == undisturbed
+
+
+def kill_and_go_on(kills, seconds, corpus, tokenizer, undisturbed, folder, workers):
+    """Kills builds at random moments, each time goes on with one, and compares the files.
+
+    A reader that looks for shards meanwhile never finds one that is not whole.
+    """
+    script = folder / "build.py"
+    script.write_text(_BUILD)
+    draw = random.Random(7)
+    for number in range(kills):
+        out = folder / f"records-{number}"
+        command = [sys.executable, script, corpus, tokenizer, out, str(workers)]
+        process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+        deadline = time.monotonic() + draw.uniform(0, seconds)
+        while time.monotonic() < deadline and process.poll() is None:
+            for path in out.glob("pretraining-*.tfrecord"):
+                assert path.read_bytes() == undisturbed[path.name]
+            time.sleep(0.005)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, done.stderr
+        assert bytes_of(out) == undisturbed
+        shutil.rmtree(out)
+
+
+@pytest.fixture(scope="module")
+def build_seconds(corpus, tiny_vocabulary, tmp_path_factory):
+    """Returns how long an undisturbed build takes as a process of its own."""
+    folder = tmp_path_factory.mktemp("timed")
+    (folder / "build.py").write_text(_BUILD)
+    started = time.monotonic()
+    command = [folder / "build.py", corpus, tiny_vocabulary.path, folder / "out", "1"]
+    subprocess.run([sys.executable, *command], check=True)
+    return time.monotonic() - started
+
+
+def test_a_killed_build_goes_on(
+    corpus, tiny_vocabulary, undisturbed, build_seconds, tmp_path: Path
+):
+    kill_and_go_on(5, build_seconds, corpus, tiny_vocabulary.path, undisturbed, tmp_path, 1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workers, kills", [(1, 25), (2, 25)])
+def test_fifty_killed_builds_go_on(
+    workers, kills, corpus, tiny_vocabulary, undisturbed, build_seconds, tmp_path
+):
+    seconds = build_seconds * (1 if workers == 1 else 2)
+    kill_and_go_on(kills, seconds, corpus, tiny_vocabulary.path, undisturbed, tmp_path, workers)

@@ -1,0 +1,412 @@
+"""n-grams of whole words are hidden, and what stood there is kept."""
+
+import hashlib
+
+import numpy as np
+import pytest
+
+from data_pipeline.config import MaskingConfig
+from data_pipeline.instances.masking import (
+    MASKED,
+    MaskingVocabulary,
+    mask_ngrams,
+    ngram_probabilities,
+    unmask,
+    word_boundaries,
+)
+from data_pipeline.randomness import bits, key_of, subkeys
+
+CLS, SEP, MASK, VOCAB = 2, 3, 4, 1000
+EVERY_PIECE_A_WORD = MaskingVocabulary(
+    np.ones(VOCAB, bool), np.arange(5, VOCAB, dtype=np.int32), MASK, CLS, SEP
+)
+
+
+def sequences(count, first, second, padding=0):
+    """Makes `[CLS] a [SEP] b [SEP]` with segments of the given lengths."""
+    rng = np.random.default_rng(0)
+    size = first + second + 3
+    ids = rng.integers(5, VOCAB, (count, size)).astype(np.int32)
+    ids[:, 0], ids[:, first + 1], ids[:, -1] = CLS, SEP, SEP
+    mask = np.ones_like(ids)
+    return np.pad(ids, ((0, 0), (0, padding))), np.pad(mask, ((0, 0), (0, padding)))
+
+
+def mixed_sequences(count, size):
+    """Makes sequences of any length and number of segments, and a vocabulary of long words.
+
+    It is made of `bits`, so it stays the same whatever the version of NumPy.
+    """
+    draws = bits(subkeys(key_of("mixed"), np.arange(count)), 0, size + 1)
+    ids = (5 + draws[:, :size] % np.uint64(VOCAB - 5)).astype(np.int32)
+    ids[draws[:, :size] % np.uint64(37) == 0] = SEP
+    ids[:, 0] = CLS
+    last = (2 + draws[:, size] % np.uint64(size - 2)).astype(np.int64)
+    ids[np.arange(count), last] = SEP
+    mask = (np.arange(size) <= last[:, None]).astype(np.int32)
+    starts = np.arange(VOCAB) % 4 != 0  # words have 1.33 pieces on average
+    return ids * mask, mask, EVERY_PIECE_A_WORD._replace(starts_word=starts)
+
+
+def visited_one_by_one(ids, mask, key, vocabulary, masking, predictions):
+    """Lists the n-grams hidden in a sequence, (begin, end) each: spec 2.4 word by word."""
+    text = [*((mask > 0) & (ids != CLS) & (ids != SEP)).tolist(), False]
+    starts_word = [*vocabulary.starts_word[ids].tolist(), False]
+    edges = []  # where words begin, and the gaps after segments and at the end
+    for place, inside in enumerate(text):
+        after_text = place > 0 and text[place - 1]
+        if inside != after_text or (inside and starts_word[place]) or place == len(ids):
+            edges.append(place)
+    upto = ngram_probabilities(masking.max_ngram, masking.favor_shorter_ngram).cumsum()[:-1]
+    upto = np.rint(upto * 2**32).tolist()
+    span = int(np.flatnonzero(mask)[-1]) + 1
+    draws = bits(key, 4, 100 * span)[0].tolist()
+
+    room = min(predictions, max(1, round(int(mask.sum()) * masking.masked_lm_prob)))
+    visited, covered, chosen = set(), set(), []
+    for draw in draws:
+        if not room:
+            break
+        place = (draw >> 32) * span >> 32
+        if place in visited or not text[place] or place not in edges:
+            continue
+        visited.add(place)
+        word = edges.index(place)
+        n = 1 + sum(draw % 2**32 >= limit for limit in upto)
+        n = min(n, next(i for i in range(1, n + 1) if i == n or not text[edges[word + i]]))
+        while n > 1 and edges[word + n] - edges[word] > room:
+            n -= 1
+        size = edges[word + n] - edges[word]
+        if size <= room and not covered & set(range(word, word + n)):
+            covered |= set(range(word, word + n))
+            chosen.append((word, n, edges[word], edges[word + n]))
+            room -= size
+    return chosen
+
+
+def masked(ids, mask, predictions=77, vocabulary=EVERY_PIECE_A_WORD, seed=0, **changes):
+    keys = subkeys(key_of("masks", seed), np.arange(len(ids)))
+    return mask_ngrams(ids, mask, keys, vocabulary, MaskingConfig(**changes), predictions)
+
+
+def test_probabilities_are_those_of_the_paper():
+    np.testing.assert_allclose(ngram_probabilities(3), [6 / 11, 3 / 11, 2 / 11])
+    np.testing.assert_allclose(ngram_probabilities(3, False), [2 / 11, 3 / 11, 6 / 11])
+
+
+@pytest.mark.parametrize("predictions, quota", [(77, 77), (20, 20)])
+def test_the_quota_is_fifteen_percent_or_the_limit(predictions, quota):
+    found = masked(*sequences(50, 254, 254), predictions)["masked_lm_weights"]
+    assert (found.sum(axis=1) == quota).all() and found.shape == (50, predictions)
+
+
+def test_the_quota_is_rounded_half_to_even_and_never_below_one():
+    found = masked(*sequences(20, 14, 13), 9)["masked_lm_weights"]  # 30 pieces: 4.5
+    assert (found.sum(axis=1) == 4).all()
+    assert (masked(*sequences(20, 1, 1), 9)["masked_lm_weights"].sum(axis=1) == 1).all()
+
+
+def test_predictions_are_sorted_distinct_and_true():
+    ids, mask = sequences(200, 60, 40, padding=20)
+    found = masked(ids, mask, 20)
+    for row in range(200):
+        real = found["masked_lm_weights"][row] > 0
+        positions = found["masked_lm_positions"][row][real]
+        assert (np.diff(positions) > 0).all()
+        np.testing.assert_array_equal(found["masked_lm_ids"][row][real], ids[row, positions])
+        assert not np.isin(ids[row, positions], [CLS, SEP]).any() and positions.max() < 103
+        assert not found["masked_lm_positions"][row][~real].any()
+
+
+def test_only_hidden_places_change():
+    ids, mask = sequences(200, 60, 40, padding=20)
+    found = masked(ids, mask, 20)
+    changed = found["input_ids"] != ids
+    for row in range(200):
+        assert set(np.flatnonzero(changed[row])) <= set(found["masked_lm_positions"][row])
+
+
+def test_replacements_are_eighty_ten_ten():
+    ids, mask = sequences(13_000, 254, 254)
+    found = masked(ids, mask)
+    assert found["masked_lm_weights"].sum() > 1e6
+    shown = np.take_along_axis(found["input_ids"], found["masked_lm_positions"], axis=1)
+    is_mask, is_same = (shown == MASK).mean(), (shown == found["masked_lm_ids"]).mean()
+    assert is_mask == pytest.approx(0.8, abs=0.002)
+    assert is_same == pytest.approx(0.1 + 0.1 / 995, abs=0.002)
+    others = shown[(shown != MASK) & (shown != found["masked_lm_ids"])]
+    counts = np.bincount(others, minlength=VOCAB)[5:]
+    assert ((counts - counts.mean()) ** 2).sum() / counts.mean() < 995 + 5 * (2 * 995) ** 0.5
+
+
+def test_random_pieces_are_ordinary_ones_only():
+    vocabulary = EVERY_PIECE_A_WORD._replace(ordinary_ids=np.array([7, 9], np.int32))
+    ids, mask = sequences(500, 60, 60)
+    ids[ids >= 5] = 500
+    shown = masked(ids, mask, 18, vocabulary)["input_ids"]
+    assert set(np.unique(shown)) == {CLS, SEP, MASK, 7, 9, 500}
+
+
+def test_random_pieces_are_special_ones_too_if_asked_for():
+    ids, mask = sequences(500, 254, 254)
+    ids[ids >= 5] = 500
+    shown = masked(ids, mask, random_pieces="all")["input_ids"]
+    assert len(np.unique(shown)) > 0.9 * VOCAB
+    assert {0, 1, MASK, VOCAB - 1} <= set(np.unique(shown))
+
+
+def test_effective_lengths_are_those_of_the_simulation():
+    """Spec 2.4: one-piece words, 125 of them, 19 hidden: 0.583, 0.264, 0.152."""
+    vocabulary = EVERY_PIECE_A_WORD
+    ids, mask = sequences(6000, 62, 63)
+    found = masked(ids, mask, 19, vocabulary, masked_lm_prob=19 / 128)
+    runs = np.zeros(4)
+    for positions in found["masked_lm_positions"]:
+        # Neighbouring n-grams cannot be told apart; count runs and compare with the same on
+        # shuffled independent draws below.
+        lengths = np.diff(np.flatnonzero(np.diff(np.r_[-9, positions, 999]) > 1))
+        runs += np.bincount(np.minimum(lengths, 4) - 1, minlength=4)[:4]
+    assert runs[0] > runs[1] > runs[2]
+    assert runs[0] / runs.sum() == pytest.approx(_simulated_single_runs(), abs=0.015)
+
+
+def _simulated_single_runs():
+    """The sampling loop of the reference, word by word, for the case above."""
+    rng = np.random.default_rng(1)
+    single = total = 0
+    for _ in range(2000):
+        covered, left = np.zeros(125, bool), 19
+        drawn = 1 + rng.choice(3, 125, p=ngram_probabilities(3))
+        for word, n in zip(rng.permutation(125).tolist(), drawn.tolist(), strict=True):
+            n = min(n, (62 if word < 62 else 125) - word)
+            n = min(n, left)
+            if n and not covered[word : word + n].any():
+                covered[word : word + n], left = True, left - n
+        places = np.flatnonzero(np.insert(covered, 62, False))
+        lengths = np.diff(np.flatnonzero(np.diff(np.r_[-9, places, 999]) > 1))
+        single, total = single + (lengths == 1).sum(), total + len(lengths)
+    return single / total
+
+
+def test_words_are_hidden_whole():
+    starts = np.zeros(VOCAB, bool)
+    starts[5::2] = True  # odd ids open a word, even ones continue it
+    vocabulary = EVERY_PIECE_A_WORD._replace(starts_word=starts)
+    ids, mask = sequences(1, 60, 60)
+    ids[0, 1:61], ids[0, 62:122] = np.tile([5, 6, 8], 20), np.tile([7, 6], 30)
+    ids = np.repeat(ids, 300, axis=0)
+    found = masked(ids, np.repeat(mask, 300, axis=0), 18, vocabulary)
+    for positions, weights in zip(
+        found["masked_lm_positions"], found["masked_lm_weights"], strict=True
+    ):
+        hidden = np.zeros(ids.shape[1], bool)
+        hidden[positions[weights > 0]] = True
+        assert all(word.all() or not word.any() for word in hidden[1:61].reshape(20, 3))
+        assert all(word.all() or not word.any() for word in hidden[62:122].reshape(30, 2))
+
+
+def test_no_ngram_crosses_the_separator():
+    ids, mask = sequences(4000, 2, 2)
+    found = masked(ids, mask, 3, max_ngram=3, favor_shorter_ngram=False, masked_lm_prob=0.43)
+    pairs = found["masked_lm_positions"][found["masked_lm_weights"].sum(axis=1) == 3]
+    # Of three places one segment gives two and the other one; a trigram would need the border.
+    assert {tuple(row) for row in pairs} == {(1, 2, 4), (1, 2, 5), (1, 4, 5), (2, 4, 5)}
+
+
+def test_a_cut_off_word_that_opens_the_second_segment_is_a_word_of_its_own():
+    starts = np.zeros(VOCAB, bool)
+    starts[5] = True
+    vocabulary = EVERY_PIECE_A_WORD._replace(starts_word=starts)
+    ids = np.array([[CLS, 5, SEP, 6, SEP]], np.int32).repeat(400, axis=0)
+    found = masked(ids, np.ones_like(ids), 1, vocabulary)
+    assert set(found["masked_lm_positions"][:, 0]) == {1, 3}
+    boundaries = word_boundaries(ids, np.ones_like(ids), vocabulary)
+    assert boundaries[0].tolist() == [1, 1, 1, 0, 1]
+
+
+def test_without_masking_nothing_changes():
+    ids, mask = sequences(5, 20, 20)
+    found = masked(ids, mask, 6, masked_lm_prob=0)
+    np.testing.assert_array_equal(found["input_ids"], ids)
+    assert not found["masked_lm_weights"].any()
+
+
+def test_masks_depend_on_the_key_alone_not_on_the_batch():
+    ids, mask = sequences(40, 50, 30)
+    whole, part = masked(ids, mask, 12), masked(ids[:7], mask[:7], 12)
+    for name, values in part.items():
+        np.testing.assert_array_equal(values, whole[name][:7])
+    assert (masked(ids, mask, 12, seed=1)["input_ids"] != whole["input_ids"]).any()
+
+
+@pytest.mark.parametrize(
+    "first, second, predictions, quota, shares",
+    [
+        (254, 255, 77, 77, (0.567, 0.267, 0.167)),
+        (254, 255, 20, 20, (0.571, 0.270, 0.159)),
+        (62, 63, 77, 19, (0.583, 0.264, 0.152)),
+    ],
+)
+def test_shares_of_n_are_those_of_the_specification(first, second, predictions, quota, shares):
+    count = 30_000 // quota
+    ids, mask = sequences(count, first, second)
+    found = masked(ids, mask, predictions)
+    keys = subkeys(key_of("masks", 0), np.arange(count))
+    lengths = np.zeros(4)
+    for row in range(count):
+        ngrams = visited_one_by_one(
+            ids[row], mask[row], keys[row], EVERY_PIECE_A_WORD, MaskingConfig(), predictions
+        )
+        places = sorted(place for _, _, begin, end in ngrams for place in range(begin, end))
+        assert places == found["masked_lm_positions"][row][:quota].tolist()
+        lengths += np.bincount([n for _, n, _, _ in ngrams], minlength=4)
+    np.testing.assert_allclose(lengths[1:] / lengths.sum(), shares, atol=0.01)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"max_ngram": 1},
+        {"max_ngram": 10, "favor_shorter_ngram": False},
+        {"masked_lm_prob": 0.5},
+        {"masked_lm_prob": 1.0, "max_ngram": 2},
+    ],
+)
+@pytest.mark.parametrize("predictions", [2, 20, 60])
+def test_whole_batches_give_what_one_visit_after_another_gives(changes, predictions):
+    ids, mask, vocabulary = mixed_sequences(60, 80)
+    masking = MaskingConfig(**changes)
+    found = masked(ids, mask, predictions, vocabulary, **changes)
+    keys = subkeys(key_of("masks", 0), np.arange(60))
+    for row in range(60):
+        ngrams = visited_one_by_one(
+            ids[row], mask[row], keys[row], vocabulary, masking, predictions
+        )
+        places = sorted(place for _, _, begin, end in ngrams for place in range(begin, end))
+        real = found["masked_lm_weights"][row] > 0
+        assert places == found["masked_lm_positions"][row][real].tolist()
+        assert all(SEP not in ids[row, begin:end] for _, _, begin, end in ngrams)
+
+
+def test_the_quota_is_reached_when_all_words_have_one_piece():
+    ids, mask, _ = mixed_sequences(3000, 80)
+    words = ((ids > SEP) & (mask > 0)).sum(axis=1)
+    for share in (0.15, 0.3):
+        found = masked(ids, mask, 60, masked_lm_prob=share)["masked_lm_weights"].sum(axis=1)
+        quota = np.minimum(60, np.maximum(1, np.rint(mask.sum(axis=1) * share)))
+        usual = quota < words / 2  # in the others n-grams that touch leave too few words
+        assert usual.mean() > 0.5
+        np.testing.assert_array_equal(found[usual], quota[usual])
+        assert (found <= np.minimum(quota, words)).all()
+    quota = np.minimum(60, np.maximum(1, np.rint(mask.sum(axis=1) * 0.6)))
+    single = masked(ids, mask, 60, masked_lm_prob=0.6, max_ngram=1)["masked_lm_weights"]
+    np.testing.assert_array_equal(single.sum(axis=1), np.minimum(quota, words))
+
+
+@pytest.mark.parametrize("segments", [(5, 0), (3, 2), (100, 0), (60, 40)])
+@pytest.mark.parametrize("share", [0.15, 0.5])
+def test_all_words_are_hidden_equally_often(segments, share):
+    first, second = segments
+    ids, mask = sequences(20_000, first, second)
+    if not second:
+        ids, mask = ids[:, :-1], mask[:, :-1]  # [CLS] a [SEP]
+    predictions = 5 if sum(segments) == 5 else 51
+    found = masked(ids, mask, predictions, max_ngram=1, masked_lm_prob=share)
+    assert even(found, ids)
+
+
+def test_all_words_are_hidden_equally_often_where_few_fit():
+    """One piece may be hidden, and only 5 of 45 words have one: random visits often miss them."""
+    starts = np.zeros(VOCAB, bool)
+    starts[5] = True
+    words = ([5, 6] * 8 + [5]) * 5
+    ids = np.array([[CLS, *words, SEP]], np.int32).repeat(20_000, axis=0)
+    found = masked(
+        ids, np.ones_like(ids), 1, EVERY_PIECE_A_WORD._replace(starts_word=starts), max_ngram=1
+    )
+    assert (found["masked_lm_weights"] == 1).all()
+    counts = np.bincount(found["masked_lm_positions"][:, 0], minlength=ids.shape[1])
+    assert np.flatnonzero(counts).tolist() == [17, 34, 51, 68, 85]
+    assert ((counts[17::17] - 4000) ** 2).sum() / 4000 < 25  # chi-square of 4 degrees of freedom
+
+
+def even(found, ids):
+    """Tells whether the words are hidden equally often, within five standard deviations."""
+    hidden = found["masked_lm_positions"][found["masked_lm_weights"] > 0]
+    counts = np.bincount(hidden, minlength=ids.shape[1])[ids[0] > SEP]
+    degrees = len(counts) - 1
+    squares = ((counts - counts.mean()) ** 2).sum() / counts.mean()
+    return squares < degrees + 5 * (2 * degrees) ** 0.5
+
+
+def test_one_segment_and_many_segments_are_masked_within_each():
+    ids = np.array([[CLS, 5, 6, 7, 8, SEP], [CLS, 5, SEP, 6, SEP, SEP]], np.int32)
+    ids = ids.repeat(500, axis=0)
+    found = masked(ids, np.ones_like(ids), 2, max_ngram=2, masked_lm_prob=0.34)
+    pairs = {tuple(pair) for pair in found["masked_lm_positions"][:500]}
+    assert pairs == {(1, 2), (1, 3), (1, 4), (2, 3), (2, 4), (3, 4)}
+    assert (found["masked_lm_positions"][500:] == [1, 3]).all()
+
+
+def test_masks_are_the_same_one_by_one_and_in_a_batch():
+    ids, mask, vocabulary = mixed_sequences(512, 64)
+    keys = subkeys(key_of("batch"), np.arange(512))
+
+    def mask_rows(rows):
+        return mask_ngrams(ids[rows], mask[rows], keys[rows], vocabulary, MaskingConfig(), 10)
+
+    whole = mask_rows(slice(None))
+    rows = [mask_rows(slice(row, row + 1)) for row in range(512)]
+    for name, values in whole.items():
+        np.testing.assert_array_equal(values, np.concatenate([row[name] for row in rows]))
+
+
+def test_an_empty_batch_stays_empty():
+    found = masked(*sequences(0, 5, 5), 3)
+    assert found["input_ids"].shape == (0, 13) and found["masked_lm_ids"].shape == (0, 3)
+
+
+def test_unmasking_restores_the_text():
+    ids, mask, vocabulary = mixed_sequences(300, 64)
+    found = masked(ids, mask, 10, vocabulary)
+    parts = [found[f"masked_lm_{name}"] for name in ("positions", "ids", "weights")]
+    assert (found["input_ids"] != ids).any()
+    np.testing.assert_array_equal(unmask(found["input_ids"], *parts), ids)
+
+
+def test_unmasking_ignores_what_has_no_weight():
+    ids = np.array([[CLS, MASK, 9, SEP]], np.int64)
+    restored = unmask(ids, np.array([[1, 0]]), np.array([[7, 0]]), np.array([[1, 0]]))
+    assert restored.tolist() == [[CLS, 7, 9, SEP]] and restored.dtype == np.int32
+    assert ids[0, 1] == MASK
+
+
+def test_masks_never_change_in_silence():
+    """If this fails on purpose, records and masks drawn anew are no longer those of before."""
+    ids, mask, vocabulary = mixed_sequences(100, 128)
+    digest = hashlib.sha256()
+    for changes in ({}, {"max_ngram": 1, "random_pieces": "all"}, {"masked_lm_prob": 0.5}):
+        found = masked(ids, mask, 20, vocabulary, **changes)
+        for name in sorted(found):
+            digest.update(found[name].tobytes())
+    assert digest.hexdigest() == "b07509b5446d70bccb15296049600dcc5115cd53eb8395dadbd60ee4aefb31e4"
+
+
+def test_masks_are_written_in_place_if_asked_for():
+    rng = np.random.default_rng(3)
+    ids = rng.integers(5, 200, (7, 64)).astype(np.int32)
+    real = (np.arange(64) < rng.integers(10, 65, (7, 1))).astype(np.int32)
+    ordinary = np.arange(5, 200, dtype=np.int32)
+    vocabulary = MaskingVocabulary(rng.random(200) < 0.6, ordinary, MASK, CLS, SEP)
+    keys = subkeys(key_of("in place"), np.arange(7))
+    settings = keys, vocabulary, MaskingConfig(), 9
+    expected = mask_ngrams(ids, real, *settings)
+    out = {"input_ids": ids} | {name: np.full_like(expected[name], 77) for name in MASKED[1:]}
+    given = ids.copy()
+    assert mask_ngrams(ids, real, *settings, out=out) is out
+    for name in MASKED:
+        np.testing.assert_array_equal(out[name], expected[name])
+    assert out["input_ids"] is ids
+    unmask(*(out[name] for name in MASKED), out=ids)
+    np.testing.assert_array_equal(ids, given)

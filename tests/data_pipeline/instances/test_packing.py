@@ -1,0 +1,103 @@
+"""`[CLS] a [SEP] b [SEP]`, truncated and padded."""
+
+import random
+
+import numpy as np
+import pytest
+
+from data_pipeline.errors import InputError
+from data_pipeline.instances.packing import pack, truncate_pairs
+from data_pipeline.randomness import key_of, subkeys
+
+KEYS = subkeys(key_of("packing"), np.arange(4000))
+
+
+def test_a_pair_is_laid_out_in_full():
+    packed = pack(
+        np.arange(100, 120, dtype=np.int32),
+        np.array([[3, 10]]),
+        np.array([[2, 3]]),
+        10,
+        cls_id=2,
+        sep_id=3,
+    )
+    assert packed["input_ids"].tolist() == [[2, 103, 104, 3, 110, 111, 112, 3, 0, 0]]
+    assert packed["input_mask"].tolist() == [[1, 1, 1, 1, 1, 1, 1, 1, 0, 0]]
+    assert packed["segment_ids"].tolist() == [[0, 0, 0, 0, 1, 1, 1, 1, 0, 0]]
+
+
+def test_a_single_segment_has_one_separator():
+    packed = pack(
+        np.arange(100, 120, dtype=np.int32),
+        np.array([[3, 10], [3, 10], [5, 0]]),
+        np.array([[2, 3], [2, 0], [6, 0]]),
+        8,
+        cls_id=2,
+        sep_id=3,
+        pad_id=9,
+    )
+    assert packed["input_ids"].tolist() == [
+        [2, 103, 104, 3, 110, 111, 112, 3],
+        [2, 103, 104, 3, 9, 9, 9, 9],
+        [2, 105, 106, 107, 108, 109, 110, 3],
+    ]
+    assert packed["input_mask"].sum(axis=1).tolist() == [8, 4, 8]
+    assert packed["segment_ids"].sum(axis=1).tolist() == [4, 0, 0]
+    assert {array.dtype for array in packed.values()} == {np.dtype(np.int32)}
+
+
+@pytest.mark.parametrize("lengths", [[3, 3], [7, 0]])
+def test_what_does_not_fit_is_refused(lengths):
+    with pytest.raises(InputError, match="at most `max_seq_length`.* 8. Received: 9"):
+        pack(np.arange(20), np.zeros((1, 2), int), np.array([lengths]), 8, cls_id=2, sep_id=3)
+
+
+def test_no_pairs_make_no_rows():
+    none = np.zeros((0, 2), np.int64)
+    starts, lengths = truncate_pairs(none, none, KEYS[:0], 5)
+    packed = pack(np.arange(20), starts, lengths, 8, cls_id=2, sep_id=3)
+    assert all(array.shape == (0, 8) for array in packed.values())
+
+
+def test_a_pair_that_fits_is_left_alone():
+    starts, lengths = truncate_pairs(np.array([[5, 50]]), np.array([[7, 9]]), KEYS[:1], 16)
+    assert starts.tolist() == [[5, 50]] and lengths.tolist() == [[7, 9]]
+
+
+def test_a_single_segment_is_cut_only_if_it_does_not_fit():
+    pairs = np.array([[16, 0], [15, 0], [17, 0], [300, 0]])
+    starts, lengths = truncate_pairs(np.full_like(pairs, 100), pairs, KEYS[:4], 16)
+    assert lengths.tolist() == [[16, 0], [15, 0], [16, 0], [16, 0]]
+    assert (starts[:2] == 100).all() and (starts[:, 1] == 100).all()
+    assert starts[2, 0] in (100, 101) and 200 < starts[3, 0] < 284
+
+
+def test_truncation_never_changes_in_silence():
+    pairs = np.array([[60, 10], [10, 60], [400, 300], [90, 0]])
+    starts, lengths = truncate_pairs(np.zeros_like(pairs), pairs, KEYS[:4], 41)
+    assert lengths.tolist() == [[31, 10], [10, 31], [21, 20], [41, 0]]
+    assert starts.tolist() == [[16, 0], [0, 15], [195, 141], [27, 0]]
+
+
+def test_lengths_after_truncation_are_those_of_the_reference_loop():
+    rng = random.Random(0)
+    pairs = np.array([[rng.randint(1, 60), rng.randint(1, 60)] for _ in range(500)])
+    _, lengths = truncate_pairs(np.zeros_like(pairs), pairs, KEYS[:500], 41)
+    assert lengths.tolist() == [_reference_lengths(first, second, 41) for first, second in pairs]
+
+
+def test_half_of_the_lost_pieces_are_lost_at_the_front():
+    pairs = np.tile([[60, 10]], (4000, 1))
+    starts, lengths = truncate_pairs(np.zeros_like(pairs), pairs, KEYS, 40)
+    assert (lengths == [30, 10]).all()
+    assert (starts[:, 0] <= 30).all() and (starts[:, 1] == 0).all()
+    assert abs(starts[:, 0].mean() - 15) < 0.2
+
+
+def _reference_lengths(first, second, budget):
+    while first + second > budget:
+        if first > second:
+            first -= 1
+        else:
+            second -= 1
+    return [first, second]

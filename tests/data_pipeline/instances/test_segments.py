@@ -1,0 +1,308 @@
+"""Sentences become pairs of segments whose order is the label."""
+
+import hashlib
+
+import numpy as np
+import pytest
+
+from data_pipeline.config import PretrainingDataConfig
+from data_pipeline.errors import InputError
+from data_pipeline.instances.masking import MaskingVocabulary
+from data_pipeline.instances.segments import Shard, concatenate, cut_instances, prepare
+from data_pipeline.randomness import key_of, subkeys
+
+SEP = 100_000
+STARTS = np.ones(SEP + 1, bool)
+MIXED = [[3, 8, 2, 9, 4], [1], [40], [5, 1, 1, 30, 2, 2], [6, 6]] * 40
+FORMATS = ("segment-pair", "sentence-pair", "full-sentences", "doc-sentences")
+PAIR_FORMATS = FORMATS[:2]
+
+
+def shard_of(*documents, seed=0):
+    """Lays out documents given as lists of sentence lengths; every piece has an id of its own."""
+    lengths = [length for document in documents for length in document]
+    keys = subkeys(key_of(seed), np.arange(len(documents)))
+    ids = np.arange(sum(lengths), dtype=np.int32)
+    return Shard.of(ids, lengths, [len(document) for document in documents], keys)
+
+
+def pairs_of(shard, copy=0, starts=STARTS, **changes):
+    config = PretrainingDataConfig(**{"max_seq_length": 23, "short_seq_prob": 0} | changes)
+    vocabulary = MaskingVocabulary(starts, np.arange(1), mask_id=4, cls_id=2, sep_id=SEP)
+    return cut_instances(prepare(shard, config, SEP), config, copy, vocabulary)
+
+
+def pairs_of_first_document(shard, **changes):
+    pairs = pairs_of(shard, **changes)
+    own = pairs.starts[:, 0] < shard.ends[shard.first_sentences[1] - 1]
+    return pairs._replace(**{name: getattr(pairs, name)[own] for name in pairs._fields[:4]})
+
+
+def rows_of(pairs):
+    return [tuple(row) for row in np.hstack([pairs.starts, pairs.lengths]).tolist()]
+
+
+def documents_of(shard, pieces):
+    document_ends = shard.ends[shard.first_sentences[1:] - 1]
+    return np.searchsorted(document_ends, pieces, side="right")
+
+
+def test_in_order_pairs_follow_each_other_and_swapped_ones_are_their_mirror():
+    pairs = pairs_of(shard_of([4] * 3000))
+    first_end = pairs.starts + pairs.lengths
+    in_order = pairs.labels == 0
+    np.testing.assert_array_equal(first_end[in_order, 0], pairs.starts[in_order, 1])
+    np.testing.assert_array_equal(first_end[~in_order, 1], pairs.starts[~in_order, 0])
+    assert (pairs.lengths.sum(axis=1) == 20).all()
+
+
+@pytest.mark.parametrize("input_format", PAIR_FORMATS)
+def test_swapped_pairs_are_mirror_images_of_those_left_in_order(input_format):
+    shard = shard_of(*MIXED)
+    pairs = pairs_of(shard, input_format=input_format)
+    natural = pairs_of(shard, input_format=input_format, objective="none")
+    swapped = pairs.labels == 1
+    assert 0 < swapped.sum() < len(swapped) and not natural.labels.any()
+    np.testing.assert_array_equal(pairs.starts[swapped, ::-1], natural.starts[swapped])
+    np.testing.assert_array_equal(pairs.lengths[swapped, ::-1], natural.lengths[swapped])
+    np.testing.assert_array_equal(pairs.starts[~swapped], natural.starts[~swapped])
+
+
+@pytest.mark.parametrize("input_format", PAIR_FORMATS)
+def test_both_orders_are_equally_frequent(input_format):
+    shard = shard_of(*[[4] * 500] * 100)
+    labels = pairs_of(shard, input_format=input_format).labels
+    assert len(labels) == {"segment-pair": 10_000, "sentence-pair": 25_000}[input_format]
+    assert abs(labels.mean() - 0.5) < 3 * 0.5 / len(labels) ** 0.5
+
+
+def test_the_border_between_segments_is_even_over_the_sentences():
+    lengths = pairs_of(shard_of([5] * 8000)).lengths
+    counts = np.bincount(lengths[:, 0] // 5, minlength=4)[1:4]
+    assert np.abs(counts / counts.mean() - 1).max() < 0.1
+
+
+def test_every_sentence_is_used_once():
+    pairs = pairs_of(shard_of([3, 8, 2, 9, 4, 4, 1, 7]))
+    assert pairs.lengths.sum() == 38
+
+
+@pytest.mark.parametrize("objective", ["sop", "none"])
+@pytest.mark.parametrize("input_format", PAIR_FORMATS)
+def test_every_piece_is_used_once_but_those_of_lone_words(input_format, objective):
+    shard = shard_of(*MIXED)
+    pairs = pairs_of(shard, input_format=input_format, objective=objective, short_seq_prob=0.3)
+    used = np.zeros(len(shard.ids), int)
+    for starts, lengths in zip(pairs.starts, pairs.lengths, strict=True):
+        for start, length in zip(starts, lengths, strict=True):
+            used[start : start + length] += 1
+    assert used.max() == 1 and (used == 0).sum() == pairs.skipped
+    assert 40 <= pairs.skipped < 120  # documents of one word, and words left over at an end
+
+
+def test_sentence_pairs_are_consecutive_sentences_two_by_two():
+    shard = shard_of([3, 8, 2, 9], [30, 5])
+    pairs = pairs_of(shard, input_format="sentence-pair", objective="none")
+    assert rows_of(pairs) == [(0, 3, 3, 8), (11, 13, 2, 9), (22, 52, 30, 5)]
+
+
+def test_a_lone_sentence_is_split_at_a_word_start_near_its_middle():
+    starts = np.zeros(20, bool)
+    starts[[2, 9, 17]] = True
+    pairs = pairs_of(shard_of([20]), starts=starts)
+    assert sorted(pairs.starts[0]) == [0, 9] and pairs.lengths.sum() == 20
+
+
+def test_the_lone_last_sentence_of_a_document_is_split_for_a_sentence_pair():
+    shard = shard_of([3, 8, 6])
+    pairs = pairs_of(shard, input_format="sentence-pair", objective="none")
+    assert rows_of(pairs) == [(0, 3, 3, 8), (11, 14, 3, 3)]
+
+
+def test_a_lone_word_cannot_be_split_and_is_counted():
+    pairs = pairs_of(shard_of([5]), starts=np.zeros(5, bool))
+    assert len(pairs.labels) == 0 and pairs.skipped == 1
+
+
+@pytest.mark.parametrize("objective", ["sop", "nsp", "none"])
+def test_lone_last_sentences_of_sentence_pairs_can_be_skipped(objective):
+    shard = shard_of(*[[3, 8, 6]] * 50)
+    changes = {"single_sentence_policy": "skip", "input_format": "sentence-pair"}
+    pairs = pairs_of(shard, objective=objective, **changes)
+    second_in_order = pairs.starts[pairs.labels == 0, 1]
+    assert (pairs.starts[:, 0] % 17 != 11).all()
+    assert pairs.skipped + (second_in_order % 17 == 11).sum() == 50
+
+
+def test_lone_sentences_can_be_skipped():
+    pairs = pairs_of(shard_of([20]), single_sentence_policy="skip")
+    assert len(pairs.labels) == 0 and pairs.skipped == 1
+
+
+@pytest.mark.parametrize("input_format", PAIR_FORMATS)
+def test_under_the_reference_policy_a_lone_sentence_meets_another_document(input_format):
+    pairs = pairs_of_first_document(
+        shard_of([10], [6, 6]), single_sentence_policy="nsp", input_format=input_format
+    )
+    assert pairs.labels.tolist() == [1]
+    assert pairs.starts[0, 0] == 0 and pairs.starts[0, 1] >= 10
+
+
+def test_next_sentence_pairs_come_from_elsewhere_half_of_the_time():
+    shard = shard_of([4] * 2000, [4] * 100)
+    pairs = pairs_of_first_document(shard, objective="nsp")
+    elsewhere = pairs.starts[:, 1] >= 8000
+    np.testing.assert_array_equal(elsewhere, pairs.labels == 1)
+    assert 0.45 < elsewhere.mean() < 0.62  # lone last sentences have no other second segment
+
+
+def test_next_sentence_prediction_always_gives_lone_sentences_a_random_second_segment():
+    pairs = pairs_of(shard_of(*[[10]] * 50), objective="nsp", single_sentence_policy="split")
+    assert pairs.labels.tolist() == [1] * 50 and (pairs.lengths == 10).all()
+
+
+@pytest.mark.parametrize("input_format", PAIR_FORMATS)
+def test_next_sentence_labels_are_fair_where_there_is_a_next_sentence(input_format):
+    shard = shard_of([4] * 20_000, [4] * 100)
+    pairs = pairs_of_first_document(shard, objective="nsp", input_format=input_format)
+    labels = pairs.labels[pairs.starts[:, 0] < 4 * 19_999]
+    assert abs(labels.mean() - 0.5) < 3 * 0.5 / len(labels) ** 0.5
+
+
+@pytest.mark.parametrize("input_format", PAIR_FORMATS)
+def test_sentences_not_used_before_a_random_second_segment_are_used_again(input_format):
+    shard = shard_of([4] * 2000, [4] * 100)
+    pairs = pairs_of_first_document(shard, objective="nsp", input_format=input_format)
+    used = pairs.lengths[:, 0].sum() + pairs.lengths[pairs.labels == 0, 1].sum()
+    assert used == 8000
+
+
+def test_a_random_second_sentence_is_a_single_one():
+    shard = shard_of([4] * 500, [7] * 100)
+    pairs = pairs_of_first_document(shard, objective="nsp", input_format="sentence-pair")
+    assert set(pairs.lengths[pairs.labels == 1, 1].tolist()) == {7}
+    assert ((pairs.starts[pairs.labels == 1, 1] - 2000) % 7 == 0).all()
+
+
+def test_a_random_second_segment_fills_what_the_first_leaves_or_ends_with_its_document():
+    shard = shard_of([4] * 500, [3] * 100)
+    pairs = pairs_of_first_document(shard, objective="nsp")
+    random = pairs.labels == 1
+    ends = (pairs.starts + pairs.lengths)[random, 1]
+    total = pairs.lengths[random].sum(axis=1)
+    assert (((total >= 20) & (total < 23)) | (ends == 2300)).all()
+
+
+def test_the_second_segment_comes_from_the_same_document_only_if_there_is_no_other():
+    pairs = pairs_of(shard_of([4] * 100), objective="nsp")
+    assert (pairs.starts[:, 1] < 400).all() and pairs.labels.any()
+    shard = shard_of(*[[4] * 20] * 30)
+    pairs = pairs_of(shard, objective="nsp")
+    first, second = documents_of(shard, pairs.starts).T
+    np.testing.assert_array_equal(first != second, pairs.labels == 1)
+    assert len(set(second[pairs.labels == 1])) == 30
+
+
+@pytest.mark.parametrize(
+    "objective, policy",
+    [
+        (objective, policy)
+        for objective in ("sop", "nsp", "none")
+        for policy in ("split", "skip", "nsp")
+        if (objective, policy) != ("none", "nsp")  # refused by the configuration
+    ],
+)
+@pytest.mark.parametrize("input_format", PAIR_FORMATS)
+def test_no_pair_in_order_takes_its_halves_from_two_documents(input_format, objective, policy):
+    shard = shard_of(*MIXED)
+    changes = {"objective": objective, "single_sentence_policy": policy, "short_seq_prob": 0.3}
+    pairs = pairs_of(shard, input_format=input_format, **changes)
+    in_order = pairs.labels == 0
+    starts, lengths = pairs.starts[in_order], pairs.lengths[in_order]
+    assert (lengths > 0).all()
+    np.testing.assert_array_equal(starts[:, 0] + lengths[:, 0], starts[:, 1])
+    last = starts[:, 1] + lengths[:, 1] - 1
+    np.testing.assert_array_equal(documents_of(shard, starts[:, 0]), documents_of(shard, last))
+
+
+def test_short_sequences_are_as_frequent_as_asked():
+    pairs = concatenate(
+        [pairs_of(shard_of([1] * 4000, seed=seed), short_seq_prob=0.3) for seed in range(10)]
+    )
+    # A short target is even over 2..20, and only 20 of these is full length.
+    assert (pairs.lengths.sum(axis=1) < 20).mean() == pytest.approx(0.3 * 18 / 19, abs=0.03)
+
+
+def test_a_document_can_draw_one_length_for_all_its_sequences():
+    shard = shard_of(*[[1] * 100] * 1000)
+    changes = {"short_sequences": "document", "short_seq_prob": 0.3}
+    pairs = pairs_of(shard, **changes)
+    totals, documents = pairs.lengths.sum(axis=1), documents_of(shard, pairs.starts[:, 0])
+    longest = np.zeros(1000, int)
+    np.maximum.at(longest, documents, totals)
+    ends_document = (pairs.starts + pairs.lengths).max(axis=1) % 100 == 0
+    assert (totals == longest[documents])[~ends_document].all()
+    assert (longest < 20).mean() == pytest.approx(0.3 * 18 / 19, abs=0.045)
+    assert (pairs_of(shard, copy=1, **changes).lengths[:50] != pairs.lengths[:50]).any()
+
+
+@pytest.mark.parametrize("input_format", PAIR_FORMATS)
+def test_instances_of_a_document_do_not_depend_on_the_others(input_format):
+    both = shard_of([40, 3], [5] * 200)
+    alone = Shard.of(both.ids[43:], [5] * 200, [200], both.keys[1:])
+    changes = {"input_format": input_format, "short_seq_prob": 0.2}
+    together, apart = pairs_of(both, **changes), pairs_of(alone, **changes)
+    own = together.starts[:, 0] >= 43
+    np.testing.assert_array_equal(together.starts[own] - 43, apart.starts)
+    for name in ("lengths", "labels", "keys"):
+        np.testing.assert_array_equal(getattr(together, name)[own], getattr(apart, name))
+
+
+@pytest.mark.parametrize("input_format", FORMATS)
+def test_copies_are_cut_differently_and_each_always_alike(input_format):
+    shard = shard_of(*[[4] * 100] * 10)
+    changes = {"input_format": input_format, "short_seq_prob": 0.1}
+    first, again, second = (pairs_of(shard, copy=copy, **changes) for copy in (0, 0, 1))
+    assert rows_of(first) == rows_of(again) and rows_of(first) != rows_of(second)
+    np.testing.assert_array_equal(first.keys, again.keys)
+    keys = np.concatenate([first.keys, second.keys])
+    assert len(np.unique(keys)) == len(keys)
+
+
+@pytest.mark.parametrize("input_format", FORMATS)
+def test_shards_without_documents_and_of_one_word_are_cut(input_format):
+    nothing = pairs_of(shard_of(), input_format=input_format)
+    assert nothing.starts.shape == nothing.lengths.shape == (0, 2) and nothing.skipped == 0
+    assert nothing.labels.shape == nothing.keys.shape == (0,)
+    word = pairs_of(shard_of([1]), input_format=input_format)
+    assert (len(word.labels), word.skipped) == ((0, 1) if input_format in PAIR_FORMATS else (1, 0))
+
+
+@pytest.mark.parametrize(
+    "pieces, lengths, counts, keys",
+    [(9, [5, 5], [2], 1), (10, [5, 5], [1], 1), (10, [5, 5], [2], 2), (5, [5, 0], [2], 1)],
+)
+def test_a_shard_whose_numbers_do_not_add_up_is_refused(pieces, lengths, counts, keys):
+    with pytest.raises(InputError, match="cover its pieces"):
+        Shard.of(np.zeros(pieces, np.int32), lengths, counts, np.zeros(keys, np.uint64))
+
+
+@pytest.mark.parametrize(
+    "changes, expected",
+    [
+        ({}, "8ec17047074869e3"),
+        ({"objective": "nsp"}, "03035382401dcae0"),
+        ({"objective": "none", "single_sentence_policy": "skip"}, "1ad5b452833a9550"),
+        ({"short_sequences": "document", "single_sentence_policy": "nsp"}, "7c678d8d463c0363"),
+        ({"input_format": "sentence-pair"}, "8fe984c1d8be4b85"),
+        ({"input_format": "sentence-pair", "objective": "nsp"}, "bf6478a442718fdd"),
+        ({"input_format": "full-sentences"}, "6990e547c26c022d"),
+        ({"input_format": "doc-sentences"}, "61befcab3f6b4933"),
+    ],
+)
+def test_records_of_a_fixed_shard_stay_the_same(changes, expected):
+    starts = np.arange(SEP + 1) % 3 == 0
+    pairs = pairs_of(shard_of(*MIXED), copy=1, starts=starts, short_seq_prob=0.2, **changes)
+    values = [*(array.astype("<i8") for array in pairs[:3]), pairs.keys.astype("<u8")]
+    content = b"".join(np.ascontiguousarray(array).tobytes() for array in values)
+    assert hashlib.sha256(content).hexdigest()[:16] == expected

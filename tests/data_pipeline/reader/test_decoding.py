@@ -1,0 +1,183 @@
+"""Batches of records come out as TensorFlow parses them, or are refused with the record's name."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from data_pipeline.errors import InputError
+from data_pipeline.reader.decoding import decode_batch
+from data_pipeline.records.dataset_info import DatasetInfo
+from data_pipeline.records.examples import decode_instance, encode_instances
+from data_pipeline.records.record_folder import RecordFiles
+from data_pipeline.records.schema import PRETRAINING_FEATURES, feature_length
+
+S, P = 40, 6
+
+
+def info_of(vocab_size):
+    return DatasetInfo(
+        max_seq_length=S, max_predictions_per_seq=P, vocab_size=vocab_size, shards=()
+    )
+
+
+def instances(count, vocab_size, seed=0):
+    rng = np.random.default_rng(seed)
+    # Numbers of one byte, of two and of three side by side.
+    scale = vocab_size ** rng.random((count, S + P))
+    ids = scale.astype(np.int64)
+    return {
+        "input_ids": ids[:, :S],
+        "input_mask": rng.integers(0, 2, (count, S)),
+        "segment_ids": rng.integers(0, 2, (count, S)),
+        "masked_lm_positions": rng.integers(0, S, (count, P)),
+        "masked_lm_ids": ids[:, S:],
+        "masked_lm_weights": rng.random((count, P), np.float32),
+        "next_sentence_labels": rng.integers(0, 2, (count, 1)),
+    }
+
+
+def parsed_by_tensorflow(records):
+    schema = {
+        name: tf.io.FixedLenFeature([feature_length(feature, S, P)], feature.dtype)
+        for name, feature in PRETRAINING_FEATURES.items()
+        if feature.required
+    }
+    return {k: v.numpy() for k, v in tf.io.parse_example(tf.constant(records), schema).items()}
+
+
+@pytest.mark.parametrize("vocab_size", [100, 128, 129, 8000, 30_000, 2**22])
+def test_it_agrees_with_tensorflow(vocab_size):
+    records = encode_instances(instances(50, vocab_size))
+    decoded, parsed = decode_batch(records, info_of(vocab_size)), parsed_by_tensorflow(records)
+    assert decoded.keys() == parsed.keys()
+    for name, values in parsed.items():
+        np.testing.assert_array_equal(decoded[name], values)
+        assert decoded[name].dtype == (np.float32 if name == "masked_lm_weights" else np.int32)
+
+
+def test_masks_that_are_not_asked_for_are_zero():
+    given = instances(9, 500)
+    decoded = decode_batch(encode_instances(given), info_of(500), with_masks=False)
+    for name, values in decoded.items():
+        expected = np.zeros_like(given[name]) if name.startswith("masked_lm_") else given[name]
+        np.testing.assert_array_equal(values, expected)
+
+
+def test_masks_that_are_not_asked_for_may_be_absent():
+    example = tf.train.Example.FromString(encode_instances(instances(1, 500))[0])
+    for name in ("masked_lm_positions", "masked_lm_ids", "masked_lm_weights"):
+        del example.features.feature[name]
+    record = example.SerializeToString()
+    assert decode_batch([record], info_of(500), with_masks=False)["input_ids"].any()
+    with pytest.raises(InputError, match="has no feature `masked_lm_"):
+        decode_batch([record], info_of(500))
+
+
+def varint(number):
+    encoded = bytearray()
+    while number > 127:
+        encoded.append(number & 127 | 128)
+        number >>= 7
+    return bytes([*encoded, number])
+
+
+def field(tag, content):
+    return bytes([tag]) + varint(len(content)) + content
+
+
+def unpacked(record):
+    """Writes a record as other programs may: numbers one by one, longer than need be, in pieces."""
+    entries = []
+    for name, values in decode_instance(record).items():
+        if values.dtype == np.float32:
+            content = field(0x12, b"".join(b"\x0d" + value.tobytes() for value in values))
+        else:
+            numbers = b"".join(b"\x08" + varint(int(value)) for value in values[:-1])
+            last = bytes([int(values[-1]) & 127 | 128, int(values[-1]) >> 7 | 128, 128, 128, 0])
+            content = field(0x1A, numbers + field(0x0A, last))
+        entries.append(field(0x0A, field(0x12, content) + field(0x0A, name.encode())))
+    middle = len(entries) // 2
+    parts = b"".join(entries[:middle]), b"".join(entries[middle:])
+    return b"".join(field(0x0A, part) for part in parts)
+
+
+def test_records_laid_out_in_another_valid_way_are_read_too():
+    records = encode_instances(instances(6, 8000))
+    mixed = [unpacked(record) if row % 2 else record for row, record in enumerate(records)]
+    # TensorFlow's own parser of batches takes no such mixture; that of messages does.
+    assert [tf.train.Example.FromString(record) for record in mixed] == [
+        tf.train.Example.FromString(record) for record in records
+    ]
+    for name, values in decode_batch(mixed, info_of(8000)).items():
+        np.testing.assert_array_equal(values, decode_batch(records, info_of(8000))[name])
+
+
+def test_unknown_features_are_passed_over():
+    example = tf.train.Example.FromString(encode_instances(instances(1, 500))[0])
+    example.features.feature["comment"].bytes_list.value.append(b"\x0a" * 300)
+    example.features.feature["input_idz"].int64_list.value.append(1)
+    record = example.SerializeToString()
+    expected = parsed_by_tensorflow([record])
+    np.testing.assert_array_equal(
+        decode_batch([record], info_of(500))["input_ids"], expected["input_ids"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "fault"),
+    [
+        ("input_ids", np.full((1, S), 500), "`input_ids` from 0 up to below 500, the size of the"),
+        ("input_ids", np.full((1, S), 2**33), "from 0 up to below 500.* but has 8589934592"),
+        ("masked_lm_ids", np.full((1, P), 700), "`masked_lm_ids` from 0 up to below 500"),
+        ("masked_lm_positions", np.full((1, P), S), f"below {S}, the length of a record"),
+        ("segment_ids", np.full((1, S), 2**31), "below 2147483648, a number of 32 bits"),
+        ("input_ids", np.ones((1, S + 1)), f"should have {S} int64 values in `input_ids`, but"),
+        ("masked_lm_weights", np.ones((1, P - 1)), f"should have {P} float32 values"),
+    ],
+)
+def test_what_does_not_fit_is_refused(name, values, fault):
+    good = encode_instances(instances(1, 500))
+    wrong = encode_instances(instances(1, 500) | {name: values})
+    with pytest.raises(InputError, match=rf"Record 1 of `x` .*{fault}"):
+        decode_batch(good + wrong, info_of(500), name_of=lambda row: f"Record {row} of `x`")
+
+
+def test_negative_numbers_and_other_types_are_refused():
+    example = tf.train.Example.FromString(encode_instances(instances(1, 500))[0])
+    example.features.feature["input_ids"].int64_list.value[3] = -1
+    with pytest.raises(InputError, match="but has -1"):
+        decode_batch([example.SerializeToString()], info_of(500))
+    del example.features.feature["input_ids"]
+    example.features.feature["input_ids"].float_list.value.extend([1.0] * S)
+    with pytest.raises(InputError, match=f"has {S} of float32"):
+        decode_batch([example.SerializeToString()], info_of(500))
+
+
+@pytest.mark.parametrize("vocab_size", [120, 8000])
+def test_damage_is_refused_or_decoded_as_it_stands(vocab_size):
+    info, rng = info_of(vocab_size), np.random.default_rng(5)
+    (record,) = encode_instances(instances(1, vocab_size))
+    refused = 0
+    for _ in range(2000):
+        damaged = bytearray(record)
+        for place in rng.integers(0, len(record), rng.integers(1, 4)):
+            damaged[place] ^= 1 << rng.integers(0, 8)
+        damaged = bytes(damaged[: len(record) if rng.random() < 0.7 else rng.integers(len(record))])
+        try:
+            decoded = decode_batch([damaged], info)
+        except InputError:
+            refused += 1
+            continue
+        for name, values in decode_instance(damaged).items():
+            if name in decoded:
+                np.testing.assert_array_equal(decoded[name][0], values)
+    assert 500 < refused < 2000
+
+
+def test_whole_shards_agree_with_tensorflow(tiny_records):
+    files = RecordFiles(tiny_records)
+    records = files.read(np.arange(len(files)))
+    decoded = decode_batch(records, files.info)
+    for name, column in decoded.items():
+        expected = np.stack([decode_instance(record)[name] for record in records])
+        np.testing.assert_array_equal(column, expected)

@@ -1,0 +1,205 @@
+"""Records come back in a reproducible order, with static shapes, or not at all."""
+
+import shutil
+import time
+
+import numpy as np
+import pytest
+
+from data_pipeline.config import MASKS
+from data_pipeline.errors import InputError
+from data_pipeline.instances.masking import unmask
+from data_pipeline.reader.reader import evaluation_dataset, training_dataset, training_numbers
+from data_pipeline.records.examples import decode_instance
+from data_pipeline.records.record_folder import RecordFiles
+
+
+@pytest.fixture
+def copied_records(tiny_records, tmp_path):
+    shutil.copytree(tiny_records, tmp_path / "records")
+    return tmp_path / "records"
+
+
+def test_each_epoch_sees_each_record_once_in_another_order():
+    steps = [training_numbers(step, 10, 25, seed=3) for step in range(5)]
+    numbers = np.concatenate(steps)
+    assert sorted(numbers[:25]) == sorted(numbers[25:]) == list(range(25))
+    assert (numbers[:25] != numbers[25:]).any()
+    assert (training_numbers(0, 10, 25, seed=4) != steps[0]).any()
+
+
+def test_a_reader_that_begins_later_sees_what_it_would_have_seen(tiny_records):
+    records = RecordFiles(tiny_records)
+    whole = list(training_dataset(records, 8, seed=1).take(40).as_numpy_iterator())
+    later = next(training_dataset(records, 8, seed=1, first_step=37).as_numpy_iterator())
+    for name, values in later.items():
+        np.testing.assert_array_equal(values, whole[37][name])
+
+
+def test_shapes_are_static(tiny_records):
+    shapes = {
+        name: spec.shape.as_list()
+        for name, spec in training_dataset(RecordFiles(tiny_records), 8, 1).element_spec.items()
+    }
+    assert shapes == {
+        "input_ids": [8, 32],
+        "input_mask": [8, 32],
+        "segment_ids": [8, 32],
+        "masked_lm_positions": [8, 5],
+        "masked_lm_ids": [8, 5],
+        "masked_lm_weights": [8, 5],
+        "sentence_order_labels": [8],
+        "example_weights": [8],
+    }
+
+
+def test_workers_share_a_batch(tiny_records):
+    records = RecordFiles(tiny_records)
+    whole = next(training_dataset(records, 8, seed=1, first_step=5).as_numpy_iterator())
+    shares = [
+        next(training_dataset(records, 8, 1, 5, worker=(number, 4)).as_numpy_iterator())
+        for number in range(4)
+    ]
+    for name, values in whole.items():
+        np.testing.assert_array_equal(np.concatenate([share[name] for share in shares]), values)
+
+
+def test_a_share_is_dealt_out_to_replicas(tiny_records):
+    records = RecordFiles(tiny_records)
+    whole = list(training_dataset(records, 8, seed=1, first_step=5).take(2).as_numpy_iterator())
+    second_half = [batch["input_ids"][4:] for batch in whole]
+    parts = training_dataset(records, 8, 1, 5, worker=(1, 2), replicas=2).take(4)
+    dealt = [part["input_ids"] for part in parts.as_numpy_iterator()]
+    np.testing.assert_array_equal(np.concatenate(dealt), np.concatenate(second_half))
+
+
+@pytest.mark.parametrize("worker", [(0, 3), (4, 4), (-1, 2)])
+def test_a_batch_that_cannot_be_shared_is_refused(worker, tiny_records):
+    with pytest.raises(InputError, match="should be a multiple of the number of workers"):
+        training_dataset(RecordFiles(tiny_records), 8, 1, worker=worker)
+
+
+NAMES = ("input_ids", "masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
+
+
+def text_of(batch):
+    return unmask(*(batch[name] for name in NAMES)).tolist()
+
+
+def batches(records, count, **words):
+    return list(training_dataset(records, 8, seed=1, **words).take(count).as_numpy_iterator())
+
+
+def test_dynamic_masks_hide_other_pieces_of_the_same_text_in_each_epoch(tiny_records):
+    records = RecordFiles(tiny_records)
+    steps = -(-len(records) // 8)
+    static, dynamic = (batches(records, 2 * steps + 2, masks=masks) for masks in MASKS[1:])
+    seen = {}
+    for before, now in zip(static, dynamic, strict=True):
+        assert text_of(before) == text_of(now)
+        assert now["masked_lm_weights"].sum(axis=1).min() >= 1
+        np.testing.assert_array_equal(before["segment_ids"], now["segment_ids"])
+        for text, positions in zip(text_of(now), now["masked_lm_positions"].tolist(), strict=True):
+            seen.setdefault(tuple(text), []).append(tuple(positions))
+    # Two epochs: two masks of each text, nearly always different ones.
+    assert sum(len(masks) > len(set(masks)) for masks in seen.values()) < 0.1 * len(seen)
+
+
+def test_dynamic_masks_are_the_same_again_after_a_stop(tiny_records):
+    records = RecordFiles(tiny_records)
+    whole = batches(records, 90, masks="dynamic")
+    (later,) = batches(records, 1, masks="dynamic", first_step=89)
+    for name, values in later.items():
+        np.testing.assert_array_equal(values, whole[89][name])
+    other = next(training_dataset(records, 8, seed=2, masks="dynamic").as_numpy_iterator())
+    assert (other["masked_lm_positions"] != whole[0]["masked_lm_positions"]).any()
+
+
+def test_a_shared_batch_has_the_same_dynamic_masks(tiny_records):
+    records = RecordFiles(tiny_records)
+    (whole,) = batches(records, 1, masks="dynamic", first_step=70)
+    (half,) = batches(records, 1, masks="dynamic", first_step=70, worker=(1, 2))
+    np.testing.assert_array_equal(half["input_ids"], whole["input_ids"][4:])
+
+
+@pytest.fixture(scope="module")
+def unmasked_records(tiny_documents, tiny_tokenizer, tiny_data_config, tmp_path_factory):
+    from data_pipeline.building.build import build_records
+
+    config = tiny_data_config.replace(static_masks=False, input_format="full-sentences")
+    out = tmp_path_factory.mktemp("unmasked") / "records"
+    return build_records(tiny_documents, tiny_tokenizer, out, config).path
+
+
+def test_records_without_masks_get_them_from_the_reader(unmasked_records, tiny_tokenizer):
+    records = RecordFiles(unmasked_records)
+    example = decode_instance(records.read(np.array([0]))[0])
+    assert not example["masked_lm_weights"].any()
+    assert tiny_tokenizer.mask_id not in example["input_ids"]
+    (batch,) = batches(records, 1)
+    assert (batch["masked_lm_weights"].sum(axis=1) >= 1).all()
+    assert (batch["input_ids"] == tiny_tokenizer.mask_id).any()
+    with pytest.raises(InputError, match="hold no masks"):
+        training_dataset(records, 8, 1, masks="static")
+
+
+def test_records_without_masks_are_always_scored_on_the_same_ones(unmasked_records):
+    records = RecordFiles(unmasked_records)
+    first, second = (next(evaluation_dataset(records, 8).as_numpy_iterator()) for _ in range(2))
+    assert first["masked_lm_weights"].any()
+    for name, values in first.items():
+        np.testing.assert_array_equal(values, second[name])
+
+
+def test_masks_cannot_be_drawn_without_a_tokenizer(copied_records):
+    shutil.rmtree(copied_records / "tokenizer")
+    with pytest.raises(InputError, match="cannot be drawn without a tokenizer"):
+        training_dataset(RecordFiles(copied_records), 8, 1, masks="dynamic")
+
+
+def test_it_does_not_read_far_ahead(tiny_records, monkeypatch):
+    records, read = RecordFiles(tiny_records), []
+    monkeypatch.setattr(records, "read", lambda n: read.append(1) or RecordFiles.read(records, n))
+    iterator = training_dataset(records, 8, seed=1).as_numpy_iterator()
+    next(iterator)
+    time.sleep(0.5)
+    assert len(read) < 20
+
+
+def test_evaluation_counts_each_record_once(tiny_records):
+    records = RecordFiles(tiny_records)
+    batches = list(evaluation_dataset(records, 64).as_numpy_iterator())
+    assert all(len(batch["input_ids"]) == 64 for batch in batches)
+    assert sum(batch["example_weights"].sum() for batch in batches) == len(records)
+
+
+def test_a_folder_without_its_info_file_is_refused(copied_records):
+    (copied_records / "dataset_info.json").unlink()
+    with pytest.raises(InputError, match="has no dataset_info.json"):
+        RecordFiles(copied_records)
+
+
+def test_a_missing_folder_is_refused(tmp_path):
+    with pytest.raises(InputError, match="no folder of records"):
+        RecordFiles(tmp_path / "nowhere")
+
+
+def test_a_missing_shard_is_named(copied_records):
+    (copied_records / "pretraining-00001-of-00002.tfrecord").unlink()
+    with pytest.raises(InputError, match="00001-of-00002.tfrecord` is missing"):
+        RecordFiles(copied_records)
+
+
+def test_a_shard_cut_at_a_record_edge_is_refused(copied_records):
+    path = copied_records / "pretraining-00000-of-00002.tfrecord"
+    data = path.read_bytes()
+    first_record = 16 + int.from_bytes(data[:8], "little")
+    path.write_bytes(data[:first_record])
+    with pytest.raises(InputError, match="should have .* bytes"):
+        RecordFiles(copied_records)
+
+
+def test_a_damaged_info_file_is_refused(copied_records):
+    (copied_records / "dataset_info.json").write_text('{"format_version": 1')
+    with pytest.raises(InputError, match="is damaged"):
+        RecordFiles(copied_records)

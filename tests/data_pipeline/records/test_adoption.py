@@ -1,0 +1,55 @@
+"""Records in the form of google-research/albert: no info file, no `token_boundary`."""
+
+import shutil
+
+import pytest
+import tensorflow as tf
+
+from data_pipeline.errors import InputError
+from data_pipeline.reader.reader import training_dataset
+from data_pipeline.records.adoption import adopt_records
+from data_pipeline.records.record_folder import RecordFiles
+
+
+@pytest.fixture
+def foreign_records(tiny_records, tmp_path):
+    """Returns the tiny records as the reference would have left them."""
+    for source in sorted(tiny_records.glob("*.tfrecord")):
+        with tf.io.TFRecordWriter(str(tmp_path / source.name)) as writer:
+            for record in tf.data.TFRecordDataset(str(source)):
+                example = tf.train.Example.FromString(record.numpy())
+                del example.features.feature["token_boundary"]
+                example.features.feature["extra"].int64_list.value.append(1)
+                writer.write(example.SerializeToString())
+    return tmp_path
+
+
+def test_foreign_records_are_read_like_our_own(foreign_records, tiny_records, tiny_tokenizer):
+    adopt_records(foreign_records, 32, 5, tokenizer=tiny_tokenizer)
+    ours = next(training_dataset(RecordFiles(tiny_records), 16, 1).as_numpy_iterator())
+    theirs = next(training_dataset(RecordFiles(foreign_records), 16, 1).as_numpy_iterator())
+    assert all((ours[name] == theirs[name]).all() for name in ours)
+
+
+def test_wrong_lengths_are_refused(foreign_records):
+    with pytest.raises(
+        InputError, match="Record 0 of .* should have 64 int64 values in `input_ids`, but has 32"
+    ):
+        adopt_records(foreign_records, 64, 5, vocab_size=280)
+    assert not (foreign_records / "dataset_info.json").exists()
+
+
+def test_ids_beyond_the_vocabulary_are_refused(foreign_records):
+    with pytest.raises(InputError, match="below 50, the size of the vocabulary, but has"):
+        adopt_records(foreign_records, 32, 5, vocab_size=50)
+
+
+def test_a_folder_that_needs_no_adoption_is_refused(tiny_records, tmp_path):
+    shutil.copytree(tiny_records, tmp_path / "copy")
+    with pytest.raises(InputError, match="already"):
+        adopt_records(tmp_path / "copy", 32, 5, vocab_size=280)
+
+
+def test_a_folder_without_records_is_refused(tmp_path):
+    with pytest.raises(InputError, match="holds no file"):
+        adopt_records(tmp_path, 32, 5, vocab_size=280)

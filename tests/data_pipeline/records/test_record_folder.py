@@ -1,0 +1,91 @@
+"""Records are found by number, wherever they lie, without reading what lies before."""
+
+import os
+import shutil
+import time
+
+import numpy as np
+import pytest
+
+from data_pipeline.errors import InputError
+from data_pipeline.reader.reader import training_dataset
+from data_pipeline.records.dataset_info import DatasetInfo, ShardInfo
+from data_pipeline.records.examples import decode_instance
+from data_pipeline.records.record_files import RecordWriter, index_path, write_index
+from data_pipeline.records.record_folder import RecordFiles
+
+
+@pytest.fixture
+def copied_records(tiny_records, tmp_path):
+    shutil.copytree(tiny_records, tmp_path / "records")
+    return tmp_path / "records"
+
+
+def without_indexes(folder):
+    info = DatasetInfo.load(folder)
+    for shard in info.shards:
+        index_path(folder / shard.file).unlink()
+    shards = tuple(shard.replace(index_sha256=None) for shard in info.shards)
+    info.replace(shards=shards).save(folder)
+
+
+def test_records_are_found_with_and_without_an_index(tiny_records, copied_records):
+    without_indexes(copied_records)
+    with_index, without = RecordFiles(tiny_records), RecordFiles(copied_records)
+    numbers = np.arange(len(with_index))[::-1]
+    records = with_index.read(numbers)
+    assert records == without.read(numbers)
+    assert len(decode_instance(records[0])["input_ids"]) == 32
+
+
+def test_a_missing_or_damaged_index_is_named(copied_records):
+    path = copied_records / "pretraining-00001-of-00002.index"
+    path.write_bytes(path.read_bytes()[:-8])
+    with pytest.raises(InputError, match="00001-of-00002.index` should have"):
+        RecordFiles(copied_records)
+    path.unlink()
+    with pytest.raises(InputError, match="00001-of-00002.index` is missing"):
+        RecordFiles(copied_records)
+
+
+def test_a_shard_of_another_length_is_refused_without_an_index_too(copied_records):
+    without_indexes(copied_records)
+    info = DatasetInfo.load(copied_records)
+    wrong = info.shards[0].replace(num_records=info.shards[0].num_records - 1)
+    info.replace(shards=(wrong, *info.shards[1:])).save(copied_records)
+    with pytest.raises(InputError, match="should hold .* records by dataset_info.json"):
+        RecordFiles(copied_records)
+
+
+def test_record_one_hundred_million_is_read_at_once(tiny_records, tmp_path):
+    # 1,000 shards of 100,000 records each, all of them the same file on disk.
+    records = RecordFiles(tiny_records)
+    some = records.read(np.arange(100))
+    first = tmp_path / "s-000.tfrecord"
+    with RecordWriter(first) as writer:
+        for _ in range(1000):
+            writer.write(some)
+    write_index(index_path(first), writer.offsets)
+    shards = []
+    for number in range(1001):
+        path = tmp_path / f"s-{number:03d}.tfrecord"
+        if number:
+            os.link(first, path)
+            os.link(index_path(first), index_path(path))
+        shards.append(
+            ShardInfo(
+                file=path.name,
+                num_records=writer.num_records,
+                num_bytes=writer.num_bytes,
+                sha256=writer.sha256,
+                index_sha256="0",
+            )
+        )
+    records.info.replace(shards=tuple(shards)).save(tmp_path)
+
+    started = time.monotonic()
+    many = RecordFiles(tmp_path)
+    assert many.read(np.array([100_000_042])) == some[42:43]
+    batch = next(iter(training_dataset(many, 32, seed=1, first_step=100_000_000 // 32)))
+    assert batch["input_ids"].shape == (32, 32)
+    assert time.monotonic() - started < 2

@@ -1,0 +1,286 @@
+import json
+import os
+
+import pytest
+
+from data_pipeline.errors import InputError
+from data_pipeline.text import storage
+from data_pipeline.text.corpus import (
+    MAX_DOCUMENT_CHARS,
+    Document,
+    corpus_ranges,
+    cut_text,
+    read_corpus,
+)
+from data_pipeline.text.text_files import find_files
+
+
+def read_text(tmp_path, text, format="auto", name="x.txt"):
+    data = text if isinstance(text, bytes) else text.encode()
+    (tmp_path / name).write_bytes(data)
+    return list(read_corpus([tmp_path / name], format))
+
+
+def paragraphs(documents):
+    return [list(document.paragraphs) for document in documents]
+
+
+def test_prose_joins_wrapped_lines_and_parts_at_blank_lines(tmp_path):
+    text = "One line\n  goes on.\n \t\nSecond   paragraph.\n"
+    assert read_text(tmp_path, text) == [
+        Document("x.txt", ("One line goes on.", "Second paragraph."))
+    ]
+
+
+def test_a_long_line_is_a_paragraph_of_its_own(tmp_path):
+    long = "word " * 30 + "end."
+    text = f"Before\nit.\n{long}\nAfter it.\n"
+    assert paragraphs(read_text(tmp_path, text)) == [["Before it.", long, "After it."]]
+
+
+def test_unspaced_scripts_are_joined_without_a_space_and_korean_with_one(tmp_path):
+    text = "天下大势，\n分久必合\n\n한국어\n문장\n"
+    assert paragraphs(read_text(tmp_path, text)) == [["天下大势，分久必合", "한국어 문장"]]
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
+def test_line_ends_and_byte_order_mark_make_no_difference(tmp_path, end, mark):
+    data = mark + end.join([b"a", b"b", b"", b"c"])
+    assert paragraphs(read_text(tmp_path, data)) == [["a b", "c"]]
+
+
+def test_sentences_close_a_document_at_blank_lines_and_at_the_end_of_each_file(tmp_path):
+    (tmp_path / "a.txt").write_text("One.\nTwo.\n \n\nThree.")
+    (tmp_path / "b.txt").write_text("Four.\n")
+    assert list(read_corpus([tmp_path], "sentences")) == [
+        Document("a.txt:1", ("One.", "Two."), sentences_given=True),
+        Document("a.txt:2", ("Three.",), sentences_given=True),
+        Document("b.txt:1", ("Four.",), sentences_given=True),
+    ]
+
+
+def test_jsonl_takes_text_and_names_documents_by_id_title_or_line(tmp_path):
+    records = [{"id": 7, "text": "a\n\nb"}, {"title": "T", "text": "c"}, {"text": "d"}]
+    text = "\n".join(json.dumps(record) for record in records)
+    documents = read_text(tmp_path, text, name="x.jsonl")
+    assert [document.name for document in documents] == ["x.jsonl:7", "x.jsonl:T", "x.jsonl:3"]
+    assert paragraphs(documents) == [["a", "b"], ["c"], ["d"]]
+
+
+def test_neighbouring_json_lines_with_one_id_stay_two_documents(tmp_path):
+    text = '{"id": 1, "text": "a"}\n{"id": 1, "text": "b"}\n'
+    assert paragraphs(read_text(tmp_path, text)) == [["a"], ["b"]]
+
+
+def test_wikiextractor_is_recognised_and_its_tags_are_no_text(tmp_path):
+    text = '\n<doc id="1" title="A > B">\nA\n\nText.\n</doc>\n<doc id="2">\nC\n</doc>\n'
+    documents = read_text(tmp_path, text, name="wiki_00")
+    assert [document.name for document in documents] == ["wiki_00:1", "wiki_00:2"]
+    assert paragraphs(documents) == [["A", "Text."], ["C"]]
+
+
+def test_a_long_document_is_cut_at_the_edges_of_paragraphs(tmp_path):
+    block = "word " * 4000
+    documents = read_text(tmp_path, f"{block}\n{block}\n{block}\n")
+    assert [document.name for document in documents] == ["x.txt#1", "x.txt#2"]
+    assert [len(document.paragraphs) for document in documents] == [2, 1]
+
+
+@pytest.mark.parametrize("format", ["prose", "sentences", "jsonl", "wikiextractor"])
+def test_one_line_of_a_megabyte_is_cut_after_sentences_and_loses_nothing(tmp_path, format):
+    text = "This sentence is here again. " * 36_000
+    wrapped = {
+        "jsonl": json.dumps({"text": text}),
+        "wikiextractor": f'<doc id="1"> {text} </doc>',
+    }.get(format, text)
+    documents = read_text(tmp_path, wrapped, format)
+    assert all(len(document.text) <= MAX_DOCUMENT_CHARS for document in documents)
+    assert all(document.text.endswith("again.") for document in documents)
+    assert " ".join(document.text for document in documents) == text.strip()
+
+
+def test_wrapped_lines_without_a_blank_line_are_cut_too(tmp_path):
+    documents = read_text(tmp_path, "A line of words.\n" * 10_000)
+    assert len(documents) == 4
+    assert " ".join(document.text for document in documents) == "A line of words. " * 9_999 + (
+        "A line of words."
+    )
+
+
+def test_text_without_ends_is_cut_at_white_space_and_else_anywhere():
+    assert cut_text("aaa bbb ccc", 8) == ["aaa bbb", "ccc"]
+    assert cut_text("a" * 10, 4) == ["aaaa", "aaaa", "aa"]
+    assert cut_text("He left. She did not", 12) == ["He left.", "She did not"]
+
+
+def test_sources_are_sorted_and_a_file_named_twice_is_read_once(tmp_path):
+    (tmp_path / "sub").mkdir()
+    for name in ("b.txt", "a.txt", "sub/c.txt", ".hidden.txt"):
+        (tmp_path / name).write_text(name)
+    sources = [tmp_path / "b.txt", tmp_path, str(tmp_path / "**" / "*.txt")]
+    for order in (sources, sources[::-1]):
+        names = [document.name for document in read_corpus(order)]
+        assert names == ["a.txt", "b.txt", "sub/c.txt"]
+    assert [file.path.name for file in find_files(sources)] == ["a.txt", "b.txt", "c.txt"]
+
+
+def test_names_and_digests_do_not_depend_on_where_the_corpus_lies(tmp_path):
+    found = []
+    for place in ("here", "over/there"):
+        folder = tmp_path / place
+        folder.mkdir(parents=True)
+        (folder / "x.txt").write_text("Text.")
+        for source in (folder, folder / "x.txt", f"{folder}/*.txt"):
+            found += [(document.name, document.digest) for document in read_corpus([source])]
+    assert set(found) == {("x.txt", Document("", ("Text.",)).digest)}
+
+
+def test_a_link_that_leads_in_a_circle_ends(tmp_path):
+    (tmp_path / "x.txt").write_text("Text.")
+    (tmp_path / "loop").symlink_to(tmp_path)
+    assert len(list(read_corpus([tmp_path]))) == 1
+
+
+def test_a_pattern_sign_in_a_real_file_name_is_no_pattern(tmp_path):
+    assert paragraphs(read_text(tmp_path, "Text.", name="x[1].txt")) == [["Text."]]
+
+
+@pytest.mark.parametrize(
+    "data, format, message",
+    [
+        (b"ab\nc\xe4d\n", "auto", r"Byte 4 \(0xe4\).*Latin-1"),
+        ("Gr\u00fc\u00dfe".encode("utf-16"), "auto", "Byte 0 .*UTF-16"),
+        ("Hello there".encode("utf-16-be"), "auto", "Byte 0 .*UTF-16BE"),
+        ("Hello there".encode("utf-32-le"), "auto", "UTF-32LE"),
+        ("Hello".encode("utf-32"), "auto", "UTF-32"),
+        ("a€".encode()[:-1], "auto", "ends inside a character, at byte 1"),
+        (b"GIF89\x00\x01 and much more text to be found here", "auto", "NUL byte at byte 5"),
+        (b'{"text": "a"}\n{"text": \n', "jsonl", "line 2 .*broken"),
+        (b'{"text": "a"}\n{"body": "b"}\n', "jsonl", 'line 2 .*string "text"'),
+        (b'{"text": 3}', "jsonl", 'line 1 .*string "text"'),
+        (b'["text"]', "jsonl", 'line 1 .*string "text"'),
+        (b"[" * 100_000, "jsonl", "nests too deep"),
+        (b'{"text": "\\ud800"}', "jsonl", "half a surrogate pair"),
+        (b'{"text": "a\\u0000"}', "jsonl", "NUL character"),
+        (b'<doc id="1">\ntext\n', "auto", "line 1.*not closed"),
+        (b'<doc id="1">\ntext\n<doc id="2">\n</doc>', "auto", "line 1.*not closed"),
+        (b'<doc id="1">\n</doc>\ntext\n', "auto", "line 3.*outside"),
+        (b"text</doc>\n", "wikiextractor", "line 1.*outside"),
+        (b"</doc>\n", "wikiextractor", "line 1.*closes nothing"),
+        (b" \n\t\r\n", "auto", "is empty"),
+        (b'{"text": " "}', "auto", "is empty"),
+    ],
+)
+def test_what_cannot_be_read_is_refused_with_file_and_place(tmp_path, data, format, message):
+    with pytest.raises(InputError, match=message) as caught:
+        read_text(tmp_path, data, format)
+    assert "x.txt" in str(caught.value)
+
+
+@pytest.mark.parametrize("before", [0, 3, 65_535, 65_536, 131_070])
+def test_the_place_of_a_bad_byte_is_exact_after_many_characters(tmp_path, before):
+    data = b"a" * before + "é".encode() + b"\xff"
+    with pytest.raises(InputError, match=rf"Byte {before + 2} \(0xff\)"):
+        read_text(tmp_path, data)
+
+
+def test_missing_sources_are_named(tmp_path):
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "empty" / ".hidden").write_text("x")
+    with pytest.raises(InputError, match="nowhere.*missing"):
+        list(read_corpus([tmp_path / "nowhere"]))
+    with pytest.raises(InputError, match=r"\*.txt.*matches none"):
+        list(read_corpus([f"{tmp_path}/*.txt"]))
+    with pytest.raises(InputError, match="folder .*empty.*holds none"):
+        list(read_corpus([tmp_path / "empty"]))
+    with pytest.raises(InputError, match="Received: none"):
+        list(read_corpus([]))
+    with pytest.raises(InputError, match="missing"):
+        list(read_corpus([""]))
+
+
+def test_arguments_are_checked_when_called_and_not_at_the_first_document(tmp_path):
+    (tmp_path / "x.txt").write_text("Text.")
+    for call in (read_corpus, corpus_ranges):
+        with pytest.raises(InputError, match="nowhere.*missing"):
+            call([tmp_path / "nowhere"])
+        with pytest.raises(InputError, match="did you mean `prose`"):
+            call([tmp_path], "pose")
+
+
+def test_a_small_file_is_one_range_of_the_format_found(tmp_path):
+    for name, text in (("a.json", "{}"), ("b.txt", " \n<doc x>"), ("c", '{"text": "'), ("d", "")):
+        (tmp_path / name).write_text(text)
+    found = [part[-3:] for part in corpus_ranges([tmp_path])]
+    assert found == [
+        (0, 2, "jsonl"),
+        (0, 9, "wikiextractor"),
+        (0, 10, "jsonl"),
+        (0, 0, "prose"),
+    ]
+
+
+def test_an_unknown_format_brings_the_nearest_one(tmp_path):
+    with pytest.raises(InputError, match="did you mean `prose`"):
+        read_text(tmp_path, "Text.", "pose")
+
+
+def test_an_unreadable_file_is_named(tmp_path, monkeypatch):
+    def refuse(path, *args, **kwargs):
+        raise PermissionError(13, "Permission denied", path)
+
+    monkeypatch.setattr(storage, "open", refuse, raising=False)
+    with pytest.raises(InputError, match="x.txt.*Permission denied"):
+        read_text(tmp_path, "Text.")
+
+
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InputError, match="pipe.*regular file"):
+        list(read_corpus([tmp_path]))
+
+
+def test_the_first_document_comes_before_the_rest_is_read(tmp_path):
+    (tmp_path / "a.txt").write_text("Fine.")
+    (tmp_path / "b.txt").write_bytes(b"\xff")
+    documents = read_corpus([tmp_path])
+    assert next(documents).name == "a.txt"
+    with pytest.raises(InputError, match="b.txt"):
+        next(documents)
+
+
+def test_every_real_corpus_is_read_in_parts_of_clean_paragraphs(shared_data):
+    for folder in sorted((shared_data / "corpus").iterdir()):
+        if folder.name == "books-en-more":
+            continue
+        documents = list(read_corpus([folder]))
+        assert documents, folder
+        for document in documents:
+            assert len(document.text) <= MAX_DOCUMENT_CHARS
+            assert all(item and item == " ".join(item.split()) for item in document.paragraphs)
+
+
+def test_both_layouts_of_wikiextractor_give_the_same_texts(shared_data):
+    pages = list(read_corpus([shared_data / "corpus/wikiextractor/AB"]))
+    lines = list(read_corpus([shared_data / "corpus/wikiextractor-json/AB"]))
+    assert [page.digest for page in pages] == [line.digest for line in lines]
+    assert len({page.name.split("#")[0] for page in pages}) == 66
+
+
+def test_every_dirty_file_is_read_or_refused_by_name(shared_data):
+    refused = set()
+    for path in sorted((shared_data / "dirty").glob("*/*")):
+        try:
+            for document in read_corpus([path]):
+                assert document.text.strip()
+        except InputError as error:
+            assert path.name in str(error)
+            refused.add(path.name)
+    assert {"german.utf16be.txt", "german.latin1.txt", "squad.truncated.json"} <= refused
+    assert not {"wiki.one-line.txt", "Emoji-Lipsum.utf8.txt", "blns.txt"} & refused
+
+
+def test_the_one_line_wikipedia_file_keeps_its_documents(shared_data):
+    documents = list(read_corpus([shared_data / "dirty/derived/wiki.one-line.txt"]))
+    assert len({document.name.split("#")[0] for document in documents}) == 66

@@ -1,0 +1,149 @@
+import sys
+
+import pytest
+
+from data_pipeline.errors import InputError
+from data_pipeline.text import installed_docs
+from data_pipeline.text.corpus import Document
+from data_pipeline.text.installed_docs import installed_documentation
+
+MODULE = '''
+"""Reads the *sources* of a package, without importing it.
+
+The result is a `list` of :class:`~pkg.Item` objects, see
+`the manual <https://example.org>`_ for more of them.
+
+Usage:
+    >>> load("x")
+    [1, 2]
+
+    items = load(path, flag=True)
+
+.. code:: python
+
+    load("this is no prose at all.")
+
+.. note:: The order of the items is not defined.
+
+=====  =====
+Name   Value
+=====  =====
+
+```
+The code in a fence is not prose either.
+```
+"""
+
+if True:
+    def load(path):
+        """Loads the items of a file.
+        Args:
+          path: The path of the file that is read
+            by this function.
+          flag: bool.
+
+        Returns:
+          A list of all items, and https://example.org/x knows more.
+        """
+
+class Item:
+    """Reads the *sources* of a package, without importing it."""
+
+    def value(self):
+        """Gives the value that this item stands for::
+
+            the_value = item.value() or something else
+
+        Parameters
+        ----------
+        default : object
+            The value that is given when nothing else is known.
+        """
+'''
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+    folder = tmp_path / "examplepackage"
+    folder.mkdir()
+    (folder / "__init__.py").write_text('raise RuntimeError("""imported""")')
+    (folder / "module.py").write_text(MODULE)
+    (folder / "copy.py").write_text(MODULE + '\n"""Not a docstring, but a string with words."""')
+    (folder / "broken.py").write_text('"""Broken. But long enough. It seems so."""\nif')
+    monkeypatch.syspath_prepend(tmp_path)
+    return "examplepackage"
+
+
+def test_docstrings_become_prose_in_their_order_and_only_once(package):
+    assert list(installed_documentation([package])) == [
+        Document(
+            "examplepackage/copy.py",
+            (
+                "Reads the sources of a package, without importing it.",
+                "The result is a list of pkg.Item objects, see the manual for more of them.",
+                "The order of the items is not defined.",
+                "Loads the items of a file.",
+                "path: The path of the file that is read by this function.",
+                "Gives the value that this item stands for:",
+                "The value that is given when nothing else is known.",
+            ),
+        )
+    ]
+    assert package not in sys.modules
+
+
+def test_a_class_or_function_that_says_enough_is_a_document_of_its_own(tmp_path, monkeypatch):
+    (tmp_path / "pagepackage").mkdir()
+    (tmp_path / "pagepackage" / "__init__.py").write_text(
+        '''
+"""A module with two pages. It has little to say. But it says so."""
+def sort():
+    """Sorts what it is given. The order is not stable. It takes its time."""
+class Tree:
+    """Holds values in an order."""
+    def add(self):
+        """Puts a value in its place."""
+    def drop(self):
+        """Takes a value from its place."""
+def short():
+    """Says not enough for itself."""
+'''
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    documents = {item.name: item.text for item in installed_documentation(["pagepackage"])}
+    assert list(documents) == [
+        "pagepackage/__init__.py:sort",
+        "pagepackage/__init__.py:Tree",
+        "pagepackage/__init__.py",
+    ]
+    assert documents["pagepackage/__init__.py:Tree"].splitlines() == [
+        "Holds values in an order.",
+        "Puts a value in its place.",
+        "Takes a value from its place.",
+    ]
+    assert documents["pagepackage/__init__.py"].endswith("Says not enough for itself.")
+
+
+def test_a_package_that_is_not_installed_is_named():
+    with pytest.raises(InputError, match="`no_such_package`.*not found"):
+        list(installed_documentation(["no_such_package"]))
+
+
+def test_absent_packages_of_the_default_list_are_left_out(package, monkeypatch):
+    monkeypatch.setattr(installed_docs, "PACKAGES", (package, "no_such_package"))
+    assert len(list(installed_documentation())) == 1
+
+
+@pytest.fixture(scope="module")
+def python_documents():
+    return list(installed_documentation(["python"]))
+
+
+def test_the_standard_library_gives_a_megabyte_that_reads_as_prose(python_documents):
+    text = "\n".join(document.text for document in python_documents)
+    assert len(text) > 800_000
+    assert sum(character.isalpha() or character.isspace() for character in text) > 0.95 * len(text)
+    assert not any(sign in text for sign in (">>>", "http:", "https:", "::", "`", "{", "=="))
+    paragraphs = text.split("\n")
+    assert len(set(paragraphs)) == len(paragraphs)
+    assert any(document.name == "python/topics/exceptions" for document in python_documents)

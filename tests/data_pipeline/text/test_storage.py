@@ -1,0 +1,172 @@
+"""Files behind a scheme are found, read and written like those of this machine."""
+
+import io
+import subprocess
+import sys
+
+import pytest
+
+from data_pipeline.errors import InputError
+from data_pipeline.text import storage, text_ranges
+from data_pipeline.text.corpus import corpus_ranges, read_corpus, read_range
+
+FILES = {
+    "b.txt": "Text b.",
+    "a.txt": "One.\n\nTwo.\n\nThree.",
+    "sub/c.jsonl": '{"text": "Text c."}\n{"text": 3}',
+    "sub/deep/d.txt": "Text d.",
+    ".hidden.txt": "Hidden.",
+    ".git/e.txt": "Hidden.",
+}
+
+
+def put(path, text):
+    with storage.open_to_write(path) as file:
+        file.write(text.encode())
+
+
+@pytest.fixture(params=["{}", "file://{}", "ram://{}"])
+def folder(request, tmp_path):
+    """Returns a folder with `FILES`: on this machine and behind two schemes."""
+    top = request.param.format(tmp_path)
+    for name, text in FILES.items():
+        storage.make_folders(f"{top}/{name}".rpartition("/")[0])
+        put(f"{top}/{name}", text)
+    return top
+
+
+def names(*sources):
+    return [part.name for part in corpus_ranges(sources)]
+
+
+def test_files_folders_and_patterns_are_found_by_the_same_names(folder):
+    assert names(folder) == ["a.txt", "b.txt", "sub/c.jsonl", "sub/deep/d.txt"]
+    assert names(f"{folder}/") == names(folder)
+    assert names(f"{folder}/b.txt", f"{folder}/sub") == ["b.txt", "c.jsonl", "deep/d.txt"]
+    assert names(f"{folder}/*.txt") == ["a.txt", "b.txt"]
+    assert names(f"{folder}/*") == names(folder)
+    assert names(f"{folder}/.hid*") == [".hidden.txt"]
+    assert names(f"{folder}/sub/*.jsonl", f"{folder}/*/*.jsonl") == ["sub/c.jsonl"]
+
+
+def test_ranges_documents_and_errors_are_the_same(folder, monkeypatch):
+    monkeypatch.setattr(text_ranges, "RANGE_BYTES", 5)
+    documents = [list(read_range(part)) for part in corpus_ranges([f"{folder}/a.txt"])]
+    found = [(document.name, document.text) for part in documents for document in part]
+    assert found == [("a.txt", "One."), ("a.txt@6", "Two."), ("a.txt@12", "Three.")]
+    with pytest.raises(InputError, match=r"c.jsonl`, line 2 should be a JSON object"):
+        list(read_corpus([f"{folder}/sub"]))
+
+
+def test_what_is_missing_is_refused_when_called(folder):
+    with pytest.raises(InputError, match=r"nowhere` should be a file.* It is missing"):
+        read_corpus([f"{folder}/nowhere"])
+    with pytest.raises(InputError, match=r"no\*` should match files. It matches none"):
+        read_corpus([f"{folder}/no*"])
+    storage.make_folders(f"{folder}/empty")
+    with pytest.raises(InputError, match="empty` should hold text files. It holds none"):
+        read_corpus([f"{folder}/empty"])
+
+
+def test_a_file_gone_since_it_was_cut_is_named(folder):
+    (part,) = corpus_ranges([f"{folder}/b.txt"])
+    storage.remove(f"{folder}/b.txt")
+    with pytest.raises(InputError, match=r"b.txt` cannot be read: .*[Nn]o"):
+        list(read_range(part))
+
+
+def test_a_stretch_is_read_from_its_first_byte_to_its_last(folder):
+    path = f"{folder}/b.txt"
+    for begin in range(8):
+        for end in (*range(begin, 8), None):
+            with storage.open_to_read(path, begin, end) as file:
+                assert file.read() == b"Text b."[begin:end]
+    assert storage.size_of(path) == 7
+    with storage.open_to_read(path, 0, 8) as file, pytest.raises(InputError, match="before byte 8"):
+        file.read()
+
+
+def test_a_long_file_is_written_renamed_and_removed(folder):
+    data = b"0123456789" * 20_000
+    storage.make_folders(f"{folder}/new/deep")
+    storage.make_folders(f"{folder}/new/deep")
+    with storage.open_to_write(f"{folder}/new/deep/x") as file:
+        for start in range(0, len(data), 999):
+            file.write(data[start : start + 999])
+    storage.rename(f"{folder}/new/deep/x", f"{folder}/b.txt")
+    assert storage.exists(f"{folder}/b.txt") and not storage.exists(f"{folder}/new/deep/x")
+    assert storage.open_to_read(f"{folder}/b.txt").read() == data
+    storage.remove(f"{folder}/b.txt")
+    assert not storage.exists(f"{folder}/b.txt")
+    assert storage.is_folder(f"{folder}/new/deep") and not storage.is_folder(f"{folder}/b.txt")
+
+
+def test_a_walk_stays_out_of_folders_taken_from_its_list(folder):
+    seen = []
+    for place, folders, files in storage.walk(folder):
+        folders[:] = [name for name in folders if name == "sub"]
+        seen.append((place.removeprefix(folder), sorted(files)))
+    assert seen == [("", [".hidden.txt", "a.txt", "b.txt"]), ("/sub", ["c.jsonl"])]
+
+
+def test_failures_are_input_errors_that_name_the_path(folder):
+    for action in (
+        lambda: storage.size_of(f"{folder}/none"),
+        lambda: storage.open_to_read(f"{folder}/none").read(),
+        lambda: storage.rename(f"{folder}/none", f"{folder}/nonesuch"),
+        lambda: storage.remove(f"{folder}/none"),
+        lambda: list(storage.walk(f"{folder}/none")),
+    ):
+        with pytest.raises(InputError, match=r"none.* cannot be .*: .*\w\.$"):
+            action()
+
+
+@pytest.mark.parametrize("scheme", ["", "file://"])
+def test_a_file_in_a_missing_folder_cannot_be_written(tmp_path, scheme):
+    with pytest.raises(InputError, match="none/x` cannot be written: .*No such file or directory"):
+        storage.open_to_write(f"{scheme}{tmp_path}/none/x")
+
+
+def test_an_unknown_scheme_says_so():
+    with pytest.raises(InputError, match="nix://a/b` cannot be read: .*'nix' not implemented"):
+        read_corpus(["nix://a/b"])
+
+
+def test_two_stars_behind_a_scheme_are_refused_and_not_taken_for_one():
+    with pytest.raises(InputError, match=r"ram://x/\*\*/\*.txt` should have no"):
+        read_corpus(["ram://x/**/*.txt"])
+
+
+def test_only_a_scheme_makes_a_path_remote(tmp_path):
+    assert storage.is_remote("gs://bucket/x") and storage.is_remote("s3a+x.1://y")
+    for path in ("/a/b", "a", "C:\\a", "gs:/x", "./gs://x", "1://x", "", tmp_path):
+        assert not storage.is_remote(path)
+
+
+def test_a_local_corpus_never_loads_tensorflow(tmp_path):
+    (tmp_path / "x.txt").write_text("Text.")
+    check = (
+        "import sys; from data_pipeline.text.corpus import corpus_ranges, read_corpus, read_range\n"
+        "texts = [list(read_range(part)) for part in corpus_ranges(sys.argv[1:])]\n"
+        "texts += [list(read_corpus(sys.argv[1:]))]\n"
+        "try: read_corpus('nowhere')\n"
+        "except ValueError: print(len(texts), 'tensorflow' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", check, tmp_path], capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout.strip() == "2 False", done.stderr
+
+
+def test_a_reader_is_an_ordinary_binary_file(folder):
+    with storage.open_to_read(f"{folder}/a.txt") as file:
+        assert list(io.TextIOWrapper(file)) == ["One.\n", "\n", "Two.\n", "\n", "Three."]
+    assert file.closed
+
+
+def test_a_folder_is_removed_with_all_that_it_holds(folder):
+    storage.remove_folder(f"{folder}/sub")
+    assert not storage.exists(f"{folder}/sub") and not storage.exists(f"{folder}/sub/deep/d.txt")
+    assert names(folder) == ["a.txt", "b.txt"]
+    with pytest.raises(InputError, match="sub` cannot be removed: "):
+        storage.remove_folder(f"{folder}/sub")

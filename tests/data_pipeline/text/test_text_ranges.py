@@ -1,0 +1,281 @@
+"""A file read range by range gives what the whole file gives."""
+
+import itertools
+import json
+import pickle
+import random
+import tracemalloc
+
+import pytest
+
+from data_pipeline.errors import InputError
+from data_pipeline.text import storage, text_ranges
+from data_pipeline.text.corpus import corpus_ranges, read_corpus, read_range
+
+FORMATS = ("prose", "sentences", "jsonl", "wikiextractor")
+WORDS = ("a", "word", "Grüße", "天下", "😀", "x" * 130, "<doc", "<doc is>", "</d", "\u3000")
+
+
+@pytest.fixture
+def cut_at(monkeypatch):
+    """Returns a function that makes ranges small."""
+    return lambda size: monkeypatch.setattr(text_ranges, "RANGE_BYTES", size)
+
+
+def some_text(rng):
+    """Makes a few lines, some blank in one way or another."""
+    blank = ("", "", "  ", "\t", "\ufeff", "\u3000 ")
+    lines = []
+    for _ in range(rng.randrange(1, 9)):
+        words = rng.choices(WORDS, k=rng.randrange(1, 9))
+        lines.append(rng.choice(blank) if rng.random() < 0.3 else " ".join(words))
+    return lines
+
+
+def some_lines(format, rng):
+    """Makes the lines of a file of a format."""
+    lines = []
+    for number in range(rng.randrange(1, 15)):
+        text = some_text(rng)
+        if format == "jsonl":
+            label = {"id": f"id {number}"} if rng.random() < 0.5 else {}
+            text = [json.dumps(label | {"text": "\n".join(text)}, ensure_ascii=False)]
+        elif format == "wikiextractor":
+            text = [line.replace("<doc is>", "<doc is").replace("</d", "< /d") for line in text]
+            title = rng.choice(("A > B", "", "t"))
+            head = f'<doc id="{number}" title="{title}">'
+            line = text[0].replace("<doc", "< doc")
+            text = [f"{head}x{line}</doc>"] if rng.random() < 0.3 else [head, *text, "</doc>"]
+        lines += text + [""] * (rng.random() < 0.3)
+    return lines
+
+
+def some_bytes(format, seed):
+    rng = random.Random(seed)
+    end, mark = rng.choice((b"\n", b"\n", b"\r\n", b"\r")), rng.choice((b"", b"\xef\xbb\xbf"))
+    lines = [line.encode() for line in some_lines(format, rng)]
+    return mark + end.join(lines) + rng.choice((b"", end))
+
+
+def contents(documents, format):
+    """Returns what no cut may change: for prose the paragraphs, as parts end at cuts."""
+    texts = [document.paragraphs for document in documents]
+    return list(itertools.chain.from_iterable(texts)) if format == "prose" else texts
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_all_ranges_together_are_the_whole(tmp_path, cut_at, format):
+    path, cuts = tmp_path / "x", 0
+    for seed in range(40):
+        path.write_bytes(some_bytes(format, seed))
+        cut_at(1 << 30)
+        whole = contents(_read(path, format), format)
+        for size in (4, 20, 64, 150, 400):
+            cut_at(size)
+            ranges = corpus_ranges([path], format)
+            parts = [document for part in ranges for document in read_range(part)]
+            assert contents(parts, format) == whole, (seed, size)
+            assert parts == _read(path, format)
+            _check_edges(ranges, path.read_bytes(), size)
+            cuts += len(ranges) - 1
+    assert cuts > 500
+
+
+def _read(path, format):
+    try:
+        return list(read_corpus([path], format))
+    except InputError as error:
+        assert "empty" in str(error)
+        return []
+
+
+def _check_edges(ranges, data, size):
+    """Every byte lies in one range, and a cut is the first place behind its own multiple."""
+    edges = [part.begin for part in ranges] + [ranges[-1].end]
+    assert edges == sorted({*edges}) or data == b""
+    assert [part.end for part in ranges] == edges[1:]
+    assert (edges[0], edges[-1]) == (0, len(data))
+    assert all(data[edge - 1 : edge] == b"\n" for edge in edges[1:-1])
+    multiples = [edge // size for edge in edges[1:-1]]
+    assert multiples == sorted({*multiples} - {0})
+
+
+@pytest.mark.parametrize(
+    "format, data, cuts",
+    [
+        ("jsonl", b"{}\n{}\n{}\n{}\n{}\n", [6, 12]),
+        ("jsonl", b"{    }\n{          }\n{}\n", [7, 20]),
+        ("jsonl", b'{"text": "long"}\n{}\n', [17]),  # none before the next multiple: left out
+        ("sentences", b"a.\nb.\n\nc.\n\n\nd.\n\ne.\n", [7, 16]),
+        ("sentences", b"ab.\r\n\r\n \t\r\nc.\r\nd.\r\n", [11]),
+        ("prose", b"a       \nb  \n\nc", [14]),  # spaces that end a line are no blank line
+        ("prose", "a\n b c\n\u3000\nd".encode(), [11]),
+        ("prose", b"a\rb\r\rc\r\rd\r\re", []),
+        ("prose", b"one\ntwo\nthree\nfour\n", []),
+        ("prose", b"one two\n\n", []),  # nothing would be left behind it
+        ("wikiextractor", b"<doc a>\n</doc>\n<doc b>\n</doc>\n", [15]),
+        ("wikiextractor", b"<doc a>\n<doc b\n <doc c>\n</doc>\n", []),
+        ("wikiextractor", b"<doc a>\n<doc <b>\n</doc>\n", []),
+    ],
+)
+def test_a_cut_is_the_first_good_place_behind_a_multiple(tmp_path, cut_at, format, data, cuts):
+    (tmp_path / "x").write_bytes(data)
+    cut_at(6)
+    assert [part.begin for part in corpus_ranges([tmp_path / "x"], format)] == [0, *cuts]
+
+
+def test_a_tag_that_only_looks_like_one_is_text_and_stays_in_its_document(tmp_path, cut_at):
+    text = '<doc id="1">\n<doc in hand\n<doc <b>\n</doc>\n<doc id="2" title="A > B">\ny\n</doc>\n'
+    (tmp_path / "wiki").write_text(text)
+    cut_at(8)
+    documents = [list(read_range(part)) for part in corpus_ranges([tmp_path])]
+    assert [[document.name for document in part] for part in documents] == [["wiki:1"], ["wiki:2"]]
+    assert documents[0][0].paragraphs == ("<doc in hand", "<doc <b>")
+
+
+@pytest.mark.parametrize(
+    "format, rest", [("prose", b" " * 9), ("sentences", b" "), ("wikiextractor", b"<doc b>")]
+)
+def test_the_rest_of_a_long_line_is_no_line(tmp_path, cut_at, format, rest):
+    before, long = b"a\n" * 25_000, b"a" * (1 << 14) + rest + b"\n\n"
+    (tmp_path / "x").write_bytes(before + long + b"<doc c>\n</doc>\n")
+    cut_at(50_000)
+    begins = [part.begin for part in corpus_ranges([tmp_path / "x"], format)]
+    assert begins == [0, len(before + long)]
+
+
+@pytest.mark.parametrize(
+    "format, data, names",
+    [
+        ("prose", "One.\n\nTwo.\n\nThree.\n\nFour.", ["x", "x@12"]),
+        ("sentences", "One.\n\nTwo.\n\nThree.\n\nFour.", ["x:1", "x:2", "x@12:1", "x@12:2"]),
+        ("jsonl", '{"text": "a"}\n\n{"text": "b"}', ["x:1", "x@14:2"]),
+        ("jsonl", '{"text": "a"}\n{"text": "b", "id": "B"}', ["x:1", "x:B"]),
+        ("wikiextractor", "<doc a>\na\n</doc>\n<doc b>\nb\n</doc>", ["x:1", "x@17:1"]),
+        ("wikiextractor", '<doc a>\na\n</doc>\n<doc id="B">\nb\n</doc>', ["x:1", "x:B"]),
+    ],
+)
+def test_numbers_in_names_count_from_the_byte_of_the_cut(tmp_path, cut_at, format, data, names):
+    (tmp_path / "x").write_text(data)
+    cut_at(11)
+    assert [document.name for document in read_corpus([tmp_path], format)] == names
+
+
+def test_a_part_behind_a_cut_has_its_own_number(tmp_path, cut_at):
+    (tmp_path / "x.txt").write_text("a\n\n" + f"{'word ' * 8000}\n" * 2)
+    cut_at(2)
+    names = [document.name for document in read_corpus([tmp_path])]
+    assert names == ["x.txt", "x.txt@3#1", "x.txt@3#2"]
+
+
+def test_ranges_are_sorted_and_their_sizes_add_up(tmp_path, cut_at):
+    cut_at(5)
+    for name, text in (("b.txt", "b\n\n" * 5), ("a.txt", "a\n\n" * 7), ("c.txt", "")):
+        (tmp_path / name).write_text(text)
+    ranges = corpus_ranges([tmp_path / "c.txt", str(tmp_path / "*.txt")])
+    assert ranges == sorted(ranges)
+    assert [part.name for part in ranges] == ["a.txt"] * 4 + ["b.txt"] * 3 + ["c.txt"]
+    assert sum(part.num_bytes for part in ranges) == 36
+
+
+def test_a_range_survives_the_way_to_another_process(tmp_path, cut_at):
+    (tmp_path / "x.txt").write_text("One.\n\nTwo.\n\nThree.")
+    cut_at(5)
+    ranges = corpus_ranges([tmp_path])
+    again = pickle.loads(pickle.dumps(ranges))
+    assert again == ranges
+    assert [part.place for part in again] == ["x.txt", "x.txt@6", "x.txt@12"]
+    assert [document.text for document in read_range(again[2])] == ["Three."]
+
+
+@pytest.mark.parametrize(
+    "format, fine, bad, message",
+    [
+        ("jsonl", b'{"text": "a"}\n\r\n\r', b"{\n", "x`, line 31 should be one JSON object"),
+        ("jsonl", b'{"text": "a"}\r\n', b'{"text": 3}\n', "x`, line 11 should be a JSON object"),
+        ("wikiextractor", b"<doc a>\n</doc>\n", b"<doc b>\n", "x`, line 21: `<doc>` is not closed"),
+        ("wikiextractor", b"<doc a>\n</doc>\n", b"</doc>\n", "x`, line 21: `</doc>` closes"),
+        ("wikiextractor", b"<doc a>\r</doc>\n", b"text", "x`, line 21: text outside"),
+        ("prose", b"a\r\n\r\n", b"b\xff", r"Byte 51 \(0xff\) is not"),
+        ("prose", b"a\n\n", b"b\0", "NUL byte at byte 31"),
+        ("sentences", b"a\n\n", b"b\xe2\x82", "ends inside a character, at byte 31"),
+    ],
+)
+def test_an_error_behind_cuts_names_line_and_byte_of_the_file(
+    tmp_path, cut_at, format, fine, bad, message
+):
+    (tmp_path / "x").write_bytes(fine * 10 + bad)
+    cut_at(len(fine) - 1)
+    ranges = corpus_ranges([tmp_path / "x"], format)
+    assert len(ranges) > 5
+    for part in ranges[:-2]:
+        list(read_range(part))
+    with pytest.raises(InputError, match=message):
+        [list(read_range(part)) for part in ranges[-2:]]
+
+
+def test_lines_are_counted_across_the_edges_of_the_buffer(tmp_path, cut_at):
+    line = b'{"text": "%s"}\r\n' % (b"a" * (storage.BUFFER_BYTES - 13))  # the buffer ends at CR
+    (tmp_path / "x.jsonl").write_bytes(line * 3 + b"[]")
+    cut_at(len(line))
+    with pytest.raises(InputError, match="line 4 should"):
+        list(read_range(corpus_ranges([tmp_path])[-1]))
+
+
+def test_a_file_that_is_gone_or_changed_since_it_was_cut_is_named(tmp_path, cut_at):
+    path = tmp_path / "x.txt"
+    path.write_text("One.\n\nTwo.\n\nThree.")
+    cut_at(5)
+    _, second, third = corpus_ranges([tmp_path])
+    path.write_text("One.\n\nTwo.\n\nThree. Four.")
+    assert [document.text for document in read_range(second)] == ["Two."]
+    path.write_text("One.\n\nTwo.\n\nThr")
+    with pytest.raises(InputError, match="x.txt.*stay as it is.*ends before byte 18"):
+        list(read_range(third))
+    path.write_text("One. Two. Three. Four.")
+    with pytest.raises(InputError, match="x.txt.*stay as it is.*No line starts at byte 6"):
+        list(read_range(second))
+    path.unlink()
+    with pytest.raises(InputError, match="x.txt.*cannot be read: No such file"):
+        list(read_range(third))
+
+
+@pytest.mark.parametrize("format", FORMATS)
+def test_looking_for_cuts_reads_little(tmp_path, cut_at, monkeypatch, format):
+    asked, open_to_read = [], storage.open_to_read
+
+    def opened(path, begin=0, end=None):
+        asked.append(open_to_read(path, begin, end))
+        return asked[-1]
+
+    document = {"jsonl": b"{}\n", "wikiextractor": b"<doc a>\n</doc>\n"}.get(format, b"a\n\n")
+    (tmp_path / "x").write_bytes(document * (4_000_000 // len(document)))
+    cut_at(1_000_000)
+    monkeypatch.setattr(storage, "open_to_read", opened)
+    monkeypatch.setattr(storage._Stretch, "close", lambda stretch: None)
+    assert len(corpus_ranges([tmp_path / "x"], format)) == 4
+    starts = [stretch.raw._at // 1_000_000 * 1_000_000 for stretch in asked]
+    assert starts == [1_000_000, 2_000_000, 3_000_000]
+    read = [stretch.raw._at - start for stretch, start in zip(asked, starts, strict=True)]
+    assert max(read) < 100_000
+
+    asked.clear()
+    (tmp_path / "x").write_bytes(b"a" * 4_000_000)
+    assert len(corpus_ranges([tmp_path / "x"], format)) == 1
+    assert sum(stretch.raw._at for stretch in asked) < 2_000_000 + 3_000_000 + 4_000_000 + 100_000
+
+
+@pytest.mark.parametrize("line_bytes", [2_000, 30_000_000])
+def test_a_file_of_30_megabytes_without_a_blank_line_takes_little_memory(tmp_path, line_bytes):
+    sentence = f"{'x' * 98}. "
+    line = sentence * (line_bytes // len(sentence)) + "\n"
+    (tmp_path / "x.txt").write_text(line * (30_000_000 // line_bytes))
+    tracemalloc.start()
+    try:
+        (whole,) = corpus_ranges([tmp_path], "sentences")
+        characters = sum(len(document.text) for document in read_range(whole))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert characters > 29_900_000
+    assert peak < 2_000_000

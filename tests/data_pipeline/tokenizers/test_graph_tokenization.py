@@ -1,0 +1,255 @@
+import io
+import os
+import random
+import subprocess
+import sys
+import unicodedata
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+import sentencepiece
+import tensorflow as tf
+
+from data_pipeline.tokenizers.graph_tokenization import GraphTokenizer
+from data_pipeline.tokenizers.tokenization import Tokenizer
+
+#: From 0.2.2 on, sentencepiece orders equally likely pieces otherwise than tensorflow-text does.
+TIES_DIFFER = tuple(map(int, version("sentencepiece").split(".")[:3])) >= (0, 2, 2)
+
+#: Assigned in Unicode 13 and 14, after the version of TensorFlow's tables.
+TOO_NEW = {"\ua7f2", "\ua7f3", "\ua7f4", "\U000107a5"} | set(map(chr, range(0x1FBF0, 0x1FBFA)))
+
+TEXTS = [
+    "",
+    " ",
+    "\t\n\u3000",
+    "The old ferry (for the fourth time) left.",
+    "  Ünïcode\tCafé\n",
+    "ﬁne ½ ™ İstanbul",
+    "Straße ＡＢＣ",
+    "がぎぐ ｶﾞ",
+    "ΟΔΟΣ ΣΑΣ Σ",
+    "한국어 \u1112\u1161\u11ab",
+    "हिन्दी",
+    "a´b ¨ c",
+    "\u0301a",
+    "[MASK] [CLS]<pad>［ＭＡＳＫ］ [sep] <unk>",
+    "In 1999, 12, x12, 7, we bx12, 7,",
+    "s and the",
+    "-key",
+    "(x",
+    "▁▁a ▁",
+    "a\0b \0",
+    "x" * 5000,
+    "👩\u200d👩\u200d👧 \ufeffa\u200bb\u00adc\ufffd",
+    "\x01\x0b\x1c\x85 \u2028",
+]
+
+
+def graph_ids(function, texts):
+    """Runs a graph on texts (list of str or bytes) and returns a list of lists of int."""
+    specification = tf.TensorSpec([None], tf.string)
+    graph = tf.function(function, input_signature=[specification])
+    return [ids for i in range(0, len(texts), 2000) for ids in graph(texts[i : i + 2000]).to_list()]
+
+
+def disagreements(texts, received, expected):
+    if TIES_DIFFER:
+        received, expected = map(sorted, received), map(sorted, expected)
+    return [
+        ascii(text)
+        for text, ids, wanted in zip(texts, received, expected, strict=True)
+        if ids != wanted
+    ]
+
+
+def check(tokenizer, texts):
+    graph = GraphTokenizer(tokenizer)
+    expected = [tokenizer.encode(text) for text in texts]
+    assert disagreements(texts, graph_ids(graph.__call__, texts), expected) == []
+    expected = [tokenizer.continuation_ids(text) for text in texts]
+    assert disagreements(texts, graph_ids(graph.continuation, texts), expected) == []
+
+
+@pytest.fixture(scope="module")
+def dirty_texts(shared_data):
+    """Real and hostile lines in many scripts."""
+    lines = (shared_data / "dirty" / "blns" / "blns.txt").read_text(encoding="utf-8").split("\n")
+    utf8 = shared_data / "dirty" / "utf8" / "UTF-8-test.sanitized.txt"
+    lines += utf8.read_text(encoding="utf-8").split("\n")
+    for path in sorted((shared_data / "corpus" / "wikipedia-mars").glob("*.txt")):
+        lines += path.read_text(encoding="utf-8").split("\n")[::20]
+    return lines
+
+
+@pytest.mark.parametrize("text", TEXTS, ids=lambda text: ascii(text[:20]))
+def test_a_graph_gives_the_ids_of_python(text, tiny_tokenizer):
+    graph = GraphTokenizer(tiny_tokenizer)
+    assert graph([text]).to_list() == [tiny_tokenizer.encode(text)]
+    assert graph.continuation([text]).to_list() == [tiny_tokenizer.continuation_ids(text)]
+
+
+def test_real_and_hostile_lines_are_cut_as_in_python(tiny_tokenizer, dirty_texts):
+    check(tiny_tokenizer, dirty_texts)
+
+
+def test_numbers_are_cut_from_commas_as_in_python(digit_tokenizer):
+    assert digit_tokenizer.encode("bx12, 7,") != digit_tokenizer._processor.encode("bx12, 7,")
+    check(digit_tokenizer, TEXTS)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"strip_accents": False}, {"lower_case": False}],
+    ids=str,
+)
+def test_the_official_vocabulary_is_rebuilt_with_its_cleanup(settings, official_model, dirty_texts):
+    check(Tokenizer.load(official_model, **settings), TEXTS + dirty_texts)
+
+
+def test_the_cleanup_in_the_graph_differs_for_the_newest_characters_only(official_model):
+    tokenizer = Tokenizer.load(official_model)
+    characters = [chr(code) for code in range(0x20000) if unicodedata.category(chr(code)) != "Cs"]
+    texts = [f"a{character}b" for character in characters]
+    received = graph_ids(GraphTokenizer(tokenizer).__call__, texts)
+    expected = [ids.tolist() for ids in tokenizer.encode_batch(texts)]
+    different = {text[1] for text, a, b in zip(texts, received, expected, strict=True) if a != b}
+    assert different <= TOO_NEW
+
+
+def test_without_user_defined_bracket_a_lone_space_is_dropped(tmp_path):
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(["the cat (or dog) sat on a mat", "s and no space"] * 10),
+        model_writer=model,
+        vocab_size=60,
+        hard_vocab_limit=False,
+        pad_id=0,
+        unk_id=1,
+        bos_id=-1,
+        eos_id=-1,
+        control_symbols=["[CLS]", "[SEP]", "[MASK]"],
+        minloglevel=2,
+    )
+    (tmp_path / "foreign.model").write_bytes(model.getvalue())
+    tokenizer = Tokenizer.load(tmp_path / "foreign.model")
+    assert tokenizer.continuation_prefix == 0
+    texts = ["x", "the cat", "", "(or"]
+    check(tokenizer, texts)
+    assert GraphTokenizer(tokenizer).continuation(tf.constant([], tf.string)).to_list() == []
+
+
+def test_bytes_that_are_not_text_are_replaced(tiny_tokenizer):
+    rng = random.Random(5)
+    texts = [b"\xff\xfe\xc3", b"a\xe2\x82b", b"\xed\xa0\x80", b"\xf5\x80\0", b"(\xc3(\xa9"]
+    texts += [rng.randbytes(rng.randint(0, 40)) for _ in range(2000)]
+    graph = GraphTokenizer(tiny_tokenizer)
+    expected = [tiny_tokenizer.encode(text.decode(errors="replace")) for text in texts]
+    assert disagreements(texts, graph_ids(graph.__call__, texts), expected) == []
+
+
+def test_bytes_that_are_not_text_do_no_harm_to_the_cleanup(official_model):
+    rng = random.Random(6)
+    texts = [rng.randbytes(rng.randint(0, 40)) for _ in range(2000)]
+    graph = GraphTokenizer(Tokenizer.load(official_model))
+    for function in (graph.__call__, graph.continuation):
+        ids = {id for row in graph_ids(function, texts) for id in row}
+        assert not ids & {0, 2, 3, 4}
+
+
+def test_raw_text_never_gives_a_control_symbol(tiny_tokenizer):
+    rng = random.Random(7)
+    words = [
+        "[CLS]",
+        "[SEP]",
+        "[MASK]",
+        "<pad>",
+        "[mask]",
+        "［ＭＡＳＫ］",
+        "＜ｐａｄ＞",
+        " ",
+        "(",
+        "a",
+    ]
+    texts = ["".join(rng.choices(words, k=rng.randint(1, 6))) for _ in range(10_000)]
+    tokenizer = tiny_tokenizer
+    control = {tokenizer.pad_id, tokenizer.cls_id, tokenizer.sep_id, tokenizer.mask_id}
+    graph = GraphTokenizer(tiny_tokenizer)
+    for function in (graph.__call__, graph.continuation):
+        assert not {id for row in graph_ids(function, texts) for id in row} & control
+
+
+def test_an_empty_batch_has_no_rows(tiny_tokenizer):
+    graph = GraphTokenizer(tiny_tokenizer)
+    empty = tf.constant([], tf.string)
+    assert graph(empty).to_list() == graph.continuation(empty).to_list() == []
+    assert graph(empty).dtype == tf.int32
+
+
+def test_pieces_are_looked_up_by_id(tiny_tokenizer):
+    pieces = GraphTokenizer(tiny_tokenizer).pieces
+    assert [piece.decode() for piece in pieces.numpy()] == [
+        tiny_tokenizer.piece_of(id) for id in range(tiny_tokenizer.vocab_size)
+    ]
+
+
+_LOWER = """
+import sys
+from data_pipeline.tokenizers.graph_tokenization import GraphTokenizer
+from data_pipeline.tokenizers.tokenization import Tokenizer
+for strip_accents in (True, False):
+    tokenizer = Tokenizer.load(sys.argv[1], strip_accents=strip_accents)
+    text = "IT IS ISTANBUL, İSTANBUL, JÁ, I\u0301, ÌÍĨĮ, J\u0301"
+    assert GraphTokenizer(tokenizer)([text]).to_list() == [tokenizer.encode(text)]
+"""
+
+
+@pytest.mark.parametrize("language", ["tr_TR.UTF-8", "lt_LT.UTF-8"])
+def test_ids_do_not_depend_on_the_language_of_the_process(language, official_model):
+    environment = os.environ | {"LC_ALL": language, "LANG": language}
+    command = [sys.executable, "-c", _LOWER, str(official_model)]
+    root = Path(__file__).parents[3]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=root)
+    assert done.returncode == 0, done.stderr
+
+
+class _Exported(tf.Module):
+    def __init__(self, tokenizer):
+        super().__init__()
+        self.tokenizer = GraphTokenizer(tokenizer)
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string)])
+    def cut(self, texts):
+        ids = self.tokenizer(texts)
+        return {
+            "ids": ids.to_tensor(),
+            "pieces": tf.gather(self.tokenizer.pieces, ids).to_tensor(),
+            "tail": self.tokenizer.continuation(texts).to_tensor(),
+        }
+
+
+_LOAD = """
+import sys
+import tensorflow as tf
+import tensorflow_text
+outputs = tf.saved_model.load(sys.argv[1]).cut([sys.argv[2]])
+print(outputs["ids"].numpy().tolist()[0])
+print(b"".join(outputs["pieces"].numpy()[0].tolist()).decode() == sys.argv[3])
+print(outputs["tail"].numpy().tolist()[0])
+print([name for name in sys.modules if name.startswith(("data_pipeline", "sentencepiece"))])
+"""
+
+
+def test_a_saved_tokenizer_works_in_a_process_that_knows_only_tensorflow(digit_tokenizer, tmp_path):
+    text = "The old ferry, bx12, 7, (Café)"
+    tf.saved_model.save(_Exported(digit_tokenizer), str(tmp_path / "exported"))
+    command = [sys.executable, "-c", _LOAD, str(tmp_path / "exported"), text]
+    command.append("".join(digit_tokenizer.pieces(text)))
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert done.stdout.splitlines() == [
+        str(digit_tokenizer.encode(text)),
+        "True",
+        str(digit_tokenizer.continuation_ids(text)),
+        "[]",
+    ]

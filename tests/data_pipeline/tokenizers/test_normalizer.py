@@ -1,0 +1,109 @@
+import unicodedata
+
+import pytest
+import sentencepiece
+
+from data_pipeline.tokenizers.cleanup import clean_up
+from data_pipeline.tokenizers.normalizer import apply_rules, normalization_rules, rules_tsv
+
+LANGUAGES = {
+    "English": 'The café’s “naïve” owner paid £5… "Yes," he said. ½ ﬁsh ＡＢＣ',
+    "German": "Straße, Größe und ÄÖÜ: die Übergänge",
+    "French": "L’Été À GARÇON œuvre Ÿ",
+    "Czech": "Příliš žluťoučký kůň úpěl ďábelské ódy",
+    "Vietnamese": "Tiếng Việt ĐẠI HỌC",
+    "Turkish": "İstanbul ve Iğdır",
+    "Russian": "Съешь ещё этих мягких французских булок, да ВЫПЕЙ ЧАЮ й",
+    "Greek": "Ξεσκεπάζω την ψυχοφθόρα βδελυγμία",
+    "Hebrew": "דג סקרן שט בים מאוכזב שָׁלוֹם",
+    "Hindi": "हिन्दी में लिखा हुआ वाक्य क़",
+    "Bengali": "কো আমার সোনার বাংলা",
+    "Chinese": "我能吞下玻璃而不伤身体。豈",
+    "Japanese": "いろはにほへと ガギグ ｶﾞｷﾞｸﾞ ㍿",
+    "Korean": "키스의 고유조건은 ㅎㅏㄴ",
+}
+SETTINGS = [(True, True), (True, False), (False, False)]
+
+
+@pytest.fixture(scope="module", params=SETTINGS, ids=str)
+def settings(request):
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def rules(settings):
+    return normalization_rules(*settings)
+
+
+@pytest.fixture(scope="module")
+def nmt_nfkc():
+    return sentencepiece.SentencePieceNormalizer(
+        rule_name="nmt_nfkc",
+        add_dummy_prefix=True,
+        escape_whitespaces=True,
+        remove_extra_whitespaces=True,
+    )
+
+
+@pytest.fixture(scope="module")
+def ours(rules, tmp_path_factory):
+    path = tmp_path_factory.mktemp("rules") / "rules.tsv"
+    path.write_text(rules_tsv(rules), encoding="utf-8")
+    return sentencepiece.SentencePieceNormalizer(
+        rule_tsv=str(path),
+        add_dummy_prefix=True,
+        escape_whitespaces=True,
+        remove_extra_whitespaces=True,
+    )
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_rules_equal_cleanup_followed_by_nmt_nfkc(language, settings, ours, nmt_nfkc):
+    text = f"  {LANGUAGES[language]}\t\u3000 x \n"
+    assert ours.normalize(text) == nmt_nfkc.normalize(clean_up(text, *settings))
+
+
+@pytest.mark.parametrize("form", ["NFD", "NFKD", "NFC"])
+def test_rules_do_not_care_how_accents_and_syllables_are_written(form, settings, ours):
+    for text in LANGUAGES.values():
+        assert ours.normalize(unicodedata.normalize(form, text)) == ours.normalize(
+            unicodedata.normalize("NFKC", text)
+        )
+
+
+@pytest.mark.parametrize(
+    "settings_, text, expected",
+    [
+        ((True, True), "ＡÉ", "ae"),
+        ((True, True), "\u1112\u1161\u11ab", "한"),
+        ((True, True), "\ud558\u11ab", "한"),
+        ((True, False), "E\u0302\u0301", "ế"),
+        ((True, False), "Ê\u0301", "ế"),
+        ((True, False), "J\u030c", "ǰ"),
+        ((False, False), "E\u0301", "É"),
+        ((False, True), "É", "E"),
+        ((True, True), "a\x01b\u200bc", "ab c"),
+    ],
+)
+def test_single_rules(settings_, text, expected):
+    assert apply_rules(normalization_rules(*settings_), text) == expected
+
+
+def test_plain_text_has_no_rules(rules):
+    assert not [source for source in rules if source in "abcxyz0189,!?'"]
+
+
+def test_a_capital_sigma_at_the_end_of_a_word_is_the_known_difference():
+    rules = normalization_rules(True, True)
+    assert clean_up("ΟΔΟΣ") == "οδος"
+    assert apply_rules(rules, "ΟΔΟΣ") == "οδοσ"
+
+
+def test_rule_file_has_code_points_and_may_remove():
+    assert rules_tsv({"A": "a", "e\u0301": "é", "\x01": ""}) == "41\t61\n65 301\tE9\n1\t\n"
+
+
+def test_real_text_is_normalized_alike(shared_data, settings, ours, nmt_nfkc):
+    for path in sorted((shared_data / "corpus" / "wikipedia-mars").glob("*.txt")):
+        for line in path.read_text(encoding="utf-8").splitlines()[::10]:
+            assert ours.normalize(line) == nmt_nfkc.normalize(clean_up(line, *settings))

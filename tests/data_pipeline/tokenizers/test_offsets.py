@@ -1,0 +1,197 @@
+import io
+import random
+import unicodedata
+
+import numpy as np
+import pytest
+import sentencepiece
+
+from data_pipeline.tokenizers.cleanup import clean_up
+from data_pipeline.tokenizers.offsets import TextAligner
+from data_pipeline.tokenizers.tokenization import Tokenizer
+from data_pipeline.tokenizers.tracked_cleanup import clean_up_tracked
+from data_pipeline.tokenizers.vocabulary import train_vocabulary
+
+NASTY = (
+    "",
+    "   ",
+    "\u0301",
+    "  two   spaces\tand\r\nlines \u3000",
+    "caf\u00e9 cafe\u0301 e\u0323\u0302\u0301x",
+    "2½ ﬁne ™ ＡＢＣ ﷺ ´x´",
+    "İstanbul ΟΔΟΣ Σ",
+    "한국어 \u1112\u1161\u11ab が か\u3099",
+    "\ud83d\ude00 a \U0001f600 b",
+    "a\u200bb \ufeffc \u00add",
+    "nul\0 and \x07 bell",
+    "(a) [b] ▁c",
+    "in 1999, x12, and 7, x12,",
+    "漢字漢字 x",
+)
+
+
+def random_texts(count):
+    """Returns texts of rare characters, marks, letters that join, and spaces, at random."""
+    choose = random.Random(5)
+    marks = [chr(code) for code in range(0x3100) if unicodedata.combining(chr(code))]
+    joining = [*map(chr, range(0x1100, 0x1200)), *"\u09be\u09c7\u0dcf\u0dd9\u1b35"]
+    kinds = (marks, joining, "  \t\u3000", "aAeE0,Σİ", "½ﬁ´ＡÅüパ\uff9e")
+    rare = [chr(code) for code in range(1, 0xD800) if unicodedata.decomposition(chr(code))]
+    for _ in range(count):
+        parts = (choose.choice(choose.choice((*kinds, rare))) for _ in range(choose.randrange(12)))
+        yield "".join(parts)
+
+
+@pytest.mark.parametrize("strip_accents", [True, False])
+@pytest.mark.parametrize("lower_case", [True, False])
+def test_tracked_cleanup_is_cleanup_and_its_sources_stand_in_order(lower_case, strip_accents):
+    for text in (*NASTY, *random_texts(1500)):
+        cleaned, starts, ends = clean_up_tracked(text, lower_case, strip_accents)
+        assert cleaned == clean_up(text, lower_case, strip_accents), ascii(text)
+        assert len(starts) == len(ends) == len(cleaned)
+        assert (starts < ends).all() and (ends <= len(text)).all()
+        assert (np.diff(starts) >= 0).all() and (np.diff(ends) >= 0).all()
+
+
+@pytest.mark.parametrize(
+    "text, strip_accents, cleaned, sources",
+    [
+        ("a  B", True, "a b", ["a", "  ", "B"]),
+        ("e\u0301x", True, "ex", ["e\u0301", "x"]),
+        ("e\u0301x", False, "éx", ["e\u0301", "x"]),
+        ("½", True, "1⁄2", ["½", "½", "½"]),
+        ("İa", False, "i\u0307a", ["İ", "İ", "a"]),
+        ("\u1112\u1161\u11abx", False, "한x", ["\u1112\u1161\u11ab", "x"]),
+        ("한", True, "\u1112\u1161\u11ab", ["한", "한", "한"]),
+    ],
+)
+def test_every_cleaned_character_knows_its_sources(text, strip_accents, cleaned, sources):
+    received, starts, ends = clean_up_tracked(text, True, strip_accents)
+    assert received == cleaned
+    assert [text[start:end] for start, end in zip(starts, ends, strict=True)] == sources
+
+
+def plain_tokenizer(folder, **options):
+    """Returns a tokenizer of a model that leaves the clean-up to us."""
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(["the cat (or dog) sat on a mat", "cafe 12 fine"] * 10),
+        model_writer=model,
+        vocab_size=options.pop("vocab_size", 60),
+        hard_vocab_limit=False,
+        minloglevel=2,
+        pad_id=0,
+        unk_id=1,
+        bos_id=-1,
+        eos_id=-1,
+        control_symbols=["[CLS]", "[SEP]", "[MASK]"],
+        **options,
+    )
+    path = folder / "plain.model"
+    path.write_bytes(model.getvalue())
+    return path
+
+
+@pytest.fixture(scope="module")
+def tokenizers(tiny_corpus, tiny_tokenizer, digit_tokenizer, tmp_path_factory):
+    """Returns tokenizers of all kinds by name."""
+    folder = tmp_path_factory.mktemp("models")
+    (folder / "bytes").mkdir()
+    plain = plain_tokenizer(folder)
+    with_bytes = plain_tokenizer(folder / "bytes", byte_fallback=True, vocab_size=320)
+    accents = train_vocabulary(tiny_corpus, folder / "accents", size=280, strip_accents=False)
+    return {
+        "model": tiny_tokenizer,
+        "model, accents kept": Tokenizer.load(accents.path),
+        "digits": digit_tokenizer,
+        "digits, python 3": Tokenizer(
+            digit_tokenizer.model_bytes, digit_tokenizer.config.replace(compat_py3=True)
+        ),
+        "reference": Tokenizer.load(plain),
+        "reference, accents kept": Tokenizer.load(plain, strip_accents=False),
+        "reference, cased": Tokenizer.load(plain, lower_case=False),
+        "bytes": Tokenizer.load(with_bytes),
+    }
+
+
+KINDS = ("model", "model, accents kept", "digits", "digits, python 3", "reference")
+KINDS += ("reference, accents kept", "reference, cased", "bytes")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_ids_are_those_of_the_tokenizer_and_their_sources_stand_in_order(kind, tokenizers):
+    aligner = TextAligner(tokenizers[kind])
+    for text in (*NASTY, *random_texts(300)):
+        aligned = aligner.align(text)
+        assert aligned.ids.tolist() == tokenizers[kind].encode(text), ascii(text)
+        assert aligned.ids.dtype == aligned.starts.dtype == aligned.ends.dtype == np.int32
+        assert (aligned.starts <= aligned.ends).all() and (aligned.ends <= len(text)).all()
+        assert (np.diff(aligned.starts) >= 0).all() and (np.diff(aligned.ends) >= 0).all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["the", "cat"],
+        ["caf\u00e9", "Cafe\u0301", "CAT"],
+        ["２１", "½", "ﬁne"],
+        ["\U0001f600", "\ud83d\ude00", "cat"],
+        ["漢字", "x12,", "7,", "(cat)"],
+    ],
+)
+def test_the_pieces_of_a_word_come_from_that_word_alone(kind, words, tokenizers):
+    text = "".join(f" \t{word} " for word in words)
+    aligned = TextAligner(tokenizers[kind]).align(text)
+    position = 0
+    for word in words:
+        start = text.index(word, position)
+        position = start + len(word)
+        touched = aligned.covering(start, position)
+        if word == "\ud83d\ude00":  # each half is replaced by a sign that is white space there
+            continue
+        first, last = touched
+        assert (aligned.starts[first], aligned.ends[last]) == (start, position)
+
+
+def sources(tokenizer, text):
+    aligned = TextAligner(tokenizer).align(text)
+    spans = zip(aligned.ids.tolist(), aligned.starts, aligned.ends, strict=True)
+    return [(tokenizer.piece_of(id), text[start:end]) for id, start, end in spans]
+
+
+def test_official_pieces_and_their_sources(official_model):
+    tokenizer = Tokenizer.load(official_model)
+    assert sources(tokenizer, "  ½  CAFE\u0301 (1999,") == [
+        ("▁1", "½"),
+        ("<unk>", "½"),
+        ("2", "½"),
+        ("▁cafe", "CAFE\u0301"),
+        ("▁", " "),
+        ("(", "("),
+        ("1999", "1999"),
+        (",", ","),
+    ]
+
+
+def test_number_and_comma_come_from_their_own_characters(tokenizers):
+    tokenizer = tokenizers["digits"]
+    assert [source for piece, source in sources(tokenizer, "7,") if piece != "▁"] == ["7", ","]
+    *_, before, comma = sources(tokenizer, "x12,")
+    assert (before[1], comma) == ("2", (",", ",")) or (before[1], comma) == ("12", (",", ","))
+
+
+def test_a_space_put_in_front_comes_from_nothing(official_model):
+    assert sources(Tokenizer.load(official_model), "(a")[0] == ("▁", "")
+
+
+def test_bytes_of_a_character_come_from_that_character(tokenizers):
+    found = sources(tokenizers["bytes"], "a漢")
+    assert [source for piece, source in found if piece.startswith("<0x")] == ["漢"] * 3
+
+
+def test_a_stretch_between_pieces_touches_none(tokenizers):
+    aligned = TextAligner(tokenizers["reference"]).align("the   cat")
+    assert aligned.covering(4, 5) is None
+    assert aligned.covering(0, 3)[1] + 1 == aligned.covering(6, 9)[0]
+    assert aligned.covering(2, 9)[1] == len(aligned.ids) - 1

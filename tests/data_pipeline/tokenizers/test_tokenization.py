@@ -1,0 +1,342 @@
+import copy
+import io
+import json
+import pickle
+import random
+import shutil
+
+import numpy as np
+import pytest
+import sentencepiece
+
+from data_pipeline.errors import InputError
+from data_pipeline.tokenizers.tokenization import Tokenizer
+
+LITERALS = ["[CLS]", "[SEP]", "[MASK]", "<pad>", "<unk>", "<PAD>", "[mask]", "[Cls]"]
+LITERALS += ["［ＭＡＳＫ］", "［ＳＥＰ］", "＜ｐａｄ＞", "▁[MASK]", "[MASK\u0301]", "<s>", "</s>"]
+
+
+@pytest.fixture(scope="module")
+def official(official_model):
+    return Tokenizer.load(official_model)
+
+
+def _train_plainly(**options):
+    """A model without the clean-up and with other special pieces than ours."""
+    model = io.BytesIO()
+    defaults = {"pad_id": 0, "unk_id": 1, "bos_id": -1, "eos_id": -1}
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(["the cat (or dog) sat on a mat", "s and no space"] * 10),
+        model_writer=model,
+        vocab_size=60,
+        hard_vocab_limit=False,
+        minloglevel=2,
+        **defaults | options,
+    )
+    return model.getvalue()
+
+
+@pytest.fixture(scope="module")
+def foreign(tmp_path_factory):
+    """A bare model of others, where `(` is an ordinary piece."""
+    path = tmp_path_factory.mktemp("foreign") / "foreign.model"
+    path.write_bytes(_train_plainly(control_symbols=["[CLS]", "[SEP]", "[MASK]"]))
+    return Tokenizer.load(path)
+
+
+# The released vocabulary
+
+
+def test_official_ids_of_a_plain_sentence(official):
+    assert official.encode("This is a test") == [48, 25, 21, 1289]
+    assert official.pieces("This is a test") == ["▁this", "▁is", "▁a", "▁test"]
+
+
+def test_official_ids_with_accents_kept(official_model):
+    tokenizer = Tokenizer.load(official_model, strip_accents=False)
+    text = "I was born in 92000, and this is falsé."
+    assert tokenizer.encode(text) == [31, 23, 386, 19, 561, 3050, 15, 17, 48, 25, 8256, 18, 1, 9]
+    assert tokenizer.pieces(text)[-3:] == ["s", "é", "."]
+
+
+def test_official_special_ids(official):
+    assert official.vocab_size == 30_000
+    special = official.pad_id, official.unk_id, official.cls_id, official.sep_id, official.mask_id
+    assert special == (0, 1, 2, 3, 4)
+    assert (official.piece_of(14), official.piece_of(29_999)) == ("▁the", "▁eloquent")
+    assert official.config.cleanup == "reference"
+    np.testing.assert_array_equal(official.ordinary_ids, np.arange(5, 30_000))
+
+
+def test_both_word_start_rules_agree_on_the_official_vocabulary_but_for_repeated_marks(official):
+    differ = official.word_starts("unicode") != official.word_starts("reference")
+    pieces = {official.piece_of(id) for id in np.flatnonzero(differ)}
+    assert pieces == {"[CLS]", "[SEP]", "[MASK]", "**", "://", "];", "!!", "++", "!!!"}
+
+
+def test_official_years_are_split_from_their_comma(official):
+    assert len(official.digit_comma) == 141
+    assert official.pieces("In 1999, we") == ["▁in", "▁1999", ",", "▁we"]
+
+
+# Encoding
+
+
+def test_batches_give_the_ids_of_single_texts(tiny_tokenizer, tiny_corpus):
+    texts = [*tiny_corpus[::20], "", "日本語 x", "\ud800"]
+    batch = tiny_tokenizer.encode_batch(iter(texts))
+    assert [ids.tolist() for ids in batch] == [tiny_tokenizer.encode(text) for text in texts]
+    assert {ids.dtype for ids in batch} == {np.dtype(np.int32)}
+    assert tiny_tokenizer.encode_batch([]) == []
+
+
+def test_ids_do_not_depend_on_threads(tiny_tokenizer, tiny_corpus):
+    one, two = (tiny_tokenizer.encode_batch(tiny_corpus, num_threads=n) for n in (1, 2))
+    assert all(map(np.array_equal, one, two))
+
+
+def test_text_is_cleaned_up_before_it_is_cut(tiny_tokenizer):
+    assert tiny_tokenizer.encode("  THÉ  old\tﬁsh") == tiny_tokenizer.encode("the old fish")
+
+
+def test_decoding_gives_the_text_back(tiny_tokenizer):
+    text = 'so she said, "we should try again (for £25) tomorrow."'
+    assert tiny_tokenizer.decode(np.array(tiny_tokenizer.encode(text))) == text
+
+
+def test_control_symbols_vanish_in_decoding(tiny_tokenizer):
+    cls, sep, pad = tiny_tokenizer.cls_id, tiny_tokenizer.sep_id, tiny_tokenizer.pad_id
+    assert tiny_tokenizer.decode([cls, *tiny_tokenizer.encode("the old"), sep, pad]) == "the old"
+
+
+def test_raw_text_never_gives_a_control_symbol(tiny_tokenizer):
+    rng = random.Random(7)
+    words = [*LITERALS, "the", "(", "old", "\u200b", " ", "▁", ".", "\ud800", "\0"]
+    texts = ["".join(rng.choices(words, k=rng.randint(1, 6))) for _ in range(10_000)]
+    ids = set(np.concatenate(tiny_tokenizer.encode_batch(texts)).tolist())
+    tails = {id for text in texts[:1000] for id in tiny_tokenizer.continuation_ids(text)}
+    tokenizer = tiny_tokenizer
+    control = {tokenizer.pad_id, tokenizer.cls_id, tokenizer.sep_id, tokenizer.mask_id}
+    assert not (ids | tails) & control
+
+
+def test_raw_text_never_gives_a_control_symbol_of_the_official_vocabulary(official):
+    ids = set(np.concatenate(official.encode_batch(LITERALS)).tolist())
+    assert not ids & {0, 2, 3, 4}
+
+
+def test_ordinary_ids_leave_out_control_and_unknown(tiny_tokenizer):
+    np.testing.assert_array_equal(tiny_tokenizer.ordinary_ids, np.arange(5, 280))
+    assert tiny_tokenizer.ordinary_ids.dtype == np.int32
+
+
+def test_unknown_pieces_have_the_unknown_id(tiny_tokenizer):
+    assert tiny_tokenizer.id_of("no such piece") == tiny_tokenizer.unk_id
+    assert tiny_tokenizer.piece_of(tiny_tokenizer.id_of("(")) == "("
+
+
+def test_a_copy_encodes_alike(tiny_tokenizer):
+    assert copy.deepcopy(tiny_tokenizer).encode("the old ferry") == tiny_tokenizer.encode(
+        "the old ferry"
+    )
+
+
+def test_sentences_give_the_ids_of_single_texts_end_to_end(tiny_tokenizer, official):
+    texts = ["The old ferry", "", "\ud800 é ferry", "In 1999, we"]
+    for tokenizer in (tiny_tokenizer, official):
+        ids, lengths = tokenizer.encode_sentences(iter(texts))
+        encoded = [tokenizer.encode(text) for text in texts]
+        assert ids.tolist() == sum(encoded, [])
+        assert lengths.tolist() == [len(one) for one in encoded]
+
+
+def test_a_tokenizer_travels_to_other_processes_without_its_encoder(tiny_tokenizer):
+    tiny_tokenizer.encode_sentences(["the old ferry"])
+    pickled = pickle.dumps(tiny_tokenizer)
+    assert len(pickled) < len(tiny_tokenizer.model_bytes) + 1000
+    loaded = pickle.loads(pickled)
+    assert (loaded.digest, loaded.config) == (tiny_tokenizer.digest, tiny_tokenizer.config)
+    assert loaded._encode_all is None
+    assert loaded.encode("the old ferry") == tiny_tokenizer.encode("the old ferry")
+
+
+# Continuations
+
+
+def test_a_continuation_has_no_space_before_it(tiny_tokenizer):
+    tail = [tiny_tokenizer.piece_of(id) for id in tiny_tokenizer.continuation_ids("s and the")]
+    assert "".join(tail) == "s▁and▁the"
+
+
+@pytest.mark.parametrize("text", [" and the", ". The", "", "(x)", "-key", " ", "é"])
+def test_a_continuation_keeps_the_space_that_is_there(tiny_tokenizer, text):
+    whole = tiny_tokenizer.encode("(" + text)
+    assert tiny_tokenizer.continuation_ids(text) == whole[2:]
+    assert tiny_tokenizer.pieces("(" + text)[:2] == ["▁", "("]
+
+
+def test_a_continuation_without_user_defined_bracket_drops_a_lone_space(foreign):
+    assert foreign.continuation_prefix == 0
+    assert foreign.pieces("x")[0] == "▁"
+    assert foreign.continuation_ids("x") == foreign.encode("x")[1:]
+    assert foreign.continuation_ids("") == []
+
+
+# Digits and commas
+
+
+def test_number_and_comma_are_pieces_of_their_own(digit_tokenizer):
+    pieces = digit_tokenizer.pieces("bx12, 7, a")
+    assert "".join(pieces) == "▁bx12,▁7,▁a"
+    assert [piece for piece in pieces if "," in piece] == [",", ","]
+    ids = [digit_tokenizer.id_of(piece) for piece in pieces]
+    assert digit_tokenizer.encode("bx12, 7, a") == ids
+    assert digit_tokenizer.encode_batch(["a", "bx12, 7, a"])[1].tolist() == ids
+
+
+def test_python_3_left_a_space_before_a_number_inside_a_word(digit_tokenizer):
+    config = digit_tokenizer.config.replace(compat_py3=True)
+    compat = Tokenizer(digit_tokenizer.model_bytes, config)
+    assert "".join(compat.pieces("bx12, 7, a")) == "▁b▁x12,▁7,▁a"
+    assert compat.digest != digit_tokenizer.digest
+
+
+# Starts of words
+
+
+@pytest.mark.parametrize(
+    "piece, unicode, reference",
+    [
+        ("▁the", True, True),
+        ("▁", True, True),
+        ("ing", False, False),
+        ("Ing", False, False),
+        ("(", True, True),
+        (",", True, True),
+        ("3", True, True),
+        ("a3", True, True),
+        ("'s", True, True),
+        ("=", True, True),
+        ("–", True, True),
+        ("€", True, True),
+        ("s,", False, False),
+        ("!!", True, False),
+        ("abc.", False, False),
+        ("ä", False, True),
+        ("über", False, True),
+        ("ский", False, True),
+        ("ने", False, True),
+        ("국어", False, True),
+        ("中", True, True),
+        ("ひら", True, True),
+        ("カー", True, True),
+        ("々", True, True),
+    ],
+)
+def test_where_words_start(tiny_tokenizer, piece, unicode, reference):
+    tokenizer = copy.copy(tiny_tokenizer)
+    tokenizer._pieces = [*tiny_tokenizer._pieces[:-1], piece]
+    assert tokenizer.word_starts()[-1] == unicode
+    assert tokenizer.word_starts("reference")[-1] == reference
+
+
+def test_both_rules_agree_on_the_words_of_plain_english(tiny_tokenizer):
+    unicode, reference = tiny_tokenizer.word_starts(), tiny_tokenizer.word_starts("reference")
+    np.testing.assert_array_equal(
+        unicode[tiny_tokenizer.ordinary_ids], reference[tiny_tokenizer.ordinary_ids]
+    )
+    assert unicode.dtype == bool and unicode.shape == (280,)
+
+
+def test_an_unknown_rule_is_refused(tiny_tokenizer):
+    with pytest.raises(ValueError, match="`rule` should be one of"):
+        tiny_tokenizer.word_starts("bert")
+
+
+# Files
+
+
+def test_saving_and_loading_keeps_everything(tiny_tokenizer, tmp_path):
+    tiny_tokenizer.save(tmp_path / "copy")
+    loaded = Tokenizer.load(tmp_path / "copy")
+    assert loaded.digest == tiny_tokenizer.digest
+    assert loaded.config == tiny_tokenizer.config
+
+
+def test_a_saved_foreign_model_keeps_its_settings(foreign, tmp_path):
+    changed = Tokenizer(
+        foreign.model_bytes,
+        foreign.config.replace(lower_case=False, strip_accents=False, compat_py3=True),
+    )
+    changed.save(tmp_path)
+    loaded = Tokenizer.load(tmp_path)
+    assert loaded.config == changed.config
+    assert loaded.digest == changed.digest != foreign.digest
+
+
+def test_our_model_is_recognised_without_its_folder(tiny_tokenizer, tiny_vocabulary):
+    bare = Tokenizer.load(tiny_vocabulary.path / "tokenizer.model")
+    assert bare.config == tiny_tokenizer.config
+    assert bare.digest == tiny_tokenizer.digest
+
+
+def test_a_cleanup_inside_the_model_cannot_be_changed(tiny_vocabulary):
+    assert Tokenizer.load(tiny_vocabulary.path, lower_case=True).config.lower_case
+    with pytest.raises(InputError, match="`lower_case` is part of this model"):
+        Tokenizer.load(tiny_vocabulary.path, lower_case=False)
+
+
+def test_a_model_other_than_described_is_refused(tiny_vocabulary, tmp_path):
+    folder = shutil.copytree(tiny_vocabulary.path, tmp_path / "copy")
+    model = bytearray((folder / "tokenizer.model").read_bytes())
+    model[len(model) // 2] ^= 1
+    (folder / "tokenizer.model").write_bytes(model)
+    with pytest.raises(InputError, match="sha256"):
+        Tokenizer.load(folder)
+
+
+@pytest.mark.parametrize("content", ["{", "[]", "{}", '{"version": 2}', "\xff"])
+def test_a_damaged_configuration_is_refused(content, tiny_vocabulary, tmp_path):
+    folder = shutil.copytree(tiny_vocabulary.path, tmp_path / "copy")
+    (folder / "tokenizer_config.json").write_text(content, encoding="latin-1")
+    with pytest.raises(InputError, match="tokenizer_config.json"):
+        Tokenizer.load(folder)
+
+
+def test_a_model_of_another_size_than_described_is_refused(tiny_vocabulary, tmp_path):
+    folder = shutil.copytree(tiny_vocabulary.path, tmp_path / "copy")
+    config = json.loads((folder / "tokenizer_config.json").read_text())
+    (folder / "tokenizer_config.json").write_text(json.dumps(config | {"vocab_size": 299}))
+    with pytest.raises(InputError, match="299"):
+        Tokenizer.load(folder)
+
+
+@pytest.mark.parametrize("content", [b"", b"plain text, no model", b"\x08\x01", bytes(100)])
+def test_a_file_that_is_no_model_is_refused(content, tmp_path):
+    (tmp_path / "x.model").write_bytes(content)
+    with pytest.raises(InputError, match="should be a SentencePiece model"):
+        Tokenizer.load(tmp_path / "x.model")
+
+
+@pytest.mark.parametrize("name", ["missing", "missing.model", "."])
+def test_a_missing_tokenizer_is_refused(name, tmp_path):
+    with pytest.raises(InputError, match="should be a folder with tokenizer_config.json"):
+        Tokenizer.load(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    "options, missing",
+    [
+        ({}, r"\[CLS\]"),
+        ({"control_symbols": ["[CLS]", "[SEP]"]}, r"\[MASK\]"),
+        (
+            {"control_symbols": ["[CLS]", "[SEP]"], "user_defined_symbols": ["[MASK]"]},
+            r"\[MASK\]",
+        ),
+        ({"control_symbols": ["[CLS]", "[SEP]", "[MASK]"], "pad_id": -1, "unk_id": 0}, "padding"),
+    ],
+)
+def test_a_model_without_our_special_pieces_is_refused(options, missing, tmp_path):
+    (tmp_path / "x.model").write_bytes(_train_plainly(**options))
+    with pytest.raises(InputError, match=missing):
+        Tokenizer.load(tmp_path / "x.model")

@@ -1,0 +1,281 @@
+"""Vectors are those of `tokenization_test.py` in google-research/bert, where it has them."""
+
+import copy
+import json
+import pickle
+import random
+import shutil
+import unicodedata
+
+import numpy as np
+import pytest
+
+from data_pipeline.errors import InputError
+from data_pipeline.tokenizers.basic_words import IDEOGRAPHS, BasicTokenizer
+from data_pipeline.tokenizers.offsets import TextAligner
+from data_pipeline.tokenizers.tokenization import Tokenizer
+from data_pipeline.tokenizers.wordpiece import WordPieceTokenizer, read_pieces
+
+SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+PUBLIC = ["want", "##want", "##ed", "wa", "un", "runn", "##ing", ","]
+PIECES = [*SPECIAL, "[unused1]", *PUBLIC, *"[]=ab曹操", "##s", "s", "mask", "cls", "##中", "<S>"]
+
+
+@pytest.fixture
+def vocabulary(tmp_path):
+    """Writes pieces to a bare file and returns its path."""
+
+    def write(pieces=PIECES, name="vocab.txt"):
+        (tmp_path / name).write_text("".join(f"{piece}\n" for piece in pieces), encoding="utf-8")
+        return tmp_path / name
+
+    return write
+
+
+@pytest.fixture
+def tokenizer(vocabulary):
+    return Tokenizer.load(vocabulary())
+
+
+# Words
+
+
+@pytest.mark.parametrize(
+    "text, words",
+    [
+        ("ah\u535a\u63a8zz", ["ah", "\u535a", "\u63a8", "zz"]),
+        (" \tHeLLo!how  \n Are yoU?  ", ["hello", "!", "how", "are", "you", "?"]),
+        ("H\u00e9llo", ["hello"]),
+        ("a\0b\ufffdc\u200bd\x07e\ud800f", ["abcdef"]),
+        ("a\u00a0b\u3000c\u2028d\re", ["a", "b", "c", "d", "e"]),
+        ("a$b^c`d\u3002e", ["a", "$", "b", "^", "c", "`", "d", "\u3002", "e"]),
+        ("Straße ﬁ ½", ["straße", "ﬁ", "½"]),
+        ("\u0301 a\u0301\u4e2d\u0301b", ["a", "\u4e2d", "b"]),
+        ("a\u2260b", ["a", "=", "b"]),
+        ("\u039f\u03a3'\u0391 \u039f\u03a3", ["\u03bf\u03c3", "'", "\u03b1", "\u03bf\u03c2"]),
+        ("カナ 한", ["カナ", "\u1112\u1161\u11ab"]),
+        ("", []),
+    ],
+)
+def test_text_is_cut_into_words(text, words):
+    assert BasicTokenizer(lower_case=True, strip_accents=True).words(text) == words
+
+
+def test_a_cased_text_keeps_capitals_and_accents():
+    words = BasicTokenizer(lower_case=False, strip_accents=False).words
+    assert words(" \tHeLLo!how  \n Are yoU?  ") == ["HeLLo", "!", "how", "Are", "yoU", "?"]
+    assert words("H\u00e9llo 한") == ["H\u00e9llo", "한"]
+    assert BasicTokenizer(lower_case=True, strip_accents=False).words("HÉ") == ["hé"]
+
+
+def _words_letter_by_letter(text, lower_case):
+    """The same, written down as the specification has it."""
+    cleaned = ""
+    for character in text:
+        category = unicodedata.category(character)
+        if character in " \t\n\r" or category == "Zs":
+            cleaned += " "
+        elif category not in ("Cc", "Cf", "Cs") and character not in "\0\ufffd":
+            is_alone = any(first <= ord(character) <= last for first, last in IDEOGRAPHS)
+            cleaned += f" {character} " if is_alone else character
+    words = []
+    for word in cleaned.split():
+        if lower_case:
+            word = unicodedata.normalize("NFD", word.lower())
+            word = "".join(letter for letter in word if unicodedata.category(letter) != "Mn")
+        for letter in word:
+            is_ascii_mark = letter.isascii() and not letter.isalnum()
+            if is_ascii_mark or unicodedata.category(letter).startswith("P"):
+                letter = f" {letter} "
+            words.append(letter)
+        words.append(" ")
+    return "".join(words).split()
+
+
+@pytest.mark.parametrize("lower_case", [True, False])
+def test_every_kind_of_character_is_treated_as_specified(lower_case):
+    rng = random.Random(3)
+    codes = [
+        *range(0x3500),
+        *range(0x9F00, 0xB000),
+        *range(0xF800, 0x12000),
+        *range(0x1D000, 0x20100),
+    ]
+    codes += [code for pair in IDEOGRAPHS for edge in pair for code in (edge - 1, edge, edge + 1)]
+    characters = [*map(chr, codes), *"Σ\u0301'A. "]
+    texts = [f"a{character}b" for character in characters]
+    texts += ["".join(rng.choices(characters, k=12)) for _ in range(3000)]
+    words = BasicTokenizer(lower_case, strip_accents=lower_case).words
+    assert [
+        text for text in texts if words(text) != _words_letter_by_letter(text, lower_case)
+    ] == []
+
+
+# Pieces
+
+
+def test_public_vectors(tokenizer):
+    pieces = ["un", "##want", "##ed", ",", "runn", "##ing"]
+    assert tokenizer.pieces("UNwant\u00e9d,running") == pieces
+    assert tokenizer.encode("UNwant\u00e9d,running") == [PIECES.index(piece) for piece in pieces]
+    assert tokenizer.encode("") == []
+    unknown = tokenizer.encode("unwantedx running")
+    assert unknown == [1, PIECES.index("runn"), PIECES.index("##ing")]
+    assert tokenizer.pieces("unwantedx 吕")[:2] == ["unwantedx", "吕"]
+
+
+def test_a_word_of_more_than_200_characters_is_unknown(tokenizer):
+    assert len(tokenizer.encode("a" + "s" * 199)) == 200
+    assert tokenizer.encode("a" + "s" * 200) == [tokenizer.unk_id]
+    assert len(tokenizer.encode("a\u0301" + "s" * 199)) == 200  # accents do not count
+
+
+def test_all_ways_to_encode_agree(tokenizer):
+    texts = ["unwanted", "", "a曹操 running\ud800", "xyz", "a" * 500, "unwanted"]
+    expected = [tokenizer.encode(text) for text in texts]
+    assert [ids.tolist() for ids in tokenizer.encode_batch(iter(texts))] == expected
+    ids, lengths = tokenizer.encode_sentences(iter(texts))
+    assert ids.tolist() == sum(expected, [])
+    assert lengths.tolist() == [len(one) for one in expected]
+    assert (ids.dtype, lengths.dtype) == (np.int32, np.int64) and ids.flags.writeable
+    assert [len(each) for each in tokenizer.encode_sentences([])] == [0, 0]
+
+
+def test_raw_text_never_gives_a_special_piece(tokenizer):
+    assert tokenizer.pieces("[MASK]s") == ["[", "mask", "]", "s"]
+    rng = random.Random(7)
+    words = [
+        *SPECIAL,
+        "[mask]",
+        "［ＭＡＳＫ］",
+        "[unused1]",
+        "##s",
+        "<S>",
+        "[MASK\u0301]",
+        "a",
+        " ",
+    ]
+    texts = ["".join(rng.choices(words, k=rng.randint(1, 6))) for _ in range(10_000)]
+    found = {tokenizer.piece_of(id) for id in tokenizer.encode_sentences(texts)[0].tolist()}
+    assert found & {*SPECIAL, "[unused1]", "<S>"} == {"[UNK]"}
+
+
+def test_a_continuation_begins_with_a_word(tokenizer):
+    assert tokenizer.continuation_ids("s and") == tokenizer.encode("s and")
+
+
+def test_decoding_puts_words_together(tokenizer):
+    ids = [2, *tokenizer.encode("unwanted running, 曹操 want a"), 3, 0]
+    assert tokenizer.decode(np.array(ids)) == "unwanted running ,曹操want a"
+
+
+def test_pieces_that_go_on_do_not_start_a_word(tokenizer):
+    for rule in ("unicode", "reference"):
+        starts = tokenizer.word_starts(rule)
+        going_on = {tokenizer.piece_of(id) for id in np.flatnonzero(~starts)}
+        assert going_on == {"##want", "##ed", "##ing", "##s", "##中"}
+    with pytest.raises(ValueError, match="`rule` should be one of"):
+        tokenizer.word_starts("bert")
+
+
+def test_special_and_ordinary_ids(tokenizer):
+    ids = tokenizer.pad_id, tokenizer.unk_id, tokenizer.cls_id, tokenizer.sep_id, tokenizer.mask_id
+    assert ids == (0, 1, 2, 3, 4)
+    pieces = {tokenizer.piece_of(id) for id in tokenizer.ordinary_ids}
+    assert pieces == set(PIECES) - {*SPECIAL, "[unused1]", "<S>"}
+    assert tokenizer.id_of("曹") == PIECES.index("曹") and tokenizer.id_of("no such") == 1
+
+
+# Files
+
+
+def test_lines_are_read_as_in_the_original():
+    content = "﻿[PAD]\r\n  want 17\n\n##ed\tx\u3000y\nlast".encode()
+    assert read_pieces(content) == ["[PAD]", "want", " ", "##ed", "last"]
+
+
+@pytest.mark.parametrize(
+    "content, fault",
+    [
+        (b"a\nb\na 3\n", "each piece once. Received: 'a' in lines 1, 3"),
+        (b"\xff\xfe", "should be UTF-8"),
+        (b"", "Missing: .PAD., .UNK., .CLS., .SEP., .MASK."),
+        (b"[PAD]\n[UNK]\n[CLS]\n[SEP]\n", r"Missing: \[MASK\]\. Received: .*vocab\.txt"),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_refused(content, fault, tmp_path):
+    (tmp_path / "vocab.txt").write_bytes(content)
+    with pytest.raises(InputError, match=fault):
+        Tokenizer.load(tmp_path / "vocab.txt")
+
+
+def test_saving_and_loading_keeps_everything(tokenizer, tmp_path):
+    tokenizer.save(tmp_path / "copy")
+    loaded = Tokenizer.load(tmp_path / "copy")
+    assert isinstance(loaded, WordPieceTokenizer)
+    assert (loaded.config, loaded.digest) == (tokenizer.config, tokenizer.digest)
+    names = ["tokenizer_config.json", "vocab.txt"]
+    assert sorted(path.name for path in (tmp_path / "copy").iterdir()) == names
+    cased = Tokenizer.load(tmp_path / "copy", lower_case=False, strip_accents=False)
+    assert cased.encode("A") == [1] and cased.digest != loaded.digest
+
+
+def test_line_ends_change_nothing(tokenizer, tmp_path):
+    content = tokenizer.model_bytes.replace(b"\n", b"\r\n")
+    (tmp_path / "other.txt").write_bytes(content)
+    assert Tokenizer.load(tmp_path / "other.txt").digest == tokenizer.digest
+
+
+def test_a_vocabulary_with_capitals_is_taken_for_a_cased_one(vocabulary, caplog):
+    path = vocabulary([*PIECES, "Want"])
+    cased = Tokenizer.load(path)
+    assert not cased.config.lower_case and not cased.config.strip_accents
+    assert "holds capital letters (1 pieces, such as Want)" in caplog.text
+    lowered = Tokenizer.load(path, lower_case=True)
+    assert lowered.pieces("Want é") == ["want", "e"] and lowered.config.strip_accents
+    caplog.clear()
+    assert Tokenizer.load(vocabulary()).config.lower_case
+    assert not caplog.text
+
+
+@pytest.mark.parametrize(
+    "change, fault",
+    [
+        ({"kind": "bpe"}, "`kind` should be one of .*'unigram', 'wordpiece'.* Received: 'bpe'"),
+        ({"vocab_size": 3}, "`vocab_size` in .* should be 27"),
+        ({"sha256": "0"}, "`vocab.txt` should be the file that tokenizer_config.json describes"),
+        ({"cleanup": "model"}, "tokenizer_config.json should describe a tokenizer"),
+    ],
+)
+def test_a_folder_that_does_not_fit_together_is_refused(change, fault, tokenizer, tmp_path):
+    tokenizer.save(tmp_path)
+    file = tmp_path / "tokenizer_config.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | change))
+    with pytest.raises(InputError, match=fault):
+        Tokenizer.load(tmp_path)
+
+
+def test_settings_of_the_other_kind_are_refused(vocabulary):
+    with pytest.raises(InputError, match="`compat_py3` is for SentencePiece"):
+        Tokenizer.load(vocabulary(), compat_py3=True)
+
+
+def test_a_copy_encodes_alike(tokenizer):
+    for other in (copy.deepcopy(tokenizer), pickle.loads(pickle.dumps(tokenizer))):
+        assert other.encode("unwanted") == tokenizer.encode("unwanted")
+        assert other.digest == tokenizer.digest
+    made = Tokenizer(tokenizer.model_bytes, tokenizer.config)
+    assert isinstance(made, WordPieceTokenizer)
+
+
+def test_question_answering_needs_the_other_kind(tokenizer):
+    with pytest.raises(InputError, match="Question answering needs a SentencePiece vocabulary"):
+        TextAligner(tokenizer)
+
+
+def test_folders_of_the_other_kind_stay_as_they_are(tiny_vocabulary, tmp_path):
+    folder = shutil.copytree(tiny_vocabulary.path, tmp_path / "copy")
+    assert "kind" not in (folder / "tokenizer_config.json").read_text()
+    Tokenizer.load(folder).save(tmp_path / "again")
+    for file in folder.iterdir():
+        assert file.read_bytes() == (tmp_path / "again" / file.name).read_bytes()

@@ -1,0 +1,171 @@
+import random
+
+import pytest
+import tensorflow as tf
+
+from albert_keras.serving.saved_model.server_ops import check_ops
+from data_pipeline.errors import InputError
+from data_pipeline.tokenizers.graph_tokenization import GraphTokenizer, graph_tokenizer
+from data_pipeline.tokenizers.tokenization import Tokenizer
+from data_pipeline.tokenizers.wordpiece_graph import WordPieceGraphTokenizer
+
+#: Letters whose small ones are new in Unicode 14, and U+11938, whose parts are new in Unicode 13:
+#: after the version of TensorFlow's tables.
+TOO_NEW = set("\u2c2f\ua7c0\ua7d0\ua7d6\ua7d8\U00011938") | (
+    set(map(chr, range(0x10570, 0x10596))) - set("\U0001057b\U0001058b\U00010593")
+)
+
+SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "[unused1]"]
+WORDS = "un want wa runn the of and mask sep cls ab 12 s".split()
+TAILS = "##want ##ed ##ing ##s ##a ##b ##12 ##c".split()
+
+TEXTS = [
+    "",
+    " \t\n\u3000",
+    "UNwant\u00e9d,running",
+    "[MASK]s [mask] [CLS]［ＭＡＳＫ］[unused1]##s",
+    "曹操曰：“何故？”ＡＢ",
+    "a\0b \0 \ufffdc\u200b \x07 \x85\x1c",
+    "ΟΔΟΣ ΣΑΣ' Σ. ΣΑ",
+    "a" + "s" * 199,
+    "a" + "s" * 200,
+    "\U0001f469" * 200,
+    "曹" * 300,
+    "a\u0301" * 300,
+    "İI\u0307ß ﬁ a≠b \u0301a",
+    "한국어 हिन्दी カナ",
+]
+
+
+@pytest.fixture(scope="module", params=[True, False], ids=["lowered", "cased"])
+def tokenizer(request, tmp_path_factory):
+    letters = [
+        chr(code) for code in (*range(0x21, 0x7F), *range(0x3B1, 0x3CA), *range(0x4E00, 0x4F00))
+    ]
+    pieces = dict.fromkeys([*SPECIAL, *WORDS, *TAILS, *letters, *"曹操曰何故：？", " "])
+    path = tmp_path_factory.mktemp("wordpiece") / "vocab.txt"
+    path.write_text("\n".join(pieces), encoding="utf-8")
+    return Tokenizer.load(path, lower_case=request.param)
+
+
+def in_graph(function, texts):
+    """Runs a graph on texts (list of str) and returns a list of lists."""
+    graph = tf.function(function, input_signature=[tf.TensorSpec([None], tf.string)])
+    parts = [texts[start : start + 5000] for start in range(0, len(texts), 5000)]
+    return [row for part in parts for row in graph(part).to_list()]
+
+
+def check(tokenizer, texts):
+    """Compares ids, and words too: most strange characters are all one id."""
+    graph = graph_tokenizer(tokenizer)
+    rows = zip(texts, in_graph(graph.__call__, texts), in_graph(graph.words, texts), strict=True)
+    different = [
+        ascii(text)
+        for text, ids, words in rows
+        if ids != tokenizer.encode(text)
+        or [word.decode() for word in words] != tokenizer._basic.words(text)
+    ]
+    assert different == []
+
+
+def test_the_factory_gives_the_right_class(tokenizer, tiny_tokenizer):
+    assert isinstance(graph_tokenizer(tokenizer), WordPieceGraphTokenizer)
+    assert isinstance(graph_tokenizer(tiny_tokenizer), GraphTokenizer)
+
+
+def test_a_graph_gives_the_ids_of_python(tokenizer):
+    check(tokenizer, TEXTS)
+    graph = graph_tokenizer(tokenizer)
+    assert graph.continuation(TEXTS).to_list() == list(map(tokenizer.continuation_ids, TEXTS))
+    assert graph(TEXTS).dtype == tf.int32
+    assert graph(tf.constant([], tf.string)).to_list() == []
+
+
+def test_every_character_is_treated_as_in_python(tokenizer):
+    codes = [
+        *range(0x3400),
+        *range(0x33FF, 0xD800, 50),
+        *range(0xA480, 0xAC00),
+        *range(0xF8F0, 0x11A00),
+    ]
+    codes += [*range(0x11A00, 0x1FC00, 5), *range(0x1FC00, 0x2FB00, 50)]
+    codes += [*range(0xE0000, 0xE0200), 0x10FFFF]
+    lowered = TOO_NEW if tokenizer.config.lower_case else set()
+    check(tokenizer, [f"a{chr(code)}b" for code in codes if chr(code) not in lowered])
+
+
+def test_the_characters_that_differ_are_the_named_ones(tokenizer):
+    texts = [f"a{character}b" for character in sorted(TOO_NEW)]
+    received = in_graph(graph_tokenizer(tokenizer).words, texts)
+    differ = {
+        text[1]
+        for text, words in zip(texts, received, strict=True)
+        if [word.decode() for word in words] != tokenizer._basic.words(text)
+    }
+    assert differ <= TOO_NEW if tokenizer.config.lower_case else not differ
+
+
+def test_random_strings_are_cut_as_in_python(tokenizer):
+    rng = random.Random(11)
+    letters = [
+        chr(code) for code in (*range(0x3000), *range(0x4E00, 0x4F00), *range(0xF900, 0x10000))
+    ]
+    letters += [chr(rng.randrange(0x10000, 0x110000)) for _ in range(2000)]
+    letters = (
+        sorted(set(letters) - TOO_NEW)
+        + ["曹", "操", "un", "want", "ed", "s", " ", "Σ", "\u0301"] * 200
+    )
+    check(tokenizer, ["".join(rng.choices(letters, k=rng.randint(1, 16))) for _ in range(10_000)])
+
+
+def test_real_and_hostile_lines_are_cut_as_in_python(tokenizer, shared_data):
+    lines = []
+    for name in ("dirty/blns/blns.txt", "dirty/utf8/UTF-8-test.sanitized.txt"):
+        lines += (shared_data / name).read_text(encoding="utf-8").split("\n")
+    (book,) = (shared_data / "corpus" / "books-zh").glob("*.txt")
+    lines += book.read_text(encoding="utf-8").split("\n")[::10]
+    check(tokenizer, lines)
+
+
+def test_bytes_that_are_not_text_are_left_out(tokenizer):
+    rng = random.Random(5)
+    texts = [b"\xff\xfe\xc3", b"a\xe2\x82b", b"\xed\xa0\x80", b"\xf5\x80\0"]
+    texts += [rng.randbytes(rng.randint(0, 40)) for _ in range(2000)]
+    expected = [tokenizer.encode(text.decode(errors="replace")) for text in texts]
+    assert in_graph(graph_tokenizer(tokenizer).__call__, texts) == expected
+
+
+def test_raw_text_never_gives_a_special_piece(tokenizer):
+    rng = random.Random(7)
+    words = [*SPECIAL, "[mask]", "［ＭＡＳＫ］", "##s", "[MASK\u0301]", "a", " ", "\0"]
+    texts = ["".join(rng.choices(words, k=rng.randint(1, 6))) for _ in range(10_000)]
+    ids = {id for row in in_graph(graph_tokenizer(tokenizer).__call__, texts) for id in row}
+    assert not ids & {0, 2, 3, 4, 5}
+
+
+def test_pieces_are_shown_without_marks(tokenizer):
+    graph = graph_tokenizer(tokenizer)
+    assert [piece.decode() for piece in graph.pieces.numpy()] == tokenizer._pieces
+    shown = graph.without_marks([["##ing", "曹"], ["#", "##"]]).numpy().tolist()
+    assert shown == [[b"ing", "曹".encode()], [b"#", b"##"]]
+
+
+def test_a_vocabulary_that_tensorflow_text_cannot_take_is_refused(tmp_path):
+    (tmp_path / "vocab.txt").write_text("\n".join([*SPECIAL, "a" * 300]))
+    tokenizer = Tokenizer.load(tmp_path / "vocab.txt")
+    with pytest.raises(InputError, match="tensorflow-text cannot take this vocabulary"):
+        graph_tokenizer(tokenizer)
+
+
+def test_a_server_has_what_a_saved_tokenizer_uses(tmp_path, tokenizer):
+    module = tf.Module()
+    module.tokenizer = graph_tokenizer(tokenizer)
+    module.cut = tf.function(
+        lambda texts: module.tokenizer(texts).to_tensor(),
+        input_signature=[tf.TensorSpec([None], tf.string)],
+    )
+    tf.saved_model.save(module, str(tmp_path))
+    check_ops(tmp_path)
+    text = "曹操 unwanted, [MASK]"
+    loaded = tf.saved_model.load(str(tmp_path))
+    assert loaded.cut([text]).numpy().tolist() == [tokenizer.encode(text)]
