@@ -1,55 +1,52 @@
-"""The encoder: embeddings, the blocks of the plan, the pooler."""
-
-import collections
-import functools
+"""The ALBERT encoder: embeddings, the blocks that the plan shares, the pooler."""
 
 import tensorflow as tf
 from tensorflow import keras
 
 from albert_keras.config import AlbertConfig
-from albert_keras.layers.attention import AttentionWeights, SelfAttentionBlock
+from albert_keras.layers.attention import SelfAttentionBlock
 from albert_keras.layers.embeddings import FactorizedEmbedding
-from albert_keras.layers.feed_forward import FeedForwardBlock, FeedForwardWeights
+from albert_keras.layers.feed_forward import FeedForwardBlock
 from albert_keras.layers.kernels import inference
-from albert_keras.layers.recompute import recomputed
-from albert_keras.layers.rows import Rows, lengthened, shortened
 from albert_keras.layers.weights import NamedDense
+from albert_keras.models.execution import Execution
 from albert_keras.models.sharing import layer_plan
 
 
 @keras.saving.register_keras_serializable("albert_keras")
 class AlbertEncoder(keras.Model):
-    """Turns piece ids into vectors. All weights exist after construction.
+    """Transformer encoder whose depths share weights by calling the same layer objects again.
 
-    Weights are called as in the reference's checkpoints ("bert/encoder/..."), whatever `name` is.
+    All weights exist after construction, under the names of the reference's checkpoints
+    ("bert/encoder/..."), whatever `name` is.
 
     Args:
         config: AlbertConfig.
-        seed: int. Decides the initial weights, together with each weight's name.
-        dtype: str or policy. "float32", "mixed_bfloat16" (float32 weights and normalisation,
-            bfloat16 products and outputs; softmax in float32 in training); None for Keras' policy
-            at this moment.
-        recompute: bool. Whether training keeps only what goes into each block and computes the rest
-            again for its gradient: about a third more work for a fraction of the memory.
-        skips_padding: bool. Whether training spends (almost) no work on padding. The shapes then
-            depend on the batch: not on TPUs.
+        seed: int. Determines the initial weights, together with the name of each weight.
+        dtype: str or policy. "float32" or "mixed_bfloat16" (float32 weights and normalization,
+            bfloat16 products and outputs; in training a float32 softmax). None uses the global
+            Keras policy at the time of construction.
+        recompute: bool. Whether training stores only the input of each block and computes the
+            block again for its gradient: about a third more work for a fraction of the memory.
+        skips_padding: bool. Whether training does (almost) no work on padding. Shapes then depend
+            on the batch, which TPUs do not allow.
         name: str. Name of the Keras layer.
 
     Call arguments:
-        inputs: dict. "input_ids" int [B, S]; "input_mask" int [B, S], 1 for a real piece (all by
-            default); "segment_ids" int [B, S] (zeros by default). Other keys are ignored.
-        return_all_layers: bool. Whether to return what each block gave.
-        positions: int [B, Q] or None. Where the output is wanted; the first of each sequence has to
-            be 0, [CLS], and none may be padding if that is skipped. The last block is computed
-            there alone.
-        return_attention: bool. Whether to return how much each position took of each other.
+        inputs: dict. "input_ids" int [B, S]; "input_mask" int [B, S], 1 for a real token (default:
+            all); "segment_ids" int [B, S] (default: zeros). Other keys are ignored.
+        return_all_layers: bool. Whether to return the output of every block.
+        positions: int [B, Q] or None. Positions whose output is needed; the last block is computed
+            only there. The first one of each sequence must be 0, [CLS]; none may be padding if
+            padding is skipped.
+        return_attention: bool. Whether to return the attention probabilities.
         dropout_seed: DropoutSeed or None. Makes dropout a pure function of the model's seed and of
             this, see `layers/dropout.py`.
 
     Returns:
         dict. "sequence_output" [B, S, H] ([B, Q, H] for `positions`), "pooled_output" [B, H] and,
-        if asked for, tuples over `num_hidden_layers * inner_group_num` blocks: "layer_outputs",
-        [B, S, H], and "attention", [B, heads, S, S], whose last axis sums to 1.
+        on request, tuples over the `num_hidden_layers * inner_group_num` blocks: "layer_outputs",
+        each [B, S, H], and "attention", each [B, heads, S, S], whose last axis sums to 1.
 
     Raises:
         ValueError: If S exceeds `max_position_embeddings`.
@@ -73,13 +70,11 @@ class AlbertEncoder(keras.Model):
         **kwargs,
     ):
         super().__init__(name=name, dtype=dtype, **kwargs)
-        self.config = config
-        self.seed = seed
-        self.recompute = recompute
-        self.skips_padding = skips_padding
-        self._drops_out = config.hidden_dropout_prob > 0 or config.attention_probs_dropout_prob > 0
+        self.config, self.seed = config, seed
+        self.recompute, self.skips_padding = recompute, skips_padding
         shared = {"seed": seed, "dtype": self.dtype_policy}
-        size = config.hidden_size
+
+        # === Layers: one object for each name in the plan ===
         plan = layer_plan(
             config.num_hidden_layers,
             config.sharing,
@@ -88,34 +83,27 @@ class AlbertEncoder(keras.Model):
         )
         attention_names = list(dict.fromkeys(use.attention for use in plan))
         feed_forward_names = list(dict.fromkeys(use.feed_forward for use in plan))
-        self._runs = [
+        self._order = tuple(
             (attention_names.index(use.attention), feed_forward_names.index(use.feed_forward))
             for use in plan
-        ]
+        )
         self.embeddings = FactorizedEmbedding(config, **shared)
         self.attention_blocks = [
             SelfAttentionBlock(
-                config, _scope(block), name=f"attention_{block.group}_{block.inner}", **shared
+                config, _scope(name), name=f"attention_{name.group}_{name.inner}", **shared
             )
-            for block in attention_names
+            for name in attention_names
         ]
         self.feed_forward_blocks = [
             FeedForwardBlock(
-                config, _scope(block), name=f"feed_forward_{block.group}_{block.inner}", **shared
+                config, _scope(name), name=f"feed_forward_{name.group}_{name.inner}", **shared
             )
-            for block in feed_forward_names
+            for name in feed_forward_names
         ]
-        self.pooler = NamedDense(
-            "bert/pooler/dense",
-            size,
-            size,
-            stddev=config.initializer_range,
-            **shared | {"name": "pooler"},
-        )
+        size, stddev = config.hidden_size, config.initializer_range
+        pooler = {"name": "pooler", "stddev": stddev}
+        self.pooler = NamedDense("bert/pooler/dense", size, size, **shared | pooler)
         self.built = True
-
-    def build(self, input_shape=None):
-        """Does nothing: the weights exist already."""
 
     def call(
         self,
@@ -127,108 +115,56 @@ class AlbertEncoder(keras.Model):
         return_attention=False,
     ):
         with inference(not training):
-            return self._call(
-                inputs, training, return_all_layers, dropout_seed, positions, return_attention
-            )
+            execution = Execution(self, inputs, training, dropout_seed, positions, return_attention)
 
-    def _call(self, inputs, training, return_all_layers, dropout_seed, positions, return_attention):
-        input_ids = tf.convert_to_tensor(inputs["input_ids"])
-        input_mask = inputs.get("input_mask")
-        segment_ids = inputs.get("segment_ids")
-        input_mask = tf.ones_like(input_ids) if input_mask is None else input_mask
-        segment_ids = tf.zeros_like(input_ids) if segment_ids is None else segment_ids
-        input_mask = tf.convert_to_tensor(input_mask)
-        length = self.embeddings.checked_length(input_ids)
-        skips_padding = self.skips_padding and training
-        # Dropout draws for whole sequences, so that its masks do not depend on the others' lengths.
-        if skips_padding and not self._drops_out:
-            batches = [input_ids, segment_ids, input_mask]
-            input_ids, segment_ids, input_mask = shortened(batches, input_mask)
-        rows = Rows(input_mask, skips_padding)
-        hidden = self.embeddings(
-            input_ids, segment_ids, rows, dropout_seed, training=training
-        )  # [N, H]
-        attention_weights, feed_forward_weights = self._weights_of_uses()
-        layer_outputs, attention_probs = [], []
-        for depth, (attention, feed_forward) in enumerate(self._runs):
-            run = functools.partial(
-                self._run_blocks,
-                self.attention_blocks[attention],
-                self.feed_forward_blocks[feed_forward],
-                rows,
-                None if dropout_seed is None else dropout_seed._replace(depth=depth),
-                training,
-                positions if depth == len(self._runs) - 1 else None,
-                return_attention,
-            )
-            recomputes = self.recompute and training and not return_attention
-            run = recomputed(run) if recomputes else run
-            weights = (
-                *next(attention_weights[attention]),
-                *next(feed_forward_weights[feed_forward]),
-            )
-            if return_attention:
-                hidden, probs = run(hidden, *weights)
-                attention_probs.append(probs)
-            else:
-                hidden = run(hidden, *weights)
+            # === Embeddings ===
+            hidden = self.embeddings(
+                execution.input_ids,
+                execution.segment_ids,
+                execution.rows,
+                dropout_seed,
+                training=training,
+            )  # [N, H]
+
+            # === Blocks: depths that share weights call the same two objects ===
+            layer_outputs = []
+            for attention, feed_forward in self.blocks:
+                hidden = execution.run(attention, feed_forward, hidden)
+                if return_all_layers:
+                    layer_outputs.append(hidden)
+
+            # === Outputs ===
+            sequence_output = execution.output(hidden)  # [B, S or Q, H]
+            outputs = {
+                "sequence_output": sequence_output,
+                "pooled_output": tf.tanh(self.pooler(sequence_output[:, 0])),  # [B, H]
+            }
             if return_all_layers:
-                layer_outputs.append(hidden)
-        last_rows = rows if positions is None else Rows.of_positions(positions)
-        layer_outputs = [rows.to_batch(layer) for layer in layer_outputs[:-1]]
-        hidden = last_rows.to_batch(hidden)  # [B, S or Q, H]
-        if skips_padding:
-            layer_outputs = [lengthened(layer, length) for layer in layer_outputs]
-            hidden = lengthened(hidden, length) if positions is None else hidden
-        layer_outputs.append(hidden)
-        outputs = {
-            "sequence_output": hidden,
-            "pooled_output": tf.tanh(self.pooler(hidden[:, 0])),  # [B, H]
-        }
-        if return_all_layers:
-            outputs["layer_outputs"] = tuple(layer_outputs)
-        if return_attention:
-            outputs["attention"] = tuple(attention_probs)
-        return outputs
+                layer_outputs = [execution.to_batch(layer) for layer in layer_outputs[:-1]]
+                outputs["layer_outputs"] = (*layer_outputs, sequence_output)
+            if return_attention:
+                outputs["attention"] = tuple(execution.attention)
+            return outputs
 
-    def _weights_of_uses(self):
-        """Returns for each block an iterator over the weights of its uses."""
-        kinds = (self.attention_blocks, self.feed_forward_blocks)
-        uses = [collections.Counter(numbers) for numbers in zip(*self._runs, strict=True)]
+    @property
+    def blocks(self):
+        """list of (SelfAttentionBlock, FeedForwardBlock) in the order in which they run.
+
+        Depths that share weights have the same objects here.
+        """
         return [
-            [iter(block.for_each_use(counts[number])) for number, block in enumerate(blocks)]
-            for blocks, counts in zip(kinds, uses, strict=True)
+            (self.attention_blocks[attention], self.feed_forward_blocks[feed_forward])
+            for attention, feed_forward in self._order
         ]
 
-    @staticmethod
-    def _run_blocks(
-        attention,
-        feed_forward,
-        rows,
-        dropout_seed,
-        training,
-        positions,
-        return_attention,
-        hidden,
-        *weights,
-    ):
-        # Weights come one by one: `recomputed` gives a gradient to arguments that are tensors.
-        number = len(AttentionWeights._fields)
-        for_attention = AttentionWeights(*weights[:number])
-        for_feed_forward = FeedForwardWeights(*weights[number:])
-        shared = {"dropout_seed": dropout_seed, "training": training}
-        hidden = attention(
-            hidden,
-            rows,
-            weights=for_attention,
-            positions=positions,
-            return_attention=return_attention,
-            **shared,
-        )
-        hidden, *probs = hidden if return_attention else (hidden,)
-        rows = rows if positions is None else Rows.of_positions(positions)
-        hidden = feed_forward(hidden, rows, weights=for_feed_forward, **shared)
-        return (hidden, *probs) if return_attention else hidden
+    @property
+    def has_dropout(self):
+        """bool. Whether training drops anything out."""
+        config = self.config
+        return config.hidden_dropout_prob > 0 or config.attention_probs_dropout_prob > 0
+
+    def build(self, input_shape=None):
+        """Does nothing: all weights exist already."""
 
     def get_config(self):
         return {
