@@ -5,9 +5,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from albert_keras.layers.fused import masked_softmax
-from albert_keras.layers.products import dense
-from albert_keras.layers.residual import add_dropped
+from albert_keras.layers.fused import add_dropped, dense, masked_softmax
 from albert_keras.layers.rows import Rows
 from albert_keras.layers.uses import for_each_use, fork
 from albert_keras.layers.weights import NamedDense, NamedLayer, NamedLayerNorm

@@ -4,8 +4,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from albert_keras.layers.fused import activated_product
-from albert_keras.layers.residual import add_dropped
+from albert_keras.layers.fused import activated_product, add_dropped
 from albert_keras.layers.uses import for_each_use, fork
 from albert_keras.layers.weights import NamedDense, NamedLayer, NamedLayerNorm
 

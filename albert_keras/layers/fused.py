@@ -1,8 +1,8 @@
-"""What stands between the products of a block, each as one function with its gradient written out.
+"""The operations of a block, each as one function with its gradient written out.
 
-All of them compute in float32 whatever the dtype of their tensors, and keep for the gradient only
-tensors of that dtype. Source of the idea: Megatron-LM's fused kernels
-(https://arxiv.org/abs/1909.08053).
+What lies between the matrix products computes in float32 whatever the dtype of its tensors, and
+stores for the gradient only tensors of that dtype. Source of the idea: the fused kernels of
+Megatron-LM (https://arxiv.org/abs/1909.08053).
 """
 
 import functools
@@ -18,20 +18,41 @@ from albert_keras.layers.kernels import (
     kernel,
 )
 
-#: That of the reference's graphs; Keras' default of 1e-3 would damp small vectors.
+#: As in the graphs of the reference; the Keras default of 1e-3 would damp small vectors.
 NORM_EPSILON = 1e-12
+
+
+@differentiable
+def dense(rows, kernel, bias):
+    """Multiplies by a kernel and adds a bias, [N, M] x [M, K] + [K] -> [N, K].
+
+    Args:
+        rows: float [N, M].
+        kernel: [M, K], same dtype.
+        bias: float32 [K].
+
+    Returns:
+        [N, K] in the dtype of `rows`.
+    """
+
+    def gradient(upstream):
+        d_rows = tf.matmul(upstream, kernel, transpose_b=True)
+        d_kernel = tf.matmul(rows, upstream, transpose_a=True)
+        return d_rows, d_kernel, column_sums(upstream)
+
+    return tf.nn.bias_add(tf.matmul(rows, kernel), tf.cast(bias, rows.dtype)), gradient
 
 
 def bias_activation(rows, bias, name):
     """Adds a bias and applies an activation.
 
     Args:
-        rows: float [N, M]. What a product gave.
+        rows: float [N, M]. Result of a product.
         bias: float32 [M].
         name: str. A key of `ACTIVATIONS`.
 
     Returns:
-        [N, M] in the dtype of `rows`, which alone is kept for the gradient.
+        [N, M] in the dtype of `rows`. Only `rows` is stored for the gradient.
     """
     if name == "gelu" and _joins_operations():
         return tf.nn.gelu(tf.nn.bias_add(rows, tf.cast(bias, rows.dtype)), approximate=True)
@@ -51,10 +72,10 @@ def bias_activation(rows, bias, name):
 def activated_product(rows, bias, kernel, name):
     """Adds a bias, applies an activation and multiplies, [N, I] x [I, H] -> [N, H].
 
-    What the activation gives, the widest tensor of a block, is made again for the gradient.
+    The result of the activation, the widest tensor of a block, is computed again for the gradient.
 
     Args:
-        rows: float [N, I]. What a product gave.
+        rows: float [N, I]. Result of a product.
         bias: float32 [I].
         kernel: [I, H], same dtype as `rows`.
         name: str. A key of `ACTIVATIONS`.
@@ -100,7 +121,7 @@ def _activation_kernels(name):
 
 
 def layer_norm(rows, gamma, beta, dtype):
-    """Brings each row to mean 0 and variance 1, then scales and shifts it.
+    """Normalizes each row to mean 0 and variance 1, then scales and shifts it.
 
     Args:
         rows: float [N, M].
@@ -113,10 +134,10 @@ def layer_norm(rows, gamma, beta, dtype):
 
     @differentiable
     def run(rows, gamma, beta):
-        outputs, normal, scale = _normalise(rows, gamma, beta, tf.zeros([], dtype))
+        outputs, normal, scale = _normalize(rows, gamma, beta, tf.zeros([], dtype))
 
         def gradient(upstream):
-            d_rows, d_gamma = _normalise_backward(normal, scale, gamma, upstream)
+            d_rows, d_gamma = _normalize_backward(normal, scale, gamma, upstream)
             return tf.cast(d_rows, rows.dtype), column_sums(d_gamma), column_sums(upstream)
 
         return outputs, gradient
@@ -125,11 +146,11 @@ def layer_norm(rows, gamma, beta, dtype):
 
 
 def add_layer_norm(rows, added, bias, gamma, beta):
-    """Adds what a block found, with its bias, to what it was given, and normalises.
+    """Adds the output of a block and its bias to the input of the block, and normalizes the sum.
 
     Args:
-        rows: float [N, M]. What the block was given.
-        added: [N, M], same dtype. What a product gave.
+        rows: float [N, M]. Input of the block.
+        added: [N, M], same dtype. Result of the last product of the block.
         bias: float32 [M].
         gamma, beta: float32 [M].
 
@@ -142,10 +163,10 @@ def add_layer_norm(rows, added, bias, gamma, beta):
 
     @differentiable
     def run(rows, added, bias, gamma, beta):
-        outputs, normal, scale = _add_normalise(rows, added, bias, gamma, beta)
+        outputs, normal, scale = _add_normalize(rows, added, bias, gamma, beta)
 
         def gradient(upstream):
-            d_rows, d_gamma = _normalise_backward(normal, scale, gamma, upstream)
+            d_rows, d_gamma = _normalize_backward(normal, scale, gamma, upstream)
             sums = [column_sums(columns) for columns in (d_rows, d_gamma, upstream)]
             return d_rows, d_rows, *sums
 
@@ -154,13 +175,37 @@ def add_layer_norm(rows, added, bias, gamma, beta):
     return run(rows, added, bias, gamma, beta)
 
 
+def add_dropped(hidden, found, weights, dropout, rows, dropout_seed, training):
+    """Ends a block: adds the bias, applies dropout, adds the input of the block, normalizes.
+
+    Args:
+        hidden: float [N, H]. Input of the block.
+        found: [N, H], same dtype. Result of the last product of the block.
+        weights: tuple with `bias`, `gamma` and `beta`, float32 [H].
+        dropout: Dropout.
+        rows: Rows.
+        dropout_seed: DropoutSeed or None.
+        training: bool or None.
+
+    Returns:
+        [N, H], same dtype.
+    """
+    bias = weights.bias
+    if training and dropout.rate:
+        found = tf.nn.bias_add(found, tf.cast(bias, found.dtype))
+        # Random numbers are sampled for whole sequences, whichever rows are computed.
+        found = rows.from_batch(dropout(rows.to_batch(found), dropout_seed, training=training))
+        bias = tf.zeros_like(bias)
+    return add_layer_norm(hidden, found, bias, weights.gamma, weights.beta)
+
+
 @kernel
-def _normalise(rows, gamma, beta, like):
+def _normalize(rows, gamma, beta, like):
     return _normal_rows(_float32(rows), gamma, beta, like.dtype)
 
 
 @kernel
-def _add_normalise(rows, added, bias, gamma, beta):
+def _add_normalize(rows, added, bias, gamma, beta):
     return _normal_rows(_float32(rows) + _float32(added) + bias, gamma, beta, rows.dtype)
 
 
@@ -173,7 +218,7 @@ def _normal_rows(rows, gamma, beta, dtype):
 
 
 @kernel
-def _normalise_backward(normal, scale, gamma, upstream):
+def _normalize_backward(normal, scale, gamma, upstream):
     dtype, normal, upstream = normal.dtype, _float32(normal), _float32(upstream)
     slopes = upstream * gamma
     mean = tf.reduce_mean(slopes, -1, keepdims=True)
@@ -183,15 +228,15 @@ def _normalise_backward(normal, scale, gamma, upstream):
 
 
 def masked_softmax(scores, mask, scale):
-    """Makes weights that sum to 1 of scores.
+    """Scales attention scores, adds the mask and applies a softmax over the last axis.
 
     Args:
-        scores: float [B, N, S, S].
+        scores: float [B, heads, S, S].
         mask: float32 [B, 1, 1, S]. Added to the scaled scores.
-        scale: float. What scores are multiplied by.
+        scale: float. Factor for the scores.
 
     Returns:
-        [B, N, S, S] in the dtype of `scores`; it alone is kept for the gradient.
+        [B, heads, S, S] in the dtype of `scores`. Only this is stored for the gradient.
     """
     if _joins_operations():
         return tf.nn.softmax(scores * tf.cast(scale, scores.dtype) + tf.cast(mask, scores.dtype))
@@ -221,7 +266,7 @@ def _softmax_kernels(scale):
 
 
 def _joins_operations():
-    """Tells whether TensorFlow makes one operation of a product and what follows it (bool)."""
+    """Returns whether TensorFlow fuses a product with the operations that follow it."""
     return is_for_inference() and is_on_cpu()
 
 

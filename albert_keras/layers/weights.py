@@ -11,8 +11,7 @@ import tensorflow as tf
 from tensorflow import keras
 
 from albert_keras.layers.dropout import Dropout
-from albert_keras.layers.fused import layer_norm
-from albert_keras.layers.products import dense
+from albert_keras.layers.fused import dense, layer_norm
 
 
 def name_seed(seed, name):

@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from albert_keras.layers.products import dense
+from albert_keras.layers.fused import dense
 from albert_keras.layers.weights import NamedDense, NamedLayer, NamedLayerNorm
 
 #: The reference draws the weights of its linear heads with this, whatever the configuration says.

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from albert_keras.layers.fused import dense
 from albert_keras.layers.kernels import compiled_kernels
-from albert_keras.layers.products import dense
 
 
 def random(*shape, seed):
