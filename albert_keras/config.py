@@ -1,7 +1,7 @@
 """The shape of a model: `AlbertConfig`, the published sizes, and their JSON files.
 
-Keys are those of the reference's `albert_config.json`, so that either code reads the other's files;
-`sharing` and `embedding_projection` are ours. TensorFlow is not needed here.
+The keys are those of the reference's `albert_config.json`, so that either project reads the other's
+files; `sharing` and `embedding_projection` are additions. TensorFlow is not needed here.
 """
 
 import json
@@ -25,7 +25,7 @@ FREE_SETTINGS = frozenset(
 
 
 def _activation_name(value):
-    """Returns the name in lower case; the reference reads "" and null as no activation."""
+    """Returns the name in lower case; in the reference "" and null mean no activation."""
     if value is None or value == "":
         return "linear"
     return value.lower() if isinstance(value, str) else value
@@ -47,23 +47,23 @@ class AlbertConfig(Settings):
         num_hidden_layers: int. Depth of the encoder, L.
         num_hidden_groups: int. Neighbouring depths are split into this many groups, each with
             weights of its own.
-        num_attention_heads: int. Heads of one attention, each of size H / heads.
-        intermediate_size: int. Width inside the feed-forward block, I.
-        inner_group_num: int. Blocks run one after the other at each depth, K.
-        down_scale_factor: int. Inert, kept because the reference's files hold it.
+        num_attention_heads: int. Attention heads, each of size H / heads.
+        intermediate_size: int. Inner width of the feed-forward block, I.
+        inner_group_num: int. Consecutive blocks at each depth, K.
+        down_scale_factor: int. Unused; kept because the reference's files contain it.
         hidden_act: str. "gelu" (the tanh form, as in the reference), "gelu_erf", "relu", "tanh",
             "silu" or "linear"; case does not matter, null and "" mean "linear".
         hidden_dropout_prob: float. Dropout after embeddings, attention and feed-forward.
         attention_probs_dropout_prob: float. Dropout of the attention weights.
-        max_position_embeddings: int. Longest sequence, in pieces.
-        type_vocab_size: int. Kinds of segments.
+        max_position_embeddings: int. Longest sequence, in tokens.
+        type_vocab_size: int. Number of segment types.
         initializer_range: float. Standard deviation of the initial weights.
-        sharing: str. What the depths of one group share: "all", "attention", "ffn" or "none".
-            "none" gives each depth weights of its own, as in BERT.
-        embedding_projection: str. "auto" projects the embeddings from E to H only where the two
-            differ, as the reference does; "always" does so where they are equal, too, as
-            transformers and KerasNLP do.
-        foreign_keys: dict. Keys of a foreign file that mean nothing to us, written back by `save`.
+        sharing: str. Which weights the depths of a group share: "all", "attention", "ffn" or
+            "none", where each depth has its own weights, as in BERT.
+        embedding_projection: str. "auto" projects the embeddings from E to H only if the two
+            differ, as the reference does; "always" projects in any case, as transformers and
+            KerasNLP do.
+        foreign_keys: dict. Unknown keys of a foreign file; `save` writes them back.
 
     Raises:
         SettingsError: On construction, with every problem found.
@@ -96,12 +96,12 @@ class AlbertConfig(Settings):
         Rule(
             ("hidden_size", "num_attention_heads"),
             lambda size, heads: size % heads == 0,
-            "should be a multiple of `num_attention_heads`",
+            "must be a multiple of `num_attention_heads`",
         ),
         Rule(
             ("num_hidden_groups", "num_hidden_layers"),
             lambda groups, layers: groups <= layers,
-            "should not exceed `num_hidden_layers`",
+            "must not exceed `num_hidden_layers`",
         ),
     )
 
@@ -117,15 +117,15 @@ class AlbertConfig(Settings):
 
     @classmethod
     def names(cls):
-        """Returns the names that `from_name` knows (tuple of str)."""
+        """Returns the names that `from_name` accepts, tuple of str."""
         return tuple(_NAMED)
 
     @classmethod
     def from_name(cls, name, **overrides):
-        """Returns a published size, or one of the two small ones for a CPU.
+        """Returns a published size, or one of the two small sizes for a CPU.
 
         Args:
-            name: str. One of `names()`; "albert-base" stands for "albert-base-v2".
+            name: str. One of `names()`; "albert-base" means "albert-base-v2".
             **overrides: Fields to change, for example `vocab_size`.
 
         Raises:
@@ -140,27 +140,27 @@ class AlbertConfig(Settings):
 
     @classmethod
     def from_dict(cls, values):
-        """Returns the configuration of a dict made by `to_dict`; unknown keys are an error."""
+        """Creates a configuration from the result of `to_dict`; unknown keys are an error."""
         return cls(**values)
 
     @classmethod
     def from_json_file(cls, path):
-        """Returns the configuration in one of our own files; unknown keys are an error.
+        """Reads a file written by `save`; unknown keys are an error.
 
         Raises:
-            InputError: If there is no such file, or it does not hold a valid configuration.
+            InputError: If the file does not exist or is not a valid configuration.
         """
         return cls.from_dict(_read_json_object(path))
 
     @classmethod
     def from_reference_json(cls, path):
-        """Returns the configuration in an `albert_config.json` of the reference.
+        """Reads an `albert_config.json` of the reference.
 
-        Unknown keys are kept in `foreign_keys`. A missing key takes the reference's default, which
-        describes xxlarge, not ours.
+        Unknown keys are stored in `foreign_keys`. Missing keys take the defaults of the reference,
+        which describe xxlarge, not those of this class.
 
         Raises:
-            InputError: If there is no such file, it lacks `vocab_size`, or a value is not valid.
+            InputError: If the file does not exist, lacks `vocab_size`, or has an invalid value.
         """
         values = _read_json_object(path)
         values.pop("foreign_keys", None)
@@ -172,23 +172,25 @@ class AlbertConfig(Settings):
 
     @property
     def projects_embeddings(self):
-        """bool. Whether there is a projection of the embeddings, with weights."""
+        """bool. Whether the embeddings are projected, with weights of their own."""
         return self.embedding_projection == "always" or self.embedding_size != self.hidden_size
 
     def to_dict(self):
-        """Returns plain JSON values, foreign keys beside ours and named in `foreign_keys`."""
+        """Returns plain JSON values; foreign keys are top-level and listed in `foreign_keys`."""
         values = self.model_dump()
         foreign = values.pop("foreign_keys")
-        if self.embedding_projection == "auto":  # so that files are what they were before the key
+        if (
+            self.embedding_projection == "auto"
+        ):  # so that files stay as they were before this key existed
             del values["embedding_projection"]
         return values | foreign | ({"foreign_keys": sorted(foreign)} if foreign else {})
 
     def to_json(self):
-        """Returns the text of the configuration's file (str)."""
+        """Returns the content of the configuration file, str."""
         return json.dumps(self.to_dict(), indent=2, ensure_ascii=False) + "\n"
 
     def save(self, path):
-        """Writes the configuration's file, so that a reader sees the old one or all of the new."""
+        """Writes the configuration file atomically: a reader sees the old or the new file."""
         path = Path(path)
         temporary = path.with_name(f".{path.name}.{os.getpid()}")
         with open(temporary, "w", encoding="utf-8") as file:
@@ -202,9 +204,9 @@ def _read_json_object(path):
     try:
         values = json.loads(Path(path).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise InputError(f"`{path}` should be a readable JSON file. Received: {error}.") from error
+        raise InputError(f"`{path}` cannot be read as JSON: {error}.") from error
     if not isinstance(values, dict):
-        raise InputError(f"`{path}` should hold a JSON object. Received: {type(values).__name__}.")
+        raise InputError(f"`{path}` must contain a JSON object. Received: {type(values).__name__}.")
     return values
 
 
@@ -236,7 +238,7 @@ _ALBERT = {
 _BERT = {
     "bert-base": (12, 768, 12, 3072),
     "bert-large": (24, 1024, 16, 4096),
-    "bert-xlarge": (24, 2048, 32, 8192),  # the one of ALBERT, table 2
+    "bert-xlarge": (24, 2048, 32, 8192),  # ALBERT, table 2
 }
 #: Version 1 was released with dropout, except for xxlarge; version 2 has none.
 _NAMED = (
@@ -258,7 +260,7 @@ _NAMED = (
         for name, sizes in _BERT.items()
     }
     | {
-        # Ours: one for tests, one that learns something on a CPU.
+        # Small sizes of this project: one for tests, one that learns something on a CPU.
         "albert-tiny": _sizes(2, 128, 2, 512, embedding=64),
         "albert-mini": _sizes(4, 256, 4, 1024),
     }

@@ -1,4 +1,4 @@
-"""The activations a configuration can name; `fused.py` applies them in float32."""
+"""The activation functions of `AlbertConfig.hidden_act`; `fused.py` applies them in float32."""
 
 import math
 
@@ -11,7 +11,7 @@ from albert_keras.layers.kernels import differentiable
 def gelu_tanh(inputs):
     """Returns the tanh form of GELU, the one of the reference and of its released weights.
 
-    The gradient is written out: TensorFlow's own takes a `pow` and twice the passes over memory.
+    The gradient is written out: that of TensorFlow needs a `pow` and twice the memory passes.
 
     Source:
         `gelu` in google-research/albert, `modeling.py`; https://arxiv.org/abs/1606.08415.
@@ -30,7 +30,7 @@ def gelu_tanh(inputs):
 
 
 def gelu_erf(inputs):
-    """Returns GELU itself, x times the normal distribution function: that of BERT."""
+    """Returns the exact GELU, x times the normal distribution function, as in BERT."""
     return 0.5 * inputs * (1.0 + tf.math.erf(inputs * math.sqrt(0.5)))
 
 

@@ -15,10 +15,10 @@ class AttentionWeights(NamedTuple):
     """Weights of one use of the block: kernels in the compute dtype, the rest float32.
 
     Attributes:
-        joined_kernel: [H, 3 H]. Of query, key and value, for one product of the three.
+        joined_kernel: [H, 3 H]. Query, key and value side by side, for a single product.
         joined_bias: [3 H].
-        kernel, bias: [H, H], [H]. Of the projection.
-        gamma, beta: [H]. Of the normalisation.
+        kernel, bias: [H, H], [H]. Output projection.
+        gamma, beta: [H]. Layer normalization.
     """
 
     joined_kernel: tf.Tensor
@@ -30,22 +30,23 @@ class AttentionWeights(NamedTuple):
 
 
 class SelfAttentionBlock(NamedLayer):
-    """Lets every piece look at all real pieces, adds what it found, normalises.
+    """Self-attention over all real tokens, a residual connection and a normalization.
 
     Args:
         config: AlbertConfig.
-        scope: str. First part of the weights' names, ending in `group_G/inner_group_K`.
+        scope: str. Prefix of the names of the weights, ending in `group_G/inner_group_K`.
         seed: int. The model's seed.
         **kwargs: `name`, `dtype`, as in Keras.
 
     Call arguments:
-        hidden: float [N, H]. One row for each position.
+        hidden: float [N, H]. One row per position.
         rows: Rows. Which row belongs to which sequence, and what is padding.
-        dropout_seed: DropoutSeed or None. What dropout is drawn for, see `layers/dropout.py`.
-        positions: int [B, Q] or None. The positions that look; all are looked at. None takes all.
-        weights: AttentionWeights or None. Those made by `for_each_use`, where a depth of several
-            calls; None takes them anew.
-        return_attention: bool. Whether to return, too, how much each position took of each other.
+        dropout_seed: DropoutSeed or None. Makes dropout reproducible, see `layers/dropout.py`.
+        positions: int [B, Q] or None. Positions of the queries; None uses all. Keys and values are
+            those of all positions.
+        weights: AttentionWeights or None. One element of `for_each_use`, if the block is called
+            several times in the same graph.
+        return_attention: bool. Whether to return the attention probabilities as well.
 
     Returns:
         [N, H] in the compute dtype; [B * Q, H] for `positions`. With `return_attention` a tuple of
@@ -73,7 +74,7 @@ class SelfAttentionBlock(NamedLayer):
         self.hidden_dropout = self.dropout(config.hidden_dropout_prob, "attention_1/output/dropout")
 
     def for_each_use(self, uses):
-        """Returns what each of several calls in one graph takes: list of AttentionWeights."""
+        """Returns the weights of each of several calls in one graph, list of AttentionWeights."""
         parts = (self.query, self.key, self.value)
         kernels = tf.concat([part.kernel for part in parts], axis=1)  # [H, 3 H]
         biases = tf.concat([part.bias for part in parts], axis=0)
@@ -107,10 +108,12 @@ class SelfAttentionBlock(NamedLayer):
             # [N, 3 H] -> [B, S, 3 H]
             joined = rows.to_batch(dense(hidden, weights.joined_kernel, weights.joined_bias))
             query, key, value = self._split_heads(joined, 3)
-            looking = rows
+            query_rows = rows
         else:
-            looking = Rows.of_positions(positions)
-            residual, query, joined = self._of_positions(hidden, rows, looking, positions, weights)
+            query_rows = Rows.of_positions(positions)
+            residual, query, joined = self._of_positions(
+                hidden, rows, query_rows, positions, weights
+            )
             (query,) = self._split_heads(query, 1)
             key, value = self._split_heads(joined, 2)
         scores = tf.matmul(query, key, transpose_b=True)  # [B, heads, S or Q, S]
@@ -119,24 +122,30 @@ class SelfAttentionBlock(NamedLayer):
         context = tf.transpose(tf.matmul(probs, value), (0, 2, 1, 3))  # [B, S or Q, heads, D]
         size = hidden.shape[-1]
         context = tf.reshape(context, tf.concat([tf.shape(context)[:2], [size]], 0))
-        found = tf.matmul(looking.from_batch(context), weights.kernel)  # [N or B * Q, H]
+        found = tf.matmul(query_rows.from_batch(context), weights.kernel)  # [N or B * Q, H]
         hidden = add_dropped(
-            residual, found, weights, self.hidden_dropout, looking, dropout_seed, training=training
+            residual,
+            found,
+            weights,
+            self.hidden_dropout,
+            query_rows,
+            dropout_seed,
+            training=training,
         )
         return (hidden, probs) if return_attention else hidden
 
-    def _of_positions(self, hidden, rows, looking, positions, weights):
-        """Returns rows and queries of some positions, keys and values of all."""
+    def _of_positions(self, hidden, rows, query_rows, positions, weights):
+        """Returns inputs and queries of the given positions, and keys and values of all."""
         size = hidden.shape[-1]
         hidden, batch = fork(hidden)
         chosen = tf.gather(rows.to_batch(batch), positions, batch_dims=1)  # [B, Q, H]
-        chosen, residual = fork(looking.from_batch(chosen))
+        chosen, residual = fork(query_rows.from_batch(chosen))
         query_kernel, kernel = tf.split(weights.joined_kernel, [size, 2 * size], axis=1)
         query_bias, bias = tf.split(weights.joined_bias, [size, 2 * size])
-        query = looking.to_batch(dense(chosen, query_kernel, query_bias))
+        query = query_rows.to_batch(dense(chosen, query_kernel, query_bias))
         return residual, query, rows.to_batch(dense(hidden, kernel, bias))
 
     def _split_heads(self, joined, parts):
-        """Makes `parts` x [B, heads, S, D] of [B, S, parts * H]."""
+        """Splits [B, S, parts * H] into `parts` tensors [B, heads, S, D]."""
         split = tf.concat([tf.shape(joined)[:2], [parts, self.num_heads, self.head_size]], 0)
         return tf.unstack(tf.transpose(tf.reshape(joined, split), (2, 0, 3, 1, 4)))

@@ -1,6 +1,6 @@
-"""Cross-entropy against one right class, without a float32 copy of the scores.
+"""Sparse cross-entropy without a float32 copy of the scores.
 
-Over a vocabulary the scores are the largest tensor of a step; they are read twice and their
+Over a vocabulary the scores are the largest tensor of a step. They are read twice, and their
 gradient is written once.
 """
 
@@ -10,7 +10,7 @@ from albert_keras.layers.kernels import column_sums, differentiable, kernel
 
 
 def sparse_cross_entropy(scores, bias, labels):
-    """Compares scores with labels, in float32.
+    """Returns cross-entropies and hits of scores and labels, computed in float32.
 
     Args:
         scores: float [N, V]. Not normalised.
@@ -18,8 +18,8 @@ def sparse_cross_entropy(scores, bias, labels):
         labels: int [N].
 
     Returns:
-        tuple of float32 [N]: cross-entropies in nats, and 1 where the right class scores highest,
-        the first of several alike, else 0. Only the cross-entropies have a gradient.
+        tuple of float32 [N]: cross-entropies in nats, and 1 where the label scores highest (the
+        first of equal scores counts), else 0. Only the cross-entropies have a gradient.
     """
 
     @differentiable
@@ -32,7 +32,7 @@ def sparse_cross_entropy(scores, bias, labels):
             d_scores = _slopes(scores, bias, labels, log_sums, largest, upstream)
             return d_scores, column_sums(d_scores)
 
-        losses = log_sums + (largest - chosen)  # in this order little is lost of small ones
+        losses = log_sums + (largest - chosen)  # this order keeps the precision of small losses
         return (losses, tf.cast(is_right, tf.float32)), gradient
 
     return run(scores, bias)

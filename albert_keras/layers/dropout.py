@@ -1,23 +1,23 @@
-"""Dropout whose masks follow from seed, step and row: the same however a batch is split up."""
+"""Dropout whose masks depend on seed, step and row, however a batch is split over devices."""
 
 from typing import NamedTuple
 
 import tensorflow as tf
 from tensorflow import keras
 
-#: Philox on CPU and GPU, where number i of a draw is number 0 of the draw that begins at i; on TPU
-#: whatever is fast there.
+#: Philox on CPU and GPU, where sampling from counter i yields the numbers from position i on; on
+#: TPU whichever algorithm is fast there.
 _ALGORITHM = 3
-#: Numbers made from one value of Philox' counter.
+#: Numbers generated per value of the Philox counter.
 _NUMBERS_PER_COUNT = 4
 
 
 class DropoutSeed(NamedTuple):
-    """What dropout is drawn for.
+    """The state that dropout masks depend on, besides the seed of the layer.
 
     Attributes:
-        step: int64 scalar Tensor. Optimizer steps done before.
-        row: int64 scalar Tensor. Place of the first row of this (part of a) batch in the whole
+        step: int64 scalar Tensor. Number of optimizer steps completed.
+        row: int64 scalar Tensor. Index of the first row of this (part of a) batch in the global
             batch of the step, over all replicas and accumulated parts.
         depth: int. Which use of a shared layer.
     """
@@ -28,11 +28,11 @@ class DropoutSeed(NamedTuple):
 
 
 class Dropout(keras.layers.Dropout):
-    """Sets values to 0 at random and scales the others up, in training.
+    """Dropout layer with reproducible masks.
 
     Args:
-        rate: float. Share of values set to 0.
-        seed: int. One of its own for each layer.
+        rate: float. Fraction of values set to 0.
+        seed: int. Different for each layer.
         **kwargs: `name`, `dtype`, as in Keras.
 
     Call arguments:
@@ -51,12 +51,12 @@ class Dropout(keras.layers.Dropout):
         return tf.where(kept, inputs * tf.cast(1 / (1 - self.rate), inputs.dtype), 0)
 
     def _numbers(self, shape, dropout_seed):
-        """Returns float32 numbers in [0, 1) of a shape whose first axis counts rows."""
+        """Returns float32 numbers in [0, 1); the first axis of the shape counts rows."""
         seed = tf.stack(
             [tf.constant(self.seed << 16 | dropout_seed.depth, tf.int64), dropout_seed.step]
         )
         key, counter = tf.raw_ops.StatelessRandomGetKeyCounter(seed=seed)
-        # Each row takes up whole counts, so that it can be drawn apart from those before it.
+        # Each row uses whole counter values, so that it can be sampled without the rows before it.
         size = tf.reduce_prod(shape[1:])
         counts = (size + _NUMBERS_PER_COUNT - 1) // _NUMBERS_PER_COUNT
         begin = dropout_seed.row * tf.cast(counts, tf.int64)

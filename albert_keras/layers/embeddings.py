@@ -1,4 +1,4 @@
-"""The factorized embedding: narrow tables, then a projection to the encoder's size."""
+"""The factorized embedding: narrow tables, then a projection to the hidden size."""
 
 import tensorflow as tf
 
@@ -7,25 +7,25 @@ from albert_keras.layers.weights import NamedDense, NamedLayer, NamedLayerNorm
 
 
 class FactorizedEmbedding(NamedLayer):
-    """Looks pieces, segments and positions up in narrow tables, then widens them.
+    """Embeds tokens, segments and positions in narrow tables and projects them to the hidden size.
 
     BERT's V x H table becomes V x E followed by E x H. Where E = H there is no projection,
     unless `embedding_projection` is "always".
 
     Args:
         config: AlbertConfig.
-        scope: str. First part of the weights' names.
+        scope: str. Prefix of the names of the weights.
         seed: int. The model's seed.
         **kwargs: `name`, `dtype`, as in Keras.
 
     Call arguments:
-        input_ids: int [B, S]. Piece ids; padding gets a vector too, `input_mask` hides it later.
+        input_ids: int [B, S]. Token ids. Padding is embedded too; `input_mask` hides it later.
         segment_ids: int [B, S]. 0 first, 1 second segment.
-        rows: Rows. The order of the positions in what is returned.
-        dropout_seed: DropoutSeed or None. What dropout is drawn for, see `layers/dropout.py`.
+        rows: Rows. The order of the positions in the result.
+        dropout_seed: DropoutSeed or None. Makes dropout reproducible, see `layers/dropout.py`.
 
     Returns:
-        [N, H] in the compute dtype, a row for each position.
+        [N, H] in the compute dtype, one row per position.
 
     Raises:
         ValueError: If S exceeds `max_position_embeddings`.
@@ -62,20 +62,20 @@ class FactorizedEmbedding(NamedLayer):
         vectors = look_up(tf.convert_to_tensor(self.word_embeddings), rows.from_batch(input_ids))
         segment_ids = rows.from_batch(segment_ids)
         vectors += look_up(tf.convert_to_tensor(self.token_type_embeddings), segment_ids)
-        places = self.position_embeddings[: self.checked_length(input_ids)]  # [S, E]
-        shape = tf.concat([tf.shape(input_ids), places.shape[1:]], 0)
-        vectors += rows.from_batch(tf.broadcast_to(places, shape))  # [N, E]
+        positions = self.position_embeddings[: self.checked_length(input_ids)]  # [S, E]
+        shape = tf.concat([tf.shape(input_ids), positions.shape[1:]], 0)
+        vectors += rows.from_batch(tf.broadcast_to(positions, shape))  # [N, E]
         vectors = self.normalization(vectors)
         if training and self.hidden_dropout.rate:
-            # Numbers are drawn for each sequence of the batch, whatever rows there are.
+            # Random numbers are sampled for whole sequences, whichever rows are computed.
             vectors = self.hidden_dropout(rows.to_batch(vectors), dropout_seed, training=training)
             vectors = rows.from_batch(vectors)
         return vectors if self.projection is None else self.projection(vectors)  # [N, H]
 
     def checked_length(self, input_ids):
-        """Returns S, known when the graph is built or only when it runs."""
+        """Returns S: int if it is static, else an int32 scalar Tensor."""
         message = (
-            "The length of `input_ids` should not exceed `max_position_embeddings`. "
+            "The length of `input_ids` must not exceed `max_position_embeddings`. "
             f"Received: {{}} and {self.max_length}. Shorten the sequences or enlarge the model."
         )
         length = input_ids.shape[1]
@@ -87,7 +87,8 @@ class FactorizedEmbedding(NamedLayer):
         check = tf.debugging.assert_less_equal(
             length, self.max_length, message=message.format("a longer sequence")
         )
-        # What uses the length waits for the check; else an addition may fail first, without a word.
+        # Users of the length wait for the check; otherwise an addition may fail first, with an
+        # obscure message.
         with tf.control_dependencies([check] if check is not None else []):
             return tf.identity(length)
 

@@ -13,9 +13,9 @@ class FeedForwardWeights(NamedTuple):
     """Weights of one use of the block: kernels in the compute dtype, the rest float32.
 
     Attributes:
-        inner_kernel, inner_bias: [H, I], [I]. Of the product that widens.
-        kernel, bias: [I, H], [H]. Of the product that narrows.
-        gamma, beta: [H]. Of the normalisation.
+        inner_kernel, inner_bias: [H, I], [I]. First product, to the intermediate size.
+        kernel, bias: [I, H], [H]. Second product, back to the hidden size.
+        gamma, beta: [H]. Layer normalization.
     """
 
     inner_kernel: tf.Tensor
@@ -27,18 +27,18 @@ class FeedForwardWeights(NamedTuple):
 
 
 class FeedForwardBlock(NamedLayer):
-    """Widens each vector, activates, narrows it again, adds it to the input, normalises.
+    """Two products with an activation between them, a residual connection and a normalization.
 
     Args:
         config: AlbertConfig.
-        scope: str. First part of the weights' names, ending in `group_G/inner_group_K`.
+        scope: str. Prefix of the names of the weights, ending in `group_G/inner_group_K`.
         seed: int. The model's seed.
         **kwargs: `name`, `dtype`, as in Keras.
 
     Call arguments:
-        hidden: float [N, H]. One row for each position.
+        hidden: float [N, H]. One row per position.
         rows: Rows. Which row belongs to which sequence.
-        dropout_seed: DropoutSeed or None. What dropout is drawn for, see `layers/dropout.py`.
+        dropout_seed: DropoutSeed or None. Makes dropout reproducible, see `layers/dropout.py`.
         weights: FeedForwardWeights or None. As in `SelfAttentionBlock`.
 
     Returns:
@@ -62,7 +62,7 @@ class FeedForwardBlock(NamedLayer):
         )
 
     def for_each_use(self, uses):
-        """Returns what each of several calls in one graph takes: list of FeedForwardWeights."""
+        """Returns the weights of each of several calls in one graph, list of FeedForwardWeights."""
         return [
             FeedForwardWeights(*weights)
             for weights in zip(

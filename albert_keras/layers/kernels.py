@@ -1,8 +1,8 @@
-"""Element-wise functions as kernels: one pass over memory instead of one for each operation.
+"""Element-wise functions as kernels: one pass over memory instead of one per operation.
 
-TensorFlow runs each operation on a CPU as a pass over memory, and beside fast products of matrices
-those passes are half of a training step. XLA makes one loop of many. It multiplies matrices slowly
-on a CPU, so that only what lies between the products is given to it.
+On a CPU, TensorFlow runs each operation as a pass over memory, and next to fast matrix products
+these passes take half of a training step. XLA fuses them into one loop. It multiplies matrices
+slowly on a CPU, so only the operations between the products are compiled.
 """
 
 import atexit
@@ -12,23 +12,23 @@ import functools
 
 import tensorflow as tf
 
-# Not seen by the threads of other replicas, where XLA cannot compile for a CPU.
+# A context variable: the threads of other replicas, where XLA cannot compile for a CPU, do not
+# see it.
 _compiles = contextvars.ContextVar("compiles", default=False)
-#: Function -> what compiles it. Let go while Python still stands: TensorFlow complains otherwise.
+#: Function -> its compiled form. Released before shutdown, where TensorFlow would complain.
 _compiled = {}
 atexit.register(_compiled.clear)
 _is_for_inference = contextvars.ContextVar("is_for_inference", default=False)
 
 
 def kernel(function):
-    """Makes a function of tensors one kernel wherever `compiled_kernels` says so.
+    """Compiles a function of tensors into one kernel within `compiled_kernels`.
 
     Args:
-        function: callable. Takes tensors, and returns tensors; gradients are not recorded through
-            it.
+        function: callable. Takes and returns tensors. It is not differentiable when compiled.
 
     Returns:
-        callable, the same function.
+        callable with the same arguments and results.
     """
 
     @functools.wraps(function)
@@ -44,10 +44,10 @@ def kernel(function):
 
 @contextlib.contextmanager
 def compiled_kernels(wanted=True):
-    """Lets XLA compile the kernels that are traced within.
+    """Context in which traced kernels are compiled by XLA.
 
-    Meant for a training step that runs on one CPU: elsewhere XLA either compiles all of the step
-    (TPU) or is not needed. An export must not hold compiled kernels.
+    Meant for a training step on one CPU: elsewhere XLA either compiles the whole step (TPU) or is
+    not needed. An export must not contain compiled kernels.
 
     Args:
         wanted: bool.
@@ -61,14 +61,14 @@ def compiled_kernels(wanted=True):
 
 @contextlib.contextmanager
 def inference(wanted=True):
-    """Has plain operations of TensorFlow traced within, without gradients of our own.
+    """Context in which plain TensorFlow operations are traced, without custom gradients.
 
-    A SavedModel would hold those with each signature, or warn when it is loaded. On a CPU the
-    operations are put so that TensorFlow joins them with the product before: activations, and the
-    mask of attention.
+    A SavedModel would otherwise store the gradients with each signature, or warn when it is loaded.
+    On a CPU the operations are arranged so that TensorFlow fuses activations and the attention
+    mask with the preceding product.
 
     Args:
-        wanted: bool. False leaves everything as it is.
+        wanted: bool. False changes nothing.
     """
     token = _is_for_inference.set(wanted or _is_for_inference.get())
     try:
@@ -78,12 +78,12 @@ def inference(wanted=True):
 
 
 def is_for_inference():
-    """Tells whether plain operations are wanted (bool)."""
+    """Returns whether plain operations are requested."""
     return _is_for_inference.get()
 
 
 def differentiable(function):
-    """As `tf.custom_gradient`; within `inference` the result alone counts.
+    """Wraps a function like `tf.custom_gradient`; within `inference` the gradient is dropped.
 
     Args:
         function: callable. Takes tensors, returns (results, gradient function).
@@ -98,16 +98,16 @@ def differentiable(function):
 
 
 def is_on_cpu():
-    """Tells whether what is being traced runs on one CPU (bool)."""
+    """Returns whether the traced function runs on a single CPU."""
     return not tf.distribute.has_strategy() and not tf.config.list_logical_devices("GPU")
 
 
 def column_sums(rows):
     """Sums over the rows: float [N, M] -> float32 [M].
 
-    As a product with ones where kernels are compiled, since XLA:CPU sums columns one by one and
-    TensorFlow on one core. The product adds up in float32 and rounds the sums to the dtype of the
-    rows.
+    Where kernels are compiled this is a product with ones, because XLA:CPU sums columns one by one
+    and TensorFlow does so on one core. The product accumulates in float32 and rounds the sums to
+    the dtype of the rows.
     """
     if _compiles.get():
         ones = tf.ones([1, tf.shape(rows)[0]], rows.dtype)

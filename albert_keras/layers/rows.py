@@ -1,56 +1,55 @@
-"""A batch of sequences as rows of one matrix: all its positions, or those that are not padding.
+"""A batch of sequences as the rows of one matrix, with or without the rows of padding.
 
-Only attention has to know which position belongs to which sequence; the products and everything
-between them take a row for each position.
+Only attention needs to know which position belongs to which sequence; the products and everything
+between them work on one row per position.
 """
 
 import tensorflow as tf
 
-#: Without padding there are as many rows as are needed, rounded up to a share of all positions, and
-#: sequences as long as the longest, rounded up to a multiple: few shapes occur, each of which has
-#: to be compiled.
+#: Without padding the number of rows is rounded up to a sixteenth of all positions, and the length
+#: of the longest sequence to a multiple of 64, so that only a few shapes have to be compiled.
 _SHARES, _MULTIPLE = 16, 64
 
 
 class Rows:
-    """The order of the rows.
+    """The mapping between positions of a batch, [B, S], and rows, [N].
 
     Args:
-        input_mask: int [B, S]. 1 for a real piece, 0 for padding, in any pattern.
-        skips_padding: bool. Whether to leave out (almost) all padding. The number of rows then
-            depends on the batch, which TPUs do not allow.
+        input_mask: int [B, S]. 1 for a real token, 0 for padding, in any pattern.
+        skips_padding: bool. Whether (almost) all padding has no row. N then depends on the batch,
+            which TPUs do not allow.
     """
 
     def __init__(self, input_mask, skips_padding=False):
         self._shape = _shape(input_mask)
-        self._places = _places(input_mask) if skips_padding else None
-        #: float32 [B, 1, 1, S]. What is added to the scores.
+        self._indices = _indices(input_mask) if skips_padding else None
+        #: float32 [B, 1, 1, S]. Added to the attention scores.
         self.attention_mask = additive_mask(input_mask)
 
     @classmethod
     def of_positions(cls, positions):
-        """Returns the Rows of chosen positions, int [B, Q]: all of them, in their order."""
+        """Returns the Rows of chosen positions, int [B, Q], in their order."""
         return cls(tf.ones_like(positions))
 
     def from_batch(self, batch):
-        """Makes rows of a batch: [B, S, ...] -> [N, ...]."""
+        """Converts a batch to rows: [B, S, ...] -> [N, ...]."""
         rows = tf.reshape(batch, [-1, *batch.shape[2:]])
-        return rows if self._places is None else tf.gather_nd(rows, self._places)
+        return rows if self._indices is None else tf.gather_nd(rows, self._indices)
 
     def to_batch(self, rows):
-        """Makes a batch of rows: [N, ...] -> [B, S, ...], zeros for what was left out."""
-        if self._places is not None:
+        """Converts rows to a batch: [N, ...] -> [B, S, ...], with zeros for skipped padding."""
+        if self._indices is not None:
             size = self._shape[0] * self._shape[1]
-            rows = tf.scatter_nd(self._places, rows, [size, *rows.shape[1:]])
+            rows = tf.scatter_nd(self._indices, rows, [size, *rows.shape[1:]])
         return tf.reshape(rows, [*self._shape, *rows.shape[1:]])
 
 
 def shortened(batches, input_mask):
-    """Cuts what no sequence of a batch reaches.
+    """Truncates a batch to (about) its longest sequence.
 
     Args:
         batches: list of [B, S].
-        input_mask: int [B, S]. 1 for a real piece, 0 for padding, in any pattern.
+        input_mask: int [B, S]. 1 for a real token, 0 for padding, in any pattern.
 
     Returns:
         list of [B, n], n at most S.
@@ -73,20 +72,20 @@ def _shape(tensor):
 
 
 def additive_mask(input_mask):
-    """Makes what is added to the scores: 0 for a real piece, -10000 for padding.
+    """Returns the attention mask that is added to the scores: 0 for a token, -10000 for padding.
 
     Args:
-        input_mask: int [B, S]. 1 for a real piece, 0 for padding, in any pattern.
+        input_mask: int [B, S]. 1 for a real token, 0 for padding, in any pattern.
 
     Returns:
-        float32 [B, 1, 1, S]. -10000 as in the reference: finite, so a row of padding alone gives
-        even weights and not NaN.
+        float32 [B, 1, 1, S]. -10000 as in the reference: finite, so that a sequence of nothing
+        but padding has uniform attention and not NaN.
     """
     return (1.0 - tf.cast(input_mask, tf.float32))[:, None, None, :] * -10_000.0
 
 
-def _places(input_mask):
-    """Returns the places of the rows in the batch, int32 [N, 1]: real ones first, in order."""
+def _indices(input_mask):
+    """Returns the indices of the rows in the flattened batch, int32 [N, 1]: tokens first."""
     is_real = tf.reshape(tf.cast(input_mask, tf.bool), [-1])
     size = tf.size(is_real)
     step = tf.maximum(-(-size // _SHARES), 1)

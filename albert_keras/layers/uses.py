@@ -1,19 +1,19 @@
-"""One weight, many uses: a tensor for each, and one sum of their gradients."""
+"""One weight used many times in a graph: one cast, and one sum of the gradients."""
 
 import tensorflow as tf
 
 from albert_keras.layers.kernels import differentiable, kernel
 
-#: Gradients added up at a time: all at once reads each only once, but has to keep them all.
+#: Gradients summed at a time. Summing all at once reads each only once, but stores all of them.
 _AT_ONCE = 4
 
 
 def for_each_use(weight, uses, dtype):
     """Casts a weight once for several uses.
 
-    TensorFlow would cast the gradient of each use to float32, keep all of them and add them up.
-    Here they stay as they come, at most four of them are kept, and casts and additions are one
-    pass.
+    TensorFlow would cast the gradient of each use to float32, store all of them and add them.
+    Here they keep their dtype, at most four are stored at a time, and casts and additions are one
+    pass over memory.
 
     Args:
         weight: float32 Tensor or variable.
@@ -42,7 +42,7 @@ def _copies(number, dtype):
 
 
 def fork(rows):
-    """Returns a tensor twice; the two gradients are added up in one pass, in float32.
+    """Returns a tensor twice; the two gradients are summed in one pass, in float32.
 
     Args:
         rows: float Tensor.

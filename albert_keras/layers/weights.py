@@ -1,8 +1,8 @@
-"""Weights with the reference's full names, and the two layers all others are made of.
+"""Weights with the full names of the reference, and the two basic layers built from them.
 
-Every weight exists as soon as its layer is constructed, and is called the same in any context:
-optimizers decide by name what decays, checkpoints of the reference are matched by name, and the
-initial value depends on the model's seed and on the name alone.
+Every weight exists as soon as its layer is constructed and has the same name in any context:
+optimizers select by name what decays, checkpoints of the reference are matched by name, and the
+initial value depends only on the model's seed and the name.
 """
 
 import hashlib
@@ -21,11 +21,10 @@ def name_seed(seed, name):
 
 
 class NamedLayer(keras.layers.Layer):
-    """Base of our layers: weights under full names, complete after construction.
+    """Base class of the layers: weights with full names that exist after construction.
 
     Args:
-        scope: str. What the names of its weights begin with, for example "bert/pooler/dense"; ""
-            for nothing.
+        scope: str. Prefix of the names of the weights, for example "bert/pooler/dense"; may be "".
         seed: int. The model's seed.
         stddev: float. Standard deviation of the initial kernels and tables.
         **kwargs: `name`, `dtype`, `trainable`, as in Keras.
@@ -33,7 +32,7 @@ class NamedLayer(keras.layers.Layer):
 
     def __init__(self, scope, seed=0, stddev=0.02, **kwargs):
         kwargs.setdefault("name", scope.rsplit("/", 1)[-1])
-        # Casts are written out in each `call`: what runs in float32 is a decision there.
+        # Each `call` casts explicitly, because it decides what runs in float32.
         super().__init__(autocast=False, **kwargs)
         self.scope = scope
         self.seed = seed
@@ -46,17 +45,19 @@ class NamedLayer(keras.layers.Layer):
         Args:
             name: str. Rest of the name.
             shape: tuple of int.
-            initializer: str. "normal" (cut at two standard deviations), "zeros" or "ones".
+            initializer: str. "normal" (truncated at two standard deviations), "zeros" or "ones".
         """
         if initializer == "normal" and self.stddev == 0:
-            initializer = "zeros"  # The same, without drawing: seconds saved on the largest sizes.
+            initializer = (
+                "zeros"  # The same without sampling, which takes seconds for the largest sizes.
+            )
         if initializer == "normal":
             initializer = keras.initializers.TruncatedNormal(
                 stddev=self.stddev, seed=name_seed(self.seed, f"{self.scope}/{name}")
             )
         scope, _, last = f"{self.scope}/{name}".strip("/").rpartition("/")
-        # The slash at the end makes the scope absolute: whatever scopes we are called in, for
-        # example that of a surrounding model, stay out of the name.
+        # The slash at the end makes the scope absolute: enclosing scopes, for example of a
+        # surrounding model, do not become part of the name.
         with tf.init_scope(), tf.name_scope(f"{scope}/" if scope else ""):
             return self.add_weight(
                 last, shape, initializer=initializer, experimental_autocast=False
@@ -73,7 +74,7 @@ class NamedLayer(keras.layers.Layer):
 
 
 class NamedDense(NamedLayer):
-    """Multiplies by `kernel` and adds `bias`.
+    """Dense layer: multiplies by `kernel` and adds `bias`.
 
     Args:
         scope: str. The weights are `scope`/kernel and `scope`/bias.
@@ -96,15 +97,15 @@ class NamedDense(NamedLayer):
 
     def call(self, inputs):
         shape = tf.concat([tf.shape(inputs)[:-1], [self.output_size]], 0)
-        # As one product of two matrices: TensorFlow's product of a [B, S, M] tensor makes a kernel
-        # gradient per sequence and sums them.
+        # A product of two matrices: for [B, S, M] TensorFlow would compute a kernel gradient per
+        # sequence and sum them.
         rows = tf.reshape(tf.cast(inputs, self.compute_dtype), (-1, self.kernel.shape[0]))
         kernel = tf.cast(self.kernel, self.compute_dtype)
         return tf.reshape(dense(rows, kernel, tf.convert_to_tensor(self.bias)), shape)
 
 
 class NamedLayerNorm(NamedLayer):
-    """Brings the last axis to mean 0 and variance 1, then scales and shifts it, in float32.
+    """Layer normalization over the last axis, in float32, with scale and shift.
 
     Args:
         scope: str. The weights are `scope`/gamma and `scope`/beta.

@@ -7,24 +7,24 @@ from albert_keras.layers.weights import NamedDense, NamedLayer, NamedLayerNorm
 
 
 class MaskedLMHead(NamedLayer):
-    """Scores every piece of the vocabulary at the masked positions.
+    """Masked-LM head: scores every piece of the vocabulary at the masked positions.
 
-    Its output table is the one of the word embeddings. It receives the embedding layer and not the
-    variable, so that the table is counted, saved and restored once.
+    Its output table is the table of the word embeddings. It receives the embedding layer and not
+    the variable, so that the table is counted, saved and restored once.
 
     Args:
         config: AlbertConfig.
         embeddings: FactorizedEmbedding. Owner of the tied table.
-        scope: str. First part of the weights' names.
+        scope: str. Prefix of the names of the weights.
         seed: int. The model's seed.
         **kwargs: `name`, `dtype`, as in Keras.
 
     Call arguments:
         sequence_output: float [B, S, H].
-        masked_lm_positions: int [B, P]. Padding predictions point at 0 and weigh nothing later.
+        masked_lm_positions: int [B, P]. Unused ones point at 0 and have no weight in the loss.
 
     Returns:
-        float32 [B, P, V]. Scores, not normalised.
+        float32 [B, P, V]. Logits.
 
     Source:
         `get_masked_lm_output` in google-research/albert, `run_pretraining.py`.
@@ -42,7 +42,7 @@ class MaskedLMHead(NamedLayer):
         self.output_bias = self.named_weight("output_bias", (config.vocab_size,), "zeros")
 
     def scores(self, masked):
-        """Scores pieces without their bias: [B, P, H] -> [B, P, V] in the compute dtype."""
+        """Returns the logits without their bias: [B, P, H] -> [B, P, V] in the compute dtype."""
         shape = tf.concat([tf.shape(masked)[:2], self.output_bias.shape], 0)
         rows = tf.reshape(tf.cast(masked, self.compute_dtype), (-1, masked.shape[-1]))  # [B * P, H]
         rows = tf.matmul(rows, tf.cast(self.transform.kernel, self.compute_dtype))
@@ -52,7 +52,7 @@ class MaskedLMHead(NamedLayer):
         return tf.reshape(tf.matmul(rows, table, transpose_b=True), shape)
 
     def logits(self, scores):
-        """Adds the bias to scores: float32 [B, P, V]."""
+        """Adds the bias to the scores: float32 [B, P, V]."""
         return tf.cast(scores, tf.float32) + self.output_bias
 
     def call(self, sequence_output, masked_lm_positions):
@@ -61,13 +61,13 @@ class MaskedLMHead(NamedLayer):
 
 
 class SentenceOrderHead(NamedLayer):
-    """Scores two segments as in order (class 0) or swapped (class 1), in float32.
+    """Sentence-order head: two segments are in order (class 0) or swapped (class 1), in float32.
 
-    The same head serves next-sentence prediction: 0 the next one, 1 a random one.
+    The same head serves next-sentence prediction: 0 is the next segment, 1 a random one.
 
     Args:
         config: AlbertConfig.
-        scope: str. First part of the weights' names.
+        scope: str. Prefix of the names of the weights.
         seed: int. The model's seed.
         **kwargs: `name`, `dtype`, as in Keras.
 
@@ -75,7 +75,7 @@ class SentenceOrderHead(NamedLayer):
         pooled_output: float [B, H].
 
     Returns:
-        float32 [B, 2]. Scores, not normalised.
+        float32 [B, 2]. Logits.
 
     Source:
         `get_sentence_order_output` in google-research/albert, `run_pretraining.py`.

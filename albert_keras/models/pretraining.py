@@ -1,4 +1,4 @@
-"""The model that is pre-trained: encoder, masked-LM head, sentence-order head."""
+"""The pre-training model: encoder, masked-LM head and sentence-order head."""
 
 import tensorflow as tf
 from tensorflow import keras
@@ -11,12 +11,12 @@ from albert_keras.models.heads import MaskedLMHead, SentenceOrderHead
 
 @keras.saving.register_keras_serializable("albert_keras")
 class AlbertForPretraining(keras.Model):
-    """Predicts masked pieces and the order of two segments.
+    """Predicts masked tokens and the order of two segments.
 
     Args:
         config: AlbertConfig.
-        sentence_head: bool. Whether there is a sentence-order (or next-sentence) head.
-        seed: int. Decides the initial weights, together with each weight's name.
+        sentence_head: bool. Whether the model has a sentence-order (or next-sentence) head.
+        seed: int. Determines the initial weights, together with the name of each weight.
         dtype: str or policy. As in `AlbertEncoder`.
         recompute, skips_padding: bool. As in `AlbertEncoder`.
         name: str. Name of the Keras model.
@@ -24,13 +24,13 @@ class AlbertForPretraining(keras.Model):
     Call arguments:
         inputs: dict. The encoder's inputs and "masked_lm_positions", int [B, P]. Other keys, such
             as labels, are ignored.
-        only_predictions: bool. Whether to compute the last block only where a head reads it, which
-            saves most of that block, and leave "sequence_output" and the logits out.
+        only_predictions: bool. Whether to compute the last block only at the positions the heads
+            read, which saves most of it, and to omit "sequence_output" and the logits.
 
     Returns:
         dict. "masked_lm_logits" float32 [B, P, V], "sentence_order_logits" float32 [B, 2] (with the
         head), "sequence_output" [B, S, H], "pooled_output" [B, H]; and "masked_lm_scores", the
-        logits before their bias in the compute dtype [B, P, V], of which the loss is taken.
+        logits before their bias in the compute dtype, [B, P, V], from which the loss is computed.
 
     Source:
         google-research/albert, `run_pretraining.py`.
@@ -59,7 +59,7 @@ class AlbertForPretraining(keras.Model):
         self.built = True
 
     def build(self, input_shape=None):
-        """Does nothing: the weights exist already."""
+        """Does nothing: all weights exist already."""
 
     def call(self, inputs, training=None, dropout_seed=None, only_predictions=False):
         with inference(not training):

@@ -1,10 +1,10 @@
-"""Parameter sharing said in data: which weights run at which depth. Plain Python."""
+"""Parameter sharing as data: which weights run at which depth. Plain Python."""
 
 from typing import NamedTuple
 
 
 class BlockName(NamedTuple):
-    """The place of a block in the names of its weights: `group_G/inner_group_K`.
+    """The block part of the names of weights: `group_G/inner_group_K`.
 
     Attributes:
         group: int. Group of depths that share it, or the depth itself where nothing is shared.
@@ -16,19 +16,19 @@ class BlockName(NamedTuple):
 
     @property
     def scope(self):
-        """Part of a weight's name, as in the reference (str)."""
+        """str. Part of the name of a weight, as in the reference."""
         return f"group_{self.group}/inner_group_{self.inner}"
 
 
 class BlockUse(NamedTuple):
-    """The two blocks run at one place of the encoder. Equal name, equal weights."""
+    """The two blocks that run at one depth. Equal names mean the same weights."""
 
     attention: BlockName
     feed_forward: BlockName
 
 
 def layer_plan(num_hidden_layers, sharing="all", num_hidden_groups=1, inner_group_num=1):
-    """Tells which parameter sets run at each depth.
+    """Returns which blocks run at each depth.
 
     Args:
         num_hidden_layers: int. Depth of the encoder, L.
@@ -48,7 +48,7 @@ def layer_plan(num_hidden_layers, sharing="all", num_hidden_groups=1, inner_grou
     """
     if sharing not in ("all", "attention", "ffn", "none"):
         raise ValueError(
-            '`sharing` should be one of "all", "attention", "ffn", "none". '
+            '`sharing` must be one of "all", "attention", "ffn", "none". '
             f"Received: sharing={sharing!r}."
         )
     plan = []

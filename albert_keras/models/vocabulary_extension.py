@@ -1,7 +1,7 @@
-"""A larger vocabulary: the rows of the old pieces stay, those of new ones are means of old rows.
+"""Weights for a larger vocabulary: old rows stay, new rows are means of old rows.
 
-A random row would be far from all others, and the first thing a model learns would be not to
-predict it. The mean of the rows that stood for the same text is near to what it means, and as
+A random row would be far from all others, and the model would first have to learn not to predict
+it. The mean of the rows that represented the same text is close to its meaning and about as
 probable as they were.
 
 Source:
@@ -12,17 +12,17 @@ Source:
 import numpy as np
 import tensorflow as tf
 
-#: Weights with a row, or a number, for each piece. The table serves input and output.
+#: Weights with one row, or one number, per piece. The table serves input and output.
 PER_PIECE = ("bert/embeddings/word_embeddings", "cls/predictions/output_bias")
 
 
 def extend_rows(rows, segments):
-    """Adds a row for each new piece: the mean of the rows of its old pieces.
+    """Adds a row for each new piece: the mean of the rows of the old pieces it replaces.
 
     Args:
-        rows: float array [V, ...]. Those of the old pieces; they come back bit by bit.
-        segments: list of lists of int. For each new piece the ids of the old ones that stood for
-            the same text; one that stands twice counts twice.
+        rows: float array [V, ...]. Rows of the old pieces; they are returned unchanged.
+        segments: list of lists of int. For each new piece the ids of the old pieces of the same
+            text; an id that occurs twice counts twice.
 
     Returns:
         Array [V + N, ...] of the same dtype.
@@ -32,11 +32,11 @@ def extend_rows(rows, segments):
 
 
 class ExtendedTensors:
-    """The tensors of a source as if it had been trained with a larger vocabulary.
+    """The tensors of a source, extended to a larger vocabulary.
 
     Args:
-        tensors: CheckpointTensors or another with its attributes.
-        segments: list of lists of int. As of `extend_rows`.
+        tensors: CheckpointTensors or an object with the same attributes.
+        segments: list of lists of int. As in `extend_rows`.
 
     Attributes:
         shapes: dict of str to list of int. By name.
@@ -52,7 +52,7 @@ class ExtendedTensors:
                 self.shapes[name][0] += len(segments)
 
     def read(self, name):
-        """Reads a tensor: array."""
+        """Returns one tensor as an array."""
         values = self._tensors.read(name)
         if self.shapes[name] == list(values.shape):
             return values

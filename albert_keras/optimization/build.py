@@ -1,4 +1,4 @@
-"""From settings to an optimizer, and the clipping of the gradients it receives."""
+"""Builds the optimizer of a configuration, and clips gradients."""
 
 import tensorflow as tf
 
@@ -7,17 +7,17 @@ from albert_keras.optimization.schedules import WarmupPolynomialDecay
 
 
 def build_optimizer(config, *, num_steps, batch_size, adjustable=False):
-    """Returns the optimizer that `config` describes, with its schedule.
+    """Returns the optimizer that `config` describes, with its learning rate schedule.
 
-    It does not clip: the training step does, with `clip_gradients`, because it must know the norm.
-    Under a strategy call this inside `strategy.scope()`.
+    The optimizer does not clip. The training step does, with `clip_gradients`, because it needs the
+    norm. Under a strategy, call this inside `strategy.scope()`.
 
     Args:
         config: OptimizerConfig.
-        num_steps: int. Updates of the run; from there on the learning rate is 0.
-        batch_size: int. Sequences per update, over all replicas and accumulated batches. Decides
-            the learning rate if that is "auto".
-        adjustable: bool. Whether the end of the schedule may move while training goes on.
+        num_steps: int. Number of updates of the run; the learning rate is 0 from there on.
+        batch_size: int. Sequences per update, over all replicas and accumulated batches. It
+            determines the learning rate if that is "auto".
+        adjustable: bool. Whether the end of the schedule may change during training.
 
     Returns:
         Lamb or AdamW.
@@ -47,18 +47,18 @@ def clip_gradients(gradients, clip_norm, norm=None, is_usable=True):
     """Scales gradients down until their global norm is at most `clip_norm`.
 
     Meant for gradients already summed over the replicas. The reference clips on each TPU core and
-    averages afterwards, which makes the result depend on the number of cores; ours does not.
+    averages afterwards, so that its result depends on the number of cores; this one does not.
 
     Args:
         gradients: list of float Tensor, IndexedSlices or None.
         clip_norm: float. Largest norm allowed, or None to only measure it.
-        norm: float32 scalar. The global norm, where it is known already.
-        is_usable: bool scalar. Whether the update may be made; if not, all gradients become NaN.
+        norm: float32 scalar. The global norm, if it is known already.
+        is_usable: bool scalar. Whether the update may be applied; if not, all gradients become NaN.
 
     Returns:
-        tuple. The gradients in their order, dense, None left where it was; and their global norm
-        before clipping, float32 scalar. If the norm is not finite all clipped gradients are NaN:
-        skip that update.
+        tuple. The dense gradients in their order (None stays None) and their global norm before
+        clipping, float32 scalar. If the norm is not finite, all clipped gradients are NaN and the
+        update must be skipped.
 
     Source:
         `tf.clip_by_global_norm` in google-research/albert, `optimization.py`. For IndexedSlices
@@ -71,6 +71,6 @@ def clip_gradients(gradients, clip_norm, norm=None, is_usable=True):
     if clip_norm is not None:
         factor = clip_norm * tf.minimum(1 / norm, 1 / clip_norm)
         is_usable = is_usable & tf.math.is_finite(norm)
-    # One factor for both, so that gradients are passed over once.
+    # One factor for clipping and NaN, so that gradients are read once.
     factor = tf.where(is_usable, factor, float("nan"))
     return [None if gradient is None else gradient * factor for gradient in dense], norm

@@ -1,8 +1,8 @@
-"""LAMB and AdamW as google-research/albert has them, on top of tensorflow-addons.
+"""LAMB and AdamW as in google-research/albert, based on tensorflow-addons.
 
-The only module that imports tensorflow-addons. Both are legacy Keras optimizers: `model.fit` and
-`tf.train.Checkpoint` take them as they are, but a `.keras` file keeps their configuration only, not
-their moments and step (Keras 2.15 stores no state of a legacy optimizer there).
+This is the only module that imports tensorflow-addons. Both are legacy Keras optimizers:
+`model.fit` and `tf.train.Checkpoint` accept them, but a `.keras` file stores only their
+configuration, not their moments and step (a limitation of Keras 2.15).
 """
 
 import re
@@ -14,8 +14,8 @@ from tensorflow import keras
 from albert_keras.layers.kernels import kernel
 
 with warnings.catch_warnings():
-    # tensorflow-addons announces its end of life and doubts every TensorFlow after 2.14. We know;
-    # tests hold this module to numbers worked out by hand.
+    # tensorflow-addons warns of its end of life and of every TensorFlow after 2.14. The tests
+    # compare this module with numbers computed by hand.
     warnings.simplefilter("ignore")
     import tensorflow_addons as tfa
 
@@ -32,10 +32,10 @@ class Lamb(tfa.optimizers.LAMB):
         r = norm(w) / norm(u), or 1 if either is 0
         w = w - r * lr * u
 
-    A variable that is used in several places (ALBERT's shared blocks) has one summed gradient and
-    one ratio. Sparse gradients give what the same dense ones give: moments and decay move in all
-    rows. A gradient that is not finite, or whose square is not, changes neither weight nor moments,
-    bit for bit; a step that wants all weights left alone makes all gradients NaN.
+    A variable that is used several times (the shared blocks of ALBERT) has one summed gradient and
+    one ratio. Sparse gradients have the same effect as dense ones: moments and decay change in all
+    rows. If a gradient or its square is not finite, weight and moments stay bit for bit the same;
+    a training step that must not change any weight makes all gradients NaN.
 
     Args:
         learning_rate: float or LearningRateSchedule.
@@ -43,17 +43,17 @@ class Lamb(tfa.optimizers.LAMB):
         beta_2: float. Decay rate of the second moment.
         epsilon: float. Added outside the root.
         weight_decay: float. Decoupled weight decay.
-        exclude_from_weight_decay: list of str. Regular expressions, searched in the variable's
-            name without its ":0"; what is found does not decay.
+        exclude_from_weight_decay: list of str. Regular expressions. Variables whose name (without
+            ":0") contains a match do not decay.
         exclude_from_layer_adaptation: list of str. The same for the trust ratio, which is then 1.
-            None or empty: as `exclude_from_weight_decay`.
+            None or empty uses `exclude_from_weight_decay`.
         name: str. Name of the optimizer.
         **kwargs: Of `keras.optimizers.legacy.Optimizer`.
 
     Source:
         google-research/albert, `lamb_optimizer.py`. tensorflow-addons divides the moments by
         1 - beta ** t as the LAMB paper does (https://arxiv.org/abs/1904.00962); the reference and
-        we do not.
+        this class do not.
     """
 
     def __init__(
@@ -79,8 +79,8 @@ class Lamb(tfa.optimizers.LAMB):
             name=name,
             **kwargs,
         )
-        # As numbers they would become variables, and a restored checkpoint would silently replace
-        # the configured values by its own; functions stay out of checkpoints.
+        # Numbers would become variables, and a restored checkpoint would silently replace the
+        # configured values; functions are not stored in checkpoints.
         self._set_hyper("beta_1", lambda: beta_1)
         self._set_hyper("beta_2", lambda: beta_2)
         self._set_hyper("weight_decay", lambda: weight_decay)
@@ -88,7 +88,7 @@ class Lamb(tfa.optimizers.LAMB):
     def _prepare_local(self, var_device, var_dtype, apply_state):
         super()._prepare_local(var_device, var_dtype, apply_state)
         apply_state[(var_device, var_dtype)].update(
-            # In Python: 1 - 0.999 taken in float32 is 1.3e-5 (relative) off.
+            # Computed in Python: in float32, 1 - 0.999 has a relative error of 1.3e-5.
             one_minus_beta_1_t=tf.constant(1 - self._get_hyper("beta_1"), var_dtype),
             one_minus_beta_2_t=tf.constant(1 - self._get_hyper("beta_2"), var_dtype),
         )
@@ -97,7 +97,7 @@ class Lamb(tfa.optimizers.LAMB):
         key = (var.device, var.dtype.base_dtype)
         given = (apply_state or {}).get(key) or self._fallback_apply_state(*key)
         m, v = self.get_slot(var, "m"), self.get_slot(var, "v")
-        # Chosen by this, not branched to: it compiles for TPUs, and no replica can go another way.
+        # A selection instead of a branch: it compiles for TPUs, and replicas cannot diverge.
         is_usable = tf.math.is_finite(tf.nn.l2_loss(grad))
         decay = given["weight_decay"] if self._do_use_weight_decay(var) else tf.zeros([], var.dtype)
         rates = [given[f"{name}_t"] for name in ("beta_1", "one_minus_beta_1")]
@@ -117,7 +117,7 @@ class Lamb(tfa.optimizers.LAMB):
 
     @staticmethod
     def _trust_ratio(var, update):
-        # Half the squares: a fast reduction on CPUs, and halves cancel out.
+        # `l2_loss` is half the sum of squares, a fast reduction on CPUs; the halves cancel out.
         weight_norm, update_norm = (tf.sqrt(tf.nn.l2_loss(tensor)) for tensor in (var, update))
         has_both = (weight_norm > 0) & (update_norm > 0)
         return tf.where(has_both, tf.math.divide_no_nan(weight_norm, update_norm), 1.0)
@@ -127,8 +127,8 @@ class Lamb(tfa.optimizers.LAMB):
         return self._resource_apply_dense(dense, var, apply_state)
 
     def _resource_apply_sparse_duplicate_indices(self, grad, handle, indices, **kwargs):
-        # The sum above takes repeated rows; Keras would unite them with tf.unique, whose result
-        # has no fixed shape and does not compile for TPUs.
+        # The sum above handles repeated rows; Keras would merge them by tf.unique, whose result
+        # has no static shape and does not compile for TPUs.
         return self._resource_apply_sparse(grad, handle, indices, **kwargs)
 
     def _do_use_weight_decay(self, variable):
@@ -202,7 +202,7 @@ def _updated(is_usable, weight, update, rate):
 
 
 def _is_named_by(patterns, variable):
-    # Under MirroredStrategy copies are called "dense/bias/replica_1:0". Without the ending a
-    # pattern such as "bias$" means the same on every replica, where else they would drift apart.
+    # Under MirroredStrategy copies are named "dense/bias/replica_1:0". Without the suffix a pattern
+    # such as "bias$" matches on every replica; otherwise the replicas would diverge.
     name = re.sub(r"(/replica_\d+)?:\d+$", "", variable.name)
     return any(re.search(pattern, name) for pattern in patterns)

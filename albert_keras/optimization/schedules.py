@@ -6,7 +6,7 @@ from tensorflow import keras
 
 @keras.saving.register_keras_serializable(package="albert_keras")
 class WarmupPolynomialDecay(keras.optimizers.schedules.LearningRateSchedule):
-    """Raises the learning rate linearly to its peak, then lets it decay to 0.
+    """Linear warm-up to the peak learning rate, then polynomial decay to 0.
 
     With peak lr, T = `num_steps`, W = `warmup_steps`, s0 = `start_warmup_step`, p = `power`:
 
@@ -23,20 +23,20 @@ class WarmupPolynomialDecay(keras.optimizers.schedules.LearningRateSchedule):
         power: float. Exponent of the decay, p; 0 keeps the rate constant.
         start_warmup_step: int. Step where warm-up begins, s0. Before it the rate is 0; the
             reference's is negative there.
-        decay_from_warmup_end: bool. Lets the decay start from lr at step s0 + W (a deviation
-            from the reference: no drop).
-        adjustable: bool. Whether `set_num_steps` may change T while training goes on. T is then a
-            variable, made in the current strategy's scope, that compiled steps read anew.
+        decay_from_warmup_end: bool. Whether the decay starts from lr at step s0 + W, without the
+            drop (a deviation from the reference).
+        adjustable: bool. Whether `set_num_steps` may change T during training. T is then a
+            variable, created in the scope of the current strategy, that compiled steps read.
 
     Call arguments:
-        step: int or float scalar. Updates made so far.
+        step: int or float scalar. Number of updates so far.
 
     Returns:
         float32 scalar. Rate of the next update.
 
     Raises:
         ValueError: If `num_steps` is not positive, a step is negative, or the run ends before
-            the warm-up.
+            the warm-up does.
 
     Source:
         `create_optimizer` in google-research/albert, `optimization.py`.
@@ -73,11 +73,11 @@ class WarmupPolynomialDecay(keras.optimizers.schedules.LearningRateSchedule):
 
     @property
     def warmup_end(self):
-        """int. First step after the warm-up, s0 + W: the shortest run there can be."""
+        """int. First step after the warm-up, s0 + W; the minimum of `num_steps`."""
         return self.start_warmup_step + self.warmup_steps
 
     def set_num_steps(self, num_steps):
-        """Changes T from the next step on, in compiled graphs too.
+        """Changes T, effective from the next step, in compiled graphs too.
 
         Args:
             num_steps: int. Step from which the rate is 0.
@@ -86,7 +86,9 @@ class WarmupPolynomialDecay(keras.optimizers.schedules.LearningRateSchedule):
             ValueError: If the schedule is not adjustable, or as on construction.
         """
         if self._variable is None:
-            raise ValueError("`num_steps` can change only in a schedule made with adjustable=True.")
+            raise ValueError(
+                "`num_steps` can change only in a schedule created with adjustable=True."
+            )
         self._check(num_steps)
         self.num_steps = num_steps
         self._variable.assign(num_steps)
@@ -96,11 +98,11 @@ class WarmupPolynomialDecay(keras.optimizers.schedules.LearningRateSchedule):
             if isinstance(step, int):
                 step = tf.constant(step, tf.int64)
             step = tf.convert_to_tensor(step)
-            # Steps are subtracted before they are divided: 1 - s/T in float32 would lose all
-            # digits near the end of a run of a million steps.
+            # Subtract first, then divide: 1 - s/T in float32 would lose all digits near the end of
+            # a run of a million steps.
             end, decay_steps = self._end_and_decay_steps(step.dtype)
-            share = tf.cast(tf.maximum(end - step, 0), tf.float32) / decay_steps
-            rate = self.learning_rate * tf.pow(share, self.power)
+            remaining = tf.cast(tf.maximum(end - step, 0), tf.float32) / decay_steps
+            rate = self.learning_rate * tf.pow(remaining, self.power)
             if not self.warmup_steps:
                 return rate
             warm = tf.cast(step - tf.constant(self.start_warmup_step, step.dtype), tf.float32)
@@ -108,7 +110,7 @@ class WarmupPolynomialDecay(keras.optimizers.schedules.LearningRateSchedule):
             return tf.where(warm < self.warmup_steps, rising, rate)
 
     def _end_and_decay_steps(self, dtype):
-        """Returns T in the dtype of the step, and the number of steps the decay takes."""
+        """Returns T in the dtype of the step, and the number of steps of the decay."""
         start = self.warmup_end if self.decay_from_warmup_end else 0
         if self._variable is None:
             return tf.constant(self.num_steps, dtype), max(self.num_steps - start, 1)
@@ -118,13 +120,13 @@ class WarmupPolynomialDecay(keras.optimizers.schedules.LearningRateSchedule):
     def _check(self, num_steps):
         if num_steps < 1 or min(self.warmup_steps, self.start_warmup_step) < 0:
             raise ValueError(
-                "`num_steps` should be positive, `warmup_steps` and `start_warmup_step` not "
+                "`num_steps` must be positive, `warmup_steps` and `start_warmup_step` not "
                 f"negative. Received: num_steps={num_steps}, warmup_steps={self.warmup_steps}, "
                 f"start_warmup_step={self.start_warmup_step}."
             )
         if self.warmup_end > num_steps:
             raise ValueError(
-                "`warmup_steps` should end within `num_steps`. Received: "
+                "The warm-up must end within `num_steps`. Received: "
                 f"warmup_steps={self.warmup_steps}, start_warmup_step={self.start_warmup_step}, "
                 f"num_steps={num_steps}."
             )
