@@ -1,0 +1,118 @@
+"""Records, runs and exports of an old commit stay usable; `old_artifacts/README.md` says which."""
+
+import json
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from tests.old_artifacts import measures
+from tests.old_artifacts.measures import differences
+
+FOLDER = Path(__file__).parent / "old_artifacts"
+
+
+@pytest.fixture(scope="module")
+def expected():
+    """Returns what the old commit read and answered."""
+    return json.loads((FOLDER / "expected.json").read_text(encoding="utf-8"))
+
+
+@pytest.fixture
+def old(tmp_path, monkeypatch):
+    """Unpacks what the old commit made into the current folder, which the test may change."""
+    with tarfile.open(FOLDER / "old_artifacts.tar.xz") as archive:
+        archive.extractall(tmp_path, filter="data")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def command(*words):
+    """Runs `albert-keras` with some words; it must succeed."""
+    from albert_keras.cli import main
+
+    assert main(list(words)) == 0
+
+
+@pytest.mark.parametrize("name", ["records", "records-roberta"])
+def test_records_are_whole_and_read_as_before(old, expected, name):
+    from data_pipeline import verify_records
+
+    assert verify_records(name).problems == []
+    assert differences(measures.of_records(name), expected[name]) == []
+
+
+def test_the_tokenizer_cuts_as_before(old, expected):
+    for folder in (
+        "tokenizer",
+        "records/tokenizer",
+        "run/tokenizer",
+        "saved_models/old/1/tokenizer",
+    ):
+        assert differences(measures.of_tokenizer(folder), expected["tokenizer"]) == []
+
+
+def test_an_interrupted_run_goes_on_and_ends_as_the_undisturbed_one(old, expected, capsys):
+    log = Path("run-interrupted/log.jsonl")
+    assert len(log.read_text().splitlines()) == 4
+    command(*measures.PRETRAIN, "run-interrupted")
+    assert "step 8 after" in capsys.readouterr().out
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    assert [line["step"] for line in lines] == [1, 2, 3, 4, 5, 6, 7, 8]
+    assert differences(measures.of_log(lines), expected["log"]) == []
+    checkpoint = measures.of_checkpoint("run-interrupted/checkpoints/step-00000008/model.ckpt")
+    assert differences(checkpoint, expected["checkpoint"]) == []
+
+
+def test_a_run_may_not_go_on_with_other_settings(old, capsys):
+    from albert_keras.cli import main
+
+    before = Path("run-interrupted/run.json").read_bytes()
+    assert main([*measures.PRETRAIN, "run-interrupted", "--seed", "8"]) == 2
+    assert "config.training.seed: 7 then, 8 now" in capsys.readouterr().err
+    assert Path("run-interrupted/run.json").read_bytes() == before
+
+
+def test_a_run_scores_as_before(old, expected):
+    assert differences(measures.of_evaluation("run", "records"), expected["evaluation"]) == []
+
+
+def test_the_keras_file_loads(old, expected):
+    found = measures.of_keras_model("saved_models/old/1.keras")
+    assert differences(found, expected["keras"]) == []
+
+
+def test_the_saved_model_answers_as_before(old, expected):
+    found = measures.of_pretrained_export("saved_models/old")
+    assert differences(found, expected["export"]) == []
+
+
+def test_the_run_is_exported_as_the_next_version(old, expected):
+    """The old version lies beside the new one, and the card of the model tells of both."""
+    from albert_keras import export
+
+    result = export("run", "saved_models/old")
+    assert (result.version, result.step) == (2, 8)
+    assert differences(measures.of_pretrained_export(result.path), expected["export"]) == []
+    assert differences(measures.of_keras_model(result.keras_file), expected["keras"]) == []
+
+
+def test_the_finetuned_run_answers_as_before(old, expected):
+    assert differences(measures.of_finetuned_run("finetuned"), expected["answers"]) == []
+    found = measures.of_task_evaluation("finetuned", "dev.csv")
+    assert differences(found, expected["task_evaluation"]) == []
+
+
+def test_a_finished_finetuning_is_not_done_again(old, expected):
+    checkpoint = Path("finetuned/seed-5/checkpoints/step-00000080/digests.json")
+    before = checkpoint.read_bytes()
+    command(*measures.FINETUNE)
+    seed = json.loads(Path("finetuned/results.json").read_text(encoding="utf-8"))["seeds"][0]
+    assert differences(seed["scores"], expected["scores"]) == []
+    assert seed["best_step"] == expected["best_step"]
+    assert checkpoint.read_bytes() == before
+
+
+def test_the_finetuned_saved_model_answers_as_before(old, expected):
+    found = measures.of_finetuned_export("saved_models/old-topics")
+    assert differences(found, expected["exported_answers"]) == []
