@@ -229,7 +229,7 @@ def test_a_model_without_sharing_has_a_group_for_each_depth(tmp_path):
 @pytest.mark.parametrize(
     "change, message",
     [
-        ({"sharing": "attention"}, "`sharing` must be .*'attention'"),
+        ({"sharing": "attention"}, "`sharing` should be .*'attention'"),
         ({"hidden_act": "gelu_erf"}, "`hidden_act` should be .*'gelu_erf'"),
         (
             {"sharing": "none", "num_hidden_layers": 22, "inner_group_num": 1},
