@@ -10,6 +10,7 @@ from albert_keras.cli import options
 from albert_keras.cli.output import show, start
 from albert_keras.cli.typed_inputs import read_lines, typed_inputs
 from albert_keras.serving.layout import versions
+from albert_keras.tasks.kinds import FIELD_OPTIONS
 from data_pipeline.errors import InputError
 
 
@@ -120,7 +121,7 @@ def predict(
             f"is for exports of pre-trained models: `{model}` is fine-tuned",
         )
         fields = exported.fields
-        taken = {"--pair": "pair", "--question": "question", "--option": "options"}
+        taken = {flag: field for field, flag in FIELD_OPTIONS.items()}
         _refuse(
             {name: value for name, value in asked.items() if taken[name] not in fields},
             f"should be left out: {exported.task.config.name} is asked with "

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from albert_keras.finetuning.confusion_figure import draw_confusion, draw_scores
 from albert_keras.finetuning.worst_errors import write_errors
+from albert_keras.tasks.kinds import REGRESSION
 
 
 def write_answers(folder, task, split, examples, answers):
@@ -31,7 +32,7 @@ def write_answers(folder, task, split, examples, answers):
     confusion = task.confusion(examples, answers)
     if confusion is not None:
         files["confusions"] = str(draw_confusion(folder / "confusion.png", *confusion, title))
-    if task.kind == "regression":
+    if task.kind is REGRESSION:
         truth = [example.label for example in examples]
         scores = [answer.score for answer in answers]
         files["scores"] = str(draw_scores(folder / "scores.png", truth, scores, title))

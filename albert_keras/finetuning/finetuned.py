@@ -10,6 +10,7 @@ from albert_keras.finetuning.results import best_seed, read_results
 from albert_keras.models.finetuning import build_model
 from albert_keras.runs.run import Run
 from albert_keras.tasks.build import build_task
+from albert_keras.tasks.kinds import TAGGING
 from albert_keras.training.distributed.strategy import build_strategy
 from data_pipeline.errors import InputError
 from data_pipeline.files import check_output_folder, whole_file
@@ -130,7 +131,7 @@ class FinetunedModels:
         for run, config in zip(self.runs, configs, strict=True):
             with strategy.scope():
                 model = build_model(
-                    self.task.kind,
+                    self.task.kind.name,
                     run.albert_config,
                     self.task.num_outputs,
                     head_dropout=config.model.head_dropout,
@@ -214,7 +215,7 @@ def _example(task, number, fields):
 def _check_columns(task, changes):
     """Refuses columns of a file that the task did not have in training."""
     for name in ("text", "pair"):
-        is_usual = task.name == "tagging" and name == "text"  # without it the first column
+        is_usual = task.name in TAGGING.own_tasks and name == "text"  # without it the first column
         if name in changes and getattr(task, name) is None and not is_usual:
             raise InputError(
                 f"The column of `{name}` should be left out: {task.name} had none in training. "

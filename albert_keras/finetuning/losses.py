@@ -6,6 +6,14 @@ accumulated parts before it divides by the count of the whole batch.
 
 import tensorflow as tf
 
+from albert_keras.tasks.kinds import (
+    CHOICE,
+    CLASSIFICATION,
+    REGRESSION,
+    SPANS,
+    SPANS_OR_NONE,
+    TAGGING,
+)
 from albert_keras.training.losses import Sums
 
 
@@ -13,7 +21,7 @@ def task_counts(kind, features):
     """Counts by how many the loss of a batch is divided.
 
     Args:
-        kind: str. One of `KINDS` in `tasks/task.py`.
+        kind: TaskKind.
         features: dict. "example_weights" float [B], 1 for a real row, 0 for one that fills up the
             batch; of tagging "tag_ids" too.
 
@@ -27,7 +35,7 @@ def task_sums(kind, outputs, features):
     """Sums loss, weights and right answers over a batch.
 
     Args:
-        kind: str. One of `KINDS` in `tasks/task.py`.
+        kind: TaskKind.
         outputs: dict. The model's; of spans_or_none those in training, also to evaluate.
         features: dict. The targets of `Features.batch`, and "example_weights" float [B].
 
@@ -62,7 +70,7 @@ def task_sums(kind, outputs, features):
 
 def _weights(kind, features):
     weights = tf.cast(features["example_weights"], tf.float32)
-    if kind != "tagging":
+    if kind is not TAGGING:
         return weights
     return weights[:, None] * tf.cast(tf.convert_to_tensor(features["tag_ids"]) >= 0, tf.float32)
 
@@ -110,10 +118,10 @@ def _float32(tensor):
 
 
 _LOSSES = {
-    "classification": _classification,
-    "regression": _regression,
-    "choice": _classification,
-    "tagging": _tagging,
-    "spans": _spans,
-    "spans_or_none": _spans_or_none,
+    CLASSIFICATION: _classification,
+    REGRESSION: _regression,
+    CHOICE: _classification,
+    TAGGING: _tagging,
+    SPANS: _spans,
+    SPANS_OR_NONE: _spans_or_none,
 }

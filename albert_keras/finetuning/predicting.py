@@ -5,8 +5,6 @@ import tensorflow as tf
 
 from albert_keras.training.distributed.cluster import num_workers
 
-#: Outputs with one value or more for each place of a row; the others have none.
-_BY_PLACE = {"tagging": ("logits",), "spans": ("start_logits", "end_logits")}
 #: What such an output is beyond the places that were computed: nothing to be chosen.
 _NOWHERE = -1e30
 #: Rows are computed at the next multiple of so many pieces.
@@ -21,7 +19,7 @@ class RowPredictor:
     Args:
         strategy: tf.distribute.Strategy.
         model: keras.Model. As `build_model` makes it.
-        kind: str. One of `KINDS`.
+        kind: TaskKind.
         batch_size: int. Rows a device computes at a time.
     """
 
@@ -45,7 +43,7 @@ class RowPredictor:
             features: Features. N rows.
 
         Returns:
-            dict of str to np.ndarray [N, ...], see `KINDS`.
+            dict of str to np.ndarray [N, ...], see `TaskKind.outputs`.
         """
         order = np.argsort(features.lengths, kind="stable")
         together = self._batch_size * self._replicas
@@ -54,11 +52,11 @@ class RowPredictor:
             rows = order[begin : begin + together]
             for name, values in self._outputs(features, rows).items():
                 if name not in found:
-                    shape = self._shape(name, values, features)
+                    shape = self._shape(values, features)
                     found[name] = np.full(shape, _NOWHERE if values.dtype.kind == "f" else 0)
                     found[name] = found[name].astype(values.dtype)
                 target = found[name]
-                if self._is_by_place(name):
+                if self._kind.per_position:
                     target[rows, : values.shape[1]] = values
                 else:
                     target[rows] = values
@@ -98,11 +96,8 @@ class RowPredictor:
             for name in outputs[0]
         }
 
-    def _is_by_place(self, name):
-        return name in _BY_PLACE.get(self._kind, ())
-
-    def _shape(self, name, values, features):
+    def _shape(self, values, features):
         rest = values.shape[1:]
-        if self._is_by_place(name):
+        if self._kind.per_position:
             rest = (features.max_seq_length, *rest[1:])
         return (len(features), *rest)

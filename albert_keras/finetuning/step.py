@@ -2,6 +2,7 @@
 
 from albert_keras.finetuning.losses import task_counts, task_sums
 from albert_keras.models.finetuning import build_model
+from albert_keras.tasks.kinds import REGRESSION
 from albert_keras.training.build import compile_step, model_settings, step_settings
 from albert_keras.training.loop.step import TrainingStep
 
@@ -11,7 +12,7 @@ class FinetuningStep(TrainingStep):
 
     Args:
         model: keras.Model. As `build_model` makes it.
-        kind: str. One of `KINDS`.
+        kind: TaskKind.
         **kwargs: As in `TrainingStep`.
     """
 
@@ -32,7 +33,7 @@ class FinetuningStep(TrainingStep):
 
     def _results(self):
         results = super()._results()
-        if self.kind == "regression":  # where no answer is just right
+        if self.kind is REGRESSION:  # where no answer is just right
             del results["answer_accuracy"]
         return results
 
@@ -50,7 +51,7 @@ def build_step(config, albert_config, task, skips_padding=False):
         FinetuningStep. Weights, all of them random, and moments exist.
     """
     model = build_model(
-        task.kind,
+        task.kind.name,
         albert_config,
         task.num_outputs,
         head_dropout=config.model.head_dropout,

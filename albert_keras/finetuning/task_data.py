@@ -14,9 +14,6 @@ from data_pipeline.errors import InputError
 
 logger = logging.getLogger(__name__)
 
-#: Kinds whose long texts take several rows: a full one is not a cut one.
-_IN_WINDOWS = ("tagging", "spans", "spans_or_none")
-
 
 class Examples(NamedTuple):
     """Examples of a split: `examples` list, and `features` of them."""
@@ -85,7 +82,7 @@ def prepare(config, origin, precision, cache=None):
     }
     rows, length = len(train.features), train.features.max_seq_length
     cut = np.count_nonzero(train.features.lengths >= length)
-    if cut > rows / 100 and task.kind not in _IN_WINDOWS:
+    if cut > rows / 100 and not task.kind.uses_windows:
         logger.warning(
             "%.0f %% of the training rows fill all of max_seq_length %d: they may have been cut",
             100 * cut / rows,

@@ -239,7 +239,7 @@ def build_model(kind, config, num_outputs, **kwargs):
     """Makes the model of a kind of task.
 
     Args:
-        kind: str. One of `KINDS` in `tasks/task.py`.
+        kind: str. Name of one of the `KINDS` in `tasks/kinds.py`.
         config: AlbertConfig.
         num_outputs: int. Classes or tags to tell apart; other kinds do not read it.
         **kwargs: As in `AlbertForTask`.

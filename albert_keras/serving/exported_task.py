@@ -6,16 +6,10 @@ from typing import NamedTuple
 from albert_keras.serving.export_record import EXPORT_RECORD, read_export_record
 from albert_keras.serving.layout import existing_versions
 from albert_keras.tasks.build import build_task
+from albert_keras.tasks.kinds import SPANS_OR_NONE
 from albert_keras.tasks.task import Task
 from albert_keras.tasks.task_config import TASK_NAMES, TaskConfig
 from data_pipeline.errors import InputError
-
-_FIELDS = {
-    "choice": ("context", "question", "options"),
-    "tagging": ("text",),
-    "spans": ("context", "question"),
-    "spans_or_none": ("context", "question"),
-}
 
 
 class ExportedTask(NamedTuple):
@@ -33,8 +27,7 @@ class ExportedTask(NamedTuple):
     @property
     def fields(self):
         """Names of the texts that are asked for, see `Task.example`: tuple of str."""
-        usual = ("text", "pair") if self.task.takes_pair else ("text",)
-        return _FIELDS.get(self.task.kind, usual)
+        return self.task.fields
 
     @property
     def tokenizer_digest(self):
@@ -50,7 +43,7 @@ class ExportedTask(NamedTuple):
         """
         tuned = self.record.get("tuned")
         is_told = isinstance(tuned, dict)
-        if not is_told and self.task.kind != "spans_or_none":
+        if not is_told and self.task.kind is not SPANS_OR_NONE:
             return {}
         if not is_told or not all(isinstance(value, int | float) for value in tuned.values()):
             raise InputError(

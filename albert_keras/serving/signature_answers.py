@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from albert_keras.tasks.kinds import CHOICE, CLASSIFICATION, REGRESSION, TAGGING
 from albert_keras.tasks.plain_predictions import class_answers, score_answers
 from albert_keras.tasks.race.choice_task import ChoiceAnswer
 from albert_keras.tasks.tagging.tag_task import TagAnswer
@@ -60,16 +61,16 @@ def answer_by_signatures(ask, task, examples):
         InputError: If the kind of task cannot be answered so, or a word has white space in it.
     """
     answers = {
-        "classification": _classes,
-        "regression": _scores,
-        "choice": _choices,
-        "tagging": _tags,
+        CLASSIFICATION: _classes,
+        REGRESSION: _scores,
+        CHOICE: _choices,
+        TAGGING: _tags,
     }.get(task.kind)
     if answers is None:
         raise InputError(
             "Without the `export.json`, `tokenizer` and `predict_tokens` of an export there are no "
-            f"probabilities of answers to questions (kind `{task.kind}`); `Predictor.ask` gives "
-            "what `question_answering` says."
+            f"probabilities of answers to questions (kind `{task.kind.name}`); `Predictor.ask` "
+            "gives what `question_answering` says."
         )
     return answers(ask, examples) if examples else []
 

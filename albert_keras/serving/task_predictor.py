@@ -22,7 +22,7 @@ class TaskPredictor:
         task: Task.
         tokenizer: Tokenizer. The one the graph has.
         predict_tokens: callable. Takes `input_ids`, `input_mask` and `segment_ids`, int32, by name;
-            gives what `KINDS` says, a dict of tensors.
+            gives what `TaskKind.outputs` says, a dict of tensors.
         tuned: dict of str to float, or None. As from `Task.tune`.
     """
 
@@ -33,7 +33,7 @@ class TaskPredictor:
             names = ("input_ids", "input_mask", "segment_ids")
             return predict_tokens(**{name: inputs[name] for name in names})
 
-        rows = _CHOICES if task.kind == "choice" else _ROWS
+        rows = _CHOICES if task.kind.has_options else _ROWS
         self._predictor = RowPredictor(tf.distribute.get_strategy(), model, task.kind, rows)
 
     def answers(self, examples):

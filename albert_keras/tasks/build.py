@@ -1,13 +1,10 @@
-"""From the name of a task to the task."""
+"""Builds the Task of a configuration."""
 
-from albert_keras.tasks.race.choice_task import ChoiceTask
-from albert_keras.tasks.squad.span_task import SpanTask
-from albert_keras.tasks.tables.text_task import TextTask
-from albert_keras.tasks.tagging.tag_task import TagTask
-
-_OTHERS = {"squad1": SpanTask, "squad2": SpanTask, "race": ChoiceTask, "tagging": TagTask}
+from albert_keras.tasks.kinds import CLASSIFICATION, KINDS, load_class
 
 
 def build_task(config):
     """Returns the Task of a TaskConfig."""
-    return _OTHERS.get(config.name, TextTask)(config)
+    kinds = (kind for kind in KINDS.values() if config.name in kind.official_tasks + kind.own_tasks)
+    # The class of classification finds the kind of a GLUE task itself.
+    return load_class(next(kinds, CLASSIFICATION).task_class)(config)

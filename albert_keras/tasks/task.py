@@ -8,17 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from albert_keras.tasks.kinds import FIELD_OPTIONS, TaskKind
 from albert_keras.tasks.metrics import Interval
-
-#: What heads there are, and what the outputs of a model of that kind are for N rows of S places:
-#: classification  `logits` float [N, classes]
-#: regression      `logits` float [N, 1]
-#: choice          `logits` float [N, options]
-#: tagging         `logits` float [N, S, tags]
-#: spans           `start_logits`, `end_logits` float [N, S]
-#: spans_or_none   `start_log_probs` float, `start_indices` int [N, 5]; `end_log_probs` float,
-#:                 `end_indices` int [N, 25], the ends of the first start first; `null_logits` [N]
-KINDS = ("classification", "regression", "choice", "tagging", "spans", "spans_or_none")
+from data_pipeline.errors import InputError
 
 
 class Error(NamedTuple):
@@ -75,8 +67,7 @@ class Task(abc.ABC):
         config: TaskConfig.
     """
 
-    #: One of `KINDS`.
-    kind: str
+    kind: TaskKind
     #: Name of the score that decides which checkpoint is the best; more is better.
     metric: str
     #: Pieces of a row that are usual, S.
@@ -101,6 +92,11 @@ class Task(abc.ABC):
     @abc.abstractmethod
     def labels(self) -> tuple[str, ...]:
         """Names of classes or tags in order of their numbers; () where there are none."""
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """Names of what a user gives for one example, see `example`."""
+        return (*self.kind.fields, "pair") if self.takes_pair else self.kind.fields
 
     @property
     def num_outputs(self) -> int:
@@ -135,6 +131,22 @@ class Task(abc.ABC):
                 parted by white space, or "words" (list of str). Others are an InputError.
         """
 
+    def check_fields(self, fields):
+        """Raises InputError unless `fields` has exactly the task's fields, and all are texts."""
+        if set(fields) != set(self.fields):
+            names = [
+                f"`{name}` ({FIELD_OPTIONS[name]})" if name in FIELD_OPTIONS else f"`{name}`"
+                for name in self.fields
+            ]
+            listing = " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+            raise InputError(
+                f"An example of {self.config.name} must have {listing}. "
+                f"Received: {', '.join(fields) or 'nothing'}."
+            )
+        for name, text in fields.items():
+            if name != "options" and not isinstance(text, str):
+                raise InputError(f"`{name}` must be a text. Received: {text!r}.")
+
     @abc.abstractmethod
     def features(self, examples, tokenizer, training=False, cache=None) -> Features:
         """Lays examples out.
@@ -157,8 +169,8 @@ class Task(abc.ABC):
         Args:
             examples: list.
             features: Features. Of these examples.
-            results: list of dict of str to np.ndarray, see `KINDS`. One per model: the predictions
-                of several are averaged.
+            results: list of dict of str to np.ndarray, see `TaskKind.outputs`. One per model; the
+                predictions of several models are averaged.
             tuned: dict or None. As from `tune`.
 
         Returns:

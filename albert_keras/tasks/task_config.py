@@ -5,14 +5,18 @@ from typing import ClassVar, Literal
 from pydantic import Field, field_validator
 
 from albert_keras.tasks.glue.glue_tasks import GLUE_TASKS
+from albert_keras.tasks.kinds import CLASSIFICATION, KINDS, REGRESSION
 from data_pipeline.settings import Rule, Settings, did_you_mean
 
 #: Tasks of official files besides GLUE, and tasks on anyone's own files.
-OFFICIAL_TASKS = (*GLUE_TASKS, "squad1", "squad2", "race")
-OWN_TASKS = ("classification", "pair", "regression", "tagging")
+OFFICIAL_TASKS = (
+    *GLUE_TASKS,
+    *(name for kind in KINDS.values() for name in kind.official_tasks),
+)
+OWN_TASKS = tuple(name for kind in KINDS.values() for name in kind.own_tasks)
 TASK_NAMES = OFFICIAL_TASKS + OWN_TASKS
 
-_TABLES = ("classification", "pair", "regression")
+_TABLES = CLASSIFICATION.own_tasks + REGRESSION.own_tasks
 
 
 class TaskConfig(Settings):

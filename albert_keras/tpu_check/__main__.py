@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 from albert_keras.config import AlbertConfig
-from albert_keras.tasks.task import KINDS
+from albert_keras.tasks.kinds import KINDS
 from albert_keras.tpu_check.check import check, compiler_versions
 from albert_keras.tpu_check.report import fault_lines, table
 from albert_keras.tpu_check.task_program import program_of

@@ -6,30 +6,11 @@ from typing import Literal
 from albert_keras.finetuning.config import FinetuneConfig
 from albert_keras.finetuning.step import build_step
 from albert_keras.tasks.build import build_task
-from albert_keras.tasks.task import KINDS
+from albert_keras.tasks.kinds import KINDS
 from albert_keras.tpu_check.program import Program
 from data_pipeline.settings import Rule
 
-#: A task of each kind.
-_TASKS = {
-    "classification": {"name": "mnli"},
-    "regression": {"name": "sts-b"},
-    "choice": {"name": "race"},
-    "tagging": {"name": "tagging", "labels": ("O", "B-LOC", "I-LOC", "B-PER", "I-PER")},
-    "spans": {"name": "squad1"},
-    "spans_or_none": {"name": "squad2"},
-}
 _OPTIONS = 4
-_PLACES = dict.fromkeys(("start_positions", "end_positions", "is_impossible"), "int32")
-#: Types of the targets of each kind.
-_TARGETS = {
-    "classification": {"labels": "int32"},
-    "regression": {"labels": "float32"},
-    "choice": {"labels": "int32"},
-    "tagging": {"tag_ids": "int32"},
-    "spans": _PLACES,
-    "spans_or_none": _PLACES,
-}
 
 
 class TaskProgram(Program):
@@ -41,7 +22,7 @@ class TaskProgram(Program):
         batch: int. Rows per replica; of choice, each has four sequences.
     """
 
-    kind: Literal[KINDS]
+    kind: Literal[tuple(KINDS)]
     predicts: bool = False
 
     rules = Program.rules + (
@@ -78,7 +59,7 @@ class TaskProgram(Program):
             "accumulation_steps": self.accumulation,
             "recompute": self.recompute,
         }
-        task = _TASKS[self.kind] | windows | {"max_seq_length": length}
+        task = KINDS[self.kind].check_task | windows | {"max_seq_length": length}
         config = FinetuneConfig.of({"task": task, "training": training})
         hidden_size = self.albert_config().hidden_size
         return config.resolved(build_task(config.task), hidden_size, rows, self.precision)
@@ -91,15 +72,15 @@ class TaskProgram(Program):
     def features(self):
         """Tells what a replica gets, as `Features.batch` lays it out; see `Program.features`."""
         pieces = (self.batch, self.sequence_length)
-        if self.kind == "choice":
+        if KINDS[self.kind].has_options:
             pieces = (self.batch, _OPTIONS, self.sequence_length)
         names = ["input_ids", "input_mask", "segment_ids"]
-        if self.kind.startswith("spans"):
+        if KINDS[self.kind].finds_spans:
             names.append("p_mask")
         shapes = {name: ("int32", pieces) for name in names}
         if self.predicts:
             return shapes
-        for name, dtype in _TARGETS[self.kind].items():
+        for name, dtype in KINDS[self.kind].targets.items():
             shapes[name] = (dtype, pieces if name == "tag_ids" else (self.batch,))
         return shapes | {"example_weights": ("float32", (self.batch,))}
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from albert_keras.serving.export_record import EXPORT_RECORD
 from albert_keras.serving.layout import size_of, versions
+from albert_keras.tasks.kinds import KINDS
 
 logger = logging.getLogger(__name__)
 
@@ -42,8 +43,8 @@ class CardVersion(NamedTuple):
 
     @property
     def task_kind(self):
-        """str. One of `KINDS` of `tasks.task`, "" if it has no task or it is not known."""
-        return self.at("task", "kind") if self.kind == "finetuning" else ""
+        """TaskKind, or None if it has no task or its kind is not known."""
+        return KINDS.get(self.at("task", "kind")) if self.kind == "finetuning" else None
 
     @property
     def signatures(self):

@@ -3,16 +3,8 @@
 from albert_keras.serving.export.card_record import read_json, value_at
 from albert_keras.serving.export.card_text import bullets, escaped, names, number, section, wrapped
 from albert_keras.serving.graph.text_packing import BYTES_PER_PLACE
+from albert_keras.tasks.kinds import REGRESSION, SPANS, SPANS_OR_NONE, TAGGING
 from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
-
-_TASKS = {
-    "classification": "sorts {texts} into {labels} classes",
-    "regression": "gives {texts} a number",
-    "choice": "chooses one of several options",
-    "tagging": "gives each word one of {labels} tags",
-    "spans": "answers a question with a stretch of a passage",
-    "spans_or_none": "answers a question with a stretch of a passage, or tells that there is none",
-}
 
 
 def summary(version):
@@ -54,7 +46,9 @@ def _training_of(version):
     task = escaped(version.at("task", "name"))
     texts = "pairs of texts" if version.at("task", "takes_pair", kind=bool) else "texts"
     labels = number(len(version.at("task", "labels", kind=list)) or None) or "several"
-    purpose = _TASKS.get(version.task_kind, "").format(labels=labels, texts=texts)
+    purpose = ""
+    if version.task_kind:
+        purpose = version.task_kind.card_purpose.format(labels=labels, texts=texts)
     return [
         f"fine-tuned{f' for {task}' if task else ''}{steps}" + (f"; {purpose}" if purpose else "")
     ]
@@ -71,10 +65,10 @@ def limits_section(version):
             f"and at most {number(length)} pieces (words or parts of words) of all texts of an "
             "input together"
         )
-        if kind.startswith("spans"):
+        if kind and kind.finds_spans:
             cut = f"in windows of {number(length)} pieces (words or parts of words)"
         lines.append(f"Of a text {most} bytes are read, {cut}; the rest is not seen.")
-    if kind == "tagging":
+    if kind is TAGGING:
         lines.append('Words that are not seen have the tag ""; `Predictor` tags them, too.')
     lines.append("Bytes that are not UTF-8 are read as U+FFFD, the replacement character.")
     if value_at(tokenizer, "lower_case", kind=bool):
@@ -83,10 +77,10 @@ def limits_section(version):
         lines.append("Letters with accents are the same to it as those without.")
     if "fill_mask" in version.signatures:
         lines.append("`[MASK]` means something to `fill_mask` and `serving_default` only.")
-    if kind == "spans":
+    if kind is SPANS:
         lines.append("It always gives an answer, even where the passage has none.")
     threshold = version.at("tuned", "null_threshold", kind=float)
-    if kind == "spans_or_none" and threshold is not None:
+    if kind is SPANS_OR_NONE and threshold is not None:
         lines.append(f"A question stays unanswered from a `null_score` of {number(threshold)} on.")
     lines += [
         "It knows what its training data say, in their language, and may repeat their mistakes "
@@ -94,7 +88,7 @@ def limits_section(version):
         "It is not for decisions about people, unless you have tested it for that, on data of "
         "your own.",
     ]
-    if kind != "regression":
+    if kind is not REGRESSION:
         lines.append(
             "Its probabilities are not calibrated: of answers with 0.9 more or fewer than nine in "
             "ten may be right."

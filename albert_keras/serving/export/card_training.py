@@ -12,6 +12,7 @@ from albert_keras.serving.export.card_text import (
     table,
     wrapped,
 )
+from albert_keras.tasks.kinds import REGRESSION
 
 #: Scores of pre-training, by people's names.
 _SCORES = {
@@ -105,7 +106,11 @@ def scores_section(version):
         where = f"{count} held-out records {records}".strip() + of_pieces
     else:
         where = "development examples. Checkpoints are chosen by them: new texts may score less"
-    unit = " f1 and exact matches are in per cent." if version.task_kind.startswith("spans") else ""
+    unit = (
+        " f1 and exact matches are in per cent."
+        if version.task_kind and version.task_kind.finds_spans
+        else ""
+    )
     about = wrapped(f"Scores of the checkpoint on {where}.{unit}")
     return section("Scores", about, table(("Score", "Value"), rows))
 
@@ -145,7 +150,7 @@ def losses_section(version):
         )
     header = ("Weights", "Compared", "Same answer", "Difference (largest)", "Score (float32)")
     note = "Differences are those of probabilities; the scores in brackets are those of float32."
-    if version.task_kind == "regression":
+    if version.task_kind is REGRESSION:
         note = "Differences are those of the numbers it answers with."
     parts = (wrapped(_compared_on(version)), table(header, rows), note)
     return section("What fewer bytes cost", *parts) if rows else ""

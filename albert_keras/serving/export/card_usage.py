@@ -5,6 +5,7 @@ import shlex
 
 from albert_keras.serving.export.card_text import code, escaped, section, table, wrapped
 from albert_keras.serving.layout import keras_file
+from albert_keras.tasks.kinds import CHOICE
 from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
 
 _REST_PORT = 8501
@@ -12,29 +13,11 @@ _REST_PORT = 8501
 _JSON = "'Content-Type: application/json'"
 #: Characters of a request that stays in one line.
 _SHORT = 88
-_PASSAGE = "The ferry left Bergen at six in the morning."
+_MASKED = "The old ferry left the [MASK]."
 #: Input of a signature → what to ask; `text` depends on what the model is for.
-_TEXTS = {
-    "first": "He opened the door.",
-    "second": "Then he went in.",
-    "question": "When did the ferry leave?",
-    "context": _PASSAGE,
-    "options": ["at noon", "at six in the morning"],
-}
-_TEXT_OF_KIND = {
-    "": "The old ferry left the [MASK].",
-    "classification": "A warm, funny and thoroughly enjoyable film.",
-    "regression": "A warm, funny and thoroughly enjoyable film.",
-    "tagging": "Angela met the president in Berlin .",
-}
+_TEXTS = CHOICE.sample | {"first": "He opened the door.", "second": "Then he went in."}
 #: Which signature the first request is to; texts of the last one may need a tab.
 _ASKED = ("question_answering", "multiple_choice", "text_pair", "serving_default")
-#: What `Predictor.answer` takes, see `Task.example`.
-_FIELDS = {
-    "choice": ("context", "question", "options"),
-    "spans": ("question", "context"),
-    "spans_or_none": ("question", "context"),
-}
 _PURPOSES = {
     "attention": "how much each piece takes of each other one, for the first 64 pieces",
     "classify": "the same for `tf.Example`s with the features {features}; method `:classify`",
@@ -83,9 +66,10 @@ def signatures_section(version):
         given, answered = (_tensors(signature.get(key)) for key in ("inputs", "outputs"))
         rows.append((code(name), given, answered, purpose))
     note = "B is the number of texts of a request; … is a size that depends on the texts."
-    joined = version.task_kind.startswith("spans") or takes_pair
+    finds_spans = version.task_kind and version.task_kind.finds_spans
+    joined = finds_spans or takes_pair
     if joined:
-        parts = "question and context" if version.task_kind.startswith("spans") else "the two texts"
+        parts = "question and context" if finds_spans else "the two texts"
         note += f" Where there is one `text`, {parts} are parted by a tab."
     shown = table(("Signature", "Takes", "Gives", "For"), rows)
     return section("Signatures", shown, wrapped(note)) if shown else ""
@@ -126,10 +110,11 @@ def _body(signature, inputs, version):
 
 def _example(field, version):
     if field == "text":
-        task = version.task_kind
-        if task.startswith("spans"):
-            return f"{_TEXTS['question']}\t{_PASSAGE}"
-        return _TEXT_OF_KIND.get(task, _TEXT_OF_KIND[""])
+        if version.task_kind is None:
+            return _MASKED
+        if version.task_kind.finds_spans:
+            return f"{_TEXTS['question']}\t{_TEXTS['context']}"
+        return version.task_kind.sample.get("text", _MASKED)
     return _TEXTS[field]
 
 
@@ -151,11 +136,9 @@ def _python(version):
 
 
 def _fields(version):
-    if version.task_kind in _FIELDS:
-        return {field: _TEXTS[field] for field in _FIELDS[version.task_kind]}
     if version.at("task", "takes_pair", kind=bool):
         return {"text": _TEXTS["first"], "pair": _TEXTS["second"]}
-    return {"text": _example("text", version)}
+    return version.task_kind.sample
 
 
 def _keras(version):
@@ -170,7 +153,7 @@ def _keras(version):
     if has_tokenizer:
         lines += [
             f'tokenizer = Tokenizer.load("{version.number}/{TOKENIZER_FOLDER}")',
-            f"pieces = tokenizer.encode({_literal(_PASSAGE)})",
+            f"pieces = tokenizer.encode({_literal(_TEXTS['context'])})",
             "ids = [[tokenizer.cls_id, *pieces, tokenizer.sep_id]]",
             'print(model.encoder({"input_ids": ids})["pooled_output"])',
         ]

@@ -21,7 +21,7 @@ def check_inputs(kind, takes_pair=False):
     """Returns what to ask a model of a kind.
 
     Args:
-        kind: str or None. One of `KINDS`; None of a pre-trained model.
+        kind: TaskKind or None. None of a pre-trained model.
         takes_pair: bool. Whether the task has a second text.
 
     Returns:
@@ -36,11 +36,11 @@ def check_inputs(kind, takes_pair=False):
 
 def inputs_of_texts(kind, takes_pair, texts):
     """Makes something to ask a fine-tuned model of each text (list of str, none blank)."""
-    if kind == "choice":
+    if kind.has_options:
         return [
             {"context": text, "question": _QUESTION, "options": list(_OPTIONS)} for text in texts
         ]
-    if kind.startswith("spans"):
+    if kind.finds_spans:
         return [{"context": text, "question": _QUESTION} for text in texts]
     if takes_pair:
         others = texts[1:] + texts[:1]

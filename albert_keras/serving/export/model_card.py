@@ -32,16 +32,8 @@ CARD_FILE = "README.md"
 _NOTE = (
     "<!-- Written anew by each `albert-keras export`: keep notes of your own in another file. -->"
 )
-#: What a model is for → what the Hugging Face Hub calls that.
-_PIPELINES = {
-    "pretraining": "fill-mask",
-    "classification": "text-classification",
-    "regression": "text-classification",
-    "choice": "multiple-choice",
-    "tagging": "token-classification",
-    "spans": "question-answering",
-    "spans_or_none": "question-answering",
-}
+#: What the Hugging Face Hub calls a pre-trained model.
+_PRETRAINING_PIPELINE = "fill-mask"
 _CHECKS = (
     "Its operations are among those of `tensorflow_model_server` 2.12 to 2.19, and it was loaded "
     "in a process that has no others.",
@@ -113,7 +105,9 @@ def model_card(out):
 
 
 def _front_matter(version):
-    pipeline = _PIPELINES.get(version.task_kind or version.kind)
+    pipeline = _PRETRAINING_PIPELINE if version.kind == "pretraining" else None
+    if version.task_kind:
+        pipeline = version.task_kind.hub_pipeline
     lines = ["library_name: keras", "tags:", "- albert", "- tensorflow"]
     lines += [f"pipeline_tag: {pipeline}"] if pipeline else []
     return "\n".join(("---", *lines, "---"))

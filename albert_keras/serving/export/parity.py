@@ -15,6 +15,7 @@ from albert_keras.finetuning.predicting import RowPredictor
 from albert_keras.serving.export.plain_rows import masked_row, order_row
 from albert_keras.serving.layout import MASK_LITERAL
 from albert_keras.serving.signature_answers import answer_by_signatures, ask_rows
+from albert_keras.tasks.kinds import CLASSIFICATION, REGRESSION, TAGGING
 
 #: What probabilities may differ by: float32, rounded in another order.
 TOLERANCE = 1e-5
@@ -73,7 +74,7 @@ def check_ids(source, ask, texts):
         int. Texts compared.
     """
     task = source.task
-    if task is not None and (task.takes_pair or task.kind not in ("classification", "regression")):
+    if task is not None and (task.takes_pair or task.kind not in (CLASSIFICATION, REGRESSION)):
         return 0
     room = source.max_seq_length - 2
     tokenizer = source.tokenizer
@@ -126,14 +127,14 @@ def _compare_task(source, ask, inputs):
     predictor = RowPredictor(tf.distribute.get_strategy(), source.model, task.kind, batch_size=8)
     features = task.features(examples, source.tokenizer)
     answers = task.answers(examples, features, [predictor.predict(features)], source.tuned or None)
-    if task.kind.startswith("spans"):
+    if task.kind.finds_spans:
         yield from _compare_spans(ask, examples, answers)
         return
     found = answer_by_signatures(ask, task, examples)
     for given, one, other in zip(inputs, answers, found, strict=True):
-        if task.kind == "tagging":
+        if task.kind is TAGGING:
             one, other = _as_far_as_tagged(one, other)
-        yield _compare(task.kind, given, one._asdict(), other._asdict())
+        yield _compare(task.kind.name, given, one._asdict(), other._asdict())
 
 
 def _as_far_as_tagged(expected, found):

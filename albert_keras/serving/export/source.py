@@ -65,7 +65,7 @@ class ExportSource(NamedTuple):
             files = {"data_dir", "train", "dev"}
             task = {
                 "name": self.task.config.name,
-                "kind": self.task.kind,
+                "kind": self.task.kind.name,
                 "labels": list(self.task.labels),
                 "takes_pair": self.task.takes_pair,
                 "max_seq_length": self.max_seq_length,
@@ -119,7 +119,7 @@ def _finetuned(run, step, max_seq_length):
     length = _length(config, max_seq_length or run.record["data"]["max_seq_length"])
     settings = FinetuneConfig(**{name: told[name] for name in ("task", "model", "training")})
     task = build_task(settings.task.replace(max_seq_length=length))
-    model = build_model(task.kind, config, task.num_outputs, dtype="float32")
+    model = build_model(task.kind.name, config, task.num_outputs, dtype="float32")
     run.checkpoints.restore(step, model)
     return ExportSource(
         run.kind,

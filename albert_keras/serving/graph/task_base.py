@@ -4,11 +4,12 @@ import tensorflow as tf
 
 from albert_keras.serving.graph.string_model import StringModel
 from albert_keras.serving.graph.text_packing import LONGEST_CHARACTER, first_values
+from albert_keras.tasks.kinds import SPANS_OR_NONE
 from data_pipeline.errors import InputError
 
 
 class TaskModel(StringModel):
-    """Base of the fine-tuned models. `predict_tokens` gives the outputs of the head, see `KINDS`.
+    """Base of the fine-tuned models. `predict_tokens` gives the outputs of the head.
 
     Args:
         model: AlbertForTask, float32, of the task's kind.
@@ -34,7 +35,7 @@ class TaskModel(StringModel):
         self._config, self._labels = task.config, tf.constant(task.labels, tf.string)
         self._takes_pair = task.takes_pair
         self._null_threshold = None
-        if task.kind == "spans_or_none":
+        if task.kind is SPANS_OR_NONE:
             self._null_threshold = (tuned or {}).get("null_threshold", 0.0)
         graph = self._tokenizer_class(tokenizer) if self._tokenizer_class else None
         super().__init__(model, tokenizer, task.max_seq_length, precision, layers, graph)

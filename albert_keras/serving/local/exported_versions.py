@@ -75,7 +75,7 @@ def read_task(folder):
 
     Returns:
         (kind, task). "pretraining", "finetuning" or None where `export.json` does not tell; and a
-        dict of "name", "kind" (one of `tasks.task.KINDS`), "labels" and "takes_pair", or None.
+        dict of "name", "kind" (a name in `tasks.kinds.KINDS`), "labels" and "takes_pair", or None.
 
     Raises:
         InputError: If `export.json` is damaged.

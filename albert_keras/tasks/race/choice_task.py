@@ -5,15 +5,14 @@ from typing import NamedTuple
 import numpy as np
 
 from albert_keras.tasks.examples import ChoiceExample
+from albert_keras.tasks.kinds import CHOICE
 from albert_keras.tasks.metrics import bootstrap_interval, confusion_matrix, majority_baseline
 from albert_keras.tasks.plain_predictions import mean_probabilities, one_line, write_predictions
 from albert_keras.tasks.race.choice_features import make_choice_features
 from albert_keras.tasks.race.files import choice_accuracy, read_race, read_race_path
 from albert_keras.tasks.task import Error, Task
-from albert_keras.tasks.typed_fields import check_fields
 from data_pipeline.errors import InputError
 
-_FIELDS = ("context", "question", "options")
 #: Probabilities that differ by no more are equal, and the first option is taken: the last digits
 #: depend on what else is computed at the same time.
 EQUALLY_LIKELY = 1e-5
@@ -40,7 +39,7 @@ class ChoiceAnswer(NamedTuple):
 class ChoiceTask(Task):
     """RACE, or other questions in its files; typed ones may have any number of options."""
 
-    kind = "choice"
+    kind = CHOICE
     metric = "accuracy"
     usual_length = 512
     dev_splits = ("dev",)
@@ -68,11 +67,11 @@ class ChoiceTask(Task):
 
     def example(self, number, fields):
         """Makes an example of "context", "question" and "options"; see `Task.example`."""
-        check_fields("race", fields, _FIELDS)
+        self.check_fields(fields)
         options = fields["options"]
         is_list = isinstance(options, (list, tuple)) and len(options) > 1
         if not is_list or not all(isinstance(option, str) for option in options):
-            raise InputError(f"`options` should be two texts or more. Received: {options!r}.")
+            raise InputError(f"`options` must be at least two texts. Received: {options!r}.")
         return ChoiceExample(str(number), fields["context"], fields["question"], tuple(options))
 
     def features(self, examples, tokenizer, training=False, cache=None):

@@ -8,6 +8,7 @@ import numpy as np
 import scipy.special
 
 from albert_keras.tasks.examples import QuestionExample
+from albert_keras.tasks.kinds import SPANS, SPANS_OR_NONE
 from albert_keras.tasks.metrics import bootstrap_interval, confusion_matrix
 from albert_keras.tasks.plain_predictions import one_line
 from albert_keras.tasks.squad.decoding import SpanCandidates, SpanLogits, decode_v1, decode_v2
@@ -18,7 +19,6 @@ from albert_keras.tasks.squad.span_features import span_features
 from albert_keras.tasks.squad.threshold import null_threshold
 from albert_keras.tasks.squad.windows import SquadWindowConfig
 from albert_keras.tasks.task import Error, Task
-from albert_keras.tasks.typed_fields import check_fields
 from data_pipeline.errors import InputError
 
 _THRESHOLD = "null_threshold"
@@ -61,7 +61,7 @@ class SpanTask(Task):
     def __init__(self, config):
         super().__init__(config)
         self._version = {"squad1": 1, "squad2": 2}[config.name]
-        self.kind = "spans" if self._version == 1 else "spans_or_none"
+        self.kind = SPANS if self._version == 1 else SPANS_OR_NONE
 
     def read(self, split):
         """Reads a split, from the file configured for it or the official one; see `Task.read`."""
@@ -110,10 +110,10 @@ class SpanTask(Task):
 
     def example(self, number, fields):
         """Makes an example of "question" and "context"; see `Task.example`."""
-        check_fields(self.config.name, fields, ("context", "question"))
+        self.check_fields(fields)
         for name, text in fields.items():
             if not text.strip():
-                raise InputError(f"`{name}` should be a text. Received: {text!r}.")
+                raise InputError(f"`{name}` must be a text that is not blank. Received: {text!r}.")
         return QuestionExample(str(number), fields["question"], fields["context"])
 
     def features(self, examples, tokenizer, training=False, cache=None):

@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 
 
 def read_table(
-    path, text, pair=None, label=None, kind="classification", has_header=None, known_labels=None
+    path, text, pair=None, label=None, has_scores=False, has_header=None, known_labels=None
 ) -> list[TextExample]:
     """Reads a table.
 
@@ -32,8 +32,8 @@ def read_table(
         text: str or int. The column of the text: its name, or its number counted from 0.
         pair: str, int or None. The column of the second text.
         label: str, int or None. The column of the label; None where labels are to be predicted.
-        kind: str. "classification": labels are names, white space around them is dropped.
-            "regression": labels are numbers.
+        has_scores: bool. Whether labels are numbers; otherwise they are names of classes, and
+            white space around them is removed.
         has_header: bool or None. Whether the first row of a .tsv or .csv names the columns; None
             says so if any column is given by name.
         known_labels: sequence of str or None. The only labels there may be, for example those of
@@ -48,8 +48,6 @@ def read_table(
             if any row has another number of columns, a blank text or a label that cannot be used;
             of these the first few are told.
     """
-    if kind not in ("classification", "regression"):
-        raise InputError(f"`kind` is unknown{did_you_mean(kind, ('classification', 'regression'))}")
     columns = [column for column in (text, pair, label) if column is not None]
     if has_header is None:
         has_header = not all(is_number(column) for column in columns)
@@ -61,12 +59,12 @@ def read_table(
             _check_text(second, pair, line, problems, may_be_blank=True)
         value = None
         if label is not None:
-            value = _label(rest[0], kind, known_labels, line, problems)
+            value = _label(rest[0], has_scores, known_labels, line, problems)
         examples.append(TextExample(str(len(examples)), first, second, value))
     problems.check()
     if not examples:
         raise InputError(f"`{path}` should hold at least one row. It holds none.")
-    if label is not None and kind == "classification" and not has_header:
+    if label is not None and not has_scores and not has_header:
         _warn_of_header(path, examples)
     return examples
 
@@ -112,9 +110,9 @@ def _check_text(text, column, line, problems, may_be_blank=False):
         problems.add(line, f"has half a surrogate pair in `{column}`.")
 
 
-def _label(value, kind, names, line, problems):
+def _label(value, has_scores, names, line, problems):
     """Returns the label that stands in a field; one that cannot be used is a problem."""
-    if kind == "regression":
+    if has_scores:
         try:
             number = math.nan if isinstance(value, bool) else float(value)
         except (TypeError, ValueError, OverflowError):

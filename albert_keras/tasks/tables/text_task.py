@@ -10,6 +10,7 @@ from albert_keras.tasks.glue.files import read_glue, read_glue_file
 from albert_keras.tasks.glue.glue_tasks import GLUE_TASKS, glue_file, glue_splits
 from albert_keras.tasks.glue.submission import write_submission
 from albert_keras.tasks.hold_out import hold_out
+from albert_keras.tasks.kinds import CLASSIFICATION, REGRESSION
 from albert_keras.tasks.labels import check_labels, label_numbers
 from albert_keras.tasks.plain_predictions import (
     class_answers,
@@ -23,11 +24,9 @@ from albert_keras.tasks.tables.files import label_names, read_table
 from albert_keras.tasks.tables.rows import is_number
 from albert_keras.tasks.tables.text_features import text_features
 from albert_keras.tasks.task import Error, Task
-from albert_keras.tasks.typed_fields import check_fields
 from data_pipeline.errors import InputError
 from data_pipeline.settings import did_you_mean
 
-_OWN = ("classification", "pair", "regression")
 _CLASS_METRICS = ("accuracy", "macro_f1")
 _SCORE_METRICS = ("pearson", "spearman", "mean_squared_error")
 #: Scores that spread less than this part of the range of labels are all the same.
@@ -50,10 +49,11 @@ class TextTask(Task):
         super().__init__(config)
         self._glue = GLUE_TASKS.get(config.name)
         self._training = None  # all examples of an own training file; read once
-        if self._glue is None and config.name not in _OWN:
-            raise InputError(f"`{config.name}` should be GLUE or one of {', '.join(_OWN)}.")
-        is_score = config.name == "regression" or self._glue and not self._glue.labels
-        self.kind = "regression" if is_score else "classification"
+        own = CLASSIFICATION.own_tasks + REGRESSION.own_tasks
+        if self._glue is None and config.name not in own:
+            raise InputError(f"`{config.name}` must be a task of GLUE or one of {', '.join(own)}.")
+        is_score = config.name in REGRESSION.own_tasks or self._glue and not self._glue.labels
+        self.kind = REGRESSION if is_score else CLASSIFICATION
         self._metrics = _SCORE_METRICS if is_score else _CLASS_METRICS
         self.dev_splits, self.test_splits = ("dev",), ()
         if self._glue:
@@ -70,7 +70,7 @@ class TextTask(Task):
 
     @functools.cached_property
     def labels(self):
-        if self.kind == "regression":
+        if self.kind is REGRESSION:
             return ()
         if self._glue:
             return self._glue.labels
@@ -100,14 +100,13 @@ class TextTask(Task):
 
     def read_file(self, path, labelled):
         if not self._glue:
-            is_class = labelled and self.kind == "classification"
+            is_class = labelled and self.kind is CLASSIFICATION
             return self._table(path, labelled, self.labels if is_class else None)
         is_mnli = self.config.name == "ax" and labelled
         return read_glue_file("mnli" if is_mnli else self.config.name, path, labelled)
 
     def example(self, number, fields):
-        names = ("text", "pair") if self.takes_pair else ("text",)
-        check_fields(self.config.name, fields, names)
+        self.check_fields(fields)
         if not fields["text"].strip():
             raise InputError("`text` should be a text. It is blank.")
         return TextExample(str(number), fields["text"], fields.get("pair"))
@@ -115,7 +114,7 @@ class TextTask(Task):
     def features(self, examples, tokenizer, training=False, cache=None):
         labels = None
         if training or all(example.label is not None for example in examples):
-            kind = np.float32 if self.kind == "regression" else np.int32
+            kind = np.float32 if self.kind is REGRESSION else np.int32
             labels = self._truth(examples).astype(kind)
         return text_features(examples, tokenizer, self.max_seq_length, labels, cache)
 
@@ -123,7 +122,7 @@ class TextTask(Task):
         if not examples:
             return []
         shape = (len(examples), self.num_outputs)
-        if self.kind == "regression":
+        if self.kind is REGRESSION:
             return score_answers(examples, mean_outputs(results, shape)[:, 0])
         return class_answers(examples, self.labels, mean_probabilities(results, shape))
 
@@ -140,7 +139,7 @@ class TextTask(Task):
     def guesses(self, training_examples, examples):
         truth = self._truth(training_examples)
         guesses = metrics.majority_baseline(truth, len(examples))
-        if self.kind == "regression":
+        if self.kind is REGRESSION:
             return score_answers(examples, guesses)
         shares = np.bincount(truth, minlength=self.num_outputs) / len(truth)
         return class_answers(examples, self.labels, np.tile(shares, (len(guesses), 1)))
@@ -149,17 +148,17 @@ class TextTask(Task):
         if len(answers) < 2:
             return None
         given = self._given(answers)
-        spread = _LEAST_SPREAD * self._range() if self.kind == "regression" else 0
+        spread = _LEAST_SPREAD * self._range() if self.kind is REGRESSION else 0
         if np.ptp(given) and given.std() >= spread:
             return None
-        if self.kind == "regression":
+        if self.kind is REGRESSION:
             return f"all {len(given)} scores are about {given.mean():.4g}"
         return f"all {len(given)} answers are `{answers[0].label}`"
 
     def errors(self, examples, answers):
         errors = []
         for example, answer in zip(examples, answers, strict=True):
-            if self.kind == "regression":
+            if self.kind is REGRESSION:
                 truth, given = f"{example.label:.6g}", f"{answer.score:.6g}"
                 wrong = abs(answer.score - example.label)
             elif example.label != answer.label:
@@ -171,7 +170,7 @@ class TextTask(Task):
         return sorted(errors, key=lambda error: -error.confidence)
 
     def confusion(self, examples, answers):
-        if self.kind == "regression":
+        if self.kind is REGRESSION:
             return None
         truth, given = self._truth(examples), self._given(answers)
         return metrics.confusion_matrix(truth, given, self.num_outputs), self.labels
@@ -193,7 +192,7 @@ class TextTask(Task):
                 )
         labels = config.labels or ()
         fixed = self._glue.labels if self._glue else ()
-        if (fixed or self.kind == "regression") and labels not in ((), fixed):
+        if (fixed or self.kind is REGRESSION) and labels not in ((), fixed):
             listing = ", ".join(fixed) or "none"
             raise InputError(f"`labels` of {name} should be {listing}. Received: {labels}.")
         if labels:
@@ -217,7 +216,7 @@ class TextTask(Task):
             config.text,
             config.pair,
             config.label if labelled else None,
-            kind=self.kind,
+            has_scores=self.kind is REGRESSION,
             # Told by all columns, so that a file without labels is read as one with them.
             has_header=not all(is_number(column) for column in columns if column is not None),
             known_labels=known_labels,
@@ -231,11 +230,11 @@ class TextTask(Task):
         return self._numbers([example.label for example in examples])
 
     def _given(self, answers):
-        name = "score" if self.kind == "regression" else "label"
+        name = "score" if self.kind is REGRESSION else "label"
         return self._numbers([getattr(answer, name) for answer in answers])
 
     def _numbers(self, values):
-        if self.kind == "regression":
+        if self.kind is REGRESSION:
             return np.array(values, np.float64)
         return label_numbers(values, self.labels)
 

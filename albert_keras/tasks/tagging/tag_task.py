@@ -8,6 +8,7 @@ import numpy as np
 from albert_keras.tasks import metrics
 from albert_keras.tasks.examples import TaggedExample
 from albert_keras.tasks.hold_out import hold_out
+from albert_keras.tasks.kinds import TAGGING
 from albert_keras.tasks.labels import check_labels, label_numbers
 from albert_keras.tasks.plain_predictions import mean_probabilities, one_line, write_predictions
 from albert_keras.tasks.tables.text_features import tagged_features
@@ -50,7 +51,7 @@ class TagTask(Task):
             different ones or more.
     """
 
-    kind = "tagging"
+    kind = TAGGING
     usual_length = 128
     dev_splits = ("dev",)
     test_splits = ()

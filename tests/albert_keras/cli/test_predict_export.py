@@ -81,7 +81,7 @@ def test_a_question_is_answered_from_a_passage(folders, ask, tiny_corpus):
 @pytest.mark.parametrize(
     "kind, words, message",
     [
-        ("classification", ["a"], "pair should be asked with `text` and `pair` (--pair)"),
+        ("classification", ["a"], "An example of pair must have `text` and `pair` (--pair)"),
         ("classification", [" ", "--pair", "b"], "`text` should be a text. It is blank."),
         (
             "classification",

@@ -9,7 +9,7 @@ from tensorflow import keras
 from albert_keras.finetuning.config import FinetuneConfig
 from albert_keras.finetuning.step import FinetuningStep, build_step
 from albert_keras.models.finetuning import build_model
-from albert_keras.tasks.task import KINDS
+from albert_keras.tasks.kinds import CLASSIFICATION, KINDS
 from tests.albert_keras import numpy_albert
 from tests.albert_keras.finetuning import conftest
 from tests.albert_keras.finetuning.small_tasks import SETTINGS
@@ -31,7 +31,7 @@ class Received(keras.optimizers.legacy.SGD):
 def build(kind, optimizer=None, **settings):
     model = build_model(kind, SHAPE, 3, dtype="float32", head_dropout=0.0)
     numpy_albert.scramble(model)
-    step = FinetuningStep(model, kind, clip_norm=None, **settings)
+    step = FinetuningStep(model, KINDS[kind], clip_norm=None, **settings)
     step.compile(optimizer=optimizer or Received())
     step.optimizer._create_all_weights(model.trainable_variables)
     return step
@@ -168,7 +168,7 @@ def test_a_step_is_made_as_it_was_configured(small_shape, task_of):
         optimizer={"lr": 0.1, "clip_norm": 0.5},
     )  # fmt: skip
     step = build_step(config, small_shape, task_of("classification"), skips_padding=True)
-    assert step.kind == "classification" and step.model.num_labels == 3
+    assert step.kind is CLASSIFICATION and step.model.num_labels == 3
     assert (step.model.head_dropout, step.model.seed) == (0.25, 5)
     assert step.model.encoder.recompute and step.model.encoder.skips_padding
     assert (step.accumulation_steps, step.clip_norm) == (4, 0.5)

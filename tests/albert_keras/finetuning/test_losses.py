@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from albert_keras.finetuning.losses import task_counts, task_sums
-from albert_keras.tasks.task import KINDS
+from albert_keras.tasks.kinds import CLASSIFICATION, KINDS, SPANS, TAGGING
 
 LN2, LN4, LN3 = math.log(2), math.log(4), math.log(3)
 #: Chances of three places in three rows, and the weights of the rows.
@@ -18,9 +18,9 @@ NONE = -1e30
 
 def check(kind, outputs, features, loss, weight, correct):
     features = {"example_weights": WEIGHTS} | features
-    sums = task_sums(kind, outputs, features)
+    sums = task_sums(KINDS[kind], outputs, features)
     np.testing.assert_allclose(sums, [loss, weight, correct], rtol=1e-6)
-    assert float(task_counts(kind, features)) == weight
+    assert float(task_counts(KINDS[kind], features)) == weight
     assert {part.dtype for part in sums} == {tf.float32}
 
 
@@ -60,23 +60,23 @@ def test_tagging_without_a_scored_word_has_no_loss_and_no_gradient():
     logits = tf.Variable(tf.stack([CHANCES] * 3))
     features = {"tag_ids": -tf.ones((3, 3), tf.int32), "example_weights": WEIGHTS}
     with tf.GradientTape() as tape:
-        sums = task_sums("tagging", {"logits": logits}, features)
+        sums = task_sums(TAGGING, {"logits": logits}, features)
     assert [float(part) for part in sums] == [0, 0, 0]
     np.testing.assert_array_equal(tape.gradient(sums.loss, logits), np.zeros((3, 3, 3)))
 
 
-SPANS = {"start_positions": tf.constant([1, 0, 2]), "end_positions": tf.constant([1, 1, 2])}
+POSITIONS = {"start_positions": tf.constant([1, 0, 2]), "end_positions": tf.constant([1, 1, 2])}
 
 
 def test_spans_cost_the_mean_of_start_and_end_and_are_right_if_both_are():
     outputs = {"start_logits": CHANCES + 1, "end_logits": CHANCES - 1}
-    check("spans", outputs, SPANS, (LN2 + LN2) / 2 + (LN2 + LN4) / 2, 2.0, 1.0)
+    check("spans", outputs, POSITIONS, (LN2 + LN2) / 2 + (LN2 + LN4) / 2, 2.0, 1.0)
 
 
 def test_places_that_cannot_be_chosen_cost_nothing():
     logits = tf.concat([CHANCES, tf.fill((3, 4), NONE)], axis=1)
     outputs = {"start_logits": logits, "end_logits": logits}
-    check("spans", outputs, SPANS, LN2 + (LN2 + LN4) / 2, 2.0, 1.0)
+    check("spans", outputs, POSITIONS, LN2 + (LN2 + LN4) / 2, 2.0, 1.0)
 
 
 def test_spans_or_none_cost_half_of_start_end_and_no_answer():
@@ -86,7 +86,7 @@ def test_spans_or_none_cost_half_of_start_end_and_no_answer():
         "end_log_probs": CHANCES,
         "null_logits": tf.math.log([3.0, 1 / 3, 5.0]),
     }
-    features = SPANS | {"is_impossible": tf.constant([1, 0, 0])}
+    features = POSITIONS | {"is_impossible": tf.constant([1, 0, 0])}
     loss = (LN2 + LN2) / 2 + (LN2 + LN4) / 2 + 2 * math.log(4 / 3) / 2
     check("spans_or_none", outputs, features, loss, 2.0, 1.0)
 
@@ -95,7 +95,7 @@ def test_gradients_of_spans_are_chance_minus_truth_halved():
     starts = tf.Variable(CHANCES)
     with tf.GradientTape() as tape:
         outputs = {"start_logits": starts, "end_logits": CHANCES}
-        loss = task_sums("spans", outputs, SPANS | {"example_weights": WEIGHTS}).loss
+        loss = task_sums(SPANS, outputs, POSITIONS | {"example_weights": WEIGHTS}).loss
     expected = [[0.125, -0.25, 0.125], [-0.25, 0.125, 0.125], [0, 0, 0]]
     np.testing.assert_allclose(tape.gradient(loss, starts), expected, atol=1e-7)
 
@@ -103,10 +103,10 @@ def test_gradients_of_spans_are_chance_minus_truth_halved():
 def test_sums_of_parts_add_up_to_those_of_the_whole():
     outputs = {"logits": CHANCES}
     features = {"labels": tf.constant([1, 1, 2]), "example_weights": tf.ones(3)}
-    whole = task_sums("classification", outputs, features)
+    whole = task_sums(CLASSIFICATION, outputs, features)
     parts = [
         task_sums(
-            "classification",
+            CLASSIFICATION,
             {"logits": CHANCES[rows]},
             {name: values[rows] for name, values in features.items()},
         )
@@ -118,11 +118,11 @@ def test_sums_of_parts_add_up_to_those_of_the_whole():
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_has_a_count(kind):
     features = {"example_weights": WEIGHTS, "tag_ids": tf.constant([[0, -1]] * 3)}
-    assert float(task_counts(kind, features)) == 2.0
+    assert float(task_counts(KINDS[kind], features)) == 2.0
 
 
 @pytest.mark.parametrize("kind", ["classification", "regression"])
 def test_labels_that_would_broadcast_in_silence_are_refused(kind):
     labels = tf.constant([[1.0], [1.0], [2.0]] if kind == "regression" else [[1], [1], [2]])
     with pytest.raises(ValueError):
-        task_sums(kind, {"logits": CHANCES}, {"labels": labels, "example_weights": WEIGHTS})
+        task_sums(KINDS[kind], {"logits": CHANCES}, {"labels": labels, "example_weights": WEIGHTS})

@@ -113,7 +113,7 @@ def test_several_models_answer_with_their_mean(tuned, typed):
         ({"inputs": [PAIR, {"text": "a"}]}, "^Input 2 of 2: .*`pair`"),
         (
             {"inputs": [PAIR | {"question": "b"}]},
-            "regression should be asked with .*Received: text, pair, question",
+            "An example of regression must have .*Received: text, pair, question",
         ),
         ({"file": "nowhere.tsv"}, "`nowhere.tsv` cannot be read"),
         ({"file": "new.xlsx"}, "should end in .tsv, .csv or .jsonl"),

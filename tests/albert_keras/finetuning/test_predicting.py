@@ -6,7 +6,8 @@ import tensorflow as tf
 
 from albert_keras.finetuning.predicting import RowPredictor
 from albert_keras.models.finetuning import build_model
-from albert_keras.tasks.task import KINDS, Features
+from albert_keras.tasks.kinds import KINDS
+from albert_keras.tasks.task import Features
 from tests.albert_keras import numpy_albert
 from tests.albert_keras.finetuning.conftest import SHAPE
 
@@ -34,7 +35,7 @@ def check(kind, features, strategy=None, batch_size=4, model=None):
     """Compares with the model's own outputs at full length, wherever there is a piece."""
     strategy = strategy or tf.distribute.get_strategy()
     model = model or scrambled_model(kind, strategy)
-    found = RowPredictor(strategy, model, kind, batch_size).predict(features)
+    found = RowPredictor(strategy, model, KINDS[kind], batch_size).predict(features)
     rows = np.arange(len(features))
     inputs = getattr(features, "features", features).batch(getattr(features, "rows", rows))
     expected = model(inputs, training=False)

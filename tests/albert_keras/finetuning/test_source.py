@@ -9,7 +9,8 @@ import tensorflow as tf
 from albert_keras.finetuning.config import FinetuneTraining
 from albert_keras.finetuning.source import ExampleSource, digest_of
 from albert_keras.tasks.examples import TextExample
-from albert_keras.tasks.task import KINDS, Features
+from albert_keras.tasks.kinds import KINDS
+from albert_keras.tasks.task import Features
 from albert_keras.training.cost.flops import forward_flops
 
 COUNT, B = 500, 20

@@ -9,7 +9,7 @@ from albert_keras.config import AlbertConfig
 from albert_keras.finetuning.losses import task_sums
 from albert_keras.layers.dropout import DropoutSeed
 from albert_keras.models.finetuning import build_model
-from albert_keras.tasks.task import KINDS
+from albert_keras.tasks.kinds import KINDS
 from data_pipeline.errors import InputError
 from tests.albert_keras import numpy_albert
 from tests.albert_keras.models.task_rows import OPTIONS, features
@@ -39,7 +39,9 @@ def small_model(kind, changes=None, **arguments):
 
 def loss_and_gradients(kind, model, inputs, dropout_seed=None):
     with tf.GradientTape() as tape:
-        loss = task_sums(kind, model(inputs, training=True, dropout_seed=dropout_seed), inputs).loss
+        loss = task_sums(
+            KINDS[kind], model(inputs, training=True, dropout_seed=dropout_seed), inputs
+        ).loss
     return [loss, *tape.gradient(loss, model.trained_weights)]
 
 
@@ -53,7 +55,7 @@ def test_every_trained_weight_and_no_other_has_a_gradient(kind):
     model = small_model(kind)
     with tf.GradientTape() as tape:
         inputs = features(kind)
-        loss = task_sums(kind, model(inputs, training=True), inputs).loss
+        loss = task_sums(KINDS[kind], model(inputs, training=True), inputs).loss
     gradients = tape.gradient(loss, model.trainable_variables)
     trained = [weight.name for weight in model.trained_weights]
     names = [weight.name for weight in model.trainable_variables]
@@ -200,7 +202,7 @@ def test_one_trace_serves_any_batch_and_length(kind):
     model = small_model(kind)
 
     def run(inputs):
-        sums = task_sums(kind, model(inputs, training=True), inputs)
+        sums = task_sums(KINDS[kind], model(inputs, training=True), inputs)
         return [*sums, *model(inputs).values()]
 
     batches = [

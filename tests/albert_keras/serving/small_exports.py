@@ -13,6 +13,7 @@ from albert_keras.models.finetuning import build_model
 from albert_keras.runs.run import Run
 from albert_keras.runs.tensors import training_variables
 from albert_keras.serving.graph.task_model import build_task_model
+from albert_keras.tasks.kinds import SPANS_OR_NONE
 from tests.albert_keras.finetuning.small_tasks import make_examples
 
 #: Of squad2; where there is none, 0 is taken.
@@ -31,7 +32,7 @@ def make_model(task, tokenizer):
         max_position_embeddings=64,
         initializer_range=0.5,
     )
-    model = build_model(task.kind, shape, task.num_outputs)
+    model = build_model(task.kind.name, shape, task.num_outputs)
     draw = np.random.default_rng(0)
     for weight in model.head.weights:
         weight.assign(draw.normal(0, 0.5, weight.shape))
@@ -39,7 +40,7 @@ def make_model(task, tokenizer):
 
 
 def tuned_of(task):
-    return {"null_threshold": NULL_THRESHOLD} if task.kind == "spans_or_none" else {}
+    return {"null_threshold": NULL_THRESHOLD} if task.kind is SPANS_OR_NONE else {}
 
 
 def write_run(folder, task, model, tokenizer, corpus):
@@ -48,7 +49,7 @@ def write_run(folder, task, model, tokenizer, corpus):
         task=task.config,
         training={"steps": 1, "batch_size": 4, "precision": "float32", "peak_tflops": 1.0},
     )
-    features = task.features(make_examples(corpus, task.kind, 4), tokenizer, training=True)
+    features = task.features(make_examples(corpus, task.kind.name, 4), tokenizer, training=True)
     source = ExampleSource(features, tokenizer, config.training, {"fingerprint": "0"})
     run = Run.begin(folder, config, model.config, source)
     run.checkpoints.save(1, training_variables(model), score=0.5)
@@ -73,7 +74,7 @@ def write_export(folder, task, model, tokenizer, signatures=("predict_tokens",))
         "kind": "finetuning",
         "task": {
             "name": task.config.name,
-            "kind": task.kind,
+            "kind": task.kind.name,
             "labels": list(task.labels),
             "takes_pair": task.takes_pair,
             "max_seq_length": task.max_seq_length,

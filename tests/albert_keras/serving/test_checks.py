@@ -15,8 +15,8 @@ from albert_keras.serving.export.parity import (
 from albert_keras.serving.export.source import open_source
 from albert_keras.serving.graph.text_packing import BYTES_PER_PLACE
 from albert_keras.serving.saved_model.signature_methods import Signature
+from albert_keras.tasks.kinds import KINDS
 from albert_keras.tasks.tagging.tag_task import TagAnswer
-from albert_keras.tasks.task import KINDS
 from data_pipeline.errors import InputError
 
 TEXT = Signature("ask", "predict", {"text": tf.TensorSpec([None], tf.string)}, {}, {})
@@ -74,7 +74,7 @@ def test_an_id_that_is_another_is_found(source, ask):
 
 @pytest.mark.parametrize("kind", [None, *KINDS])
 def test_no_text_is_longer_than_the_shortest_graph_reads(kind):
-    for given in check_inputs(kind, takes_pair=kind == "regression"):
+    for given in check_inputs(kind and KINDS[kind], takes_pair=kind == "regression"):
         texts = [given] if isinstance(given, str) else given.values()
         for text in texts:
             if isinstance(text, str):

@@ -11,6 +11,7 @@ from albert_keras.serving.graph.span_answers import max_context
 from albert_keras.serving.graph.task_model import build_task_model
 from albert_keras.serving.saved_model.server_ops import TEXT_OPS, core_ops
 from albert_keras.tasks.examples import QuestionExample
+from albert_keras.tasks.kinds import SPANS, SPANS_OR_NONE
 from albert_keras.tasks.squad import windows as squad_windows
 from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.offsets import TextAligner
@@ -88,8 +89,8 @@ def test_the_window_with_most_around_a_piece_is_that_of_python():
 def asked(request, tiny_tokenizer, tiny_corpus):
     """Returns task, model, signature, examples, and what Python answers."""
     task = make_task(request.param)
-    model = randomized(build_model(task.kind, make_shape(tiny_tokenizer), 1))
-    examples = [one._replace(answers=()) for one in make_examples(tiny_corpus, task.kind, 6)]
+    model = randomized(build_model(task.kind.name, make_shape(tiny_tokenizer), 1))
+    examples = [one._replace(answers=()) for one in make_examples(tiny_corpus, task.kind.name, 6)]
     long = " ".join(tiny_corpus[:6])
     contexts = [long, "b\ufffdad", *CONTEXTS[:-2]]
     examples += [
@@ -114,7 +115,7 @@ def ask(task_model, examples):
 def test_answers_are_those_of_the_task(asked):
     task, _, examples, expected, task_model = asked
     found = {name: value.numpy() for name, value in ask(task_model, examples).items()}
-    assert ("null_score" in found) == (task.kind == "spans_or_none")
+    assert ("null_score" in found) == (task.kind is SPANS_OR_NONE)
     for row, (example, answer) in enumerate(zip(examples, expected, strict=True)):
         text, start, end = found["answer"][row].decode(), found["start"][row], found["end"][row]
         # Of squad1 the task says `empty` where no span is possible.
@@ -147,7 +148,7 @@ def test_neither_neighbours_nor_windows_at_a_time_change_an_answer(asked, monkey
 
 def test_the_threshold_decides_what_is_left_unanswered(tiny_tokenizer, asked):
     task, model, examples, _, task_model = asked
-    if task.kind == "spans":
+    if task.kind is SPANS:
         pytest.skip("squad1 has no threshold")
     scores = ask(task_model, examples)["null_score"].numpy()
     reader = task_model._reader
@@ -195,6 +196,6 @@ def test_only_operations_of_the_server_are_used(asked):
 def test_a_question_that_fills_the_row_is_refused(tiny_tokenizer):
     task = make_task("spans")
     task.config = task.config.replace(max_query_length=37)
-    model = build_model(task.kind, make_shape(tiny_tokenizer), 1)
+    model = build_model(task.kind.name, make_shape(tiny_tokenizer), 1)
     with pytest.raises(InputError, match="max_query_length"):
         build_task_model(model, tiny_tokenizer, task)

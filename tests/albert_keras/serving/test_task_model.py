@@ -77,7 +77,7 @@ def readable(texts):
 
 def test_classes_are_those_of_the_task(of_kind, tiny_tokenizer, tiny_corpus):
     task, model, task_model = of_kind("classification")
-    examples = [one._replace(label=None) for one in make_examples(tiny_corpus, task.kind, 9)]
+    examples = [one._replace(label=None) for one in make_examples(tiny_corpus, task.kind.name, 9)]
     firsts = [one.first.encode() for one in examples] + DIRTY + DIRTY
     seconds = [one.second.encode() for one in examples] + DIRTY + DIRTY[::-1]
     pairs = zip(readable(firsts), readable(seconds), strict=True)
@@ -150,7 +150,7 @@ def test_words_have_the_tags_of_the_task(of_kind, tiny_tokenizer, tiny_corpus):
 
 def test_choices_are_those_of_the_task(of_kind, tiny_tokenizer, tiny_corpus):
     task, model, task_model = of_kind("choice")
-    examples = make_examples(tiny_corpus, task.kind, 9)
+    examples = make_examples(tiny_corpus, task.kind.name, 9)
     contexts = [one.context.encode() for one in examples] + DIRTY
     questions = [one.question.encode() for one in examples]
     questions += [b"", b"\xff _ or _", b"blank _ " * 60, "no blank \uff3f".encode()]
@@ -238,7 +238,7 @@ def test_the_head_stays_float32(of_kind, precision):
 
 def test_rows_longer_than_the_model_takes_are_refused(tiny_tokenizer):
     task = make_task("regression")
-    model = build_model(task.kind, make_shape(tiny_tokenizer, max_position_embeddings=32), 1)
+    model = build_model(task.kind.name, make_shape(tiny_tokenizer, max_position_embeddings=32), 1)
     with pytest.raises(InputError, match="at most `max_position_embeddings`, 32. Received: 40"):
         build_task_model(model, tiny_tokenizer, task)
 

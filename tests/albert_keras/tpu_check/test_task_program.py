@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from albert_keras.finetuning.source import ExampleSource
-from albert_keras.tasks.task import KINDS
+from albert_keras.tasks.kinds import KINDS
 from albert_keras.tpu_check.check import Checked
 from albert_keras.tpu_check.program import Program
 from albert_keras.tpu_check.report import table

@@ -16,6 +16,7 @@ from albert_keras.serving.layout import MASK_LITERAL
 from albert_keras.serving.signature_answers import answer_by_signatures, ask_rows
 from albert_keras.tasks.build import build_task
 from albert_keras.tasks.glue.files import read_glue
+from albert_keras.tasks.kinds import CLASSIFICATION, SPANS_OR_NONE
 from albert_keras.tasks.race.files import read_race
 from albert_keras.tasks.squad.files import read_questions
 from albert_keras.tasks.task_config import TaskConfig
@@ -65,7 +66,7 @@ def source_of(name, tokenizer, max_seq_length, changes=None):
     else:
         settings = SOURCES[name] | (changes or {})
         task = build_task(TaskConfig(max_seq_length=max_seq_length, **settings))
-        model = build_model(task.kind, shape, task.num_outputs)
+        model = build_model(task.kind.name, shape, task.num_outputs)
         draw = np.random.default_rng(0)
         for weight in model.head.weights:
             weight.assign(draw.normal(0, 2.5, weight.shape))
@@ -109,12 +110,12 @@ def balanced(source, inputs):
     """Moves what decides so that each answer is given to some of the inputs; returns the source."""
     kind = source.task and source.task.kind
     ask = Asked(source).ask
-    if kind == "classification":
+    if kind is CLASSIFICATION:
         examples = typed_examples(source.task, inputs)
         answers = answer_by_signatures(ask, source.task, examples)
         probabilities = [list(answer.probabilities.values()) for answer in answers]
         source.model.head.weights[1].assign_sub(np.log(probabilities).mean(axis=0))
-    if kind == "spans_or_none":
+    if kind is SPANS_OR_NONE:
         columns = {name: [one[name] for one in inputs] for name in inputs[0]}
         scores = [row["null_score"] for row in ask_rows(ask, "question_answering", **columns)]
         source = source._replace(tuned={"null_threshold": float(np.median(scores))})
@@ -145,8 +146,7 @@ def real_inputs(name, data, corpus, count):
     if name == "pre-trained":
         return list(map(masked, range(count), texts))
     task = SOURCES[name]
-    kind = {"race": "choice", "squad1": "spans", "squad2": "spans"}.get(task["name"], "")
-    return inputs_of_texts(kind, "pair" in task, texts)
+    return inputs_of_texts(build_task(TaskConfig(**task)).kind, "pair" in task, texts)
 
 
 def _real_questions(name, data):

@@ -94,7 +94,7 @@ def test_any_number_of_options_may_be_typed(tiny_tokenizer):
     assert [answer.option for answer in answers] == ["now", "never"]
     bad = {**fields, "options": ["one"]}, {**fields, "options": "ab"}, {**fields, "question": 1}
     for one in (*bad, {"context": CONTEXT}, {**fields, "text": "x"}):
-        with pytest.raises(InputError, match="should be"):
+        with pytest.raises(InputError, match="must"):
             task().example(0, one)
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from albert_keras.tasks.examples import Answer, QuestionExample
+from albert_keras.tasks.kinds import SPANS, SPANS_OR_NONE
 from albert_keras.tasks.squad.files import read_null_odds, read_predictions
 from albert_keras.tasks.squad.scores import score_v1, score_v2
 from albert_keras.tasks.squad.span_task import SpanAnswer, SpanTask
@@ -42,7 +43,7 @@ def golden(task, examples, tokenizer, nulls=None):
     rows, places = np.arange(len(features)), features.max_seq_length
     starts, ends = np.zeros((2, len(features), places), np.float32)
     starts[rows, targets.starts] = ends[rows, targets.ends] = 9
-    if task.kind == "spans":
+    if task.kind is SPANS:
         return features, [{"start_logits": starts, "end_logits": ends}]
     nulls = nulls or [-4.0 if example.answers else 3.0 for example in examples]
     result = {"null_logits": np.array(nulls)[targets.example_indices]}
@@ -53,7 +54,7 @@ def golden(task, examples, tokenizer, nulls=None):
 
 
 def test_names_and_kinds():
-    assert (task("squad1").kind, task("squad2").kind) == ("spans", "spans_or_none")
+    assert (task("squad1").kind, task("squad2").kind) == (SPANS, SPANS_OR_NONE)
     for one in (task("squad1"), task()):
         assert (one.metric, one.max_seq_length, one.num_outputs) == ("f1", 384, 1)
 
@@ -243,7 +244,7 @@ def test_a_question_may_be_typed():
     fields = {"question": "Who?", "context": CONTEXT}
     assert task().example(3, fields) == QuestionExample("3", "Who?", CONTEXT)
     for bad in ({"question": "Who?"}, {**fields, "text": "x"}, {**fields, "context": " "}, {}):
-        with pytest.raises(InputError, match="should be"):
+        with pytest.raises(InputError, match="must"):
             task().example(0, bad)
 
 

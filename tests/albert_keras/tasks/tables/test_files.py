@@ -70,7 +70,7 @@ def test_a_header_taken_for_a_row_is_warned_of(tmp_path, caplog):
 
 def test_regression_reads_numbers(tmp_path):
     path = write(tmp_path, "x.tsv", "text\tscore\nA.\t 3.5\nB.\t-1e2\n")
-    labels = [example.label for example in read_table(path, "text", None, "score", "regression")]
+    labels = [example.label for example in read_table(path, "text", None, "score", has_scores=True)]
     assert labels == [3.5, -100.0]
 
 
@@ -116,7 +116,7 @@ def test_a_table_that_cannot_be_used_is_refused(tmp_path, name, text, says):
 def test_a_score_that_is_no_number_is_refused(tmp_path, value):
     path = write(tmp_path, "x.tsv", f"text\tscore\nA.\t{value}\n")
     with pytest.raises(InputError, match="line 2 should have a number as label"):
-        read_table(path, "text", label="score", kind="regression")
+        read_table(path, "text", label="score", has_scores=True)
 
 
 def test_all_missing_columns_are_told(tmp_path):
@@ -143,11 +143,6 @@ def test_a_label_unknown_to_the_training_file_is_refused(tmp_path):
     path = write(tmp_path, "x.tsv", "text\tlabel\nA.\tgood\nB.\tgoood\n")
     with pytest.raises(InputError, match="line 3 has an unknown label, `goood`, did you mean `go"):
         read_table(path, "text", label="label", known_labels=("bad", "good"))
-
-
-def test_an_unknown_kind_is_refused(tmp_path):
-    with pytest.raises(InputError, match="`kind` is unknown, did you mean `regression`?"):
-        read_table(tmp_path / "x.tsv", "text", kind="regresion")
 
 
 @pytest.mark.parametrize(

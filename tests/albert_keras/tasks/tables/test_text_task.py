@@ -46,14 +46,14 @@ def table(path, labels, header="text\tlabel"):
 )
 def test_glue_tasks_know_what_they_are_without_any_file(name, kind, metric, dev, test, count):
     it = task(name)
-    assert (it.kind, it.metric, it.dev_splits, it.test_splits) == (kind, metric, dev, test)
+    assert (it.kind.name, it.metric, it.dev_splits, it.test_splits) == (kind, metric, dev, test)
     assert it.num_outputs == count and it.max_seq_length == 128
     assert task(name, labels=it.labels).labels == it.labels
 
 
 def test_own_tasks_know_what_they_are_without_any_file():
     it = task(labels=("b", "a"), max_seq_length=32)
-    assert (it.kind, it.metric, it.labels, it.num_outputs) == (
+    assert (it.kind.name, it.metric, it.labels, it.num_outputs) == (
         "classification",
         "accuracy",
         ("b", "a"),
@@ -61,7 +61,7 @@ def test_own_tasks_know_what_they_are_without_any_file():
     )
     assert (it.dev_splits, it.test_splits, it.max_seq_length) == (("dev",), (), 32)
     score = task("regression")
-    assert (score.kind, score.metric, score.labels, score.num_outputs) == (
+    assert (score.kind.name, score.metric, score.labels, score.num_outputs) == (
         "regression",
         "pearson",
         (),
@@ -164,7 +164,7 @@ def test_what_is_missing_is_told(settings, split, says):
 @pytest.mark.parametrize(
     "settings, says",
     [
-        ({"name": "squad1"}, "`squad1` should be GLUE or one of"),
+        ({"name": "squad1"}, "`squad1` must be a task of GLUE or one of"),
         ({"name": "cola", "text": 0}, "`text` should be left out: cola has columns of its own"),
         ({"name": "cola", "labels": ("1", "0")}, "`labels` of cola should be 0, 1"),
         ({"name": "regression", "labels": ("1", "0")}, "`labels` of regression should be none"),
@@ -190,16 +190,16 @@ def test_an_example_is_made_of_what_was_typed():
         (
             "sst-2",
             {"text": "A.", "pair": "B."},
-            "sst-2 should be asked with `text`. Received: text, pair",
+            "An example of sst-2 must have `text`. Received: text, pair",
         ),
-        ("sst-2", {"text": "A.", "texts": "B."}, "asked with `text`. Received: text, texts"),
-        ("sst-2", {}, "asked with `text`. Received: nothing"),
-        ("sst-2", {"text": 7}, "`text` should be a text. Received: 7"),
+        ("sst-2", {"text": "A.", "texts": "B."}, "must have `text`. Received: text, texts"),
+        ("sst-2", {}, "must have `text`. Received: nothing"),
+        ("sst-2", {"text": 7}, "`text` must be a text. Received: 7"),
         ("sst-2", {"text": " \n"}, "`text` should be a text. It is blank"),
         (
             "rte",
             {"text": "A."},
-            r"rte should be asked with `text` and `pair` \(--pair\). Received: text",
+            r"An example of rte must have `text` and `pair` \(--pair\). Received: text",
         ),
     ],
 )

@@ -66,7 +66,7 @@ def test_objects_are_read_and_a_share_is_held_out(tmp_path):
 
 def test_no_file_is_needed_if_tags_are_given(tiny_tokenizer):
     it = task(labels=TAGS)
-    assert (it.kind, it.metric, it.labels, it.num_outputs) == ("tagging", "entity_f1", TAGS, 3)
+    assert (it.kind.name, it.metric, it.labels, it.num_outputs) == ("tagging", "entity_f1", TAGS, 3)
     assert (it.dev_splits, it.test_splits, it.max_seq_length) == (("dev",), (), 128)
     example = it.example(0, {"text": "geese left"})
     features = it.features([example], tiny_tokenizer)

@@ -1,0 +1,191 @@
+"""The kinds of tasks: everything that other code needs to know about a kind, in one record each.
+
+No other module spells a kind as a string literal. It compares with a record (`task.kind is
+REGRESSION`) or asks one (`task.kind.per_position`). Only serialized values, such as the `kind` in
+`export.json`, are the record's `name`.
+
+A new kind takes six files:
+
+1. `tasks/kinds.py`: its record.
+2. `tasks/<room>/<kind>_task.py`: its Task and Features.
+3. `models/finetuning.py`: its model, an encoder and a head.
+4. `finetuning/losses.py`: its loss.
+5. `serving/graph/<kind>.py`: its string signatures.
+6. `serving/signature_answers.py`: its answers, read from these signatures.
+
+This module imports no TensorFlow.
+"""
+
+import dataclasses
+import importlib
+from collections.abc import Mapping
+from typing import Any
+
+#: How the command line takes the fields that accompany a text.
+FIELD_OPTIONS = {"pair": "--pair", "question": "--question", "options": "--option"}
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class TaskKind:
+    """A kind of task. There is one instance of each, so that kinds are compared with `is`.
+
+    N is the number of rows, S the length of a row in tokens.
+
+    Attributes:
+        name: str. As in `run.json`, `export.json` and on the command line of `tpu_check`.
+        official_tasks: tuple of str. Names of tasks of this kind with files of their own, besides
+            those of GLUE.
+        own_tasks: tuple of str. Names of tasks of this kind on a user's own files.
+        task_class: str. "module:class" of the Task.
+        graph_class: str. "module:class" of the TaskModel, which has the string signatures.
+        fields: tuple of str. What a user gives for one example; a task that takes pairs has
+            "pair" in addition. All are texts, except for "options", a list of texts.
+        sample: mapping of str to str or list of str. An example of each field.
+        targets: mapping of str to str. Names and dtypes of the labels in a batch.
+        outputs: mapping of str to str. Names of the model's outputs, and their dtypes and shapes.
+        card_purpose: str. What the model does, for the model card; `{texts}` and `{labels}` are
+            replaced by what the texts are and by the number of labels.
+        hub_pipeline: str. What the Hugging Face Hub calls this kind.
+        check_task: mapping. Settings of the task that `tpu_check` compiles.
+        per_position: bool. Whether the outputs have a value for each position of a row; otherwise
+            they have the same size for every row.
+        uses_windows: bool. Whether a long text takes several rows instead of being truncated.
+        has_options: bool. Whether a row holds one sequence for each option.
+        finds_spans: bool. Whether an answer is a span of a passage. Scores are in percent.
+    """
+
+    name: str
+    task_class: str
+    graph_class: str
+    fields: tuple[str, ...]
+    sample: Mapping[str, Any]
+    targets: Mapping[str, str]
+    outputs: Mapping[str, str]
+    card_purpose: str
+    hub_pipeline: str
+    check_task: Mapping[str, Any]
+    official_tasks: tuple[str, ...] = ()
+    own_tasks: tuple[str, ...] = ()
+    per_position: bool = False
+    uses_windows: bool = False
+    has_options: bool = False
+    finds_spans: bool = False
+
+
+def load_class(name):
+    """Imports a class.
+
+    Args:
+        name: str. "module:class", such as the `task_class` of a TaskKind.
+    """
+    module, name = name.split(":")
+    return getattr(importlib.import_module(module), name)
+
+
+_TEXT_TASK = "albert_keras.tasks.tables.text_task:TextTask"
+_SPAN_TASK = "albert_keras.tasks.squad.span_task:SpanTask"
+_SPAN_GRAPH = "albert_keras.serving.graph.spans:SpanModel"
+_REVIEW = {"text": "A warm, funny and thoroughly enjoyable film."}
+_QUESTION = {
+    "question": "When did the ferry leave?",
+    "context": "The ferry left Bergen at six in the morning.",
+}
+_SPAN_TARGETS = dict.fromkeys(("start_positions", "end_positions", "is_impossible"), "int32")
+
+CLASSIFICATION = TaskKind(
+    name="classification",
+    own_tasks=("classification", "pair"),
+    task_class=_TEXT_TASK,
+    graph_class="albert_keras.serving.graph.text_tasks:ClassificationModel",
+    fields=("text",),
+    sample=_REVIEW,
+    targets={"labels": "int32"},
+    outputs={"logits": "float [N, classes]"},
+    card_purpose="sorts {texts} into {labels} classes",
+    hub_pipeline="text-classification",
+    check_task={"name": "mnli"},
+)
+REGRESSION = TaskKind(
+    name="regression",
+    own_tasks=("regression",),
+    task_class=_TEXT_TASK,
+    graph_class="albert_keras.serving.graph.text_tasks:RegressionModel",
+    fields=("text",),
+    sample=_REVIEW,
+    targets={"labels": "float32"},
+    outputs={"logits": "float [N, 1]"},
+    card_purpose="gives {texts} a number",
+    hub_pipeline="text-classification",
+    check_task={"name": "sts-b"},
+)
+CHOICE = TaskKind(
+    name="choice",
+    official_tasks=("race",),
+    task_class="albert_keras.tasks.race.choice_task:ChoiceTask",
+    graph_class="albert_keras.serving.graph.choice:ChoiceModel",
+    fields=("context", "question", "options"),
+    sample=_QUESTION | {"options": ["at noon", "at six in the morning"]},
+    targets={"labels": "int32"},
+    outputs={"logits": "float [N, options]"},
+    card_purpose="chooses one of several options",
+    hub_pipeline="multiple-choice",
+    check_task={"name": "race"},
+    has_options=True,
+)
+TAGGING = TaskKind(
+    name="tagging",
+    own_tasks=("tagging",),
+    task_class="albert_keras.tasks.tagging.tag_task:TagTask",
+    graph_class="albert_keras.serving.graph.tagging:TaggingModel",
+    fields=("text",),
+    sample={"text": "Angela met the president in Berlin ."},
+    targets={"tag_ids": "int32"},
+    outputs={"logits": "float [N, S, tags]"},
+    card_purpose="gives each word one of {labels} tags",
+    hub_pipeline="token-classification",
+    check_task={"name": "tagging", "labels": ("O", "B-LOC", "I-LOC", "B-PER", "I-PER")},
+    per_position=True,
+    uses_windows=True,
+)
+SPANS = TaskKind(
+    name="spans",
+    official_tasks=("squad1",),
+    task_class=_SPAN_TASK,
+    graph_class=_SPAN_GRAPH,
+    fields=("context", "question"),
+    sample=_QUESTION,
+    targets=_SPAN_TARGETS,
+    outputs={"start_logits": "float [N, S]", "end_logits": "float [N, S]"},
+    card_purpose="answers a question with a stretch of a passage",
+    hub_pipeline="question-answering",
+    check_task={"name": "squad1"},
+    per_position=True,
+    uses_windows=True,
+    finds_spans=True,
+)
+SPANS_OR_NONE = TaskKind(
+    name="spans_or_none",
+    official_tasks=("squad2",),
+    task_class=_SPAN_TASK,
+    graph_class=_SPAN_GRAPH,
+    fields=("context", "question"),
+    sample=_QUESTION,
+    targets=_SPAN_TARGETS,
+    outputs={
+        "start_log_probs": "float [N, 5]",
+        "start_indices": "int [N, 5]",
+        "end_log_probs": "float [N, 25], the ends of the first start first",
+        "end_indices": "int [N, 25]",
+        "null_logits": "float [N]",
+    },
+    card_purpose="answers a question with a stretch of a passage, or says that it has no answer",
+    hub_pipeline="question-answering",
+    check_task={"name": "squad2"},
+    uses_windows=True,
+    finds_spans=True,
+)
+
+#: dict of str to TaskKind. All kinds by name.
+KINDS = {
+    kind.name: kind for kind in (CLASSIFICATION, REGRESSION, CHOICE, TAGGING, SPANS, SPANS_OR_NONE)
+}

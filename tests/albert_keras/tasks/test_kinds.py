@@ -1,0 +1,72 @@
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from albert_keras.serving.graph.task_base import TaskModel
+from albert_keras.tasks.build import build_task
+from albert_keras.tasks.kinds import KINDS, load_class
+from albert_keras.tasks.task import Task
+from albert_keras.tasks.task_config import TASK_NAMES, TaskConfig
+
+PACKAGE = Path(__file__).parents[3] / "albert_keras"
+#: Files that may spell names of kinds, and why.
+SPELLED = {
+    "models/finetuning.py",  # lies below `tasks`, is given a record's name
+    # Heads of checkpoints, two of which have the name of a kind.
+    "interop/model_weights.py",
+    "interop/hugging_face_tables.py",
+    "interop/reference_shapes.py",
+    "conversion/conversion_card.py",
+    "serving/graph/choice.py",  # an output of the signature `multiple_choice`
+}
+
+
+def decisions(tree):
+    """Yields the string constants that a file decides by: compared, keys, cases, beginnings."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Compare):
+            parts = [node.left, *node.comparators]
+        elif isinstance(node, ast.Dict):
+            parts = [key for key in node.keys if key is not None]
+        elif isinstance(node, ast.MatchValue):
+            parts = [node.value]
+        elif isinstance(node, ast.Call) and getattr(node.func, "attr", "") in ("startswith", "get"):
+            parts = node.args[:1]
+        else:
+            continue
+        for part in parts:
+            for inner in ast.walk(part):
+                if isinstance(inner, ast.Constant) and isinstance(inner.value, str):
+                    yield inner.value
+
+
+def test_nothing_else_compares_with_the_name_of_a_kind():
+    users = {
+        str(path.relative_to(PACKAGE))
+        for path in PACKAGE.rglob("*.py")
+        if KINDS.keys() & set(decisions(ast.parse(path.read_text(encoding="utf-8"))))
+    }
+    assert users == SPELLED
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: kind.name)
+def test_the_classes_of_a_kind_exist(kind):
+    assert issubclass(load_class(kind.task_class), Task)
+    assert issubclass(load_class(kind.graph_class), TaskModel)
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: kind.name)
+def test_a_kind_has_a_sample_of_each_field_and_tasks(kind):
+    assert set(kind.sample) == set(kind.fields)
+    task = build_task(TaskConfig(**kind.check_task))
+    assert task.kind is kind and task.fields[: len(kind.fields)] == kind.fields
+    assert kind.official_tasks or kind.own_tasks
+    assert set(kind.official_tasks + kind.own_tasks) <= set(TASK_NAMES)
+
+
+def test_the_kinds_load_no_tensorflow():
+    code = "import sys, albert_keras.tasks.kinds; sys.exit('tensorflow' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
