@@ -1,9 +1,8 @@
 """The clean-up that text goes through before SentencePiece sees it.
 
-`clean_up` is the rule in Python. Vocabularies trained here carry the same rule inside their model
-(see `normalizer`); for the released ones, whose model does not know it, `tokenization` calls
-`clean_up` itself and `graph_tokenization` repeats it in TensorFlow, with the character classes
-from here.
+Vocabularies trained here contain the same rules inside their model (see `normalization_rules`).
+The released ones do not: for them `sentencepiece_model` calls `clean_up`, and `graph_tokenization`
+repeats it in TensorFlow with the character classes defined here.
 """
 
 import functools

@@ -63,7 +63,7 @@ class GraphTokenizer(tf.Module):
         self._cleans_up = config.cleanup == "reference"
         self._lower_case = config.lower_case
         self._strip_accents = config.strip_accents
-        self._continuation_prefix = tokenizer.continuation_prefix
+        self._continuation_prefix = tokenizer.model.continuation_prefix
         space_id = tokenizer.id_of(SPACE)
         self._space_id = space_id if tokenizer.piece_of(space_id) == SPACE else None
         self._sentencepiece = tf_text.SentencepieceTokenizer(
@@ -72,8 +72,8 @@ class GraphTokenizer(tf.Module):
         self.pieces = tf.constant([tokenizer.piece_of(id) for id in range(tokenizer.vocab_size)])
         # Every piece's own id, but for the few that end in digit and comma.
         self._replacements = None
-        if tokenizer.digit_comma:
-            rows = [tokenizer.digit_comma.get(id, [id]) for id in range(tokenizer.vocab_size)]
+        if tokenizer.model.digit_comma:
+            rows = [tokenizer.model.digit_comma.get(id, [id]) for id in range(tokenizer.vocab_size)]
             self._replacements = tf.ragged.constant(rows, tf.int32)  # [V, None]
 
     def __call__(self, texts):

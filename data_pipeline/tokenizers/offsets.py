@@ -65,7 +65,7 @@ class TextAligner:
         """
         check_tracks_places(tokenizer)
         self._config = tokenizer.config
-        self._digit_comma = tokenizer.digit_comma
+        self._digit_comma = tokenizer.model.digit_comma
         self._piece_of = tokenizer.piece_of
         self._processor = sentencepiece.SentencePieceProcessor(model_proto=tokenizer.model_bytes)
         self._byte_ids = {id for id in range(tokenizer.vocab_size) if self._processor.is_byte(id)}

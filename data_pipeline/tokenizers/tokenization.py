@@ -1,8 +1,8 @@
-"""Turns text into ids of a vocabulary and back, clean-up included.
+"""The tokenizer: converts text to the ids of a vocabulary and back, clean-up included.
 
-Two kinds of vocabularies have one face: SentencePiece (`unigram_tokenizer`) and WordPiece
-(`wordpiece`). Whatever text says, it cannot produce the ids of [CLS], [SEP], [MASK] or padding:
-these are added by id, elsewhere.
+`Tokenizer` is the public class. The work is done by the model for the kind of the vocabulary:
+`SentencePieceModel` or `WordPieceModel`. Text can never produce the ids of [CLS], [SEP], [MASK] or
+padding: callers add them by id.
 """
 
 import hashlib
@@ -12,90 +12,108 @@ from pathlib import Path
 import numpy as np
 
 from data_pipeline.errors import InputError
+from data_pipeline.tokenizers.sentencepiece_model import SentencePieceModel
 from data_pipeline.tokenizers.vocabulary import CONFIG_FILE
+from data_pipeline.tokenizers.word_starts import RULES
+from data_pipeline.tokenizers.wordpiece import WordPieceModel
+
+#: Kind of vocabulary, as stored in a tokenizer folder -> its model.
+MODELS = {"unigram": SentencePieceModel, "wordpiece": WordPieceModel}
 
 
 class Tokenizer:
-    """A vocabulary together with the clean-up its text needs.
-
-    `Tokenizer(...)` and `Tokenizer.load(...)` give the class for the kind of the vocabulary, as
-    `pathlib.Path(...)` gives the one for the system.
+    """A vocabulary together with the clean-up that its text needs.
 
     Attributes:
         config: TokenizerConfig or WordPieceConfig. How text is cleaned up.
-        model_bytes: bytes. The file of the vocabulary: a SentencePiece model or a list of pieces.
+        model_bytes: bytes. The vocabulary file: a SentencePiece model or a list of pieces.
+        model: SentencePieceModel or WordPieceModel.
         vocab_size: int. Number of pieces, V.
         digest: str. Hash of model and clean-up settings, in hexadecimal: equal digests, equal ids.
         pad_id, unk_id, cls_id, sep_id, mask_id: int. Ids of the special pieces.
-        ordinary_ids: int32 array. Ids that may stand in for others at random: neither control
-            symbols nor unknown, unused or byte pieces.
+        ordinary_ids: int32 array. Ids that may replace others at random: all but control symbols
+            and unknown, unused and byte pieces.
     """
 
-    def __new__(cls, model_bytes, config):
-        return super().__new__(_kinds()[config.kind] if cls is Tokenizer else cls)
-
     def __init__(self, model_bytes: bytes, config):
-        """Use `Tokenizer.load`, which checks both."""
+        """Creates a tokenizer from its parts; `Tokenizer.load` reads and checks both."""
         self.model_bytes = model_bytes
         self.config = config
+        self.model = MODELS[config.kind](model_bytes, config)
+        self.vocab_size = len(self.model.vocabulary)
+        self.digest = self.model.digest
+        special_ids = self.model.special_ids
+        self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = special_ids
+        self.ordinary_ids = self.model.ordinary_ids
 
     def __reduce__(self):
         return type(self), (self.model_bytes, self.config)
 
     @classmethod
-    def load(cls, path, lower_case=None, strip_accents=None, compat_py3=None):
-        """Loads a tokenizer folder, or a bare vocabulary such as the released ones.
+    def load(
+        cls,
+        path: str | Path,
+        lower_case: bool | None = None,
+        strip_accents: bool | None = None,
+        compat_py3: bool | None = None,
+    ) -> "Tokenizer":
+        """Loads a tokenizer folder, or a bare vocabulary file such as the released ones.
 
         Args:
             path: path. A folder written by `train_vocabulary` or `save`, a SentencePiece `.model`,
                 or a `.txt` file of WordPiece pieces, one per line.
-            lower_case: bool or None. As in `clean_up`. None is what the folder says, and true for
-                a bare vocabulary, except a SentencePiece model that cleans up by itself and a
-                WordPiece file that holds capital letters, which is taken for a cased one.
-            strip_accents: bool or None. As in `clean_up`. None is what the folder says; for a bare
-                model true, for a bare WordPiece file `lower_case`.
-            compat_py3: bool or None. Of SentencePiece vocabularies: whether a piece inside a word,
+            lower_case: bool or None. As in `clean_up`. None uses the setting of the folder. For a
+                bare vocabulary it means true, except for a SentencePiece model with a clean-up of
+                its own and for a WordPiece file with capital letters, which counts as cased.
+            strip_accents: bool or None. As in `clean_up`. None uses the setting of the folder; for
+                a bare model it means true, for a bare WordPiece file the value of `lower_case`.
+            compat_py3: bool or None. For SentencePiece vocabularies: whether a piece inside a word,
                 such as `12,`, keeps the spurious `▁` that the original leaves before it when run
-                under Python 3. None is what the folder says, and false for a bare model.
+                under Python 3. None uses the setting of the folder; for a bare model it means
+                false.
 
         Returns:
             Tokenizer.
 
         Raises:
-            InputError: If there is no such file or folder, it holds no vocabulary or not the one
-                it should, special pieces are missing, or a clean-up is asked for that differs
-                from the one inside the model.
+            InputError: If the file or folder does not exist, contains no vocabulary or another
+                one than its configuration describes, if special pieces are missing, or if a
+                requested setting differs from the clean-up inside the model.
         """
         path = Path(path)
-        given = {
+        settings = {
             "lower_case": lower_case,
             "strip_accents": strip_accents,
             "compat_py3": compat_py3,
         }
-        given = {name: value for name, value in given.items() if value is not None}
-        if path.is_dir():
-            model_bytes, config = _read_folder(path)
-        else:
-            kind = _kinds()["wordpiece" if path.suffix.lower() == ".txt" else "unigram"]
-            model_bytes = _read(path)
-            config = kind.config_of_file(model_bytes, path, given)
-        kind = _kinds()[config.kind]
+        settings = {name: value for name, value in settings.items() if value is not None}
+        model_bytes, config = _read_folder(path) if path.is_dir() else (_read(path), None)
         try:
-            return kind(model_bytes, kind.with_settings(config, given))
+            if config is None:
+                kind = "wordpiece" if path.suffix.lower() == ".txt" else "unigram"
+                config = MODELS[kind].config_of_file(model_bytes, path, settings)
+            config = MODELS[config.kind].with_settings(config, settings)
+            tokenizer = cls(model_bytes, config)
+            if tokenizer.vocab_size != config.vocab_size:
+                raise InputError(
+                    f"`vocab_size` in {CONFIG_FILE} must be {tokenizer.vocab_size}, the number of "
+                    f"pieces in the vocabulary, but is {config.vocab_size}."
+                )
         except InputError as error:
             raise InputError(f"{error} Received: {path}.") from error
+        return tokenizer
 
-    def save(self, folder) -> None:
-        """Writes vocabulary and configuration into a folder, made if it does not exist."""
+    def save(self, folder: str | Path) -> None:
+        """Writes vocabulary and configuration into a folder, which is created if needed."""
         Path(folder).mkdir(parents=True, exist_ok=True)
-        self._write_files(Path(folder))
+        self.model.write_files(Path(folder))
 
     def encode(self, text: str) -> list[int]:
         """Returns the ids of a text, without [CLS] and [SEP]."""
-        raise NotImplementedError
+        return self.model.encode(text)
 
     def encode_batch(self, texts, num_threads: int = 1) -> list[np.ndarray]:
-        """Returns the ids of many texts; faster than one by one.
+        """Returns the ids of many texts; faster than encoding them one by one.
 
         Args:
             texts: iterable of str.
@@ -104,59 +122,63 @@ class Tokenizer:
         Returns:
             list of int32 arrays, one per text.
         """
-        raise NotImplementedError
+        return self.model.encode_batch(texts, num_threads)
 
     def encode_sentences(self, texts) -> tuple[np.ndarray, np.ndarray]:
-        """Returns the ids of many sentences; the fastest way.
+        """Returns the ids of many sentences in one array.
 
         Args:
             texts: iterable of str.
 
         Returns:
-            int32 array [T], all ids end to end; int64 array [N], how many each text has.
+            int32 array [T], the ids of all texts in order; int64 array [N], the number of ids of
+            each text.
         """
-        return self._encode_sentences(texts)
+        encoded = self.model.encode_batch(texts)
+        lengths = np.array([len(ids) for ids in encoded], np.int64)
+        return np.concatenate([np.zeros(0, np.int32), *encoded]), lengths
 
     def pieces(self, text: str) -> list[str]:
-        """Returns the pieces of a text; an unknown one as it stands in the text."""
-        raise NotImplementedError
+        """Returns the pieces of a text; an unknown one is returned as written in the text."""
+        return self.model.pieces(text)
 
     def continuation_ids(self, text: str) -> list[int]:
-        """Returns the ids of text that goes on right after a symbol, with no space before it."""
-        raise NotImplementedError
+        """Returns the ids of a text that follows a symbol without a space in between."""
+        return self.model.continuation_ids(text)
 
     def decode(self, ids) -> str:
-        """Returns the text of ids (any sequence of int); control symbols vanish."""
-        raise NotImplementedError
+        """Returns the text of ids (any sequence of int), without control symbols."""
+        return self.model.decode([int(id) for id in ids])
 
     def id_of(self, piece: str) -> int:
-        """Returns the id of a piece, `unk_id` if there is no such piece."""
-        raise NotImplementedError
+        """Returns the id of a piece, or `unk_id` if the vocabulary does not contain it."""
+        return self.model.id_of(piece)
 
     def piece_of(self, id: int) -> str:
         """Returns the piece of an id."""
-        return self._pieces[id]
+        return self.model.vocabulary[id]
 
     def shown(self, id: int) -> tuple[bool, str]:
-        """Tells how the piece of an id stands in a text.
+        """Returns how the piece of an id is written in a text.
 
         Args:
             id: int.
 
         Returns:
-            bool, whether there is a space before it; str, the piece without marks of the
-            vocabulary, `▁` or `##`.
+            bool, whether a space precedes it; str, the piece without the marks of the vocabulary,
+            `▁` or `##`.
         """
-        raise NotImplementedError
+        return self.model.shown(id)
 
     def word_starts(self, rule: str = "unicode") -> np.ndarray:
-        """Tells for every piece whether it starts a word.
+        """Returns for every piece whether it starts a word.
 
         Args:
-            rule: str. Of SentencePiece vocabularies; those of WordPiece mark what goes on with a
-                word, under both rules. "unicode": pieces of letters continue a word in every
+            rule: str. For SentencePiece vocabularies; WordPiece marks the pieces that continue a
+                word, so both rules agree. "unicode": pieces of letters continue a word in every
                 script, except Chinese and Japanese, where each piece is a word. "reference": the
-                original's, where only pieces of a-z continue, so that other scripts have no words.
+                rule of the original, where only pieces of a-z continue a word, so that other
+                scripts have no words.
 
         Returns:
             bool array [V]. The same under both rules for pieces of plain English.
@@ -165,43 +187,28 @@ class Tokenizer:
             `_is_start_piece_sp` and `_is_start_piece_bert` in google-research/albert,
             `create_pretraining_data.py`. The unicode rule is ours; see google-research/albert#161.
         """
-        raise NotImplementedError
-
-
-def _kinds():
-    """Returns the class of each kind of vocabulary, by the name that stands in the folder."""
-    from data_pipeline.tokenizers.unigram_tokenizer import (
-        UnigramTokenizer,  # which derives from the above
-    )
-    from data_pipeline.tokenizers.wordpiece import WordPieceTokenizer
-
-    return {"unigram": UnigramTokenizer, "wordpiece": WordPieceTokenizer}
+        if rule not in RULES:
+            raise ValueError(f"`rule` must be one of {sorted(RULES)}. Received: rule={rule!r}.")
+        return self.model.word_starts(rule)
 
 
 def _read_folder(path):
-    """Returns the vocabulary file of a folder and the configuration, which has to describe it."""
+    """Returns the vocabulary file of a folder and its configuration, after comparing them."""
     content = _read(path / CONFIG_FILE)
     try:
         values = json.loads(content)
-        name = str(values.get("kind", "unigram")) if isinstance(values, dict) else "unigram"
-        if name not in _kinds():
-            raise InputError(f"`kind` should be one of {sorted(_kinds())}. Received: {name!r}.")
-        kind = _kinds()[name]
-        config = kind.config_class.model_validate_json(content)
+        kind = str(values.get("kind", "unigram")) if isinstance(values, dict) else "unigram"
+        if kind not in MODELS:
+            raise InputError(f"`kind` must be one of {sorted(MODELS)}. Received: {kind!r}.")
+        config = MODELS[kind].config_class.model_validate_json(content)
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{path / CONFIG_FILE} should describe a tokenizer. {error}") from error
-    file = path / kind.file_name
+        raise InputError(f"{path / CONFIG_FILE} does not describe a tokenizer. {error}") from error
+    file = path / MODELS[kind].file_name
     model_bytes = _read(file)
     if hashlib.sha256(model_bytes).hexdigest() != config.sha256:
         raise InputError(
-            f"`{file.name}` should be the file that {CONFIG_FILE} describes, but its "
-            f"sha256 is another. Received: {path}. Copy or train the folder anew."
-        )
-    vocab_size = kind.size_of_file(model_bytes, file)
-    if vocab_size != config.vocab_size:
-        raise InputError(
-            f"`vocab_size` in {path / CONFIG_FILE} should be {vocab_size}, the number of "
-            f"pieces of the model. Received: {config.vocab_size}."
+            f"`{file}` is not the file that {CONFIG_FILE} describes: its sha256 is another one. "
+            "Copy the folder again, or train the vocabulary again."
         )
     return model_bytes, config
 
@@ -211,6 +218,6 @@ def _read(path):
         return path.read_bytes()
     except OSError as error:
         raise InputError(
-            f"A tokenizer should be a folder with {CONFIG_FILE}, a SentencePiece model or a "
-            f"vocab.txt of WordPiece. Received: {path} ({error.strerror})."
+            f"A tokenizer must be a folder with {CONFIG_FILE}, a SentencePiece model or a "
+            f"WordPiece vocab.txt. Received: {path} ({error.strerror})."
         ) from error

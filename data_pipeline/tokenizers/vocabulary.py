@@ -1,7 +1,7 @@
-"""Trains a SentencePiece vocabulary on a corpus, and knows the folder it is kept in.
+"""Trains a SentencePiece vocabulary on a corpus, and writes its folder.
 
-The folder holds `tokenizer.model`, the same pieces for reading in `tokenizer.vocab`, and
-`tokenizer_config.json`, which says how text is cleaned up and carries the model's hash.
+The folder contains `tokenizer.model`, its pieces as text in `tokenizer.vocab`, and
+`tokenizer_config.json`, which describes the clean-up of text and contains the model's hash.
 `tokenization` loads it.
 """
 
@@ -21,7 +21,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from data_pipeline.errors import InputError
 from data_pipeline.files import check_output_folder, whole_folder
 from data_pipeline.settings import Settings
-from data_pipeline.tokenizers.normalizer import apply_rules, normalization_rules, rules_tsv
+from data_pipeline.tokenizers.normalization_rules import apply_rules, normalization_rules, rules_tsv
 
 logger = logging.getLogger(__name__)
 
@@ -33,32 +33,32 @@ CONFIG_FILE = "tokenizer_config.json"
 CONTROL_SYMBOLS = ("[CLS]", "[SEP]", "[MASK]")
 USER_DEFINED_SYMBOLS = ("(", ")", '"', "-", ".", "–", "£", "€")
 
-#: SentencePiece drops a longer sentence without a word, hence `_cut_to_size`.
+#: SentencePiece silently drops longer sentences, hence `_split_to_size`.
 _MAX_SENTENCE_BYTES = 4192
 
-#: Each thread sums up its share of the sentences, so the number decides the last digits of the
-#: scores. It is fixed, and not the machine's, so that every machine trains the same vocabulary.
+#: Each thread adds up the scores of its sentences, so the number of threads affects their last
+#: digits. It is fixed, so that every machine trains the same vocabulary.
 _NUM_THREADS = 8
 
-#: SentencePiece drops a sentence with U+2585, its own sign for unknown; NUL is no text.
+#: SentencePiece drops a sentence with U+2585, its own sign for unknown; NUL is not text.
 _NOT_FOR_TRAINING = re.compile("[\u2585\0\ud800-\udfff]")
 _SPACE = re.compile(r"\s")
 _UNCOUNTED = frozenset(USER_DEFINED_SYMBOLS) | {" ", "▁"}
 
 
 class TokenizerConfig(Settings):
-    """What `tokenizer_config.json` says about the SentencePiece model beside it.
+    """The content of `tokenizer_config.json`, which describes the SentencePiece model beside it.
 
     Attributes:
-        kind: str. "unigram", and not in the file, which is older than the other kind.
-        cleanup: str. "model" if SentencePiece's normaliser does it, "reference" if `clean_up`
-            has to run first.
+        kind: str. "unigram"; not stored in the file, whose format is older than the other kind.
+        cleanup: str. "model" if SentencePiece's normaliser does the clean-up, "reference" if
+            `clean_up` must run first.
         lower_case: bool. As in `clean_up`.
         strip_accents: bool. As in `clean_up`.
         compat_py3: bool. See `Tokenizer.load`.
         vocab_size: int. Number of pieces, V.
         sha256: str. Hash of the model file, in hexadecimal.
-        version: int. Of this format.
+        version: int. Version of this format.
     """
 
     kind: Literal["unigram"] = "unigram"
@@ -97,23 +97,23 @@ def train_vocabulary(
     hard_limit: bool = True,
     input_sentence_size: int = 10_000_000,
 ) -> TrainedVocabulary:
-    """Trains a unigram vocabulary and writes its folder, whole or not at all.
+    """Trains a unigram vocabulary and writes its folder, completely or not at all.
 
     The same texts in the same order give the same bytes. There is no seed: the one random choice,
-    which sentences to keep beyond `input_sentence_size`, has a seed fixed inside SentencePiece.
+    which sentences to use beyond `input_sentence_size`, has a fixed seed inside SentencePiece.
 
     Args:
         corpus_texts: iterable of str. Sentences or paragraphs, read once. Those longer than 4192
-            bytes are cut at white space; none is skipped.
-        out: path. The folder to write; it should not exist yet, or be empty.
+            bytes are split at white space; none is skipped.
+        out: path. The folder to write; it must not exist yet, or be empty.
         size: int. Number of pieces, V, the 13 special ones included.
         lower_case: bool. As in `clean_up`.
         strip_accents: bool. As in `clean_up`.
-        character_coverage: float. Share of the corpus's characters that get a piece; the rest
-            is unknown.
+        character_coverage: float. Fraction of the corpus's characters that get a piece; the
+            others are unknown.
         hard_limit: bool. Whether a corpus too small for `size` is an error; otherwise the
-            vocabulary gets as large as the corpus allows.
-        input_sentence_size: int. Train on at most this many sentences, drawn from all.
+            vocabulary becomes as large as the corpus allows.
+        input_sentence_size: int. Train on at most this number of sentences, sampled from all.
 
     Returns:
         TrainedVocabulary.
@@ -161,17 +161,17 @@ def write_tokenizer_files(folder, model: bytes, config: TokenizerConfig) -> None
 
 
 def read_model(model: bytes):
-    """Parses a SentencePiece model file as far as we need it.
+    """Parses the parts of a SentencePiece model file that this package uses.
 
     Args:
         model: bytes. Content of the file.
 
     Returns:
         Protocol buffer with `pieces` (each `piece`, `score`, `type`) and `normalizer_spec`
-        (`name`, `normalization_rule_tsv`). What is not listed survives serialisation.
+        (`name`, `normalization_rule_tsv`). Other fields are preserved when it is serialised.
 
     Raises:
-        google.protobuf.message.DecodeError: If the bytes are no protocol buffer.
+        google.protobuf.message.DecodeError: If the bytes are not a protocol buffer.
 
     Source:
         `sentencepiece_model.proto` in google/sentencepiece. Its generated Python module needs a
@@ -180,7 +180,18 @@ def read_model(model: bytes):
     return _MODEL.FromString(model)
 
 
-def _model_message():
+def is_unigram(model: bytes) -> bool:
+    """Returns whether a SentencePiece model file is a unigram model without byte pieces."""
+    model_type = _TRAINED_MODEL.FromString(model).trainer_spec.model_type or _UNIGRAM
+    has_bytes = any(piece.type == _BYTE for piece in read_model(model).pieces)
+    return model_type == _UNIGRAM and not has_bytes
+
+
+def _model_messages():
+    """Returns the class of models, and another one for the part that training describes.
+
+    One class for both would write the fields of a model in another order, and so another file.
+    """
     field = descriptor_pb2.FieldDescriptorProto
     messages = {
         "Piece": [
@@ -196,6 +207,8 @@ def _model_message():
             ("pieces", 1, field.TYPE_MESSAGE, "Piece"),
             ("normalizer_spec", 3, field.TYPE_MESSAGE, "Normalizer"),
         ],
+        "Trainer": [("model_type", 3, field.TYPE_INT32, None)],
+        "TrainedModel": [("trainer_spec", 2, field.TYPE_MESSAGE, "Trainer")],
     }
     file = descriptor_pb2.FileDescriptorProto(name="model.proto", syntax="proto2")
     for message_name, fields in messages.items():
@@ -205,16 +218,19 @@ def _model_message():
             message.field.add(name=name, number=number, type=kind, label=label, type_name=type_name)
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
-    return message_factory.GetMessageClass(pool.FindMessageTypeByName("Model"))
+    names = "Model", "TrainedModel"
+    return [message_factory.GetMessageClass(pool.FindMessageTypeByName(name)) for name in names]
 
 
-_MODEL = _model_message()
+_MODEL, _TRAINED_MODEL = _model_messages()
+#: Values of `model_type`, which is optional, and of a piece's `type`.
+_UNIGRAM, _BYTE = 1, 6
 
 
 class _Feed:
-    """Hands sentences to SentencePiece, and keeps the error that stops them.
+    """Passes sentences to SentencePiece, and stores the error that stops the iteration.
 
-    SentencePiece turns an exception of its iterator into an error about its own insides.
+    SentencePiece turns an exception of its iterator into an error about its own internals.
     """
 
     def __init__(self, texts):
@@ -226,8 +242,8 @@ class _Feed:
         try:
             for text in self.texts:
                 characters += len(text)
-                yield from _cut_to_size(_NOT_FOR_TRAINING.sub(" ", text))
-            # It keeps the interpreter to itself from here on: nothing can be said meanwhile.
+                yield from _split_to_size(_NOT_FOR_TRAINING.sub(" ", text))
+            # SentencePiece blocks the interpreter from here on, so nothing can be logged later.
             seconds = 2 + characters / 500_000
             logger.info(
                 "training on %.1f million characters, about %.0f s", characters / 1e6, seconds
@@ -237,9 +253,9 @@ class _Feed:
             raise
 
 
-def _cut_to_size(text):
-    """Cuts a text at white space, or inside an endless word, into what SentencePiece takes."""
-    longest = _MAX_SENTENCE_BYTES // 4  # in characters: UTF-8 needs at most four bytes for one
+def _split_to_size(text):
+    """Splits a text at white space, or inside an endless word, into what SentencePiece accepts."""
+    longest = _MAX_SENTENCE_BYTES // 4  # in characters of at most four bytes
     start = 0
     while len(text) - start > longest:
         if len(text[start : start + _MAX_SENTENCE_BYTES + 1].encode()) <= _MAX_SENTENCE_BYTES:
@@ -254,10 +270,10 @@ def _cut_to_size(text):
 def _train(feed, rules, **options):
     model = io.BytesIO()
     sentences = iter(feed)
-    # SentencePiece up to 0.2.1 ends the whole process where there is nothing to count.
+    # SentencePiece up to 0.2.1 aborts the process if there is nothing to count.
     first = next((text for text in sentences if set(apply_rules(rules, text)) - _UNCOUNTED), None)
     if first is None:
-        raise InputError("The corpus should hold some words. Received: none. Check its path.")
+        raise InputError("The corpus contains no words. Check its path.")
     with tempfile.TemporaryDirectory() as folder:
         rule_file = Path(folder) / "rules.tsv"
         rule_file.write_text(rules_tsv(rules), encoding="utf-8")
@@ -282,16 +298,16 @@ def _train(feed, rules, **options):
         except (RuntimeError, SystemError) as error:
             raise (feed.error or _explain(str(error), options["vocab_size"])) from error
     trained = read_model(model.getvalue())
-    trained.normalizer_spec.ClearField("normalization_rule_tsv")  # a path of this machine
+    trained.normalizer_spec.ClearField("normalization_rule_tsv")  # a local path
     return trained.SerializeToString(deterministic=True)
 
 
 def _explain(message, size):
-    """Turns what SentencePiece says about a corpus into our words."""
+    """Returns the error that explains a message of SentencePiece about a corpus."""
     if found := re.search(r"too high.*value <= (\d+)", message):
         limit, advice = f"at most {found[1]}", "Lower it or give more text"
     elif found := re.search(r"smaller than required_chars\. \d+ vs (\d+)", message):
         limit, advice = f"at least {found[1]}", "Raise it or lower `character_coverage`"
     else:
-        return InputError(f"SentencePiece could not train on this corpus: {message}")
-    return InputError(f"`size` should be {limit} for this corpus. Received: {size}. {advice}.")
+        return InputError(f"SentencePiece cannot train on this corpus: {message}")
+    return InputError(f"`size` must be {limit} for this corpus. Received: {size}. {advice}.")

@@ -1,10 +1,10 @@
-"""A vocabulary with more pieces behind the old ones, for text the old ones cut too small.
+"""Extends a vocabulary with new pieces, for text that its own pieces split too finely.
 
-A unigram model cuts a text where the sum of scores is highest, so any stretch of its best pieces is
-the best way to cut that stretch. A new piece joins such a stretch. Its score is the sum of the
-scores it replaces and a little more for each piece saved: it wins wherever the old model would have
-cut so, the longer of two wins, and text in which no such stretch occurs is cut as before, but for
-ways to cut that were all but equally good.
+A unigram model chooses the split of a text with the highest sum of scores, so any run of its chosen
+pieces is the best split of that run. A new piece joins such a run. Its score is the sum of the
+scores it replaces, plus a little for each piece saved. So it wins wherever the old model would
+have chosen that run, and the longer of two new pieces wins. Text without such a run is split as
+before, except where two splits were almost equally good.
 """
 
 import collections
@@ -16,18 +16,22 @@ from typing import NamedTuple
 
 from data_pipeline.errors import InputError
 from data_pipeline.files import check_output_folder, whole_folder
-from data_pipeline.tokenizers.unigram import is_supported
-from data_pipeline.tokenizers.vocabulary import TrainedVocabulary, read_model, write_tokenizer_files
+from data_pipeline.tokenizers.vocabulary import (
+    TrainedVocabulary,
+    is_unigram,
+    read_model,
+    write_tokenizer_files,
+)
 from data_pipeline.tokenizers.word_starts import SPACE
 
-#: Score for each piece saved: above the rounding of long sums, below what tells words apart.
+#: Score for each piece saved: above the rounding of long sums, below what distinguishes words.
 _MARGIN = 0.01
-#: SentencePiece's longest piece, in characters, and its penalty for what is unknown.
+#: SentencePiece's longest piece, in characters, and its penalty for unknown characters.
 _LONGEST, _UNKNOWN_PENALTY = 16, 10.0
 _NORMAL = 1  # a type of piece in `sentencepiece_model.proto`
 
 
-class _Old(NamedTuple):
+class _OldPieces(NamedTuple):
     """The old pieces: scores of normal ones, the score of unknown characters, special pieces."""
 
     scores: dict[str, float]
@@ -36,45 +40,48 @@ class _Old(NamedTuple):
 
 
 def extend_vocabulary(tokenizer, corpus_texts, out, add) -> TrainedVocabulary:
-    """Writes a tokenizer that has more pieces, those that save most pieces on a corpus.
+    """Writes a tokenizer with additional pieces: those that save the most pieces on a corpus.
 
     All old pieces keep their ids; the new ones follow. They are words or parts of words, of letters
-    only; and single characters that were unknown. The same texts give the same bytes.
+    only, and single characters that were unknown. The same texts give the same bytes.
 
     Args:
         tokenizer: Tokenizer. A unigram model.
         corpus_texts: iterable of str. Read once.
-        out: path. The folder to write; it should not exist yet, or be empty.
-        add: int. How many pieces to add.
+        out: path. The folder to write; it must not exist yet, or be empty.
+        add: int. Number of pieces to add.
 
     Returns:
         TrainedVocabulary.
 
     Raises:
-        InputError: If the tokenizer is of another kind, the corpus has not that many stretches
-            that occur twice, or `out` is not empty.
+        InputError: If the tokenizer is of another kind, if fewer than `add` runs of pieces occur
+            twice in the corpus, or if `out` is not empty.
 
     Source:
-        The choice is that of byte-pair encoding, by pieces saved and not by pairs; for adding to a
+        The choice is that of byte-pair encoding, by pieces saved instead of pairs; for adding to a
         vocabulary at all AVocaDo (Hong et al. 2021, https://arxiv.org/abs/2110.13434).
     """
     check_output_folder(out)
     if add < 1:
-        raise InputError(f"`add` should be at least 1. Received: {add}.")
-    if tokenizer.config.kind != "unigram" or not is_supported(tokenizer.model_bytes):
-        raise InputError("The tokenizer should be a unigram model of SentencePiece. It is not.")
+        raise InputError(f"`add` must be at least 1. Received: {add}.")
+    if tokenizer.config.kind != "unigram" or not is_unigram(tokenizer.model_bytes):
+        raise InputError(
+            "Only a unigram model of SentencePiece without byte pieces can be extended. "
+            "The tokenizer is of another kind."
+        )
     model = read_model(tokenizer.model_bytes)
     pieces = model.pieces
     scores = {each.piece: each.score for each in pieces if (each.type or _NORMAL) == _NORMAL}
     special = frozenset(each.piece for each in pieces) - scores.keys()
-    old = _Old(scores, min(scores.values()) - _UNKNOWN_PENALTY, special)
-    chosen = _choose(_count_words(tokenizer, corpus_texts), old, add)
+    old = _OldPieces(scores, min(scores.values()) - _UNKNOWN_PENALTY, special)
+    chosen = _choose_runs(_count_words(tokenizer, corpus_texts), old, add)
     if len(chosen) < add:
-        raise InputError(f"`add` should be at most {len(chosen)} for this corpus. Received: {add}.")
-    for segment in chosen:
-        score = sum(old.scores.get(piece, old.unknown) for piece in segment)
-        score += _MARGIN * (len(segment) - 1)
-        pieces.add(piece="".join(segment), score=score, type=_NORMAL)
+        raise InputError(f"`add` must be at most {len(chosen)} for this corpus. Received: {add}.")
+    for run in chosen:
+        score = sum(old.scores.get(piece, old.unknown) for piece in run)
+        score += _MARGIN * (len(run) - 1)
+        pieces.add(piece="".join(run), score=score, type=_NORMAL)
     content = model.SerializeToString(deterministic=True)
     digest = hashlib.sha256(content).hexdigest()
     config = tokenizer.config.replace(vocab_size=len(pieces), sha256=digest)
@@ -84,21 +91,20 @@ def extend_vocabulary(tokenizer, corpus_texts, out, add) -> TrainedVocabulary:
 
 
 def is_extension(old, new) -> bool:
-    """Tells whether a tokenizer begins with all pieces of another and cleans text up alike."""
+    """Returns whether a tokenizer starts with all pieces of another and cleans up text alike."""
     size = old.vocab_size
     same_file = {"vocab_size": size, "sha256": old.config.sha256}
-    special = ("pad_id", "unk_id", "cls_id", "sep_id", "mask_id")
     return (
-        new.vocab_size >= size
-        and type(new) is type(old)
-        and all(new.piece_of(id) == old.piece_of(id) for id in range(size))
-        and all(getattr(new, name) == getattr(old, name) for name in special)
+        new.config.kind == old.config.kind
+        and new.vocab_size >= size
+        and new.model.vocabulary[:size] == old.model.vocabulary
+        and new.model.special_ids == old.model.special_ids
         and new.config.replace(**same_file) == old.config
     )
 
 
 def segments_of_added(old, new) -> list[list[int]]:
-    """Cuts the pieces that a vocabulary has besides those of an older one into pieces of that.
+    """Splits the added pieces of an extended vocabulary into pieces of the old one.
 
     Args:
         old: Tokenizer.
@@ -108,93 +114,95 @@ def segments_of_added(old, new) -> list[list[int]]:
         list of lists of int. Old ids, at least one for each new piece, in the order of their ids.
 
     Raises:
-        InputError: If it is no extension.
+        InputError: If `new` is not an extension of `old`.
     """
     if not is_extension(old, new):
         raise InputError(
-            "The new vocabulary should begin with all pieces of the old one, in their order and "
-            f"cleaned up alike. Received: digests {old.digest} and then {new.digest}."
+            "The new vocabulary must start with all pieces of the old one, in their order and with "
+            f"the same clean-up. Received: digests {old.digest} (old) and {new.digest} (new)."
         )
     segments = []
     for id in range(old.vocab_size, new.vocab_size):
-        opens_word, text = new.shown(id)
-        ids = old.encode(text) if opens_word else old.continuation_ids(text)
+        starts_word, text = new.shown(id)
+        ids = old.encode(text) if starts_word else old.continuation_ids(text)
         segments.append(ids or [old.unk_id])
     return segments
 
 
 def _count_words(tokenizer, texts):
-    """Cuts the words of texts: dict of tuple of pieces -> how often; an unknown one as it stands.
+    """Counts the words of texts: dict of tuple of pieces -> count.
 
-    SentencePiece cuts at white space first, so that a word is cut alike wherever it stands.
+    SentencePiece splits at white space first, so a word has the same pieces everywhere. An unknown
+    piece is its text.
     """
     spelled = collections.Counter(word for text in texts for word in text.split())
     counts = collections.Counter()
     for word, count in spelled.items():
         pieces = []
         for piece in tokenizer.pieces(word):
-            unknown = tokenizer.id_of(piece) == tokenizer.unk_id
-            pieces += piece if unknown else [piece]  # an unknown run is its characters
+            is_unknown = tokenizer.id_of(piece) == tokenizer.unk_id
+            pieces += piece if is_unknown else [piece]  # an unknown run becomes its characters
         counts[tuple(pieces)] += count
     return counts
 
 
-def _choose(words, old, number):
-    """Finds the stretches whose joining saves most pieces, one after the other.
+def _choose_runs(words, old, number):
+    """Finds, one after the other, the runs of pieces whose joining saves the most pieces.
 
     Args:
-        words: dict of tuple of str -> int. As of `_count_words`.
-        old: _Old.
-        number: int. How many.
+        words: dict of tuple of str -> int. As returned by `_count_words`.
+        old: _OldPieces.
+        number: int. How many runs to find.
 
     Returns:
         list of tuples of str, the old pieces of each new one; fewer if nothing occurs twice.
     """
-    # Each word is a list of parts, and each part a tuple of old pieces that stand together by now.
+    # Each word is a list of parts, and each part a tuple of old pieces that are joined so far.
     parts = [[(piece,) for piece in word] for word in words]
     counts = list(words.values())
-    savings, seen, where = collections.Counter(), collections.Counter(), {}
-    for place, word in enumerate(parts):
-        for stretch, saved in _stretches(word, old):
-            savings[stretch] += saved * counts[place]
-            seen[stretch] += counts[place]
-            where.setdefault(stretch, set()).add(place)
-    heap = [(-saved, stretch) for stretch, saved in savings.items() if seen[stretch] > 1]
+    savings, occurrences = collections.Counter(), collections.Counter()
+    words_of = collections.defaultdict(set)  # run -> indices of the words that contain it
+    for index, word in enumerate(parts):
+        for run, saved in _joinable_runs(word, old):
+            savings[run] += saved * counts[index]
+            occurrences[run] += counts[index]
+            words_of[run].add(index)
+    heap = [(-saved, run) for run, saved in savings.items() if occurrences[run] > 1]
     heapq.heapify(heap)
     chosen, taken = [], old.scores.keys() | old.special
     while heap and len(chosen) < number:
-        saved, stretch = heapq.heappop(heap)
-        if -saved != savings[stretch]:  # others have taken some of it since
-            if savings[stretch] > 0 and seen[stretch] > 1:
-                heapq.heappush(heap, (-savings[stretch], stretch))
+        saved, run = heapq.heappop(heap)
+        if -saved != savings[run]:  # runs chosen since then have changed its savings
+            if savings[run] > 0 and occurrences[run] > 1:
+                heapq.heappush(heap, (-savings[run], run))
             continue
-        savings[stretch] = 0
-        if "".join(stretch) in taken:  # two ways to cut it were equally good
+        savings[run] = 0
+        if "".join(run) in taken:  # two splits of it were equally good
             continue
-        chosen.append(stretch)
-        taken.add("".join(stretch))
-        for place in sorted(where[stretch]):
-            word = parts[place]
-            joined = _join(word, stretch)
+        chosen.append(run)
+        taken.add("".join(run))
+        for index in sorted(words_of[run]):
+            word = parts[index]
+            joined = _join(word, run)
             if joined == word:
                 continue
             for sign, version in ((-1, word), (1, joined)):
-                for other, gain in _stretches(version, old):
-                    savings[other] += sign * gain * counts[place]
-                    seen[other] += sign * counts[place]
-            parts[place] = joined
+                for other, gain in _joinable_runs(version, old):
+                    savings[other] += sign * gain * counts[index]
+                    occurrences[other] += sign * counts[index]
+            parts[index] = joined
     return chosen
 
 
-def _stretches(word, old):
-    """Yields what may be joined in a word, and how many pieces that saves."""
+def _joinable_runs(word, old):
+    """Yields the runs of pieces that may be joined in a word, and how many pieces that saves."""
     for first, part in enumerate(word):
         if _is_unknown(part, old):
-            yield part, 1  # nothing is saved, but it is no longer unknown
+            yield part, 1  # nothing is saved, but the character is no longer unknown
         pieces = ()
         for last in range(first, len(word)):
             pieces += word[last]
-            if not _joins(word[last], old) or sum(map(len, pieces)) > _LONGEST:
+            if not _may_join(word[last], old) or sum(map(len, pieces)) > _LONGEST:
                 break
             if last > first:
                 yield pieces, last - first
@@ -206,25 +214,25 @@ def _is_unknown(part, old):
     return unicodedata.category(part[0])[0] not in "CZ"  # control characters and spaces
 
 
-def _joins(part, old):
-    """Tells whether a part may stand in a longer piece: it is of letters, and nothing special."""
+def _may_join(part, old):
+    """Returns whether a part may become part of a longer piece: only letters, nothing special."""
     text = "".join(part).removeprefix(SPACE)
-    letters = all(unicodedata.category(character)[0] in "LM" for character in text)
-    return letters and old.special.isdisjoint(part)
+    is_letters = all(unicodedata.category(character)[0] in "LM" for character in text)
+    return is_letters and old.special.isdisjoint(part)
 
 
-def _join(word, stretch):
-    """Joins all places in a word where the old pieces of a stretch stand in whole parts."""
-    joined, place = [], 0
-    while place < len(word):
-        end, pieces = place, ()
-        while end < len(word) and len(pieces) < len(stretch):
+def _join(word, run):
+    """Joins the parts of a word wherever whole parts make up a run of old pieces."""
+    joined, start = [], 0
+    while start < len(word):
+        end, pieces = start, ()
+        while end < len(word) and len(pieces) < len(run):
             pieces += word[end]
             end += 1
-        if pieces == stretch:
-            joined.append(stretch)
-            place = end
+        if pieces == run:
+            joined.append(run)
+            start = end
         else:
-            joined.append(word[place])
-            place += 1
+            joined.append(word[start])
+            start += 1
     return joined

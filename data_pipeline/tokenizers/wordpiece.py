@@ -1,6 +1,6 @@
-"""Text and ids of a WordPiece vocabulary, as of BERT and of the Chinese ALBERT models.
+"""Text and ids of a WordPiece vocabulary, as in BERT and the Chinese ALBERT models.
 
-`wordpiece_graph` does the same inside a TensorFlow graph.
+`graph_tokenization` does the same inside a TensorFlow graph.
 """
 
 import collections
@@ -15,9 +15,8 @@ import numpy as np
 from data_pipeline.errors import InputError
 from data_pipeline.settings import Settings
 from data_pipeline.tokenizers.basic_words import IDEOGRAPHS, BasicTokenizer
-from data_pipeline.tokenizers.tokenization import Tokenizer
 from data_pipeline.tokenizers.vocabulary import CONFIG_FILE
-from data_pipeline.tokenizers.word_starts import CONTINUATION, RULES
+from data_pipeline.tokenizers.word_starts import CONTINUATION
 
 logger = logging.getLogger(__name__)
 
@@ -27,14 +26,14 @@ UNKNOWN = "[UNK]"
 MAX_WORD_CHARACTERS = 200
 
 _SPECIAL = ("[PAD]", UNKNOWN, "[CLS]", "[SEP]", "[MASK]")
-#: Pieces no text gives, as brackets are cut off: those above, `[unused1]`, `<S>`.
+#: Pieces that no text produces, as brackets become words: those above, `[unused1]`, `<S>`.
 _SYMBOL = re.compile(r"\[.+\]|<.+>")
-#: Words whose ids are kept; more would take much memory for rare ones.
-_MAX_KEPT_CHUNKS = 1 << 18
+#: Words whose ids are cached; rare words beyond that would take much memory.
+_MAX_CACHED_CHUNKS = 1 << 18
 
 
 class WordPieceConfig(Settings):
-    """What `tokenizer_config.json` says about the `vocab.txt` beside it.
+    """The content of `tokenizer_config.json`, which describes the `vocab.txt` beside it.
 
     Attributes:
         kind: str. "wordpiece".
@@ -42,7 +41,7 @@ class WordPieceConfig(Settings):
         strip_accents: bool. As in `BasicTokenizer`.
         vocab_size: int. Number of pieces, V.
         sha256: str. Hash of the file, in hexadecimal.
-        version: int. Of this format.
+        version: int. Version of this format.
     """
 
     kind: Literal["wordpiece"] = "wordpiece"
@@ -53,8 +52,16 @@ class WordPieceConfig(Settings):
     version: Literal[1] = 1
 
 
-class WordPieceTokenizer(Tokenizer):
-    """A WordPiece vocabulary: words are cut greedily, and `##` marks what goes on with one.
+class WordPieceModel:
+    """A WordPiece vocabulary: words are split greedily, and `##` marks a continued word.
+
+    Methods that `Tokenizer` has too are documented there.
+
+    Attributes:
+        vocabulary: list of str. The piece of every id.
+        special_ids: list of int. Those of padding, unknown, [CLS], [SEP] and [MASK].
+        ordinary_ids, digest: As in `Tokenizer`.
+        basic: BasicTokenizer. Splits text into words.
 
     Source:
         `FullTokenizer` in google-research/albert, `tokenization.py`.
@@ -64,25 +71,59 @@ class WordPieceTokenizer(Tokenizer):
     file_name = PIECES_FILE
 
     def __init__(self, model_bytes: bytes, config: WordPieceConfig):
-        super().__init__(model_bytes, config)
-        self._pieces = read_pieces(model_bytes)
-        self._id_of = {piece: id for id, piece in enumerate(self._pieces)}
-        self.vocab_size = len(self._pieces)
-        if missing := [piece for piece in _SPECIAL if piece not in self._id_of]:
+        self._model_bytes, self._config = model_bytes, config
+        self.vocabulary = read_pieces(model_bytes)
+        self._ids = {piece: id for id, piece in enumerate(self.vocabulary)}
+        if missing := [piece for piece in _SPECIAL if piece not in self._ids]:
             raise InputError(
-                "A WordPiece vocabulary should have the pieces "
+                "A WordPiece vocabulary must contain the pieces "
                 f"{', '.join(_SPECIAL)}, one per line. Missing: {', '.join(missing)}."
             )
-        specials = (self._id_of[piece] for piece in _SPECIAL)
-        self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = specials
-        is_ordinary = [piece != " " and not _SYMBOL.fullmatch(piece) for piece in self._pieces]
+        self.special_ids = [self._ids[piece] for piece in _SPECIAL]
+        self._unk_id = self._ids[UNKNOWN]
+        is_ordinary = [piece != " " and not _SYMBOL.fullmatch(piece) for piece in self.vocabulary]
         self.ordinary_ids = np.flatnonzero(is_ordinary).astype(np.int32)
         settings = config.model_dump_json(include={"kind", "lower_case", "strip_accents"})
-        # Of the pieces, not of the file: line ends do not matter.
-        content = "\n".join([*self._pieces, settings])
+        # The hash of the pieces, not of the file, so that line ends do not matter.
+        content = "\n".join([*self.vocabulary, settings])
         self.digest = hashlib.sha256(content.encode()).hexdigest()
-        self._basic = BasicTokenizer(config.lower_case, config.strip_accents)
-        self._ids_of_chunk = _IdsOfChunk(self._basic, self._id_of, self.unk_id)
+        self.basic = BasicTokenizer(config.lower_case, config.strip_accents)
+        self._ids_of_chunk = _IdsOfChunk(self.basic, self._ids, self._unk_id)
+
+    @classmethod
+    def config_of_file(cls, model_bytes, path, settings) -> WordPieceConfig:
+        """Returns the configuration of a bare list of pieces, with the given settings (dict)."""
+        pieces = read_pieces(model_bytes)
+        lower_case = settings.get("lower_case")
+        if lower_case is None:
+            cased = [piece for piece in pieces if _is_cased(piece)]
+            lower_case = not cased
+            if cased:
+                count = "1 piece" if len(cased) == 1 else f"{len(cased):,} pieces"
+                logger.warning(
+                    "`%s` contains %s with capital letters, such as %s, so the case of text is "
+                    "preserved. Use `lower_case=True` if the vocabulary is for lower-cased text.",
+                    path, count, cased[0],
+                )  # fmt: skip
+        return WordPieceConfig(
+            lower_case=lower_case,
+            strip_accents=settings.get("strip_accents", lower_case),
+            vocab_size=len(pieces),
+            sha256=hashlib.sha256(model_bytes).hexdigest(),
+        )
+
+    @classmethod
+    def with_settings(cls, config, settings) -> WordPieceConfig:
+        """Returns a configuration with other settings (dict)."""
+        if "compat_py3" in settings:
+            raise InputError("`compat_py3` is for SentencePiece vocabularies only. Omit it.")
+        return config.replace(**settings)
+
+    def write_files(self, folder):
+        """Writes the files of the tokenizer into an existing folder."""
+        (folder / PIECES_FILE).write_bytes(self._model_bytes)
+        described = self._config.model_dump_json(indent=2)
+        (folder / CONFIG_FILE).write_text(described + "\n", encoding="utf-8")
 
     def encode(self, text):
         return np.frombuffer(self._encoded(text), np.int32).tolist()
@@ -90,119 +131,71 @@ class WordPieceTokenizer(Tokenizer):
     def encode_batch(self, texts, num_threads=1):
         return [np.frombuffer(self._encoded(text), np.int32).copy() for text in texts]
 
-    def _encode_sentences(self, texts):
-        encoded = [self._encoded(text) for text in texts]
-        sizes = np.fromiter(map(len, encoded), np.int64, len(encoded))
-        return np.frombuffer(b"".join(encoded), np.int32).copy(), sizes // np.int32().itemsize
-
     def pieces(self, text):
         pieces = []
-        for word in self._basic.words(text):
+        for word in self.basic.words(text):
             ids = np.frombuffer(self._ids_of_chunk[word], np.int32).tolist()
-            pieces += [word] if ids == [self.unk_id] else [self._pieces[id] for id in ids]
+            pieces += [word] if ids == [self._unk_id] else [self.vocabulary[id] for id in ids]
         return pieces
 
     def continuation_ids(self, text):
-        """Returns the ids of text that goes on right after a symbol.
-
-        They are those of any text: as with the original, a word begins behind a symbol.
-        """
+        """Returns the ids of any text: as in the original, a word starts after a symbol."""
         return self.encode(text)
 
     def decode(self, ids):
-        """Returns the text of ids: words with spaces between them, and none at ideographs."""
-        control = {self.pad_id, self.cls_id, self.sep_id, self.mask_id}
+        """Returns the text of ids: words with spaces between them, but none at ideographs."""
+        pad_id, _, *control_ids = self.special_ids
         parts = []
-        goes_on = True
-        for id in map(int, ids):
-            if id not in control:
+        joins_next = True
+        for id in ids:
+            if id != pad_id and id not in control_ids:
                 has_space, text = self.shown(id)
-                parts.append(text if goes_on or not has_space else f" {text}")
-                goes_on = _needs_no_space(text)
+                parts.append(text if joins_next or not has_space else f" {text}")
+                joins_next = _needs_no_space(text)
         return "".join(parts)
 
     def id_of(self, piece):
-        return self._id_of.get(piece, self.unk_id)
+        return self._ids.get(piece, self._unk_id)
 
     def shown(self, id):
-        piece = self._pieces[id]
-        if _goes_on(piece):
+        piece = self.vocabulary[id]
+        if _continues_word(piece):
             return False, piece.removeprefix(CONTINUATION)
         return not _needs_no_space(piece), piece
 
-    def word_starts(self, rule="unicode"):
-        if rule not in RULES:
-            raise ValueError(f"`rule` should be one of {sorted(RULES)}. Received: rule={rule!r}.")
-        return np.array([not _goes_on(piece) for piece in self._pieces])
-
-    @classmethod
-    def config_of_file(cls, model_bytes, path, given):
-        """Returns the WordPieceConfig of a bare list of pieces, with the settings in `given`."""
-        pieces = _read_pieces_of(model_bytes, path)
-        lower_case = given.get("lower_case")
-        if lower_case is None:
-            capitals = [piece for piece in pieces if _is_cased(piece)]
-            lower_case = not capitals
-            if capitals:
-                logger.warning(
-                    "`%s` holds capital letters (%s pieces, such as %s), so text keeps its own, "
-                    "too. Load it with `lower_case=True` if its texts were lowered.",
-                    path, f"{len(capitals):,}", capitals[0],
-                )  # fmt: skip
-        return WordPieceConfig(
-            lower_case=lower_case,
-            strip_accents=given.get("strip_accents", lower_case),
-            vocab_size=len(pieces),
-            sha256=hashlib.sha256(model_bytes).hexdigest(),
-        )
-
-    @classmethod
-    def size_of_file(cls, model_bytes, path):
-        """Returns how many pieces a file has; `path` is for the error if it cannot be read."""
-        return len(_read_pieces_of(model_bytes, path))
-
-    @classmethod
-    def with_settings(cls, config, given):
-        """Returns the WordPieceConfig with other settings (dict)."""
-        if "compat_py3" in given:
-            raise InputError("`compat_py3` is for SentencePiece vocabularies. Leave it out.")
-        return config.replace(**given)
-
-    def _write_files(self, folder):
-        (folder / PIECES_FILE).write_bytes(self.model_bytes)
-        described = self.config.model_dump_json(indent=2)
-        (folder / CONFIG_FILE).write_text(described + "\n", encoding="utf-8")
+    def word_starts(self, rule):
+        return np.array([not _continues_word(piece) for piece in self.vocabulary])
 
     def _encoded(self, text):
-        """Returns the ids of a text as bytes, which are quicker to put together than numbers."""
-        return b"".join(map(self._ids_of_chunk.__getitem__, self._basic.chunks(text)))
+        """Returns the ids of a text as bytes, which are faster to join than numbers."""
+        return b"".join(map(self._ids_of_chunk.__getitem__, self.basic.chunks(text)))
 
 
 class _IdsOfChunk(dict):
-    """Chunk of `BasicTokenizer` -> ids of its pieces, int32, as bytes; cut when it is first met."""
+    """Cache: chunk of `BasicTokenizer` -> ids of its pieces, int32, as bytes."""
 
-    def __init__(self, basic, id_of, unk_id):
-        self._basic, self._id_of, self._unk_id = basic, id_of, unk_id
-        self._longest = max(len(piece.removeprefix(CONTINUATION)) for piece in id_of)
+    def __init__(self, basic, ids, unk_id):
+        self._basic, self._ids, self._unk_id = basic, ids, unk_id
+        self._longest = max(len(piece.removeprefix(CONTINUATION)) for piece in ids)
 
     def __missing__(self, chunk):
         ids = []
         for word in self._basic.words_of_chunk(chunk):
-            ids += self._cut(word) or [self._unk_id]
-        ids = np.array(ids, np.int32).tobytes()
-        if len(chunk) <= MAX_WORD_CHARACTERS and len(self) < _MAX_KEPT_CHUNKS:
-            self[chunk] = ids
-        return ids
+            ids += self._split(word) or [self._unk_id]
+        encoded = np.array(ids, np.int32).tobytes()
+        if len(chunk) <= MAX_WORD_CHARACTERS and len(self) < _MAX_CACHED_CHUNKS:
+            self[chunk] = encoded
+        return encoded
 
-    def _cut(self, word):
-        """Returns the ids of the longest piece, the longest after that, and so on; or None."""
+    def _split(self, word):
+        """Returns the ids of the longest first piece, of the longest next one, ...; or None."""
         if len(word) > MAX_WORD_CHARACTERS:
             return None
         ids, start = [], 0
         while start < len(word):
             mark = CONTINUATION if start else ""
             for end in range(min(len(word), start + self._longest), start, -1):
-                id = self._id_of.get(mark + word[start:end])
+                id = self._ids.get(mark + word[start:end])
                 if id is not None:
                     break
             else:
@@ -216,15 +209,15 @@ def read_pieces(content: bytes) -> list[str]:
     """Reads the pieces of a vocabulary file.
 
     Args:
-        content: bytes. UTF-8, a piece per line; what comes after white space is no part of it. A
-            blank line is the piece " ".
+        content: bytes. UTF-8, one piece per line; anything after white space is ignored. A blank
+            line is the piece " ".
 
     Returns:
         list of str. The piece of every id.
 
     Raises:
-        InputError: If it is not UTF-8, or a piece is there twice: then google-research/albert
-            gives what follows other ids than google-research/bert does.
+        InputError: If it is not UTF-8, or a piece occurs twice: then google-research/albert and
+            google-research/bert give the pieces after it different ids.
 
     Source:
         `load_vocab` in google-research/albert, `tokenization.py`.
@@ -232,39 +225,32 @@ def read_pieces(content: bytes) -> list[str]:
     try:
         lines = content.decode("utf-8-sig").split("\n")
     except UnicodeDecodeError as error:
-        raise InputError(f"A WordPiece vocabulary should be UTF-8 text. {error}.") from error
+        raise InputError(f"A WordPiece vocabulary must be UTF-8 text. {error}.") from error
     if not lines[-1]:
         lines.pop()
     pieces = [next(iter(line.split()), " ") for line in lines]
     piece, count = next(iter(collections.Counter(pieces).most_common(1)), ("", 0))
     if count > 1:
-        places = [str(number) for number, other in enumerate(pieces, 1) if other == piece]
+        numbers = [str(number) for number, other in enumerate(pieces, 1) if other == piece]
         raise InputError(
-            "A WordPiece vocabulary should have each piece once. "
-            f"Received: {piece!r} in lines {', '.join(places[:3])}."
+            "A WordPiece vocabulary must contain each piece once. "
+            f"Received: {piece!r} in lines {', '.join(numbers[:3])}."
         )
     return pieces
 
 
-def _read_pieces_of(content, path):
-    try:
-        return read_pieces(content)
-    except InputError as error:
-        raise InputError(f"{error} Received: {path}.") from error
+def _is_cased(piece):
+    return re.search("[A-Z]", piece) is not None and not _SYMBOL.fullmatch(piece)
 
 
-def _goes_on(piece):
+def _continues_word(piece):
     return piece.startswith(CONTINUATION) and piece != CONTINUATION
 
 
 def _needs_no_space(text):
-    """Tells whether a piece is an ideograph or a mark as wide as one, such as `。`."""
+    """Returns whether a piece is an ideograph or a mark as wide as one, such as `。`."""
     if len(text) != 1:
         return False
     is_mark = unicodedata.category(text).startswith("P")
     is_wide = unicodedata.east_asian_width(text) in ("W", "F")
     return (is_mark and is_wide) or any(first <= ord(text) <= last for first, last in IDEOGRAPHS)
-
-
-def _is_cased(piece):
-    return re.search("[A-Z]", piece) is not None and not _SYMBOL.fullmatch(piece)

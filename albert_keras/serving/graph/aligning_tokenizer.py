@@ -88,8 +88,9 @@ class AligningTokenizer(GraphTokenizer):
         self._space = tokenizer.id_of(SPACE)
         self._blank = character_class(_blank_ranges(tokenizer))
         self._part_bytes = None
-        if tokenizer.digit_comma:
-            rows = [tokenizer.digit_comma.get(id, [id]) for id in range(tokenizer.vocab_size)]
+        if tokenizer.model.digit_comma:
+            parts = tokenizer.model.digit_comma
+            rows = [parts.get(id, [id]) for id in range(tokenizer.vocab_size)]
             size = [
                 len(tokenizer.piece_of(id).replace(SPACE, "").encode())
                 for id in range(tokenizer.vocab_size)

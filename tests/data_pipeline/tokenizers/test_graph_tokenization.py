@@ -95,7 +95,7 @@ def test_real_and_hostile_lines_are_cut_as_in_python(tiny_tokenizer, dirty_texts
 
 
 def test_numbers_are_cut_from_commas_as_in_python(digit_tokenizer):
-    assert digit_tokenizer.encode("bx12, 7,") != digit_tokenizer._processor.encode("bx12, 7,")
+    assert digit_tokenizer.encode("bx12, 7,") != digit_tokenizer.model._processor.encode("bx12, 7,")
     check(digit_tokenizer, TEXTS)
 
 
@@ -134,7 +134,7 @@ def test_without_user_defined_bracket_a_lone_space_is_dropped(tmp_path):
     )
     (tmp_path / "foreign.model").write_bytes(model.getvalue())
     tokenizer = Tokenizer.load(tmp_path / "foreign.model")
-    assert tokenizer.continuation_prefix == 0
+    assert tokenizer.model.continuation_prefix == 0
     texts = ["x", "the cat", "", "(or"]
     check(tokenizer, texts)
     assert GraphTokenizer(tokenizer).continuation(tf.constant([], tf.string)).to_list() == []

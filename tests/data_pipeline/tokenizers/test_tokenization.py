@@ -11,6 +11,7 @@ import sentencepiece
 
 from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.tokenization import Tokenizer
+from data_pipeline.tokenizers.vocabulary import is_unigram
 
 LITERALS = ["[CLS]", "[SEP]", "[MASK]", "<pad>", "<unk>", "<PAD>", "[mask]", "[Cls]"]
 LITERALS += ["［ＭＡＳＫ］", "［ＳＥＰ］", "＜ｐａｄ＞", "▁[MASK]", "[MASK\u0301]", "<s>", "</s>"]
@@ -24,11 +25,10 @@ def official(official_model):
 def _train_plainly(**options):
     """A model without the clean-up and with other special pieces than ours."""
     model = io.BytesIO()
-    defaults = {"pad_id": 0, "unk_id": 1, "bos_id": -1, "eos_id": -1}
+    defaults = {"pad_id": 0, "unk_id": 1, "bos_id": -1, "eos_id": -1, "vocab_size": 60}
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(["the cat (or dog) sat on a mat", "s and no space"] * 10),
         model_writer=model,
-        vocab_size=60,
         hard_vocab_limit=False,
         minloglevel=2,
         **defaults | options,
@@ -75,7 +75,7 @@ def test_both_word_start_rules_agree_on_the_official_vocabulary_but_for_repeated
 
 
 def test_official_years_are_split_from_their_comma(official):
-    assert len(official.digit_comma) == 141
+    assert len(official.model.digit_comma) == 141
     assert official.pieces("In 1999, we") == ["▁in", "▁1999", ",", "▁we"]
 
 
@@ -95,7 +95,7 @@ def test_ids_do_not_depend_on_threads(tiny_tokenizer, tiny_corpus):
     assert all(map(np.array_equal, one, two))
 
 
-def test_text_is_cleaned_up_before_it_is_cut(tiny_tokenizer):
+def test_text_is_cleaned_up_before_it_is_split(tiny_tokenizer):
     assert tiny_tokenizer.encode("  THÉ  old\tﬁsh") == tiny_tokenizer.encode("the old fish")
 
 
@@ -141,22 +141,47 @@ def test_a_copy_encodes_alike(tiny_tokenizer):
     )
 
 
-def test_sentences_give_the_ids_of_single_texts_end_to_end(tiny_tokenizer, official):
-    texts = ["The old ferry", "", "\ud800 é ferry", "In 1999, we"]
-    for tokenizer in (tiny_tokenizer, official):
+def test_sentences_give_the_ids_of_single_texts_in_one_array(
+    tiny_tokenizer, official, digit_tokenizer
+):
+    texts = ["The old ferry", "", "\ud800 é ferry", "In 1999, we", "bx12, 7,", "☃☃ ☃", "\u200b", ""]
+    for tokenizer in (tiny_tokenizer, official, digit_tokenizer):
         ids, lengths = tokenizer.encode_sentences(iter(texts))
         encoded = [tokenizer.encode(text) for text in texts]
         assert ids.tolist() == sum(encoded, [])
         assert lengths.tolist() == [len(one) for one in encoded]
+        assert (ids.dtype, lengths.dtype) == (np.int32, np.int64) and ids.flags.writeable
+        assert [len(each) for each in tokenizer.encode_sentences([])] == [0, 0]
 
 
-def test_a_tokenizer_travels_to_other_processes_without_its_encoder(tiny_tokenizer):
-    tiny_tokenizer.encode_sentences(["the old ferry"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"model_type": "bpe"},
+        {"model_type": "word"},
+        {"model_type": "char"},
+        {"model_type": "bpe", "byte_fallback": True, "vocab_size": 330},
+        {"byte_fallback": True, "vocab_size": 330},
+    ],
+    ids=str,
+)
+def test_models_of_other_types_are_encoded_too(options, tmp_path):
+    symbols = {"control_symbols": ["[CLS]", "[SEP]", "[MASK]"]}
+    (tmp_path / "x.model").write_bytes(_train_plainly(**symbols, **options))
+    tokenizer = Tokenizer.load(tmp_path / "x.model")
+    processor = sentencepiece.SentencePieceProcessor(model_proto=tokenizer.model_bytes)
+    for text in ("the cat (or dog) sat", "", "no mat ☃"):
+        assert tokenizer.encode(text) == processor.encode(text)
+        assert tokenizer.encode_sentences([text])[0].tolist() == processor.encode(text)
+    assert not is_unigram(tokenizer.model_bytes)
+
+
+def test_a_tokenizer_is_pickled_as_its_model_and_configuration(tiny_tokenizer):
     pickled = pickle.dumps(tiny_tokenizer)
     assert len(pickled) < len(tiny_tokenizer.model_bytes) + 1000
     loaded = pickle.loads(pickled)
     assert (loaded.digest, loaded.config) == (tiny_tokenizer.digest, tiny_tokenizer.config)
-    assert loaded._encode_all is None
+    assert isinstance(loaded, Tokenizer)
     assert loaded.encode("the old ferry") == tiny_tokenizer.encode("the old ferry")
 
 
@@ -176,7 +201,7 @@ def test_a_continuation_keeps_the_space_that_is_there(tiny_tokenizer, text):
 
 
 def test_a_continuation_without_user_defined_bracket_drops_a_lone_space(foreign):
-    assert foreign.continuation_prefix == 0
+    assert foreign.model.continuation_prefix == 0
     assert foreign.pieces("x")[0] == "▁"
     assert foreign.continuation_ids("x") == foreign.encode("x")[1:]
     assert foreign.continuation_ids("") == []
@@ -235,7 +260,7 @@ def test_python_3_left_a_space_before_a_number_inside_a_word(digit_tokenizer):
 )
 def test_where_words_start(tiny_tokenizer, piece, unicode, reference):
     tokenizer = copy.copy(tiny_tokenizer)
-    tokenizer._pieces = [*tiny_tokenizer._pieces[:-1], piece]
+    tokenizer.model.vocabulary[-1] = piece
     assert tokenizer.word_starts()[-1] == unicode
     assert tokenizer.word_starts("reference")[-1] == reference
 
@@ -249,7 +274,7 @@ def test_both_rules_agree_on_the_words_of_plain_english(tiny_tokenizer):
 
 
 def test_an_unknown_rule_is_refused(tiny_tokenizer):
-    with pytest.raises(ValueError, match="`rule` should be one of"):
+    with pytest.raises(ValueError, match="`rule` must be one of"):
         tiny_tokenizer.word_starts("bert")
 
 
@@ -314,13 +339,13 @@ def test_a_model_of_another_size_than_described_is_refused(tiny_vocabulary, tmp_
 @pytest.mark.parametrize("content", [b"", b"plain text, no model", b"\x08\x01", bytes(100)])
 def test_a_file_that_is_no_model_is_refused(content, tmp_path):
     (tmp_path / "x.model").write_bytes(content)
-    with pytest.raises(InputError, match="should be a SentencePiece model"):
+    with pytest.raises(InputError, match="is not a SentencePiece model"):
         Tokenizer.load(tmp_path / "x.model")
 
 
 @pytest.mark.parametrize("name", ["missing", "missing.model", "."])
 def test_a_missing_tokenizer_is_refused(name, tmp_path):
-    with pytest.raises(InputError, match="should be a folder with tokenizer_config.json"):
+    with pytest.raises(InputError, match="must be a folder with tokenizer_config.json"):
         Tokenizer.load(tmp_path / name)
 
 

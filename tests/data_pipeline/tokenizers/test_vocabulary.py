@@ -58,9 +58,7 @@ def test_case_and_accents_are_kept_if_asked_for(tmp_path):
 
 
 def test_a_size_the_corpus_does_not_allow_is_refused_with_the_one_it_does(tiny_corpus, tmp_path):
-    with pytest.raises(
-        InputError, match=r"`size` should be at most (\d+) .*Received: 9000"
-    ) as error:
+    with pytest.raises(InputError, match=r"`size` must be at most (\d+) .*Received: 9000") as error:
         train_vocabulary(tiny_corpus, tmp_path / "out", size=9000)
     limit = int(str(error.value).split("at most ")[1].split()[0])
     assert train_vocabulary(tiny_corpus, tmp_path / "out", size=limit).size == limit
@@ -72,13 +70,13 @@ def test_without_hard_limit_the_vocabulary_is_as_large_as_can_be(tiny_corpus, tm
 
 
 def test_a_size_below_the_alphabet_is_refused(tiny_corpus, tmp_path):
-    with pytest.raises(InputError, match=r"`size` should be at least \d+ .*Received: 20"):
+    with pytest.raises(InputError, match=r"`size` must be at least \d+ .*Received: 20"):
         train_vocabulary(tiny_corpus, tmp_path / "out", size=20)
 
 
 @pytest.mark.parametrize("corpus", [[], ["", " \n"], ["\x01"], ["(.)", "-"]], ids=ascii)
 def test_a_corpus_without_words_is_refused(corpus, tmp_path):
-    with pytest.raises(InputError, match="corpus should hold some words"):
+    with pytest.raises(InputError, match="corpus contains no words"):
         train_vocabulary(corpus, tmp_path / "out", size=50)
     assert not list(tmp_path.iterdir())
 

@@ -109,7 +109,7 @@ def test_the_same_corpus_gives_the_same_bytes(tiny_tokenizer, extended, tmp_path
 
 
 def test_a_corpus_that_gives_no_more_says_how_many(tiny_tokenizer, tmp_path):
-    with pytest.raises(InputError, match=r"`add` should be at most \d+ for this corpus"):
+    with pytest.raises(InputError, match=r"`add` must be at most \d+ for this corpus"):
         extend_vocabulary(tiny_tokenizer, DOMAIN, tmp_path / "new", 5000)
     with pytest.raises(InputError, match="at least 1"):
         extend_vocabulary(tiny_tokenizer, DOMAIN, tmp_path / "new", 0)
@@ -117,5 +117,5 @@ def test_a_corpus_that_gives_no_more_says_how_many(tiny_tokenizer, tmp_path):
 
 
 def test_another_vocabulary_is_no_extension(tiny_tokenizer, digit_tokenizer):
-    with pytest.raises(InputError, match="should begin with all pieces of the old one"):
+    with pytest.raises(InputError, match="must start with all pieces of the old one"):
         segments_of_added(tiny_tokenizer, digit_tokenizer)

@@ -14,7 +14,7 @@ from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.basic_words import IDEOGRAPHS, BasicTokenizer
 from data_pipeline.tokenizers.offsets import TextAligner
 from data_pipeline.tokenizers.tokenization import Tokenizer
-from data_pipeline.tokenizers.wordpiece import WordPieceTokenizer, read_pieces
+from data_pipeline.tokenizers.wordpiece import WordPieceModel, read_pieces
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 PUBLIC = ["want", "##want", "##ed", "wa", "un", "runn", "##ing", ","]
@@ -174,7 +174,7 @@ def test_pieces_that_go_on_do_not_start_a_word(tokenizer):
         starts = tokenizer.word_starts(rule)
         going_on = {tokenizer.piece_of(id) for id in np.flatnonzero(~starts)}
         assert going_on == {"##want", "##ed", "##ing", "##s", "##中"}
-    with pytest.raises(ValueError, match="`rule` should be one of"):
+    with pytest.raises(ValueError, match="`rule` must be one of"):
         tokenizer.word_starts("bert")
 
 
@@ -198,7 +198,7 @@ def test_lines_are_read_as_in_the_original():
     "content, fault",
     [
         (b"a\nb\na 3\n", "each piece once. Received: 'a' in lines 1, 3"),
-        (b"\xff\xfe", "should be UTF-8"),
+        (b"\xff\xfe", "must be UTF-8"),
         (b"", "Missing: .PAD., .UNK., .CLS., .SEP., .MASK."),
         (b"[PAD]\n[UNK]\n[CLS]\n[SEP]\n", r"Missing: \[MASK\]\. Received: .*vocab\.txt"),
     ],
@@ -212,7 +212,7 @@ def test_a_file_that_cannot_be_used_is_refused(content, fault, tmp_path):
 def test_saving_and_loading_keeps_everything(tokenizer, tmp_path):
     tokenizer.save(tmp_path / "copy")
     loaded = Tokenizer.load(tmp_path / "copy")
-    assert isinstance(loaded, WordPieceTokenizer)
+    assert isinstance(loaded.model, WordPieceModel)
     assert (loaded.config, loaded.digest) == (tokenizer.config, tokenizer.digest)
     names = ["tokenizer_config.json", "vocab.txt"]
     assert sorted(path.name for path in (tmp_path / "copy").iterdir()) == names
@@ -230,7 +230,7 @@ def test_a_vocabulary_with_capitals_is_taken_for_a_cased_one(vocabulary, caplog)
     path = vocabulary([*PIECES, "Want"])
     cased = Tokenizer.load(path)
     assert not cased.config.lower_case and not cased.config.strip_accents
-    assert "holds capital letters (1 pieces, such as Want)" in caplog.text
+    assert "contains 1 piece with capital letters, such as Want," in caplog.text
     lowered = Tokenizer.load(path, lower_case=True)
     assert lowered.pieces("Want é") == ["want", "e"] and lowered.config.strip_accents
     caplog.clear()
@@ -241,10 +241,10 @@ def test_a_vocabulary_with_capitals_is_taken_for_a_cased_one(vocabulary, caplog)
 @pytest.mark.parametrize(
     "change, fault",
     [
-        ({"kind": "bpe"}, "`kind` should be one of .*'unigram', 'wordpiece'.* Received: 'bpe'"),
-        ({"vocab_size": 3}, "`vocab_size` in .* should be 27"),
-        ({"sha256": "0"}, "`vocab.txt` should be the file that tokenizer_config.json describes"),
-        ({"cleanup": "model"}, "tokenizer_config.json should describe a tokenizer"),
+        ({"kind": "bpe"}, "`kind` must be one of .*'unigram', 'wordpiece'.* Received: 'bpe'"),
+        ({"vocab_size": 3}, "`vocab_size` in .* must be 27"),
+        ({"sha256": "0"}, "vocab.txt` is not the file that tokenizer_config.json describes"),
+        ({"cleanup": "model"}, "tokenizer_config.json does not describe a tokenizer"),
     ],
 )
 def test_a_folder_that_does_not_fit_together_is_refused(change, fault, tokenizer, tmp_path):
@@ -265,7 +265,7 @@ def test_a_copy_encodes_alike(tokenizer):
         assert other.encode("unwanted") == tokenizer.encode("unwanted")
         assert other.digest == tokenizer.digest
     made = Tokenizer(tokenizer.model_bytes, tokenizer.config)
-    assert isinstance(made, WordPieceTokenizer)
+    assert isinstance(made.model, WordPieceModel)
 
 
 def test_question_answering_needs_the_other_kind(tokenizer):

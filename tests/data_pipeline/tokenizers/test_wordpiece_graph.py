@@ -63,7 +63,7 @@ def check(tokenizer, texts):
         ascii(text)
         for text, ids, words in rows
         if ids != tokenizer.encode(text)
-        or [word.decode() for word in words] != tokenizer._basic.words(text)
+        or [word.decode() for word in words] != tokenizer.model.basic.words(text)
     ]
     assert different == []
 
@@ -100,7 +100,7 @@ def test_the_characters_that_differ_are_the_named_ones(tokenizer):
     differ = {
         text[1]
         for text, words in zip(texts, received, strict=True)
-        if [word.decode() for word in words] != tokenizer._basic.words(text)
+        if [word.decode() for word in words] != tokenizer.model.basic.words(text)
     }
     assert differ <= TOO_NEW if tokenizer.config.lower_case else not differ
 
@@ -145,7 +145,7 @@ def test_raw_text_never_gives_a_special_piece(tokenizer):
 
 def test_pieces_are_shown_without_marks(tokenizer):
     graph = graph_tokenizer(tokenizer)
-    assert [piece.decode() for piece in graph.pieces.numpy()] == tokenizer._pieces
+    assert [piece.decode() for piece in graph.pieces.numpy()] == tokenizer.model.vocabulary
     shown = graph.without_marks([["##ing", "曹"], ["#", "##"]]).numpy().tolist()
     assert shown == [[b"ing", "曹".encode()], [b"#", b"##"]]
 

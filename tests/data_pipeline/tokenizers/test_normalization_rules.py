@@ -4,7 +4,7 @@ import pytest
 import sentencepiece
 
 from data_pipeline.tokenizers.cleanup import clean_up
-from data_pipeline.tokenizers.normalizer import apply_rules, normalization_rules, rules_tsv
+from data_pipeline.tokenizers.normalization_rules import apply_rules, normalization_rules, rules_tsv
 
 LANGUAGES = {
     "English": 'The café’s “naïve” owner paid £5… "Yes," he said. ½ ﬁsh ＡＢＣ',

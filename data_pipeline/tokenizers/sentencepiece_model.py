@@ -1,0 +1,194 @@
+"""Text and ids of a SentencePiece vocabulary, clean-up included.
+
+`graph_tokenization` does the same inside a TensorFlow graph.
+"""
+
+import hashlib
+import re
+
+import numpy as np
+import sentencepiece
+from google.protobuf.message import DecodeError
+
+from data_pipeline.errors import InputError
+from data_pipeline.tokenizers.cleanup import clean_up
+from data_pipeline.tokenizers.vocabulary import (
+    CONTROL_SYMBOLS,
+    MODEL_FILE,
+    TokenizerConfig,
+    read_model,
+    write_tokenizer_files,
+)
+from data_pipeline.tokenizers.word_starts import RULES, SPACE
+
+# Types of pieces in `sentencepiece_model.proto`; the others are byte and unknown.
+_NORMAL, _CONTROL, _USER_DEFINED = 1, 3, 4
+
+_SURROGATES = re.compile("[\ud800-\udfff]")
+
+
+class SentencePieceModel:
+    """A SentencePiece vocabulary, as in all ALBERT models but the Chinese ones.
+
+    Methods that `Tokenizer` has too are documented there.
+
+    Attributes:
+        vocabulary: list of str. The piece of every id.
+        special_ids: list of int. Those of padding, unknown, [CLS], [SEP] and [MASK].
+        ordinary_ids, digest: As in `Tokenizer`.
+        digit_comma: dict of int to list of int. Each piece that ends in digit and comma, and the
+            pieces that replace it, as in the original: number and comma apart.
+        continuation_prefix: int. Number of pieces of `encode("(")`, or 0 where `(` is an ordinary
+            piece, which may be merged with its neighbours.
+
+    Source:
+        `FullTokenizer` and `encode_pieces` in google-research/albert, `tokenization.py`.
+    """
+
+    config_class = TokenizerConfig
+    file_name = MODEL_FILE
+
+    def __init__(self, model_bytes: bytes, config: TokenizerConfig):
+        self._model_bytes, self._config = model_bytes, config
+        pieces = _parse(model_bytes).pieces
+        self._processor = sentencepiece.SentencePieceProcessor(model_proto=model_bytes)
+        self._types = np.array([piece.type or _NORMAL for piece in pieces])  # [V]
+        self.vocabulary = [piece.piece for piece in pieces]
+        control_ids = map(self._control_id, CONTROL_SYMBOLS)
+        self.special_ids = [self._processor.pad_id(), self._processor.unk_id(), *control_ids]
+        if self._processor.pad_id() < 0:
+            raise InputError("The vocabulary has no padding piece. Train it with `pad_id=0`.")
+        is_ordinary = (self._types == _NORMAL) | (self._types == _USER_DEFINED)
+        self.ordinary_ids = np.flatnonzero(is_ordinary).astype(np.int32)
+        settings = config.model_dump_json(include={"lower_case", "strip_accents", "compat_py3"})
+        self.digest = hashlib.sha256(model_bytes + settings.encode()).hexdigest()
+        self.digit_comma = {
+            id: self._without_digit_comma(piece)
+            for id, piece in enumerate(self.vocabulary)
+            if piece[-1:] == "," and piece[-2:-1].isdigit() and is_ordinary[id]
+        }
+        self.continuation_prefix = 0
+        if self._types[self.id_of("(")] == _USER_DEFINED:
+            self.continuation_prefix = len(self.encode("("))
+
+    @classmethod
+    def config_of_file(cls, model_bytes, path, settings) -> TokenizerConfig:
+        """Returns the configuration of a bare model; `path` and `settings` (dict) are unused."""
+        model = _parse(model_bytes)
+        cleanup, lower_case, strip_accents = "reference", True, True
+        if model.normalizer_spec.name == "user_defined":
+            # A vocabulary of ours without its folder: its behaviour shows how it was trained.
+            normalize = sentencepiece.SentencePieceProcessor(model_proto=model_bytes).normalize
+            cleanup = "model"
+            lower_case = normalize("A") == normalize("a")
+            strip_accents = normalize("é") == normalize("e")
+        return TokenizerConfig(
+            cleanup=cleanup,
+            lower_case=lower_case,
+            strip_accents=strip_accents,
+            vocab_size=len(model.pieces),
+            sha256=hashlib.sha256(model_bytes).hexdigest(),
+        )
+
+    @classmethod
+    def with_settings(cls, config, settings) -> TokenizerConfig:
+        """Returns a configuration with other settings (dict), if the model allows them."""
+        if config.cleanup == "model":
+            for name, value in settings.items():
+                if name != "compat_py3" and value != getattr(config, name):
+                    raise InputError(
+                        f"`{name}` is part of this model and cannot be changed to {value}. "
+                        "Omit it, or train another vocabulary."
+                    )
+        return config.replace(**settings)
+
+    def write_files(self, folder):
+        """Writes the files of the tokenizer into an existing folder."""
+        write_tokenizer_files(folder, self._model_bytes, self._config)
+
+    def encode(self, text):
+        return self._split_digit_comma(self._processor.encode(self._prepare(text)))
+
+    def encode_batch(self, texts, num_threads=1):
+        prepared = [self._prepare(text) for text in texts]
+        encoded = self._processor.encode(prepared, num_threads=num_threads)
+        return [np.array(self._split_digit_comma(ids), np.int32) for ids in encoded]
+
+    def pieces(self, text):
+        text = self._prepare(text)
+        pieces = []
+        surfaces = self._processor.encode(text, out_type=str)
+        for id, surface in zip(self._processor.encode(text), surfaces, strict=True):
+            if id in self.digit_comma:
+                pieces += [self.vocabulary[part] for part in self.digit_comma[id]]
+            else:
+                pieces.append(surface)
+        return pieces
+
+    def continuation_ids(self, text):
+        """Returns the ids of a text that follows a symbol without a space in between.
+
+        SentencePiece adds a space before every text, but not after `(`, which is always a piece
+        of its own. So the text is encoded behind a bracket: the end of `[MASK]s and` starts with
+        `s`, not with `▁s`.
+        """
+        if self.continuation_prefix:
+            return self.encode("(" + text)[self.continuation_prefix :]
+        ids = self.encode(text)
+        return ids[1:] if ids and self.vocabulary[ids[0]] == SPACE else ids
+
+    def decode(self, ids):
+        return self._processor.decode(ids)
+
+    def id_of(self, piece):
+        return self._processor.piece_to_id(piece)
+
+    def shown(self, id):
+        piece = self.vocabulary[id]
+        return piece.startswith(SPACE), piece.removeprefix(SPACE)
+
+    def word_starts(self, rule):
+        starts = np.array([RULES[rule](piece) for piece in self.vocabulary])
+        if rule == "unicode":
+            # The names of special pieces are letters, but not part of any word.
+            starts |= (self._types != _NORMAL) & (self._types != _USER_DEFINED)
+        return starts
+
+    def _prepare(self, text):
+        if not text.isascii():
+            text = _SURROGATES.sub("\ufffd", text)  # not UTF-8; SentencePiece would raise
+        if self._config.cleanup == "reference":
+            return clean_up(text, self._config.lower_case, self._config.strip_accents)
+        return text
+
+    def _split_digit_comma(self, ids):
+        if self.digit_comma.keys().isdisjoint(ids):
+            return ids
+        return [part for id in ids for part in self.digit_comma.get(id, (id,))]
+
+    def _without_digit_comma(self, piece):
+        number = piece[:-1].replace(SPACE, "")
+        pieces = self._processor.encode(number, out_type=str)
+        if not piece.startswith(SPACE) and not self._config.compat_py3:
+            # The original intends this, but under Python 3 it compares text with bytes.
+            pieces[0] = pieces[0].removeprefix(SPACE)
+        return [self.id_of(piece) for piece in [*pieces, ","] if piece]
+
+    def _control_id(self, symbol):
+        id = self.id_of(symbol)
+        if self.vocabulary[id] != symbol or self._types[id] != _CONTROL:
+            raise InputError(f"The vocabulary must contain `{symbol}` as a control symbol.")
+        return id
+
+
+def _parse(model_bytes):
+    """Parses a model; raises InputError if the bytes are not one."""
+    try:
+        model = read_model(model_bytes)
+        if model.pieces:
+            sentencepiece.SentencePieceProcessor(model_proto=model_bytes)
+    except (DecodeError, RuntimeError) as error:
+        raise InputError("The file is not a SentencePiece model.") from error
+    if not model.pieces:  # an empty file is a valid protocol buffer
+        raise InputError("The file is not a SentencePiece model: it contains no pieces.")
+    return model
