@@ -1,6 +1,6 @@
-"""Cuts text into the words that WordPiece takes apart: at white space, punctuation and ideographs.
+"""Splits text into words for WordPiece: at white space, punctuation and ideographs.
 
-`wordpiece_graph` does the same in TensorFlow, with the character classes from here.
+`graph_tokenization` does the same in TensorFlow, with the character classes defined here.
 
 Source: `BasicTokenizer` in google-research/albert, `tokenization.py`.
 """
@@ -25,17 +25,17 @@ IDEOGRAPHS = (
 
 _BREAKS = "\t\n\r"  # white space, though their category is Cc
 _REPLACEMENT = "\ufffd"
-#: Half characters, which are not UTF-8. They are replaced elsewhere, and what replaces is dropped.
+#: Halves of characters, which are not UTF-8. Elsewhere they become U+FFFD, which is dropped.
 _SURROGATES = (0xD800, 0xDFFF)
 
 
 class BasicTokenizer:
-    """Cleans text up and cuts it into words.
+    """Cleans up text and splits it into words.
 
     Args:
-        lower_case: bool. Whether to lower letters.
-        strip_accents: bool. Whether to decompose (NFD) and delete what is of category Mn. The
-            original does so if it lowers letters.
+        lower_case: bool. Whether to lower-case letters.
+        strip_accents: bool. Whether to decompose (NFD) and delete characters of category Mn. The
+            original does so if it lower-cases letters.
     """
 
     def __init__(self, lower_case: bool, strip_accents: bool):
@@ -43,11 +43,13 @@ class BasicTokenizer:
         self._strip_accents = strip_accents
 
     def words(self, text: str) -> list[str]:
-        """Returns the words of a text; an ideograph or punctuation mark is one by itself."""
+        """Returns the words of a text; an ideograph or punctuation mark is a word of its own."""
         return [word for chunk in self.chunks(text) for word in self.words_of_chunk(chunk)]
 
     def chunks(self, text: str) -> list[str]:
-        """Does what takes all of a text; the rest depends on single chunks, so it can be kept.
+        """Does the steps that need the whole text.
+
+        The remaining step depends on single chunks only, so its results can be cached.
 
         Args:
             text: str. Any text.
@@ -55,9 +57,9 @@ class BasicTokenizer:
         Returns:
             list of str. Chunks for `words_of_chunk`: words that may still have accents.
         """
-        if not text.isprintable() or _REPLACEMENT in text:  # seldom, and told in no time
+        if not text.isprintable() or _REPLACEMENT in text:  # rare, and quickly decided
             text = _dropped().sub("", text)
-        if self._lower_case:  # a sigma is another one at the end of a word
+        if self._lower_case:  # a sigma changes at the end of a word
             text = text.lower()
         if text.isascii():
             return _chunks_up_to(0x7F).findall(text)
@@ -65,7 +67,7 @@ class BasicTokenizer:
         return _chunks_up_to(0x10FFFF if is_beyond else 0xFFFF).findall(text)
 
     def words_of_chunk(self, chunk: str) -> list[str]:
-        """Returns the words of a chunk: mostly one, but none of accents alone, three of `a≠b`."""
+        """Returns the words of a chunk: usually one, but none for accents, three for `a≠b`."""
         if not self._strip_accents or chunk.isascii():
             return [chunk]
         chunk = _marks().sub("", unicodedata.normalize("NFD", chunk))
@@ -74,10 +76,7 @@ class BasicTokenizer:
 
 @functools.cache
 def dropped_ranges() -> tuple[tuple[int, int], ...]:
-    """Returns the code points that are deleted, as (first, last) pairs.
-
-    They are NUL, U+FFFD, controls and formats.
-    """
+    """Returns the code points to delete, as (first, last) pairs: U+FFFD, controls and formats."""
     return character_ranges(
         lambda character: (
             character == _REPLACEMENT
@@ -88,7 +87,7 @@ def dropped_ranges() -> tuple[tuple[int, int], ...]:
 
 @functools.cache
 def space_ranges() -> tuple[tuple[int, int], ...]:
-    """Returns the code points between words that are no words, as (first, last) pairs."""
+    """Returns the code points of space between words, as (first, last) pairs."""
     return character_ranges(
         lambda character: (
             character in _BREAKS or unicodedata.category(character) in ("Zs", "Zl", "Zp")
@@ -100,7 +99,7 @@ def space_ranges() -> tuple[tuple[int, int], ...]:
 def punctuation_ranges() -> tuple[tuple[int, int], ...]:
     """Returns the code points of punctuation, as (first, last) pairs.
 
-    In ASCII all that is no letter, digit, space or control counts, such as `$` and `^`.
+    In ASCII that is everything but letters, digits, space and controls, such as `$` and `^`.
     """
     return character_ranges(
         lambda character: (
@@ -134,12 +133,12 @@ def _marks():
 def _chunks_up_to(last):
     """Returns the expression for texts without characters beyond the last one.
 
-    Python looks a character up in a table, except those beyond 16 bits: it compares each character
-    that is not in the table with all ranges of them.
+    Python's `re` looks up a character in a table, except for ranges beyond 16 bits, with which it
+    compares every character that is not in the table.
     """
-    alone = [pair for pair in (*punctuation_ranges(), *IDEOGRAPHS) if pair[0] <= last]
+    single = [pair for pair in (*punctuation_ranges(), *IDEOGRAPHS) if pair[0] <= last]
     spaces = [pair for pair in space_ranges() if pair[0] <= last]
-    return re.compile(f"[^{_characters(*alone, *spaces)}]+|[{_characters(*alone)}]")
+    return re.compile(f"[^{_characters(*single, *spaces)}]+|[{_characters(*single)}]")
 
 
 _BEYOND_16_BITS = re.compile("[\U00010000-\U0010ffff]")

@@ -2,34 +2,40 @@
 
 Vocabularies trained here contain the same rules inside their model (see `normalization_rules`).
 The released ones do not: for them `sentencepiece_model` calls `clean_up`, and `graph_tokenization`
-repeats it in TensorFlow with the character classes defined here.
+repeats it in TensorFlow with the character classes defined here. `clean_up_tracked` also returns
+the origin of each character, for `offsets`.
 """
 
 import functools
+import itertools
 import re
 import sys
 import unicodedata
+
+import numpy as np
+
+_WORD = re.compile(r"\S+")
 
 
 def clean_up(text: str, lower_case: bool = True, strip_accents: bool = True) -> str:
     """Returns the text as the ALBERT vocabularies expect it.
 
     White space is trimmed and every run of it becomes one space, compatibility characters are
-    resolved (`ﬁ` to `fi`, full width to ASCII), accents are removed, letters are lowered (`lower`,
-    not case folding: `ß` stays).
+    resolved (`ﬁ` to `fi`, full width to ASCII), accents are removed, letters are lower-cased
+    (`lower`, not case folding: `ß` stays).
 
-    Without `strip_accents` the text is composed (NFKC) instead of decomposed and stripped: that is
-    what German (`ü`), Japanese (`が`) or Hindi (virama) need, where a mark makes another letter.
+    Without `strip_accents` the text is composed (NFKC) instead of decomposed and stripped. German
+    (`ü`), Japanese (`が`) and Hindi (virama) need that, as their marks change the letter.
 
     Args:
         text: str. Any text.
-        lower_case: bool. Whether to lower letters.
+        lower_case: bool. Whether to lower-case letters.
         strip_accents: bool. Whether to delete every character whose canonical combining class is
             not zero, after decomposition. The original always does.
 
     Returns:
-        str. With `strip_accents`, Hangul is left as single jamo: SentencePiece's own
-        normalisation puts the syllables together again.
+        str. With `strip_accents`, Hangul stays decomposed into jamo: SentencePiece's own
+        normalisation composes the syllables again.
 
     Source:
         `preprocess_text` in google-research/albert, `tokenization.py`.
@@ -43,6 +49,33 @@ def clean_up(text: str, lower_case: bool = True, strip_accents: bool = True) -> 
     return text.lower() if lower_case else text
 
 
+def clean_up_tracked(
+    text: str, lower_case: bool = True, strip_accents: bool = True
+) -> tuple[str, np.ndarray, np.ndarray]:
+    """Returns the text as `clean_up` does, and the origin of each of its characters.
+
+    Args:
+        text: str. Any text.
+        lower_case: bool. As in `clean_up`.
+        strip_accents: bool. As in `clean_up`.
+
+    Returns:
+        str, the text of N characters that `clean_up` returns; int64 [N], the first character of
+        the given text that each comes from; int64 [N], one more than the last. A deleted mark
+        belongs to the character before it. A letter composed with marks comes from all of them.
+    """
+    characters, starts, ends = _with_single_spaces(text)
+    if not text.isascii():
+        track = _track_decomposed if strip_accents else _track_composed
+        characters, starts, ends = track("".join(characters), starts, ends)
+    if lower_case:
+        lengths = [len(character.lower()) for character in characters]  # İ becomes two
+        starts, ends = np.repeat(starts, lengths), np.repeat(ends, lengths)
+        # In one call: the lower case of a capital sigma depends on its neighbours.
+        characters = "".join(characters).lower()
+    return "".join(characters), np.array(starts, np.int64), np.array(ends, np.int64)
+
+
 @functools.cache
 def white_space_ranges() -> tuple[tuple[int, int], ...]:
     """Returns the code points that count as white space, as (first, last) pairs."""
@@ -53,22 +86,16 @@ def white_space_ranges() -> tuple[tuple[int, int], ...]:
 def combining_ranges() -> tuple[tuple[int, int], ...]:
     """Returns the code points with a combining class other than zero, as (first, last) pairs.
 
-    Not the same as category Mn: many vowel signs are Mn with class zero, and they stay.
+    This is not category Mn: many vowel signs are Mn with class zero, and they stay.
     """
     return character_ranges(unicodedata.combining)
-
-
-@functools.cache
-def _combining_characters():
-    ranges = "".join(f"{chr(first)}-{chr(last)}" for first, last in combining_ranges())
-    return re.compile(f"[{ranges}]+")
 
 
 def character_ranges(belongs) -> tuple[tuple[int, int], ...]:
     """Returns the code points of a class, as (first, last) pairs.
 
     Args:
-        belongs: callable. Takes a character, tells whether it is one of them.
+        belongs: callable. Takes a character, returns whether it belongs to the class.
     """
     ranges = []
     for code_point in range(sys.maxunicode + 1):
@@ -78,3 +105,82 @@ def character_ranges(belongs) -> tuple[tuple[int, int], ...]:
             else:
                 ranges.append([code_point, code_point])
     return tuple((first, last) for first, last in ranges)
+
+
+def character_class(ranges) -> str:
+    """Returns code points, given as (first, last) pairs, as a character class of RE2."""
+    return "[" + "".join(rf"\x{{{first:x}}}-\x{{{last:x}}}" for first, last in ranges) + "]"
+
+
+@functools.cache
+def _combining_characters():
+    ranges = "".join(f"{chr(first)}-{chr(last)}" for first, last in combining_ranges())
+    return re.compile(f"[{ranges}]+")
+
+
+def _with_single_spaces(text):
+    characters, starts, ends = [], [], []
+    for word in _WORD.finditer(text):
+        if characters:
+            characters.append(" ")
+            starts.append(ends[-1])
+            ends.append(word.start())
+        characters.extend(word[0])
+        starts.extend(range(word.start(), word.end()))
+        ends.extend(range(word.start() + 1, word.end() + 1))
+    return characters, starts, ends
+
+
+def _track_decomposed(text, starts, ends):
+    """Decomposes characters one by one; the order of marks is irrelevant, as all are deleted."""
+    written, new_starts, new_ends = [], [], []
+    for character, start, end in zip(text, starts, ends, strict=True):
+        letters = _without_marks(character)
+        if not letters and written:
+            new_ends[-1] = end
+        written.extend(letters)
+        new_starts.extend([start] * len(letters))
+        new_ends.extend([end] * len(letters))
+    return written, new_starts, new_ends
+
+
+def _track_composed(text, starts, ends):
+    """Composes clusters one by one, as NFKC never joins characters of two clusters."""
+    written, new_starts, new_ends = [], [], []
+    edges = [
+        index
+        for index, character in enumerate(text)
+        if character.isascii() or index == 0 or _starts_cluster(character)
+    ]
+    for begin, stop in itertools.pairwise([*edges, len(text)]):
+        composed = unicodedata.normalize("NFKC", text[begin:stop])
+        written.extend(composed)
+        new_starts.extend([starts[begin]] * len(composed))
+        new_ends.extend([ends[stop - 1]] * len(composed))
+    return written, new_starts, new_ends
+
+
+@functools.lru_cache(1 << 16)
+def _without_marks(character):
+    decomposed = unicodedata.normalize("NFKD", character)
+    return "".join(one for one in decomposed if not unicodedata.combining(one))
+
+
+@functools.lru_cache(1 << 16)
+def _starts_cluster(character):
+    """Returns whether composition never joins the character with those before it."""
+    first = unicodedata.normalize("NFKD", character)[0]
+    return not unicodedata.combining(first) and first not in _joining_letters()
+
+
+@functools.cache
+def _joining_letters():
+    """Returns the characters that are not marks, yet join with the one before.
+
+    They are Indic vowel signs and jamo.
+    """
+    joining = set()
+    for character in map(chr, range(sys.maxunicode + 1)):
+        decomposed = unicodedata.normalize("NFD", character)
+        joining.update(one for one in decomposed[1:] if not unicodedata.combining(one))
+    return frozenset(joining)

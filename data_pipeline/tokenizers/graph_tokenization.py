@@ -1,4 +1,4 @@
-"""The tokenizer as part of a TensorFlow graph, so that an exported model takes raw text.
+"""The tokenizer as part of a TensorFlow graph, so that an exported model accepts raw text.
 
 Importing this loads TensorFlow and tensorflow-text; `tokenization` does not.
 """
@@ -6,13 +6,31 @@ Importing this loads TensorFlow and tensorflow-text; `tokenization` does not.
 import tensorflow as tf
 import tensorflow_text as tf_text
 
-from data_pipeline.tokenizers.cleanup import combining_ranges, white_space_ranges
-from data_pipeline.tokenizers.graph_text import character_class, lower, to_utf8
-from data_pipeline.tokenizers.word_starts import SPACE
-from data_pipeline.tokenizers.wordpiece_graph import WordPieceGraphTokenizer
+from data_pipeline.errors import InputError
+from data_pipeline.tokenizers.basic_words import (
+    IDEOGRAPHS,
+    dropped_ranges,
+    mark_ranges,
+    punctuation_ranges,
+    space_ranges,
+)
+from data_pipeline.tokenizers.cleanup import character_class, combining_ranges, white_space_ranges
+from data_pipeline.tokenizers.word_starts import CONTINUATION, SPACE
+from data_pipeline.tokenizers.wordpiece import MAX_WORD_CHARACTERS, UNKNOWN
 
-#: `tf.strings.lower` ends the text at a NUL. This is unknown to any vocabulary, too.
+#: Replaces bytes that are not UTF-8, as in Python's `decode(errors="replace")`.
+_REPLACEMENT = 0xFFFD
+
+#: `tf.strings.lower` ends the text at a NUL. This character is unknown to any vocabulary, too.
 _INSTEAD_OF_NUL = "\U0010ffff"
+
+#: Letters whose lower case depends on the locale of the process in `tf.strings.lower`: with
+#: LANG=tr_TR it turns `I` into `ı`, and Lithuanian adds dots under accents. All but the first have
+#: accents themselves.
+_LOCALE_LETTERS = tuple((capital, capital.lower()) for capital in "IİJĮÌÍĨ")
+
+#: Length of a word in UTF-8; longer ones have too many characters, too.
+_MAX_WORD_BYTES = 4 * MAX_WORD_CHARACTERS
 
 
 def graph_tokenizer(tokenizer):
@@ -29,23 +47,23 @@ def graph_tokenizer(tokenizer):
 
 
 class GraphTokenizer(tf.Module):
-    """Gives the ids of `UnigramTokenizer.encode` inside a graph.
+    """Computes the ids of `Tokenizer.encode` for a SentencePiece vocabulary inside a graph.
 
-    Where the clean-up is in the model, both call the same model and agree on everything. Where it
-    is the reference's, it is rebuilt here on TensorFlow's tables of characters, which are older
+    If the clean-up is in the model, both call the same model and agree on everything. The
+    reference's clean-up is rebuilt here on TensorFlow's tables of characters, which are older
     than Python's: with tensorflow 2.15 and Python 3.11 the cleaned text differs for 161 characters
-    new in Unicode 13 and 14; in the ids of the released English vocabulary, which has no pieces for
-    most of them, 14 are seen (U+A7F2 to A7F4, U+107A5, U+1FBF0 to 1FBF9).
+    new in Unicode 13 and 14. For the released English vocabulary, which has no pieces for most of
+    them, the ids differ for 14 (U+A7F2 to A7F4, U+107A5, U+1FBF0 to 1FBF9).
 
-    Where two ways to cut a text are equally likely (`00 000` and `000 00`), tensorflow-text takes
-    the one that sentencepiece takes up to version 0.2.1; from 0.2.2 on that takes another.
+    Where two splits of a text are equally likely (`00 000` and `000 00`), tensorflow-text chooses
+    as sentencepiece up to version 0.2.1 does; from 0.2.2 on, sentencepiece chooses the other one.
 
     It can be saved as a part of any `tf.Module`; loading needs tensorflow and tensorflow-text
     only. `tf.random.set_seed` destroys the resource of an eager SentencePiece tokenizer, so set
     seeds before building one.
 
     Args:
-        tokenizer: UnigramTokenizer. What to rebuild.
+        tokenizer: Tokenizer. With a SentencePiece vocabulary.
 
     Call arguments:
         texts: string [B]. Any bytes.
@@ -69,15 +87,15 @@ class GraphTokenizer(tf.Module):
         self._sentencepiece = tf_text.SentencepieceTokenizer(
             model=tokenizer.model_bytes, out_type=tf.int32
         )
-        self.pieces = tf.constant([tokenizer.piece_of(id) for id in range(tokenizer.vocab_size)])
-        # Every piece's own id, but for the few that end in digit and comma.
+        self.pieces = tf.constant(tokenizer.model.vocabulary)
+        # The id of every piece itself, except for the few that end in digit and comma.
         self._replacements = None
-        if tokenizer.model.digit_comma:
-            rows = [tokenizer.model.digit_comma.get(id, [id]) for id in range(tokenizer.vocab_size)]
+        if digit_comma := tokenizer.model.digit_comma:
+            rows = [digit_comma.get(id, [id]) for id in range(tokenizer.vocab_size)]
             self._replacements = tf.ragged.constant(rows, tf.int32)  # [V, None]
 
     def __call__(self, texts):
-        texts = to_utf8(texts)
+        texts = _to_utf8(texts)
         if self._cleans_up:
             texts = self._clean_up(texts)
         ids = self._sentencepiece.tokenize(texts)  # [B, None]
@@ -87,7 +105,7 @@ class GraphTokenizer(tf.Module):
         return ids.with_flat_values(split).merge_dims(1, 2)
 
     def continuation(self, texts):
-        """Returns the ids of `continuation_ids`: of text with no space before it."""
+        """Returns the ids of `Tokenizer.continuation_ids`: of text without a space before it."""
         if self._continuation_prefix:
             return self(tf.strings.join(["(", texts]))[:, self._continuation_prefix :]
         ids = self(texts)
@@ -98,11 +116,11 @@ class GraphTokenizer(tf.Module):
         return tf.gather(ids, tf.ragged.range(skipped, ids.row_lengths()), batch_dims=1)
 
     def without_marks(self, pieces):
-        """Returns pieces as they stand in a text: string tensor of any shape, without `▁`."""
+        """Returns pieces as written in a text: string tensor of any shape, without `▁`."""
         return tf.strings.regex_replace(pieces, SPACE, "")
 
     def _clean_up(self, texts):
-        """`cleanup.clean_up`, with its classes of characters in place of RE2's own."""
+        """Does what `cleanup.clean_up` does, with its character classes instead of RE2's own."""
         texts = tf.strings.regex_replace(texts, f"{character_class(white_space_ranges())}+", " ")
         texts = tf.strings.strip(texts)
         texts = tf.strings.regex_replace(texts, r"\x{0}", _INSTEAD_OF_NUL)
@@ -111,6 +129,97 @@ class GraphTokenizer(tf.Module):
             texts = tf.strings.regex_replace(texts, f"{character_class(combining_ranges())}+", "")
         else:
             texts = tf_text.normalize_utf8(texts, "NFKC")
-        if not self._lower_case:
-            return texts
-        return lower(texts, has_accents=not self._strip_accents)
+        return _lower(texts, has_accents=not self._strip_accents) if self._lower_case else texts
+
+
+class WordPieceGraphTokenizer(tf.Module):
+    """Computes the ids of `Tokenizer.encode` for a WordPiece vocabulary inside a graph.
+
+    The classes of characters are Python's. Letters are lower-cased and decomposed by TensorFlow's
+    tables, which are older: with tensorflow 2.15 and Python 3.11, characters new in Unicode 14
+    differ (see `test_graph_tokenization_wordpiece`). tensorflow-text's `BertTokenizer` is not used
+    because it folds case (`ß` to `ss`) and turns controls into spaces, while the original deletes
+    them.
+
+    It can be saved as a part of any `tf.Module`; loading needs tensorflow and tensorflow-text
+    only.
+
+    Args:
+        tokenizer: Tokenizer. With a WordPiece vocabulary.
+
+    Call arguments:
+        texts: string [B]. Any bytes.
+
+    Returns:
+        RaggedTensor int32 [B, None]. Ids, without [CLS] and [SEP].
+
+    Attributes:
+        pieces: string [V]. The piece of every id.
+    """
+
+    def __init__(self, tokenizer, name="tokenizer"):
+        super().__init__(name=name)
+        self._lower_case = tokenizer.config.lower_case
+        self._strip_accents = tokenizer.config.strip_accents
+        pieces = tokenizer.model.vocabulary
+        self.pieces = tf.constant(pieces)
+        try:
+            self._wordpiece = tf_text.FastWordpieceTokenizer(
+                list(pieces),
+                suffix_indicator=CONTINUATION,
+                max_bytes_per_word=_MAX_WORD_BYTES,
+                token_out_type=tf.int32,
+                unknown_token=UNKNOWN,
+                no_pretokenization=True,
+            )
+        except RuntimeError as error:
+            raise InputError(f"tensorflow-text cannot use this vocabulary: {error}.") from error
+
+    def __call__(self, texts):
+        words = self.words(texts)  # [B, None]
+        # The operation counts bytes. The unknown piece itself is sure to be encoded as unknown.
+        is_long = tf.strings.length(words.flat_values, "UTF8_CHAR") > MAX_WORD_CHARACTERS
+        known = tf.where(is_long, UNKNOWN, words.flat_values)
+        return words.with_flat_values(self._wordpiece.tokenize(known)).merge_dims(1, 2)
+
+    def continuation(self, texts):
+        """Returns the ids of `Tokenizer.continuation_ids`, which are those of any text."""
+        return self(texts)
+
+    def without_marks(self, pieces):
+        """Returns pieces as written in a text: string tensor of any shape, without `##`."""
+        return tf.strings.regex_replace(pieces, f"^{CONTINUATION}(.)", r"\1")
+
+    def words(self, texts):
+        """Returns the words of `BasicTokenizer.words`, string [B] to ragged string [B, None]."""
+        texts = tf.strings.regex_replace(_to_utf8(texts), character_class(dropped_ranges()), "")
+        if self._lower_case:
+            texts = _lower(texts)
+        if self._strip_accents:
+            texts = tf_text.normalize_utf8(texts, "NFD")
+            texts = tf.strings.regex_replace(texts, character_class(mark_ranges()), "")
+        texts = tf.strings.regex_replace(texts, character_class(space_ranges()), " ")
+        single = character_class((*punctuation_ranges(), *IDEOGRAPHS))
+        return tf.strings.split(tf.strings.regex_replace(texts, f"({single})", r" \1 "))
+
+
+def _to_utf8(texts):
+    """Replaces anything that is not UTF-8 in texts, string [B], by U+FFFD."""
+    return tf.strings.unicode_transcode(
+        texts, "UTF-8", "UTF-8", errors="replace", replacement_char=_REPLACEMENT
+    )
+
+
+def _lower(texts, has_accents=True):
+    """Lower-cases letters as `str.lower` does, whatever the locale of the process.
+
+    Args:
+        texts: string [B]. UTF-8, without NUL, at which `tf.strings.lower` ends a text.
+        has_accents: bool. Whether letters in them have accents.
+
+    Returns:
+        string [B].
+    """
+    for capital, letter in _LOCALE_LETTERS[: None if has_accents else 1]:
+        texts = tf.strings.regex_replace(texts, capital, letter)
+    return tf.strings.lower(texts, encoding="utf-8")

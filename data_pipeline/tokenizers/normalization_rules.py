@@ -1,16 +1,16 @@
-"""Writes the clean-up as rules for SentencePiece's own normaliser.
+"""The clean-up as rules for SentencePiece's own normaliser.
 
-A vocabulary trained with these rules cleans text up by itself. Python, TensorFlow and any other
-SentencePiece runtime then agree by construction, as all of them do nothing but call the model.
+A vocabulary trained with these rules cleans up text by itself. Python, TensorFlow and any other
+SentencePiece runtime then agree by construction, as they all call the same model.
 
 The rules are the composition of `clean_up` with `nmt_nfkc`, SentencePiece's default. They are
 applied by longest match from left to right, so they see a few characters at a time, never the
-whole text. Two things follow, and both are accepted:
+whole text. This has two accepted consequences:
 
 - a capital sigma always becomes `σ`, never the final `ς` that `str.lower` writes at the end of a
   word;
-- several marks on one letter are composed only where they stand in the canonical order, and a
-  deleted mark between the parts of a syllable keeps them apart.
+- several marks on one letter are composed only in the canonical order, and a deleted mark between
+  the parts of a syllable keeps them apart.
 """
 
 import collections
@@ -31,28 +31,34 @@ _LONGEST_SOURCE = 4
 
 @functools.cache
 def normalization_rules(lower_case: bool = True, strip_accents: bool = True) -> Mapping[str, str]:
-    """Returns what the normaliser of a vocabulary does, as a map from text to text.
+    """Returns the rules of a vocabulary's normaliser, as a map from text to text.
 
     Args:
         lower_case: bool. As in `clean_up`.
         strip_accents: bool. As in `clean_up`.
 
     Returns:
-        mapping of str to str. From one to four characters to what replaces them. Characters that
+        mapping of str to str. From one to four characters to their replacement. Characters that
         do not change have no rule.
     """
     sequences = _composable_sequences()
     if lower_case:
         sequences |= _capital_variants(sequences)
-    # Short sources come first, so that a sequence whose parts already give its result is left out.
+    # Short sources come first, so that a sequence whose parts already give its result is skipped.
     sources = sorted(_assigned_characters() | sequences, key=lambda source: (len(source), source))
     # `clean_up` trims, which is right for a text but would lose a space that is itself a source.
     cleaned = [
         " " if source.isspace() else clean_up(source, lower_case, strip_accents)
         for source in sources
     ]
+    nmt_nfkc = sentencepiece.SentencePieceNormalizer(
+        rule_name="nmt_nfkc",
+        add_dummy_prefix=False,
+        escape_whitespaces=False,
+        remove_extra_whitespaces=False,
+    )
     rules = {}
-    for source, target in zip(sources, _nmt_nfkc().normalize(cleaned), strict=True):
+    for source, target in zip(sources, nmt_nfkc.normalize(cleaned), strict=True):
         if apply_rules(rules, source) != target:
             rules[source] = target
     return types.MappingProxyType(rules)
@@ -75,31 +81,25 @@ def apply_rules(rules: Mapping[str, str], text: str) -> str:
 def rules_tsv(rules: Mapping[str, str]) -> str:
     """Returns rules in the format of SentencePiece's option `normalization_rule_tsv`.
 
-    One rule a line: code points in hexadecimal, separated by spaces, a tab between source and
-    target. The target may be empty.
+    One rule per line: code points in hexadecimal, separated by spaces, with a tab between source
+    and target. The target may be empty.
     """
     return "".join(f"{_hexadecimal(source)}\t{_hexadecimal(rules[source])}\n" for source in rules)
 
 
-def _nmt_nfkc():
-    return sentencepiece.SentencePieceNormalizer(
-        rule_name="nmt_nfkc",
-        add_dummy_prefix=False,
-        escape_whitespaces=False,
-        remove_extra_whitespaces=False,
-    )
-
-
 @functools.cache
 def _assigned_characters():
-    """Characters that may change: neither unassigned nor private, which nothing changes."""
+    """Returns the characters that may change: all but unassigned and private ones."""
     characters = map(chr, range(1, sys.maxunicode + 1))
     return frozenset(c for c in characters if unicodedata.category(c) not in ("Cn", "Co", "Cs"))
 
 
 def _composable_sequences():
-    """All ways to write a composed character as several: `e`, circumflex and acute, or `ê` and
-    acute, or a full-width `e` with both; and the same for the parts of a Hangul syllable."""
+    """Returns all ways to write a composed character as a sequence.
+
+    For example `e`, circumflex and acute, or `ê` and acute, or a full-width `e` with both; and
+    the parts of a Hangul syllable.
+    """
     variants = collections.defaultdict(list)
     for character in _assigned_characters():
         decomposed = unicodedata.normalize("NFKD", character)
@@ -117,13 +117,15 @@ def _composable_sequences():
 
 
 def _capital_variants(sequences):
-    """Sequences that lowering turns into one of the given: `J` and caron have no composed form,
-    `j` and caron have."""
-    capitals = {}
+    """Returns sequences whose lower case is one of the given.
+
+    `J` and caron have no composed form, but `j` and caron have.
+    """
+    capitals = collections.defaultdict(list)
     for character in _assigned_characters():
         lowered = character.lower()
         if lowered != character and len(lowered) == 1:
-            capitals.setdefault(lowered, []).append(character)
+            capitals[lowered].append(character)
     return {capital + source[1:] for source in sequences for capital in capitals.get(source[0], ())}
 
 

@@ -1,15 +1,15 @@
-"""Which pieces open a word: told by what they look like."""
+"""Which pieces start a word, decided by their characters."""
 
 import unicodedata
 
 #: SentencePiece's sign for a space.
 SPACE = "▁"
 
-#: WordPiece's sign for a piece that goes on with a word.
+#: WordPiece's sign for a piece that continues a word.
 CONTINUATION = "##"
 
-#: The marks that are words of their own for google-research/albert, `create_pretraining_data.py`.
-#: Apostrophe, <, = and > are not among them: they make any piece a start, as digits do.
+#: The marks that are words of their own in google-research/albert, `create_pretraining_data.py`.
+#: Apostrophe, <, = and > are not among them: like digits, they make any piece a start.
 _REFERENCE_MARKS = frozenset('!"#$%&()*+,-./:;?@[\\]^_`{|}~')
 _CJK = ("CJK ", "HIRAGANA ", "KATAKANA", "IDEOGRAPHIC ", "HALFWIDTH KATAKANA")
 
@@ -17,10 +17,10 @@ _CJK = ("CJK ", "HIRAGANA ", "KATAKANA", "IDEOGRAPHIC ", "HALFWIDTH KATAKANA")
 def _starts_word(piece):
     if piece.startswith(SPACE):
         return True
-    kinds = {unicodedata.category(character)[0] for character in piece}
+    categories = {unicodedata.category(character)[0] for character in piece}
     return (
-        kinds <= {"P", "S"}
-        or "N" in kinds
+        categories <= {"P", "S"}
+        or "N" in categories
         or "'" in piece
         or "’" in piece
         or any(unicodedata.name(character, "").startswith(_CJK) for character in piece)
@@ -36,5 +36,5 @@ def _starts_word_in_reference(piece):
     )
 
 
-#: Rule -> function of a SentencePiece piece that tells whether it opens a word.
+#: Rule -> function that takes a SentencePiece piece and returns whether it starts a word.
 RULES = {"unicode": _starts_word, "reference": _starts_word_in_reference}

@@ -18,7 +18,7 @@ from albert_keras.serving.graph.text_packing import (
 )
 from data_pipeline.tokenizers.cleanup import clean_up
 from data_pipeline.tokenizers.graph_tokenization import GraphTokenizer
-from data_pipeline.tokenizers.offsets import check_tracks_places
+from data_pipeline.tokenizers.offsets import check_supports_offsets
 from data_pipeline.tokenizers.word_starts import SPACE
 
 #: Controls, formats, marks and separators; U+FFFD is So.
@@ -83,7 +83,7 @@ class AligningTokenizer(GraphTokenizer):
     """
 
     def __init__(self, tokenizer):
-        check_tracks_places(tokenizer)
+        check_supports_offsets(tokenizer)
         super().__init__(tokenizer)
         self._space = tokenizer.id_of(SPACE)
         self._blank = character_class(_blank_ranges(tokenizer))

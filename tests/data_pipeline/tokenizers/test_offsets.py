@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 import sentencepiece
 
-from data_pipeline.tokenizers.cleanup import clean_up
+from data_pipeline.tokenizers.cleanup import clean_up, clean_up_tracked
 from data_pipeline.tokenizers.offsets import TextAligner
 from data_pipeline.tokenizers.tokenization import Tokenizer
-from data_pipeline.tokenizers.tracked_cleanup import clean_up_tracked
 from data_pipeline.tokenizers.vocabulary import train_vocabulary
 
 NASTY = (

@@ -5,9 +5,12 @@ import tensorflow as tf
 
 from albert_keras.serving.saved_model.server_ops import check_ops
 from data_pipeline.errors import InputError
-from data_pipeline.tokenizers.graph_tokenization import GraphTokenizer, graph_tokenizer
+from data_pipeline.tokenizers.graph_tokenization import (
+    GraphTokenizer,
+    WordPieceGraphTokenizer,
+    graph_tokenizer,
+)
 from data_pipeline.tokenizers.tokenization import Tokenizer
-from data_pipeline.tokenizers.wordpiece_graph import WordPieceGraphTokenizer
 
 #: Letters whose small ones are new in Unicode 14, and U+11938, whose parts are new in Unicode 13:
 #: after the version of TensorFlow's tables.
@@ -153,7 +156,7 @@ def test_pieces_are_shown_without_marks(tokenizer):
 def test_a_vocabulary_that_tensorflow_text_cannot_take_is_refused(tmp_path):
     (tmp_path / "vocab.txt").write_text("\n".join([*SPECIAL, "a" * 300]))
     tokenizer = Tokenizer.load(tmp_path / "vocab.txt")
-    with pytest.raises(InputError, match="tensorflow-text cannot take this vocabulary"):
+    with pytest.raises(InputError, match="tensorflow-text cannot use this vocabulary"):
         graph_tokenizer(tokenizer)
 
 
