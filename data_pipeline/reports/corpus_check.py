@@ -20,7 +20,7 @@ from data_pipeline.text.corpus import read_range
 from data_pipeline.text.corpus_formats import check_format, detect_format, paragraphs_of
 from data_pipeline.text.sentences import check_splitter
 from data_pipeline.text.text_files import find_files, listing
-from data_pipeline.text.text_ranges import cut_file
+from data_pipeline.text.text_ranges import split_file
 
 logger = logging.getLogger(__name__)
 
@@ -186,7 +186,7 @@ class _Files:
             try:
                 self.bytes += storage.size_of(file.path)
                 format = detect_format(file.path) if corpus_format == "auto" else corpus_format
-                self.ranges += cut_file(file, format)
+                self.ranges += split_file(file, format)
                 self.formats[format] += 1
             except InputError as error:
                 self.refused[str(file.path)] = str(error)

@@ -1,19 +1,22 @@
 """Reads the four formats of text: a range of a file -> paragraphs, each with its document.
 
-Nothing is skipped in silence: what is not of its format is refused with file, line and reason.
+Nothing is skipped silently: what is unreadable, binary, not UTF-8 or not of its format is an error
+with file, line or byte, and reason.
 """
 
+import codecs
+import io
 import json
 import re
 from pathlib import PurePath
 
 from data_pipeline.errors import InputError
 from data_pipeline.settings import did_you_mean
-from data_pipeline.text.text_lines import lines_before, text_lines
+from data_pipeline.text import storage
 
-#: Longer documents are cut into parts, so that shuffling and hold-out work on books too.
+#: Longer documents are split into parts, so that shuffling and hold-out work on books too.
 MAX_DOCUMENT_CHARS = 50_000
-#: A longer line is no wrapped line: it stands as a paragraph of its own.
+#: A longer line is not a wrapped one: it is a paragraph of its own.
 MAX_WRAPPED_CHARS = 120
 
 _SENTENCE_END = re.compile(r"[.!?][\"')\]’”]*\s|[。！？][」』”’]*")
@@ -29,17 +32,17 @@ _JSON_WITH_TEXT = re.compile(r'\{.*"text"\s*:\s*"')
 
 
 def check_format(format):
-    """Refuses the name of an unknown format with an InputError."""
+    """Raises InputError if the name of a format is unknown."""
     names = [*_READERS, "auto"]
     if format not in names:
         raise InputError(f"`format={format}` is unknown{did_you_mean(format, names)}")
 
 
 def detect_format(path) -> str:
-    """Tells the format of a file by its extension, else by its first line with text."""
+    """Returns the format of a file, decided by its extension or else its first line with text."""
     if PurePath(path).suffix.lower() in (".jsonl", ".json", ".ndjson"):
         return "jsonl"
-    lines = (line.lstrip() for line in text_lines(path, MAX_DOCUMENT_CHARS))
+    lines = (line.lstrip() for line in _text_lines(path, MAX_DOCUMENT_CHARS))
     first = next(filter(None, lines), "")
     if first.startswith("<doc "):
         return "wikiextractor"
@@ -47,24 +50,48 @@ def detect_format(path) -> str:
 
 
 def paragraphs_of(text_range):
-    """Yields the paragraphs of a range, with what tells their documents apart.
+    """Yields the paragraphs of a range, each with the key of its document.
 
     Args:
         text_range: TextRange.
 
     Yields:
-        tuple ((int, str), str). Number and name of the document, which neighbours share, and a
-        paragraph, with white space as it stands; it may be blank.
+        tuple ((int, str), str). Number and name of the document, which are equal for all of its
+        paragraphs; and a paragraph, with its original white space. It may be blank.
 
     Raises:
-        InputError: If the range cannot be read as UTF-8 text of its format.
+        InputError: If the range is not UTF-8 text of its format.
     """
     return _READERS[text_range.format](text_range)
 
 
+def split_long_text(text, max_chars=MAX_DOCUMENT_CHARS) -> list[str]:
+    """Splits an overlong text after a sentence, else at white space, else anywhere.
+
+    Args:
+        text: str. Any.
+        max_chars: int. Maximum number of characters of a part.
+
+    Returns:
+        list of str. The text itself if it is short enough; the last part may be empty.
+    """
+    start, parts = 0, []
+    while len(text) - start > max_chars:
+        middle, limit = start + max_chars // 2, start + max_chars
+        ends = [match.end() for match in _SENTENCE_END.finditer(text, middle, limit)]
+        space = text.rfind(" ", middle, limit) + 1
+        end = ends[-1] if ends else space or limit
+        parts.append(text[start:end].strip())
+        start = end
+    return [*filter(None, parts), text[start:]]
+
+
+# Formats
+
+
 def _prose(text_range):
-    """Joins wrapped lines to paragraphs; a block is flushed early when it grows too long."""
-    document = (0, text_range.place)
+    """Joins wrapped lines to paragraphs, and splits a paragraph that becomes too long."""
+    document = (0, text_range.label)
     block, size = [], 0
     for line in _bounded_lines(text_range):
         text = line.strip()
@@ -72,9 +99,9 @@ def _prose(text_range):
             block.append(text)
             size += len(text) + 1
             if size > MAX_DOCUMENT_CHARS:
-                *whole, rest = cut_text(_join(block))
+                *full, rest = split_long_text(_join(block))
                 block, size = [rest], len(rest)
-                yield from ((document, paragraph) for paragraph in whole)
+                yield from ((document, paragraph) for paragraph in full)
         else:
             if block:
                 yield document, _join(block)
@@ -89,24 +116,6 @@ def _join(lines):
     return _UNSPACED_BREAK.sub("", "\n".join(lines)).replace("\n", " ")
 
 
-def _bounded_lines(text_range):
-    """Yields lines of at most `MAX_DOCUMENT_CHARS`; longer ones are cut as paragraphs are."""
-    held = ""
-    for piece in _lines(text_range, MAX_DOCUMENT_CHARS):
-        held += piece
-        if held.endswith("\n"):
-            yield from cut_text(held)
-            held = ""
-        else:
-            *whole, held = cut_text(held)
-            yield from whole
-    yield from filter(None, [held])
-
-
-def _lines(text_range, max_chars=-1):
-    return text_lines(text_range.path, max_chars, text_range.begin, text_range.end)
-
-
 def _sentences(text_range):
     number, is_open = 0, False
     for line in _bounded_lines(text_range):
@@ -115,7 +124,7 @@ def _sentences(text_range):
             continue
         if not is_open:
             number, is_open = number + 1, True
-        yield (number, f"{text_range.place}:{number}"), line
+        yield (number, f"{text_range.label}:{number}"), line
 
 
 def _jsonl(text_range):
@@ -124,9 +133,9 @@ def _jsonl(text_range):
             continue
         record, fault = _parse(line)
         if fault:
-            raise InputError(f"{_place(text_range, number)} {fault}")
-        label = record.get("id") or record.get("title")
-        document = (number, _name(text_range, label, number))
+            raise InputError(f"{_location(text_range, number)} {fault}")
+        title = record.get("id") or record.get("title")
+        document = (number, _document_name(text_range, title, number))
         yield from ((document, part) for part in re.split(r"\r\n?|\n", record["text"]))
 
 
@@ -135,57 +144,58 @@ def _parse(line):
     try:
         record = json.loads(line)
     except RecursionError:
-        return None, "should be one JSON object. It nests too deep."
+        return None, "is nested too deeply for a JSON object."
     except ValueError as error:
-        return None, f"should be one JSON object. It is broken: {error}."
+        return None, f"must be one JSON object, but is broken: {error}."
     text = record.get("text") if isinstance(record, dict) else None
     if not isinstance(text, str):
-        return None, 'should be a JSON object with a string "text". It has none.'
+        return None, 'must be a JSON object with a string "text".'
     try:
         text.encode()
     except UnicodeEncodeError:
-        return None, 'has half a surrogate pair in its "text".'
-    return record, 'has a NUL character in its "text".' if "\0" in text else None
+        return None, 'contains half a surrogate pair in its "text".'
+    return record, 'contains a NUL character in its "text".' if "\0" in text else None
 
 
 def _wikiextractor(text_range):
     document = None
     for number, line in enumerate(_lines(text_range), start=1):
         line = line.strip()
-        # A title may hold ">", so a tag alone on its line is taken whole.
+        # A title may contain ">", so a line that is nothing but a tag is not split.
         for part in [line] if _DOC_LINE.fullmatch(line) else _DOC_TAG.split(line):
             if _DOC_LINE.fullmatch(part):
                 if document:
                     raise _not_closed(text_range, document)
                 title = _DOC_TITLE.search(part)
-                document = (number, _name(text_range, title and title[1], number))
+                document = (number, _document_name(text_range, title and title[1], number))
             elif part == "</doc>":
                 if not document:
-                    place = _place(text_range, number)
-                    raise InputError(f"{place}: `</doc>` closes nothing.")
+                    location = _location(text_range, number)
+                    raise InputError(f"{location}: `</doc>` has no opening `<doc>`.")
                 document = None
             elif part.strip():
                 if not document:
-                    raise InputError(f"{_place(text_range, number)}: text outside of `<doc>`.")
+                    location = _location(text_range, number)
+                    raise InputError(f"{location}: there is text outside of `<doc>`.")
                 yield document, part
     if document:
         raise _not_closed(text_range, document)
 
 
 def _not_closed(text_range, document):
-    return InputError(f"{_place(text_range, document[0])}: `<doc>` is not closed.")
+    return InputError(f"{_location(text_range, document[0])}: `<doc>` is not closed.")
 
 
-def _name(text_range, label, number):
-    """Names a document by its own label, else by the line it starts at, counted in the range."""
-    if isinstance(label, str | int):
-        return f"{text_range.name}:{label}"
-    return f"{text_range.place}:{number}"
+def _document_name(text_range, title, number):
+    """Names a document by its own title, or by the line it starts at, counted in the range."""
+    if isinstance(title, str | int):
+        return f"{text_range.name}:{title}"
+    return f"{text_range.label}:{number}"
 
 
-def _place(text_range, number):
-    """Words where an error is. Lines before the range are counted only now."""
-    number += lines_before(text_range.path, text_range.begin)
+def _location(text_range, number):
+    """Returns file and line as text. Lines before the range are counted only for an error."""
+    number += _lines_before(text_range.path, text_range.begin)
     return f"`{text_range.path}`, line {number}"
 
 
@@ -197,22 +207,118 @@ _READERS = {
 }
 
 
-def cut_text(text, max_chars=MAX_DOCUMENT_CHARS) -> list[str]:
-    """Cuts an over-long text after a sentence, else at white space, else anywhere.
+# Lines
+
+
+def _bounded_lines(text_range):
+    """Yields lines of at most `MAX_DOCUMENT_CHARS`; longer ones are split as paragraphs are."""
+    line = ""
+    for part in _lines(text_range, MAX_DOCUMENT_CHARS):
+        line += part
+        if line.endswith("\n"):
+            yield from split_long_text(line)
+            line = ""
+        else:
+            *full, line = split_long_text(line)
+            yield from full
+    if line:
+        yield line
+
+
+def _lines(text_range, max_chars=-1):
+    return _text_lines(text_range.path, max_chars, text_range.begin, text_range.end)
+
+
+def _text_lines(path, max_chars=-1, begin=0, end=None):
+    """Yields the lines of a UTF-8 file, ending in LF (CRLF and CR are converted).
 
     Args:
-        text: str. Any.
-        max_chars: int. Characters a piece may have.
+        path: str or Path.
+        max_chars: int. A longer line is yielded in parts of this length; -1 never splits.
+        begin: int. Byte to start at: 0, or one that follows a LF.
+        end: int or None. Byte to stop before; None reads the file to its end.
 
-    Returns:
-        list of str. The text itself if it is short enough; the last piece may be empty.
+    Raises:
+        InputError: If the file cannot be read, is binary, is not UTF-8, or has changed since
+            `begin` and `end` were chosen.
     """
-    start, pieces = 0, []
-    while len(text) - start > max_chars:
-        middle, limit = start + max_chars // 2, start + max_chars
-        ends = [match.end() for match in _SENTENCE_END.finditer(text, middle, limit)]
-        space = text.rfind(" ", middle, limit) + 1
-        end = ends[-1] if ends else space or limit
-        pieces.append(text[start:end].strip())
-        start = end
-    return [*filter(None, pieces), text[start:]]
+    try:
+        with storage.open_to_read(path, max(0, begin - 1), end) as file:
+            if begin and file.read(1) != b"\n":
+                raise InputError(
+                    f"`{path}` must not change while it is read. "
+                    f"No line starts at byte {begin} any more."
+                )
+            text = io.TextIOWrapper(file, encoding="utf-8")
+            while line := text.readline(max_chars):
+                if "\0" in line:
+                    raise _not_utf8(path, begin, end)
+                # A byte order mark is at the start, or inside where files were joined.
+                yield line.replace("\ufeff", "")
+    except UnicodeDecodeError:
+        raise _not_utf8(path, begin, end) from None
+
+
+def _lines_before(path, byte):
+    """Counts the lines of a file that end before a byte, which follows a LF or is the first."""
+    count, last = 0, b""
+    with storage.open_to_read(path, 0, byte) as file:
+        while chunk := file.read(storage.BUFFER_BYTES):
+            count += chunk.count(b"\n") + chunk.count(b"\r") - chunk.count(b"\r\n")
+            count -= last == b"\r" and chunk.startswith(b"\n")
+            last = chunk[-1:]
+    return count
+
+
+def _not_utf8(path, begin, end):
+    """Returns the error for the first NUL or byte that is not UTF-8."""
+    with storage.open_to_read(path) as file:
+        head = file.read(1 << 12)
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    with storage.open_to_read(path, begin, end) as file:
+        offset, chunk = begin, b""
+        while True:
+            offset += len(chunk) - len(decoder.getstate()[0])
+            chunk = decoder.getstate()[0] + file.read(1 << 16)
+            decoder.reset()
+            faults = [chunk.find(b"\0")]
+            try:
+                decoder.decode(chunk, final=not chunk)
+            except UnicodeDecodeError as error:
+                faults.append(error.start)
+            faults = [position for position in faults if position >= 0]
+            if faults:
+                return _explain_byte(path, head, chunk, offset, min(faults))
+            if len(chunk) == len(decoder.getstate()[0]):  # the file ends inside a character
+                return InputError(
+                    f"`{path}` must be UTF-8. It ends inside a character, at byte {offset}."
+                )
+
+
+def _explain_byte(path, head, chunk, offset, position):
+    encoding = _likely_encoding(head, chunk, position)
+    if encoding is None and chunk[position] == 0:
+        return InputError(
+            f"`{path}` must be text. It contains a NUL byte at byte {offset + position}, "
+            "so it is probably binary."
+        )
+    hint = f" It looks like {encoding}: try `iconv -f {encoding} -t UTF-8`." if encoding else ""
+    byte = f"Byte {offset + position} (0x{chunk[position]:02x})"
+    return InputError(f"`{path}` must be UTF-8. {byte} is not.{hint}")
+
+
+def _likely_encoding(head, chunk, position):
+    if head.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
+        return "UTF-32"
+    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "UTF-16"
+    # Without a mark: Latin letters leave 3 of 4 bytes zero in UTF-32, every second in UTF-16.
+    for width, encoding in ((4, "UTF-32"), (2, "UTF-16")):
+        zeros = [head[start::width].count(0) for start in range(width)]
+        if len(head) >= 2 * width and sum(zeros) > len(head) * (width - 1) / width * 0.8:
+            order = "BE" if zeros[0] > zeros[-1] else "LE"
+            return f"{encoding}{order}"
+    # A single high byte after pure ASCII. After real UTF-8 it would be a damaged byte.
+    is_continued = 0x80 <= (chunk[position + 1 : position + 2] or b" ")[0] < 0xC0
+    is_letter = chunk[position] >= 0xA0 and not is_continued
+    return "Latin-1" if is_letter and chunk[:position].isascii() else None

@@ -1,8 +1,9 @@
-"""The default corpus: English prose found on every machine that can run this project.
+"""The default corpus: English prose that exists on every machine that can run this project.
 
-The documentation of Python and of the installed packages, read from their sources with `ast`
-(nothing is imported but the help texts of the standard library) and cleaned of code and markup.
-Gives documents as `corpus.py` does, for a first training without a download.
+The documentation of Python and of the installed packages is read from their sources with `ast`
+(nothing is imported but the help texts of the standard library) and stripped of code, tables,
+headings and markup, by the conventions of Google, NumPy and reST docstrings. So a first training
+needs no download.
 """
 
 import ast
@@ -19,11 +20,11 @@ from pydoc_data.topics import topics as HELP_TOPICS
 
 from data_pipeline.errors import InputError
 from data_pipeline.text.corpus import Document
-from data_pipeline.text.docstrings import prose_blocks, prose_sentences
+from data_pipeline.text.sentences import split_sentences
 
 logger = logging.getLogger(__name__)
 
-#: Import names of the packages read, those absent left out; "python" is the standard library.
+#: Import names of the packages to read if installed; "python" is the standard library.
 PACKAGES = tuple(
     "PIL absl attr click dateutil google grpc h5py keras keras_nlp markdown markdown_it "
     "matplotlib numpy oauthlib opt_einsum packaging pip pkg_resources pydantic pyparsing "
@@ -32,7 +33,9 @@ PACKAGES = tuple(
     "yaml".split()
 )
 
-MIN_SENTENCES = 3  # of a document
+_MIN_SENTENCES = 3  # of a document
+_MIN_WORDS = 4  # of a sentence
+_MIN_LETTERS = 0.87  # fraction of letters and spaces in a sentence
 
 # Tests, copies of other packages, and folders with megabytes of code or tables but no prose.
 _SKIPPED_FOLDERS = {"__pycache__", "idlelib", "lib2to3", "site-packages", "test", "tests"}
@@ -41,28 +44,64 @@ _DEFINITIONS = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 _SKIPPED_FILE = re.compile(r"_pb2|(^|_)test(ing)?[_.]")
 
+# Whole lines, and starts of blocks, that are not prose.
+_UNDERLINE = re.compile(r"([=\-~^*#\"'`+._:])\1{2,}\s*$")
+_SECTION = re.compile(r"[A-Z][\w ]{0,30}:$|#+ ")
+_NUMPY_ENTRY = re.compile(r"\*{0,2}\w+(?:, ?\*{0,2}\w+)* : \S")  # "axis : int, optional"
+_TABLE_LINE = re.compile(r"[+|].*[+|]$|[=+\-|\s]{5,}$")
+_DIRECTIVE = re.compile(r"\.\. *([\w:-]+?)::\s*(.*)$")
+_PROSE_DIRECTIVES = {"caution", "deprecated", "hint", "important", "note", "seealso", "tip"}
+_PROSE_DIRECTIVES |= {"versionadded", "versionchanged", "warning"}
+_FIELD = re.compile(r":(?:param|arg|type|returns?|rtype|raises|ivar|cvar|var)\b[^:]*:\s*")
+_BULLET = re.compile(r"(?:[-*+•]|\(?\d{1,2}[.)]|\[\d+\])\s+")
+_ENTRY = re.compile(r"\*{0,2}`{0,2}([A-Za-z_][\w.]*)`{0,2}(?: \([^()]*\))?: +(?=[A-Z`])")
+_CODE_LINE = re.compile(r"(>>>|\.\.\. |In \[|\$ |%|@\w|(import|from|def|class|with|return) .*\w)")
+
+_MARKUP_SIGN = re.compile(r"[`*_<\[\\]|::")
+# Markup inside a line, and its replacement.
+_MARKUP = (
+    (re.compile(r"\[([^\]]+)\]\((?:https?:|#|/|\.)[^)\s]*\)"), r"\1"),  # [text](url)
+    (re.compile(r"`([^`<]+?)\s*<[^`>]+>`_{1,2}"), r"\1"),  # `text <url>`_
+    (re.compile(r":[\w:+-]+:`[~!]?([^`<]+?)(?:\s*<[^`>]*>)?`"), r"\1"),  # :role:`text`
+    (re.compile(r"\s*\[#?\w{1,12}\]_"), ""),  # footnote
+    (re.compile(r"`{1,2}([^`]+)`{1,2}_{0,2}"), r"\1"),
+    (re.compile(r"\*\*([^*]+)\*\*"), r"\1"),
+    (re.compile(r"(?<!\w)\*([^*\s][^*]*)\*(?!\w)"), r"\1"),
+    (re.compile(r"(?<!\w)_([^_\s][^_]*)_(?!\w)"), r"\1"),
+    (re.compile(r"</?\w[^>]*>"), ""),
+    (re.compile(r"\\([*_`|])"), r"\1"),
+    (re.compile(r"::(?=\s|$)"), ":"),
+)
+_CODE_IN_PROSE = re.compile(
+    r"\bTODO\b|https?:|www\.|==|::|:=|->|=>|<=|>=|[{}<>|\\$^~#]|\w=\S|\s=\s|\w\[|\)\(|\.\.\.|__\w+__|`|\*\w|_\s"
+)
+_BROKEN_END = re.compile(
+    r"(?:,|\b(?:a|an|and|are|as|at|be|by|for|from|if|in|into|is|of|on|or|that|the|to|when|with))$"
+)
+_SENTENCE_START = re.compile(r"[\"'(]?(?:[A-Z]|[a-z_][\w.]*(?:\(\))? (?:is|are|was|must|should)\b)")
+
 
 def installed_documentation(packages=None) -> Iterator[Document]:
-    """Yields the documentation of installed packages as prose, as an API reference has its pages.
+    """Yields the documentation of installed packages as prose, page by page as in an API reference.
 
-    A class, with its methods, or a function of a module is a document; what is too short for one
-    goes into the module's own.
+    Each class (with its methods) and each function of a module is a document. Those that are too
+    short become part of the module's own document.
 
-    The same installation gives the same documents in the same order. A paragraph that occurs
-    again, as in copied modules, is kept at its first place only.
+    The same installation gives the same documents in the same order. A repeated paragraph, as in
+    copied modules, is used only where it occurs first.
 
     Args:
         packages: iterable of str. Import names; "python" is the standard library. None reads
-            those of `PACKAGES` that are installed.
+            the installed ones of `PACKAGES`.
 
     Raises:
-        InputError: If a package asked for is not installed.
+        InputError: If one of `packages` is not installed.
     """
     seen = set()
     for package in sorted(set(PACKAGES if packages is None else packages)):
         folders = _folders(package)
         if not folders and packages is not None:
-            raise InputError(f"The package `{package}` should be installed. It is not found.")
+            raise InputError(f"The package `{package}` is not installed.")
         for name, pages in _modules(package, folders):
             yield from _documents(name, pages, seen)
 
@@ -89,7 +128,7 @@ def _modules(package, folders):
 
 
 def _pages(path):
-    """Lists (title, docstrings) of a module, title "", and of its classes and functions."""
+    """Returns (title, docstrings) of a module, title "", and of its classes and functions."""
     source = path.read_bytes()
     if b'"""' not in source and b"'''" not in source:
         return []
@@ -98,8 +137,8 @@ def _pages(path):
             warnings.simplefilter("ignore")  # invalid escapes in other people's strings
             tree = ast.parse(source)
     except (SyntaxError, ValueError) as error:
-        # A template, or a test for another Python: no documentation.
-        logger.debug("`%s` is left out, it is no Python here: %s", path, error)
+        # A template, or a test for another version of Python: not documentation.
+        logger.debug("`%s` is skipped because Python cannot parse it: %s", path, error)
         return []
     own = ast.get_docstring(tree, clean=False)
     pages = [("", [own] if own else [])]
@@ -107,7 +146,7 @@ def _pages(path):
 
 
 def _docstrings(node):
-    """Yields the docstrings of a class or function and of all inside, in order of appearance."""
+    """Yields the docstrings of a class or function and of all definitions inside it, in order."""
     docstring = ast.get_docstring(node, clean=False)
     if docstring:
         yield docstring
@@ -116,40 +155,143 @@ def _docstrings(node):
 
 
 def _definitions_in(node):
-    # Definitions may stand under `if` or `try`, one level deep as a rule.
+    # Definitions may be inside `if` or `try`, usually one level deep.
     bodies = [node.body, *(item.body for item in node.body if isinstance(item, (ast.If, ast.Try)))]
     found = [item for body in bodies for item in body if isinstance(item, _DEFINITIONS)]
     return sorted(found, key=lambda item: item.lineno)
 
 
 def _documents(name, pages, seen):
-    """Yields the pages of a module that say enough, then what the others say together."""
+    """Yields the long pages of a module as documents, then the short ones as a single document."""
     rest, rest_count = [], 0
     for title, docstrings in pages:
         paragraphs, count = _new_prose(docstrings, seen)
-        if title and count >= MIN_SENTENCES:
+        if title and count >= _MIN_SENTENCES:
             yield Document(f"{name}:{title}", tuple(paragraphs))
         else:
             rest += paragraphs
             rest_count += count
-    if rest_count >= MIN_SENTENCES:
+    if rest_count >= _MIN_SENTENCES:
         yield Document(name, tuple(rest))
 
 
 def _new_prose(docstrings, seen):
-    """Returns the paragraphs that were not seen before, and how many sentences they have."""
+    """Returns the paragraphs that are not in `seen`, and the number of their sentences."""
     paragraphs, count = [], 0
     for docstring in docstrings:
-        whole = (docstring,)  # told apart from a paragraph of the same words
-        if whole in seen:  # a shortcut: its paragraphs are there too
+        whole = (docstring,)  # a tuple, to distinguish it from a paragraph of the same words
+        if whole in seen:  # a shortcut: its paragraphs have been seen too
             continue
         seen.add(whole)
-        for text in prose_blocks(inspect.cleandoc(docstring)):
-            kept, total = prose_sentences(text)
+        for text in _prose_blocks(inspect.cleandoc(docstring)):
+            kept, total = _prose_sentences(text)
             paragraph = " ".join(kept)
-            # A paragraph that is half code does not read on without that half.
+            # A paragraph that is half code makes no sense without that half.
             if 2 * len(kept) > total and paragraph not in seen:
                 seen.add(paragraph)
                 paragraphs.append(paragraph)
                 count += len(kept)
     return paragraphs, count
+
+
+def _prose_blocks(text):
+    """Yields the paragraphs of a docstring, without code, tables and headings."""
+    lines = text.expandtabs().splitlines()
+    block, skip_indent, fence = [], None, False
+    for line, following in zip(lines, lines[1:] + [""], strict=bool(lines)):
+        text = line.strip()
+        indent = len(line) - len(line.lstrip())
+        if text.startswith("```") and text.count("```") == 1:
+            fence = not fence
+            text = ""
+        elif fence:
+            continue
+        if skip_indent is not None and text:
+            if indent > skip_indent:
+                continue
+            skip_indent = None
+        directive = _DIRECTIVE.match(text)
+        ends = not text or directive or _starts_item(text, indent, block)
+        if ends and block:
+            yield from _joined(block)
+            # "::" is followed by a literal block.
+            if block[-1][1].endswith("::"):
+                skip_indent = block[0][0]
+            block = []
+        if not text:
+            continue
+        if directive:
+            if directive[1] in _PROSE_DIRECTIVES:
+                text = re.sub(r"^[\d.]+\s*", "", directive[2])
+                block = [(indent, text)] if text else []
+            else:
+                skip_indent = indent
+        elif _is_heading(text, following.strip()):
+            yield from _joined(block)
+            if text.lower().startswith(("references", "see also")):
+                skip_indent = indent
+            block = []
+        else:
+            block.append((indent, text))
+    yield from _joined(block)
+
+
+def _starts_item(text, indent, block):
+    """Returns whether a line starts a list item, an argument's entry or an indented block."""
+    if _BULLET.match(text) or _FIELD.match(text) or text.startswith((">>>", "@")):
+        return True
+    if not block:
+        return False
+    if _ENTRY.match(text) and indent <= block[0][0]:
+        return True
+    # The second line of an item is indented more than its first; one space is a slip.
+    change = indent - block[-1][0]
+    return abs(change) > 1 and (len(block) > 1 or change < 0)
+
+
+def _is_heading(text, following):
+    return bool(
+        _SECTION.match(text)
+        and len(text.split()) <= 4
+        or _UNDERLINE.match(text)
+        or _UNDERLINE.match(following)
+        or _TABLE_LINE.match(text)
+        or _NUMPY_ENTRY.match(text)
+    )
+
+
+def _joined(block):
+    """Yields the paragraph of a block of (indent, text), unless it is code or too short."""
+    if not block or _CODE_LINE.match(block[0][1]):
+        return
+    text = " ".join(text for _, text in block)
+    for opening in (_BULLET, _FIELD):
+        opened = opening.match(text)
+        text = text[opened.end() :] if opened else text
+    entry = _ENTRY.match(text)
+    if entry:
+        text = f"{entry[1]}: {text[entry.end() :]}"
+    if _MARKUP_SIGN.search(text):
+        for pattern, replacement in _MARKUP:
+            text = pattern.sub(replacement, text)
+    text = " ".join(text.split())
+    if len(text.split()) >= _MIN_WORDS:
+        yield text
+
+
+def _prose_sentences(text):
+    """Returns the sentences of a paragraph that are prose, and the number of all its sentences."""
+    sentences = split_sentences(Document("", (text,)))
+    kept = [sentence for sentence in sentences if _is_prose(sentence)]
+    # A dropped block leaves a broken end behind ("found in your config file at").
+    if kept and (_BROKEN_END.search(kept[-1]) or (kept[-1][-1].isalnum() and len(sentences) > 1)):
+        kept.pop()
+    return kept, len(sentences)
+
+
+def _is_prose(sentence):
+    if len(sentence.split()) < _MIN_WORDS or _CODE_IN_PROSE.search(sentence):
+        return False
+    body = _ENTRY.sub("", sentence, count=1)
+    letters = sum(map(str.isalpha, sentence)) + sentence.count(" ")
+    return bool(_SENTENCE_START.match(body)) and letters >= _MIN_LETTERS * len(sentence)

@@ -1,25 +1,27 @@
-"""Splits documents into sentences; stands between `corpus.py` and the segments.
+"""Splits documents into sentences.
 
-A sentence is never empty, holds no line end and no run of white space. There are four splitters:
+A sentence is never empty and contains no line end and no run of white space. There are four
+splitters:
 
-- "sentencex": rules and abbreviations of the language, quick (the default);
+- "sentencex": rules and abbreviations of the language, fast (the default);
 - "tensorflow-text": tensorflow-text's `StateBasedSentenceBreaker`, the same rules for any language,
   no abbreviations, slow;
 - "line": every paragraph is one sentence;
-- "none": stretches of at most 100 characters that begin at any word, without regard to sentences.
+- "none": spans of at most 100 characters that start at any word, regardless of sentences.
 """
 
 import functools
+import itertools
 import re
 
 import sentencex
 
 from data_pipeline.errors import InputError
 from data_pipeline.settings import did_you_mean
-from data_pipeline.text.corpus_formats import UNSPACED, cut_text
+from data_pipeline.text.corpus_formats import UNSPACED, split_long_text
 
-#: Languages with rules of their own in sentencex (`src/languages/mod.rs`), then those its general
-#: rules serve. Listed because the library takes any unknown code for English, in silence.
+#: Languages with rules of their own in sentencex (`src/languages/mod.rs`), then those for which its
+#: general rules work. Listed because the library silently treats any unknown code as English.
 LANGUAGES = (
     *"am ar bg bn ca da de el en es fi fr gu hi hy it ja kk kn".split(),
     *"ml mr my nl or pa pl pt ru sk ta te uk".split(),
@@ -27,26 +29,27 @@ LANGUAGES = (
     *"ms ne nn no ro sl sq sr sv sw th tl tr ur uz vi zh".split(),
 )
 
-#: sentencex keeps a quotation or a bracket whole, and an unclosed one may run on to the end of the
-#: paragraph (139,000 characters in Dickens' "Hard Times"). A longer sentence is split inside too.
+#: sentencex never splits inside quotation marks or brackets, and an unclosed one may extend to the
+#: end of the paragraph (139,000 characters in Dickens' "Hard Times"). So a sentence of more
+#: characters than this is split inside them too.
 MAX_QUOTED_CHARS = 200
 
-#: sentencex takes quadratic time over unclosed quotation marks, so it is given no more at once.
+#: Characters given to sentencex at once: it takes quadratic time for unclosed quotation marks.
 MAX_CHUNK_CHARS = 10_000
 
-#: What "none" puts into one stretch.
-MAX_STRETCH_CHARS = 100
+#: Maximum length of a span of the splitter "none".
+MAX_SPAN_CHARS = 100
 
 _WORD_CHARACTER = re.compile(r"\w")
 _PAIRED_MARKS = '"“”«»„()[]—'
 _DASHES = re.compile(r"--+")
-# A quotation mark, not an apostrophe: after the end of a sentence, or before a word. The character
-# stands first and what is around it after, because that is quicker.
+# A quotation mark, not an apostrophe: after the end of a sentence, or before a word. The expression
+# starts with the character and then looks around it, because that is faster.
 _SINGLE_QUOTE = re.compile(r"['’‘](?:(?<=[.!?,]['’])(?!\S)|(?<!\S.)(?<!’))")
 _OPENING_MARKS = "\"'“‘«„(["
-_STRETCH = re.compile(
-    rf"\S(?:.{{0,{MAX_STRETCH_CHARS - 1}}}(?:(?!\S)|(?<={UNSPACED})|(?={UNSPACED}))"
-    rf"|.{{0,{MAX_STRETCH_CHARS - 1}}})",
+_SPAN = re.compile(
+    rf"\S(?:.{{0,{MAX_SPAN_CHARS - 1}}}(?:(?!\S)|(?<={UNSPACED})|(?={UNSPACED}))"
+    rf"|.{{0,{MAX_SPAN_CHARS - 1}}})",
     re.DOTALL,
 )
 
@@ -55,13 +58,13 @@ def split_sentences(document, splitter="sentencex", language="en") -> list[str]:
     """Splits a document into sentences.
 
     Args:
-        document: Document. Its paragraphs are split each for itself; one with `sentences_given`
-            stays as it is, whatever the splitter.
+        document: Document. Its paragraphs are split independently. With `sentences_given`, each
+            of them is a sentence, whatever the splitter.
         splitter: str. One of `SPLITTERS`.
-        language: str. Code such as "en", "de", "zh"; see `LANGUAGES`. Only "sentencex" heeds it.
+        language: str. Code such as "en", "de", "zh"; see `LANGUAGES`. Only "sentencex" uses it.
 
     Returns:
-        list of str. Without empty ones, white space collapsed.
+        list of str. Not empty, white space collapsed.
 
     Raises:
         InputError: If `splitter` or `language` is unknown.
@@ -76,15 +79,7 @@ def split_sentences(document, splitter="sentencex", language="en") -> list[str]:
 
 @functools.cache
 def check_splitter(splitter, language):
-    """Refuses what `split_sentences` cannot use.
-
-    Args:
-        splitter: str.
-        language: str.
-
-    Raises:
-        InputError: If `splitter` or `language` is unknown.
-    """
+    """Raises InputError if the name of a splitter or a language is unknown."""
     if splitter not in SPLITTERS:
         raise InputError(f"`splitter={splitter}` is unknown{did_you_mean(splitter, SPLITTERS)}")
     if language not in LANGUAGES:
@@ -92,7 +87,7 @@ def check_splitter(splitter, language):
 
 
 def _collapse(text):
-    # Quicker than to split and join: no white space but the blank is printable.
+    # Faster than splitting and joining: no white space but the blank is printable.
     if text.isprintable() and "  " not in text:
         return text.strip(" ")
     return " ".join(text.split())
@@ -103,37 +98,49 @@ def _by_line(paragraphs, language):
 
 
 def _by_tensorflow_text(paragraphs, language):
-    from data_pipeline.text.tf_text_sentences import break_sentences  # loads TensorFlow
+    """Splits paragraphs where `StateBasedSentenceBreaker` finds the start of a sentence.
 
-    return break_sentences(paragraphs)
+    Only its starts are used, so that nothing between two sentences is lost.
+
+    Source:
+        https://www.tensorflow.org/text/api_docs/python/text/StateBasedSentenceBreaker
+    """
+    import tensorflow_text as tf_text  # loads TensorFlow
+
+    if not paragraphs:
+        return
+    texts = [paragraph.encode() for paragraph in paragraphs]
+    _, starts, _ = tf_text.StateBasedSentenceBreaker().break_sentences_with_offsets(texts)
+    for text, edges in zip(texts, starts.to_list(), strict=True):
+        for start, end in itertools.pairwise([0, *edges[1:], len(text)]):
+            yield text[start:end].decode()
 
 
 def _by_length(paragraphs, language):
-    for paragraph in paragraphs:
-        yield from _STRETCH.findall(paragraph)
+    return (span for paragraph in paragraphs for span in _SPAN.findall(paragraph))
 
 
 def _by_sentencex(paragraphs, language):
     for paragraph in paragraphs:
-        held = ""
-        for chunk in cut_text(paragraph, MAX_CHUNK_CHARS):
-            if held and not chunk.startswith(" "):
-                held += " "
+        pending = ""
+        for chunk in split_long_text(paragraph, MAX_CHUNK_CHARS):
+            if pending and not chunk.startswith(" "):
+                pending += " "
             for sentence in _segments(chunk, language):
-                if not held:
-                    held = sentence
-                elif _goes_on(held, sentence):
-                    held += sentence
+                if not pending:
+                    pending = sentence
+                elif _continues(pending, sentence):
+                    pending += sentence
                 else:
-                    yield held
-                    held = sentence
-        yield held
+                    yield pending
+                    pending = sentence
+        yield pending
 
 
-def _goes_on(held, sentence):
-    """Tells whether the break was none: inside "asyncio.CancelledError", or before a lone mark."""
+def _continues(pending, sentence):
+    """Returns whether a break is wrong: in "asyncio.CancelledError", or before a single mark."""
     if sentence[:1].isalnum():
-        return held[-1] == "."
+        return pending[-1] == "."
     return not _WORD_CHARACTER.search(sentence)
 
 
@@ -146,12 +153,12 @@ def _segments(text, language):
 
 
 def _inside_quotes(text, language):
-    """Yields sentences of a text as if its quotation marks and brackets were not there."""
+    """Yields the sentences of a text as if it had no quotation marks and brackets."""
     start = end = 0
     for sentence in sentencex.segment(language, _without_marks(text)):
         end += len(sentence)
         stop = end
-        # White space belongs to the sentence before it, but an opening mark to the one after.
+        # White space belongs to the sentence before it, an opening mark to the one after it.
         if end < len(text) and text[end - 1] in _OPENING_MARKS:
             opening = start + len(text[start:end].rstrip(_OPENING_MARKS))
             if opening == 0 or text[opening - 1].isspace():
@@ -162,7 +169,7 @@ def _inside_quotes(text, language):
 
 
 def _without_marks(text):
-    """Puts blanks in place of quotation marks, brackets and dashes."""
+    """Replaces quotation marks, brackets and dashes by blanks."""
     text = _SINGLE_QUOTE.sub(" ", text)
     for mark in _PAIRED_MARKS:
         text = text.replace(mark, " ")

@@ -1,7 +1,7 @@
-"""Where bytes lie: on this machine, or behind a scheme that TensorFlow knows (`gs://`, `hdfs://`).
+"""Files of any file system: local, or with a scheme that TensorFlow supports (`gs://`, `hdfs://`).
 
-Both are used alike, and what fails is an InputError that names the path. TensorFlow is loaded by
-the first path with a scheme, never by a local one.
+Both are used alike, and a failure is an InputError that names the path. TensorFlow is loaded for
+the first path with a scheme, never for a local one.
 """
 
 import contextlib
@@ -13,34 +13,34 @@ import shutil
 
 from data_pipeline.errors import InputError
 
-#: What is asked of a file at a time; all that reading holds of it.
+#: Bytes that are read at once and kept in memory.
 BUFFER_BYTES = 1 << 16
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 
 def is_remote(path) -> bool:
-    """Tells whether a path has a scheme. A Path has none: it would turn "//" into "/"."""
+    """Returns whether a path has a scheme. A Path has none: it would turn "//" into "/"."""
     return isinstance(path, str) and _SCHEME.match(path) is not None
 
 
 def open_to_read(path, begin=0, end=None):
-    """Opens a stretch of a file.
+    """Opens a range of a file's bytes.
 
     Args:
         path: str or Path.
         begin: int. First byte.
-        end: int or None. Byte behind the last; None reads to the end of the file.
+        end: int or None. One more than the last byte; None reads to the end of the file.
 
     Returns:
         io.BufferedReader. It raises InputError, now or later, if the file cannot be read or ends
         before `end`.
     """
-    return io.BufferedReader(_Stretch(path, begin, end), BUFFER_BYTES)
+    return io.BufferedReader(_FileRange(path, begin, end), BUFFER_BYTES)
 
 
 def open_to_write(path):
-    """Opens a new file, or an old one emptied; some remote files appear when it is closed.
+    """Opens a new file, or empties an old one; some remote files appear only when closed.
 
     Args:
         path: str or Path.
@@ -58,24 +58,24 @@ def open_to_write(path):
 
 
 def size_of(path) -> int:
-    """Returns a file's size in bytes; raises InputError if there is no such file."""
+    """Returns a file's size in bytes; raises InputError if the file does not exist."""
     with _refusing(path, "read"):
         return _gfile().stat(path).length if is_remote(path) else os.path.getsize(path)
 
 
 def exists(path) -> bool:
-    """Tells whether there is such a file or folder; raises InputError for an unknown scheme."""
+    """Returns whether a file or folder exists; raises InputError for an unknown scheme."""
     with _refusing(path, "read"):
         return _gfile().exists(path) if is_remote(path) else os.path.exists(path)
 
 
 def is_folder(path) -> bool:
-    """Tells whether there is such a folder."""
+    """Returns whether a folder exists."""
     return _gfile().isdir(path) if is_remote(path) else os.path.isdir(path)
 
 
 def matches(pattern) -> list[str]:
-    """Lists what matches a glob pattern, sorted; "**" works on this machine only."""
+    """Returns the sorted paths that match a glob pattern; "**" works for local paths only."""
     with _refusing(pattern, "read"):
         found = _gfile().glob(pattern) if is_remote(pattern) else glob.glob(pattern, recursive=True)
     return sorted(found)
@@ -84,7 +84,7 @@ def matches(pattern) -> list[str]:
 def walk(folder):
     """Yields (folder, names of folders, names of files) from the top down, as `os.walk` does.
 
-    Who removes a name from the list of folders keeps the walk out of it.
+    Folders that the caller removes from the list are not visited.
 
     Args:
         folder: str or Path.
@@ -98,7 +98,7 @@ def walk(folder):
 
 
 def rename(old, new):
-    """Gives a file or a folder another name in the same storage; a file there is replaced."""
+    """Renames a file or a folder in the same storage; an existing file is replaced."""
     with _refusing(new, "written"):
         if is_remote(old):
             _gfile().rename(old, new, overwrite=True)
@@ -107,7 +107,7 @@ def rename(old, new):
 
 
 def make_folders(path):
-    """Makes a folder and those above it; one that is there already is fine."""
+    """Creates a folder and its parents, unless they exist already."""
     with _refusing(path, "written"):
         if is_remote(path):
             _gfile().makedirs(path)
@@ -116,7 +116,7 @@ def make_folders(path):
 
 
 def remove(path):
-    """Removes a file; raises InputError if there is none."""
+    """Removes a file; raises InputError if it does not exist."""
     with _refusing(path, "removed"):
         if is_remote(path):
             _gfile().remove(path)
@@ -125,7 +125,7 @@ def remove(path):
 
 
 def remove_folder(path):
-    """Removes a folder and all that it holds; raises InputError if there is none."""
+    """Removes a folder with its contents; raises InputError if it does not exist."""
     with _refusing(path, "removed"):
         if is_remote(path):
             _gfile().rmtree(path)
@@ -133,8 +133,8 @@ def remove_folder(path):
             shutil.rmtree(path)
 
 
-class _Stretch(io.RawIOBase):
-    """Bytes `begin` to `end` of a local or remote file, as Python's buffers want them."""
+class _FileRange(io.RawIOBase):
+    """Bytes `begin` to `end` of a local or remote file, as a raw file for Python's buffers."""
 
     def __init__(self, path, begin, end):
         self._path, self._at, self._end = path, begin, end
@@ -150,12 +150,12 @@ class _Stretch(io.RawIOBase):
         return True
 
     def readinto(self, buffer):
-        wanted = len(buffer) if self._end is None else min(len(buffer), self._end - self._at)
+        size = len(buffer) if self._end is None else min(len(buffer), self._end - self._at)
         with _refusing(self._path, "read"):
-            data = self._file.read(wanted) if wanted else b""
-        if wanted and not data and self._end is not None:
+            data = self._file.read(size) if size else b""
+        if size and not data and self._end is not None:
             raise InputError(
-                f"`{self._path}` should stay as it is while it is read. "
+                f"`{self._path}` must not change while it is read. "
                 f"It now ends before byte {self._end}."
             )
         buffer[: len(data)] = data
@@ -173,7 +173,7 @@ class _RemoteOutput(io.RawIOBase):
         self._path = path
         self._file = _gfile().GFile(path, "wb")
         with _refusing(path, "written"):
-            self._file.write(b"")  # opens it, so that a wrong place is known at once
+            self._file.write(b"")  # opens the file, so that a wrong path fails immediately
 
     def writable(self):
         return True
@@ -219,6 +219,6 @@ def _failures(path):
 def _reason(error):
     if isinstance(error, OSError):
         return error.strerror or str(error)
-    # Some file systems leave the message empty: "NotFoundError" then reads "not found".
+    # Some file systems give no message: "NotFoundError" then becomes "not found".
     words = re.sub(r"(?<!^)(?=[A-Z])", " ", type(error).__name__.removesuffix("Error")).lower()
     return (error.message or words).splitlines()[0].rstrip(".")

@@ -1,6 +1,6 @@
-"""Finds the text files of a corpus: sources -> files, here or behind a scheme (`gs://`).
+"""Finds the text files of a corpus: files, folders and glob patterns, local or with a scheme.
 
-What is missing or no regular file is refused by name.
+Sources that do not exist and files that are not regular ones are errors that name them.
 """
 
 import glob
@@ -25,8 +25,8 @@ class SourceFile(NamedTuple):
     path: Path | str
 
 
-def find_files(sources):
-    """Lists the files of all sources: each once, sorted by name, then by path.
+def find_files(sources) -> list[SourceFile]:
+    """Finds the files of all sources: each once, sorted by name, then by path.
 
     Args:
         sources: list of str or Path, as in `read_corpus`.
@@ -35,57 +35,74 @@ def find_files(sources):
         list of SourceFile.
 
     Raises:
-        InputError: If a source is missing, or holds or matches no file.
+        InputError: If a source does not exist, or contains or matches no file.
     """
     found = {}
     for source in _as_list(sources):
-        files = _remote_files_of if storage.is_remote(source) else _files_of
-        for name, path in files(source):
-            # Named through several sources, a file keeps its longest name, whatever their order.
-            real = path if storage.is_remote(path) else path.resolve()
-            kept = found.setdefault(real, name)
-            found[real] = max(kept, name, key=lambda name: (len(name), name))
+        is_remote = storage.is_remote(source)
+        for name, path in _files_of(source, is_remote):
+            # A file found through several sources gets its longest name, whatever their order.
+            real = path if is_remote else Path(path).resolve()
+            found[real] = max(found.get(real, ""), name, key=lambda name: (len(name), name))
     if not found:
-        raise InputError("`sources` should name at least one file. Received: none.")
+        raise InputError("`sources` must name at least one file. Received: none.")
     files = (SourceFile(name, path) for path, name in found.items())
     return sorted(files, key=lambda file: (file.name, PurePath(file.path)))
+
+
+def listing(sources) -> str:
+    """Returns the sources as text for a message."""
+    return ", ".join(str(source) for source in _as_list(sources))
 
 
 def _as_list(sources):
     return [sources] if isinstance(sources, (str, Path)) else list(sources)
 
 
-def listing(sources):
-    """Words the sources for a message."""
-    return ", ".join(str(source) for source in _as_list(sources))
-
-
-def _files_of(source):
-    path = Path(source)
-    if str(source) and path.exists():
-        return [(path.name, path)] if path.is_file() else list(_walk(path, path))
-    if not glob.has_magic(str(source)):
-        raise _missing(source)
-    matches = [Path(match) for match in storage.matches(str(source))]
+def _files_of(source, is_remote):
+    """Returns (name, path) of the files of one source, as strings."""
+    walk = _walk_remote if is_remote else _walk
+    top = source.rstrip("/") if is_remote else str(Path(source))
+    if str(source) and storage.exists(top):
+        if not storage.is_folder(top):
+            return [(_relative(path, os.path.dirname(top)), path) for path in walk(top)]
+        files = [(_relative(path, top), path) for path in walk(top)]
+        if not files:
+            raise InputError(f"The folder `{source}` contains no text files.")
+        return files
+    if not glob.has_magic(top):
+        raise InputError(
+            f"`{source}` does not exist. A source must be a file, a folder or a glob pattern."
+        )
+    if is_remote and "**" in top:
+        raise InputError(
+            f"`{source}` must not contain `**`, which works for local paths only. "
+            "Name the folder instead: it is read recursively."
+        )
+    signs = top.split("/")
+    matches = storage.matches(top)
+    if is_remote:
+        matches = [match for match in matches if not _is_hidden(match.split("/"), signs)]
     # Names start after the last part without a wildcard, as they would for that folder.
-    plain = itertools.takewhile(lambda part: not glob.has_magic(part), path.parts)
-    root = Path(*plain)
-    files = [file for match in matches for file in _walk(match, root)]
+    root = "/".join(itertools.takewhile(lambda part: not glob.has_magic(part), signs))
+    files = [(_relative(path, root), path) for match in matches for path in walk(match)]
     if not files:
-        raise _no_match(source)
+        raise InputError(f"The pattern `{source}` matches no files.")
     return files
 
 
-def _walk(top, root):
-    """Yields (name relative to `root`, path) of a file or of a folder's files."""
-    if top.is_file():
-        yield top.relative_to(root).as_posix(), top
+def _relative(path, folder):
+    return path.removeprefix(folder).lstrip("/")
+
+
+def _walk(top):
+    """Yields the path of a local file, or the paths of a folder's files without hidden ones."""
+    if not os.path.isdir(top):
+        yield _checked(top)
         return
-    if not top.is_dir():
-        raise InputError(f"`{top}` should be a regular file or a folder. It is neither.")
-    found, visited = False, set()
+    visited = set()
     for folder, folders, files in os.walk(top, onerror=_refuse_folder, followlinks=True):
-        real = os.path.realpath(folder)  # links may lead in a circle
+        real = os.path.realpath(folder)  # links may form a cycle
         if real in visited:
             folders.clear()
             continue
@@ -93,45 +110,21 @@ def _walk(top, root):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(files):
             if not name.startswith("."):
-                path, found = Path(folder, name), True
-                if not path.is_file():
-                    raise InputError(f"`{path}` should be a regular file. It is none.")
-                yield path.relative_to(root).as_posix(), path
-    if top == root and not found:
-        raise _no_files(top)
+                yield _checked(os.path.join(folder, name))
+
+
+def _checked(path):
+    if not os.path.isfile(path):
+        raise InputError(f"`{path}` is not a regular file or a folder.")
+    return path
 
 
 def _refuse_folder(error):
     raise InputError(f"The folder `{error.filename}` cannot be read: {error.strerror}.")
 
 
-def _remote_files_of(source):
-    top = source.rstrip("/")
-    if storage.exists(top):
-        if not storage.is_folder(top):
-            return [(top.rpartition("/")[2], top)]
-        files = [(path[len(top) + 1 :], path) for path in _remote_walk(top)]
-        if not files:
-            raise _no_files(source)
-        return files
-    if not glob.has_magic(top):
-        raise _missing(source)
-    if "**" in top:
-        raise InputError(
-            f"`{source}` should have no `**`: behind a scheme there is none. "
-            "Name the folder, it is read with all folders in it."
-        )
-    parts = top.split("/")
-    root = "/".join(itertools.takewhile(lambda part: not glob.has_magic(part), parts))
-    found = [match for match in storage.matches(top) if not _is_hidden(match.split("/"), parts)]
-    files = [(path[len(root) + 1 :], path) for match in found for path in _remote_walk(match)]
-    if not files:
-        raise _no_match(source)
-    return files
-
-
-def _remote_walk(top):
-    """Yields the path of a file or of a folder's files, hidden ones left out."""
+def _walk_remote(top):
+    """Yields the path of a file, or the paths of a folder's files without hidden ones."""
     if not storage.is_folder(top):
         yield top
         return
@@ -143,18 +136,6 @@ def _remote_walk(top):
 
 
 def _is_hidden(parts, signs):
-    """Tells whether a wildcard stands for a hidden file or folder, which `glob.glob` leaves out."""
+    """Returns whether a wildcard matched a hidden file or folder, which `glob.glob` ignores."""
     pairs = zip(parts, signs, strict=False)
     return any(part.startswith(".") and not sign.startswith(".") for part, sign in pairs)
-
-
-def _missing(source):
-    return InputError(f"`{source}` should be a file, a folder or a glob pattern. It is missing.")
-
-
-def _no_match(source):
-    return InputError(f"The pattern `{source}` should match files. It matches none.")
-
-
-def _no_files(folder):
-    return InputError(f"The folder `{folder}` should hold text files. It holds none.")

@@ -1,15 +1,16 @@
-"""Cuts large text files into ranges that can be read on their own, in any order.
+"""Splits large text files into ranges that can be read independently, in any order.
 
-Where a file is cut follows from its bytes alone, so the documents are the same whoever reads them
-and however many do. A cut stands where the format lets go of everything before it:
+The edges depend on the bytes of the file alone, so the documents are the same for any number of
+readers. An edge is a position where nothing of the format continues across it:
 
-    jsonl          behind a line end
-    sentences      behind a blank line: no document goes on across it
-    prose          behind a blank line or one too long to be wrapped: no paragraph goes on across
+    jsonl          after a line end
+    sentences      after a blank line: no document continues across it
+    prose          after a blank line or one too long to be wrapped: no paragraph continues across
                    it, but the document part ends there
     wikiextractor  before a line that starts with a `<doc ...>` tag
 """
 
+import itertools
 import re
 from pathlib import Path
 from typing import NamedTuple
@@ -17,23 +18,23 @@ from typing import NamedTuple
 from data_pipeline.text import storage
 from data_pipeline.text.corpus_formats import MAX_WRAPPED_CHARS
 
-#: A cut is looked for at each multiple of this. Files up to this size stay whole.
+#: An edge is searched for from each multiple of this. Files up to this size are one range.
 RANGE_BYTES = 8 << 20
 
-#: Looked at of a line; one that is longer is taken for text.
+#: Bytes of a line that are examined; a longer line counts as text.
 _LINE_HEAD_BYTES = 1 << 14
-# What surely is a tag to the reader of this format, titles that hold ">" included.
+# What the reader of this format certainly recognises as a tag, also with ">" in its title.
 _DOC_TAG = re.compile(rb"<doc [^<>\r\n]*>")
 
 
 class TextRange(NamedTuple):
-    """A stretch of a text file that can be read without the rest.
+    """A part of a text file that can be read without the rest.
 
     Attributes:
         name: str. The file's name, relative to the source it was found in.
         path: Path, or str if it has a scheme.
         begin: int. First byte.
-        end: int. Byte behind the last.
+        end: int. One more than the last byte.
         format: str. "prose", "sentences", "jsonl" or "wikiextractor".
     """
 
@@ -49,39 +50,39 @@ class TextRange(NamedTuple):
         return self.end - self.begin
 
     @property
-    def place(self) -> str:
-        """Returns what documents are named by: "b.txt", or "b.txt@8388701" behind a cut."""
+    def label(self) -> str:
+        """Returns the name of its documents: "b.txt", or "b.txt@8388701" for a later range."""
         return f"{self.name}@{self.begin}" if self.begin else self.name
 
 
-def cut_file(file, format) -> list[TextRange]:
-    """Cuts a file near each multiple of `RANGE_BYTES`.
+def split_file(file, format) -> list[TextRange]:
+    """Splits a file near each multiple of `RANGE_BYTES`.
 
-    Reads little: from each multiple on to the next good place. Where there is none before the next
-    multiple, that cut is left out and the range is longer.
+    Only the bytes from each multiple to the next possible edge are read. If there is none before
+    the next multiple, the range is longer.
 
     Args:
         file: SourceFile.
         format: str. As in `TextRange`.
 
     Returns:
-        list of TextRange. At least one; together they are the whole file.
+        list of TextRange. At least one; together they cover the whole file.
 
     Raises:
         InputError: If the file cannot be read.
     """
     size = storage.size_of(file.path)
-    cuts = [0]
-    for begin in range(RANGE_BYTES, size, RANGE_BYTES):
-        cut = _first_cut(file.path, format, begin, size)
-        if cut is not None:
-            cuts.append(cut)
-    edges = zip(cuts, [*cuts[1:], size], strict=True)
-    return [TextRange(file.name, file.path, begin, end, format) for begin, end in edges]
+    starts = range(RANGE_BYTES, size, RANGE_BYTES)
+    found = (_first_edge(file.path, format, start, size) for start in starts)
+    edges = [0, *(edge for edge in found if edge is not None), size]
+    return [
+        TextRange(file.name, file.path, begin, end, format)
+        for begin, end in itertools.pairwise(edges)
+    ]
 
 
-def _first_cut(path, format, begin, size):
-    """Finds the first place to cut between a multiple of `RANGE_BYTES` and the next, or None."""
+def _first_edge(path, format, begin, size):
+    """Returns the first edge between a multiple of `RANGE_BYTES` and the next, or None."""
     end = min(begin + RANGE_BYTES, size)
     with storage.open_to_read(path, begin - 1, min(end + _LINE_HEAD_BYTES, size)) as file:
         start = begin - 1 + _skip_line(file)  # of the first line that starts at `begin` or later
@@ -100,16 +101,16 @@ def _first_cut(path, format, begin, size):
 
 
 def _skip_line(file):
-    """Reads to the end of the line; returns how many bytes that were."""
+    """Reads to the end of the line; returns the number of bytes read."""
     count = 0
-    while piece := file.readline(_LINE_HEAD_BYTES):
-        count += len(piece)
-        if piece.endswith(b"\n"):
+    while part := file.readline(_LINE_HEAD_BYTES):
+        count += len(part)
+        if part.endswith(b"\n"):
             break
     return count
 
 
 def _ends_paragraph(line, format):
-    """Tells whether nothing goes on behind a line, as the readers see it."""
+    """Returns whether no paragraph continues after a line, by the rules of the readers."""
     text = line.decode("utf-8", "replace").replace("\ufeff", "").strip()
     return not text or (format == "prose" and len(text) > MAX_WRAPPED_CHARS)

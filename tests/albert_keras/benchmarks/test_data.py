@@ -92,5 +92,5 @@ def test_files_are_repeated_until_they_are_large_enough(corpus, tmp_path):
 
 
 def test_a_corpus_that_is_not_there_is_refused(tmp_path, tiny_vocabulary):
-    with pytest.raises(InputError, match="It is missing"):
+    with pytest.raises(InputError, match="does not exist"):
         benchmark_data([tmp_path / "nothing"], tiny_vocabulary.path)

@@ -160,7 +160,10 @@ def test_an_export_tells_what_its_variants_lose(monkeypatch, tmp_path, capsys):
 
 MISTAKES = {
     "missing corpus": (["vocab", "--corpus", "{tmp}/nowhere", "--out", "{tmp}/o"], "nowhere"),
-    "glob without match": (["vocab", "--corpus", "{tmp}/*.no", "--out", "{tmp}/o"], "matches none"),
+    "glob without match": (
+        ["vocab", "--corpus", "{tmp}/*.no", "--out", "{tmp}/o"],
+        "matches no files",
+    ),
     "empty corpus": (["vocab", "--corpus", "{tmp}/empty", "--out", "{tmp}/o"], "empty"),
     "binary file": (
         ["vocab", "--corpus", "{tmp}/binary", "--out", "{tmp}/o"],

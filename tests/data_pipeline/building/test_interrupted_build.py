@@ -156,7 +156,7 @@ def test_an_unreadable_file_leaves_what_is_finished(corpus, small_parts, tiny_to
     shutil.copytree(corpus, tmp_path / "corpus")
     text = "It began.\n\n" * 9000 + "It was naïve."
     (tmp_path / "corpus" / "99.txt").write_bytes(text.encode("latin-1"))
-    with pytest.raises(InputError, match="99.txt` should be UTF-8"):
+    with pytest.raises(InputError, match="99.txt` must be UTF-8"):
         build_records(tmp_path / "corpus", tiny_tokenizer, tmp_path / "out", CONFIG)
     assert [path.name for path in (tmp_path / "out").iterdir()] == [".work"]
 

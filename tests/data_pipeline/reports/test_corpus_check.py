@@ -299,7 +299,7 @@ def test_wrong_settings_are_refused_before_anything_is_read(books, changes, says
 
 
 def test_a_missing_source_is_refused(tmp_path):
-    with pytest.raises(InputError, match="missing"):
+    with pytest.raises(InputError, match="does not exist"):
         check_corpus([tmp_path / "x.txt"])
 
 

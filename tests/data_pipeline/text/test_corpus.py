@@ -9,8 +9,8 @@ from data_pipeline.text.corpus import (
     MAX_DOCUMENT_CHARS,
     Document,
     corpus_ranges,
-    cut_text,
     read_corpus,
+    split_long_text,
 )
 from data_pipeline.text.text_files import find_files
 
@@ -109,9 +109,9 @@ def test_wrapped_lines_without_a_blank_line_are_cut_too(tmp_path):
 
 
 def test_text_without_ends_is_cut_at_white_space_and_else_anywhere():
-    assert cut_text("aaa bbb ccc", 8) == ["aaa bbb", "ccc"]
-    assert cut_text("a" * 10, 4) == ["aaaa", "aaaa", "aa"]
-    assert cut_text("He left. She did not", 12) == ["He left.", "She did not"]
+    assert split_long_text("aaa bbb ccc", 8) == ["aaa bbb", "ccc"]
+    assert split_long_text("a" * 10, 4) == ["aaaa", "aaaa", "aa"]
+    assert split_long_text("He left. She did not", 12) == ["He left.", "She did not"]
 
 
 def test_sources_are_sorted_and_a_file_named_twice_is_read_once(tmp_path):
@@ -160,14 +160,14 @@ def test_a_pattern_sign_in_a_real_file_name_is_no_pattern(tmp_path):
         (b'{"text": "a"}\n{"body": "b"}\n', "jsonl", 'line 2 .*string "text"'),
         (b'{"text": 3}', "jsonl", 'line 1 .*string "text"'),
         (b'["text"]', "jsonl", 'line 1 .*string "text"'),
-        (b"[" * 100_000, "jsonl", "nests too deep"),
+        (b"[" * 100_000, "jsonl", "nested too deeply"),
         (b'{"text": "\\ud800"}', "jsonl", "half a surrogate pair"),
         (b'{"text": "a\\u0000"}', "jsonl", "NUL character"),
         (b'<doc id="1">\ntext\n', "auto", "line 1.*not closed"),
         (b'<doc id="1">\ntext\n<doc id="2">\n</doc>', "auto", "line 1.*not closed"),
         (b'<doc id="1">\n</doc>\ntext\n', "auto", "line 3.*outside"),
         (b"text</doc>\n", "wikiextractor", "line 1.*outside"),
-        (b"</doc>\n", "wikiextractor", "line 1.*closes nothing"),
+        (b"</doc>\n", "wikiextractor", "line 1.*has no opening"),
         (b" \n\t\r\n", "auto", "is empty"),
         (b'{"text": " "}', "auto", "is empty"),
     ],
@@ -188,22 +188,22 @@ def test_the_place_of_a_bad_byte_is_exact_after_many_characters(tmp_path, before
 def test_missing_sources_are_named(tmp_path):
     (tmp_path / "empty").mkdir()
     (tmp_path / "empty" / ".hidden").write_text("x")
-    with pytest.raises(InputError, match="nowhere.*missing"):
+    with pytest.raises(InputError, match="nowhere.*does not exist"):
         list(read_corpus([tmp_path / "nowhere"]))
-    with pytest.raises(InputError, match=r"\*.txt.*matches none"):
+    with pytest.raises(InputError, match=r"\*.txt.*matches no files"):
         list(read_corpus([f"{tmp_path}/*.txt"]))
-    with pytest.raises(InputError, match="folder .*empty.*holds none"):
+    with pytest.raises(InputError, match="folder .*empty.*contains no text files"):
         list(read_corpus([tmp_path / "empty"]))
     with pytest.raises(InputError, match="Received: none"):
         list(read_corpus([]))
-    with pytest.raises(InputError, match="missing"):
+    with pytest.raises(InputError, match="does not exist"):
         list(read_corpus([""]))
 
 
 def test_arguments_are_checked_when_called_and_not_at_the_first_document(tmp_path):
     (tmp_path / "x.txt").write_text("Text.")
     for call in (read_corpus, corpus_ranges):
-        with pytest.raises(InputError, match="nowhere.*missing"):
+        with pytest.raises(InputError, match="nowhere.*does not exist"):
             call([tmp_path / "nowhere"])
         with pytest.raises(InputError, match="did you mean `prose`"):
             call([tmp_path], "pose")

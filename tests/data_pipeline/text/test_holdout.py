@@ -33,24 +33,24 @@ def test_a_broken_write_leaves_the_older_file_and_nothing_else(tmp_path):
 
 def test_heldout_is_decided_by_the_text_and_not_by_the_order():
     documents = [Document("x", (f"Text {number}.",)) for number in range(2_000)]
-    train, heldout = split_heldout(documents, share=0.05)
+    train, heldout = split_heldout(documents, fraction=0.05)
     assert 60 < len(heldout) < 140  # 100 expected, 10 the standard deviation
     assert len(train) + len(heldout) == 2_000
-    backwards = split_heldout(documents[::-1], share=0.05)
+    backwards = split_heldout(documents[::-1], fraction=0.05)
     assert backwards == (train[::-1], heldout[::-1])
-    fewer = split_heldout(documents[:1_000], share=0.05)[1]
+    fewer = split_heldout(documents[:1_000], fraction=0.05)[1]
     assert set(fewer) == set(heldout) & set(documents[:1_000])
 
 
-@pytest.mark.parametrize("share", [0.001, 0.999])
-def test_each_part_gets_a_document_however_few_there_are(share):
-    train, heldout = split_heldout([Document("x", ("a",)), Document("y", ("b",))], share)
+@pytest.mark.parametrize("fraction", [0.001, 0.999])
+def test_each_part_gets_a_document_however_few_there_are(fraction):
+    train, heldout = split_heldout([Document("x", ("a",)), Document("y", ("b",))], fraction)
     assert len(train) == len(heldout) == 1
 
 
-def test_a_heldout_part_needs_a_share_and_two_texts():
+def test_a_heldout_part_needs_a_fraction_and_two_texts():
     same = [Document("x", ("a",)), Document("y", ("a",))]
     with pytest.raises(InputError, match="two different documents"):
         split_heldout(same)
-    with pytest.raises(InputError, match="`share`.*Received: 0"):
-        split_heldout(same, share=0)
+    with pytest.raises(InputError, match="`fraction`.*Received: 0"):
+        split_heldout(same, fraction=0)

@@ -11,7 +11,7 @@ from data_pipeline.text.corpus import Document, read_corpus
 from data_pipeline.text.sentences import (
     MAX_CHUNK_CHARS,
     MAX_QUOTED_CHARS,
-    MAX_STRETCH_CHARS,
+    MAX_SPAN_CHARS,
     SPLITTERS,
     _without_marks,
     check_splitter,
@@ -138,9 +138,8 @@ def test_tensorflow_text_knows_no_abbreviations():
 
 
 def test_tensorflow_text_gives_the_text_back_whole():
-    from data_pipeline.text.tf_text_sentences import break_sentences  # loads TensorFlow
-
-    assert break_sentences([" Eins.  Zwei ", "", " "]) == [" Eins.  ", "Zwei ", "", " "]
+    sentences = SPLITTERS["tensorflow-text"]([" Eins.  Zwei ", "", " "], "en")
+    assert list(sentences) == [" Eins.  ", "Zwei ", "", " "]
 
 
 def test_tensorflow_is_loaded_only_when_asked_for():
@@ -156,12 +155,10 @@ def test_tensorflow_is_loaded_only_when_asked_for():
 def test_none_cuts_at_white_space_and_forgets_about_sentences():
     assert split("One. Two.", splitter="none") == ["One. Two."]
     text = "It ended. We " * 30
-    stretches = split(text, splitter="none")
-    assert " ".join(stretches) == text.strip()
-    assert all(
-        MAX_STRETCH_CHARS - 6 < len(stretch) <= MAX_STRETCH_CHARS for stretch in stretches[:-1]
-    )
-    assert any(stretch.endswith("It") for stretch in stretches)
+    spans = split(text, splitter="none")
+    assert " ".join(spans) == text.strip()
+    assert all(MAX_SPAN_CHARS - 6 < len(span) <= MAX_SPAN_CHARS for span in spans[:-1])
+    assert any(span.endswith("It") for span in spans)
 
 
 def test_none_cuts_chinese_anywhere_but_no_word_inside_it():
@@ -171,8 +168,8 @@ def test_none_cuts_chinese_anywhere_but_no_word_inside_it():
 
 
 def test_none_cuts_an_endless_word_too():
-    stretches = split("a " + "x" * 250 + " b", splitter="none")
-    assert stretches == ["a", "x" * 100, "x" * 100, "x" * 50 + " b"]
+    spans = split("a " + "x" * 250 + " b", splitter="none")
+    assert spans == ["a", "x" * 100, "x" * 100, "x" * 50 + " b"]
 
 
 @pytest.mark.parametrize("splitter", SPLITTERS)

@@ -54,17 +54,17 @@ def test_ranges_documents_and_errors_are_the_same(folder, monkeypatch):
     documents = [list(read_range(part)) for part in corpus_ranges([f"{folder}/a.txt"])]
     found = [(document.name, document.text) for part in documents for document in part]
     assert found == [("a.txt", "One."), ("a.txt@6", "Two."), ("a.txt@12", "Three.")]
-    with pytest.raises(InputError, match=r"c.jsonl`, line 2 should be a JSON object"):
+    with pytest.raises(InputError, match=r"c.jsonl`, line 2 must be a JSON object"):
         list(read_corpus([f"{folder}/sub"]))
 
 
 def test_what_is_missing_is_refused_when_called(folder):
-    with pytest.raises(InputError, match=r"nowhere` should be a file.* It is missing"):
+    with pytest.raises(InputError, match=r"nowhere` does not exist. A source must be a file"):
         read_corpus([f"{folder}/nowhere"])
-    with pytest.raises(InputError, match=r"no\*` should match files. It matches none"):
+    with pytest.raises(InputError, match=r"no\*` matches no files"):
         read_corpus([f"{folder}/no*"])
     storage.make_folders(f"{folder}/empty")
-    with pytest.raises(InputError, match="empty` should hold text files. It holds none"):
+    with pytest.raises(InputError, match="empty` contains no text files"):
         read_corpus([f"{folder}/empty"])
 
 
@@ -133,7 +133,7 @@ def test_an_unknown_scheme_says_so():
 
 
 def test_two_stars_behind_a_scheme_are_refused_and_not_taken_for_one():
-    with pytest.raises(InputError, match=r"ram://x/\*\*/\*.txt` should have no"):
+    with pytest.raises(InputError, match=r"ram://x/\*\*/\*.txt` must not contain"):
         read_corpus(["ram://x/**/*.txt"])
 
 

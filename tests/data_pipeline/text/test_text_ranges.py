@@ -184,18 +184,18 @@ def test_a_range_survives_the_way_to_another_process(tmp_path, cut_at):
     ranges = corpus_ranges([tmp_path])
     again = pickle.loads(pickle.dumps(ranges))
     assert again == ranges
-    assert [part.place for part in again] == ["x.txt", "x.txt@6", "x.txt@12"]
+    assert [part.label for part in again] == ["x.txt", "x.txt@6", "x.txt@12"]
     assert [document.text for document in read_range(again[2])] == ["Three."]
 
 
 @pytest.mark.parametrize(
     "format, fine, bad, message",
     [
-        ("jsonl", b'{"text": "a"}\n\r\n\r', b"{\n", "x`, line 31 should be one JSON object"),
-        ("jsonl", b'{"text": "a"}\r\n', b'{"text": 3}\n', "x`, line 11 should be a JSON object"),
+        ("jsonl", b'{"text": "a"}\n\r\n\r', b"{\n", "x`, line 31 must be one JSON object"),
+        ("jsonl", b'{"text": "a"}\r\n', b'{"text": 3}\n', "x`, line 11 must be a JSON object"),
         ("wikiextractor", b"<doc a>\n</doc>\n", b"<doc b>\n", "x`, line 21: `<doc>` is not closed"),
-        ("wikiextractor", b"<doc a>\n</doc>\n", b"</doc>\n", "x`, line 21: `</doc>` closes"),
-        ("wikiextractor", b"<doc a>\r</doc>\n", b"text", "x`, line 21: text outside"),
+        ("wikiextractor", b"<doc a>\n</doc>\n", b"</doc>\n", "x`, line 21: `</doc>` has no"),
+        ("wikiextractor", b"<doc a>\r</doc>\n", b"text", "x`, line 21: there is text outside"),
         ("prose", b"a\r\n\r\n", b"b\xff", r"Byte 51 \(0xff\) is not"),
         ("prose", b"a\n\n", b"b\0", "NUL byte at byte 31"),
         ("sentences", b"a\n\n", b"b\xe2\x82", "ends inside a character, at byte 31"),
@@ -218,7 +218,7 @@ def test_lines_are_counted_across_the_edges_of_the_buffer(tmp_path, cut_at):
     line = b'{"text": "%s"}\r\n' % (b"a" * (storage.BUFFER_BYTES - 13))  # the buffer ends at CR
     (tmp_path / "x.jsonl").write_bytes(line * 3 + b"[]")
     cut_at(len(line))
-    with pytest.raises(InputError, match="line 4 should"):
+    with pytest.raises(InputError, match="line 4 must"):
         list(read_range(corpus_ranges([tmp_path])[-1]))
 
 
@@ -230,10 +230,10 @@ def test_a_file_that_is_gone_or_changed_since_it_was_cut_is_named(tmp_path, cut_
     path.write_text("One.\n\nTwo.\n\nThree. Four.")
     assert [document.text for document in read_range(second)] == ["Two."]
     path.write_text("One.\n\nTwo.\n\nThr")
-    with pytest.raises(InputError, match="x.txt.*stay as it is.*ends before byte 18"):
+    with pytest.raises(InputError, match="x.txt.*must not change.*ends before byte 18"):
         list(read_range(third))
     path.write_text("One. Two. Three. Four.")
-    with pytest.raises(InputError, match="x.txt.*stay as it is.*No line starts at byte 6"):
+    with pytest.raises(InputError, match="x.txt.*must not change.*No line starts at byte 6"):
         list(read_range(second))
     path.unlink()
     with pytest.raises(InputError, match="x.txt.*cannot be read: No such file"):
@@ -252,17 +252,17 @@ def test_looking_for_cuts_reads_little(tmp_path, cut_at, monkeypatch, format):
     (tmp_path / "x").write_bytes(document * (4_000_000 // len(document)))
     cut_at(1_000_000)
     monkeypatch.setattr(storage, "open_to_read", opened)
-    monkeypatch.setattr(storage._Stretch, "close", lambda stretch: None)
+    monkeypatch.setattr(storage._FileRange, "close", lambda file: None)
     assert len(corpus_ranges([tmp_path / "x"], format)) == 4
-    starts = [stretch.raw._at // 1_000_000 * 1_000_000 for stretch in asked]
+    starts = [file.raw._at // 1_000_000 * 1_000_000 for file in asked]
     assert starts == [1_000_000, 2_000_000, 3_000_000]
-    read = [stretch.raw._at - start for stretch, start in zip(asked, starts, strict=True)]
+    read = [file.raw._at - start for file, start in zip(asked, starts, strict=True)]
     assert max(read) < 100_000
 
     asked.clear()
     (tmp_path / "x").write_bytes(b"a" * 4_000_000)
     assert len(corpus_ranges([tmp_path / "x"], format)) == 1
-    assert sum(stretch.raw._at for stretch in asked) < 2_000_000 + 3_000_000 + 4_000_000 + 100_000
+    assert sum(file.raw._at for file in asked) < 2_000_000 + 3_000_000 + 4_000_000 + 100_000
 
 
 @pytest.mark.parametrize("line_bytes", [2_000, 30_000_000])
