@@ -1,8 +1,8 @@
-"""Text → records → tf.data: the data side of ALBERT pre-training, usable by any trainer."""
+"""Text → records → tf.data: the data pipeline of ALBERT pre-training, usable by any trainer."""
 
 import importlib
 
-#: Public name -> module that holds it, loaded at first use: `import data_pipeline` is light.
+#: Public name -> its module, which is imported at first use so that `import data_pipeline` is fast.
 _HOMES = {
     "DatasetInfo": "data_pipeline.records.dataset_info",
     "Document": "data_pipeline.text.corpus",

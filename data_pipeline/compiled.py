@@ -1,21 +1,21 @@
-"""Loops compiled to machine code by numba, where neither NumPy nor Python is fast enough."""
+"""Loops compiled to machine code by numba, for which NumPy and Python are too slow."""
 
 import numba
 
 
 def compiled(function):
-    """Compiles a function at its first call; what was compiled is kept on disk where that works.
+    """Compiles a function at its first call, and caches the result on disk if possible.
 
-    The code runs without the interpreter's lock, so threads run it side by side.
+    The code releases the interpreter's lock, so that threads can run it in parallel.
 
     Args:
-        function: callable on numbers and arrays, of whole numbers where results have to be the
-            same on every machine.
+        function: callable on numbers and arrays. Results that must be the same on every machine
+            need integers.
 
     Returns:
         callable.
     """
     try:
         return numba.njit(function, cache=True, nogil=True)
-    except RuntimeError:  # neither the package's folder nor the user's cache can be written to
+    except RuntimeError:  # neither the package's folder nor the user's cache is writable
         return numba.njit(function, nogil=True)

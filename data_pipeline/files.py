@@ -1,4 +1,4 @@
-"""Files and folders that appear whole or not at all: temporary name, fsync, rename."""
+"""Files and folders that appear complete or not at all: temporary name, fsync, rename."""
 
 import contextlib
 import hashlib
@@ -11,10 +11,10 @@ from data_pipeline.errors import InputError
 
 @contextlib.contextmanager
 def whole_file(path):
-    """Yields a temporary path beside `path` that takes its name when the block succeeds.
+    """Yields a temporary path beside `path` that is renamed to `path` if the block succeeds.
 
     Args:
-        path: str or Path. The file to appear; an older one stays until then.
+        path: str or Path. The file to write; an older one is replaced at the end.
     """
     path = Path(path)
     temporary = path.with_name(f".{path.name}.tmp-{os.getpid()}")
@@ -29,10 +29,10 @@ def whole_file(path):
 
 @contextlib.contextmanager
 def whole_folder(path):
-    """Yields a temporary folder beside `path` that takes its name when the block succeeds.
+    """Yields a temporary folder beside `path` that is renamed to `path` if the block succeeds.
 
     Args:
-        path: str or Path. The folder to appear; it must not exist, or be empty.
+        path: str or Path. The folder to write; it must not exist, or be empty.
     """
     path = Path(path)
     temporary = path.with_name(f".{path.name}.tmp-{os.getpid()}")
@@ -46,7 +46,7 @@ def whole_folder(path):
         fsync(path.parent)
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
-        with contextlib.suppress(OSError):  # others may have put something there by now
+        with contextlib.suppress(OSError):  # other programs may have written there
             for parent in missing:
                 parent.rmdir()
         raise
@@ -54,10 +54,10 @@ def whole_folder(path):
 
 @contextlib.contextmanager
 def naming(path):
-    """Lets each OSError of the block say which file or folder it is about.
+    """Makes each OSError of the block name a file or folder.
 
     Args:
-        path: str or Path. What to name where the error names nothing.
+        path: str or Path. The name for errors without one.
     """
     try:
         yield
@@ -67,15 +67,14 @@ def naming(path):
 
 
 def check_output_folder(path, option="--out"):
-    """Makes sure, before any work is done, that a new folder can be written at `path`.
+    """Checks, before any work is done, that a new folder can be written at `path`.
 
     Args:
-        path: str or Path. The folder to come.
-        option: str. What the user would change, for the message.
+        path: str or Path. The folder to write.
+        option: str. The option to change, for the message.
 
     Raises:
-        InputError: If something other than an empty folder is there already, or if its parent
-            cannot be written to.
+        InputError: If `path` exists and is not an empty folder, or if its parent is not writable.
     """
     path = Path(path)
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
@@ -87,7 +86,9 @@ def check_output_folder(path, option="--out"):
     while not parent.exists():
         parent = parent.parent
     if not parent.is_dir():
-        raise InputError(f"`{path}` cannot be made: `{parent}` is a file. Choose another {option}.")
+        raise InputError(
+            f"`{path}` cannot be created: `{parent}` is a file. Choose another {option}."
+        )
     probe = parent / f".{path.name}.probe-{os.getpid()}"
     try:
         probe.touch()
@@ -99,7 +100,7 @@ def check_output_folder(path, option="--out"):
 
 
 def sha256_of(path):
-    """Returns the hex digest of a file's bytes, read in pieces."""
+    """Returns the SHA-256 of a file's bytes, in hexadecimal."""
     digest = hashlib.sha256()
     with open(path, "rb") as file:
         while block := file.read(1 << 20):
@@ -108,7 +109,7 @@ def sha256_of(path):
 
 
 def fsync(path):
-    """Waits until a file, or the names in a folder, would survive a loss of power."""
+    """Flushes a file, or the names in a folder, to the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -117,7 +118,7 @@ def fsync(path):
 
 
 def fsync_folder(path):
-    """Waits until a folder with all that is in it would survive a loss of power."""
+    """Flushes a folder and all of its contents to the disk."""
     for folder, _, names in os.walk(path):
         for name in names:
             fsync(os.path.join(folder, name))

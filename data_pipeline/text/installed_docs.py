@@ -97,7 +97,7 @@ def installed_documentation(packages=None) -> Iterator[Document]:
     Raises:
         InputError: If one of `packages` is not installed.
     """
-    seen = set()
+    seen: set[str | tuple[str]] = set()
     for package in sorted(set(PACKAGES if packages is None else packages)):
         folders = _folders(package)
         if not folders and packages is not None:

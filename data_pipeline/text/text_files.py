@@ -37,7 +37,7 @@ def find_files(sources) -> list[SourceFile]:
     Raises:
         InputError: If a source does not exist, or contains or matches no file.
     """
-    found = {}
+    found: dict[str | Path, str] = {}
     for source in _as_list(sources):
         is_remote = storage.is_remote(source)
         for name, path in _files_of(source, is_remote):

@@ -97,7 +97,7 @@ def character_ranges(belongs) -> tuple[tuple[int, int], ...]:
     Args:
         belongs: callable. Takes a character, returns whether it belongs to the class.
     """
-    ranges = []
+    ranges: list[list[int]] = []
     for code_point in range(sys.maxunicode + 1):
         if belongs(chr(code_point)):
             if ranges and ranges[-1][1] == code_point - 1:

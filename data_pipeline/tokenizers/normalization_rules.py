@@ -57,7 +57,7 @@ def normalization_rules(lower_case: bool = True, strip_accents: bool = True) -> 
         escape_whitespaces=False,
         remove_extra_whitespaces=False,
     )
-    rules = {}
+    rules: dict[str, str] = {}
     for source, target in zip(sources, nmt_nfkc.normalize(cleaned), strict=True):
         if apply_rules(rules, source) != target:
             rules[source] = target

@@ -75,17 +75,13 @@ class SentencePieceModel:
     def config_of_file(cls, model_bytes, path, settings) -> TokenizerConfig:
         """Returns the configuration of a bare model; `path` and `settings` (dict) are unused."""
         model = _parse(model_bytes)
-        cleanup, lower_case, strip_accents = "reference", True, True
-        if model.normalizer_spec.name == "user_defined":
-            # A vocabulary of ours without its folder: its behaviour shows how it was trained.
-            normalize = sentencepiece.SentencePieceProcessor(model_proto=model_bytes).normalize
-            cleanup = "model"
-            lower_case = normalize("A") == normalize("a")
-            strip_accents = normalize("é") == normalize("e")
+        # A vocabulary of ours without its folder: its behaviour shows how it was trained.
+        is_ours = model.normalizer_spec.name == "user_defined"
+        normalize = sentencepiece.SentencePieceProcessor(model_proto=model_bytes).normalize
         return TokenizerConfig(
-            cleanup=cleanup,
-            lower_case=lower_case,
-            strip_accents=strip_accents,
+            cleanup="model" if is_ours else "reference",
+            lower_case=not is_ours or normalize("A") == normalize("a"),
+            strip_accents=not is_ours or normalize("é") == normalize("e"),
             vocab_size=len(model.pieces),
             sha256=hashlib.sha256(model_bytes).hexdigest(),
         )

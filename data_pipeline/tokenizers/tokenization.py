@@ -7,18 +7,20 @@ padding: callers add them by id.
 
 import hashlib
 import json
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.sentencepiece_model import SentencePieceModel
-from data_pipeline.tokenizers.vocabulary import CONFIG_FILE
+from data_pipeline.tokenizers.vocabulary import CONFIG_FILE, TokenizerConfig
 from data_pipeline.tokenizers.word_starts import RULES
-from data_pipeline.tokenizers.wordpiece import WordPieceModel
+from data_pipeline.tokenizers.wordpiece import WordPieceConfig, WordPieceModel
 
 #: Kind of vocabulary, as stored in a tokenizer folder -> its model.
-MODELS = {"unigram": SentencePieceModel, "wordpiece": WordPieceModel}
+MODELS: dict[str, Any] = {"unigram": SentencePieceModel, "wordpiece": WordPieceModel}
 
 
 class Tokenizer:
@@ -35,7 +37,7 @@ class Tokenizer:
             and unknown, unused and byte pieces.
     """
 
-    def __init__(self, model_bytes: bytes, config):
+    def __init__(self, model_bytes: bytes, config: TokenizerConfig | WordPieceConfig):
         """Creates a tokenizer from its parts; `Tokenizer.load` reads and checks both."""
         self.model_bytes = model_bytes
         self.config = config
@@ -112,7 +114,7 @@ class Tokenizer:
         """Returns the ids of a text, without [CLS] and [SEP]."""
         return self.model.encode(text)
 
-    def encode_batch(self, texts, num_threads: int = 1) -> list[np.ndarray]:
+    def encode_batch(self, texts: Iterable[str], num_threads: int = 1) -> list[np.ndarray]:
         """Returns the ids of many texts; faster than encoding them one by one.
 
         Args:
@@ -124,7 +126,7 @@ class Tokenizer:
         """
         return self.model.encode_batch(texts, num_threads)
 
-    def encode_sentences(self, texts) -> tuple[np.ndarray, np.ndarray]:
+    def encode_sentences(self, texts: Iterable[str]) -> tuple[np.ndarray, np.ndarray]:
         """Returns the ids of many sentences in one array.
 
         Args:
@@ -146,7 +148,7 @@ class Tokenizer:
         """Returns the ids of a text that follows a symbol without a space in between."""
         return self.model.continuation_ids(text)
 
-    def decode(self, ids) -> str:
+    def decode(self, ids: Iterable[int]) -> str:
         """Returns the text of ids (any sequence of int), without control symbols."""
         return self.model.decode([int(id) for id in ids])
 

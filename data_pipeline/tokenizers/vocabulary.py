@@ -11,6 +11,7 @@ import itertools
 import logging
 import re
 import tempfile
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -87,8 +88,8 @@ class TrainedVocabulary:
 
 
 def train_vocabulary(
-    corpus_texts,
-    out,
+    corpus_texts: Iterable[str],
+    out: str | Path,
     size: int = 30_000,
     *,
     lower_case: bool = True,

@@ -11,6 +11,7 @@ import collections
 import hashlib
 import heapq
 import unicodedata
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -39,7 +40,9 @@ class _OldPieces(NamedTuple):
     special: frozenset[str]
 
 
-def extend_vocabulary(tokenizer, corpus_texts, out, add) -> TrainedVocabulary:
+def extend_vocabulary(
+    tokenizer, corpus_texts: Iterable[str], out: str | Path, add: int
+) -> TrainedVocabulary:
     """Writes a tokenizer with additional pieces: those that save the most pieces on a corpus.
 
     All old pieces keep their ids; the new ones follow. They are words or parts of words, of letters
