@@ -5,18 +5,15 @@ in linear time: `clean_up_tracked` returns the origin of each character it write
 does the same for its normalisation, and the pieces are substrings of the normalised text.
 """
 
-import re
 from typing import NamedTuple
 
 import numpy as np
-import sentencepiece
 
 from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.cleanup import clean_up_tracked
+from data_pipeline.tokenizers.sentencepiece_model import replace_surrogates
 from data_pipeline.tokenizers.tokenization import Tokenizer
 from data_pipeline.tokenizers.word_starts import SPACE
-
-_SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 class AlignedPieces(NamedTuple):
@@ -55,7 +52,7 @@ class TextAligner:
     """Encodes texts as a tokenizer does, and returns the offsets of the pieces too."""
 
     def __init__(self, tokenizer: Tokenizer):
-        """Loads a second copy of the tokenizer's model.
+        """Creates an aligner for a tokenizer.
 
         Args:
             tokenizer: Tokenizer. With a SentencePiece vocabulary.
@@ -67,7 +64,7 @@ class TextAligner:
         self._config = tokenizer.config
         self._digit_comma = tokenizer.model.digit_comma
         self._vocabulary = tokenizer.model.vocabulary
-        self._processor = sentencepiece.SentencePieceProcessor(model_proto=tokenizer.model_bytes)
+        self._processor = tokenizer.model.processor
         self._byte_ids = {id for id in range(tokenizer.vocab_size) if self._processor.is_byte(id)}
         self._adds_space = self._processor.normalize("x").startswith(SPACE)
 
@@ -107,7 +104,7 @@ class TextAligner:
         )
 
     def _clean_up(self, text):
-        text = _SURROGATES.sub("\ufffd", text)  # as in `Tokenizer`: SentencePiece would raise
+        text = replace_surrogates(text)
         if self._config.cleanup == "reference":
             return clean_up_tracked(text, self._config.lower_case, self._config.strip_accents)
         every = np.arange(len(text))

@@ -36,6 +36,7 @@ class SentencePieceModel:
         vocabulary: list of str. The piece of every id.
         special_ids: list of int. Those of padding, unknown, [CLS], [SEP] and [MASK].
         ordinary_ids, digest: As in `Tokenizer`.
+        processor: SentencePieceProcessor.
         digit_comma: dict of int to list of int. Each piece that ends in digit and comma, and the
             pieces that replace it, as in the original: number and comma apart.
         continuation_prefix: int. Number of pieces of `encode("(")`, or 0 where `(` is an ordinary
@@ -51,12 +52,12 @@ class SentencePieceModel:
     def __init__(self, model_bytes: bytes, config: TokenizerConfig):
         self._model_bytes, self._config = model_bytes, config
         pieces = _parse(model_bytes).pieces
-        self._processor = sentencepiece.SentencePieceProcessor(model_proto=model_bytes)
+        self.processor = sentencepiece.SentencePieceProcessor(model_proto=model_bytes)
         self._types = np.array([piece.type or _NORMAL for piece in pieces])  # [V]
         self.vocabulary = [piece.piece for piece in pieces]
         control_ids = map(self._control_id, CONTROL_SYMBOLS)
-        self.special_ids = [self._processor.pad_id(), self._processor.unk_id(), *control_ids]
-        if self._processor.pad_id() < 0:
+        self.special_ids = [self.processor.pad_id(), self.processor.unk_id(), *control_ids]
+        if self.processor.pad_id() < 0:
             raise InputError("The vocabulary has no padding piece. Train it with `pad_id=0`.")
         is_ordinary = (self._types == _NORMAL) | (self._types == _USER_DEFINED)
         self.ordinary_ids = np.flatnonzero(is_ordinary).astype(np.int32)
@@ -103,18 +104,18 @@ class SentencePieceModel:
         write_tokenizer_files(folder, self._model_bytes, self._config)
 
     def encode(self, text):
-        return self._split_digit_comma(self._processor.encode(self._prepare(text)))
+        return self._split_digit_comma(self.processor.encode(self._prepare(text)))
 
     def encode_batch(self, texts, num_threads=1):
         prepared = [self._prepare(text) for text in texts]
-        encoded = self._processor.encode(prepared, num_threads=num_threads)
+        encoded = self.processor.encode(prepared, num_threads=num_threads)
         return [np.array(self._split_digit_comma(ids), np.int32) for ids in encoded]
 
     def pieces(self, text):
         text = self._prepare(text)
         pieces = []
-        surfaces = self._processor.encode(text, out_type=str)
-        for id, surface in zip(self._processor.encode(text), surfaces, strict=True):
+        surfaces = self.processor.encode(text, out_type=str)
+        for id, surface in zip(self.processor.encode(text), surfaces, strict=True):
             if id in self.digit_comma:
                 pieces += [self.vocabulary[part] for part in self.digit_comma[id]]
             else:
@@ -134,10 +135,10 @@ class SentencePieceModel:
         return ids[1:] if ids and self.vocabulary[ids[0]] == SPACE else ids
 
     def decode(self, ids):
-        return self._processor.decode(ids)
+        return self.processor.decode(ids)
 
     def id_of(self, piece):
-        return self._processor.piece_to_id(piece)
+        return self.processor.piece_to_id(piece)
 
     def shown(self, id):
         piece = self.vocabulary[id]
@@ -152,7 +153,7 @@ class SentencePieceModel:
 
     def _prepare(self, text):
         if not text.isascii():
-            text = _SURROGATES.sub("\ufffd", text)  # not UTF-8; SentencePiece would raise
+            text = replace_surrogates(text)
         if self._config.cleanup == "reference":
             return clean_up(text, self._config.lower_case, self._config.strip_accents)
         return text
@@ -164,7 +165,7 @@ class SentencePieceModel:
 
     def _without_digit_comma(self, piece):
         number = piece[:-1].replace(SPACE, "")
-        pieces = self._processor.encode(number, out_type=str)
+        pieces = self.processor.encode(number, out_type=str)
         if not piece.startswith(SPACE) and not self._config.compat_py3:
             # The original intends this, but under Python 3 it compares text with bytes.
             pieces[0] = pieces[0].removeprefix(SPACE)
@@ -175,6 +176,11 @@ class SentencePieceModel:
         if self.vocabulary[id] != symbol or self._types[id] != _CONTROL:
             raise InputError(f"The vocabulary must contain `{symbol}` as a control symbol.")
         return id
+
+
+def replace_surrogates(text: str) -> str:
+    """Replaces halves of characters, which are not UTF-8 and make SentencePiece raise."""
+    return _SURROGATES.sub("\ufffd", text)
 
 
 def _parse(model_bytes):

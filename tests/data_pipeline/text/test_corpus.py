@@ -80,7 +80,7 @@ def test_wikiextractor_is_recognised_and_its_tags_are_no_text(tmp_path):
     assert paragraphs(documents) == [["A", "Text."], ["C"]]
 
 
-def test_a_long_document_is_cut_at_the_edges_of_paragraphs(tmp_path):
+def test_a_long_document_is_split_at_the_edges_of_paragraphs(tmp_path):
     block = "word " * 4000
     documents = read_text(tmp_path, f"{block}\n{block}\n{block}\n")
     assert [document.name for document in documents] == ["x.txt#1", "x.txt#2"]
@@ -88,7 +88,7 @@ def test_a_long_document_is_cut_at_the_edges_of_paragraphs(tmp_path):
 
 
 @pytest.mark.parametrize("format", ["prose", "sentences", "jsonl", "wikiextractor"])
-def test_one_line_of_a_megabyte_is_cut_after_sentences_and_loses_nothing(tmp_path, format):
+def test_one_line_of_a_megabyte_is_split_after_sentences_and_loses_nothing(tmp_path, format):
     text = "This sentence is here again. " * 36_000
     wrapped = {
         "jsonl": json.dumps({"text": text}),
@@ -100,7 +100,7 @@ def test_one_line_of_a_megabyte_is_cut_after_sentences_and_loses_nothing(tmp_pat
     assert " ".join(document.text for document in documents) == text.strip()
 
 
-def test_wrapped_lines_without_a_blank_line_are_cut_too(tmp_path):
+def test_wrapped_lines_without_a_blank_line_are_split_too(tmp_path):
     documents = read_text(tmp_path, "A line of words.\n" * 10_000)
     assert len(documents) == 4
     assert " ".join(document.text for document in documents) == "A line of words. " * 9_999 + (
@@ -108,7 +108,7 @@ def test_wrapped_lines_without_a_blank_line_are_cut_too(tmp_path):
     )
 
 
-def test_text_without_ends_is_cut_at_white_space_and_else_anywhere():
+def test_text_without_ends_is_split_at_white_space_and_else_anywhere():
     assert split_long_text("aaa bbb ccc", 8) == ["aaa bbb", "ccc"]
     assert split_long_text("a" * 10, 4) == ["aaaa", "aaaa", "aa"]
     assert split_long_text("He left. She did not", 12) == ["He left.", "She did not"]

@@ -100,7 +100,7 @@ def test_marks_of_quotations_are_told_from_apostrophes():
         assert _without_marks(text) == marks.sub(lambda mark: " " * len(mark[0]), text)
 
 
-def test_a_long_paragraph_is_cut_without_a_double_blank():
+def test_a_long_paragraph_is_split_without_a_double_blank():
     sentence = "他说" * 50 + "。"
     text = f"{sentence * 99} ？{sentence * 10}"
     assert len(text) > MAX_CHUNK_CHARS > len(sentence * 99)
@@ -223,7 +223,7 @@ def test_long_lines_of_any_kind_take_linear_time(unit):
     assert characters(sentences) == characters([text])
 
 
-def test_a_real_book_loses_no_character_and_is_cut_well(shared_data):
+def test_a_real_book_loses_no_character_and_is_split_well(shared_data):
     documents = list(read_corpus([shared_data / "corpus/books-en/Austen_Pride.txt"]))
     sentences = [split_sentences(document) for document in documents]
     for document, parts in zip(documents, sentences, strict=True):

@@ -68,7 +68,7 @@ def test_what_is_missing_is_refused_when_called(folder):
         read_corpus([f"{folder}/empty"])
 
 
-def test_a_file_gone_since_it_was_cut_is_named(folder):
+def test_a_file_gone_since_it_was_split_is_named(folder):
     (part,) = corpus_ranges([f"{folder}/b.txt"])
     storage.remove(f"{folder}/b.txt")
     with pytest.raises(InputError, match=r"b.txt` cannot be read: .*[Nn]o"):

@@ -222,7 +222,7 @@ def test_lines_are_counted_across_the_edges_of_the_buffer(tmp_path, cut_at):
         list(read_range(corpus_ranges([tmp_path])[-1]))
 
 
-def test_a_file_that_is_gone_or_changed_since_it_was_cut_is_named(tmp_path, cut_at):
+def test_a_file_that_is_gone_or_changed_since_it_was_split_is_named(tmp_path, cut_at):
     path = tmp_path / "x.txt"
     path.write_text("One.\n\nTwo.\n\nThree.")
     cut_at(5)

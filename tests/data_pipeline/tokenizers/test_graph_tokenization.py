@@ -90,12 +90,12 @@ def test_a_graph_gives_the_ids_of_python(text, tiny_tokenizer):
     assert graph.continuation([text]).to_list() == [tiny_tokenizer.continuation_ids(text)]
 
 
-def test_real_and_hostile_lines_are_cut_as_in_python(tiny_tokenizer, dirty_texts):
+def test_real_and_hostile_lines_are_split_as_in_python(tiny_tokenizer, dirty_texts):
     check(tiny_tokenizer, dirty_texts)
 
 
-def test_numbers_are_cut_from_commas_as_in_python(digit_tokenizer):
-    assert digit_tokenizer.encode("bx12, 7,") != digit_tokenizer.model._processor.encode("bx12, 7,")
+def test_numbers_are_split_from_commas_as_in_python(digit_tokenizer):
+    assert digit_tokenizer.encode("bx12, 7,") != digit_tokenizer.model.processor.encode("bx12, 7,")
     check(digit_tokenizer, TEXTS)
 
 

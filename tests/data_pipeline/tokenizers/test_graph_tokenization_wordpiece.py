@@ -108,7 +108,7 @@ def test_the_characters_that_differ_are_the_named_ones(tokenizer):
     assert differ <= TOO_NEW if tokenizer.config.lower_case else not differ
 
 
-def test_random_strings_are_cut_as_in_python(tokenizer):
+def test_random_strings_are_split_as_in_python(tokenizer):
     rng = random.Random(11)
     letters = [
         chr(code) for code in (*range(0x3000), *range(0x4E00, 0x4F00), *range(0xF900, 0x10000))
@@ -121,7 +121,7 @@ def test_random_strings_are_cut_as_in_python(tokenizer):
     check(tokenizer, ["".join(rng.choices(letters, k=rng.randint(1, 16))) for _ in range(10_000)])
 
 
-def test_real_and_hostile_lines_are_cut_as_in_python(tokenizer, shared_data):
+def test_real_and_hostile_lines_are_split_as_in_python(tokenizer, shared_data):
     lines = []
     for name in ("dirty/blns/blns.txt", "dirty/utf8/UTF-8-test.sanitized.txt"):
         lines += (shared_data / name).read_text(encoding="utf-8").split("\n")

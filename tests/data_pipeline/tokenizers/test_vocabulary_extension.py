@@ -67,7 +67,7 @@ def test_of_two_new_pieces_the_longer_wins(tiny_tokenizer, tmp_path):
     assert new.pieces("zebrafinch zebra") == ["▁zebrafinch", "▁zebra"]
 
 
-def test_text_is_cut_as_before_but_for_the_joined_stretches(tiny_tokenizer, extended, tiny_corpus):
+def test_text_is_split_as_before_but_for_the_joined_runs(tiny_tokenizer, extended, tiny_corpus):
     for text in (*tiny_corpus, *DOMAIN[:2]):
         ids = extended.encode(text)
         assert spelled_out(tiny_tokenizer, extended, ids) == tiny_tokenizer.encode(text)
@@ -81,7 +81,7 @@ def test_text_without_new_pieces_has_the_same_ids(tiny_tokenizer, extended, tiny
         assert extended.encode(text) == tiny_tokenizer.encode(text)
 
 
-def test_segments_are_what_the_new_pieces_were_cut_into(tiny_tokenizer, extended):
+def test_segments_are_what_the_new_pieces_were_split_into(tiny_tokenizer, extended):
     segments = segments_of_added(tiny_tokenizer, extended)
     unknown = tiny_tokenizer.piece_of(tiny_tokenizer.unk_id)
     for piece, segment in zip(added(tiny_tokenizer, extended), segments, strict=True):
@@ -89,13 +89,13 @@ def test_segments_are_what_the_new_pieces_were_cut_into(tiny_tokenizer, extended
         assert joined.replace(unknown, "μ") == piece and (len(segment) > 1 or piece == "μ")
 
 
-def test_sentences_by_the_quick_way_are_cut_alike(extended):
+def test_sentences_in_one_array_are_encoded_alike(extended):
     ids, lengths = extended.encode_sentences(DOMAIN)
     assert ids.tolist() == list(itertools.chain.from_iterable(map(extended.encode, DOMAIN)))
     assert lengths.sum() == len(ids)
 
 
-def test_inside_a_graph_text_is_cut_alike(extended):
+def test_text_is_encoded_alike_inside_a_graph(extended):
     from data_pipeline.tokenizers.graph_tokenization import GraphTokenizer
 
     rows = GraphTokenizer(extended)(list(DOMAIN)).to_list()

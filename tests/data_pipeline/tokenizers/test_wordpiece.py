@@ -57,7 +57,7 @@ def tokenizer(vocabulary):
         ("", []),
     ],
 )
-def test_text_is_cut_into_words(text, words):
+def test_text_is_split_into_words(text, words):
     assert BasicTokenizer(lower_case=True, strip_accents=True).words(text) == words
 
 
