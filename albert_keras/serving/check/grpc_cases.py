@@ -1,29 +1,30 @@
-"""What a server must answer over gRPC: each call and its code.
+"""Golden cases of gRPC: calls and the status code of each answer.
 
-As the golden cases of REST, after the rules of `tensorflow_model_server` 2.15; some codes differ
+Like the cases of REST, they follow the rules of `tensorflow_model_server` 2.15; some codes differ
 from those of REST.
 """
 
 import json
 from typing import NamedTuple
 
+from albert_keras.serving.check.golden_cases import replace_names
 from albert_keras.serving.client.client_errors import ServingError
 
 
 class GrpcCase(NamedTuple):
-    """A call and what is to come back.
+    """A call and the expected answer.
 
     Attributes:
-        name: str. What it shows.
+        name: str. What the case shows.
         call: str. "predict", "classify" or "regress".
-        signature: str. The field of `Names` that holds it; another name stands for itself.
-        inputs: str. For predict a JSON object with the names of `Names` in braces; for the others
-            a JSON list of features, each an object of strings.
-        code: str. Of gRPC.
+        signature: str. A key of `golden_cases.names_of`, or a name of no signature.
+        inputs: str. For predict a JSON object of inputs; for the others a JSON list of features,
+            each an object of strings. Keys of `names_of` in braces are replaced.
+        code: str. Expected gRPC status code.
         needs: str. What the model must have, as in `GoldenCase`.
-        output_filter: tuple of str. Names in braces are filled in as in `inputs`.
-        model: str. "" asks the model at hand.
-        version: int or None. None asks the newest one.
+        output_filter: tuple of str. Keys of `names_of` in braces are replaced.
+        model: str. "" is the model that is checked.
+        version: int or None. None is the newest version.
     """
 
     name: str
@@ -37,7 +38,7 @@ class GrpcCase(NamedTuple):
     version: int | None = None
 
 
-#: Servers cut messages at so many characters.
+#: Servers truncate messages to this number of characters.
 _LONGEST_MESSAGE = 1024
 
 _ONE = '{"{input}": ["a"]}'
@@ -55,7 +56,7 @@ GRPC_CASES = (
     GrpcCase("missing input", "predict", "text", "{}", _BAD, "text"),
     GrpcCase("extra input", "predict", "text", '{"{input}": ["a"], "more": [1]}', _BAD, "text"),
     GrpcCase("unknown output", "predict", "text", _ONE, _BAD, "text", ("not-there",)),
-    GrpcCase("output asked twice", "predict", "text", _ONE, _BAD, "text", ("{output}",) * 2),
+    GrpcCase("output requested twice", "predict", "text", _ONE, _BAD, "text", ("{output}",) * 2),
     GrpcCase("message of a long name", "predict", "x" * 5000, '{"text": ["a"]}', _STATE),
     GrpcCase("wrong type", "predict", "text", '{"{input}": [1]}', _BAD, "text"),
     GrpcCase("wrong rank", "predict", "text", '{"{input}": [["a"]]}', _BAD, "text"),
@@ -74,17 +75,17 @@ def ask(case, target, model, names, timeout=30.0):
         case: GrpcCase. One that applies to the model.
         target: str. Address of the server, such as `127.0.0.1:8500`.
         model: str.
-        names: Names.
+        names: dict, see `golden_cases.names_of`.
         timeout: float. Seconds.
 
     Returns:
-        str. What is wrong about the answer, "" if nothing is.
+        str. What is wrong with the answer, "" if nothing is.
     """
     from albert_keras.serving.client.grpc_client import GrpcClient
 
-    inputs = json.loads(_filled(case.inputs, names))
-    outputs = [_filled(output, names) for output in case.output_filter]
-    signature = getattr(names, case.signature, case.signature)
+    inputs = json.loads(replace_names(case.inputs, names))
+    outputs = [replace_names(output, names) for output in case.output_filter]
+    signature = names.get(case.signature, case.signature)
     with GrpcClient(
         target, case.model or model, case.version, timeout=timeout, retries=0
     ) as client:
@@ -95,17 +96,11 @@ def ask(case, target, model, names, timeout=30.0):
                 getattr(client, case.call)([_example(one) for one in inputs], signature)
         except ServingError as error:
             if error.code != case.code:
-                return f"{error.code} instead of {case.code}: {error}"
+                return f"expected {case.code}, received {error.code}: {error}"
             if len(error.said) > _LONGEST_MESSAGE:
-                return f"a message of {len(error.said)} characters"
+                return f"expected at most {_LONGEST_MESSAGE} characters, received {len(error.said)}"
             return ""
-    return "" if case.code == "OK" else f"OK instead of {case.code}"
-
-
-def _filled(text, names):
-    for name, value in names._asdict().items():
-        text = text.replace("{" + name + "}", value)
-    return text
+    return "" if case.code == "OK" else f"expected {case.code}, received OK"
 
 
 def _example(features):

@@ -96,7 +96,7 @@ def test_a_bad_request_gets_its_code(client, signature, options, code):
 
 def test_no_examples_and_an_unknown_signature_get_their_codes(client):
     for call in (client.classify, client.regress):
-        with pytest.raises(ServingError, match="INVALID_ARGUMENT: Input is empty"):
+        with pytest.raises(ServingError, match="INVALID_ARGUMENT: .* at least one example"):
             call([])
         with pytest.raises(ServingError, match="INVALID_ARGUMENT"):
             call([example(b"a")], signature="not-there")
@@ -112,8 +112,8 @@ def test_a_check_asks_all_cases_of_both_interfaces(server):
 @pytest.mark.parametrize(
     "inputs, code, fault",
     [
-        ('{"{input}": ["a"]}', "NOT_FOUND", "OK instead of NOT_FOUND"),
-        ("{}", "OK", "INVALID_ARGUMENT instead of OK"),
+        ('{"{input}": ["a"]}', "NOT_FOUND", "expected NOT_FOUND, received OK"),
+        ("{}", "OK", "expected OK, received INVALID_ARGUMENT"),
     ],
 )
 def test_a_wrong_code_is_told(server, client, inputs, code, fault):
@@ -125,9 +125,15 @@ def test_a_wrong_code_is_told(server, client, inputs, code, fault):
 @pytest.mark.parametrize("chosen", [{"version": 7}, {"model": "other"}])
 def test_what_is_not_served_is_not_found(server, chosen):
     with GrpcClient(server.grpc_target, **{"model": "model", **chosen}) as client:
-        with pytest.raises(ServingError, match="NOT_FOUND: Servable not found"):
+        with pytest.raises(
+            ServingError,
+            match="NOT_FOUND: (The model .* has no version 7|This server has no model)",
+        ):
             client.predict(text=["a"])
-        with pytest.raises(ServingError, match="NOT_FOUND: Could not find"):
+        with pytest.raises(
+            ServingError,
+            match="NOT_FOUND: (The model .* has no version 7|This server has no model)",
+        ):
             client.status()
 
 

@@ -39,7 +39,7 @@ def test_what_only_the_loader_runs_is_not_asked(server, inputs):
 def test_a_label_is_none_that_is_known(server):
     answer = ask(server, "GET", f"{STATUS}/labels/stable")
     assert answer.status == 400
-    assert answer.error == "Unrecognized servable version label: stable"
+    assert answer.error == "The model `books` has no loaded version with the label `stable`."
 
 
 def test_the_models_are_listed_with_their_signatures(server):
@@ -111,12 +111,12 @@ def test_too_many_texts_and_too_large_answers_are_refused(server):
     answer = predict(server, {"instances": ["a"] * 65})
     assert (answer.status, answer.error) == (
         400,
-        "text should hold at most 64 texts at once, got 65.",
+        "The input `text` must have at most 64 texts. Received: 65.",
     )
     ids = {"signature_name": "predict_tokens", "inputs": [[1] * 999]}
     assert predict(server, ids).status == 200
     ids["inputs"] = [[1] * 1000]
-    assert "would hold 1001 values, more than 1000" in predict(server, ids).error
+    assert "at most 1000 values. It has 1001" in predict(server, ids).error
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Serves exported models on this computer, with the REST interface of the model server and a page.
+"""A server of exported models for this computer: a page, and the REST routes of the model server.
 
 serve(["saved_models/books"])
 """
@@ -13,43 +13,44 @@ import uvicorn
 
 from albert_keras.serving.local.connections import LimitedConnection
 from albert_keras.serving.local.exported_versions import find_exports
+from albert_keras.serving.local.host_and_origin import allowed_hosts, is_loopback
 from albert_keras.serving.local.limits import Limits
-from albert_keras.serving.local.origins import allowed_hosts, is_loopback
 from data_pipeline.errors import InputError
 
 logger = logging.getLogger(__name__)
 
-#: Where models are served if nobody says otherwise, as by `tensorflow_model_server`.
+#: Default address; the port is the one of `tensorflow_model_server`.
 HOST, PORT = "127.0.0.1", 8501
 _HEAD_BYTES = 16 << 10
 
 
 class LocalServer:
-    """Models behind an address. Use it in a `with` block.
+    """Exported models behind an address. Use it in a `with` block.
 
-    Args: as of `serve`; its errors, too.
+    Arguments and errors are those of `serve`.
 
     Attributes:
         models: dict of name -> ServedModel.
-        url: str. Of the page, such as `http://127.0.0.1:8501/`.
+        url: str. Address of the page, such as `http://127.0.0.1:8501/`.
     """
 
     def __init__(self, models, host=HOST, port=PORT, limits=None, access_log=False):
         limits = (limits or Limits()).check()
         exports = find_exports(models)
-        self._socket = _bind(host, port)  # a port that is taken is told before models are loaded
+        self._socket = _bind(host, port)  # before models are loaded, as the port may be in use
         try:
             from albert_keras.serving.local.app import build_app  # loads TensorFlow
 
             self.models = {export.name: _load(export, limits) for export in exports}
-            _listen(self._socket, host, port)
+            with _address_errors(host, port):  # another program may have taken it meanwhile
+                self._socket.listen()
         except BaseException:
             self._socket.close()
             raise
         if not is_loopback(host):
             logger.warning(
-                "%s is reached by other computers, and this server is made for one: for more, see "
-                "`albert-keras server-kit`",
+                "Other computers can reach %s, but this server is made for one computer. To serve "
+                "others, see `albert-keras server-kit`.",
                 host,
             )
         name = f"[{host}]" if ":" in host else host
@@ -63,7 +64,7 @@ class LocalServer:
             log_config=None,
             log_level="info" if access_log else "critical",
             access_log=access_log,
-            proxy_headers=False,  # anyone on loopback could name another address
+            proxy_headers=False,  # any client could claim another address
             server_header=False,
             timeout_keep_alive=5,
             timeout_graceful_shutdown=1,
@@ -79,15 +80,15 @@ class LocalServer:
 
     @property
     def is_ready(self):
-        """bool. Whether requests are answered now."""
+        """bool. Whether the server answers requests."""
         return self._server.started
 
     def run(self):
-        """Answers until `stop`; KeyboardInterrupt where the process gets one."""
+        """Answers requests until `stop` is called or the process is interrupted."""
         self._server.run(sockets=[self._socket])
 
     def stop(self):
-        """Ends `run`, from any thread, when the answers that are being made are sent."""
+        """Ends `run` after the answers in progress; may be called from any thread."""
         self._server.should_exit = True
 
 
@@ -97,18 +98,18 @@ def serve(models, host=HOST, port=PORT, limits=None, access_log=False, ready=Non
     A SavedModel is a program: its operations are checked before it is loaded.
 
     Args:
-        models: iterable of str or Path. Each the folder of an exported model, whose name is that of
-            the model and whose newest version is taken, or that of one version.
-        host: str. Address to listen on. With another than one of loopback, requests may call the
-            server by any name.
-        port: int. 0 takes one that is free.
-        limits: Limits or None.
-        access_log: bool. Log each request, as `uvicorn.access`.
+        models: iterable of str or Path. Each is the folder of an exported model, whose newest
+            version is served under the name of the folder, or the folder of one version.
+        host: str. Address to listen on. If it is not a loopback address, the `Host` of a request
+            is not checked.
+        port: int. 0 takes a free one.
+        limits: Limits or None. None is the default limits.
+        access_log: bool. Whether to log each request, as `uvicorn.access`.
         ready: function or None. Called with the LocalServer when it listens.
 
     Raises:
-        InputError: If there is no export, it uses operations that are not allowed, a name cannot
-            stand in an address or is given twice, or the address is taken or none.
+        InputError: If there is no export, it uses operations that are not allowed, a name is not
+            valid in an address or is given twice, or the address is in use or invalid.
     """
     with LocalServer(models, host, port, limits, access_log) as server:
         if ready is not None:
@@ -117,7 +118,7 @@ def serve(models, host=HOST, port=PORT, limits=None, access_log=False, ready=Non
 
 
 class _Server(uvicorn.Server):
-    """Leaves signals to whoever runs it."""
+    """A uvicorn server that leaves signals to its caller."""
 
     def capture_signals(self):
         return contextlib.nullcontext()
@@ -133,42 +134,34 @@ def _load(export, limits):
 
 
 def _bind(host, port):
-    """Returns a socket that is bound, and refuses connections yet."""
+    """Returns a bound socket that does not listen yet."""
     if isinstance(port, bool) or not isinstance(port, int) or not 0 <= port < 65536:
-        raise InputError(f"`--port` should be from 0 to 65535. Received: {port!r}.")
-    try:
+        raise InputError(f"`--port` must be an int from 0 to 65535. Received: {port!r}.")
+    with _address_errors(host, port):
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    except (OSError, UnicodeError) as error:
-        raise _wrong_host(host) from error
-    # Of a name with both, clients try IPv4 in any case.
-    family, kind, protocol, _, address = min(found, key=lambda one: one[0] != socket.AF_INET)
-    bound = socket.socket(family, kind, protocol)
-    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        bound.bind(address)
-    except OSError as error:
-        bound.close()
-        raise _no_address(error, host, port) from error
+        # If a name has both, every client tries IPv4.
+        family, kind, protocol, _, address = min(found, key=lambda one: one[0] != socket.AF_INET)
+        bound = socket.socket(family, kind, protocol)
+        try:
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            bound.bind(address)
+        except OSError:
+            bound.close()
+            raise
     return bound
 
 
-def _listen(bound, host, port):
+@contextlib.contextmanager
+def _address_errors(host, port):
+    """Turns the errors of sockets into InputError."""
     try:
-        bound.listen()
-    except OSError as error:  # another program was quicker
-        raise _no_address(error, host, port) from error
-
-
-def _no_address(error, host, port):
-    if error.errno == errno.EADDRNOTAVAIL:
-        return _wrong_host(host)
-    return InputError(
-        f"`--port` should be one that is free and may be used, 0 takes any. Received: {port} "
-        f"({error.strerror})."
-    )
-
-
-def _wrong_host(host):
-    return InputError(
-        f"`--host` should be an address of this computer, such as {HOST}. Received: {host!r}."
-    )
+        yield
+    except (OSError, UnicodeError) as error:
+        if getattr(error, "errno", None) in (errno.EADDRINUSE, errno.EACCES):
+            raise InputError(
+                f"`--port` must be a free port that you may use. Received: {port} "
+                f"({error.strerror}). Give another one, or 0 for any."
+            ) from error
+        raise InputError(
+            f"`--host` must be an address of this computer, such as {HOST}. Received: {host!r}."
+        ) from error
