@@ -2,22 +2,22 @@
 
 import asyncio
 import logging
-import re
-from importlib.resources import files
+import mimetypes
 
 import anyio
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
 
 from albert_keras.serving.local.request_checks import RequestChecks
 from albert_keras.serving.protocol import rest_routes
 
 logger = logging.getLogger(__name__)
 
-_FILE = re.compile(r"[A-Za-z0-9_-]+\.([a-z]+)")
-_TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript"}
+# Some systems map it to another type, with which browsers refuse to run the scripts.
+mimetypes.add_type("text/javascript", ".js")
 
 
 def build_app(models, limits, hosts):
@@ -30,11 +30,10 @@ def build_app(models, limits, hosts):
     """
     descriptions = [model.describe() for model in models.values()]
 
-    async def index(request):
-        return _page_file("index.html")
+    page = StaticFiles(packages=[("albert_keras.serving.local", "page")])
 
-    async def page(request):
-        return _page_file(request.path_params["file"])
+    async def index(request):
+        return await page.get_response("index.html", request.scope)
 
     async def list_models(request):
         return JSONResponse(descriptions)
@@ -42,7 +41,7 @@ def build_app(models, limits, hosts):
     app = Starlette(
         routes=[
             Route("/", index),
-            Route("/page/{file}", page),
+            Mount("/page", page),
             Route("/models.json", list_models),
             Route("/v1/{rest:path}", _RestEndpoint(models, limits).answer, methods=["GET", "POST"]),
         ],
@@ -83,14 +82,6 @@ def _rest_response(status, body):
     if not body:
         raise HTTPException(status)
     return Response(body, status, media_type="application/json")
-
-
-def _page_file(name):
-    match = _FILE.fullmatch(name)
-    file = files("albert_keras.serving.local").joinpath("page", name)
-    if match is None or match[1] not in _TYPES or not file.is_file():
-        raise HTTPException(404)
-    return Response(file.read_bytes(), media_type=_TYPES[match[1]])
 
 
 def _http_error(request, error):

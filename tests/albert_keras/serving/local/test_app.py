@@ -55,7 +55,12 @@ def test_the_models_are_listed_with_their_signatures(server):
 
 @pytest.mark.parametrize(
     "path, content",
-    [("/", "text/html; charset=utf-8"), ("/page/index.html", "text/html; charset=utf-8")],
+    [
+        ("/", "text/html; charset=utf-8"),
+        ("/page/index.html", "text/html; charset=utf-8"),
+        ("/page/page.js", "text/javascript; charset=utf-8"),
+        ("/page/page.css", "text/css; charset=utf-8"),
+    ],
 )
 def test_the_page_may_load_from_the_server_alone(server, path, content):
     answer = ask(server, "GET", path)
