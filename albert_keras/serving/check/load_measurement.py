@@ -51,16 +51,16 @@ def rows_of(signature, texts):
         InputError: If a text cannot be sent.
     """
     to_json_value(list(texts))  # in the thread of a client the error would be lost
-    rows = []
-    for number in range(len(texts)):
-        row, position = {}, number
-        for name, (_, shape) in signature.inputs.items():
-            row[name] = texts[position % len(texts)]
-            if len(shape) == 2:
-                row[name] = [row[name], texts[(position + 1) % len(texts)]]
-            position += 1
-        rows.append(row)
-    return rows
+
+    def value(shape, position):
+        text, next_text = texts[position % len(texts)], texts[(position + 1) % len(texts)]
+        return [text, next_text] if len(shape) == 2 else text
+
+    inputs = list(signature.inputs.items())
+    return [
+        {name: value(shape, row + number) for number, (name, (_, shape)) in enumerate(inputs)}
+        for row in range(len(texts))
+    ]
 
 
 def measure_load(connect, send, rows, clients, requests):

@@ -1,5 +1,6 @@
 """Checks a running server: golden cases first, then throughput and latency under load."""
 
+import contextlib
 import logging
 from typing import NamedTuple
 
@@ -171,6 +172,18 @@ def serve_check(
         logger.warning("No signature of `%s` takes only text, so the load is not measured.", model)
     rows = rows_of(signatures[measured], texts) if measured else []
 
+    def rest_fault(case):
+        path, body = fill(case, model, version, names)
+        headers = {} if body is None else {"Content-Type": "application/json"}
+        try:
+            with contextlib.closing(HttpConnection(url, timeout)) as connection:
+                return judge(case, *connection.request(case.method, path, body, headers))
+        except ServingError as error:
+            return str(error)
+
+    def grpc_fault(case):
+        return ask(case, grpc_target, model, names, timeout)
+
     def send_rest(client, row):
         client.predict_rows([row], measured)
 
@@ -179,9 +192,9 @@ def serve_check(
 
     cases, load, grpc_load = [], None, None
     if url is not None:
-        cases += _check_rest(url, model, version, names, timeout)
+        cases += _run(GOLDEN_CASES, names, rest_fault)
     if grpc_target is not None:
-        cases += _check_grpc(grpc_target, model, names, timeout)
+        cases += _run(GRPC_CASES, names, grpc_fault)
     if url is not None and measured:
         load = measure_load(connect_rest, send_rest, rows, clients, requests)
     if grpc_target is not None and measured:
@@ -227,27 +240,10 @@ def _lines_of(load, what):
         yield f"first failure: {load.first_failure}"
 
 
-def _check_rest(url, model, version, names, timeout):
-    """Yields a CaseResult for each golden case of REST."""
-    connection = HttpConnection(url, timeout)
-    for case in GOLDEN_CASES:
-        if not applies(case, names):
-            yield CaseResult(case.name, case.needs, "")
-            continue
-        path, body = fill(case, model, version, names)
-        headers = {} if body is None else {"Content-Type": "application/json"}
-        try:
-            fault = judge(case, *connection.request(case.method, path, body, headers))
-        except ServingError as error:
-            fault = str(error)
-        yield CaseResult(case.name, "", fault)
-    connection.close()
-
-
-def _check_grpc(target, model, names, timeout):
-    """Yields a CaseResult for each golden case of gRPC."""
-    for case in GRPC_CASES:
-        if not applies(case, names):
-            yield CaseResult(case.name, case.needs, "")
+def _run(cases, names, fault_of):
+    """Yields the CaseResult of each case; `fault_of` returns what is wrong with the answer."""
+    for case in cases:
+        if applies(case, names):
+            yield CaseResult(case.name, "", fault_of(case))
         else:
-            yield CaseResult(case.name, "", ask(case, target, model, names, timeout))
+            yield CaseResult(case.name, case.needs, "")

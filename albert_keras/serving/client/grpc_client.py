@@ -112,19 +112,15 @@ class GrpcClient:
         from tensorflow_serving.apis import classification_pb2
 
         request = classification_pb2.ClassificationRequest()
-        self._fill_spec(request.model_spec, signature)
-        request.input.example_list.examples.extend(examples)
-        rows = self._call(self._prediction.Classify, request).result.classifications
-        return [[(one.label, one.score) for one in row.classes] for row in rows]
+        result = self._call_examples(self._prediction.Classify, request, examples, signature)
+        return [[(one.label, one.score) for one in row.classes] for row in result.classifications]
 
     def regress(self, examples, signature="regress"):
         """Returns a float for each example, a tf.train.Example."""
         from tensorflow_serving.apis import regression_pb2
 
         request = regression_pb2.RegressionRequest()
-        self._fill_spec(request.model_spec, signature)
-        request.input.example_list.examples.extend(examples)
-        result = self._call(self._prediction.Regress, request).result
+        result = self._call_examples(self._prediction.Regress, request, examples, signature)
         return [one.value for one in result.regressions]
 
     def status(self):
@@ -151,6 +147,11 @@ class GrpcClient:
         answer.metadata["signature_def"].Unpack(signatures)
         definitions = MessageToDict(signatures, preserving_proto_field_name=True)
         return signatures_from_json(definitions["signature_def"])
+
+    def _call_examples(self, method, request, examples, signature):
+        self._fill_spec(request.model_spec, signature)
+        request.input.example_list.examples.extend(examples)
+        return self._call(method, request).result
 
     def _fill_spec(self, spec, signature=""):
         spec.name, spec.signature_name = self.model, signature

@@ -203,11 +203,11 @@ class RestClient:
         if name not in signatures:
             return f"The model has: {', '.join(sorted(signatures))}."
         if "input" in said or "keys" in said or "type" in said:
-            inputs = signatures[name].inputs.items()
-            listed = ", ".join(
-                f"{key} {dtype} {_brackets(shape)}" for key, (dtype, shape) in inputs
-            )
-            return f"`{name}` takes: {listed}."
+            listed = []
+            for key, (dtype, shape) in signatures[name].inputs.items():
+                sizes = "any shape" if shape is None else str(list(shape)).replace("-1", "B", 1)
+                listed.append(f"{key} {dtype} {sizes}")
+            return f"`{name}` takes: {', '.join(listed)}."
         return ""
 
 
@@ -261,7 +261,3 @@ def _tensor(info):
     shape = info.get("tensor_shape", {})
     sizes = tuple(int(size.get("size", 0)) for size in shape.get("dim", []))
     return info.get("dtype", ""), None if shape.get("unknown_rank") else sizes
-
-
-def _brackets(shape):
-    return "of any shape" if shape is None else str(list(shape)).replace("-1", "B", 1)

@@ -65,7 +65,11 @@ def write_kit(
     folder, base_path = Path(folder), Path(base_path).absolute()
     check_model_name(model_name)
     _check_path(base_path)
+    specific = tuple(specific)
     served = _served_versions(existing_versions(base_path), latest, specific)
+    policy = f"latest {{ num_versions: {latest} }}"
+    if specific:
+        policy = f"specific {{ {' '.join(f'versions: {version}' for version in specific)} }}"
     labels = dict(labels or {})
     for label, version in labels.items():
         if check_version(version) not in served:
@@ -98,7 +102,7 @@ def write_kit(
         "model": model_name,
         "base_path": base_path,
         "quoted_base_path": shlex.quote(str(base_path)),
-        "policy": _policy(latest, specific),
+        "policy": policy,
         "labels": "".join(
             f'    version_labels {{ key: "{label}" value: {version} }}\n'
             for label, version in labels.items()
@@ -137,12 +141,6 @@ def _served_versions(existing, latest, specific):
                 f"Received: {version}."
             )
     return sorted(specific)
-
-
-def _policy(latest, specific):
-    if specific:
-        return f"specific {{ {' '.join(f'versions: {version}' for version in specific)} }}"
-    return f"latest {{ num_versions: {latest} }}"
 
 
 def _batch_sizes(largest):

@@ -29,7 +29,6 @@ def build_app(models, limits, hosts):
         hosts: frozenset of str or None. Names of the server, see `allowed_hosts`.
     """
     descriptions = [model.describe() for model in models.values()]
-
     page = StaticFiles(packages=[("albert_keras.serving.local", "page")])
 
     async def index(request):
@@ -38,44 +37,36 @@ def build_app(models, limits, hosts):
     async def list_models(request):
         return JSONResponse(descriptions)
 
+    slots = asyncio.Semaphore(limits.computed_at_once)
+
+    async def rest(request):
+        path = request.scope["raw_path"].decode("ascii")
+        if request.method != "POST":
+            return _rest_response(*rest_routes.answer(models, "GET", path, b""))
+        body = await request.body()
+        try:
+            with anyio.fail_after(limits.waiting_seconds):
+                await slots.acquire()
+        except TimeoutError:
+            busy = {"error": "The server is busy with other requests."}
+            return JSONResponse(busy, 503, {"Retry-After": "1"})
+        try:  # in a thread, so that other requests are answered meanwhile
+            answer = await anyio.to_thread.run_sync(rest_routes.answer, models, "POST", path, body)
+        finally:
+            slots.release()
+        return _rest_response(*answer)
+
     app = Starlette(
         routes=[
             Route("/", index),
             Mount("/page", page),
             Route("/models.json", list_models),
-            Route("/v1/{rest:path}", _RestEndpoint(models, limits).answer, methods=["GET", "POST"]),
+            Route("/v1/{path:path}", rest, methods=["GET", "POST"]),
         ],
         exception_handlers={HTTPException: _http_error, Exception: _internal_error},
     )
     app.router.redirect_slashes = False
     return RequestChecks(app, limits, hosts)
-
-
-class _RestEndpoint:
-    """The REST interface. TensorFlow runs in threads, so that other requests are answered."""
-
-    def __init__(self, models, limits):
-        self._models, self._seconds = models, limits.waiting_seconds
-        self._slots = asyncio.Semaphore(limits.computed_at_once)
-
-    async def answer(self, request):
-        path = request.scope["raw_path"].decode("ascii")
-        if request.method != "POST":
-            return _rest_response(*rest_routes.answer(self._models, "GET", path, b""))
-        body = await request.body()
-        try:
-            with anyio.fail_after(self._seconds):
-                await self._slots.acquire()
-        except TimeoutError:
-            busy = {"error": "The server is busy with other requests."}
-            return JSONResponse(busy, 503, {"Retry-After": "1"})
-        try:
-            answer = await anyio.to_thread.run_sync(
-                rest_routes.answer, self._models, "POST", path, body
-            )
-        finally:
-            self._slots.release()
-        return _rest_response(*answer)
 
 
 def _rest_response(status, body):

@@ -34,19 +34,18 @@ def find_exports(models):
     Raises:
         InputError: If there is no export, a name is not valid in an address, or two are equal.
     """
-    found = []
+    found = {}
     for path in models:
         export = _find_export(path)
-        for other in found:
-            if other.name == export.name:
-                raise InputError(
-                    f"Models must have different names. Received: `{other.folder}` and "
-                    f"`{export.folder}`. Copy one of them to a folder with another name."
-                )
-        found.append(export)
+        if export.name in found:
+            raise InputError(
+                f"Models must have different names. Received: `{found[export.name].folder}` and "
+                f"`{export.folder}`. Copy one of them to a folder with another name."
+            )
+        found[export.name] = export
     if not found:
         raise InputError("Give at least one model to serve. Received: none.")
-    return found
+    return list(found.values())
 
 
 def _find_export(path):

@@ -161,7 +161,10 @@ def _to_element(name, value, dtype):
         if isinstance(value, str):
             return value.encode("utf-8", errors="surrogateescape")
         if _is_base64(value):
-            return _from_base64(value)
+            try:
+                return base64.b64decode(value["b64"], validate=True)
+            except ValueError as error:
+                raise invalid("`b64` must be base64 in the standard alphabet.") from error
     elif isinstance(value, bool):
         if dtype == tf.bool:
             return value
@@ -218,15 +221,6 @@ def _is_base64(value):
 def _is_object(value):
     """Returns whether a value is an object with names, and not base64."""
     return isinstance(value, dict) and not _is_base64(value)
-
-
-def _from_base64(value):
-    try:
-        return base64.b64decode(value["b64"], validate=True)
-    except ValueError as error:
-        raise invalid(
-            f"`b64` must be base64 in the standard alphabet. Received: {_shown(value['b64'])}."
-        ) from error
 
 
 def _without_single_name(named):

@@ -61,17 +61,11 @@ class Servable:
     def classify(self, name, examples):
         """Returns the `classes` and `scores` of some tf.Examples, each an array [B, k] or None."""
         outputs = self._run_examples(name, examples, "classify", {"classes", "scores"})
-        for key, array in outputs.items():
-            if array.ndim != 2 or len(array) != len(examples):
-                raise invalid(f"`{key}` must be [examples, classes]. Received: {array.shape}.")
         return outputs.get("classes"), outputs.get("scores")
 
     def regress(self, name, examples):
         """Returns the values of some tf.Examples, an array [B] or [B, 1]."""
-        values = self._run_examples(name, examples, "regress", {"outputs"})["outputs"]
-        if values.shape not in ((len(examples),), (len(examples), 1)):
-            raise invalid(f"`outputs` must be one number per example. Received: {values.shape}.")
-        return values
+        return self._run_examples(name, examples, "regress", {"outputs"})["outputs"]
 
     def check_inputs(self, name, tensors):
         """Raises StatusError unless tensors have the names, types and shapes of a signature."""
@@ -111,7 +105,11 @@ class Servable:
             raise invalid(f"The signature `{name or DEFAULT_SIGNATURE}` cannot {method} examples.")
         if not examples:
             raise invalid("A request must have at least one example. Received: none.")
-        return self.predict(name, {"inputs": np.array(examples, object)})
+        outputs = self.predict(name, {"inputs": np.array(examples, object)})
+        for key, array in outputs.items():
+            if array.shape[:1] != (len(examples),):
+                raise invalid(f"The output `{key}` must have one row per example. It does not.")
+        return outputs
 
 
 def _read_signatures(folder):
