@@ -68,7 +68,7 @@ GRPC_CASES = (
 )  # fmt: skip
 
 
-def ask(case, target, model, names, timeout=30.0):
+def check_case(case, target, model, names, timeout=30.0):
     """Makes the call of a case.
 
     Args:
@@ -97,8 +97,10 @@ def ask(case, target, model, names, timeout=30.0):
         except ServingError as error:
             if error.code != case.code:
                 return f"expected {case.code}, received {error.code}: {error}"
-            if len(error.said) > _LONGEST_MESSAGE:
-                return f"expected at most {_LONGEST_MESSAGE} characters, received {len(error.said)}"
+            if len(error.message) > _LONGEST_MESSAGE:
+                return (
+                    f"expected at most {_LONGEST_MESSAGE} characters, received {len(error.message)}"
+                )
             return ""
     return "" if case.code == "OK" else f"expected {case.code}, received OK"
 

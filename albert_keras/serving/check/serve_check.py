@@ -12,7 +12,7 @@ from albert_keras.serving.check.golden_cases import (
     judge,
     names_of,
 )
-from albert_keras.serving.check.grpc_cases import GRPC_CASES, ask
+from albert_keras.serving.check.grpc_cases import GRPC_CASES, check_case
 from albert_keras.serving.check.load_measurement import Load, measure_load, rows_of
 from albert_keras.serving.client.client_errors import ServingError
 from albert_keras.serving.client.http_connection import HttpConnection
@@ -182,7 +182,7 @@ def serve_check(
             return str(error)
 
     def grpc_fault(case):
-        return ask(case, grpc_target, model, names, timeout)
+        return check_case(case, grpc_target, model, names, timeout)
 
     def send_rest(client, row):
         client.predict_rows([row], measured)

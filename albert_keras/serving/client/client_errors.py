@@ -86,32 +86,32 @@ class ServingError(InputError):
 
     Attributes:
         code: str. gRPC code, such as "NOT_FOUND"; also "TOO_LARGE" (HTTP 413) and "UNREADABLE".
-        said: str. The message of the server, or of the network if no server answered.
+        message: str. The message of the server, or of the network if no server answered.
         http_status: int or None. None if there was no HTTP answer.
     """
 
-    def __init__(self, target, code, said, http_status=None, more="", answered=True):
-        self.code, self.said, self.http_status = code, said, http_status
+    def __init__(self, target, code, message, http_status=None, more="", answered=True):
+        self.code, self.message, self.http_status = code, message, http_status
         number = f" (HTTP {http_status})" if http_status else ""
-        did = f"answered {code}{number}" if answered else f"gave no answer ({code})"
-        said = " ".join(said.split()).rstrip(".")
-        parts = (f"`{target}` {did}: {said}.", advice(code, said), more)
+        outcome = f"answered {code}{number}" if answered else f"gave no answer ({code})"
+        message = " ".join(message.split()).rstrip(".")
+        parts = (f"`{target}` {outcome}: {message}.", advice(code, message), more)
         super().__init__(" ".join(part for part in parts if part))
 
     @property
     def temporary(self):
         """bool. Whether the same request may succeed a little later."""
-        return self.code in _TEMPORARY and _TOO_LARGE not in self.said.lower()
+        return self.code in _TEMPORARY and _TOO_LARGE not in self.message.lower()
 
 
-def advice(code, said):
+def advice(code, message):
     """Returns what to do, a str; empty if nothing is known.
 
     Args:
         code: str. See `ServingError.code`.
-        said: str. The message of the server.
+        message: str. The message of the server.
     """
-    found = (_BY_MESSAGE[part] for part in _BY_MESSAGE if part in said.lower())
+    found = (_BY_MESSAGE[part] for part in _BY_MESSAGE if part in message.lower())
     return next(found, _BY_CODE.get(code, ""))
 
 

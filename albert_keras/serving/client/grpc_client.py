@@ -165,9 +165,9 @@ class GrpcClient:
             try:
                 return method(request, timeout=seconds)
             except self._grpc.RpcError as error:
-                said = error.details() or "no details"
+                message = error.details() or "no details"
                 target = f"{self.target} {self.model}"
-                raise ServingError(target, error.code().name, said) from error
+                raise ServingError(target, error.code().name, message) from error
 
         return self._retries.run(call)
 

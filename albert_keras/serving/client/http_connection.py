@@ -74,14 +74,14 @@ class HttpConnection:
             return self._exchange(method, path, body, headers or {}, timeout)
         except (OSError, http.client.HTTPException) as error:
             self.close()
-            code, said = "UNREADABLE", str(error) or type(error).__name__
+            code, message = "UNREADABLE", str(error) or type(error).__name__
             if isinstance(error, TimeoutError):
-                code, said = "DEADLINE_EXCEEDED", f"no answer within {timeout:.3g} s"
+                code, message = "DEADLINE_EXCEEDED", f"no answer within {timeout:.3g} s"
             elif isinstance(error, ssl.SSLError):
-                said = f"TLS failed, {error}"
+                message = f"TLS failed, {error}"
             elif isinstance(error, OSError | http.client.IncompleteRead):
-                code, said = "UNAVAILABLE", getattr(error, "strerror", None) or said
-            raise ServingError(self.url + path, code, said, answered=False) from error
+                code, message = "UNAVAILABLE", getattr(error, "strerror", None) or message
+            raise ServingError(self.url + path, code, message, answered=False) from error
 
     def _exchange(self, method, path, body, headers, timeout):
         if self._connection is None:

@@ -172,7 +172,7 @@ class RestClient:
             if not more:
                 raise
             target, status = self.url + path, error.http_status
-            raise ServingError(target, error.code, error.said, status, more) from error
+            raise ServingError(target, error.code, error.message, status, more) from error
 
     def _read(self, path, key, answer):
         """Returns the value of a key of an answer, or raises the error in it."""
@@ -184,15 +184,15 @@ class RestClient:
         target = self.url + path
         if answer.status == 200 and isinstance(content, dict) and key in content:
             return content[key]
-        said = content.get("error") if isinstance(content, dict) else None
-        said = str(said) if said else text[:200].strip() or "an empty answer"
+        message = content.get("error") if isinstance(content, dict) else None
+        message = str(message) if message else text[:200].strip() or "an empty answer"
         if answer.status == 413:
-            raise ServingError(target, "TOO_LARGE", said, 413)
-        raise ServingError(target, CODES.get(answer.status, "UNREADABLE"), said, answer.status)
+            raise ServingError(target, "TOO_LARGE", message, 413)
+        raise ServingError(target, CODES.get(answer.status, "UNREADABLE"), message, answer.status)
 
     def _existing_names(self, error, body):
         """Returns the signatures or inputs of the model, if the request named others."""
-        said = error.said.lower()
+        message = error.message.lower()
         if error.code not in ("INVALID_ARGUMENT", "NOT_FOUND"):
             return ""
         try:
@@ -202,7 +202,7 @@ class RestClient:
         name = body["signature_name"]
         if name not in signatures:
             return f"The model has: {', '.join(sorted(signatures))}."
-        if "input" in said or "keys" in said or "type" in said:
+        if "input" in message or "keys" in message or "type" in message:
             listed = []
             for key, (dtype, shape) in signatures[name].inputs.items():
                 sizes = "any shape" if shape is None else str(list(shape)).replace("-1", "B", 1)

@@ -39,10 +39,7 @@ class Servable:
         """Returns the SignatureDef of a name, that of the default signature if it is empty."""
         name = name or DEFAULT_SIGNATURE
         if name not in self.signatures:
-            raise invalid(
-                f"The signature `{name}` was not found. The model has: "
-                f"{', '.join(sorted(self.signatures))}."
-            )
+            raise invalid(f"The signature `{name}` was not found. Metadata lists all of them.")
         return self.signatures[name]
 
     def predict(self, name, tensors):

@@ -40,28 +40,28 @@ PROMISES = {
     "a version and a label in the path": "a version, a label, an unknown version, an unknown label",
     "status and metadata": "status, status of a label, metadata, metadata of a version",
     "rows": "strings in rows, one row, named inputs in rows, pairs in rows",
-    "columns": "inputs as a plain list, named inputs, pairs as inputs, ids as inputs",
-    "the name of a single output is dropped": "a single output loses its name in rows, "
-    "a single output loses its name in columns",
+    "columns": "inputs without a name, named inputs, pairs as inputs, ids as inputs",
+    "the name of a single output is dropped": "a single output has no name in rows, "
+    "a single output has no name in columns",
     "outputs of rows have one length": "rows of outputs that differ in length, "
-    "rows of an output without a batch, columns may differ in length",
+    "rows of an output without a batch, columns of different lengths",
     "rows or columns, not both": "both instances and inputs, neither instances nor inputs",
-    "instances have one shape": "rows of different lengths, a list beside a string, "
+    "instances have one shape": "rows of different lengths, a list among strings, "
     "lists of texts of different lengths, lists of different lengths",
     "results of examples, with a context": "classify with a context, examples as an object",
     "base64 for any input of strings": "base64 in rows, base64 in inputs, base64 in a named input",
     "base64 of the standard alphabet": "URL-safe base64",
-    "base64 for outputs named *_bytes": "an output named *_bytes comes as base64",
-    "NaN and Infinity": "NaN and Infinity come bare",
+    "base64 for outputs named *_bytes": "an output named *_bytes is returned as base64",
+    "NaN and Infinity": "NaN and Infinity without quotes",
     "UTF-8 is not checked": "a byte that is not UTF-8 in the body",
-    "errors are JSON": "no JSON, a method that is none, GET of a method",
+    "errors are JSON": "not JSON, an unknown method, GET instead of POST",
     "HTTP status of codes": "test_contract_server:test_codes_have_the_http_status_of_the_server",
     "not found": "unknown model, unknown version, an unknown model, status of an unknown version",
     "unknown signature": "unknown signature, unknown signature of classify, an unknown signature, "
-    "unknown signature of regress, classify of an unknown signature",
+    "unknown signature of regress, classify with an unknown signature",
     "inputs and outputs": "missing input, extra input, unknown output, output requested twice",
     "type and rank": "wrong type, wrong rank, rank 0, strings of rank 2, a number for a string",
-    "no examples": "no examples to classify, no examples for regress, classify of no examples",
+    "no examples": "no examples to classify, no examples for regress, classify with empty examples",
     "rows of inputs differ": "inputs with different numbers of rows",
     "batching, inputs": "test_grpc_client:test_batching_refuses_inputs_that_do_not_go_together",
     "batching, shapes": "test_contract_batching:test_ids_of_different_lengths_do_not_share_a_batch",
@@ -169,7 +169,7 @@ def test_batching_changes_the_answer_to_outputs_without_a_batch_only(base):
             if fault := judge(case, *answer):
                 faults.append((case.name, fault))
     ((name, fault),) = faults
-    assert name == "columns may differ in length" and "0th dimension" in fault
+    assert name == "columns of different lengths" and "0th dimension" in fault
 
 
 def test_a_check_tells_cases_speed_and_failures(server):

@@ -95,14 +95,14 @@ function parsed(text) {
 }
 
 function messageOf(response, content) {
-  const said = content?.error ? ` Its message: ${content.error}` : "";
+  const message = content?.error ? ` Its message: ${content.error}` : "";
   if (response.status === 429 || response.status === 503) {
     const seconds = Number(response.headers.get("Retry-After"));
     const when = seconds > 1 ? `in ${seconds} seconds` : "in a moment";
-    return `The server is busy. Try again ${when}.${said}`;
+    return `The server is busy. Try again ${when}.${message}`;
   }
-  if (response.status === 413) return `The text is too long for the server.${said}`;
-  if (response.status === 404) return `The server no longer has this model.${said}`;
-  if (response.status >= 500) return `The server failed (status ${response.status}).${said}`;
-  return `The server refused the request (status ${response.status}).${said}`;
+  if (response.status === 413) return `The text is too long for the server.${message}`;
+  if (response.status === 404) return `The server no longer has this model.${message}`;
+  if (response.status >= 500) return `The server failed (status ${response.status}).${message}`;
+  return `The server refused the request (status ${response.status}).${message}`;
 }
