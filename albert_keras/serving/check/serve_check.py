@@ -159,7 +159,6 @@ def serve_check(
 
         return GrpcClient(grpc_target, model, timeout=timeout, retries=retries)
 
-    version, signatures = None, None
     if grpc_target is not None:
         with connect_grpc(retries=3) as client:
             version, signatures = _newest_version(client, grpc_target)
@@ -210,8 +209,7 @@ def _newest_version(client, address):
     ready = [one.version for one in states if one.state == "AVAILABLE"]
     if not ready:
         listed = ", ".join(
-            " ".join(filter(None, (f"version {one.version} is {one.state}", one.error)))
-            for one in states
+            f"version {one.version} is {one.state} {one.error}".rstrip() for one in states
         )
         raise InputError(f"`{client.model}` at {address} has no version that answers: {listed}.")
     return max(ready), client.metadata()

@@ -42,16 +42,13 @@ class HttpConnection:
         kind = (
             http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
         )
-        self._open = lambda: kind(parts.hostname, port)
+        self._connection = kind(parts.hostname, port)
         self._prefix = parts.path.rstrip("/")
         self._timeout, self._max_message_bytes = timeout, max_message_bytes
-        self._connection = None
 
     def close(self):
         """Closes the connection; the next request opens another."""
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+        self._connection.close()
 
     def request(self, method, path, body=None, headers=None, timeout=None):
         """Sends one HTTP request, without retries.
@@ -84,8 +81,6 @@ class HttpConnection:
             raise ServingError(self.url + path, code, message, answered=False) from error
 
     def _exchange(self, method, path, body, headers, timeout):
-        if self._connection is None:
-            self._connection = self._open()
         self._connection.timeout = timeout
         if self._connection.sock is not None:
             self._connection.sock.settimeout(timeout)

@@ -51,11 +51,6 @@ def curl_script(model_name, requests, rest_port=8501):
     return "\n".join(lines) + "\n"
 
 
-def python_literal(requests):
-    """Returns requests as lines of a Python list; they contain only texts and finite numbers."""
-    return "\n".join(f'    ("{method}", {json.dumps(body)}),' for method, body in requests)
-
-
 def _value(name, spec):
     """Returns one row for an input: nested lists, of length 3 where the shape allows any."""
     value = _scalar(name, spec.dtype)

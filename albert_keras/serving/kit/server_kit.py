@@ -1,5 +1,6 @@
 """Writes the files that it takes to run `tensorflow_model_server` on an export."""
 
+import json
 import math
 import os
 import shlex
@@ -7,7 +8,7 @@ from importlib.resources import files
 from pathlib import Path
 from string import Template
 
-from albert_keras.serving.kit.example_requests import curl_script, example_requests, python_literal
+from albert_keras.serving.kit.example_requests import curl_script, example_requests
 from albert_keras.serving.layout import existing_versions, size_of
 from albert_keras.serving.names import check_label, check_model_name, check_version
 from data_pipeline.errors import InputError
@@ -114,7 +115,8 @@ def write_kit(
         ),
         # A thread waits for its batch: with fewer threads than rows no batch would become full.
         "threads": 2 * max_batch_size,
-        "examples": python_literal(requests),
+        # Texts and finite numbers are written in JSON as in Python.
+        "examples": "\n".join(f'    ("{key}", {json.dumps(body)}),' for key, body in requests),
         **numbers,
         **ports,
     }

@@ -86,11 +86,7 @@ class TokenBuckets:
         self._buckets = collections.OrderedDict()
 
     def take(self, address):
-        """Takes a token and returns 0.0, or returns the seconds until there is a token again.
-
-        Args:
-            address: str.
-        """
+        """Takes a token for an address (str); returns the seconds to wait for one, or 0.0."""
         now = self._clock()
         tokens, since = self._buckets.pop(address, (self._burst, now))
         tokens = min(self._burst, tokens + (now - since) * self._per_second)

@@ -39,9 +39,15 @@ class LocalServer:
         exports = find_exports(models)
         self._socket = _bind(host, port)  # before models are loaded, as the port may be in use
         try:
-            from albert_keras.serving.local.app import build_app  # loads TensorFlow
+            # These load TensorFlow.
+            from albert_keras.serving.local.app import build_app
+            from albert_keras.serving.local.served_models import ServedModel
 
-            self.models = {export.name: _load(export, limits) for export in exports}
+            self.models = {}
+            for export in exports:
+                logger.info("loading %s, version %d", export.name, export.version)
+                self.models[export.name] = ServedModel(export, limits)
+                self.models[export.name].warm_up()
             with _address_errors(host, port):  # another program may have taken it meanwhile
                 self._socket.listen()
         except BaseException:
@@ -122,15 +128,6 @@ class _Server(uvicorn.Server):
 
     def capture_signals(self):
         return contextlib.nullcontext()
-
-
-def _load(export, limits):
-    logger.info("loading %s, version %d", export.name, export.version)
-    from albert_keras.serving.local.served_models import ServedModel
-
-    model = ServedModel(export, limits)
-    model.warm_up()
-    return model
 
 
 def _bind(host, port):

@@ -42,6 +42,7 @@ class RequestChecks:
     def __init__(self, app, limits, hosts):
         self._app, self._limits, self._hosts = app, limits, hosts
         self._buckets = TokenBuckets(limits.requests_per_second, limits.burst)
+        self._too_large = f"A body must have at most {limits.body_bytes} bytes."
 
     async def __call__(self, scope, receive, send):
         async def send_with_headers(message):
@@ -110,10 +111,6 @@ class RequestChecks:
         if await anyio.to_thread.run_sync(is_too_deep, body, limits.json_depth):
             raise HTTPException(400, f"JSON must be nested at most {limits.json_depth} deep.")
         return body
-
-    @property
-    def _too_large(self):
-        return f"A body must have at most {self._limits.body_bytes} bytes."
 
 
 async def _discard_body(receive):

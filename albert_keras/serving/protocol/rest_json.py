@@ -54,7 +54,7 @@ def read_predict(document, infos):
     missing = set(infos) - set(columns)
     if missing:
         raise invalid(
-            f"`inputs` must have all inputs of the signature. {_listed(missing)} missing."
+            f"`inputs` must have all inputs of the signature. Missing: {_listed(missing)}."
         )
     return {
         name: _to_array(name, columns[name], info.dtype) for name, info in infos.items()

@@ -11,7 +11,7 @@ import urllib.parse
 from google.protobuf.json_format import MessageToDict
 
 from albert_keras.serving.protocol import rest_json
-from albert_keras.serving.protocol.status import StatusError, invalid, status_of
+from albert_keras.serving.protocol.status import HTTP_STATUS, StatusError, invalid, status_of
 
 _MODEL = r"/v1/models/(?P<model>[^/:]+)(?:/versions/(?P<version>\d+)|/labels/(?P<label>[^/:]+))?"
 _POST = re.compile(rf"{_MODEL}:(?P<method>classify|regress|predict)", re.I | re.A)
@@ -40,7 +40,7 @@ def answer(models, method, path, body):
         return 200, _answer(models, method, path, body)
     except Exception as error:
         status = status_of(error)
-        return status.http_status, json.dumps({"error": status.message}).encode()
+        return HTTP_STATUS[status.code], json.dumps({"error": status.message}).encode()
 
 
 def _answer(models, method, path, body):
@@ -52,10 +52,10 @@ def _answer(models, method, path, body):
         )
     name, chosen = urllib.parse.unquote(match["model"]), {"label": match["label"]}
     chosen["version"] = None if match["version"] is None else _to_version(match["version"])
-    if method == "POST":
-        return _run(models, name, chosen, match["method"].lower(), body)
     if name not in models:
         raise unknown_model(name)
+    if method == "POST":
+        return _run(models[name].servable(**chosen)[1], match["method"].lower(), body)
     if match["part"]:
         return _metadata(name, *models[name].servable(**chosen))
     return _status(models[name].status(**chosen))
@@ -85,11 +85,8 @@ def _to_version(digits):
     return int(digits)
 
 
-def _run(models, name, chosen, method, body):
+def _run(servable, method, body):
     document, signature = rest_json.read_body(body)
-    if name not in models:
-        raise unknown_model(name)
-    _, servable = models[name].servable(**chosen)
     if method == "predict":
         infos = servable.signature(signature).inputs
         tensors, in_rows = rest_json.read_predict(document, infos)

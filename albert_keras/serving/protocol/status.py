@@ -30,10 +30,6 @@ class StatusError(Exception):
         super().__init__(message)
         self.code, self.message = code, message[:_MAX_MESSAGE_LENGTH]
 
-    @property
-    def http_status(self):
-        return HTTP_STATUS[self.code]
-
 
 def invalid(message):
     """Returns an INVALID_ARGUMENT error to raise."""

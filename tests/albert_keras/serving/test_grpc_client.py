@@ -117,7 +117,7 @@ def test_a_check_asks_all_cases_of_both_interfaces(server):
     ],
 )
 def test_a_wrong_code_is_told(server, client, inputs, code, fault):
-    case = GrpcCase("", "predict", "text", inputs, code)
+    case = GrpcCase("", code, inputs=inputs)
     names = names_of(client.metadata())
     assert check_case(case, server.grpc_target, "model", names).startswith(fault)
 

@@ -14,9 +14,8 @@ from tests.albert_keras.serving.local.conftest import running
 @pytest.fixture
 def no_loading(monkeypatch):
     """Models are not loaded: what is refused is refused before."""
-    monkeypatch.setattr(
-        "albert_keras.serving.local.local_server._load", lambda *_: pytest.fail("loaded")
-    )
+    served_models = "albert_keras.serving.local.served_models"
+    monkeypatch.setattr(f"{served_models}.ServedModel", lambda *_: pytest.fail("loaded"))
 
 
 def test_a_taken_port_is_told_before_models_are_loaded(books, no_loading):
