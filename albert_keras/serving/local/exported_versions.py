@@ -75,20 +75,20 @@ def read_task(folder):
 
     Returns:
         (kind, task). "pretraining", "finetuning" or None if `export.json` does not contain it; and
-        a dict of "name", "kind" (a name in `tasks.kinds.KINDS`), "labels" and "takes_pair", or
-        None.
+        a dict of "name", "kind" (of `tasks.kinds.KINDS`), "labels" and "takes_pair", or None.
 
     Raises:
         InputError: If `export.json` is damaged.
     """
     record = read_export_record(folder)
     kind, task = record.get("kind"), record.get("task")
+    kind = kind if isinstance(kind, str) else None
     if task is None:
-        return kind if isinstance(kind, str) else None, None
+        return kind, None
     for name, expected in _TASK_FIELDS.items():
         if not isinstance(task, dict) or not isinstance(task.get(name), expected):
             raise InputError(
                 f"`task` in `{Path(folder) / EXPORT_RECORD}` must have {', '.join(_TASK_FIELDS)}. "
                 f"Received: {str(task)[:100]}. Export the model again."
             )
-    return kind if isinstance(kind, str) else None, {name: task[name] for name in _TASK_FIELDS}
+    return kind, {name: task[name] for name in _TASK_FIELDS}
