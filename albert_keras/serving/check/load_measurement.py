@@ -116,5 +116,4 @@ def measure_load(connect, send, rows, clients, requests):
     latencies = {}
     if seconds:
         latencies = {str(q): float(np.percentile(seconds, q)) * 1000 for q in (50, 90, 99, 100)}
-    first = failures[0] if failures else ""
-    return Load(clients, sum(counts), len(failures), first, total, latencies)
+    return Load(clients, sum(counts), len(failures), next(iter(failures), ""), total, latencies)

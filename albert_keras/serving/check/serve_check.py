@@ -86,8 +86,8 @@ class ServeCheckResult(NamedTuple):
             f"golden cases: {len(run) - len(self.faults)} of {len(run)} passed",
         ]
         if missing:
-            count = len(self.cases) - len(run)
-            lines.append(f"skipped: {count}, because the model has no {', '.join(missing)}")
+            skipped = f"skipped: {len(self.cases) - len(run)}"
+            lines.append(f"{skipped}, because the model has no {', '.join(missing)}")
         lines += [f"failed: {case.name}: {case.fault}" for case in self.faults]
         for interface, load in (("REST", self.load), ("gRPC", self.grpc_load)):
             if load is not None:

@@ -39,9 +39,8 @@ class HttpConnection:
                 f"The address of a server must be like `http://127.0.0.1:8501`. Received: {url}."
             )
         self.url = url.rstrip("/")
-        kind = (
-            http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
-        )
+        is_secure = parts.scheme == "https"
+        kind = http.client.HTTPSConnection if is_secure else http.client.HTTPConnection
         self._connection = kind(parts.hostname, port)
         self._prefix = parts.path.rstrip("/")
         self._timeout, self._max_message_bytes = timeout, max_message_bytes

@@ -56,9 +56,8 @@ def read_predict(document, infos):
         raise invalid(
             f"`inputs` must have all inputs of the signature. Missing: {_listed(missing)}."
         )
-    return {
-        name: _to_array(name, columns[name], info.dtype) for name, info in infos.items()
-    }, in_rows
+    tensors = {name: _to_array(name, columns[name], info.dtype) for name, info in infos.items()}
+    return tensors, in_rows
 
 
 def read_examples(document):
