@@ -48,7 +48,7 @@ def serve(
     """
     start(verbose, debug)
     from albert_keras.serving.local.limits import Limits
-    from albert_keras.serving.local.run import serve as serve_models
+    from albert_keras.serving.local.local_server import serve as serve_models
 
     given = {
         "requests_per_second": requests_per_second,

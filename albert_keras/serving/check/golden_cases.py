@@ -1,8 +1,7 @@
-"""What a server that speaks the protocol must answer: requests and answers, as data.
+"""Golden cases of REST: requests, and the status and form of the answers to them.
 
-The cases stand in `golden_cases.yaml`; they follow the rules of `tensorflow_model_server` 2.15 for
-REST, its forms and codes. None of them harms a server: JSON nested so deeply that it ends the
-process is not among them.
+The cases in `golden_cases.yaml` follow the rules of `tensorflow_model_server` 2.15. None of them
+harms a server: JSON that is nested so deeply that it ends the process is not among them.
 """
 
 import json
@@ -11,139 +10,112 @@ from typing import NamedTuple
 
 import yaml
 
-#: Those of a `tf.Example` that our exports read.
+#: Features of a `tf.Example` that our exports read.
 FEATURES = ("text", "pair")
 
 
 class GoldenCase(NamedTuple):
-    """A request and what is to come back.
+    """A request and the expected answer.
 
-    In `path` and `body`, `{model}`, `{version}` and the names of `Names` in braces stand for what
-    the model at hand has.
+    In `path` and `body`, `{model}`, `{version}` and the keys of `names_of` in braces are replaced
+    by names of the model that is checked.
 
     Attributes:
-        name: str. What it shows.
+        name: str. What the case shows.
+        status: int. Expected HTTP status.
+        key: str. Expected key of the answer: "predictions", "outputs", "error" and so on.
         method: str. "GET" or "POST".
-        path: str. Behind `/v1/models/{model}`, unless it begins with `/`.
+        path: str. Relative to `/v1/models/{model}`, unless it starts with `/v1/`.
         body: str or None.
-        status: int. Of HTTP.
-        key: str. The key of the answer: "predictions", "outputs", "results", "error" and so on.
-        rows: int or None. Length of what is under the key; of each output, if it has names.
-        said: str. What the error message contains, one of several divided by `|`.
-        needs: str. What the model must have, "" for every one; see `Names`.
+        rows: int or None. Expected length of the value; of each output, if outputs have names.
+        contains: str. Expected part of the value, or several separated by `|`, one of which is
+            enough.
+        needs: str. A key of `names_of` that the model must have, "default" if that must be the
+            default signature; "" for every model.
     """
 
     name: str
-    method: str
-    path: str
-    body: str | None
     status: int
     key: str
+    method: str = "POST"
+    path: str = ":predict"
+    body: str | None = None
     rows: int | None = None
-    said: str = ""
-    needs: str = ""
+    contains: str = ""
+    needs: str = "text"
 
 
-class Names(NamedTuple):
-    """What of a model the cases can ask; "" where it has none.
-
-    Attributes:
-        text: str. Signature with one input of strings, rank 1.
-        input, output: str. Its input, and one of its outputs.
-        pair: str. Signature with two inputs of strings, rank 1.
-        first, second: str. Its inputs.
-        lists: str. Signature with inputs of strings, rank 1 and rank 2.
-        list_rows: str. Its inputs, with values of two rows in columns, as a JSON object.
-        odd_list_rows: str. The same where the lists of the two rows have different lengths.
-        tokens: str. Signature with one input or more of integers, rank 2 or more.
-        ids: str. Its inputs, with values of two rows of three, as a JSON object.
-        odd_ids, text_ids: str. The same where the two rows have different lengths, and where
-            there are strings instead of integers.
-        classify, regress: str. Signatures of these methods.
-        example: str. What they want, a JSON object of features.
-        label: str. A label of a version that is AVAILABLE.
-        single: str. Signature with one input of strings, `single_input`, and one output.
-        bytes: str. Signature with one input of strings, `bytes_input`, and an output `*_bytes`.
-        uneven, scalar, not_finite: str. Signatures of test models only: one whose outputs differ
-            in their first dimension, one without such dimension, one that gives NaN and Infinity.
-    """
-
-    text: str = ""
-    input: str = ""
-    output: str = ""
-    pair: str = ""
-    first: str = ""
-    second: str = ""
-    lists: str = ""
-    list_rows: str = ""
-    odd_list_rows: str = ""
-    tokens: str = ""
-    ids: str = ""
-    odd_ids: str = ""
-    text_ids: str = ""
-    classify: str = ""
-    regress: str = ""
-    example: str = '{"text": "a", "pair": "a"}'
-    label: str = ""
-    single: str = ""
-    single_input: str = ""
-    bytes: str = ""
-    bytes_input: str = ""
-    uneven: str = ""
-    scalar: str = ""
-    not_finite: str = ""
-
-
-def _read():
-    file = files("albert_keras.serving.check").joinpath("golden_cases.yaml")
-    usual = {"method": "POST", "path": ":predict", "body": None, "needs": "text"}
-    return tuple(
-        GoldenCase(**{**usual, **case}) for case in yaml.safe_load(file.read_text(encoding="utf-8"))
-    )
+def read_cases(text):
+    """Returns the cases of a YAML list, a tuple of GoldenCase."""
+    return tuple(GoldenCase(**case) for case in yaml.safe_load(text))
 
 
 #: All of them.
-GOLDEN_CASES = _read()
+GOLDEN_CASES = read_cases(
+    files("albert_keras.serving.check").joinpath("golden_cases.yaml").read_text(encoding="utf-8")
+)
 
 
 def names_of(signatures, features=FEATURES, label=None):
-    """Returns what the cases can ask of a model.
+    """Returns the names that cases need from a model.
 
     Args:
-        signatures: dict of name -> Signature, as `RestClient.metadata` gives it.
-        features: iterable of str. Those of a `tf.Example` that classify and regress want, strings;
-            the metadata of a server do not tell them. What a model does not read does no harm.
-        label: str or None. Of a version that is AVAILABLE; a server does not list its labels.
+        signatures: dict of name -> Signature, as returned by `RestClient.metadata`.
+        features: iterable of str. Features of a `tf.Example` that classify and regress need, all
+            strings; metadata does not list them, and unused ones are ignored.
+        label: str or None. Label of a version that is AVAILABLE; a server does not list its labels.
 
     Returns:
-        Names.
+        dict of str -> str, with those of these keys that the model has:
+        text: Signature with one string input of rank 1; `input`, `output`: names of its input and
+            one of its outputs.
+        single: The same with only one output; `single_input`: its input.
+        bytes: The same with an output named `*_bytes`; `bytes_input`: its input.
+        pair: Signature with two string inputs of rank 1, `first` and `second`.
+        lists: Signature with string inputs of rank 1 and rank 2; `list_rows`: two rows of values in
+            columns as a JSON object, `odd_list_rows`: rows whose lists differ in length.
+        tokens: Signature with integer inputs of rank 2 or more; `ids`: two rows of three, as a JSON
+            object, `odd_ids`: rows that differ in length, `text_ids`: strings instead of integers.
+        classify, regress: Signatures with these methods; `example`: their features as JSON.
+        label: The label.
     """
-    found = {"example": json.dumps(dict.fromkeys(features, "a"))}
-    ordered = sorted(signatures.items(), key=lambda item: item[0] != "serving_default")
-    for name, signature in ordered:
+    names = {"example": json.dumps(dict.fromkeys(features, "a"))}
+    for name, signature in sorted(signatures.items(), key=lambda one: one[0] != "serving_default"):
+        inputs, outputs = sorted(signature.inputs), sorted(signature.outputs)
         types = {dtype for dtype, _ in signature.inputs.values()}
         ranks = {len(shape or ()) for _, shape in signature.inputs.values()}
-        if name in ("uneven", "scalar", "not_finite"):
-            found[name] = name
-        elif signature.method in ("classify", "regress"):
-            found.setdefault(signature.method, name)
-        elif types == {"DT_STRING"} and ranks == {1}:
-            inputs = sorted(signature.inputs)
-            if len(inputs) == 2 and "pair" not in found:
-                found.update(pair=name, first=inputs[0], second=inputs[1])
-            elif len(inputs) == 1:
-                _add_text(found, name, inputs[0], signature.outputs)
-        elif types == {"DT_STRING"} and ranks == {1, 2} and "lists" not in found:
-            found.update(lists=name, list_rows=_values(signature.inputs, "a"))
-            found["odd_list_rows"] = _values(signature.inputs, "a", is_odd=True)
+        if signature.method in ("classify", "regress"):
+            found = {signature.method: name}
+        elif types == {"DT_STRING"} and ranks == {1} and len(inputs) == 2:
+            found = {"pair": name, "first": inputs[0], "second": inputs[1]}
+        elif types == {"DT_STRING"} and ranks == {1} and len(inputs) == 1:
+            found = {"text": name, "input": inputs[0], "output": (outputs or [""])[0]}
+            if any(output.endswith("_bytes") for output in outputs):
+                found = {"bytes": name, "bytes_input": inputs[0]}
+            elif len(outputs) == 1:
+                found |= {"single": name, "single_input": inputs[0]}
+        elif types == {"DT_STRING"} and ranks == {1, 2}:
+            found = {
+                "lists": name,
+                "list_rows": _two_rows(signature.inputs, "a"),
+                "odd_list_rows": _two_rows(signature.inputs, "a", second_length=2),
+            }
         elif types and types <= {"DT_INT32", "DT_INT64"} and min(ranks) > 1:
-            if "tokens" not in found:
-                found.update(tokens=name, ids=_values(signature.inputs, 1))
-                found["odd_ids"] = _values(signature.inputs, 1, is_odd=True)
-                found["text_ids"] = _values(signature.inputs, "a")
-    if label is not None and "text" in found:
-        found["label"] = label
-    return Names(**found)
+            found = {
+                "tokens": name,
+                "ids": _two_rows(signature.inputs, 1),
+                "odd_ids": _two_rows(signature.inputs, 1, second_length=2),
+                "text_ids": _two_rows(signature.inputs, "a"),
+            }
+        else:
+            found = {}
+        if "text" in names and "single" in found:
+            found = {key: found[key] for key in ("single", "single_input")}
+        if not names.keys() & found.keys():
+            names |= found
+    if label is not None and "text" in names:
+        names["label"] = label
+    return names
 
 
 def fill(case, model, version, names):
@@ -153,79 +125,70 @@ def fill(case, model, version, names):
         case: GoldenCase.
         model: str.
         version: int. One that is AVAILABLE.
-        names: Names.
+        names: dict, see `names_of`.
     """
-    values = {"model": model, "version": str(version), **names._asdict()}
     path = case.path if case.path.startswith("/v1/") else "/v1/models/{model}" + case.path
-    filled = [path, case.body]
+    values = {"model": model, "version": str(version), **names}
+    path = replace_names(path, values)
+    if case.body is None:
+        return path, None
+    # A lone surrogate stands for a byte that is not UTF-8.
+    return path, replace_names(case.body, values).encode(errors="surrogateescape")
+
+
+def replace_names(text, values):
+    """Replaces each key of a dict in braces by its value."""
     for name, value in values.items():
-        filled = [part and part.replace("{" + name + "}", value) for part in filled]
-    # Half a character stands for a byte that is not UTF-8.
-    return filled[0], None if case.body is None else filled[1].encode(errors="surrogateescape")
+        text = text.replace("{" + name + "}", value)
+    return text
 
 
 def applies(case, names):
-    """Tells whether the model has what a case needs."""
+    """Returns whether the model has what a case needs."""
     if case.needs == "default":
-        return names.text == "serving_default"
-    return not case.needs or bool(getattr(names, case.needs))
+        return names.get("text") == "serving_default"
+    return not case.needs or case.needs in names
 
 
 def judge(case, status, body):
-    """Returns what is wrong about an answer, "" if nothing is.
+    """Returns what is wrong with an answer, "" if nothing is.
 
     Args:
         case: GoldenCase.
-        status: int. Of HTTP.
+        status: int. HTTP status.
         body: bytes.
     """
     shown = body[:200].decode(errors="replace")
     if status != case.status:
-        return f"status {status} instead of {case.status}: {shown}"
+        return f"expected status {case.status}, received {status}: {shown}"
     try:
         answer = json.loads(body.decode(errors="replace"))
     except ValueError:
-        return f"no JSON: {shown}"
+        return f"expected JSON, received: {shown}"
     if not isinstance(answer, dict) or case.key not in answer:
-        return f"no key {case.key}: {shown}"
+        return f"expected the key `{case.key}`, received: {shown}"
     value = answer[case.key]
-    if case.said and not any(part in str(value).lower() for part in case.said.split("|")):
-        return f"the message does not say `{case.said}`: {shown}"
+    if case.key == "error" and not (isinstance(value, str) and value):
+        return f"expected a message under `error`, received: {shown}"
+    if case.contains and not any(part in str(value).lower() for part in case.contains.split("|")):
+        return f"expected `{case.contains}` in the answer, received: {shown}"
     if case.rows is not None:
         parts = value.values() if isinstance(value, dict) else [value]
         lengths = {len(part) if isinstance(part, list) else None for part in parts}
         if lengths != {case.rows}:
-            return f"lengths {lengths} instead of {case.rows}: {shown}"
+            return f"expected {case.rows} rows, received {lengths}: {shown}"
     return ""
 
 
-def _add_text(found, name, input_name, outputs):
-    ends = [output for output in outputs if output.endswith("_bytes")]
-    if ends:
-        found.setdefault("bytes", name)
-        found.setdefault("bytes_input", input_name)
-        return
-    if "text" not in found:
-        found.update(text=name, input=input_name, output=next(iter(outputs), ""))
-    if len(outputs) == 1 and "single" not in found:
-        found.update(single=name, single_input=input_name)
+def _two_rows(inputs, value, second_length=3):
+    """Returns two rows for each input as a JSON object; innermost lists of rank 2 or more."""
 
+    def nested(depth, length):
+        return [value] * length if depth == 1 else [nested(depth - 1, length)] if depth else value
 
-def _values(inputs, value, is_odd=False):
-    """Returns two rows for each input as a JSON object; the second one shorter if `is_odd`."""
-    columns = {}
-    for name, (_, shape) in inputs.items():
-        columns[name] = [
-            _nested(value, len(shape) - 1, 3),
-            _nested(value, len(shape) - 1, 3 - is_odd),
-        ]
-    return json.dumps(columns)
-
-
-def _nested(value, depth, length):
-    """Returns a value in so many lists, `length` of it in the innermost one."""
-    if depth:
-        value = [value] * length
-    for _ in range(depth - 1):
-        value = [value]
-    return value
+    return json.dumps(
+        {
+            name: [nested(len(shape) - 1, 3), nested(len(shape) - 1, second_length)]
+            for name, (_, shape) in inputs.items()
+        }
+    )

@@ -1,4 +1,4 @@
-"""How fast a server answers several clients at once."""
+"""Throughput and latency of a server that several clients call at the same time."""
 
 import threading
 import time
@@ -7,21 +7,20 @@ from typing import NamedTuple
 import numpy as np
 
 from albert_keras.serving.client.client_errors import ServingError
-from albert_keras.serving.client.json_values import jsonable
-from albert_keras.serving.client.rest_client import RestClient
+from albert_keras.serving.client.rest_client import to_json_value
 
 
 class Load(NamedTuple):
-    """Answers under load.
+    """Result of a load measurement.
 
     Attributes:
-        clients: int. Threads that asked, each its next request when it had its answer.
-        requests: int. All of them together.
-        failures: int. Of these, without an answer or with another status than 200.
-        first_failure: str. What the first of them said, empty without one.
+        clients: int. Threads, each of which sent its next request when it had received an answer.
+        requests: int. Number of requests of all clients.
+        failures: int. Number of requests without an answer or with an error.
+        first_failure: str. Message of the first failure, "" if there was none.
         seconds: float. From the first request to the last answer.
-        latencies: dict of "50", "90", "99" and "100" (the slowest) -> milliseconds, of those
-            that succeeded; empty where none did.
+        latencies: dict of percentile ("50", "90", "99" and "100") -> milliseconds, of the
+            successful requests; empty if there were none.
     """
 
     clients: int
@@ -38,102 +37,71 @@ class Load(NamedTuple):
 
 
 def rows_of(signature, texts):
-    """Makes rows for a signature out of texts.
+    """Returns rows for a signature, made of texts.
 
     Args:
-        signature: Signature. Its inputs strings, of rank 1 or 2.
+        signature: Signature. Its inputs are strings of rank 1 or 2.
         texts: sequence of str.
 
     Returns:
-        list of dict of input -> text, or a list of two texts where the rank is 2. The inputs of a
-        row have different texts.
+        list of dict of input -> text, or a list of two texts if the rank is 2. The inputs of a row
+        get different texts.
 
     Raises:
         InputError: If a text cannot be sent.
     """
-    jsonable(list(texts))  # in the thread of a client the error would be lost
-    rows = []
-    for number in range(len(texts)):
-        row, place = {}, number
-        for name, (_, shape) in signature.inputs.items():
-            row[name] = texts[place % len(texts)]
-            if len(shape) == 2:
-                row[name] = [row[name], texts[(place + 1) % len(texts)]]
-            place += 1
-        rows.append(row)
-    return rows
+    to_json_value(list(texts))  # in the thread of a client the error would be lost
+
+    def value(shape, position):
+        text, next_text = texts[position % len(texts)], texts[(position + 1) % len(texts)]
+        return [text, next_text] if len(shape) == 2 else text
+
+    inputs = list(signature.inputs.items())
+    return [
+        {name: value(shape, row + number) for number, (name, (_, shape)) in enumerate(inputs)}
+        for row in range(len(texts))
+    ]
 
 
-def measure_rest_load(url, model, signature, rows, clients, requests, timeout=30.0):
-    """Asks a signature over REST from several threads, one row a request; see `measure_grpc_load`.
-
-    Args:
-        url: str. Address of the REST interface.
-    """
-
-    def connect():
-        client = RestClient(url, model, timeout=timeout, retries=0)
-        return client, lambda row: client.predict_rows([row], signature)
-
-    return _measure(connect, rows, clients, requests)
-
-
-def measure_grpc_load(target, model, signature, rows, clients, requests, timeout=30.0):
-    """Asks a signature over gRPC from several threads, one row a request, and nothing twice.
+def measure_load(connect, send, rows, clients, requests):
+    """Measures a server that several clients call, one row per request.
 
     Each client sends one request before the clock starts, so that connections are open and the
-    server has seen the signature.
+    server has run the signature.
 
     Args:
-        target: str. Address of the gRPC interface.
-        model, signature: str.
-        rows: list of dict of input -> value of one row, as from `rows_of`. Asked in turn.
-        clients: int. Threads.
-        requests: int. Of all threads together; at least one per thread is sent.
-        timeout: float. Seconds for one request.
+        connect: function. Returns a client without retries, a context manager.
+        send: function of a client and a row. Sends one request; raises ServingError if it fails.
+        rows: list of dict of input -> value of one row, see `rows_of`. They are sent in order,
+            repeatedly.
+        clients: int. Number of threads, each with a client.
+        requests: int. Number of requests of all threads; each thread sends at least one.
 
     Returns:
         Load.
     """
-    from albert_keras.serving.client.grpc_client import GrpcClient
-
-    def connect():
-        client = GrpcClient(target, model, timeout=timeout, retries=0)
-        return client, lambda row: client.predict(signature, **{key: [row[key]] for key in row})
-
-    return _measure(connect, rows, clients, requests)
-
-
-def _measure(connect, rows, clients, requests):
-    """Returns the Load of threads with a client each.
-
-    Args:
-        connect: function. Returns a client and a function that asks it a row.
-        rows, clients, requests: As of `measure_grpc_load`.
-    """
-    shares = [
+    counts = [
         max(requests // clients + (number < requests % clients), 1) for number in range(clients)
     ]
     seconds, failures = [], []
     start_line = threading.Barrier(clients + 1)
-
     connections = [connect() for _ in range(clients)]
 
     def work(number):
-        client, ask = connections[number]
-        with client:
-            for place in range(-1, shares[number]):
-                if place == 0:
+        with connections[number] as client:
+            for request in range(-1, counts[number]):  # -1 is the one before the clock starts
+                if request == 0:
                     start_line.wait()
                 start = time.perf_counter()
+                failure = None
                 try:
-                    ask(rows[(number + place) % len(rows)])
+                    send(client, rows[(number + request) % len(rows)])
                 except ServingError as error:
-                    if place >= 0:
-                        failures.append(str(error))
-                else:
-                    if place >= 0:
-                        seconds.append(time.perf_counter() - start)
+                    failure = str(error)
+                if request >= 0 and failure:
+                    failures.append(failure)
+                elif request >= 0:
+                    seconds.append(time.perf_counter() - start)
 
     threads = [
         threading.Thread(target=work, args=(number,), daemon=True) for number in range(clients)
@@ -145,8 +113,7 @@ def _measure(connect, rows, clients, requests):
     for thread in threads:
         thread.join()
     total = time.perf_counter() - start
-    marks = (50, 90, 99, 100)
-    found = np.percentile(seconds, marks) * 1000 if seconds else ()
-    latencies = {str(mark): float(value) for mark, value in zip(marks, found, strict=False)}
-    first = failures[0] if failures else ""
-    return Load(clients, sum(shares), len(failures), first, total, latencies)
+    latencies = {}
+    if seconds:
+        latencies = {str(q): float(np.percentile(seconds, q)) * 1000 for q in (50, 90, 99, 100)}
+    return Load(clients, sum(counts), len(failures), next(iter(failures), ""), total, latencies)

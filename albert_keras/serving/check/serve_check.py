@@ -1,5 +1,6 @@
-"""Does a server answer as it should, and how fast? Golden cases first, then a load."""
+"""Checks a running server: golden cases first, then throughput and latency under load."""
 
+import contextlib
 import logging
 from typing import NamedTuple
 
@@ -11,13 +12,8 @@ from albert_keras.serving.check.golden_cases import (
     judge,
     names_of,
 )
-from albert_keras.serving.check.grpc_cases import GRPC_CASES, ask
-from albert_keras.serving.check.load_measurement import (
-    Load,
-    measure_grpc_load,
-    measure_rest_load,
-    rows_of,
-)
+from albert_keras.serving.check.grpc_cases import GRPC_CASES, check_case
+from albert_keras.serving.check.load_measurement import Load, measure_load, rows_of
 from albert_keras.serving.client.client_errors import ServingError
 from albert_keras.serving.client.http_connection import HttpConnection
 from albert_keras.serving.client.rest_client import RestClient
@@ -25,7 +21,7 @@ from data_pipeline.errors import InputError
 
 logger = logging.getLogger(__name__)
 
-#: What is asked under load, where the user gives nothing: short, middling and with a mask.
+#: Default texts for the load: short, of medium length, and with a mask.
 TEXTS = (
     "The [MASK] left the harbour before sunrise.",
     "Rain had washed the chalk marks from the wall, and nobody in the village wondered why.",
@@ -34,12 +30,12 @@ TEXTS = (
 
 
 class CaseResult(NamedTuple):
-    """A golden case and what became of it.
+    """Result of a golden case.
 
     Attributes:
         name: str.
-        needs: str. What the model lacks, where the case was not asked; else empty.
-        fault: str. What was wrong, empty where nothing was.
+        needs: str. What the model lacks, if the case was skipped; else empty.
+        fault: str. What was wrong with the answer; empty if nothing was.
     """
 
     name: str
@@ -48,16 +44,15 @@ class CaseResult(NamedTuple):
 
 
 class ServeCheckResult(NamedTuple):
-    """What a check found.
+    """Result of a check.
 
     Attributes:
-        url, grpc_target: str or None. The addresses that were asked.
+        url, grpc_target: str or None. Addresses of REST and gRPC.
         model: str.
-        version: int. The one that answered.
+        version: int. The newest version that is AVAILABLE.
         cases: tuple of CaseResult.
-        load, grpc_load: Load or None. Over REST and over gRPC; None where none was asked for, or
-            where no signature takes text.
-        signature: str. What was asked under load, "" where nothing was.
+        load, grpc_load: Load or None. Over REST and over gRPC; None if it was not measured.
+        signature: str. The signature that was measured, "" if none was.
     """
 
     url: str | None
@@ -71,35 +66,36 @@ class ServeCheckResult(NamedTuple):
 
     @property
     def faults(self):
-        """tuple of CaseResult. Those that were answered otherwise."""
+        """tuple of CaseResult. Cases with a wrong answer."""
         return tuple(case for case in self.cases if case.fault)
 
     @property
     def ok(self):
-        """bool. Whether all answers were right, and none was missing under load."""
+        """bool. Whether all answers were right and no request failed under load."""
         loads = (load for load in (self.load, self.grpc_load) if load is not None)
         return not self.faults and not any(load.failures for load in loads)
 
     @property
     def lines(self):
-        """list of str. For people."""
-        asked = [case for case in self.cases if not case.needs]
+        """list of str. The result as text."""
+        run = [case for case in self.cases if not case.needs]
         missing = sorted({case.needs for case in self.cases if case.needs})
         address = ", ".join(filter(None, (self.url, self.grpc_target)))
-        lines = [f"{address}, {self.model} version {self.version}"]
-        right = len(asked) - len(self.faults)
-        lines.append(f"golden cases: {right} of {len(asked)} as they should be")
+        lines = [
+            f"{address}, {self.model} version {self.version}",
+            f"golden cases: {len(run) - len(self.faults)} of {len(run)} passed",
+        ]
         if missing:
-            count = len(self.cases) - len(asked)
-            lines.append(f"not asked: {count}, as the model has no {', '.join(missing)}")
-        lines += [f"wrong: {case.name}: {case.fault}" for case in self.faults]
+            skipped = f"skipped: {len(self.cases) - len(run)}"
+            lines.append(f"{skipped}, because the model has no {', '.join(missing)}")
+        lines += [f"failed: {case.name}: {case.fault}" for case in self.faults]
         for interface, load in (("REST", self.load), ("gRPC", self.grpc_load)):
             if load is not None:
                 lines += _lines_of(load, f"{self.signature} over {interface}")
         return lines
 
     def to_dict(self):
-        """Returns all of it as dicts and lists, with `ok` and `throughput` (a second)."""
+        """Returns the result as dicts and lists, with `ok` and `throughput` (requests/s)."""
         values = self._asdict() | {"ok": self.ok, "cases": [one._asdict() for one in self.cases]}
         for key in ("load", "grpc_load"):
             if values[key] is not None:
@@ -119,100 +115,120 @@ def serve_check(
     grpc_target=None,
     label=None,
 ):
-    """Asks a server all golden cases that its model can answer, then measures it under load.
+    """Sends a server all golden cases that apply to its model, then measures it under load.
 
-    Ask the server itself: a proxy before it refuses some of the cases with answers of its own.
+    Check the server itself: a proxy in front of it answers some of the cases differently.
 
     Args:
         url: str or None. Address of its REST interface, such as `http://127.0.0.1:8501`.
-        model: str. Name of the model there.
-        clients: int. Threads that ask at the same time.
-        requests: int. How many requests all of them send, one row each, over each interface; 0
+        model: str. Name of the model on the server.
+        clients: int. Number of threads that send requests at the same time.
+        requests: int. Number of requests of all threads, one row each, over each interface; 0
             measures nothing.
-        texts: sequence of str. What they ask in turn.
+        texts: sequence of str. Texts of the requests.
         timeout: float. Seconds for one request.
-        features: iterable of str. Those of a `tf.Example` that classify and regress want.
+        features: iterable of str. Features of a `tf.Example` that classify and regress need.
         grpc_target: str or None. Address of the gRPC interface of the same server, such as
-            `127.0.0.1:8500`; without `url` this alone is asked.
-        label: str or None. A label of a loaded version, to ask that as well.
+            `127.0.0.1:8500`; if `url` is None, only this interface is checked.
+        label: str or None. A label of a loaded version, to check it as well.
 
     Returns:
         ServeCheckResult.
 
     Raises:
         ServingError: If the server does not answer, or has no such model.
-        InputError: If a number or an address cannot be, or no version is loaded.
+        InputError: If a number or an address is invalid, or no version is loaded.
     """
     if clients < 1 or requests < 0:
         raise InputError(
-            "`clients` should be 1 or more and `requests` 0 or more. "
+            "`clients` must be at least 1 and `requests` at least 0. "
             f"Received: {clients} and {requests}."
         )
     texts = tuple(texts)
     if not texts:
-        raise InputError("`texts` should hold at least one text.")
+        raise InputError("`texts` must contain at least one text. Received: none.")
     if url is None and grpc_target is None:
         raise InputError("Give the address of the REST interface, of the gRPC interface, or both.")
     url = url and url.rstrip("/")
-    version, signatures = None, None
-    if url is not None:
-        with RestClient(url, model, timeout=timeout) as client:
-            version, signatures = _look(client, url)
-    if grpc_target is not None:
+
+    def connect_rest(retries=0):
+        return RestClient(url, model, timeout=timeout, retries=retries)
+
+    def connect_grpc(retries=0):
         from albert_keras.serving.client.grpc_client import GrpcClient  # loads TensorFlow
 
-        with GrpcClient(grpc_target, model, timeout=timeout) as client:
-            found = _look(client, grpc_target)
-        version, signatures = (version, signatures) if url else found
-    names, asked = names_of(signatures, features, label), _asked_under_load(signatures)
-    rows = rows_of(signatures[asked], texts) if asked else []
+        return GrpcClient(grpc_target, model, timeout=timeout, retries=retries)
+
+    if grpc_target is not None:
+        with connect_grpc(retries=3) as client:
+            version, signatures = _newest_version(client, grpc_target)
+    if url is not None:
+        with connect_rest(retries=3) as client:
+            version, signatures = _newest_version(client, url)
+    names = names_of(signatures, features, label)
+    measured = _text_signature(signatures) if requests else ""
+    if requests and not measured:
+        logger.warning("No signature of `%s` takes only text, so the load is not measured.", model)
+    rows = rows_of(signatures[measured], texts) if measured else []
+
+    def rest_fault(case):
+        path, body = fill(case, model, version, names)
+        headers = {} if body is None else {"Content-Type": "application/json"}
+        try:
+            with contextlib.closing(HttpConnection(url, timeout)) as connection:
+                return judge(case, *connection.request(case.method, path, body, headers))
+        except ServingError as error:
+            return str(error)
+
+    def grpc_fault(case):
+        return check_case(case, grpc_target, model, names, timeout)
+
+    def send_rest(client, row):
+        client.predict_rows([row], measured)
+
+    def send_grpc(client, row):
+        client.predict(measured, **{name: [value] for name, value in row.items()})
 
     cases, load, grpc_load = [], None, None
     if url is not None:
-        cases += _ask_rest(url, model, version, names, timeout)
+        cases += _run(GOLDEN_CASES, names, rest_fault)
     if grpc_target is not None:
-        cases += _ask_grpc(grpc_target, model, names, timeout)
-    if requests and not asked:
-        logger.warning("no signature of `%s` takes text alone; nothing is measured", model)
-    elif requests:
-        loads = (model, asked, rows, clients, requests, timeout)
-        load = None if url is None else measure_rest_load(url, *loads)
-        grpc_load = None if grpc_target is None else measure_grpc_load(grpc_target, *loads)
+        cases += _run(GRPC_CASES, names, grpc_fault)
+    if url is not None and measured:
+        load = measure_load(connect_rest, send_rest, rows, clients, requests)
+    if grpc_target is not None and measured:
+        grpc_load = measure_load(connect_grpc, send_grpc, rows, clients, requests)
     return ServeCheckResult(
-        url, grpc_target, model, version, tuple(cases), load, grpc_load, asked if requests else ""
+        url, grpc_target, model, version, tuple(cases), load, grpc_load, measured
     )
 
 
-def _look(client, address):
+def _newest_version(client, address):
     """Returns the newest version that is AVAILABLE, and the signatures of the model."""
     states = client.status()
     ready = [one.version for one in states if one.state == "AVAILABLE"]
     if not ready:
-        told = ", ".join(
-            " ".join(filter(None, (f"version {one.version} is {one.state}", one.error)))
-            for one in states
+        listed = ", ".join(
+            f"version {one.version} is {one.state} {one.error}".rstrip() for one in states
         )
-        raise InputError(f"`{client.model}` at {address} answers nothing yet: {told}.")
+        raise InputError(f"`{client.model}` at {address} has no version that answers: {listed}.")
     return max(ready), client.metadata()
 
 
-def _asked_under_load(signatures):
-    """Returns the first signature that takes texts and lists of texts alone, "" if none does."""
+def _text_signature(signatures):
+    """Returns the first predict signature whose inputs are all texts or lists of texts, or ""."""
     for name, signature in sorted(signatures.items(), key=lambda one: one[0] != "serving_default"):
         kinds = {(dtype, len(shape or ())) for dtype, shape in signature.inputs.values()}
-        if (
-            signature.method == "predict"
-            and kinds
-            and kinds <= {("DT_STRING", 1), ("DT_STRING", 2)}
-        ):
-            return name
+        if signature.method == "predict" and kinds:
+            if kinds <= {("DT_STRING", 1), ("DT_STRING", 2)}:
+                return name
     return ""
 
 
 def _lines_of(load, what):
     yield (
         f"{load.requests} requests to {what} from {load.clients} clients: "
-        f"{load.throughput:.1f} a second, {load.failures} failed"
+        f"{load.throughput:.1f} per second, {load.failures} failed"
     )
     if load.latencies:
         names = {"50": "median", "90": "90 %", "99": "99 %", "100": "slowest"}
@@ -222,27 +238,10 @@ def _lines_of(load, what):
         yield f"first failure: {load.first_failure}"
 
 
-def _ask_rest(url, model, version, names, timeout):
-    """Yields a CaseResult for each golden case."""
-    connection = HttpConnection(url, timeout)
-    for case in GOLDEN_CASES:
-        if not applies(case, names):
-            yield CaseResult(case.name, case.needs, "")
-            continue
-        path, body = fill(case, model, version, names)
-        headers = {} if body is None else {"Content-Type": "application/json"}
-        try:
-            fault = judge(case, *connection.request(case.method, path, body, headers))
-        except ServingError as error:
-            fault = str(error)
-        yield CaseResult(case.name, "", fault)
-    connection.close()
-
-
-def _ask_grpc(target, model, names, timeout):
-    """Yields a CaseResult for each case of gRPC."""
-    for case in GRPC_CASES:
-        if not applies(case, names):
-            yield CaseResult(case.name, case.needs, "")
+def _run(cases, names, fault_of):
+    """Yields the CaseResult of each case; `fault_of` returns what is wrong with the answer."""
+    for case in cases:
+        if applies(case, names):
+            yield CaseResult(case.name, "", fault_of(case))
         else:
-            yield CaseResult(case.name, "", ask(case, target, model, names, timeout))
+            yield CaseResult(case.name, case.needs, "")

@@ -1,7 +1,7 @@
 """A client for the gRPC interface of `tensorflow_model_server`.
 
-The port takes new configurations from anyone who reaches it: keep it on loopback, or behind TLS
-with client certificates.
+Anyone who can reach the port can change the configuration of the server: keep the port on loopback,
+or behind TLS with client certificates.
 """
 
 import re
@@ -9,28 +9,28 @@ import re
 import numpy as np
 
 from albert_keras.serving.client.client_errors import Retries, ServingError
-from albert_keras.serving.client.rest_client import Signature, VersionState
+from albert_keras.serving.client.rest_client import VersionState, signatures_from_json
 from data_pipeline.errors import InputError
 
 
 class GrpcClient:
-    """Asks one model of one server; several threads may share it.
+    """A client of one model; several threads may share it.
 
-    No call changes anything at the server, so that all are repeated where it is busy or not there
-    (UNAVAILABLE, RESOURCE_EXHAUSTED), never after a time-out or where a message is too long.
+    Calls change nothing on the server, so they are repeated if it is busy or not running
+    (UNAVAILABLE, RESOURCE_EXHAUSTED), but never after a time-out or if a message is too long.
 
     Args:
         target: str. Address of the server, such as `127.0.0.1:8500`.
-        model: str. Its name there.
-        version: int or None. None asks the newest one.
-        label: str or None. A label instead of a version.
-        timeout: float. Seconds for a call with all its repetitions.
-        retries: int. How often to repeat a call.
-        max_message_bytes: int. Longer requests and answers are refused; 4 MiB is gRPC's own limit.
-        credentials: grpc.ChannelCredentials or None. None speaks without TLS.
+        model: str. Name of the model on the server.
+        version: int or None. None is the newest version.
+        label: str or None. Label of a version, instead of its number.
+        timeout: float. Seconds for a call and its repetitions.
+        retries: int. Maximum number of repetitions of a call.
+        max_message_bytes: int. Longer requests and answers are an error; gRPC's default is 4 MiB.
+        credentials: grpc.ChannelCredentials or None. None connects without TLS.
 
     Raises:
-        InputError: If one of these cannot be, or if the packages are missing.
+        InputError: If an argument is invalid.
     """
 
     def __init__(
@@ -46,11 +46,11 @@ class GrpcClient:
     ):
         if not re.fullmatch(r"[^\s/]+:\d{1,5}", target):
             raise InputError(
-                f"The address of a gRPC server should be like `127.0.0.1:8500`. Received: {target}."
+                f"The address of a gRPC server must be like `127.0.0.1:8500`. Received: {target}."
             )
         if version is not None and label is not None:
             raise InputError("Give a version or a label, not both.")
-        # Here, as these load TensorFlow.
+        # Imported here because they load TensorFlow.
         import grpc
         from tensorflow_serving.apis import model_service_pb2_grpc, prediction_service_pb2_grpc
 
@@ -60,7 +60,7 @@ class GrpcClient:
         options = [
             ("grpc.max_receive_message_length", max_message_bytes),
             ("grpc.max_send_message_length", max_message_bytes),
-            ("grpc.enable_retries", 0),  # ours keep to the time limit
+            ("grpc.enable_retries", 0),  # `Retries` keeps to the time limit
         ]
         if credentials is None:
             self._channel = grpc.insecure_channel(target, options)
@@ -76,109 +76,104 @@ class GrpcClient:
         self.close()
 
     def close(self):
-        """Closes the channel; no call can follow."""
+        """Closes the channel; the client cannot be used afterwards."""
         self._channel.close()
 
     def predict(self, signature="serving_default", output_filter=(), **inputs):
-        """Asks a signature.
+        """Calls a signature.
 
         Args:
             signature: str.
-            output_filter: iterable of str. Outputs to return; all where it is empty.
-            **inputs: For each input a nested list or array, its first dimension the batch B;
-                Python integers become int32 and floats float32.
+            output_filter: iterable of str. Outputs to return; all if it is empty.
+            **inputs: A nested list or array [B, ...] per input; Python integers become int32 and
+                floats float32.
 
         Returns:
             dict of output -> array [B, ...]; strings as an array of bytes.
 
         Raises:
-            ServingError: If the server refuses, fails or does not answer.
+            ServingError: If the server refuses the request, fails or does not answer.
         """
         import tensorflow as tf
         from tensorflow_serving.apis import predict_pb2
 
         request = predict_pb2.PredictRequest(output_filter=output_filter)
-        self._fill(request.model_spec, signature)
+        self._fill_spec(request.model_spec, signature)
         for name, value in inputs.items():
             try:
                 request.inputs[name].CopyFrom(tf.make_tensor_proto(_encoded(value)))
             except (TypeError, ValueError) as error:
-                raise InputError(f"The input `{name}` is no tensor: {error}.") from error
-        outputs = self._ask(self._prediction.Predict, request).outputs
+                raise InputError(f"The input `{name}` is not a tensor: {error}.") from error
+        outputs = self._call(self._prediction.Predict, request).outputs
         return {name: tf.make_ndarray(tensor) for name, tensor in outputs.items()}
 
     def classify(self, examples, signature="classify"):
-        """Returns for each example, a tf.train.Example, a list of (label, score)."""
+        """Returns a list of (label, score) for each example, a tf.train.Example."""
         from tensorflow_serving.apis import classification_pb2
 
         request = classification_pb2.ClassificationRequest()
-        self._fill(request.model_spec, signature)
-        request.input.example_list.examples.extend(examples)
-        rows = self._ask(self._prediction.Classify, request).result.classifications
-        return [[(one.label, one.score) for one in row.classes] for row in rows]
+        result = self._call_examples(self._prediction.Classify, request, examples, signature)
+        return [[(one.label, one.score) for one in row.classes] for row in result.classifications]
 
     def regress(self, examples, signature="regress"):
-        """Returns for each example, a tf.train.Example, a float."""
+        """Returns a float for each example, a tf.train.Example."""
         from tensorflow_serving.apis import regression_pb2
 
         request = regression_pb2.RegressionRequest()
-        self._fill(request.model_spec, signature)
-        request.input.example_list.examples.extend(examples)
-        result = self._ask(self._prediction.Regress, request).result
+        result = self._call_examples(self._prediction.Regress, request, examples, signature)
         return [one.value for one in result.regressions]
 
     def status(self):
-        """Returns the versions at the server, a list of VersionState."""
+        """Returns the versions on the server, a list of VersionState."""
         from tensorflow_serving.apis import get_model_status_pb2 as status_pb2
 
         request = status_pb2.GetModelStatusRequest()
-        self._fill(request.model_spec)
+        self._fill_spec(request.model_spec)
         states = status_pb2.ModelVersionStatus.State
         return [
             VersionState(one.version, states.Name(one.state), one.status.error_message)
-            for one in self._ask(self._models.GetModelStatus, request).model_version_status
+            for one in self._call(self._models.GetModelStatus, request).model_version_status
         ]
 
     def metadata(self):
         """Returns the signatures of the model, a dict of name -> Signature."""
+        from google.protobuf.json_format import MessageToDict
         from tensorflow_serving.apis import get_model_metadata_pb2
 
         request = get_model_metadata_pb2.GetModelMetadataRequest(metadata_field=["signature_def"])
-        self._fill(request.model_spec)
-        answer = self._ask(self._prediction.GetModelMetadata, request)
+        self._fill_spec(request.model_spec)
+        answer = self._call(self._prediction.GetModelMetadata, request)
         signatures = get_model_metadata_pb2.SignatureDefMap()
         answer.metadata["signature_def"].Unpack(signatures)
-        return {
-            name: Signature(
-                one.method_name.rpartition("/")[2],
-                {key: _tensor(info) for key, info in one.inputs.items()},
-                {key: _tensor(info) for key, info in one.outputs.items()},
-            )
-            for name, one in signatures.signature_def.items()
-            if not name.startswith("__")
-        }
+        definitions = MessageToDict(signatures, preserving_proto_field_name=True)
+        return signatures_from_json(definitions["signature_def"])
 
-    def _fill(self, spec, signature=""):
+    def _call_examples(self, method, request, examples, signature):
+        self._fill_spec(request.model_spec, signature)
+        request.input.example_list.examples.extend(examples)
+        return self._call(method, request).result
+
+    def _fill_spec(self, spec, signature=""):
         spec.name, spec.signature_name = self.model, signature
         if self._version is not None:
             spec.version.value = self._version
         if self._label is not None:
             spec.version_label = self._label
 
-    def _ask(self, method, request):
+    def _call(self, method, request):
         def call(seconds):
             try:
                 return method(request, timeout=seconds)
             except self._grpc.RpcError as error:
-                said = error.details() or "nothing more"
+                message = error.details() or "no details"
                 target = f"{self.target} {self.model}"
-                raise ServingError(target, error.code().name, said) from error
+                raise ServingError(target, error.code().name, message) from error
 
         return self._retries.run(call)
 
 
 def _encoded(value):
-    """Returns a value with its strings as bytes, undecodable bytes as they came."""
+    """Returns a value with its strings as bytes; undecodable bytes are restored."""
     if isinstance(value, str):
         return value.encode(errors="surrogateescape")
     if isinstance(value, list | tuple):
@@ -186,12 +181,3 @@ def _encoded(value):
     if isinstance(value, np.ndarray) and value.dtype.kind in "OSU":
         return _encoded(value.tolist())
     return value
-
-
-def _tensor(info):
-    from tensorflow.core.framework import types_pb2
-
-    dtype = types_pb2.DataType.Name(info.dtype)
-    if info.tensor_shape.unknown_rank:
-        return dtype, None
-    return dtype, tuple(size.size for size in info.tensor_shape.dim)

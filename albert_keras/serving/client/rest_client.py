@@ -1,28 +1,28 @@
-"""A client for the REST interface of `tensorflow_model_server`; the standard library is enough.
+"""A client for the REST interface of `tensorflow_model_server`; needs only the standard library.
 
-Values go in and come out by name:
+Inputs and outputs have names:
 
     client = RestClient("http://127.0.0.1:8501", "books")
     client.predict(text=["The [MASK] left."])["filled_text"]
 """
 
+import base64
 import json
 import urllib.parse
 from typing import NamedTuple
 
 from albert_keras.serving.client.client_errors import CODES, Retries, ServingError
 from albert_keras.serving.client.http_connection import HttpConnection
-from albert_keras.serving.client.json_values import jsonable
 from data_pipeline.errors import InputError
 
 
 class VersionState(NamedTuple):
-    """A version at the server.
+    """A version of a model on the server.
 
     Attributes:
         version: int.
         state: str. "START", "LOADING", "AVAILABLE", "UNLOADING" or "END".
-        error: str. Why it failed to load, else empty.
+        error: str. Why it failed to load; empty if it did not.
     """
 
     version: int
@@ -36,7 +36,7 @@ class Signature(NamedTuple):
     Attributes:
         method: str. "predict", "classify" or "regress".
         inputs, outputs: dict of name -> (dtype, shape), such as ("DT_STRING", (-1,)); the shape is
-            None where the rank is unknown.
+            None if the rank is unknown.
     """
 
     method: str
@@ -45,22 +45,22 @@ class Signature(NamedTuple):
 
 
 class RestClient:
-    """Asks one model of one server. Not for several threads at once: give each its own.
+    """A client of one model. Several threads must not share it: give each its own.
 
-    No call changes anything at the server, so that all are repeated where it is busy or not
-    there (HTTP 503 and 429, a refused or cut connection), never after a time-out.
+    Calls change nothing on the server, so they are repeated if it is busy or not running (HTTP 503
+    and 429, a refused or broken connection), but never after a time-out.
 
     Args:
         url: str. Address of the server, such as `http://127.0.0.1:8501`.
-        model: str. Its name there.
-        version: int or None. None asks the newest one.
-        label: str or None. A label instead of a version.
-        timeout: float. Seconds for a call with all its repetitions.
-        retries: int. How often to repeat a call.
-        max_message_bytes: int. Longer answers are refused.
+        model: str. Name of the model on the server.
+        version: int or None. None is the newest version.
+        label: str or None. Label of a version, instead of its number.
+        timeout: float. Seconds for a call and its repetitions.
+        retries: int. Maximum number of repetitions of a call.
+        max_message_bytes: int. Longer answers are an error.
 
     Raises:
-        InputError: If one of these cannot be.
+        InputError: If an argument is invalid.
     """
 
     def __init__(
@@ -96,76 +96,67 @@ class RestClient:
         self._connection.close()
 
     def predict(self, signature="serving_default", **inputs):
-        """Asks a signature.
+        """Calls a signature with the values of each input.
 
         Args:
             signature: str.
-            **inputs: For each input a nested list or array, its first dimension the batch B;
-                strings as str or bytes.
+            **inputs: A nested list or array [B, ...] per input; strings as str or bytes.
 
         Returns:
-            dict of output -> nested list, its first dimension B.
+            dict of output -> nested list [B, ...].
 
         Raises:
-            ServingError: If the server refuses, fails or does not answer.
+            ServingError: If the server refuses the request, fails or does not answer.
         """
-        body = {"signature_name": signature, "inputs": jsonable(inputs)}
-        outputs = self._ask("POST", ":predict", "outputs", body)
+        body = {"signature_name": signature, "inputs": to_json_value(inputs)}
+        outputs = self._call("POST", ":predict", "outputs", body)
         if isinstance(outputs, dict):
             return outputs
-        only = self.metadata()[signature].outputs  # the server drops the name of a single output
+        only = self.metadata()[signature].outputs  # the server omits the name of a single output
         return {next(iter(only)): outputs}
 
     def predict_rows(self, rows, signature="serving_default"):
-        """Asks a signature in rows.
+        """Calls a signature with rows.
 
         Args:
-            rows: list. Each the value of the only input, or a dict with a value for each input.
+            rows: list. Each is the value of the only input, or a dict with a value per input.
             signature: str.
 
         Returns:
-            list. For each row the value of the only output, or a dict with a value of each.
+            list. Per row the value of the only output, or a dict with a value per output.
 
         Raises:
-            ServingError: If the server refuses, fails or does not answer.
+            ServingError: If the server refuses the request, fails or does not answer.
         """
-        body = {"signature_name": signature, "instances": jsonable(rows)}
-        return self._ask("POST", ":predict", "predictions", body)
+        body = {"signature_name": signature, "instances": to_json_value(rows)}
+        return self._call("POST", ":predict", "predictions", body)
 
     def classify(self, examples, signature="classify"):
-        """Returns for each example, a dict of features, a list of [label, score]."""
-        body = {"signature_name": signature, "examples": jsonable(examples)}
-        return self._ask("POST", ":classify", "results", body)
+        """Returns a list of [label, score] for each example, a dict of features."""
+        body = {"signature_name": signature, "examples": to_json_value(examples)}
+        return self._call("POST", ":classify", "results", body)
 
     def regress(self, examples, signature="regress"):
-        """Returns for each example, a dict of features, a float."""
-        body = {"signature_name": signature, "examples": jsonable(examples)}
-        return self._ask("POST", ":regress", "results", body)
+        """Returns a float for each example, a dict of features."""
+        body = {"signature_name": signature, "examples": to_json_value(examples)}
+        return self._call("POST", ":regress", "results", body)
 
     def status(self):
-        """Returns the versions at the server, a list of VersionState."""
+        """Returns the versions on the server, a list of VersionState."""
         return [
             VersionState(
                 int(entry["version"]), entry["state"], entry["status"].get("error_message", "")
             )
-            for entry in self._ask("GET", "", "model_version_status")
+            for entry in self._call("GET", "", "model_version_status")
         ]
 
     def metadata(self):
         """Returns the signatures of the model, a dict of name -> Signature."""
-        signatures = self._ask("GET", "/metadata", "metadata")["signature_def"]["signature_def"]
-        return {
-            name: Signature(
-                one.get("method_name", "").rpartition("/")[2],
-                {key: _tensor(info) for key, info in one.get("inputs", {}).items()},
-                {key: _tensor(info) for key, info in one.get("outputs", {}).items()},
-            )
-            for name, one in signatures.items()
-            if not name.startswith("__")  # __saved_model_init_op is none to ask
-        }
+        metadata = self._call("GET", "/metadata", "metadata")
+        return signatures_from_json(metadata["signature_def"]["signature_def"])
 
-    def _ask(self, method, path, key, body=None):
-        """Returns what stands under a key of the answer."""
+    def _call(self, method, path, key, body=None):
+        """Returns the value of a key of the answer."""
         path = self._path + path
         content = None if body is None else json.dumps(body).encode()
         headers = {"Content-Type": "application/json"} if body is not None else {}
@@ -177,31 +168,31 @@ class RestClient:
         try:
             return self._retries.run(call)
         except ServingError as error:
-            more = self._known(error, body) if method == "POST" else ""
+            more = self._existing_names(error, body) if method == "POST" else ""
             if not more:
                 raise
             target, status = self.url + path, error.http_status
-            raise ServingError(target, error.code, error.said, status, more) from error
+            raise ServingError(target, error.code, error.message, status, more) from error
 
     def _read(self, path, key, answer):
-        """Returns what stands under a key of an answer, or raises what it says instead."""
+        """Returns the value of a key of an answer, or raises the error in it."""
         text = answer.body.decode(errors="replace")
         try:
-            content = json.loads(text)  # takes NaN and Infinity, which the server writes
+            content = json.loads(text)  # accepts NaN and Infinity, which the server writes
         except (ValueError, RecursionError):
             content = None
         target = self.url + path
         if answer.status == 200 and isinstance(content, dict) and key in content:
             return content[key]
-        said = content.get("error") if isinstance(content, dict) else None
-        said = str(said) if said else text[:200].strip() or "an empty answer"
+        message = content.get("error") if isinstance(content, dict) else None
+        message = str(message) if message else text[:200].strip() or "an empty answer"
         if answer.status == 413:
-            raise ServingError(target, "TOO_LARGE", said, 413)
-        raise ServingError(target, CODES.get(answer.status, "UNREADABLE"), said, answer.status)
+            raise ServingError(target, "TOO_LARGE", message, 413)
+        raise ServingError(target, CODES.get(answer.status, "UNREADABLE"), message, answer.status)
 
-    def _known(self, error, body):
-        """Returns what the model has, where a request asked for something else."""
-        said = error.said.lower()
+    def _existing_names(self, error, body):
+        """Returns the signatures or inputs of the model, if the request named others."""
+        message = error.message.lower()
         if error.code not in ("INVALID_ARGUMENT", "NOT_FOUND"):
             return ""
         try:
@@ -210,22 +201,63 @@ class RestClient:
             return ""
         name = body["signature_name"]
         if name not in signatures:
-            return f"It has: {', '.join(sorted(signatures))}."
-        if "input" in said or "keys" in said or "type" in said:
-            inputs = signatures[name].inputs.items()
-            listed = ", ".join(
-                f"{key} {dtype} {_brackets(shape)}" for key, (dtype, shape) in inputs
-            )
-            return f"`{name}` takes: {listed}."
+            return f"The model has: {', '.join(sorted(signatures))}."
+        if "input" in message or "keys" in message or "type" in message:
+            listed = []
+            for key, (dtype, shape) in signatures[name].inputs.items():
+                sizes = "any shape" if shape is None else str(list(shape)).replace("-1", "B", 1)
+                listed.append(f"{key} {dtype} {sizes}")
+            return f"`{name}` takes: {', '.join(listed)}."
         return ""
+
+
+def to_json_value(value):
+    """Returns a value in the form that the server reads from JSON.
+
+    Args:
+        value: Nested lists, tuples, dicts and arrays of str, bytes, int, float and bool. Bytes, and
+            strings with undecodable bytes (lone surrogates, as in command-line arguments), become
+            `{"b64": ...}`.
+
+    Raises:
+        InputError: If it contains a value of another type.
+    """
+    if isinstance(value, dict):
+        return {str(key): to_json_value(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [to_json_value(one) for one in value]
+    if isinstance(value, str):
+        try:
+            encoded = value.encode(errors="surrogateescape")
+        except UnicodeEncodeError as error:
+            raise InputError(f"A text contains half of a character: {ascii(value)}.") from error
+        return value if encoded.decode(errors="replace") == value else to_json_value(encoded)
+    if isinstance(value, bytes):
+        return {"b64": base64.b64encode(value).decode()}
+    if isinstance(value, bool | int | float):
+        return value
+    if hasattr(value, "tolist"):  # arrays and numbers of NumPy
+        return to_json_value(value.tolist())
+    raise InputError(
+        "Inputs must be nested lists or arrays of strings, bytes and numbers. "
+        f"Received: {type(value).__name__}."
+    )
+
+
+def signatures_from_json(definitions):
+    """Returns SignatureDef messages in JSON, dict of name -> dict, as dict of name -> Signature."""
+    return {
+        name: Signature(
+            one.get("method_name", "").rpartition("/")[2],
+            {key: _tensor(info) for key, info in one.get("inputs", {}).items()},
+            {key: _tensor(info) for key, info in one.get("outputs", {}).items()},
+        )
+        for name, one in definitions.items()
+        if not name.startswith("__")  # __saved_model_init_op cannot be called
+    }
 
 
 def _tensor(info):
     shape = info.get("tensor_shape", {})
-    if shape.get("unknown_rank"):
-        return info.get("dtype", ""), None
-    return info.get("dtype", ""), tuple(int(size["size"]) for size in shape.get("dim", []))
-
-
-def _brackets(shape):
-    return "of any shape" if shape is None else str(list(shape)).replace("-1", "B", 1)
+    sizes = tuple(int(size.get("size", 0)) for size in shape.get("dim", []))
+    return info.get("dtype", ""), None if shape.get("unknown_rank") else sizes

@@ -1,4 +1,4 @@
-"""A request to each signature of a model, for the scripts of a kit."""
+"""Example requests to each signature of a model, for the scripts of a server kit."""
 
 import json
 import shlex
@@ -7,10 +7,10 @@ _TEXT = "The [MASK] left the harbour."
 
 
 def example_requests(signatures):
-    """Makes a request to each signature, of one row.
+    """Returns a request with one row for each signature.
 
     Args:
-        signatures: iterable of Signature, as `read_signatures` gives them.
+        signatures: iterable of Signature, as returned by `read_signatures`.
 
     Returns:
         list of (method, dict). "predict", "classify" or "regress", and the body for REST.
@@ -18,20 +18,20 @@ def example_requests(signatures):
     requests = []
     for signature in signatures:
         if signature.method == "predict":
-            given = {"inputs": {key: _value(key, one) for key, one in signature.inputs.items()}}
+            body = {"inputs": {key: _value(key, spec) for key, spec in signature.inputs.items()}}
         else:
             features = signature.features.items()
-            given = {"examples": [{key: _scalar(key, dtype) for key, dtype in features}]}
-        requests.append((signature.method, {"signature_name": signature.name, **given}))
+            body = {"examples": [{key: _scalar(key, dtype) for key, dtype in features}]}
+        requests.append((signature.method, {"signature_name": signature.name, **body}))
     return requests
 
 
 def curl_script(model_name, requests, rest_port=8501):
-    """Returns a shell script that asks the status and makes some requests.
+    """Returns a shell script that shows the status of a model and sends some requests.
 
     Args:
         model_name: str.
-        requests: list of (method, dict), as from `example_requests`.
+        requests: list of (method, dict), as returned by `example_requests`.
         rest_port: int.
     """
     address = f"http://127.0.0.1:{rest_port}/v1/models/{model_name}"
@@ -39,7 +39,7 @@ def curl_script(model_name, requests, rest_port=8501):
     post = f"{curl} --header 'Content-Type: application/json'"
     lines = [
         "#!/bin/sh",
-        f"# Another address than this computer's: ./curl.sh http://HOST:PORT/v1/models/{model_name}",
+        f"# For another server: ./curl.sh http://HOST:PORT/v1/models/{model_name}",
         f'model="${{1:-{address}}}"',
         "set -ex",
         f'{curl} "$model"',
@@ -51,16 +51,11 @@ def curl_script(model_name, requests, rest_port=8501):
     return "\n".join(lines) + "\n"
 
 
-def python_literal(requests):
-    """Returns requests as lines of a Python list; they hold texts and finite numbers only."""
-    return "\n".join(f'    ("{method}", {json.dumps(body)}),' for method, body in requests)
-
-
 def _value(name, spec):
-    """Returns a value for an input, one row of it."""
+    """Returns one row for an input: nested lists, of length 3 where the shape allows any."""
     value = _scalar(name, spec.dtype)
-    for place, size in reversed(list(enumerate(spec.shape))):
-        value = [value] * (size or (1 if place == 0 else 3))
+    for axis, size in reversed(list(enumerate(spec.shape))):
+        value = [value] * (size or (1 if axis == 0 else 3))
     return value
 
 

@@ -1,4 +1,4 @@
-"""Connections of a local server: not too many, and none that lets the server wait for a request."""
+"""The connections of a local server: a limited number, and deadlines for slow clients."""
 
 import json
 
@@ -6,28 +6,31 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 
 class LimitedConnection(H11Protocol):
-    """HTTP/1.1 as uvicorn speaks it, with a limit of connections and deadlines, which it has not.
+    """uvicorn's HTTP/1.1 connection with a limit on their number and with deadlines.
+
+    uvicorn itself waits without limit for the head of a first request, and for a client that does
+    not read its answer.
 
     Args:
         limits: Limits.
-        **options: Of uvicorn.
+        **options: Those of uvicorn.
     """
 
     def __init__(self, limits, **options):
         super().__init__(**options)
-        self._limits, self._deadline, self._cut = limits, None, None
+        self._limits, self._head_deadline, self._answer_deadline = limits, None, None
 
     def connection_made(self, transport):
         super().connection_made(transport)
         if len(self.connections) > self._limits.connections:
-            self._answer(503, "Too many connections.")
+            self._refuse(503, "Too many connections.")
             return
-        self._expect_request()
+        self._start_head_deadline()
 
     def connection_lost(self, exc):
-        self._expect_nothing()
-        if self._cut is not None:
-            self._cut.cancel()
+        self._cancel_head_deadline()
+        if self._answer_deadline is not None:
+            self._answer_deadline.cancel()
         super().connection_lost(exc)
 
     def data_received(self, data):
@@ -35,40 +38,40 @@ class LimitedConnection(H11Protocol):
             return
         super().data_received(data)
         if self.cycle is not None and not self.cycle.response_complete:
-            self._expect_nothing()
-        elif self._deadline is None:
-            self._expect_request()
+            self._cancel_head_deadline()
+        elif self._head_deadline is None:
+            self._start_head_deadline()
 
     def on_response_complete(self):
         super().on_response_complete()
-        if self._cut is not None:
-            self._cut.cancel()
-        self._cut = self.loop.call_later(self._limits.waiting_seconds, self._cut_unread)
+        if self._answer_deadline is not None:
+            self._answer_deadline.cancel()
+        seconds = self._limits.waiting_seconds
+        self._answer_deadline = self.loop.call_later(seconds, self._abort_if_unread)
 
     def send_400_response(self, msg):
         cycle = self.cycle
         if cycle is not None and cycle.response_started and not cycle.response_complete:
-            self.transport.abort()  # another answer is on its way
+            self.transport.abort()  # another answer is being sent
             return
-        self._answer(400, "This is no HTTP request that is taken here.")
+        self._refuse(400, "This is not a valid HTTP request.")
 
-    def _expect_request(self):
+    def _start_head_deadline(self):
         seconds = self._limits.receiving_seconds
-        late = f"The head of a request should have come within {seconds:g} seconds."
-        self._deadline = self.loop.call_later(seconds, self._answer, 408, late)
+        message = f"The head of a request must arrive within {seconds:g} seconds."
+        self._head_deadline = self.loop.call_later(seconds, self._refuse, 408, message)
 
-    def _expect_nothing(self):
-        if self._deadline is not None:
-            self._deadline.cancel()
-            self._deadline = None
+    def _cancel_head_deadline(self):
+        if self._head_deadline is not None:
+            self._head_deadline.cancel()
+            self._head_deadline = None
 
-    def _cut_unread(self):
-        """Lets go an answer that the client does not read."""
+    def _abort_if_unread(self):
         if self.transport.get_write_buffer_size():
             self.transport.abort()
 
-    def _answer(self, status, message):
-        """Writes an answer to no request, and closes."""
+    def _refuse(self, status, message):
+        """Sends an answer without a request and closes the connection."""
         if self.transport.is_closing():
             return
         content = json.dumps({"error": message})

@@ -1,4 +1,4 @@
-"""What is to be served: which versions, by what names, for which tasks; nothing is loaded here."""
+"""The exports to serve: which versions, by what names, for which tasks. Nothing is loaded here."""
 
 import os
 import re
@@ -10,7 +10,7 @@ from albert_keras.serving.layout import existing_versions
 from albert_keras.serving.names import check_model_name, check_version
 from data_pipeline.errors import InputError
 
-_TASK = {"name": str, "kind": str, "labels": list, "takes_pair": bool}
+_TASK_FIELDS = {"name": str, "kind": str, "labels": list, "takes_pair": bool}
 
 
 class ExportedVersion(NamedTuple):
@@ -22,41 +22,41 @@ class ExportedVersion(NamedTuple):
 
 
 def find_exports(models):
-    """Finds what is to be served.
+    """Finds the versions to serve.
 
     Args:
-        models: iterable of str or Path. Each the folder of a name, of which the newest version is
-            taken, or that of one version.
+        models: iterable of str or Path. Each is the folder of a model, whose newest version is
+            taken, or the folder of one version.
 
     Returns:
         list of ExportedVersion.
 
     Raises:
-        InputError: If there is no export, a name cannot stand in an address, or two are equal.
+        InputError: If there is no export, a name is not valid in an address, or two are equal.
     """
-    found = []
+    found = {}
     for path in models:
         export = _find_export(path)
-        for other in found:
-            if other.name == export.name:
-                raise InputError(
-                    f"Two models should not have one name. Received: `{other.folder}` and "
-                    f"`{export.folder}`. Copy one of them to a folder of another name."
-                )
-        found.append(export)
+        if export.name in found:
+            raise InputError(
+                f"Models must have different names. Received: `{found[export.name].folder}` and "
+                f"`{export.folder}`. Copy one of them to a folder with another name."
+            )
+        found[export.name] = export
     if not found:
-        raise InputError("There should be at least one model to serve. Received: none.")
-    return found
+        raise InputError("Give at least one model to serve. Received: none.")
+    return list(found.values())
 
 
 def _find_export(path):
-    folder = Path(os.path.abspath(path))  # `.` has no name; links keep theirs
+    folder = Path(os.path.abspath(path))  # gives `.` a name, and does not resolve links
     if not (folder / "saved_model.pb").is_file():
         folder = folder / str(existing_versions(path)[-1])
     elif not re.fullmatch(r"[1-9]\d*", folder.name, re.ASCII):
         raise InputError(
-            "The folder of a SavedModel should be named by its version, in a folder named as the "
-            f"model, such as `books/1`. Received: `{path}`. Move it to `{folder / '1'}`."
+            "The folder of a SavedModel must have its version as its name, and be in a folder with "
+            f"the name of the model, such as `books/1`. Received: `{path}`. Move it to "
+            f"`{folder / '1'}`."
         )
     name = folder.parent.name
     try:
@@ -68,32 +68,27 @@ def _find_export(path):
 
 
 def read_task(folder):
-    """Reads what an export is for.
+    """Reads what an export is made for.
 
     Args:
-        folder: Path. Of the version.
+        folder: Path. Folder of the version.
 
     Returns:
-        (kind, task). "pretraining", "finetuning" or None where `export.json` does not tell; and a
-        dict of "name", "kind" (a name in `tasks.kinds.KINDS`), "labels" and "takes_pair", or None.
+        (kind, task). "pretraining", "finetuning" or None if `export.json` does not contain it; and
+        a dict of "name", "kind" (of `tasks.kinds.KINDS`), "labels" and "takes_pair", or None.
 
     Raises:
         InputError: If `export.json` is damaged.
     """
     record = read_export_record(folder)
     kind, task = record.get("kind"), record.get("task")
-    if task is not None and not _is_task(task):
-        raise InputError(
-            f"`task` in `{Path(folder) / EXPORT_RECORD}` should have {', '.join(_TASK)}. "
-            f"Received: {str(task)[:100]}."
-        )
-    return (
-        kind if isinstance(kind, str) else None,
-        task and {name: task[name] for name in _TASK},
-    )
-
-
-def _is_task(task):
-    return isinstance(task, dict) and all(
-        isinstance(task.get(name), expected) for name, expected in _TASK.items()
-    )
+    kind = kind if isinstance(kind, str) else None
+    if task is None:
+        return kind, None
+    for name, expected in _TASK_FIELDS.items():
+        if not isinstance(task, dict) or not isinstance(task.get(name), expected):
+            raise InputError(
+                f"`task` in `{Path(folder) / EXPORT_RECORD}` must have {', '.join(_TASK_FIELDS)}. "
+                f"Received: {str(task)[:100]}. Export the model again."
+            )
+    return kind, {name: task[name] for name in _TASK_FIELDS}

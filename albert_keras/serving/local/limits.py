@@ -1,4 +1,4 @@
-"""How much one client may ask of a local server, and how that is counted."""
+"""The limits of a local server, and how requests and JSON are counted against them."""
 
 import collections
 import math
@@ -10,28 +10,27 @@ import numpy as np
 
 from data_pipeline.errors import InputError
 
-# A string to its end, or to that of the body where it has none.
+# A string up to its end, or up to the end of the body if it has none.
 _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
 _NO_BRACKETS = bytes(byte for byte in range(256) if byte not in b"[]{}")
-_SIGNS = np.zeros(256, np.int8)
-_SIGNS[list(b"[{")], _SIGNS[list(b"]}")] = 1, -1
 
 
 class Limits(NamedTuple):
-    """What a local server takes; more is refused before anything is parsed.
+    """Limits of a local server.
 
     Attributes:
-        body_bytes: int. Of a request.
-        json_depth: int. Lists and objects within each other.
-        path_bytes: int. Of an address behind the host.
-        requests_per_second: float. Of one client address, after the first `burst`.
-        burst: int. Requests of one address at once.
-        connections: int. Open at the same time, of all clients.
-        computed_at_once: int. Requests given to TensorFlow at the same time; others wait.
-        waiting_seconds: float. So long at most.
-        receiving_seconds: float. In which the head of a request should have come, and then its
-            body.
-        rows: int. Texts of one request: memory grows with them.
+        body_bytes: int. Size of the body of a request.
+        json_depth: int. Nesting of lists and objects in the body.
+        path_bytes: int. Size of the path and the query of an address.
+        requests_per_second: float. Rate of requests of one client address, after the first `burst`.
+        burst: int. Number of requests of one client address at once.
+        connections: int. Number of open connections of all clients.
+        computed_at_once: int. Number of requests that TensorFlow computes at once; others wait.
+        waiting_seconds: float. How long a request waits for TensorFlow, and how long a client may
+            take to read an answer.
+        receiving_seconds: float. How long a client may take to send the head of a request, and then
+            its body.
+        rows: int. Texts of one request; memory grows with them.
         answer_values: int. Numbers and strings of one answer.
     """
 
@@ -39,7 +38,7 @@ class Limits(NamedTuple):
     json_depth: int = 32
     path_bytes: int = 2048
     requests_per_second: float = 50.0
-    burst: int = 500  # the page is about 20 files, and `serve-check` asks about 300 times
+    burst: int = 500  # the page has about 20 files, and `serve-check` sends about 300 requests
     connections: int = 128
     computed_at_once: int = 2
     waiting_seconds: float = 30.0
@@ -51,14 +50,14 @@ class Limits(NamedTuple):
         """Returns the limits; raises InputError if one is not positive."""
         for name, value in self._asdict().items():
             if not 0 < value < math.inf:
-                raise InputError(f"`{name}` should be positive. Received: {value}.")
+                raise InputError(f"`{name}` must be positive. Received: {value}.")
         return self
 
 
 def is_too_deep(body, depth):
-    """Tells whether JSON has lists and objects nested deeper than so, without parsing it.
+    """Returns whether lists and objects in JSON are nested deeper than `depth`.
 
-    What comes after a mistake in the JSON counts as well; no parser gets that far.
+    The JSON is not parsed, and brackets after a mistake in it are counted as well.
 
     Args:
         body: bytes.
@@ -67,18 +66,18 @@ def is_too_deep(body, depth):
     brackets = _STRING.sub(b"", body).translate(None, _NO_BRACKETS)
     if len(brackets) <= depth:
         return False
-    depths = np.cumsum(_SIGNS[np.frombuffer(brackets, np.uint8)], dtype=np.int64)
-    return bool(depths.max() > depth)
+    opening = np.isin(np.frombuffer(brackets, np.uint8), list(b"[{"))
+    return bool(np.cumsum(np.where(opening, 1, -1)).max() > depth)
 
 
 class TokenBuckets:
-    """A token bucket for each client address.
+    """Limits the rate of requests by a token bucket for each client address.
 
     Args:
-        per_second: float. Tokens that come back.
-        burst: int. Tokens of a full bucket.
+        per_second: float. Rate at which tokens are added to a bucket.
+        burst: int. Number of tokens in a full bucket.
         clock: function that returns seconds as a float.
-        addresses: int. So many buckets are remembered, of those that asked last.
+        addresses: int. Number of buckets to keep, those of the latest requests.
     """
 
     def __init__(self, per_second, burst, clock=time.monotonic, addresses=1024):
@@ -87,11 +86,7 @@ class TokenBuckets:
         self._buckets = collections.OrderedDict()
 
     def take(self, address):
-        """Takes a token, and returns 0.0; or the seconds until there is one again.
-
-        Args:
-            address: str.
-        """
+        """Takes a token for an address (str); returns the seconds to wait for one, or 0.0."""
         now = self._clock()
         tokens, since = self._buckets.pop(address, (self._burst, now))
         tokens = min(self._burst, tokens + (now - since) * self._per_second)

@@ -1,13 +1,15 @@
-"""Exported versions → models that answer."""
+"""Loaded exports that answer requests within the limits of a local server."""
 
 import logging
+import math
 
 import tensorflow as tf
+import tensorflow_text  # noqa: F401 - registers the operations of the tokenizers
 from tensorflow.core.framework import types_pb2
 
-from albert_keras.serving.local.bounded_run import BoundedRun
 from albert_keras.serving.local.exported_versions import read_task
-from albert_keras.serving.protocol.servable import Servable, register_text_ops
+from albert_keras.serving.protocol.rest_routes import unknown_label, unknown_version
+from albert_keras.serving.protocol.servable import Servable
 from albert_keras.serving.protocol.status import StatusError, invalid
 from albert_keras.serving.saved_model.server_ops import check_ops
 from data_pipeline.errors import InputError
@@ -16,9 +18,9 @@ logger = logging.getLogger(__name__)
 
 
 class ServedModel:
-    """A loaded version, the only one of its model here; see `protocol.routes.answer`.
+    """A model with one loaded version; see `rest_routes.answer`.
 
-    A SavedModel is a program: what reaches out of it is refused before it is loaded.
+    A SavedModel is a program: its operations are checked before it is loaded.
 
     Args:
         export: ExportedVersion.
@@ -29,41 +31,34 @@ class ServedModel:
         version: int.
 
     Raises:
-        InputError: If it is damaged or uses operations that are not allowed.
+        InputError: If the export is damaged or uses operations that are not allowed.
     """
 
     def __init__(self, export, limits):
         self.name, self.version, folder = export
         self._kind, self._task = read_task(folder)
         check_ops(folder)
-        register_text_ops()
         try:
-            self._servable = Servable(folder, lambda run: BoundedRun(run, limits))
+            self._servable = _BoundedServable(folder, limits)
         except (OSError, ValueError, tf.errors.OpError) as error:
             if isinstance(error, InputError):
                 raise
-            raise InputError(f"`{folder}` is damaged: {error}.") from error
+            raise InputError(f"`{folder}` is damaged: {error}. Export the model again.") from error
 
     def servable(self, version=None, label=None):
-        """Returns (version, Servable); StatusError if another one is asked for."""
+        """Returns (version, Servable); StatusError for a version or label that is not served."""
         if label is not None:
-            raise invalid(f"Unrecognized servable version label: {label}")
+            raise unknown_label(self.name, label)
         if version not in (None, self.version):
-            wanted = f"Specific({self.name}, {version})"
-            raise StatusError("NOT_FOUND", f"Servable not found for request: {wanted}")
+            raise unknown_version(self.name, version)
         return self.version, self._servable
 
     def status(self, version=None, label=None):
-        """Returns [(version, state, None)]; StatusError if another one is asked for."""
-        if label is not None:
-            self.servable(label=label)
-        if version not in (None, self.version):
-            message = f"Could not find version {version} of model {self.name}"
-            raise StatusError("NOT_FOUND", message)
-        return [(self.version, "AVAILABLE", None)]
+        """Returns [(version, state, None)]; StatusError as `servable`."""
+        return [(self.servable(version, label)[0], "AVAILABLE", None)]
 
     def describe(self):
-        """Returns what a page has to know of the model, plain JSON."""
+        """Returns the description of the model that the page needs, plain JSON."""
         return {
             "name": self.name,
             "version": self.version,
@@ -73,25 +68,52 @@ class ServedModel:
                     "inputs": _describe(signature.inputs),
                     "outputs": _describe(signature.outputs),
                 }
-                for name, signature in sorted(self._servable.asked.items())
+                for name, signature in sorted(self._servable.signatures.items())
             },
             "kind": self._kind,
             "task": self._task,
         }
 
     def warm_up(self):
-        """Asks each signature once, as the first request takes longer than later ones."""
-        for name, signature in self._servable.asked.items():
+        """Runs each signature once, because the first run takes longer than later ones."""
+        for name, signature in self._servable.signatures.items():
             try:
                 tensors = {alias: _sample(info) for alias, info in signature.inputs.items()}
                 self._servable.predict(name, tensors)
             except StatusError as error:
-                # Models of others may want something else than a sample.
-                logger.debug("`%s` of `%s` is not warm: %s", name, self.name, error.message)
+                # Models that we did not export may not accept the sample.
+                logger.debug("no warm-up of `%s` of `%s`: %s", name, self.name, error.message)
+
+
+class _BoundedServable(Servable):
+    """A Servable that limits the memory of a request: its rows, and the values of its answer."""
+
+    def __init__(self, folder, limits):
+        super().__init__(folder)
+        self._limits = limits
+
+    def run(self, name, tensors):
+        limits = self._limits
+        for alias, array in tensors.items():
+            # The last dimension of numbers is the tokens of a text.
+            is_text = array.dtype.kind in "OSU"
+            rows = array.size if is_text else math.prod(array.shape[:-1])
+            if rows > limits.rows:
+                raise invalid(
+                    f"The input `{alias}` must have at most {limits.rows} texts. Received: {rows}."
+                )
+        outputs = super().run(name, tensors)
+        values = sum(array.size for array in outputs.values())
+        if values > limits.answer_values:
+            raise invalid(
+                f"The answer must have at most {limits.answer_values} values. It has {values}: "
+                "send fewer or shorter texts."
+            )
+        return outputs
 
 
 def _describe(infos):
-    """Returns dict of name -> [dtype, shape], as metadata names them; -1 is free."""
+    """Returns dict of name -> [dtype, shape], as in metadata; -1 is any size."""
     return {
         name: [
             types_pb2.DataType.Name(info.dtype),
@@ -106,5 +128,5 @@ def _describe(infos):
 def _sample(info):
     dtype, shape = tf.as_dtype(info.dtype), tf.TensorShape(info.tensor_shape)
     sizes = [1] if shape.rank is None else [size or 1 for size in shape]
-    # No text and no features at all is what every export takes; ones are in range everywhere.
+    # Every export accepts an empty text, an example without features, and the number 1.
     return tf.fill(sizes, "" if dtype == tf.string else tf.cast(1, dtype)).numpy()

@@ -1,53 +1,49 @@
-"""Errors of the model server: codes of gRPC, their numbers in HTTP."""
+"""Status codes of a model server: gRPC codes and the HTTP statuses they become."""
 
-#: Code -> (number in gRPC, status in HTTP).
-CODES = {
-    "OK": (0, 200),
-    "CANCELLED": (1, 499),
-    "UNKNOWN": (2, 500),
-    "INVALID_ARGUMENT": (3, 400),
-    "DEADLINE_EXCEEDED": (4, 504),
-    "NOT_FOUND": (5, 404),
-    "ALREADY_EXISTS": (6, 409),
-    "PERMISSION_DENIED": (7, 403),
-    "RESOURCE_EXHAUSTED": (8, 429),
-    "FAILED_PRECONDITION": (9, 400),
-    "ABORTED": (10, 409),
-    "OUT_OF_RANGE": (11, 400),
-    "UNIMPLEMENTED": (12, 501),
-    "INTERNAL": (13, 500),
-    "UNAVAILABLE": (14, 503),
-    "DATA_LOSS": (15, 500),
-    "UNAUTHENTICATED": (16, 401),
+#: gRPC code -> HTTP status, in the order of the numbers that gRPC gives the codes.
+HTTP_STATUS = {
+    "OK": 200,
+    "CANCELLED": 499,
+    "UNKNOWN": 500,
+    "INVALID_ARGUMENT": 400,
+    "DEADLINE_EXCEEDED": 504,
+    "NOT_FOUND": 404,
+    "ALREADY_EXISTS": 409,
+    "PERMISSION_DENIED": 403,
+    "RESOURCE_EXHAUSTED": 429,
+    "FAILED_PRECONDITION": 400,
+    "ABORTED": 409,
+    "OUT_OF_RANGE": 400,
+    "UNIMPLEMENTED": 501,
+    "INTERNAL": 500,
+    "UNAVAILABLE": 503,
+    "DATA_LOSS": 500,
+    "UNAUTHENTICATED": 401,
 }
-_LONGEST = 1024
+_MAX_MESSAGE_LENGTH = 1024
 
 
 class StatusError(Exception):
-    """What a request ends with, `code` str and `message` str, cut as the server cuts it."""
+    """A request that fails with a gRPC `code` (str) and a `message` of at most 1024 characters."""
 
     def __init__(self, code, message):
         super().__init__(message)
-        self.code, self.message = code, message[:_LONGEST]
-
-    @property
-    def http_status(self):
-        return CODES[self.code][1]
+        self.code, self.message = code, message[:_MAX_MESSAGE_LENGTH]
 
 
 def invalid(message):
-    """Returns an INVALID_ARGUMENT to raise."""
+    """Returns an INVALID_ARGUMENT error to raise."""
     return StatusError("INVALID_ARGUMENT", message)
 
 
-def of_tensorflow(error):
-    """Returns the StatusError of what TensorFlow raised."""
+def status_of(error):
+    """Returns any exception as a StatusError; an error of TensorFlow keeps its code."""
     import tensorflow as tf
 
+    if isinstance(error, StatusError):
+        return error
     if isinstance(error, tf.errors.OpError):
-        for code, (number, _) in CODES.items():
-            if number == error.error_code:
-                return StatusError(code, error.message)
+        return StatusError(list(HTTP_STATUS)[error.error_code], error.message)
     if isinstance(error, ValueError | TypeError):
         return invalid(str(error))
     return StatusError("UNKNOWN", f"{type(error).__name__}: {error}")

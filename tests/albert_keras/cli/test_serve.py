@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from albert_keras.cli import main
-from albert_keras.serving.local import run
+from albert_keras.serving.local import local_server
 from tests.albert_keras.serving.contract.model import ContractModel
 
 
@@ -29,7 +29,7 @@ def served(monkeypatch):
             assert signal.getsignal(number) != handler
             signal.signal(number, handler)
 
-    monkeypatch.setattr(run, "serve", serve)
+    monkeypatch.setattr(local_server, "serve", serve)
     return calls
 
 

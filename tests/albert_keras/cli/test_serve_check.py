@@ -89,8 +89,8 @@ def test_the_answers_and_the_speed_of_both_interfaces_are_told(server, capsys):
     told = capsys.readouterr().out.splitlines()
     assert told[0] == f"{server.url}, {server.grpc_target}, books version 1"
     asked = len(GOLDEN_CASES + GRPC_CASES) - 2
-    assert told[1] == f"golden cases: {asked} of {asked} as they should be"
-    assert told[2] == "not asked: 2, as the model has no lists"
+    assert told[1] == f"golden cases: {asked} of {asked} passed"
+    assert told[2] == "skipped: 2, because the model has no lists"
     for line, interface in ((told[3], "REST"), (told[5], "gRPC")):
         assert line.startswith(f"10 requests to serving_default over {interface} from 2 clients: ")
     for line in (told[4], told[6]):
@@ -124,7 +124,7 @@ def test_texts_of_a_file_are_asked_and_failures_have_an_exit_code(server, tmp_pa
 def test_a_wrong_answer_has_an_exit_code_and_is_told(server, capsys):
     words = ["--rest", server.url, "--model", "books", "--requests", "0", "--label", "no_label"]
     assert main(["serve-check", *words]) == 4
-    assert "wrong: a label: status 400 instead of 200" in capsys.readouterr().out
+    assert "failed: a label: expected status 200, received 400" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

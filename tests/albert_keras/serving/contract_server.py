@@ -1,4 +1,4 @@
-"""An HTTP server on loopback that answers as `tensorflow_model_server` does.
+"""An HTTP server on loopback that answers as `tensorflow_model_server` does, in its own words.
 
 For tests where the real one is not at hand. Written from its documented behaviour: the folder of
 versions, the shapes and rules of REST, codes, batching, warm-up; see `contract/`.
@@ -7,7 +7,7 @@ versions, the shapes and rules of REST, codes, batching, warm-up; see `contract/
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from albert_keras.serving.protocol.routes import answer
+from albert_keras.serving.protocol.rest_routes import answer
 from tests.albert_keras.serving.contract.versions import ModelVersions
 
 
@@ -28,10 +28,10 @@ class ContractServer:
 
     def __init__(self, models, timeout=30.0, with_grpc=False, **options):
         options = {"poll_seconds": 0.02, "retries": 0, "retry_seconds": 0.0, **options}
-        self._timeout, self._models = timeout, {}
+        self._models = {}
         for name, model in models.items():
             own = model if isinstance(model, dict) else {"base_path": model}
-            self._models[name] = ModelVersions(name, **{**options, **own})
+            self._models[name] = ModelVersions(name, timeout=timeout, **{**options, **own})
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), _handler_of(self))
         self._http.daemon_threads = True
         self.url = f"http://127.0.0.1:{self._http.server_port}"
@@ -60,7 +60,7 @@ class ContractServer:
 
     def answer(self, method, path, body):
         """Returns (HTTP status, body); 404 without a body for what is not of the interface."""
-        return answer(self._models, method, path, body, self._timeout)
+        return answer(self._models, method, path, body)
 
 
 def _handler_of(server):

@@ -41,8 +41,8 @@ def test_the_client_asks_every_signature_with_nothing_installed(kit, export_fold
         texts = subprocess.run([*run, "a", "bcd"], capture_output=True, text=True)
         client = load_client(kit)
         client.MODEL = "shelf"
-        with pytest.raises(client.ServerError, match="HTTP 404: .*Is the name right"):
-            client.ask("predict", {"instances": ["a"]}, server.url)
+        with pytest.raises(client.ServerError, match="HTTP 404: .*Check the name"):
+            client.call_model("predict", {"instances": ["a"]}, server.url)
     assert done.returncode == 0, done.stderr
     asked = {line.partition(":")[0] for line in done.stdout.splitlines()}
     assert asked == {one for one in Servable(export_folder / "5").signatures if one[:2] != "__"}
@@ -62,20 +62,20 @@ def test_the_client_repeats_what_may_pass_and_only_that(kit, monkeypatch):
     monkeypatch.setattr(client.time, "sleep", waits.append)
     monkeypatch.setattr(client, "_send", send)
     answers += [client.ServerError("busy", True), client.ServerError("busy", True), ["yes"]]
-    assert client.ask("predict", {}) == ["yes"] and 0.15 <= sum(waits) <= 0.3
-    for passing, tries in ((True, 3), (False, 1)):
-        answers[:] = [client.ServerError(f"no {number}", passing) for number in range(5)]
+    assert client.call_model("predict", {}) == ["yes"] and 0.15 <= sum(waits) <= 0.3
+    for temporary, tries in ((True, 3), (False, 1)):
+        answers[:] = [client.ServerError(f"no {number}", temporary) for number in range(5)]
         with pytest.raises(client.ServerError, match=f"no {tries - 1}"):
-            client.ask("predict", {}, retries=2)
+            client.call_model("predict", {}, retries=2)
 
 
 def test_the_client_tells_that_no_answer_came(kit):
     client, (port,) = load_client(kit), free_ports(1)
     with pytest.raises(client.ServerError, match="gave no answer: .*refused") as caught:
-        client.ask("predict", {}, f"http://127.0.0.1:{port}", retries=0)
-    assert caught.value.passing
+        client.call_model("predict", {}, f"http://127.0.0.1:{port}", retries=0)
+    assert caught.value.temporary
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
-        with pytest.raises(client.ServerError, match="nothing within 0.1 s") as caught:
-            client.ask("predict", {}, url, timeout=0.1)
-    assert not caught.value.passing
+        with pytest.raises(client.ServerError, match="no answer within 0.1 s") as caught:
+            client.call_model("predict", {}, url, timeout=0.1)
+    assert not caught.value.temporary

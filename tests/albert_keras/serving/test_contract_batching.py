@@ -71,7 +71,7 @@ def test_ids_of_different_lengths_do_not_share_a_batch(served):
     wait_for("AVAILABLE", client, 1)
     inputs = ({"input_ids": [[1, 2]]}, {"input_ids": [[1, 2, 3]]})
     answers = ask_together(client, *inputs, signature="predict_tokens")
-    assert all("have different shapes" in answer.said for answer in answers)
+    assert all("have different shapes" in answer.message for answer in answers)
 
 
 def test_a_request_larger_than_a_batch_is_refused(served):
@@ -88,7 +88,7 @@ def test_a_full_queue_is_unavailable(served):
     answers = ask_together(client, {"text": ["a"] * 3}, {"text": ["a"] * 3})
     refused = [answer for answer in answers if isinstance(answer, ServingError)]
     assert [error.http_status for error in refused] == [503]
-    assert "batch scheduling queue" in refused[0].said
+    assert "batch scheduling queue" in refused[0].message
 
 
 def test_waiting_past_the_deadline_exhausts(served):

@@ -4,11 +4,12 @@ import shutil
 import threading
 import time
 
+import grpc
 import pytest
 
 from albert_keras.serving.client.client_errors import ServingError
 from albert_keras.serving.client.rest_client import RestClient
-from albert_keras.serving.protocol.status import CODES, StatusError
+from albert_keras.serving.protocol.status import HTTP_STATUS, StatusError
 from tests.albert_keras.serving.contract.batching import BatchingParameters
 from tests.albert_keras.serving.contract.model import (
     predict_record,
@@ -70,7 +71,7 @@ def test_a_new_version_takes_over_and_the_old_one_goes(served):
     add_version(base, 2)
     wait_for("AVAILABLE", client, 2)
     wait_for("END", client, 1)
-    with pytest.raises(ServingError, match="Specific"):
+    with pytest.raises(ServingError, match="NOT_FOUND.*no version 1 that is loaded"):
         RestClient(client.url, "model", version=1).predict(text=["a"])
     shutil.rmtree(base / "2")
     wait_for("AVAILABLE", client, 1)
@@ -126,7 +127,9 @@ def test_a_label_answers_for_its_version_once_that_is_loaded(served):
     client = serve(labels={"stable": 1, "canary": 2})
     wait_for("AVAILABLE", client, 1)
     assert RestClient(client.url, "model", label="stable").predict(text=["a"])["length"] == [1]
-    with pytest.raises(ServingError, match="Unrecognized servable version label: canary"):
+    with pytest.raises(
+        ServingError, match="INVALID_ARGUMENT.*no loaded version with the label `canary`"
+    ):
         RestClient(client.url, "model", label="canary").predict(text=["a"])
 
 
@@ -134,8 +137,8 @@ def test_a_label_answers_for_its_version_once_that_is_loaded(served):
     "record, message",
     [
         (predict_record("serving_default", text=["fail"]), "no fail"),
-        (predict_record("not-there", text=["a"]), 'key "not-there" not found'),
-        (predict_record("pair", first=["a"]), "Missing but required: {second}"),
+        (predict_record("not-there", text=["a"]), "signature `not-there` was not found"),
+        (predict_record("pair", first=["a"]), "must be exactly first, second. Received: first"),
         (b"\xff no message", "parse warmup record 0"),
         (PredictionLog(session_run_log={}).SerializeToString(), "Unsupported log_type"),
     ],
@@ -169,13 +172,15 @@ def test_a_strict_server_wants_the_method_name_of_a_signature(served):
     client = served[1](check_methods=True)
     wait_for("AVAILABLE", client, 1)
     assert client.classify([{"text": "a"}]) == [[["long", 1.0], ["short", -1.0]]]
-    with pytest.raises(ServingError, match="method_name to be tensorflow/serving/regress"):
+    with pytest.raises(
+        ServingError, match="method of the signature must be tensorflow/serving/regress"
+    ):
         client.regress([{"text": "a"}], signature="classify")
 
 
 def test_codes_have_the_http_status_of_the_server():
     by_status = {}
-    for code, (_, status) in CODES.items():
+    for code, status in HTTP_STATUS.items():
         by_status.setdefault(status, set()).add(code)
     assert by_status == {
         200: {"OK"},
@@ -191,6 +196,11 @@ def test_codes_have_the_http_status_of_the_server():
         503: {"UNAVAILABLE"},
         504: {"DEADLINE_EXCEEDED"},
     }
+
+
+def test_codes_are_in_the_order_of_their_numbers_in_grpc():
+    for number, code in enumerate(HTTP_STATUS):
+        assert grpc.StatusCode[code].value[0] == number
 
 
 def test_messages_are_cut():

@@ -3,14 +3,22 @@
 import importlib
 import json
 import time
+from pathlib import Path
 
 import pytest
 import tensorflow as tf
 
-from albert_keras.serving.check.golden_cases import GOLDEN_CASES, applies, fill, judge, names_of
+from albert_keras.serving.check.golden_cases import (
+    GOLDEN_CASES,
+    applies,
+    fill,
+    judge,
+    names_of,
+    read_cases,
+)
 from albert_keras.serving.check.grpc_cases import GRPC_CASES
 from albert_keras.serving.check.serve_check import serve_check
-from albert_keras.serving.client.http_connection import HttpConnection
+from albert_keras.serving.client.http_connection import Answer, HttpConnection
 from albert_keras.serving.client.rest_client import RestClient, Signature
 from data_pipeline.errors import InputError
 from tests.albert_keras.serving.contract.batching import BatchingParameters
@@ -18,6 +26,11 @@ from tests.albert_keras.serving.contract.model import save_contract_model
 from tests.albert_keras.serving.contract_server import ContractServer
 from tests.albert_keras.serving.real_server import model_server
 
+#: Cases of signatures that no export has, and the names of these.
+TEST_MODEL_CASES = read_cases(
+    Path(__file__).with_name("golden_cases_of_test_models.yaml").read_text(encoding="utf-8")
+)
+TEST_MODEL_NAMES = {name: name for name in ("uneven", "scalar", "not_finite")}
 BATCHING = BatchingParameters(4, 1000, 10, (1, 2, 4))
 STRINGS = {"text": ("DT_STRING", (-1,))}
 #: What the server promises of forms and codes -> cases that ask it, or `module:test` where no
@@ -27,28 +40,28 @@ PROMISES = {
     "a version and a label in the path": "a version, a label, an unknown version, an unknown label",
     "status and metadata": "status, status of a label, metadata, metadata of a version",
     "rows": "strings in rows, one row, named inputs in rows, pairs in rows",
-    "columns": "inputs as a plain list, named inputs, pairs as inputs, ids as inputs",
-    "the name of a single output is dropped": "a single output loses its name in rows, "
-    "a single output loses its name in columns",
+    "columns": "inputs without a name, named inputs, pairs as inputs, ids as inputs",
+    "the name of a single output is dropped": "a single output has no name in rows, "
+    "a single output has no name in columns",
     "outputs of rows have one length": "rows of outputs that differ in length, "
-    "rows of an output without a batch, columns may differ in length",
+    "rows of an output without a batch, columns of different lengths",
     "rows or columns, not both": "both instances and inputs, neither instances nor inputs",
-    "instances have one shape": "rows of different lengths, a list beside a string, "
+    "instances have one shape": "rows of different lengths, a list among strings, "
     "lists of texts of different lengths, lists of different lengths",
     "results of examples, with a context": "classify with a context, examples as an object",
     "base64 for any input of strings": "base64 in rows, base64 in inputs, base64 in a named input",
     "base64 of the standard alphabet": "URL-safe base64",
-    "base64 for outputs named *_bytes": "an output named *_bytes comes as base64",
-    "NaN and Infinity": "NaN and Infinity come bare",
+    "base64 for outputs named *_bytes": "an output named *_bytes is returned as base64",
+    "NaN and Infinity": "NaN and Infinity without quotes",
     "UTF-8 is not checked": "a byte that is not UTF-8 in the body",
-    "errors are JSON": "no JSON, a method that is none, GET of a method",
+    "errors are JSON": "not JSON, an unknown method, GET instead of POST",
     "HTTP status of codes": "test_contract_server:test_codes_have_the_http_status_of_the_server",
     "not found": "unknown model, unknown version, an unknown model, status of an unknown version",
     "unknown signature": "unknown signature, unknown signature of classify, an unknown signature, "
-    "unknown signature of regress, classify of an unknown signature",
-    "inputs and outputs": "missing input, extra input, unknown output, output asked twice",
+    "unknown signature of regress, classify with an unknown signature",
+    "inputs and outputs": "missing input, extra input, unknown output, output requested twice",
     "type and rank": "wrong type, wrong rank, rank 0, strings of rank 2, a number for a string",
-    "no examples": "no examples to classify, no examples for regress, classify of no examples",
+    "no examples": "no examples to classify, no examples for regress, classify with empty examples",
     "rows of inputs differ": "inputs with different numbers of rows",
     "batching, inputs": "test_grpc_client:test_batching_refuses_inputs_that_do_not_go_together",
     "batching, shapes": "test_contract_batching:test_ids_of_different_lengths_do_not_share_a_batch",
@@ -93,12 +106,13 @@ def server(base, tmp_path_factory):
 @pytest.fixture(scope="module")
 def names_by_model(server):
     return {
-        "model": names_of(RestClient(server.url, "model").metadata(), label="stable"),
+        "model": names_of(RestClient(server.url, "model").metadata(), label="stable")
+        | TEST_MODEL_NAMES,
         "lists": names_of(RestClient(server.url, "lists").metadata()),
     }
 
 
-@pytest.mark.parametrize("case", GOLDEN_CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", GOLDEN_CASES + TEST_MODEL_CASES, ids=lambda case: case.name)
 def test_the_server_answers_as_it_should(case, server, names_by_model):
     model = "lists" if case.needs == "lists" else "model"
     names = names_by_model[model]
@@ -111,7 +125,7 @@ def test_the_server_answers_as_it_should(case, server, names_by_model):
 
 @pytest.mark.parametrize("promise", PROMISES)
 def test_every_promise_of_the_server_is_asked(promise):
-    known = {case.name for case in GOLDEN_CASES + GRPC_CASES}
+    known = {case.name for case in GOLDEN_CASES + TEST_MODEL_CASES + GRPC_CASES}
     for name in PROMISES[promise].split(", "):
         module, _, test = name.rpartition(":")
         if module:
@@ -147,8 +161,15 @@ def test_every_form_and_every_refusal_of_predict_classify_and_regress_is_asked()
 def test_batching_changes_the_answer_to_outputs_without_a_batch_only(base):
     with model_server({"model": base}, batching=BATCHING) as server:
         result = serve_check(server.url, "model", requests=0)
-    assert [case.name for case in result.faults] == ["columns may differ in length"]
-    assert "0th dimension" in result.faults[0].fault
+        assert result.ok, result.faults
+        faults = []
+        for case in TEST_MODEL_CASES:
+            path, body = fill(case, "model", 1, TEST_MODEL_NAMES)
+            answer = HttpConnection(server.url).request(case.method, path, body)
+            if fault := judge(case, *answer):
+                faults.append((case.name, fault))
+    ((name, fault),) = faults
+    assert name == "columns of different lengths" and "0th dimension" in fault
 
 
 def test_a_check_tells_cases_speed_and_failures(server):
@@ -159,8 +180,8 @@ def test_a_check_tells_cases_speed_and_failures(server):
     assert 0 < load.latencies["50"] <= load.latencies["99"] <= load.latencies["100"]
     assert load.throughput == pytest.approx(20 / load.seconds)
     count = sum(case.needs not in ("lists", "label") for case in GOLDEN_CASES)
-    assert result.lines[1] == f"golden cases: {count} of {count} as they should be"
-    assert result.lines[2] == "not asked: 4, as the model has no label, lists"
+    assert result.lines[1] == f"golden cases: {count} of {count} passed"
+    assert result.lines[2] == "skipped: 4, because the model has no label, lists"
     lines = result.lines[3:]
     assert lines[0].startswith("20 requests to serving_default over REST from 3 clients: ")
     assert lines[1].startswith("latency: median ") and len(lines) == 2
@@ -173,35 +194,31 @@ def test_failures_under_load_are_counted(server):
 
 
 def test_a_text_that_cannot_be_sent_is_refused_before_any_is(server):
-    with pytest.raises(InputError, match="half a character"):
+    with pytest.raises(InputError, match="half of a character"):
         serve_check(server.url, "model", texts=["a", "\ud800"])
 
 
 def test_cases_for_what_a_model_lacks_are_told_not_asked():
     names = names_of({"serving_default": Signature("predict", STRINGS, {"label": None})})
-    assert (names.text, names.input, names.single, names.pair) == (
-        "serving_default",
-        "text",
-        "serving_default",
-        "",
-    )
+    assert names["text"] == names["single"] == "serving_default"
+    assert names["input"] == names["single_input"] == "text" and "pair" not in names
     left_out = {case.needs for case in GOLDEN_CASES if not applies(case, names)}
     assert left_out == {
-        "pair", "lists", "tokens", "classify", "regress", "bytes", "uneven", "scalar", "not_finite",
-        "label",
+        "pair", "lists", "tokens", "classify", "regress", "bytes", "label",
     }  # fmt: skip
 
 
 def test_no_case_of_a_model_without_text_asks_for_text():
     ids = {"ids": ("DT_INT64", (-1, -1)), "mask": ("DT_INT64", (-1, -1))}
     names = names_of({"predict_tokens": Signature("predict", ids, {"scores": None})})
-    assert json.loads(names.ids) == {"ids": [[1, 1, 1]] * 2, "mask": [[1, 1, 1]] * 2}
+    assert json.loads(names["ids"]) == {"ids": [[1, 1, 1]] * 2, "mask": [[1, 1, 1]] * 2}
     filled = [fill(case, "m", 3, names)[1] for case in GOLDEN_CASES if applies(case, names)]
     assert filled and not any(b'""' in body for body in filled if body)
 
 
 GOOD = next(case for case in GOLDEN_CASES if case.name == "strings in rows")
 REFUSED = next(case for case in GOLDEN_CASES if case.name == "no instances")
+BYTES = next(case for case in GOLDEN_CASES if case.needs == "bytes")
 
 
 @pytest.mark.parametrize(
@@ -209,12 +226,18 @@ REFUSED = next(case for case in GOLDEN_CASES if case.name == "no instances")
     [
         (GOOD, 200, b'{"predictions": ["a", "b"]}', ""),
         (GOOD, 200, b'{"predictions": [NaN, 1]}', ""),
-        (GOOD, 404, b'{"error": "no"}', "status 404 instead of 200"),
-        (GOOD, 200, b"<html>", "no JSON"),
-        (GOOD, 200, b'{"outputs": ["a", "b"]}', "no key predictions"),
-        (GOOD, 200, b'{"predictions": ["a"]}', "lengths {1} instead of 2"),
+        (GOOD, 404, b'{"error": "no"}', "expected status 200, received 404"),
+        (GOOD, 200, b"<html>", "expected JSON, received: <html>"),
+        (GOOD, 200, b'{"outputs": ["a", "b"]}', "expected the key `predictions`"),
+        (GOOD, 200, b'{"predictions": ["a"]}', "expected 2 rows, received {1}"),
         (REFUSED, 400, b'{"error": "No values in it"}', ""),
-        (REFUSED, 400, b'{"error": "something else"}', "does not say `no values`"),
+        (REFUSED, 400, b'{"error": "Any words."}', ""),
+        (REFUSED, 400, b'{"error": ""}', "expected a message"),
+        (REFUSED, 400, b'{"message": "No values in it"}', "expected the key `error`"),
+        (REFUSED, 404, b'{"error": "No values in it"}', "expected status 400, received 404"),
+        (REFUSED, 500, b'{"error": "No values in it"}', "expected status 400, received 500"),
+        (REFUSED, 200, b'{"predictions": []}', "expected status 400, received 200"),
+        (BYTES, 200, b'{"predictions": [{"text_bytes": "//79"}]}', "expected `b64`"),
     ],
 )
 def test_a_wrong_answer_is_told(case, status, body, fault):
@@ -223,13 +246,50 @@ def test_a_wrong_answer_is_told(case, status, body, fault):
     assert bool(found) == bool(fault)
 
 
+def cases_where(condition):
+    """Returns the names of the cases of a model without lists that meet a condition."""
+    return {case.name for case in GOLDEN_CASES if condition(case) and case.needs != "lists"}
+
+
+REFUSALS = cases_where(lambda case: case.key == "error")
+ANSWERS = cases_where(lambda case: case.key != "error")
+NOT_FOUND = cases_where(lambda case: case.status == 404)
+
+
+@pytest.mark.parametrize(
+    "change, faults",
+    [
+        (lambda status, body: (200, b'{"predictions": ["a", "b"]}'), REFUSALS),
+        (lambda status, body: (400, b'{"error": "no"}'), ANSWERS | NOT_FOUND),
+        (lambda status, body: (404, b'{"error": "no"}'), ANSWERS | REFUSALS - NOT_FOUND),
+        (lambda status, body: (500 if status >= 400 else 200, body), REFUSALS),
+        (lambda status, body: (status, body if status == 200 else b"{}"), REFUSALS),
+        (lambda status, body: (status, b"{}" if status == 200 else body), ANSWERS),
+    ],
+    ids=["accepts all", "refuses all", "finds nothing", "fails", "says nothing", "is empty"],
+)
+def test_a_wrong_server_fails_every_case_that_it_answers_wrongly(
+    server, monkeypatch, change, faults
+):
+    class WrongConnection(HttpConnection):
+        def request(self, *args):
+            return Answer(*change(*super().request(*args)))
+
+    module = "albert_keras.serving.check.serve_check"
+    monkeypatch.setattr(f"{module}.HttpConnection", WrongConnection)
+    result = serve_check(server.url, "model", requests=0, label="stable")
+    assert not result.ok and {case.name for case in result.faults} >= faults
+
+
 def test_a_model_that_is_not_loaded_is_told(tmp_path):
     (tmp_path / "1").mkdir()
     with ContractServer({"model": tmp_path}) as server:
         client, end = RestClient(server.url, "model"), time.monotonic() + 20
         while client.status()[0].state != "END" and time.monotonic() < end:
             time.sleep(0.01)
-        with pytest.raises(InputError, match="`model` at .* answers nothing yet: version 1 is END"):
+        with pytest.raises(
+            InputError, match="`model` at .* no version that answers: version 1 is END"
+        ):
             serve_check(server.url, "model")
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from albert_keras.serving.client.client_errors import Retries, ServingError, advice
-from albert_keras.serving.client.rest_client import RestClient, VersionState
+from albert_keras.serving.client.rest_client import RestClient, VersionState, to_json_value
 from data_pipeline.errors import InputError
 
 PREDICTIONS = {"predictions": ["yes"]}
@@ -181,7 +181,7 @@ def test_too_long_an_answer_is_refused_once(scripted):
 )
 def test_something_else_than_the_server_is_told(scripted, answer):
     url, _ = scripted((200, answer))
-    with pytest.raises(ServingError, match="Something else than the model server") as caught:
+    with pytest.raises(ServingError, match="not a model server") as caught:
         RestClient(url, "books").predict_rows(["a"])
     assert caught.value.code == "UNREADABLE"
 
@@ -195,7 +195,7 @@ def test_a_body_too_large_for_the_proxy_is_told(scripted):
 
 def test_a_wrong_signature_gets_those_there_are(scripted):
     url, _ = scripted((400, {"error": 'Serving signature name: "x" not found'}))
-    with pytest.raises(ServingError, match="It has: serving_default\\.$"):
+    with pytest.raises(ServingError, match="The model has: serving_default\\.$"):
         RestClient(url, "books").predict_rows(["a"], "x")
 
 
@@ -209,8 +209,8 @@ def test_a_wrong_input_gets_those_there_are(scripted):
     "said, part",
     [
         ("Servable not found for request: Latest(books)", "Compare the name"),
-        ("Servable not found for request: Specific(books, 7)", "Ask for a version"),
-        ("Unrecognized servable version label: x", "Labels stand in"),
+        ("Servable not found for request: Specific(books, 7)", "Choose a version"),
+        ("Unrecognized servable version label: x", "Labels are set in"),
         ("Expecting tensor size: 1 but got: 2", "same shape"),
         ("Batching session Run() input tensors must have equal 0th-dimension size.", "same number"),
         ("Task size 9 is larger than maximum input batch size 8", "max_batch_size"),
@@ -240,3 +240,24 @@ def test_a_name_cannot_leave_its_place_in_the_address(scripted):
     url, bodies = scripted((200, PREDICTIONS))
     RestClient(url, "../a b?c:predict").predict_rows(["a"])
     assert bodies[0][0] == "/v1/models/..%2Fa%20b%3Fc%3Apredict:predict"
+
+
+@pytest.mark.parametrize(
+    "value, sent",
+    [
+        (("a", ["b"]), ["a", ["b"]]),
+        ({"t": np.array([b"\xff"])}, {"t": [{"b64": "/w=="}]}),
+        ("café \U0001f600", "café \U0001f600"),
+        ("caf\udce9", {"b64": "Y2Fm6Q=="}),
+        (np.float32(0.5), 0.5),
+        (np.array([[True]]), [[True]]),
+    ],
+)
+def test_values_become_json(value, sent):
+    assert to_json_value(value) == sent
+
+
+@pytest.mark.parametrize("value", [None, {1, 2}, "\ud800"])
+def test_values_without_json_are_refused(value):
+    with pytest.raises(InputError):
+        to_json_value([value])

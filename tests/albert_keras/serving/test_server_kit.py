@@ -9,7 +9,7 @@ import pytest
 from google.protobuf import text_format
 
 from albert_keras.serving.kit.server_kit import write_kit
-from albert_keras.serving.protocol.json_requests import read_body, read_examples, read_predict
+from albert_keras.serving.protocol.rest_json import read_body, read_examples, read_predict
 from albert_keras.serving.protocol.servable import Servable
 from data_pipeline.errors import InputError
 from tests.albert_keras.serving.contract.model import (
@@ -135,7 +135,7 @@ def test_curl_asks_every_signature_in_a_form_it_takes(written, export_folder):
         document, name = read_body(body)
         asked.add(name)
         if method == "predict":
-            tensors, _ = read_predict(document, servable.inputs_of(name))
+            tensors, _ = read_predict(document, servable.signature(name).inputs)
             assert servable.predict(name, tensors)
         else:
             assert getattr(servable, method)(name, read_examples(document)) is not None
@@ -159,12 +159,12 @@ def test_names_that_would_leave_their_place_are_refused(export_folder, tmp_path,
         ({"labels": {"stable": 2}}, "version that is served \\(5\\)"),
         ({"specific": [0]}, "from 1 to 2"),
         ({"specific": [2**63]}, "from 1 to 2"),
-        ({"specific": [3]}, "versions that are there \\(1, 2, 5\\)"),
+        ({"specific": [3]}, "existing versions \\(1, 2, 5\\)"),
         ({"latest": 0}, "`latest`"),
         ({"cores": 0}, "`cores`"),
         ({"max_batch_size": 0}, "`max_batch_size`"),
         ({"rest_port": 65536}, "`rest_port`"),
-        ({"rest_port": 8500}, "ports should differ"),
+        ({"rest_port": 8500}, "ports must be different"),
     ],
 )
 def test_settings_that_cannot_be_are_refused(written, options, said):
@@ -199,7 +199,7 @@ def test_a_batch_holds_the_warm_up_requests_of_the_versions(export_folder, tmp_p
     if fits:
         write_kit(tmp_path / "kit", "books", tmp_path / "books", max_batch_size=8)
         return
-    with pytest.raises(InputError, match="at least 9, .* version 3: .* Received: 8"):
+    with pytest.raises(InputError, match="at least 9, .* version 3; .* Received: 8"):
         write_kit(tmp_path / "kit", "books", tmp_path / "books", max_batch_size=8)
     write_warmup(tmp_path / "books" / "3", [b"no message"])
     with pytest.raises(InputError, match="is damaged"):

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Starts the model server; its ports are open on this computer only. Never open them to others: the
-# gRPC port takes new configurations from anyone, and a deeply nested request ends the process.
+# Starts the model server with ports that only this computer can reach. Never open them to others:
+# anyone who reaches the gRPC port can change the configuration, and deeply nested JSON ends the
+# process.
 cd "$(dirname "$0")" || exit 1
 exec docker run --rm --name tensorflow-serving-%{model} --user "$(id -u):$(id -g)" \
   --publish 127.0.0.1:%{grpc_port}:8500 --publish 127.0.0.1:%{rest_port}:8501 \

@@ -1,12 +1,12 @@
-// Refuses JSON that is nested so deeply that the parser of the model server would end the process.
+// Refuses deeply nested JSON, which would end the process of the model server.
 const LARGEST_DEPTH = 32;
 
 function isTooDeep(body) {
   let depth = 0, inString = false;
-  for (let place = 0; place < body.length; place++) {
-    const byte = body[place];
+  for (let position = 0; position < body.length; position++) {
+    const byte = body[position];
     if (inString) {
-      if (byte === 0x5c) place++; // a backslash: the next byte is part of the string
+      if (byte === 0x5c) position++; // after a backslash, the next byte is part of the string
       else if (byte === 0x22) inString = false;
     } else if (byte === 0x22) inString = true;
     else if (byte === 0x5b || byte === 0x7b) {

@@ -1,18 +1,18 @@
-// Requests to the server, and what went wrong in words.
+// Requests to the server, with error messages for the user.
 
 import { wellFormed } from "./unicode.js";
 
-const PATIENCE = 60_000; // milliseconds
+const TIMEOUT = 60_000; // milliseconds
 
-/** What a request ended with; the message is for the user. */
+/** A failed request; the message is for the user. */
 export class AskError extends Error {}
 
-/** Returns what the server has: a list of {name, version, signatures, task}. */
+/** Returns the models of the server: a list of {name, version, signatures, task}. */
 export async function listModels() {
   return (await send("models.json", {})).content;
 }
 
-/** Returns the body of a predict request for one row, ready to be sent. */
+/** Returns the body of a predict request for one row. */
 export function bodyOf(signature, row) {
   const inputs = Object.fromEntries(
     Object.entries(row).map(([name, value]) => [name, [cleaned(value)]]),
@@ -21,9 +21,9 @@ export function bodyOf(signature, row) {
 }
 
 /**
- * Asks a model.
+ * Sends a predict request.
  *
- * Returns {output, milliseconds}; `output` has the values of the one row by name.
+ * Returns {output, milliseconds}; `output` contains the values of the row by name.
  */
 export async function predict(model, signature, body, signal) {
   const { content, milliseconds } = await send(pathOf(model.name), {
@@ -35,17 +35,17 @@ export async function predict(model, signature, body, signal) {
   const names = Object.keys(model.signatures[signature].outputs);
   const outputs = content.outputs;
   if (outputs === undefined) throw new AskError("The answer of the server has no outputs.");
-  // The server leaves out the name where there is one output.
+  // The server omits the name of a single output.
   const columns = names.length === 1 ? { [names[0]]: outputs } : outputs;
   const missing = names.filter((name) => !columns[name]?.length);
   if (missing.length) {
-    throw new AskError(`The answer of the server lacks ${missing.join(", ")}.`);
+    throw new AskError(`The answer of the server has no ${missing.join(", ")}.`);
   }
   const output = Object.fromEntries(names.map((name) => [name, columns[name][0]]));
   return { output, milliseconds };
 }
 
-/** Returns a command line that sends the same request. */
+/** Returns a curl command that sends the same request. */
 export function curlLine(model, body) {
   const url = new URL(pathOf(model.name), document.baseURI).href;
   const type = "Content-Type: application/json";
@@ -66,22 +66,22 @@ function cleaned(value) {
 
 async function send(path, request) {
   const begin = performance.now();
-  const patience = AbortSignal.timeout(PATIENCE);
-  const signal = request.signal ? AbortSignal.any([request.signal, patience]) : patience;
+  const timeout = AbortSignal.timeout(TIMEOUT);
+  const signal = request.signal ? AbortSignal.any([request.signal, timeout]) : timeout;
   let response, text;
   try {
     response = await fetch(path, { cache: "no-store", ...request, signal });
     text = await response.text();
   } catch (error) {
     if (request.signal?.aborted) throw error;
-    if (patience.aborted) {
-      throw new AskError(`The server did not answer within ${PATIENCE / 1000} seconds.`);
+    if (timeout.aborted) {
+      throw new AskError(`The server did not answer within ${TIMEOUT / 1000} seconds.`);
     }
     throw new AskError("The server cannot be reached. Is it still running?");
   }
   const milliseconds = performance.now() - begin;
   const content = parsed(text);
-  if (!response.ok) throw new AskError(inWords(response, content));
+  if (!response.ok) throw new AskError(messageOf(response, content));
   if (content === undefined) throw new AskError("The answer of the server is not JSON.");
   return { content, milliseconds };
 }
@@ -94,15 +94,15 @@ function parsed(text) {
   }
 }
 
-function inWords(response, content) {
-  const said = content?.error ? ` It says: ${content.error}` : "";
+function messageOf(response, content) {
+  const message = content?.error ? ` Its message: ${content.error}` : "";
   if (response.status === 429 || response.status === 503) {
     const seconds = Number(response.headers.get("Retry-After"));
     const when = seconds > 1 ? `in ${seconds} seconds` : "in a moment";
-    return `The server has too much to do. Try again ${when}.${said}`;
+    return `The server is busy. Try again ${when}.${message}`;
   }
-  if (response.status === 413) return `The text is longer than the server takes.${said}`;
-  if (response.status === 404) return `The server does not have this model any more.${said}`;
-  if (response.status >= 500) return `The server failed (status ${response.status}).${said}`;
-  return `The server refused the request (status ${response.status}).${said}`;
+  if (response.status === 413) return `The text is too long for the server.${message}`;
+  if (response.status === 404) return `The server no longer has this model.${message}`;
+  if (response.status >= 500) return `The server failed (status ${response.status}).${message}`;
+  return `The server refused the request (status ${response.status}).${message}`;
 }

@@ -1,4 +1,4 @@
-// How pieces share their attention, as a map of one layer and head.
+// The attention between tokens, as a map of one layer and head.
 
 import { element, fillSelect, percent } from "./elements.js";
 import { HeatMap } from "./heat_map.js";
@@ -10,8 +10,8 @@ const box = element("attention-map");
 const layer = element("attention-layer");
 const head = element("attention-head");
 const map = new HeatMap(element("attention-canvas"), describe);
-let pieces = [];
-let layers = []; // [layers][heads][pieces][pieces]
+let tokens = [];
+let layers = []; // [layers][heads][tokens][tokens]
 
 export const view = {
   id: "attention",
@@ -25,12 +25,12 @@ export const view = {
 
   show(output, row, { say }) {
     const count = output.pieces.filter((piece) => piece).length;
-    pieces = output.pieces.slice(0, count);
+    tokens = output.pieces.slice(0, count);
     layers = output.attention;
     const heads = layers[0].length;
-    say(`${count} pieces, ${counted(layers.length, "layer")}, ${counted(heads, "head")}`);
+    say(`${count} tokens, ${counted(layers.length, "layer")}, ${counted(heads, "head")}`);
     refill(layer, numbered(layers.length));
-    refill(head, [[MEAN, "mean of heads"], ...numbered(heads)]);
+    refill(head, [[MEAN, "mean of all heads"], ...numbered(heads)]);
     box.hidden = false;
     draw();
   },
@@ -48,7 +48,7 @@ function numbered(count) {
   return Array.from({ length: count }, (_, at) => [String(at), String(at + 1)]);
 }
 
-/** Gives a chooser new options, and keeps what was chosen if it is still there. */
+/** Sets the options of a <select> and keeps the selected one if it still exists. */
 function refill(select, options) {
   const before = select.value;
   fillSelect(select, options);
@@ -58,8 +58,8 @@ function refill(select, options) {
 function draw() {
   const heads = layers[Number(layer.value)];
   const shares = head.value === MEAN ? meanOf(heads) : heads[Number(head.value)];
-  const cut = pieces.map((_, row) => shares[row].slice(0, pieces.length));
-  map.show(pieces, cut);
+  const shown = tokens.map((_, row) => shares[row].slice(0, tokens.length));
+  map.show(tokens, shown);
   element("attention-most").textContent = percent(map.most);
 }
 
@@ -70,7 +70,7 @@ function meanOf(heads) {
 }
 
 function describe(from, to, share) {
-  const [giver, taker] = [from, to].map((at) => `“${pieces[at]}” (piece ${at + 1})`);
+  const [giver, taker] = [from, to].map((at) => `“${tokens[at]}” (token ${at + 1})`);
   const text = `${giver} gives ${percent(share)} of its attention to ${taker}.`;
   element("attention-readout").textContent = text;
 }

@@ -1,4 +1,4 @@
-// Classes or a number, of a text or of a pair.
+// The class or the score of a text or of a pair of texts.
 
 import { bars, element, percent } from "./elements.js";
 import { textsFor } from "./examples.js";
@@ -20,7 +20,7 @@ export const view = {
     element("classify-title").textContent = this.title(model);
     const thing = model.takesPair ? "the pair" : "the text";
     element("classify-hint").textContent = givesScore(model)
-      ? `The number that the model gives ${thing}.`
+      ? `The score that the model predicts for ${thing}.`
       : `The probability of each label for ${thing}.`;
     element("classify-first-label").textContent = model.takesPair ? "First text" : "Text";
     element("classify-second-field").hidden = !model.takesPair;

@@ -1,33 +1,33 @@
-// Elements of the page: found, made and filled. All text goes in as text, never as HTML.
+// Finds, creates and fills elements of the page. Text is always inserted as text, never as HTML.
 
 const HUES = 12;
 
-/** Returns the element of an id; one that is missing is a fault of the page. */
+/** Returns the element with an id; throws if it is missing. */
 export function element(id) {
   const found = document.getElementById(id);
   if (!found) throw new Error(`The page has no element "${id}".`);
   return found;
 }
 
-/** Makes an element with properties; children are elements or strings, which become text. */
+/** Creates an element with properties; children are elements or strings, which become text. */
 export function make(tag, properties = {}, ...children) {
   const made = Object.assign(document.createElement(tag), properties);
   made.append(...children);
   return made;
 }
 
-/** Makes the <option>s of a <select>, given as [value, text]. */
+/** Sets the options of a <select>, given as [value, text]. */
 export function fillSelect(select, options) {
   const made = options.map(([value, text]) => make("option", { value, textContent: text }));
   select.replaceChildren(...made);
 }
 
-/** Returns the class that tints an element with the n-th colour; colours come again. */
+/** Returns the class that tints an element with the n-th colour; colours repeat. */
 export function tint(number) {
   return `tint tint-${number % HUES}`;
 }
 
-/** Writes a probability, such as 12.3%; what would look like 0% or 100% and is not says so. */
+/** Formats a probability, such as 12.3%; only exact 0 and 1 become 0.0% and 100.0%. */
 export function percent(share) {
   if (share > 0 && share < 0.0005) return "<0.1%";
   if (share < 1 && share >= 0.9995) return ">99.9%";
@@ -35,10 +35,10 @@ export function percent(share) {
 }
 
 /**
- * Makes a list of bars.
+ * Creates a list of bars.
  *
- * Each of `rows` has a `label`, a `share` from 0 to 1, and may have `isBest` and `choose`, a
- * function that makes the label a button.
+ * Each of `rows` has a `label` and a `share` from 0 to 1. With `isBest` the bar is highlighted;
+ * with `choose`, a function, the label becomes a button that calls it.
  */
 export function bars(rows, className = "") {
   const items = rows.map(({ label, share, isBest, choose }) => {

@@ -1,4 +1,4 @@
-// Texts that are in the fields at first.
+// The initial texts of the fields.
 
 export const MASKED = "The old man sat down by the [MASK] and looked out at the [MASK].";
 
@@ -30,7 +30,7 @@ const PAIR = [
 
 const QUESTIONS = ["How do I learn to swim as an adult?", "Can adults learn how to swim?"];
 
-// By the name of the task; a text, or a pair.
+// Name of the task -> a text, or a pair of texts.
 const OF_TASKS = {
   cola: ["The book was read by the whole class."],
   "sst-2": ["A warm, funny and thoroughly enjoyable film."],
@@ -46,7 +46,7 @@ const OF_TASKS = {
   ],
 };
 
-/** Returns the texts to classify or score with a model: one, or two. */
+/** Returns the example of a model that classifies or scores: one text, or two. */
 export function textsFor(model) {
   const ofTask = OF_TASKS[model.task?.name];
   if (model.takesPair) return ofTask?.length === 2 ? ofTask : PAIR;

@@ -1,4 +1,4 @@
-// Candidates for each [MASK]; the chosen ones go into the text.
+// The candidates for each [MASK]; the chosen ones are inserted into the text.
 
 import { AskError } from "./ask.js";
 import { bars, element, make } from "./elements.js";
@@ -7,7 +7,7 @@ import { suggest } from "./panel.js";
 
 const MASK = "[MASK]";
 const field = element("fill-mask-text");
-let lists = []; // of candidates, one for each mask
+let lists = []; // the candidates of each mask
 
 export const view = {
   id: "fill-mask",
@@ -17,7 +17,7 @@ export const view = {
 
   ask() {
     if (!field.value.includes(MASK)) {
-      throw new AskError(`The text should hold ${MASK} at least once.`);
+      throw new AskError(`The text must contain ${MASK} at least once.`);
     }
     return { signature: "fill_mask", row: { text: field.value } };
   },
@@ -29,7 +29,7 @@ export const view = {
     const words = first.map((piece) => (piece ? wordOf(piece) : MASK));
     const isChosen = words.map(() => false);
     const sentence = joined(parts, words);
-    // What the server made of the text is what counts.
+    // The server may have truncated or normalized the text; show its own result then.
     if (sentence === output.filled_text) say(...marked(parts, words));
     else say(output.filled_text);
 
@@ -43,7 +43,7 @@ export const view = {
       }
     };
     lists = first.map((piece, mask) => {
-      if (!piece) return make("p", { textContent: "The text was cut off before this mask." });
+      if (!piece) return make("p", { textContent: "The text was truncated before this mask." });
       const rows = output.pieces[mask].map((label, at) => ({
         label,
         share: output.scores[mask][at],
@@ -75,7 +75,7 @@ function marked(parts, words) {
 }
 
 field.addEventListener("input", () => {
-  // The candidates are those of another text now.
+  // The candidates belong to the text before this change.
   for (const list of lists) {
     for (const button of list.querySelectorAll("button")) button.disabled = true;
   }

@@ -1,4 +1,4 @@
-// A map of numbers, pieces × pieces, on a canvas.
+// A map of numbers, tokens × tokens, on a canvas.
 
 const SMALLEST = 13; // sizes of a cell, in pixels
 const LARGEST = 28;
@@ -6,9 +6,9 @@ const LONGEST_LABEL = 110;
 const GAP = 6; // between labels and cells
 
 /**
- * Draws shares, and follows the pointer and the arrow keys.
+ * Draws the map, and selects a cell by the pointer and the arrow keys.
  *
- * `onPoint` is called with row, column and share of the cell that is pointed at.
+ * `onPoint` is called with row, column and value of the selected cell.
  */
 export class HeatMap {
   constructor(canvas, onPoint) {
@@ -28,7 +28,7 @@ export class HeatMap {
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.draw());
   }
 
-  /** Shows `shares`, [row][column], and points at the largest of them. */
+  /** Shows the values `shares`, [row][column], and selects the largest one. */
   show(names, shares) {
     this.names = names;
     this.shares = shares;
@@ -69,7 +69,7 @@ export class HeatMap {
     this.scrollTo(column);
   }
 
-  /** Brings a column into sight, beside the names of the rows. */
+  /** Scrolls until a column is visible beside the names of the rows. */
   scrollTo(column) {
     const box = this.canvas.parentElement;
     const end = this.margin + (column + 2) * this.cell;
@@ -138,7 +138,7 @@ export class HeatMap {
   }
 }
 
-/** Cuts a name that is wider than there is room for. */
+/** Shortens a name to the available width. */
 function shortened(context, name, room) {
   if (context.measureText(name).width <= room + 1) return name;
   const characters = Array.from(name);

@@ -1,10 +1,10 @@
-// Two fields of one text: pairs, and question and passage, are parted by the first tab.
+// Two fields that form one text, separated by the first tab: a pair, or a question and a passage.
 
 import { element } from "./elements.js";
 import { PASSAGE, QUESTION, SENTENCE, textsFor } from "./examples.js";
 import { suggest } from "./panel.js";
 
-/** The fields of a view; `id` is the beginning of theirs. */
+/** The two fields of a view; their ids start with `id`. */
 export class JoinedTexts {
   constructor(id) {
     this.first = element(`${id}-first`);

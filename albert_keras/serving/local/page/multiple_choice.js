@@ -1,4 +1,4 @@
-// One of several options.
+// The answer to a question, chosen from several options.
 
 import { AskError } from "./ask.js";
 import { bars, element, make, percent } from "./elements.js";
@@ -24,7 +24,7 @@ export const view = {
   ask() {
     const options = fields().map((field) => field.value);
     if (options.every((option) => !option.trim())) {
-      throw new AskError("At least one option should hold a text.");
+      throw new AskError("At least one option must contain a text.");
     }
     const row = { context: context.value, question: question.value, options };
     return { signature: "multiple_choice", row };
@@ -65,7 +65,7 @@ function add(text) {
   return field;
 }
 
-/** Names the options anew, and keeps the last two from being removed. */
+/** Renumbers the options; the last two cannot be removed. */
 function number() {
   const items = [...list.children];
   items.forEach((item, at) => {

@@ -1,4 +1,4 @@
-// The page: which models there are, and which view is shown. The address ends in #model/view.
+// The page: loads the list of models and shows one view. The address ends in #model/view.
 
 import { listModels } from "./ask.js";
 import { view as attention } from "./attention.js";
@@ -26,7 +26,7 @@ const VIEWS = [
 const panels = VIEWS.map((view) => new Panel(view));
 const links = new Map(); // id of a view -> its link
 let models = [];
-let shown = null; // the model
+let shown = null; // the model that is shown
 
 async function start() {
   element("trouble").hidden = true;
@@ -40,7 +40,7 @@ async function start() {
     element("loading").hidden = true;
   }
   if (!models.length) {
-    showTrouble("The server has no model.");
+    showTrouble("The server has no models.");
     return;
   }
   fillSelect(element("model"), models.map(({ name }) => [name, name]));
@@ -48,14 +48,14 @@ async function start() {
   route();
 }
 
-/** Adds to a model what views ask about it. */
+/** Adds the properties of a model that the views use. */
 function described(model) {
   const kind = model.task?.kind ?? "";
   const takesPair = Boolean(model.task?.takes_pair) || "text_pair" in model.signatures;
   return { ...model, takesPair, readsSpans: kind.startsWith("spans") };
 }
 
-/** Shows what the address names, or the first there is. */
+/** Shows the model and the view in the address, or the first ones. */
 function route() {
   if (!models.length) return;
   const [name, id] = location.hash.slice(1).split("/");

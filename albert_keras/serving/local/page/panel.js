@@ -1,19 +1,19 @@
-// What all views share: the button, the pending state, errors, time and the curl line.
+// The parts common to all views: button, pending state, errors, time and curl command.
 
 import { AskError, bodyOf, curlLine, predict } from "./ask.js";
 import { element } from "./elements.js";
 
 /**
- * One view at work in its section.
+ * Connects a view with its section of the page.
  *
  * A view is an object with
- *   id            of its section
+ *   id            id of its section
  *   isOffered(model)  whether the model has the signature
  *   title(model)
  *   setUp(model)  fits the fields to the model
  *   ask(model)    returns {signature, row} from the fields, or throws AskError
- *   show(output, row, {say, answer})  says the answer in a line, and shows the rest
- *   clear()       optional: hides what it shows outside of `answer`, an element with class `map`
+ *   show(output, row, {say, answer})  puts the answer into the headline and the details below it
+ *   clear()       optional: hides its element with class `map`, which is outside of `answer`
  */
 export class Panel {
   constructor(view) {
@@ -88,8 +88,8 @@ export class Panel {
   }
 
   showPending(isPending) {
-    // The button stays enabled, so that it keeps the focus.
-    this.button.textContent = isPending ? "Asking…" : "Ask";
+    // The button is not disabled, so that it keeps the focus.
+    this.button.textContent = isPending ? "Running…" : "Run";
     this.button.ariaDisabled = String(isPending);
     this.result.ariaBusy = String(isPending);
   }
@@ -114,14 +114,14 @@ export class Panel {
       await navigator.clipboard.writeText(this.curl.textContent);
       this.copied.textContent = "Copied.";
     } catch {
-      // Not every address may write to the clipboard.
+      // Browsers allow access to the clipboard from some addresses only.
       getSelection().selectAllChildren(this.curl);
-      this.copied.textContent = "Selected: copy it with Ctrl+C, ⌘+C.";
+      this.copied.textContent = "Selected. Copy it with Ctrl+C or ⌘+C.";
     }
   }
 }
 
-/** Puts an example into a field, unless somebody wrote something there. */
+/** Puts an example into a field unless the user has changed it. */
 export function suggest(field, text) {
   if (field.value && field.value !== field.dataset.suggested) return;
   field.value = text;

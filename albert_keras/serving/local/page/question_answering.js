@@ -1,11 +1,11 @@
-// An answer, marked in its passage.
+// The answer to a question, marked in its passage.
 
 import { element, make } from "./elements.js";
 import { PASSAGE, QUESTION } from "./examples.js";
 import { suggest } from "./panel.js";
 import { partAt, wellFormed } from "./unicode.js";
 
-const NO_SPAN = -1e6; // scores below it stand for none
+const NO_SPAN = -1e6; // lower scores mean that no span is possible
 const question = element("question-answering-question");
 const context = element("question-answering-context");
 

@@ -1,4 +1,4 @@
-// Whether two segments are in order.
+// Whether two segments are in order or swapped.
 
 import { bars, element, percent } from "./elements.js";
 import { SEGMENTS } from "./examples.js";

@@ -1,4 +1,4 @@
-// Words coloured by their tags.
+// The tags of words, shown as colours.
 
 import { element, make, percent, tint } from "./elements.js";
 import { NAMES } from "./examples.js";
@@ -26,7 +26,7 @@ export const view = {
       say("The text has no words.");
       return;
     }
-    say(`${counted(words.length)}, ${tagged} of them not ${OUTSIDE}`);
+    say(`${counted(words.length)}, ${tagged} with another tag than ${OUTSIDE}`);
     const colours = coloursOf([...(model.task?.labels ?? []), ...tags]);
     const items = words.map((word, at) => {
       const tag = tags[at];
@@ -38,7 +38,7 @@ export const view = {
     });
     answer.append(make("ol", { className: "chips" }, ...items));
     if (unread) {
-      const text = `${counted(unread)} did not fit into the row that the model reads.`;
+      const text = `${counted(unread)} did not fit into the input of the model.`;
       answer.append(make("p", { className: "hint", textContent: text }));
     }
     answer.append(legend(colours));
@@ -49,7 +49,7 @@ function counted(words) {
   return words === 1 ? "1 word" : `${words} words`;
 }
 
-/** B-PER and I-PER are of one type. */
+/** B-PER and I-PER have the same type. */
 function typeOf(tag) {
   return tag.replace(/^[BIESLU]-/, "");
 }

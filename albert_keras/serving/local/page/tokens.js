@@ -1,4 +1,4 @@
-// The pieces of a text, coloured by piece.
+// The tokens of a text, coloured by id.
 
 import { make, tint } from "./elements.js";
 import { JoinedTexts } from "./joined_texts.js";
@@ -19,7 +19,7 @@ export const view = {
   show(output, row, { say, answer }) {
     const count = output.pieces.filter((piece) => piece).length;
     const special = output.pieces.filter((piece) => SPECIAL.has(piece)).length;
-    say(`${count} pieces, ${special} of them special`);
+    say(`${count} tokens, ${special} of them special`);
     const items = output.pieces.slice(0, count).map((piece, at) => {
       const id = output.ids[at];
       const className = SPECIAL.has(piece) ? "special" : tint(id);

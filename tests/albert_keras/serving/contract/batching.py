@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from albert_keras.serving.protocol.status import StatusError, invalid, of_tensorflow
+from albert_keras.serving.protocol.status import StatusError, invalid, status_of
 
 
 class BatchingParameters(NamedTuple):
@@ -105,7 +105,7 @@ class Batcher:
                 for task, outputs in zip(tasks, self._merged(key[0], wanted, tasks), strict=True):
                     task.finish(outputs)
             except Exception as error:
-                status = error if isinstance(error, StatusError) else of_tensorflow(error)
+                status = status_of(error)
                 for task in tasks:  # one status for all of the batch
                     task.finish(error=status)
 

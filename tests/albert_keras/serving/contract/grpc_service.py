@@ -14,8 +14,9 @@ from tensorflow_serving.apis import (
     regression_pb2,
 )
 
-from albert_keras.serving.protocol.servable import examples_of
-from albert_keras.serving.protocol.status import CODES, StatusError, of_tensorflow
+from albert_keras.serving.protocol.rest_routes import unknown_model
+from albert_keras.serving.protocol.status import HTTP_STATUS, status_of
+from tests.albert_keras.serving.contract.servable import examples_of
 
 
 def start_grpc(models):
@@ -40,9 +41,9 @@ def start_grpc(models):
 def _with_status(method):
     def answer(self, request, context):
         try:
-            return method(self, request, context.time_remaining() or 30.0)
+            return method(self, request)
         except Exception as error:
-            status = error if isinstance(error, StatusError) else of_tensorflow(error)
+            status = status_of(error)
             context.abort(grpc.StatusCode[status.code], status.message)
 
     return answer
@@ -56,20 +57,20 @@ class _Service(
         self._models = models
 
     @_with_status
-    def Predict(self, request, seconds):
+    def Predict(self, request):
         _, servable = self._servable(request.model_spec)
         tensors = {name: tf.make_ndarray(one) for name, one in request.inputs.items()}
         name, wanted = request.model_spec.signature_name, list(request.output_filter)
         response = predict_pb2.PredictResponse()
-        for alias, array in servable.predict(name, tensors, wanted, seconds).items():
+        for alias, array in servable.predict(name, tensors, wanted).items():
             response.outputs[alias].CopyFrom(tf.make_tensor_proto(array))
         return response
 
     @_with_status
-    def Classify(self, request, seconds):
+    def Classify(self, request):
         _, servable = self._servable(request.model_spec)
         examples = examples_of(request.input)
-        found = servable.classify(request.model_spec.signature_name, examples, seconds)
+        found = servable.classify(request.model_spec.signature_name, examples)
         response = classification_pb2.ClassificationResponse()
         for labels, scores in zip(*found, strict=True):
             row = response.result.classifications.add()
@@ -78,16 +79,16 @@ class _Service(
         return response
 
     @_with_status
-    def Regress(self, request, seconds):
+    def Regress(self, request):
         _, servable = self._servable(request.model_spec)
         examples = examples_of(request.input)
         response = regression_pb2.RegressionResponse()
-        for value in servable.regress(request.model_spec.signature_name, examples, seconds):
+        for value in servable.regress(request.model_spec.signature_name, examples):
             response.result.regressions.add(value=value)
         return response
 
     @_with_status
-    def GetModelMetadata(self, request, seconds):
+    def GetModelMetadata(self, request):
         version, servable = self._servable(request.model_spec)
         signatures = get_model_metadata_pb2.SignatureDefMap()
         for name, signature in servable.signatures.items():
@@ -98,23 +99,21 @@ class _Service(
         return response
 
     @_with_status
-    def GetModelStatus(self, request, seconds):
+    def GetModelStatus(self, request):
         spec = request.model_spec
         if spec.name not in self._models:
-            message = f"Could not find any versions of model {spec.name}"
-            raise StatusError("NOT_FOUND", message)
+            raise unknown_model(spec.name)
         response = get_model_status_pb2.GetModelStatusResponse()
         for version, state, error in self._models[spec.name].status(**_chosen(spec)):
             one = response.model_version_status.add(version=version, state=state)
             if error:
-                one.status.error_code = CODES[error.code][0]
+                one.status.error_code = list(HTTP_STATUS).index(error.code)
                 one.status.error_message = error.message
         return response
 
     def _servable(self, spec):
         if spec.name not in self._models:
-            message = f"Servable not found for request: Latest({spec.name})"
-            raise StatusError("NOT_FOUND", message)
+            raise unknown_model(spec.name)
         return self._models[spec.name].servable(**_chosen(spec))
 
 

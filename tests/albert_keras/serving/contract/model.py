@@ -80,7 +80,8 @@ class ContractModel(tf.Module):
 
         @of(text)
         def scalar(text):
-            return {"total": tf.reduce_sum(tf.strings.length(text))}
+            total = tf.reduce_sum(tf.strings.length(text))
+            return {"total": total, "twice": 2 * total}
 
         @of(text)
         def raw(text):

@@ -3,17 +3,15 @@
 As with the server's AvailabilityPreservingPolicy, an old version goes when a new one is there.
 """
 
-import functools
 import re
 import threading
 import time
 from pathlib import Path
 from typing import NamedTuple
 
-from albert_keras.serving.protocol.servable import Servable
-from albert_keras.serving.protocol.status import StatusError, of_tensorflow
-from tests.albert_keras.serving.contract.batching import Batcher
-from tests.albert_keras.serving.contract.warmup import read_warmup
+from albert_keras.serving.protocol.rest_routes import unknown_label, unknown_version
+from albert_keras.serving.protocol.status import status_of
+from tests.albert_keras.serving.contract.servable import ContractServable
 
 
 class VersionPolicy(NamedTuple):
@@ -62,8 +60,7 @@ class ModelVersions:
         poll_seconds: float.
         retries: int. As `--max_num_load_retries`.
         retry_seconds: float. Between them.
-        batching: BatchingParameters or None.
-        check_methods: bool. See `Servable`.
+        batching, check_methods, timeout: See `ContractServable`.
     """
 
     def __init__(
@@ -77,12 +74,12 @@ class ModelVersions:
         retry_seconds=60.0,
         batching=None,
         check_methods=False,
+        timeout=30.0,
     ):
         self._name, self._base_path = name, Path(base_path)
         self._policy, self._labels = policy or VersionPolicy(), dict(labels or {})
         self._retries, self._retry_seconds = retries, retry_seconds
-        self._merge = functools.partial(Batcher, parameters=batching) if batching else None
-        self._check_methods = check_methods
+        self._options = {"batching": batching, "check_methods": check_methods, "timeout": timeout}
         self._versions, self._lock = {}, threading.Lock()
         self._stop = threading.Event()
         self._look()  # as the server, which listens when its models have been tried
@@ -100,17 +97,13 @@ class ModelVersions:
         if label is not None:
             version = self._labels.get(label)
             if version is None or self._state(version) != "AVAILABLE":
-                message = f"Unrecognized servable version label: {label}"
-                raise StatusError("INVALID_ARGUMENT", message)
+                raise unknown_label(self._name, label)
         with self._lock:
             ready = [key for key, one in self._versions.items() if one.state == "AVAILABLE"]
             asked = version if version is not None else max(ready, default=None)
             if asked in ready:
                 return asked, self._versions[asked].servable
-        wanted = (
-            f"Latest({self._name})" if version is None else f"Specific({self._name}, {version})"
-        )
-        raise StatusError("NOT_FOUND", f"Servable not found for request: {wanted}")
+        raise unknown_version(self._name, version)
 
     def status(self, version=None, label=None):
         """Returns what `GET /v1/models/NAME` lists, newest first: (version, state, error)."""
@@ -122,13 +115,9 @@ class ModelVersions:
                 for key, one in sorted(self._versions.items(), reverse=True)
                 if version in (None, key)
             ]
-        if listed:
-            return listed
-        if version is None:
-            message = f"Could not find any versions of model {self._name}"
-        else:
-            message = f"Could not find version {version} of model {self._name}"
-        raise StatusError("NOT_FOUND", message)
+        if not listed:
+            raise unknown_version(self._name, version)
+        return listed
 
     def _state(self, version):
         with self._lock:
@@ -165,12 +154,12 @@ class ModelVersions:
         version.state = "LOADING"
         servable = None
         try:
-            servable = Servable(version.folder, self._merge, self._check_methods)
-            servable.warm_up(read_warmup(version.folder))
+            servable = ContractServable(version.folder, **self._options)
+            servable.warm_up()
         except Exception as error:
             if servable:
                 servable.close()
-            version.error = error if isinstance(error, StatusError) else of_tensorflow(error)
+            version.error = status_of(error)
             version.tries_left -= 1
             version.next_try = time.monotonic() + self._retry_seconds
             version.state = "LOADING" if version.tries_left else "END"

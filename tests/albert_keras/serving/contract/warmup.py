@@ -3,7 +3,7 @@
 import tensorflow as tf
 from google.protobuf.message import DecodeError
 
-from albert_keras.serving.protocol.status import invalid, of_tensorflow
+from albert_keras.serving.protocol.status import invalid, status_of
 from tests.albert_keras.serving.contract.protos import PredictionLog
 
 FILE = "assets.extra/tf_serving_warmup_requests"
@@ -23,7 +23,7 @@ def read_warmup(folder):
     try:
         records = list(tf.data.TFRecordDataset(str(path)).as_numpy_iterator())
     except tf.errors.OpError as error:
-        raise of_tensorflow(error) from error
+        raise status_of(error) from error
     if len(records) > _LARGEST:
         raise invalid(f"Number of warmup records exceeds the maximum ({_LARGEST})")
     for number, record in enumerate(records):

@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from albert_keras.serving.local.limits import Limits
-from albert_keras.serving.local.run import LocalServer
+from albert_keras.serving.local.local_server import LocalServer
 from tests.albert_keras.serving.contract.model import ContractModel
 
 #: No test is to wait for a token.

@@ -39,7 +39,7 @@ def test_what_only_the_loader_runs_is_not_asked(server, inputs):
 def test_a_label_is_none_that_is_known(server):
     answer = ask(server, "GET", f"{STATUS}/labels/stable")
     assert answer.status == 400
-    assert answer.error == "Unrecognized servable version label: stable"
+    assert answer.error == "The model `books` has no loaded version with the label `stable`."
 
 
 def test_the_models_are_listed_with_their_signatures(server):
@@ -55,7 +55,12 @@ def test_the_models_are_listed_with_their_signatures(server):
 
 @pytest.mark.parametrize(
     "path, content",
-    [("/", "text/html; charset=utf-8"), ("/page/index.html", "text/html; charset=utf-8")],
+    [
+        ("/", "text/html; charset=utf-8"),
+        ("/page/index.html", "text/html; charset=utf-8"),
+        ("/page/page.js", "text/javascript; charset=utf-8"),
+        ("/page/page.css", "text/css; charset=utf-8"),
+    ],
 )
 def test_the_page_may_load_from_the_server_alone(server, path, content):
     answer = ask(server, "GET", path)
@@ -111,12 +116,12 @@ def test_too_many_texts_and_too_large_answers_are_refused(server):
     answer = predict(server, {"instances": ["a"] * 65})
     assert (answer.status, answer.error) == (
         400,
-        "text should hold at most 64 texts at once, got 65.",
+        "The input `text` must have at most 64 texts. Received: 65.",
     )
     ids = {"signature_name": "predict_tokens", "inputs": [[1] * 999]}
     assert predict(server, ids).status == 200
     ids["inputs"] = [[1] * 1000]
-    assert "would hold 1001 values, more than 1000" in predict(server, ids).error
+    assert "at most 1000 values. It has 1001" in predict(server, ids).error
 
 
 @pytest.fixture

@@ -38,10 +38,13 @@ def test_a_folder_has_its_name_also_where_we_stand_in_it(exports, monkeypatch):
         (["empty"], "holds no exported model. Make one with"),
         (["not-there"], "holds no exported model. Make one with"),
         (["films"], "holds no exported model"),
-        (["films/v1"], "named by its version, .* Received: `.*films/v1`. Move it to `.*/v1/1`"),
-        (["bare"], "named by its version"),
+        (
+            ["films/v1"],
+            "have its version as its name, .* Received: `.*films/v1`. Move it to `.*/v1/1`",
+        ),
+        (["bare"], "have its version as its name"),
         (["Books"], "name of a model should be .* Received: 'Books'. Rename the folder"),
-        (["books", "other/books"], "Two models should not have one name. .* Copy one of them"),
+        (["books", "other/books"], "Models must have different names. .* Copy one of them"),
         ([], "at least one model"),
     ],
 )

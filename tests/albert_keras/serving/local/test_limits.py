@@ -56,5 +56,5 @@ def test_buckets_of_many_addresses_are_not_kept():
     "wrong", [{"burst": 0}, {"rows": -1}, {"requests_per_second": float("inf")}]
 )
 def test_limits_are_positive(wrong):
-    with pytest.raises(InputError, match=f"`{next(iter(wrong))}` should be positive"):
+    with pytest.raises(InputError, match=f"`{next(iter(wrong))}` must be positive"):
         Limits(**wrong).check()

@@ -140,7 +140,7 @@ def ask(browser, view, **texts):
     key = {"key": "Enter", "code": "Enter", "windowsVirtualKeyCode": 13, "modifiers": 2}
     browser.send("Input.dispatchKeyEvent", type="keyDown", **key)
     browser.send("Input.dispatchKeyEvent", type="keyUp", **key)
-    browser.wait_for(f"document.querySelector('#{view} .ask').textContent === 'Ask'")
+    browser.wait_for(f"document.querySelector('#{view} .ask').textContent === 'Run'")
     return browser.value(f"document.querySelector('#{view} .headline').textContent")
 
 

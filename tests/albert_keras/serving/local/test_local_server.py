@@ -5,7 +5,7 @@ import socket
 
 import pytest
 
-from albert_keras.serving.local.run import LocalServer, serve
+from albert_keras.serving.local.local_server import LocalServer, serve
 from data_pipeline.errors import InputError
 from tests.albert_keras.serving.local.client import ask
 from tests.albert_keras.serving.local.conftest import running
@@ -14,7 +14,8 @@ from tests.albert_keras.serving.local.conftest import running
 @pytest.fixture
 def no_loading(monkeypatch):
     """Models are not loaded: what is refused is refused before."""
-    monkeypatch.setattr("albert_keras.serving.local.run._load", lambda *_: pytest.fail("loaded"))
+    served_models = "albert_keras.serving.local.served_models"
+    monkeypatch.setattr(f"{served_models}.ServedModel", lambda *_: pytest.fail("loaded"))
 
 
 def test_a_taken_port_is_told_before_models_are_loaded(books, no_loading):
@@ -22,19 +23,19 @@ def test_a_taken_port_is_told_before_models_are_loaded(books, no_loading):
         other.bind(("127.0.0.1", 0))
         other.listen()
         port = other.getsockname()[1]
-        with pytest.raises(InputError, match=f"`--port` should be one that is free.*{port}"):
+        with pytest.raises(InputError, match=f"`--port` must be a free port.*{port}"):
             LocalServer([books], port=port)
 
 
 @pytest.mark.parametrize("port", [-1, 65536, "8501", True])
 def test_a_port_is_a_number_of_one(books, no_loading, port):
-    with pytest.raises(InputError, match="`--port` should be from 0 to 65535"):
+    with pytest.raises(InputError, match="`--port` must be an int from 0 to 65535"):
         LocalServer([books], port=port)
 
 
 @pytest.mark.parametrize("host", ["192.0.2.1", "no such host", "a" * 70])
 def test_a_host_is_an_address_of_this_computer(books, no_loading, host):
-    with pytest.raises(InputError, match="`--host` should be an address of this computer"):
+    with pytest.raises(InputError, match="`--host` must be an address of this computer"):
         LocalServer([books], host=host, port=0)
 
 
@@ -45,7 +46,7 @@ def test_an_address_for_others_is_warned_of(books, caplog):
         with LocalServer([books], port=0):
             pass
     (message,) = caplog.messages
-    assert "0.0.0.0 is reached by other computers" in message and "server-kit" in message
+    assert "Other computers can reach 0.0.0.0" in message and "server-kit" in message
 
 
 def test_a_server_tells_when_it_is_ready_and_what_it_serves(books):

@@ -6,9 +6,9 @@ import socket
 
 import pytest
 
-from albert_keras.serving.local.gate import Gate
+from albert_keras.serving.local.host_and_origin import allowed_hosts, is_loopback
 from albert_keras.serving.local.limits import Limits
-from albert_keras.serving.local.origins import allowed_hosts, is_loopback
+from albert_keras.serving.local.request_checks import RequestChecks
 from tests.albert_keras.serving.local.client import (
     JSON,
     PREDICT,
@@ -26,7 +26,7 @@ def test_a_body_of_the_largest_size_is_taken_and_no_larger_one(server):
     content = json.dumps(GOOD).encode()
     assert predict(server, content.ljust(1 << 20)).status == 200
     answer = predict(server, content.ljust((1 << 20) + 1))
-    assert (answer.status, answer.error) == (413, "A body should have at most 1048576 bytes.")
+    assert (answer.status, answer.error) == (413, "A body must have at most 1048576 bytes.")
     assert predict(server, b"x" * (5 << 20)).status == 413
 
 
@@ -54,7 +54,7 @@ def test_a_body_without_end_is_not_read_to_its_end(server):
 @pytest.mark.parametrize("bracket", [b"[", b'{"a":'])
 def test_deep_json_is_refused_and_the_server_lives(server, bracket):
     answer = predict(server, b'{"instances":' + bracket * 50_000)
-    assert (answer.status, answer.error) == (400, "JSON should be nested at most 32 deep.")
+    assert (answer.status, answer.error) == (400, "JSON must be nested at most 32 deep.")
     assert predict(server, GOOD).status == 200
 
 
@@ -127,8 +127,8 @@ def test_bytes_that_are_no_http_are_answered_with_json(server):
         assert received.startswith(b"HTTP/1.1 400") and b'{"error": ' in received
 
 
-def through(gate, **scope):
-    """Sends a GET through a gate and returns the messages of its answer."""
+def through(checks, **scope):
+    """Sends a GET through the checks and returns the messages of its answer."""
     sent = []
 
     async def receive():
@@ -139,7 +139,7 @@ def through(gate, **scope):
 
     headers = [(b"host", b"localhost")]
     scope = {"type": "http", "method": "GET", "raw_path": b"/", "headers": headers, **scope}
-    asyncio.run(gate({"query_string": b"", "client": ("127.0.0.1", 1), **scope}, receive, send))
+    asyncio.run(checks({"query_string": b"", "client": ("127.0.0.1", 1), **scope}, receive, send))
     return sent
 
 
@@ -147,14 +147,16 @@ def test_a_client_that_asks_too_often_has_to_wait():
     async def app(scope, receive, send):
         await send({"type": "http.response.start", "status": 200, "headers": []})
 
-    gate = Gate(app, Limits(requests_per_second=0.1, burst=2), allowed_hosts("127.0.0.1"))
+    checks = RequestChecks(
+        app, Limits(requests_per_second=0.1, burst=2), allowed_hosts("127.0.0.1")
+    )
     evil = [(b"host", b"evil.example")]
-    assert [through(gate, headers=evil)[0]["status"] for _ in range(3)] == [403] * 3
-    assert [through(gate)[0]["status"] for _ in range(2)] == [200, 200]  # 403 took no token
-    start, body = through(gate)
+    assert [through(checks, headers=evil)[0]["status"] for _ in range(3)] == [403] * 3
+    assert [through(checks)[0]["status"] for _ in range(2)] == [200, 200]  # 403 took no token
+    start, body = through(checks)
     assert start["status"] == 429 and b"Too many requests" in body["body"]
     assert 9 <= int(dict(start["headers"])[b"retry-after"]) <= 10
-    assert through(gate, client=("127.0.0.2", 1))[0]["status"] == 200
+    assert through(checks, client=("127.0.0.2", 1))[0]["status"] == 200
 
 
 def test_an_address_for_others_may_have_any_name():

@@ -1,0 +1,164 @@
+"""A server of exported models for this computer: a page, and the REST routes of the model server.
+
+serve(["saved_models/books"])
+"""
+
+import contextlib
+import errno
+import functools
+import logging
+import socket
+
+import uvicorn
+
+from albert_keras.serving.local.connections import LimitedConnection
+from albert_keras.serving.local.exported_versions import find_exports
+from albert_keras.serving.local.host_and_origin import allowed_hosts, is_loopback
+from albert_keras.serving.local.limits import Limits
+from data_pipeline.errors import InputError
+
+logger = logging.getLogger(__name__)
+
+#: Default address; the port is the one of `tensorflow_model_server`.
+HOST, PORT = "127.0.0.1", 8501
+_HEAD_BYTES = 16 << 10
+
+
+class LocalServer:
+    """Exported models behind an address. Use it in a `with` block.
+
+    Arguments and errors are those of `serve`.
+
+    Attributes:
+        models: dict of name -> ServedModel.
+        url: str. Address of the page, such as `http://127.0.0.1:8501/`.
+    """
+
+    def __init__(self, models, host=HOST, port=PORT, limits=None, access_log=False):
+        limits = (limits or Limits()).check()
+        exports = find_exports(models)
+        self._socket = _bind(host, port)  # before models are loaded, as the port may be in use
+        try:
+            # These load TensorFlow.
+            from albert_keras.serving.local.app import build_app
+            from albert_keras.serving.local.served_models import ServedModel
+
+            self.models = {}
+            for export in exports:
+                logger.info("loading %s, version %d", export.name, export.version)
+                self.models[export.name] = ServedModel(export, limits)
+                self.models[export.name].warm_up()
+            with _address_errors(host, port):  # another program may have taken it meanwhile
+                self._socket.listen()
+        except BaseException:
+            self._socket.close()
+            raise
+        if not is_loopback(host):
+            logger.warning(
+                "Other computers can reach %s, but this server is made for one computer. To serve "
+                "others, see `albert-keras server-kit`.",
+                host,
+            )
+        name = f"[{host}]" if ":" in host else host
+        self.url = f"http://{name}:{self._socket.getsockname()[1]}/"
+        config = uvicorn.Config(
+            build_app(self.models, limits, allowed_hosts(host)),
+            http=functools.partial(LimitedConnection, limits),
+            loop="asyncio",
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            log_level="info" if access_log else "critical",
+            access_log=access_log,
+            proxy_headers=False,  # any client could claim another address
+            server_header=False,
+            timeout_keep_alive=5,
+            timeout_graceful_shutdown=1,
+            h11_max_incomplete_event_size=_HEAD_BYTES,
+        )
+        self._server = _Server(config)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._socket.close()
+
+    @property
+    def is_ready(self):
+        """bool. Whether the server answers requests."""
+        return self._server.started
+
+    def run(self):
+        """Answers requests until `stop` is called or the process is interrupted."""
+        self._server.run(sockets=[self._socket])
+
+    def stop(self):
+        """Ends `run` after the answers in progress; may be called from any thread."""
+        self._server.should_exit = True
+
+
+def serve(models, host=HOST, port=PORT, limits=None, access_log=False, ready=None):
+    """Serves exported models until the process is interrupted.
+
+    A SavedModel is a program: its operations are checked before it is loaded.
+
+    Args:
+        models: iterable of str or Path. Each is the folder of an exported model, whose newest
+            version is served under the name of the folder, or the folder of one version.
+        host: str. Address to listen on. If it is not a loopback address, the `Host` of a request
+            is not checked.
+        port: int. 0 takes a free one.
+        limits: Limits or None. None is the default limits.
+        access_log: bool. Whether to log each request, as `uvicorn.access`.
+        ready: function or None. Called with the LocalServer when it listens.
+
+    Raises:
+        InputError: If there is no export, it uses operations that are not allowed, a name is not
+            valid in an address or is given twice, or the address is in use or invalid.
+    """
+    with LocalServer(models, host, port, limits, access_log) as server:
+        if ready is not None:
+            ready(server)
+        server.run()
+
+
+class _Server(uvicorn.Server):
+    """A uvicorn server that leaves signals to its caller."""
+
+    def capture_signals(self):
+        return contextlib.nullcontext()
+
+
+def _bind(host, port):
+    """Returns a bound socket that does not listen yet."""
+    if isinstance(port, bool) or not isinstance(port, int) or not 0 <= port < 65536:
+        raise InputError(f"`--port` must be an int from 0 to 65535. Received: {port!r}.")
+    with _address_errors(host, port):
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        # If a name has both, every client tries IPv4.
+        family, kind, protocol, _, address = min(found, key=lambda one: one[0] != socket.AF_INET)
+        bound = socket.socket(family, kind, protocol)
+        try:
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            bound.bind(address)
+        except OSError:
+            bound.close()
+            raise
+    return bound
+
+
+@contextlib.contextmanager
+def _address_errors(host, port):
+    """Turns the errors of sockets into InputError."""
+    try:
+        yield
+    except (OSError, UnicodeError) as error:
+        if getattr(error, "errno", None) in (errno.EADDRINUSE, errno.EACCES):
+            raise InputError(
+                f"`--port` must be a free port that you may use. Received: {port} "
+                f"({error.strerror}). Give another one, or 0 for any."
+            ) from error
+        raise InputError(
+            f"`--host` must be an address of this computer, such as {HOST}. Received: {host!r}."
+        ) from error

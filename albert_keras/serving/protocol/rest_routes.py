@@ -1,0 +1,128 @@
+"""The REST routes of a model server: from method, path and body to status and answer.
+
+POST /v1/models/NAME[/versions/N | /labels/L]:predict | :classify | :regress
+GET  /v1/models/NAME[/versions/N | /labels/L][/metadata]
+"""
+
+import json
+import re
+import urllib.parse
+
+from google.protobuf.json_format import MessageToDict
+
+from albert_keras.serving.protocol import rest_json
+from albert_keras.serving.protocol.status import HTTP_STATUS, StatusError, invalid, status_of
+
+_MODEL = r"/v1/models/(?P<model>[^/:]+)(?:/versions/(?P<version>\d+)|/labels/(?P<label>[^/:]+))?"
+_POST = re.compile(rf"{_MODEL}:(?P<method>classify|regress|predict)", re.I | re.A)
+_GET = re.compile(rf"{_MODEL}(?:/(?P<part>metadata))?", re.I | re.A)
+
+
+def answer(models, method, path, body):
+    """Answers one request.
+
+    Args:
+        models: Mapping of name -> model. A model has two methods, both with `version` (int or None)
+            and `label` (str or None), which raise StatusError if there is no such version:
+            `servable` returns (version, Servable), the newest version if neither is given; `status`
+            returns a list of (version, state, StatusError or None), newest first.
+        method: str. "GET" or "POST".
+        path: str. As received, `%` not decoded.
+        body: bytes.
+
+    Returns:
+        (HTTP status, body as bytes of JSON); 404 and no body if the path does not start with /v1/.
+    """
+    path = path.partition("?")[0]
+    if not path.lower().startswith("/v1/"):
+        return 404, b""
+    try:
+        return 200, _answer(models, method, path, body)
+    except Exception as error:
+        status = status_of(error)
+        return HTTP_STATUS[status.code], json.dumps({"error": status.message}).encode()
+
+
+def _answer(models, method, path, body):
+    match = {"POST": _POST, "GET": _GET}[method].fullmatch(path)
+    if not match:
+        raise invalid(
+            f"{method} {path} is not a route of this server. Use GET /v1/models/NAME[/metadata] or "
+            "POST /v1/models/NAME:predict, :classify or :regress."
+        )
+    name, chosen = urllib.parse.unquote(match["model"]), {"label": match["label"]}
+    chosen["version"] = None if match["version"] is None else _to_version(match["version"])
+    if name not in models:
+        raise unknown_model(name)
+    if method == "POST":
+        return _run(models[name].servable(**chosen)[1], match["method"].lower(), body)
+    if match["part"]:
+        return _metadata(name, *models[name].servable(**chosen))
+    return _status(models[name].status(**chosen))
+
+
+def unknown_model(name):
+    """Returns the error for a model that the server does not have."""
+    return StatusError("NOT_FOUND", f"This server has no model `{name}`.")
+
+
+def unknown_version(name, version):
+    """Returns the error for a version that is not loaded; `version` int, or None for the newest."""
+    which = "loaded version" if version is None else f"version {version} that is loaded"
+    return StatusError("NOT_FOUND", f"The model `{name}` has no {which}.")
+
+
+def unknown_label(name, label):
+    """Returns the error for a label of no loaded version."""
+    return invalid(f"The model `{name}` has no loaded version with the label `{label}`.")
+
+
+def _to_version(digits):
+    # An int64 has at most 19 digits; Python refuses to read thousands of them.
+    digits = digits.lstrip("0") or "0"
+    if len(digits) > 19 or int(digits) >= 2**63:
+        raise invalid(f"A version must be less than 2^63. Received: {digits[:40]}.")
+    return int(digits)
+
+
+def _run(servable, method, body):
+    document, signature = rest_json.read_body(body)
+    if method == "predict":
+        infos = servable.signature(signature).inputs
+        tensors, in_rows = rest_json.read_predict(document, infos)
+        return rest_json.write_predict(servable.predict(signature, tensors), in_rows)
+    examples = rest_json.read_examples(document)
+    if method == "classify":
+        return rest_json.write_classify(*servable.classify(signature, examples))
+    return rest_json.write_regress(servable.regress(signature, examples))
+
+
+def _status(versions):
+    entries = [
+        {
+            "version": str(version),
+            "state": state,
+            "status": {
+                "error_code": error.code if error else "OK",
+                "error_message": error.message if error else "",
+            },
+        }
+        for version, state, error in versions
+    ]
+    return _encode({"model_version_status": entries})
+
+
+def _metadata(name, version, servable):
+    signatures = {
+        key: MessageToDict(
+            signature, preserving_proto_field_name=True, including_default_value_fields=True
+        )
+        for key, signature in servable.signatures.items()
+    }
+    spec = {"name": name, "signature_name": "", "version": str(version)}
+    metadata = {"signature_def": {"signature_def": signatures}}
+    return _encode({"model_spec": spec, "metadata": metadata})
+
+
+def _encode(value):
+    return json.dumps(value, indent=1).encode()
