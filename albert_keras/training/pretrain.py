@@ -29,7 +29,7 @@ from albert_keras.training.loop.resume import open_run, restore
 from albert_keras.training.output_bias import log_frequencies
 from albert_keras.training.record_source import RecordSource
 from data_pipeline.errors import InputError
-from data_pipeline.reader.reader import draws_masks
+from data_pipeline.reader.reader import uses_dynamic_masks
 from data_pipeline.records.record_folder import RecordFiles
 
 logger = logging.getLogger(__name__)
@@ -104,7 +104,7 @@ def pretrain(
     if held_out is not None:
         _check_held_out(records, held_out)
         _check_fit(held_out.info, albert_config)
-    draws_masks(records, config.training.masks)  # says so if it cannot
+    uses_dynamic_masks(records, config.training.masks)  # says so if it cannot
     strategy = build_strategy(config.training.strategy)
     with noticing_lost_workers(num_workers(strategy) > 1):
         result = _pretrain(

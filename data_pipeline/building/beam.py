@@ -1,8 +1,8 @@
 """The build as an Apache Beam pipeline: the same functions and bytes, on any number of machines.
 
-This process checks the options and the folder, launches the pipeline and tells how it ended; its
-steps are in `beam_steps.py`. The info file comes from the pipeline, so that a job ends well without
-the process that launched it.
+This process checks the options and the folder, launches the pipeline and reports its result; the
+steps are in `beam_steps.py`. The pipeline writes the info file, so that a job completes even if the
+process that launched it has ended.
 """
 
 import contextlib
@@ -30,38 +30,38 @@ try:
         StandardOptions,
     )
     from apache_beam.runners.runner import PipelineState
-except ImportError:  # an extra; `build_with_beam` says so
+except ImportError:  # an optional dependency; `build_with_beam` reports it
     beam = None
 
 _UNFINISHED = f"{WORK}/unfinished"
 
-#: Runners whose job server may have options of its own.
+#: Runners whose job server may have additional options.
 _SERVER_RUNNERS = ("portablerunner", "flinkrunner", "sparkrunner", "prismrunner")
 
 
 def build_with_beam(corpus, tokenizer, out, config, corpus_format="auto", beam_options=()):
-    """Turns a corpus into a folder of pre-training records by an Apache Beam pipeline.
+    """Converts a corpus to a folder of pre-training records by an Apache Beam pipeline.
 
-    The folder is, byte for byte, the one that `build_records` makes. Two pipelines must not build
-    in the same folder at the same time.
+    The folder is identical, byte for byte, to the result of `build_records`. Two pipelines must not
+    build in the same folder at the same time.
 
     Args:
-        corpus: str, Path or list of them, as in `read_corpus`. The workers must see it too.
+        corpus: str, Path or list of them, as in `read_corpus`. The workers must be able to read it.
         tokenizer: Tokenizer.
-        out: str or Path. Folder to make, where the workers can write: `gs://bucket/records`. What
-            an unfinished pipeline left there is replaced; a finished build of the same corpus and
-            settings is left as it is.
+        out: str or Path. Folder to create, where the workers can write: `gs://bucket/records`. The
+            files of an unfinished pipeline are replaced; a finished build of the same corpus and
+            settings is left unchanged.
         config: PretrainingDataConfig.
-        corpus_format: str. How the corpus is written, see `read_corpus`.
+        corpus_format: str. Format of the corpus, see `read_corpus`.
         beam_options: list of str, such as "--runner=DataflowRunner" and "--project=...". Without
-            a runner, and for the DirectRunner, it is this machine, all documents in memory.
+            a runner, and with the DirectRunner, this machine builds, with all documents in memory.
 
     Returns:
         BuildResult. Its path is a str if `out` has a scheme.
 
     Raises:
         InputError: If Beam is not installed or does not know an option, the corpus cannot be read
-            or yields no instance, or `out` holds something else.
+            or yields no instance, or `out` contains something else.
     """
     started = time.monotonic()
     if beam is None:
@@ -81,7 +81,7 @@ def build_with_beam(corpus, tokenizer, out, config, corpus_format="auto", beam_o
             if WORK in names:
                 storage.remove_folder(f"{folder}/{WORK}")
             return BuildResult(path, info, time.monotonic() - started, len(info.shards))
-    _check_room(folder, names, out)
+    _check_folder(folder, names, out)
 
     missing = _highest_missing(folder)
     _clear(folder)
@@ -101,43 +101,44 @@ def build_with_beam(corpus, tokenizer, out, config, corpus_format="auto", beam_o
     if missing and not any(files for _, _, files in storage.walk(missing)):
         storage.remove_folder(missing)
     raise fault or InputError(
-        f"The pipeline has ended, but `{out}` holds no {INFO_FILE}: its workers write to other "
-        "disks. Choose a place that all machines see, such as `gs://bucket/records`."
+        f"The pipeline has ended, but `{out}` contains no {INFO_FILE}: its workers write to other "
+        "disks. Choose a location that all machines can access, such as `gs://bucket/records`."
     )
 
 
 def _new_pipeline(flags):
-    """Makes an empty pipeline, and refuses what Beam would drop in silence."""
+    """Creates an empty pipeline, and rejects options that Beam would silently ignore."""
     for flag in flags:
         if not flag.startswith("--"):
-            raise InputError(f"A Beam option should read `--name=value`. Received: {flag!r}.")
-    said = io.StringIO()
+            raise InputError(f"A Beam option must be written `--name=value`. Received: {flag!r}.")
+    stderr = io.StringIO()
     try:
-        with contextlib.redirect_stderr(said):
+        with contextlib.redirect_stderr(stderr):
             options = PipelineOptions(flags)
             known = options.get_all_options()
             given = options.get_all_options(retain_unknown_options=True)
         runner = options.view_as(StandardOptions).runner or "DirectRunner"
+        kind = runner.lower().removesuffix("runner")
         if runner.lower() not in _SERVER_RUNNERS:
             for name in sorted(given.keys() - known.keys()):
                 near = difflib.get_close_matches(name, known, n=1)
                 hint = f", did you mean `--{near[0]}`?" if near else "."
-                raise InputError(f"`--{name}` is no option of Apache Beam{hint}")
-        if runner.lower().removesuffix("runner").endswith("direct"):
-            runner = "FnApiRunner"  # what it comes to, once it has failed to download another one
-        if runner.lower().removesuffix("runner").endswith("dataflow"):
+                raise InputError(f"`--{name}` is not an option of Apache Beam{hint}")
+        if kind.endswith("direct"):
+            runner = "FnApiRunner"  # what the DirectRunner uses after failing to download another
+        if kind.endswith("dataflow"):
             _check_google_cloud()
         options.view_as(SetupOptions).save_main_session = False
         return beam.Pipeline(runner, options)
     except SystemExit:
-        lines = said.getvalue().splitlines() or ["error: asked for help"]
+        lines = stderr.getvalue().splitlines() or ["error: asked for help"]
         reason = lines[-1].partition("error: ")[2]
-        raise InputError(f"Apache Beam refuses its options: {reason}.") from None
+        raise InputError(f"Apache Beam rejects its options: {reason}.") from None
     except InputError:
         raise
     except (ValueError, AttributeError, ImportError) as error:
-        reason = " ".join(str(error).split())  # Beam lists several on lines of their own
-        raise InputError(f"Apache Beam refuses its options: {reason}") from error
+        reason = " ".join(str(error).split())  # Beam lists several on separate lines
+        raise InputError(f"Apache Beam rejects its options: {reason}") from error
 
 
 def _check_google_cloud():
@@ -150,16 +151,16 @@ def _check_google_cloud():
 
 
 def _run(pipeline):
-    """Runs a pipeline to its end: None, or an InputError that it failed with.
+    """Runs a pipeline to its end; returns the InputError that it failed with, or None.
 
-    Whatever else it fails with is raised. Files stay then: it may still be running elsewhere.
+    Any other error is raised. The files are kept then: the pipeline may still run elsewhere.
     """
     result = None
     try:
         result = pipeline.run()
         result.wait_until_finish()
     except Exception as error:
-        # Raised in another process, an error comes as the text of its traceback.
+        # An error of another process arrives as the text of its traceback.
         text = f"{type(error).__name__}: {error}"
         found = re.search(r"\bInputError: (.*?)(?: \[while running .*)?$", text, re.MULTILINE)
         if found and (result is None or PipelineState.is_terminal(result.state)):
@@ -175,8 +176,8 @@ def _names_in(folder):
     return [name.rstrip("/") for name in (*folders, *files)]
 
 
-def _check_room(folder, names, out):
-    """Refuses a folder with anything but what an unfinished pipeline left."""
+def _check_folder(folder, names, out):
+    """Rejects a folder that contains anything else than the files of an unfinished pipeline."""
     unfinished = WORK in names and all(
         name in (WORK, TOKENIZER_FOLDER) or name.startswith("pretraining-") for name in names
     )
@@ -196,7 +197,7 @@ def _clear(folder):
 
 
 def _highest_missing(folder):
-    """Returns the folder, or the highest one of those above it, that is not there yet, or None."""
+    """Returns the folder, or the highest of its parents, that does not exist yet, or None."""
     if storage.is_remote(folder):
         return None if storage.exists(folder) else folder
     missing = [path for path in (Path(folder), *Path(folder).parents) if not path.exists()]

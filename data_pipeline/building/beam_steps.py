@@ -1,10 +1,10 @@
-"""The steps of the build with Apache Beam, and how they hang together.
+"""The steps of the build with Apache Beam, and how they are connected.
 
-    ranges ─encode─▶ documents ─group equal ones─▶ keys ─┬─▶ pieces per bin ─▶ layout of the shards
+    ranges ─encode─▶ documents ─group equal ones─▶ keys ─┬─▶ tokens per bin ─▶ plan of the shards
                                                          └─group by shard─▶ shards ─▶ info file
 
-Steps share nothing but the file system: a shard is made in a temporary folder of its worker, copied
-to `.beam/` in the output folder and renamed. A step that runs twice writes the same bytes.
+Steps only share the file system: a shard is written in a temporary folder of its worker, copied to
+`.beam/` in the output folder and renamed. A step that runs twice writes the same bytes.
 """
 
 import bisect
@@ -18,17 +18,21 @@ from typing import NamedTuple
 
 import numpy as np
 
-from data_pipeline.building.encoding import encode_document, ids_dtype, text_bytes
-from data_pipeline.building.order import BIN_BITS, document_keys, lay_out_shards
-from data_pipeline.building.parts import range_digest
+from data_pipeline.building.document_order import BIN_BITS, document_keys, plan_shards
+from data_pipeline.building.encoding import (
+    LENGTH,
+    encode_document,
+    ids_dtype,
+    range_digest,
+    text_bytes,
+)
 from data_pipeline.building.progress import LocalCounters
-from data_pipeline.building.result import info_of, lack_of
+from data_pipeline.building.result import info_of, why_no_records
 from data_pipeline.building.shards import shard_name, write_blocks, write_index_of
-from data_pipeline.building.spill import LENGTH
 from data_pipeline.config import PretrainingDataConfig
 from data_pipeline.errors import InputError
 from data_pipeline.instances.masking import MaskingVocabulary
-from data_pipeline.instances.segments import Shard
+from data_pipeline.instances.segments import DocumentBlock
 from data_pipeline.records.dataset_info import INFO_FILE, TOKENIZER_FOLDER
 from data_pipeline.records.record_files import index_path
 from data_pipeline.text import storage
@@ -38,21 +42,21 @@ from data_pipeline.tokenizers.vocabulary import TokenizerConfig
 
 try:
     import apache_beam as beam
-except ImportError:  # an extra; `build_with_beam` says so
+except ImportError:  # an optional dependency; `build_with_beam` reports it
     beam = None
 
-#: In the output folder: what is there until the build is done, and why it cannot be done.
+#: In the output folder: a folder that exists until the build is done, and why it failed.
 WORK = ".beam"
 FAULT = f"{WORK}/fault"
 
 
 class Job(NamedTuple):
-    """What the steps need to know, sent along with each of them.
+    """The input of all steps, sent along with each of them.
 
     Attributes:
-        out: str. Output folder, as every worker can name it.
+        out: str. Output folder, by a name that every worker can use.
         config: PretrainingDataConfig.
-        model_bytes: bytes. Of the tokenizer, which cannot be sent itself.
+        model_bytes: bytes. The model of the tokenizer, which cannot be sent itself.
         tokenizer_config: TokenizerConfig.
     """
 
@@ -80,18 +84,18 @@ def _vocabulary(tokenizer, word_start):
     return MaskingVocabulary.of(tokenizer, word_start)
 
 
-class _Layout(NamedTuple):
-    """The shards as of `lay_out_shards`, none if nothing is to be written, and their first bins."""
+class _Plan(NamedTuple):
+    """The shards as of `plan_shards`, none if nothing is to be written, and their first bins."""
 
     shards: list
     first_bins: list
 
 
 def add_steps(pipeline, ranges, job):
-    """Adds to an empty pipeline the steps from a corpus to a folder of records.
+    """Adds the steps from a corpus to a folder of records to an empty pipeline.
 
-    When they have run, `job.out` holds the info file, or a file `FAULT` that says why not, or else
-    workers write to other disks.
+    When they have run, `job.out` contains the info file, or a file `FAULT` that says why not. If it
+    contains neither, the workers write to other disks.
 
     Args:
         pipeline: beam.Pipeline.
@@ -114,28 +118,26 @@ def add_steps(pipeline, ranges, job):
             tuple[bytes, bytes, bytes]
         )
     )
-    layout = beam.pvalue.AsSingleton(
+    plan = beam.pvalue.AsSingleton(
         documents
-        | "bins" >> beam.Map(_bin_and_pieces).with_output_types(tuple[int, int])
-        | "pieces per bin" >> beam.CombinePerKey(sum)
+        | "bins" >> beam.Map(_bin_and_tokens).with_output_types(tuple[int, int])
+        | "tokens per bin" >> beam.CombinePerKey(sum)
         | "all bins" >> beam.combiners.ToList()
-        | "layout" >> beam.Map(_lay_out, faults, job.config)
+        | "plan" >> beam.Map(_plan, faults, job.config)
     )
     shards = (
         documents
         | "shard numbers"
-        >> beam.FlatMap(_with_shard, layout).with_output_types(
-            tuple[int, tuple[bytes, bytes, bytes]]
-        )
+        >> beam.FlatMap(_with_shard, plan).with_output_types(tuple[int, tuple[bytes, bytes, bytes]])
         | "shards" >> beam.GroupByKey()
-        | "write" >> beam.Map(_write_shard, layout, job)
+        | "write" >> beam.Map(_write_shard, plan, job)
     )
     sources, shards = beam.pvalue.AsList(encoded.sources), beam.pvalue.AsList(shards)
     _ = pipeline | "end" >> beam.Create([None]) | beam.Map(_finish, sources, shards, faults, job)
 
 
 def _encode(numbered_range, job):
-    """Yields (digest, (ids, lengths)) of each document; what was read, or why not, goes aside."""
+    """Yields (digest, (ids, lengths)) of each document; sources and faults are side outputs."""
     number, text_range = numbered_range
     counts = Counter()
     try:
@@ -148,7 +150,7 @@ def _encode(numbered_range, job):
                 counts.update(documents=1, **sizes)
                 yield encoded.digest, (encoded.ids.tobytes(), encoded.lengths.tobytes())
         yield beam.pvalue.TaggedOutput("sources", (content, dict(counts)))
-    except InputError as error:  # raised, it would be tried again and come back as a long text
+    except InputError as error:  # if raised, Beam would retry the step and return a long text
         yield beam.pvalue.TaggedOutput("faults", (number, str(error)))
 
 
@@ -166,46 +168,46 @@ def _bin_of(key):
     return int.from_bytes(key, "big") >> (64 - BIN_BITS)
 
 
-def _bin_and_pieces(document):
+def _bin_and_tokens(document):
     key, _, lengths = document
     return _bin_of(key), int(np.frombuffer(lengths, LENGTH).sum())
 
 
-def _lay_out(pieces_of_bins, faults, config):
-    if faults or not pieces_of_bins:
-        return _Layout([], [])
-    bins, pieces = zip(*pieces_of_bins, strict=True)
-    pieces_per_bin = np.zeros(1 << BIN_BITS, np.int64)
-    pieces_per_bin[list(bins)] = pieces
-    shards = lay_out_shards(pieces_per_bin, config.copies, config.num_shards)
-    return _Layout(shards, [blocks[0].begin for blocks in shards])
+def _plan(tokens_of_bins, faults, config):
+    if faults or not tokens_of_bins:
+        return _Plan([], [])
+    bins, tokens = zip(*tokens_of_bins, strict=True)
+    tokens_per_bin = np.zeros(1 << BIN_BITS, np.int64)
+    tokens_per_bin[list(bins)] = tokens
+    shards = plan_shards(tokens_per_bin, config.copies, config.num_shards)
+    return _Plan(shards, [blocks[0].begin for blocks in shards])
 
 
-def _with_shard(document, layout):
-    if layout.shards:
-        yield bisect.bisect(layout.first_bins, _bin_of(document[0])) - 1, document
+def _with_shard(document, plan):
+    if plan.shards:
+        yield bisect.bisect(plan.first_bins, _bin_of(document[0])) - 1, document
 
 
-def _write_shard(group, layout, job):
-    """Returns number, ShardInfo and counts. Holds the documents of one block at a time."""
+def _write_shard(group, plan, job):
+    """Writes a shard, one block at a time; returns its number, ShardInfo and counts."""
     number, documents = group
     blocks = (
-        _block(documents, stretch, job.tokenizer.vocab_size) for stretch in layout.shards[number]
+        _block(documents, key_range, job.tokenizer.vocab_size) for key_range in plan.shards[number]
     )
-    counts, progress = Counter(), LocalCounters(lambda: None)
+    counts, counters = Counter(), LocalCounters(lambda: None)
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, shard_name(number, len(layout.shards)))
-        writer = write_blocks(path, blocks, job.config, job.vocabulary, counts, progress)
+        path = Path(folder, shard_name(number, len(plan.shards)))
+        writer = write_blocks(path, blocks, job.config, job.vocabulary, counts, counters)
         info = write_index_of(writer, index_path(path), path.name)
         for file in (path, index_path(path)):
             _publish(file, job.out, file.name)
     return number, info, dict(counts)
 
 
-def _block(documents, stretch, vocab_size):
-    chosen = (each for each in documents if stretch.begin <= _bin_of(each[0]) < stretch.end)
+def _block(documents, key_range, vocab_size):
+    chosen = (each for each in documents if key_range.begin <= _bin_of(each[0]) < key_range.end)
     keys, ids, lengths = zip(*sorted(chosen), strict=True)
-    return Shard.of(
+    return DocumentBlock.of(
         np.frombuffer(b"".join(ids), ids_dtype(vocab_size)).astype(np.int32),
         np.frombuffer(b"".join(lengths), LENGTH),
         [len(each) // LENGTH.itemsize for each in lengths],
@@ -214,11 +216,11 @@ def _block(documents, stretch, vocab_size):
 
 
 def _finish(_, sources, shards, faults, job):
-    """Writes tokenizer and info file, or else why there are none."""
+    """Writes tokenizer and info file, or the reason why there are none."""
     counts = Counter()
     for *_, counted in (*sources, *shards):
         counts.update(counted)
-    fault = min(faults)[1] if faults else lack_of(counts, job.config)
+    fault = min(faults)[1] if faults else why_no_records(counts, job.config)
     with tempfile.TemporaryDirectory() as folder:
         folder = Path(folder)
         if fault:
@@ -236,8 +238,8 @@ def _finish(_, sources, shards, faults, job):
 
 
 def _publish(file, out, name):
-    """Copies a file of this worker into the output folder, where it appears whole."""
-    # Two workers may be making the same file.
+    """Copies a file of this worker to the output folder, where it appears complete."""
+    # Two workers may be writing the same file.
     temporary = f"{out}/{WORK}/{file.name}-{uuid.uuid4().hex}"
     with open(file, "rb") as source, storage.open_to_write(temporary) as target:
         shutil.copyfileobj(source, target, storage.BUFFER_BYTES)

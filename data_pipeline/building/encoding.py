@@ -1,20 +1,51 @@
-"""Documents → pieces of sentences: the costly step, done once whatever the number of copies."""
+"""The first pass: a corpus → parts → token ids in temporary files, once for all copies.
 
+An encoded part is four files: the ids, the lengths of the sentences, a table with one row per
+document, and last of all a JSON file that says what the part was made from. A part whose JSON file
+exists is complete.
+"""
+
+import contextlib
 import hashlib
+import itertools
+import json
+from collections import Counter
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
+from data_pipeline.files import whole_file
+from data_pipeline.text.corpus import read_range
 from data_pipeline.text.sentences import split_sentences
+from data_pipeline.text.storage import open_to_read
+
+#: Parts have equal sizes between these limits in bytes; their number is about the third.
+_SMALLEST_PART, _LARGEST_PART, _NUM_PARTS = 1 << 20, 64 << 20, 64
+#: Documents that are passed one by one are collected into parts of this size in bytes.
+_BYTES_PER_PART = 1 << 20
+_BLOCK = 1 << 20
+
+#: One row per document: where its tokens and sentences begin in the part, and their numbers.
+DOCUMENT = np.dtype(
+    [
+        ("digest", "<u8", (2,)),
+        ("first_piece", "<u8"),
+        ("first_sentence", "<u8"),
+        ("num_pieces", "<u4"),
+        ("num_sentences", "<u4"),
+    ]
+)
+LENGTH = np.dtype("<u4")
 
 
 class EncodedDocument(NamedTuple):
-    """The pieces of a document.
+    """The tokens of a document.
 
     Attributes:
-        ids: uint16 or uint32 [T]. Pieces of all sentences, end to end.
-        lengths: uint32 [n]. Pieces of each sentence, none of them 0.
-        digest: bytes of 16. Content address: equal digests, equal ids and lengths.
+        ids: uint16 or uint32 [T]. Tokens of all sentences, end to end.
+        lengths: uint32 [n]. Tokens of each sentence, none of them 0.
+        digest: bytes of 16. Content address: equal digests mean equal ids and lengths.
     """
 
     ids: np.ndarray
@@ -23,7 +54,7 @@ class EncodedDocument(NamedTuple):
 
 
 def ids_dtype(vocab_size):
-    """Returns the smallest of two little-endian types that holds all ids of a vocabulary."""
+    """Returns the smaller of two little-endian types that can store all ids of a vocabulary."""
     return np.dtype("<u2" if vocab_size <= 1 << 16 else "<u4")
 
 
@@ -36,18 +67,213 @@ def encode_document(document, tokenizer, config):
         config: PretrainingDataConfig.
 
     Returns:
-        EncodedDocument, or None if there is no piece in it.
+        EncodedDocument, or None if it has no tokens.
     """
     sentences = split_sentences(document, config.splitter, config.language)
     ids, lengths = tokenizer.encode_sentences(sentences)
     if not len(ids):
         return None
     ids = ids.astype(ids_dtype(tokenizer.vocab_size))
-    lengths = lengths[lengths > 0].astype("<u4")
+    lengths = lengths[lengths > 0].astype(LENGTH)
     digest = hashlib.blake2b(lengths.tobytes() + ids.tobytes(), digest_size=16).digest()
     return EncodedDocument(ids, lengths, digest)
 
 
 def text_bytes(document):
-    """Counts the bytes of a document's text in UTF-8, line ends included."""
+    """Returns the number of bytes of a document's text in UTF-8, including line ends."""
     return sum(len(paragraph.encode()) + 1 for paragraph in document.paragraphs)
+
+
+class Part(NamedTuple):
+    """A part of a corpus that is encoded at once.
+
+    Attributes:
+        number: int.
+        ranges: list of TextRange. Read by the process that encodes them.
+        documents: list of Document. Given instead of ranges.
+    """
+
+    number: int
+    ranges: list
+    documents: list
+
+
+class EncodedPart(NamedTuple):
+    """A part that has been encoded.
+
+    Attributes:
+        number: int.
+        content: list of str. Digest of each text range, or one digest of the documents.
+        counts: dict. Statistics of the part.
+        reused: bool. Whether it exists from an earlier attempt.
+    """
+
+    number: int
+    content: list
+    counts: dict
+    reused: bool
+
+
+def parts_of_ranges(ranges):
+    """Groups text ranges into parts of about equal size: list of Part."""
+    sizes = [text_range.num_bytes for text_range in ranges]
+    part_size = min(max(sum(sizes) // _NUM_PARTS, _SMALLEST_PART), _LARGEST_PART)
+    groups = _grouped(ranges, lambda text_range: text_range.num_bytes, part_size)
+    return [Part(number, group, []) for number, group in enumerate(groups)]
+
+
+def parts_of_documents(documents):
+    """Yields the parts of an iterable of documents."""
+    for number, group in enumerate(_grouped(documents, text_bytes, _BYTES_PER_PART)):
+        yield Part(number, [], group)
+
+
+def _grouped(items, size_of, min_size):
+    group, size = [], 0
+    for item in items:
+        group.append(item)
+        size += size_of(item)
+        if size >= min_size:
+            yield group
+            group, size = [], 0
+    if group:
+        yield group
+
+
+def encode_part(context, part):
+    """Encodes a part and writes its files, unless those of the same content exist already.
+
+    Args:
+        context: BuildContext.
+        part: Part.
+
+    Returns:
+        EncodedPart.
+    """
+    content = [range_digest(text_range) for text_range in part.ranges]
+    if not part.ranges:
+        content = [_documents_digest(part.documents)]
+    counts = _finished_counts(context.work, part.number, content)
+    if counts is not None:
+        return EncodedPart(part.number, content, counts, True)
+
+    def encoded():
+        sources = map(read_range, part.ranges) if part.ranges else [part.documents]
+        for document in itertools.chain.from_iterable(sources):
+            size = text_bytes(document)
+            encoded_document = encode_document(document, context.tokenizer, context.config)
+            context.counters.add(bytes=size, documents=1)
+            yield (
+                encoded_document,
+                {"bytes": size, "documents_without_text": int(encoded_document is None)},
+            )
+
+    counts = write_part(context.work, part.number, content, encoded())
+    return EncodedPart(part.number, content, counts, False)
+
+
+def range_digest(text_range):
+    """Hashes the bytes of a text range together with the name of its format."""
+    digest = hashlib.sha256(text_range.format.encode())
+    with open_to_read(text_range.path, text_range.begin, text_range.end) as file:
+        while block := file.read(_BLOCK):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def corpus_digest(contents):
+    """Hashes the digests of all ranges of a corpus, independently of their files and order."""
+    return hashlib.sha256("\n".join(sorted(contents)).encode()).hexdigest()
+
+
+def _documents_digest(documents):
+    digest = hashlib.sha256()
+    for document in documents:
+        text = "\n".join((str(document.sentences_given), *document.paragraphs, ""))
+        digest.update(text.encode())
+    return digest.hexdigest()
+
+
+def _path(folder, part, kind):
+    return Path(folder) / f"part-{part:06d}.{kind}"
+
+
+def _finished_counts(folder, part, content):
+    """Returns the counts of a part that was encoded from this content, or None."""
+    try:
+        info = json.loads(_path(folder, part, "json").read_text())
+        return info["counts"] if info["content"] == content else None
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
+
+
+def write_part(folder, part, content, documents):
+    """Writes the files of an encoded part.
+
+    Args:
+        folder: Path.
+        part: int. Number of the part.
+        content: list of str. Digests of what it was made from.
+        documents: iterable of (EncodedDocument or None, counts), in the order of the part.
+
+    Returns:
+        dict. The sum of all counts, and the numbers of documents, sentences and tokens.
+    """
+    rows, counts, token, sentence = [], Counter(), 0, 0
+    with contextlib.ExitStack() as files:
+        ids_file, lengths_file = (
+            files.enter_context(open(files.enter_context(whole_file(path)), "wb"))
+            for path in (_path(folder, part, "ids"), _path(folder, part, "lengths"))
+        )
+        for encoded, counted in documents:
+            counts.update(counted)
+            if encoded is None:
+                continue
+            ids_file.write(encoded.ids.tobytes())
+            lengths_file.write(encoded.lengths.tobytes())
+            num_tokens, num_sentences = len(encoded.ids), len(encoded.lengths)
+            digest = tuple(np.frombuffer(encoded.digest, "<u8"))
+            rows.append((digest, token, sentence, num_tokens, num_sentences))
+            token, sentence = token + num_tokens, sentence + num_sentences
+    counts.update(documents=len(rows), sentences=sentence, pieces=token)
+    with whole_file(_path(folder, part, "documents")) as temporary:
+        np.array(rows, DOCUMENT).tofile(temporary)
+    with whole_file(_path(folder, part, "json")) as temporary:
+        temporary.write_text(json.dumps({"content": list(content), "counts": dict(counts)}))
+    return dict(counts)
+
+
+def read_documents(folder, part):
+    """Returns the table of a part's documents, DOCUMENT [D]."""
+    return np.fromfile(_path(folder, part, "documents"), DOCUMENT)
+
+
+def gather(folder, rows, vocab_size):
+    """Reads documents from the encoded parts.
+
+    Args:
+        folder: Path.
+        rows: structured array [D] with `part` and the fields of DOCUMENT: the documents, in order.
+        vocab_size: int.
+
+    Returns:
+        tuple. ids int32 [T] of all documents end to end, sentence lengths int64 [n].
+    """
+    ids = np.empty(int(rows["num_pieces"].sum(dtype=np.int64)), np.int32)
+    lengths = np.empty(int(rows["num_sentences"].sum(dtype=np.int64)), np.int64)
+    # Documents are read in the order of the disk and stored in the order of the rows.
+    disk_order = np.lexsort((rows["first_piece"], rows["part"]))
+    for kind, array, dtype, first, count in (
+        ("ids", ids, ids_dtype(vocab_size), "first_piece", "num_pieces"),
+        ("lengths", lengths, LENGTH, "first_sentence", "num_sentences"),
+    ):
+        ends = rows[count].cumsum(dtype=np.int64)
+        columns = rows["part"], rows[first], rows[count], ends
+        ordered = zip(*(column[disk_order].tolist() for column in columns), strict=True)
+        for part, documents in itertools.groupby(ordered, key=lambda document: document[0]):
+            with open(_path(folder, part, kind), "rb") as file:
+                for _, begin, size, end in documents:
+                    file.seek(begin * dtype.itemsize)
+                    content = file.read(size * dtype.itemsize)
+                    array[end - size : end] = np.frombuffer(content, dtype)
+    return ids, lengths

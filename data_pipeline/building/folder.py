@@ -1,15 +1,15 @@
-"""The folder of a build while it is being made: what may be there, who works on it, what is left.
+"""The folder of an unfinished build: what it may contain, who works on it, what is kept.
 
-Finished shards lie under their names; all else is in `.work/` until the end.
+Finished shards have their final names; everything else is in `.work/` until the end.
 """
 
 import contextlib
 import fcntl
 import json
 import shutil
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from data_pipeline.building.result import builder_version
 from data_pipeline.errors import InputError
 from data_pipeline.files import check_output_folder, whole_file
 from data_pipeline.records.dataset_info import INFO_FILE, TOKENIZER_FOLDER
@@ -19,16 +19,8 @@ _WORK = ".work"
 _SETTINGS, _LOCK = "settings.json", "lock"
 
 
-def builder_version():
-    """Returns the version of this program, or "unknown" where it is not installed."""
-    try:
-        return version("albert-keras")
-    except PackageNotFoundError:
-        return "unknown"
-
-
 class BuildFolder:
-    """A folder that records are being built in.
+    """A folder in which records are being built.
 
     Args:
         out: str or Path.
@@ -36,11 +28,11 @@ class BuildFolder:
         tokenizer: Tokenizer.
 
     Attributes:
-        out, work: Path. Where shards and where all else is put.
+        out, work: Path. The folder of the shards, and that of the temporary files.
 
     Raises:
-        InputError: If the folder holds something else or an unfinished build with other settings,
-            cannot be written to, or another process is building there.
+        InputError: If the folder contains something else or an unfinished build with other
+            settings, cannot be written to, or another process is building there.
     """
 
     def __init__(self, out, config, tokenizer):
@@ -52,8 +44,8 @@ class BuildFolder:
         }
         is_unfinished = self.work.is_dir() and not (self.out / INFO_FILE).exists()
         if not is_unfinished or not all(map(_is_ours, self.out.iterdir())):
-            check_output_folder(self.out)  # says why not, unless it is empty
-        check_output_folder(self.out / "new")
+            check_output_folder(self.out)
+        check_output_folder(self.out / "new")  # the folder itself may not be empty
         self._check_settings()
         self._missing = [path for path in (self.out, *self.out.parents) if not path.exists()]
         self.work.mkdir(parents=True, exist_ok=True)
@@ -73,30 +65,30 @@ class BuildFolder:
             raise failure(error, self.out) from error
 
     def remove_other_shards(self, names):
-        """Removes record files of an earlier attempt that this build does not make."""
+        """Removes the record files of an earlier attempt that this build does not make."""
         kept = {name for shard in names for name in (shard, index_path(Path(shard)).name)}
         for path in self.out.glob("pretraining-*"):
             if path.name not in kept:
                 path.unlink()
 
     def finish(self):
-        """Removes what only the build needed."""
+        """Removes the temporary files."""
         shutil.rmtree(self.work)
         self._lock.close()
 
     def abandon(self):
-        """Leaves what is finished for the next attempt; if nothing is, leaves nothing at all."""
+        """Keeps finished parts and shards for the next attempt; removes all if there are none."""
         if any(self.work.glob("part-*.json")) or any(self.out.glob("pretraining-*")):
             self._lock.close()
         else:
             self.discard()
 
     def discard(self):
-        """Leaves nothing that was not there before."""
+        """Removes everything that the build has created."""
         self._lock.close()
         shutil.rmtree(self.work, ignore_errors=True)
         self.remove_other_shards([])
-        with contextlib.suppress(OSError):  # others may have put something there by now
+        with contextlib.suppress(OSError):  # other programs may have put something there by now
             for path in self._missing:
                 path.rmdir()
 
@@ -112,16 +104,17 @@ class BuildFolder:
         ]
         if changed:
             raise InputError(
-                f"`{self.out}` holds an unfinished build with other settings: "
-                f"{'; '.join(changed)}. Go on with those, remove the folder, or choose another one."
+                f"`{self.out}` contains an unfinished build with other settings: "
+                f"{'; '.join(changed)}. Resume with those, remove the folder, or choose another "
+                "--out."
             )
 
 
 def failure(error, out):
-    """Words an OSError during a build: InputError that says where, why and how to go on."""
+    """Converts an OSError of a build to an InputError that says where, why and how to resume."""
     return InputError(
         f"`{error.filename or out}` could not be read or written: {error.strerror or error}. "
-        "What is finished is kept: put that right and give the same command to go on."
+        "Finished parts and shards are kept: repair the cause and repeat the command to resume."
     )
 
 

@@ -1,15 +1,15 @@
-"""What a build comes to: its info file, why there is none, or that it was made before."""
+"""The result of a build: its info file, or why it has no records."""
 
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import NamedTuple
 
-from data_pipeline.building.folder import builder_version
-from data_pipeline.building.parts import corpus_digest, range_digest
+from data_pipeline.building.encoding import corpus_digest, range_digest
 from data_pipeline.records.dataset_info import DatasetInfo
 
 
 class BuildResult(NamedTuple):
-    """What a build made.
+    """The result of a build.
 
     Attributes:
         path: Path, or str with a scheme. The folder of records.
@@ -24,12 +24,20 @@ class BuildResult(NamedTuple):
     shards_reused: int
 
 
+def builder_version():
+    """Returns the version of this program, or "unknown" if it is not installed."""
+    try:
+        return version("albert-keras")
+    except PackageNotFoundError:
+        return "unknown"
+
+
 def info_of(shards, counts, contents, tokenizer, config):
-    """Puts together the info file of a build.
+    """Creates the info file of a build.
 
     Args:
         shards: iterable of ShardInfo, in their order.
-        counts: dict. What was counted in the whole build.
+        counts: dict. Statistics of the whole build.
         contents: iterable of str, digests of all ranges of the corpus; or None if it does not come
             from files.
         tokenizer: Tokenizer.
@@ -52,21 +60,18 @@ def info_of(shards, counts, contents, tokenizer, config):
     )
 
 
-def lack_of(counts, config):
-    """Says why a build makes no record.
+def why_no_records(counts, config):
+    """Returns the reason why a build has no records (str), or None if it has.
 
     Args:
-        counts: Counter. What was counted in the whole build.
+        counts: Counter. Statistics of the whole build.
         config: PretrainingDataConfig.
-
-    Returns:
-        str, or None if there are records.
     """
     if not counts["documents"]:
-        return "The corpus is empty: it holds no sentence."
+        return "The corpus is empty: it contains no sentence."
     if not counts["instances"]:
         return (
-            "The corpus yields no record: nothing in it makes a sequence. "
+            "The corpus yields no record: no sequence can be made of its sentences. "
             f"Received: {counts['documents']} documents, {counts['sentences']} sentences, "
             f"single_sentence_policy={config.single_sentence_policy!r}."
         )
@@ -74,16 +79,13 @@ def lack_of(counts, config):
 
 
 def is_result_of(info, ranges, tokenizer, config):
-    """Tells whether an info file is that of the same corpus, tokenizer, settings and program.
+    """Returns whether an info file belongs to this corpus, tokenizer, configuration and program.
 
     Args:
         info: DatasetInfo.
-        ranges: iterable of TextRange. The corpus; it is read only if all else is the same.
+        ranges: iterable of TextRange. The corpus; it is only read if all else is the same.
         tokenizer: Tokenizer.
         config: PretrainingDataConfig.
-
-    Returns:
-        bool.
 
     Raises:
         InputError: If the corpus cannot be read.

@@ -1,4 +1,4 @@
-"""Documents of a shard → instances → one record file with the offsets of its records."""
+"""The second pass: documents of a shard → instances → a record file with its index."""
 
 import hashlib
 import json
@@ -8,18 +8,23 @@ from typing import NamedTuple
 
 import numpy as np
 
-from data_pipeline.building.spill import gather
+from data_pipeline.building.encoding import gather
 from data_pipeline.files import sha256_of, whole_file
 from data_pipeline.instances.masking import mask_ngrams, word_boundaries
 from data_pipeline.instances.packing import pack, truncate_pairs
-from data_pipeline.instances.segments import Pairs, Shard, concatenate, cut_instances, prepare
+from data_pipeline.instances.segments import (
+    DocumentBlock,
+    add_separators,
+    concatenate,
+    split_into_pairs,
+)
 from data_pipeline.randomness import key_of, permute
 from data_pipeline.records.dataset_info import ShardInfo
 from data_pipeline.records.examples import encode_instances
 from data_pipeline.records.record_files import RecordWriter, index_path, write_index
 
 #: Instances packed, masked and encoded at a time.
-_BATCH = 512
+_INSTANCES_AT_ONCE = 512
 
 
 class ShardTask(NamedTuple):
@@ -28,96 +33,91 @@ class ShardTask(NamedTuple):
     Attributes:
         number: int.
         name: str. Name of its record file.
-        stretches: list of Stretch. Its blocks.
+        blocks: list of KeyRange. Its documents, in blocks that fit into memory.
+        order: DocumentOrder.
     """
 
     number: int
     name: str
-    stretches: list
+    blocks: list
+    order: object
 
 
 class FinishedShard(NamedTuple):
-    """What a shard holds, and what it was made from.
+    """A shard that has been built.
 
     Attributes:
-        documents: str. Hash of the keys of its documents.
+        number: int.
         info: ShardInfo.
-        counts: dict.
+        counts: dict. Statistics of its records.
     """
 
-    documents: str
+    number: int
     info: ShardInfo
     counts: dict
 
 
 def shard_name(number, num_shards):
-    """Names a record file, as in `pretraining-00000-of-00004.tfrecord`."""
+    """Returns the name of a record file, such as `pretraining-00000-of-00004.tfrecord`."""
     return f"pretraining-{number:05d}-of-{num_shards:05d}.tfrecord"
 
 
-def documents_digest(order, stretches):
-    """Hashes the keys of a shard's documents: equal hashes and settings, equal bytes."""
+def documents_digest(task):
+    """Hashes the keys of a shard's documents; with equal settings the shards are equal too."""
     digest = hashlib.sha256()
-    for stretch in stretches:
-        digest.update(order.keys(stretch).tobytes())
+    for key_range in task.blocks:
+        digest.update(task.order.keys(key_range).tobytes())
     return digest.hexdigest()
 
 
-def finished_shard(work, out, task, order):
-    """Returns the FinishedShard of a task if it lies there complete and undamaged, or None."""
+def finished_shard(work, out, task):
+    """Returns the FinishedShard of a task if it exists complete and undamaged, or None."""
     try:
-        values = json.loads(_receipt(work, task).read_text(encoding="utf-8"))
-        shard = FinishedShard(values["documents"], ShardInfo(**values["info"]), values["counts"])
-        path = Path(out) / task.name
+        receipt = json.loads(_receipt(work, task).read_text(encoding="utf-8"))
+        info, path = ShardInfo(**receipt["info"]), Path(out) / task.name
         complete = (
-            shard.documents == documents_digest(order, task.stretches)
-            and sha256_of(path) == shard.info.sha256
-            and sha256_of(index_path(path)) == shard.info.index_sha256
+            receipt["documents"] == documents_digest(task)
+            and sha256_of(path) == info.sha256
+            and sha256_of(index_path(path)) == info.index_sha256
         )
+        return FinishedShard(task.number, info, receipt["counts"]) if complete else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    return shard if complete else None
 
 
-def build_shard(task, order, work, out, config, vocabulary, vocab_size, progress):
-    """Builds one shard: record file, offsets, and in the working folder a receipt.
+def build_shard(context, task):
+    """Builds a shard: record file, index, and in the working folder a receipt.
 
     Args:
+        context: BuildContext.
         task: ShardTask.
-        order: Order.
-        work: Path. Folder with the spill.
-        out: Path. Folder the record file is put in.
-        config: PretrainingDataConfig.
-        vocabulary: MaskingVocabulary.
-        vocab_size: int.
-        progress: object with `add(records=...)`.
 
     Returns:
         FinishedShard.
     """
-    path, counts = Path(out) / task.name, Counter()
-    blocks = _blocks(task, order, work, vocab_size)
+    path, counts = context.out / task.name, Counter()
     with whole_file(path) as temporary:
-        writer = write_blocks(temporary, blocks, config, vocabulary, counts, progress)
+        blocks = _blocks(context, task)
+        settings = context.config, context.vocabulary
+        writer = write_blocks(temporary, blocks, *settings, counts, context.counters)
     with whole_file(index_path(path)) as temporary:
         info = write_index_of(writer, temporary, task.name)
-    shard = FinishedShard(documents_digest(order, task.stretches), info, dict(counts))
-    with whole_file(_receipt(work, task)) as temporary:
-        receipt = shard._asdict() | {"info": shard.info.model_dump()}
+    receipt = {"documents": documents_digest(task), "info": info.model_dump(), "counts": counts}
+    with whole_file(_receipt(context.work, task)) as temporary:
         temporary.write_text(json.dumps(receipt), encoding="utf-8")
-    return shard
+    return FinishedShard(task.number, info, dict(counts))
 
 
-def write_blocks(path, blocks, config, vocabulary, counts, progress):
+def write_blocks(path, blocks, config, vocabulary, counts, counters):
     """Writes the record file of a shard.
 
     Args:
         path: Path.
-        blocks: iterable of Shard. Documents, a block at a time.
+        blocks: iterable of DocumentBlock.
         config: PretrainingDataConfig.
         vocabulary: MaskingVocabulary.
-        counts: Counter. What is in the records is added to it.
-        progress: object with `add(records=...)`.
+        counts: Counter. The statistics of the records are added to it.
+        counters: object with `add(records=...)`, for the progress.
 
     Returns:
         RecordWriter, closed.
@@ -126,7 +126,7 @@ def write_blocks(path, blocks, config, vocabulary, counts, progress):
         for block in blocks:
             for records in block_records(block, config, vocabulary, counts):
                 writer.write(records)
-                progress.add(records=len(records))
+                counters.add(records=len(records))
     return writer
 
 
@@ -146,28 +146,27 @@ def block_records(block, config, vocabulary, counts):
     """Yields the records of a block of documents, shuffled, in lists of bytes.
 
     Args:
-        block: Shard.
+        block: DocumentBlock.
         config: PretrainingDataConfig.
         vocabulary: MaskingVocabulary.
-        counts: Counter. What is in the records is added to it.
+        counts: Counter. The statistics of the records are added to it.
     """
-    block = prepare(block, config, vocabulary.sep_id)
+    block = add_separators(block, config, vocabulary.sep_id)
     pairs = concatenate(
-        [cut_instances(block, config, copy, vocabulary) for copy in range(config.copies)]
+        [split_into_pairs(block, config, copy, vocabulary) for copy in range(config.copies)]
     )
     counts.update(single_sentences_skipped=pairs.skipped)
     size = len(pairs.labels)
     order = permute(np.arange(size), size, key_of("block", config.seed, *block.keys[:1]))
-    pairs = Pairs(*(array[order] for array in pairs[:4]), pairs.skipped)
-    for begin in range(0, size, _BATCH):
-        part = Pairs(*(array[begin : begin + _BATCH] for array in pairs[:4]), 0)
-        instances = instances_of(block.ids, part, config, vocabulary)
+    for begin in range(0, size, _INSTANCES_AT_ONCE):
+        batch = pairs.select(order[begin : begin + _INSTANCES_AT_ONCE])
+        instances = instances_of(block.ids, batch, config, vocabulary)
         counts.update(
-            instances=len(part.labels),
+            instances=len(batch.labels),
             real_positions=int(instances["input_mask"].sum()),
             positions=instances["input_mask"].size,
             predictions=int(instances["masked_lm_weights"].sum()),
-            label_1=int(part.labels.sum()),
+            label_1=int(batch.labels.sum()),
         )
         yield encode_instances(instances)
 
@@ -176,7 +175,7 @@ def instances_of(ids, pairs, config, vocabulary):
     """Packs and masks a batch of pairs.
 
     Args:
-        ids: int32 [T]. Pieces the pairs point into.
+        ids: int32 [T]. Tokens of the block that the pairs were split from.
         pairs: Pairs of N instances.
         config: PretrainingDataConfig.
         vocabulary: MaskingVocabulary.
@@ -185,14 +184,8 @@ def instances_of(ids, pairs, config, vocabulary):
         dict with the names and lengths of `PRETRAINING_FEATURES`, each [N, length].
     """
     starts, lengths = truncate_pairs(pairs.starts, pairs.lengths, pairs.keys, config.max_num_tokens)
-    packed = pack(
-        ids,
-        starts,
-        lengths,
-        config.max_seq_length,
-        cls_id=vocabulary.cls_id,
-        sep_id=vocabulary.sep_id,
-    )
+    special = {"cls_id": vocabulary.cls_id, "sep_id": vocabulary.sep_id}
+    packed = pack(ids, starts, lengths, config.max_seq_length, **special)
     masked = mask_ngrams(
         packed["input_ids"],
         packed["input_mask"],
@@ -209,11 +202,11 @@ def instances_of(ids, pairs, config, vocabulary):
     }
 
 
-def _blocks(task, order, work, vocab_size):
-    for stretch in task.stretches:
-        keys, rows = order.documents(stretch)
-        ids, lengths = gather(work, rows, vocab_size)
-        yield Shard.of(ids, lengths, rows["num_sentences"].astype(np.int64), keys)
+def _blocks(context, task):
+    for key_range in task.blocks:
+        keys, rows = task.order.documents(key_range)
+        ids, lengths = gather(context.work, rows, context.tokenizer.vocab_size)
+        yield DocumentBlock.of(ids, lengths, rows["num_sentences"].astype(np.int64), keys)
 
 
 def _receipt(work, task):

@@ -1,7 +1,7 @@
-"""Runs tasks in processes that never outlive the one that started them.
+"""Runs tasks in processes that never outlive the process that started them.
 
-Processes are spawned, not forked: they load what their tasks need and nothing else, no TensorFlow
-and no threads of the parent's.
+Processes are spawned, not forked: they load only what their tasks need, no TensorFlow and none of
+the parent's threads.
 """
 
 import concurrent.futures
@@ -17,22 +17,22 @@ from data_pipeline.errors import InputError
 
 _SECONDS_BETWEEN_TICKS = 0.25
 
-#: In a worker process: what `prepare` returned there.
+#: In a worker process: the result of `prepare` there.
 _context = None
 
 
 class Workers:
-    """A number of processes, or just this one.
+    """Runs tasks in a number of processes, or in this one.
 
     Args:
         count: int. With 1, tasks run in this process.
-        prepare: callable of (*arguments, counters), called once in each process; what it returns
-            is the first argument of every task. A function of a module, so that it can be sent.
+        prepare: callable of (*arguments, counters), called once in each process; its result is the
+            first argument of every task. It must be a function of a module, so that it can be sent.
         arguments: tuple. Sent once to each process.
         tick: callable without arguments, called several times a second while tasks run.
 
     Attributes:
-        counters: object whose `values()` are what all tasks have counted so far.
+        counters: object whose `values()` are the sums over all tasks so far.
     """
 
     def __init__(self, count, prepare, arguments, tick):
@@ -53,13 +53,13 @@ class Workers:
 
     def __exit__(self, *_):
         if self._pool:
-            self.counters.stop()  # tasks under way end at their next count
+            self.counters.stop()  # running tasks end when they next count something
             self._pool.shutdown(cancel_futures=True)
 
     def run(self, function, tasks):
-        """Yields the results of `function(context, task)` for all tasks, the first ready first.
+        """Yields the results of `function(context, task)` for all tasks, as they are completed.
 
-        Tasks are taken from the iterable as there is room for them, so it may be long.
+        Tasks are only taken from the iterable when a process is free for them, so it may be long.
 
         Raises:
             InputError: If a process was killed.
@@ -88,15 +88,20 @@ class Workers:
                     yield future.result()
         except BrokenProcessPool:
             raise InputError(
-                "A worker process ended before its work did: out of memory, killed, or started "
-                'from a script without `if __name__ == "__main__":`. What is finished is kept: '
-                "the same command goes on. Fewer workers need less memory."
+                "A worker process ended before its work was done: out of memory, killed, or "
+                'started from a script without `if __name__ == "__main__":`. Finished parts and '
+                "shards are kept: the same command resumes. Fewer workers need less memory."
             ) from None
+
+
+def num_processors():
+    """Returns the number of processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
 
 
 def _start(prepare, arguments, counters):
     global _context
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent to handle
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
     threading.Thread(target=_end_with_parent, daemon=True).start()
     _context = prepare(*arguments, counters)
 

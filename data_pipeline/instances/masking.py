@@ -1,8 +1,8 @@
-"""Packed sequences → masked sequences: n-grams of whole words, 80/10/10, whole batches at once.
+"""The n-gram mask: packed sequences → masked sequences, whole words, 80/10/10.
 
-The one masking function of the project. It is a pure function of arrays and keys, so records
-written once and masks drawn anew in each epoch come from the same code. The work on a sequence is
-a plain loop, compiled by numba: 2 µs for 512 pieces, without the interpreter's lock.
+This is the only masking function of the project. It is a pure function of arrays and keys, so the
+masks stored in records and the masks sampled in each epoch come from the same code. Each sequence
+is masked by a plain loop that numba compiles: 2 µs for 512 tokens, without the interpreter's lock.
 """
 
 import functools
@@ -11,26 +11,29 @@ from typing import NamedTuple
 import numpy as np
 
 from data_pipeline.compiled import compiled
-from data_pipeline.randomness import draw_bits
+from data_pipeline.config import MaskingConfig
+from data_pipeline.randomness import random_bits
 
 _STREAM_VISITS, _STREAM_REPLACEMENTS = 4, 5
 
-#: Of 2 ** 32: below the first a hidden piece becomes [MASK], below the second it stays.
+#: Of 2 ** 32: below the first a selected token becomes [MASK], below the second it is unchanged.
 _MASKED, _KEPT = np.uint32(0.8 * 2**32), np.uint32(0.9 * 2**32)
 
-#: What masking writes.
-MASKED = ("input_ids", "masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
+#: Features that masking writes.
+MASKED_FEATURES = ("input_ids", "masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
 
+# Kinds of positions: within a word, the start of a word, or nothing to mask.
 _INSIDE, _START, _OTHER = np.uint8(0), np.uint8(1), np.uint8(2)
-_HIDDEN, _VISITED = np.uint8(1), np.uint8(2)
+# Marks of positions: selected for prediction, visited as the start of an n-gram.
+_SELECTED, _VISITED = np.uint8(1), np.uint8(2)
 
 
 class MaskingVocabulary(NamedTuple):
-    """What masking has to know of a vocabulary.
+    """The properties of a vocabulary that masking depends on.
 
     Attributes:
-        starts_word: bool [V]. Pieces that open a word.
-        ordinary_ids: int32 [R]. Pieces that may stand in for a masked one: no special ones.
+        starts_word: bool [V]. Whether an entry starts a word.
+        ordinary_ids: int32 [R]. Ids of all entries that are not special.
         mask_id, cls_id, sep_id: int.
     """
 
@@ -42,7 +45,7 @@ class MaskingVocabulary(NamedTuple):
 
     @classmethod
     def of(cls, tokenizer, word_start):
-        """Reads it off a Tokenizer; `word_start` as in `MaskingConfig`."""
+        """Returns the properties of a Tokenizer; `word_start` as in `MaskingConfig`."""
         return cls(
             tokenizer.word_starts(word_start),
             tokenizer.ordinary_ids,
@@ -53,7 +56,7 @@ class MaskingVocabulary(NamedTuple):
 
 
 def ngram_probabilities(max_ngram, favor_shorter_ngram=True):
-    """Returns p(1) ... p(N), float64 [N]: p(n) ∝ 1/n, reversed if longer ones are favoured."""
+    """Returns p(1) ... p(N), float64 [N]: p(n) ∝ 1/n, reversed to favor longer n-grams."""
     weights = 1 / np.arange(1, max_ngram + 1)
     weights = weights if favor_shorter_ngram else weights[::-1]
     return weights / weights.sum()
@@ -61,37 +64,43 @@ def ngram_probabilities(max_ngram, favor_shorter_ngram=True):
 
 @functools.cache
 def _ngram_limits(max_ngram, favor_shorter_ngram):
-    """Returns what 32 random bits have to reach for n > 1, n > 2, ...: uint32 [N - 1]."""
-    upto = ngram_probabilities(max_ngram, favor_shorter_ngram).cumsum()[:-1]
-    return np.rint(upto * 2.0**32).astype(np.uint32)
+    """Returns the smallest values of 32 random bits that mean n > 1, n > 2, ...: uint32 [N - 1]."""
+    cumulative = ngram_probabilities(max_ngram, favor_shorter_ngram).cumsum()[:-1]
+    return np.rint(cumulative * 2.0**32).astype(np.uint32)
 
 
 def mask_ngrams(
-    input_ids, input_mask, keys, vocabulary, masking, max_predictions_per_seq, out=None
-):
-    """Hides n-grams of words and records what stood there.
+    input_ids: np.ndarray,
+    input_mask: np.ndarray,
+    keys: np.ndarray,
+    vocabulary: MaskingVocabulary,
+    masking: MaskingConfig,
+    max_predictions_per_seq: int,
+    out: dict[str, np.ndarray] | None = None,
+) -> dict[str, np.ndarray]:
+    """Masks n-grams of whole words and returns the original tokens as labels.
 
-    Words are visited in random order. At each an n is drawn; the n-gram of the next n words is
-    shortened until it fits what is left of the quota, and passed over if it does not fit at all or
-    touches a masked piece. It never crosses [SEP]. A hidden piece becomes [MASK] in 80 %, stays in
-    10 % and turns into a random piece in 10 % of the cases.
+    Words are visited in random order, and at each of them n is sampled. The n-gram of the next n
+    words is shortened until it fits the number of predictions that remain. It is skipped if it does
+    not fit at all or overlaps a selected token. It never crosses [SEP]. A selected token becomes
+    [MASK] in 80 % of the cases, is unchanged in 10 % and becomes a random token in 10 %.
 
-    Deviations from google-research/albert, all of them repairs: n-grams end at [SEP], random
-    pieces are not special ones unless asked for, and every draw comes from `keys`.
+    Deviations from google-research/albert, all of them repairs: n-grams end at [SEP], random tokens
+    are not special unless requested, and all randomness comes from `keys`.
 
     Args:
         input_ids: int32 [N, S]. `[CLS] a [SEP] b [SEP]`, padded; any number of segments.
-        input_mask: int32 [N, S]. 1 for a real piece.
+        input_mask: int32 [N, S]. 1 for a token, 0 for padding.
         keys: uint64 [N]. One per sequence; equal keys and ids give equal masks.
         vocabulary: MaskingVocabulary.
         masking: MaskingConfig.
         max_predictions_per_seq: int. P.
-        out: dict or None. Arrays to write to, as returned; its `input_ids` may be those given.
+        out: dict or None. Arrays to write to, as returned; its `input_ids` may be the argument.
 
     Returns:
         dict: `input_ids` int32 [N, S], masked; `masked_lm_positions` and `masked_lm_ids` int32
         [N, P], ascending, 0 beyond the last prediction; `masked_lm_weights` float32 [N, P], 1 for a
-        real prediction.
+        prediction, 0 beyond the last one.
 
     Source:
         ALBERT, section 4.1; `create_masked_lm_predictions` in google-research/albert,
@@ -111,7 +120,7 @@ def mask_ngrams(
     if masking.random_pieces == "all":
         replacements = np.arange(len(vocabulary.starts_word), dtype=np.int32)
     _mask(
-        *(out[name] for name in MASKED),
+        *(out[name] for name in MASKED_FEATURES),
         input_ids,
         input_mask,
         keys,
@@ -125,14 +134,14 @@ def mask_ngrams(
 
 
 def word_boundaries(input_ids, input_mask, vocabulary):
-    """Tells where words start.
+    """Marks the tokens that start a word.
 
     Args:
         input_ids, input_mask: int32 [N, S]. Before masking.
         vocabulary: MaskingVocabulary.
 
     Returns:
-        int32 [N, S]. `token_boundary`: 1 on a piece that opens a word, on [CLS] and on [SEP].
+        int32 [N, S]. `token_boundary`: 1 for the first token of a word, for [CLS] and for [SEP].
     """
     special = (input_ids == vocabulary.cls_id) | (input_ids == vocabulary.sep_id)
     starts = vocabulary.starts_word.take(input_ids)
@@ -140,12 +149,12 @@ def word_boundaries(input_ids, input_mask, vocabulary):
 
 
 def unmask(input_ids, positions, labels, weights, out=None):
-    """Restores the text of masked sequences.
+    """Restores the original ids of masked sequences.
 
     Args:
         input_ids: int32 [N, S]. Masked.
         positions: int [N, P]. `masked_lm_positions`.
-        labels: int [N, P]. `masked_lm_ids`, what stood there.
+        labels: int [N, P]. `masked_lm_ids`, the original ids at these positions.
         weights: float or int [N, P]. `masked_lm_weights`; entries of weight 0 are ignored.
         out: int32 [N, S] or None. Array to write to; may be `input_ids` itself.
 
@@ -156,16 +165,9 @@ def unmask(input_ids, positions, labels, weights, out=None):
         out = np.empty(np.shape(input_ids), np.int32)
     if out is not input_ids:
         np.copyto(out, input_ids)
-    _restore(out, positions, labels, weights)
+    rows, predictions = np.nonzero(weights)
+    out[rows, np.asarray(positions)[rows, predictions]] = np.asarray(labels)[rows, predictions]
     return out
-
-
-@compiled
-def _restore(ids, positions, labels, weights):
-    for row in range(len(ids)):
-        for place in range(positions.shape[1]):
-            if weights[row, place]:
-                ids[row, positions[row, place]] = labels[row, place]
 
 
 @compiled
@@ -183,108 +185,109 @@ def _mask(
     ngram_limits,
     masked_lm_prob,
 ):
-    """Masks sequence by sequence; the first four arrays are written to."""
-    # Short loops without branches, and unsigned indices: what cannot be foreseen costs the most
-    # here, and a signed index is looked at first for whether it counts from the end.
+    """Masks sequence by sequence; writes to the first four arrays."""
+    # Short loops without branches, and unsigned indices: mispredicted branches cost the most here,
+    # and a signed index is first checked for being negative.
     kinds = np.empty(2 * (ids.shape[1] + 1), np.uint8)
     marks = np.empty(ids.shape[1] + 1, np.uint8)
-    hidden = np.empty(ids.shape[1] + 1, np.uint32)
+    selected = np.empty(ids.shape[1] + 1, np.uint32)
     for row in range(len(ids)):
-        text, real_places = ids[row], input_mask[row]
-        real, size = 0, len(text)
-        for place in range(len(text)):
-            text[place] = input_ids[row, place]
-            real += real_places[place] != 0
-        while size > 0 and not real_places[size - 1]:
+        sequence, is_token = ids[row], input_mask[row]
+        num_tokens, size = 0, len(sequence)
+        for position in range(len(sequence)):
+            sequence[position] = input_ids[row, position]
+            num_tokens += is_token[position] != 0
+        while size > 0 and not is_token[size - 1]:
             size -= 1
-        num_words = _tell_kinds(text[:size], real_places, kind_of_id, kinds)
+        num_words = _find_kinds(sequence[:size], is_token, kind_of_id, kinds)
         marks[:size] = 0
 
-        quota = 0
+        num_to_predict = 0
         if masked_lm_prob > 0:
-            quota = min(max(int(np.rint(real * masked_lm_prob)), 1), positions.shape[1])
-        key = draw_bits(keys[row], _STREAM_VISITS)
-        _choose_ngrams(kinds, marks, size, num_words, quota, key, ngram_limits)
+            wanted = max(int(np.rint(num_tokens * masked_lm_prob)), 1)
+            num_to_predict = min(wanted, positions.shape[1])
+        key = random_bits(keys[row], _STREAM_VISITS)
+        _select_ngrams(kinds, marks, size, num_words, num_to_predict, key, ngram_limits)
 
         count = np.uint32(0)
-        for place in range(np.uint32(size)):
-            hidden[count] = place
-            count += np.uint32(marks[place] & _HIDDEN)
-        key = draw_bits(keys[row], _STREAM_REPLACEMENTS)
+        for position in range(np.uint32(size)):
+            selected[count] = position
+            count += np.uint32(marks[position] & _SELECTED)
+        key = random_bits(keys[row], _STREAM_REPLACEMENTS)
         for prediction in range(count):
-            place = hidden[prediction]
-            original = text[place]
-            positions[row, prediction] = place
+            position = selected[prediction]
+            original = sequence[position]
+            positions[row, prediction] = position
             labels[row, prediction] = original
             weights[row, prediction] = 1
-            draw = draw_bits(key, prediction)
-            other = replacements[_below(draw, len(replacements))]
-            shown = original if np.uint32(draw) < _KEPT else other
-            text[place] = mask_id if np.uint32(draw) < _MASKED else shown
+            random = random_bits(key, prediction)
+            other = replacements[_below(random, len(replacements))]
+            shown = original if np.uint32(random) < _KEPT else other
+            sequence[position] = mask_id if np.uint32(random) < _MASKED else shown
         for prediction in range(count, positions.shape[1]):
             positions[row, prediction] = labels[row, prediction] = weights[row, prediction] = 0
 
 
 @compiled
-def _tell_kinds(text, real_places, kind_of_id, kinds):
-    """Writes what each place is: within a word, the start of one, or nothing to hide.
+def _find_kinds(sequence, is_token, kind_of_id, kinds):
+    """Writes the kind of each position to `kinds` and returns the number of words.
 
-    Returns the number of words. The place after the last one is nothing to hide.
+    The position after the last one is nothing to mask.
     """
-    given = kinds[len(text) + 1 :]
-    given[0] = _OTHER
-    for place in range(len(text)):
-        given[place + 1] = kind_of_id[np.uint32(text[place])]
-    for place in range(len(text)):
-        given[place + 1] = given[place + 1] if real_places[place] else _OTHER
+    by_id = kinds[len(sequence) + 1 :]
+    by_id[0] = _OTHER
+    for position in range(len(sequence)):
+        by_id[position + 1] = kind_of_id[np.uint32(sequence[position])]
+    for position in range(len(sequence)):
+        by_id[position + 1] = by_id[position + 1] if is_token[position] else _OTHER
     num_words = np.uint32(0)
-    for place in range(len(text)):
-        # The first piece of a segment opens a word even when the word was cut off before it.
-        opens = (given[place] == _OTHER) & (given[place + 1] == _INSIDE)
-        kinds[place] = given[place + 1] | opens
-        num_words += np.uint32(kinds[place] & _START)
-    kinds[len(text)] = _OTHER
+    for position in range(len(sequence)):
+        # The first token of a segment starts a word, even if truncation removed the word's start.
+        starts = (by_id[position] == _OTHER) & (by_id[position + 1] == _INSIDE)
+        kinds[position] = by_id[position + 1] | starts
+        num_words += np.uint32(kinds[position] & _START)
+    kinds[len(sequence)] = _OTHER
     return num_words
 
 
 @compiled
-def _choose_ngrams(kinds, marks, size, num_words, quota, key, ngram_limits):
-    """Marks the pieces to hide: visits words in random order until the quota is filled.
+def _select_ngrams(kinds, marks, size, num_words, remaining, key, ngram_limits):
+    """Marks the tokens to predict: visits words in random order until none `remaining`.
 
-    Places are drawn with replacement, and what is no start of a word or was visited before is
-    passed over: the first visits come in uniformly random order.
+    Positions are sampled with replacement, and those that start no word or were visited before are
+    skipped. The first visits are therefore in uniformly random order.
     """
-    draws, visited = np.uint64(0), 0
-    while quota > 0 and visited < num_words:
-        draw = draw_bits(key, draws)
-        draws += np.uint64(1)
-        begin = np.uint64(_below(draw, size))
+    samples, visited = np.uint64(0), 0
+    while remaining > 0 and visited < num_words:
+        random = random_bits(key, samples)
+        samples += np.uint64(1)
+        begin = np.uint64(_below(random, size))
         if (kinds[begin] != _START) | (marks[begin] >= _VISITED):
             continue
         marks[begin] |= _VISITED
         visited += 1
         n = 1
         for limit in ngram_limits:
-            n += np.uint32(draw) >= limit
-        # The longest run of at most n words that the quota has room for, and all marks in it.
-        end, place = begin, begin
-        touched, seen = np.uint8(0), np.uint8(0)
-        while n > 0 and kinds[place] != _OTHER:
-            seen |= marks[place]
-            place += np.uint64(1)
-            while kinds[place] == _INSIDE:
-                seen |= marks[place]
-                place += np.uint64(1)
-            if np.int64(place - begin) > quota:
+            n += np.uint32(random) >= limit
+        # Find the longest run of at most n words that fits, and combine all marks in it.
+        end, position = begin, begin
+        marks_to_end, marks_seen = np.uint8(0), np.uint8(0)
+        while n > 0 and kinds[position] != _OTHER:
+            marks_seen |= marks[position]
+            position += np.uint64(1)
+            while kinds[position] == _INSIDE:
+                marks_seen |= marks[position]
+                position += np.uint64(1)
+            if np.int64(position - begin) > remaining:
                 break
-            end, touched, n = place, seen, n - 1
-        if end > begin and not touched & _HIDDEN:
-            for place in range(begin, end):
-                marks[place] |= _HIDDEN
-            quota -= np.int64(end - begin)
+            end, marks_to_end, n = position, marks_seen, n - 1
+        if end > begin and not marks_to_end & _SELECTED:
+            for position in range(begin, end):
+                marks[position] |= _SELECTED
+            remaining -= np.int64(end - begin)
 
 
 @compiled
-def _below(draw, size):
-    """Turns the upper half of 64 random bits into a number below `size`."""
-    return np.int64(((draw >> np.uint64(32)) * np.uint64(size)) >> np.uint64(32))
+def _below(random, size):
+    """Maps the upper half of 64 random bits to a number below `size`."""
+    return np.int64(((random >> np.uint64(32)) * np.uint64(size)) >> np.uint64(32))

@@ -1,9 +1,9 @@
-"""Sentences → one segment or two per instance, with a label.
+"""Sentences → one or two segments per instance, with a label.
 
-Before it: a shard of documents, encoded and laid end to end. Then `stretches.py` tells which
-sentences belong together. After it: `packing.py`. An instance is five numbers, the places of its
-segments in the shard's pieces and the label, so that nothing is copied until whole batches are
-packed.
+The input is a block of encoded documents, laid end to end. `sentence_spans.py` decides which
+sentences belong together; `packing.py` comes next. An instance is five numbers, the positions of
+its segments in the tokens of the block and the label, so that nothing is copied until whole batches
+are packed.
 """
 
 from typing import NamedTuple
@@ -12,21 +12,26 @@ import numpy as np
 
 from data_pipeline.config import SINGLE_SEGMENT_FORMATS
 from data_pipeline.errors import InputError
-from data_pipeline.instances.stretches import Stretches, cut_long_sentences, cut_stretches
+from data_pipeline.instances.sentence_spans import (
+    SentenceSpans,
+    split_into_spans,
+    split_long_sentences,
+)
 from data_pipeline.randomness import uniform
 
-_STREAM_ELSEWHERE = 8
+_STREAM_RANDOM_SEGMENT = 8
 
 
-class Shard(NamedTuple):
+class DocumentBlock(NamedTuple):
     """Encoded documents laid end to end: n sentences of D documents.
 
     Attributes:
-        ids: int32 [T]. Pieces of all sentences; after `prepare` maybe a [SEP] after each document.
-        begins: int64 [n]. First piece of each sentence in `ids`.
-        ends: int64 [n]. The piece after its last.
+        ids: int32 [T]. Tokens of all sentences; after `add_separators` possibly with a [SEP] after
+            each document.
+        begins: int64 [n]. First token of each sentence in `ids`.
+        ends: int64 [n]. The token after its last.
         first_sentences: int64 [D + 1]. First sentence of each document, and their number n.
-        keys: uint64 [D]. Made of the seed and the content of each document.
+        keys: uint64 [D]. Derived from the seed and the content of each document.
     """
 
     ids: np.ndarray
@@ -41,12 +46,12 @@ class Shard(NamedTuple):
 
         Args:
             ids: int32 [T].
-            sentence_lengths: int [n]. Pieces of each sentence, none of them 0.
+            sentence_lengths: int [n]. Tokens of each sentence, none of them 0.
             sentences_per_document: int [D]. None of them 0.
             keys: uint64 [D].
 
         Returns:
-            Shard.
+            DocumentBlock.
 
         Raises:
             InputError: If the numbers do not add up, or one is 0.
@@ -57,9 +62,9 @@ class Shard(NamedTuple):
         smallest = min(lengths.min(initial=1), counts.min(initial=1))
         if sizes != (len(ids), len(lengths), len(keys)) or smallest < 1:
             raise InputError(
-                "The sentences of a shard should cover its pieces, and its documents its "
-                f"sentences, none of them empty. Received: {sizes} in all, for {len(ids)} pieces, "
-                f"{len(lengths)} sentences, {len(keys)} keys of documents."
+                "The sentences of a block must cover its tokens, and its documents its sentences, "
+                f"none of them empty. Received: a total of {sizes}, for {len(ids)} tokens, "
+                f"{len(lengths)} sentences and {len(keys)} document keys."
             )
         ends = lengths.cumsum()
         return cls(ids, ends - lengths, ends, np.pad(counts.cumsum(), (1, 0)), keys)
@@ -69,11 +74,11 @@ class Pairs(NamedTuple):
     """Segments A and B of N instances.
 
     Attributes:
-        starts: int64 [N, 2]. First piece of A and of B in the shard's `ids`.
-        lengths: int64 [N, 2]. Pieces of A and of B, not truncated; 0 if there is no B.
-        labels: int64 [N]. 0 in order; 1 swapped, or B from elsewhere.
-        keys: uint64 [N]. Key for everything drawn for the instance from here on.
-        skipped: int. Stretches left out because they hold one sentence.
+        starts: int64 [N, 2]. First token of A and of B in the block's `ids`.
+        lengths: int64 [N, 2]. Tokens of A and of B, not truncated; 0 if there is no B.
+        labels: int64 [N]. 0 in order; 1 swapped, or B from another document.
+        keys: uint64 [N]. Key for all further sampling for the instance.
+        skipped: int. Number of spans that were skipped because they have only one sentence.
     """
 
     starts: np.ndarray
@@ -82,50 +87,54 @@ class Pairs(NamedTuple):
     keys: np.ndarray
     skipped: int
 
+    def select(self, rows):
+        """Returns the pairs at an index array or slice, without the number of skipped spans."""
+        return Pairs(*(array[rows] for array in self[:4]), skipped=0)
 
-def prepare(shard, config, sep_id):
-    """Adds what the input format needs between documents, once for all copies.
+
+def add_separators(block, config, sep_id):
+    """Adds the [SEP] between documents that the input format needs, once for all copies.
 
     Args:
-        shard: Shard.
+        block: DocumentBlock.
         config: PretrainingDataConfig.
         sep_id: int.
 
     Returns:
-        Shard: for "full-sentences" with [SEP] after each document, part of no sentence, but of
-        every stretch that goes on across it; for other formats the same one.
+        DocumentBlock: for "full-sentences" with [SEP] after each document, part of no sentence, but
+        of every span that continues across it; unchanged for other formats.
     """
-    if config.input_format != "full-sentences" or not len(shard.keys):
-        return shard
-    document_ends = shard.ends[shard.first_sentences[1:] - 1]
-    seps_before = np.repeat(np.arange(len(shard.keys)), np.diff(shard.first_sentences))
-    return shard._replace(
-        ids=np.insert(shard.ids, document_ends, sep_id),
-        begins=shard.begins + seps_before,
-        ends=shard.ends + seps_before,
+    if config.input_format != "full-sentences" or not len(block.keys):
+        return block
+    document_ends = block.ends[block.first_sentences[1:] - 1]
+    seps_before = np.repeat(np.arange(len(block.keys)), np.diff(block.first_sentences))
+    return block._replace(
+        ids=np.insert(block.ids, document_ends, sep_id),
+        begins=block.begins + seps_before,
+        ends=block.ends + seps_before,
     )
 
 
-def cut_instances(shard, config, copy, vocabulary):
-    """Cuts all documents of a shard into instances.
+def split_into_pairs(block, config, copy, vocabulary):
+    """Splits all documents of a block into the segments of instances.
 
     Deviation from google-research/albert, unless `short_sequences` is "document": the target is
-    drawn for each stretch, as the paper has it ("input sequences shorter than 512 with a
-    probability of 10%"), not once for a document, which would cut a tenth of all books into crumbs.
+    sampled for each span, as in the paper ("input sequences shorter than 512 with a probability of
+    10%"), not once per document, which would split a tenth of all books into very short sequences.
 
     Args:
-        shard: Shard, after `prepare`.
+        block: DocumentBlock, after `add_separators`.
         config: PretrainingDataConfig.
-        copy: int. Each is cut anew.
+        copy: int. Each copy is split differently.
         vocabulary: MaskingVocabulary.
 
     Returns:
         Pairs.
     """
     if config.input_format in SINGLE_SEGMENT_FORMATS:
-        shard = cut_long_sentences(shard, vocabulary.starts_word, config.max_num_tokens)
-        return _single_segments(shard, cut_stretches(shard, config, copy))
-    return _pairs(shard, cut_stretches(shard, config, copy), config, vocabulary.starts_word)
+        block = split_long_sentences(block, vocabulary.starts_word, config.max_num_tokens)
+        return _single_segments(block, split_into_spans(block, config, copy))
+    return _pairs(block, split_into_spans(block, config, copy), config, vocabulary.starts_word)
 
 
 def concatenate(pairs):
@@ -134,55 +143,61 @@ def concatenate(pairs):
     return Pairs(*arrays, skipped=sum(pair.skipped for pair in pairs))
 
 
-def _single_segments(shard, stretches):
-    starts = shard.begins[stretches.begins]
-    lengths = shard.ends[stretches.ends - 1] - starts
-    nothing = np.zeros_like(starts)
+def _single_segments(block, spans):
+    starts = block.begins[spans.begins]
+    lengths = block.ends[spans.ends - 1] - starts
+    zeros = np.zeros_like(starts)
     return Pairs(
-        np.stack([starts, nothing], axis=1),
-        np.stack([lengths, nothing], axis=1),
-        nothing,
-        stretches.keys,
+        np.stack([starts, zeros], axis=1),
+        np.stack([lengths, zeros], axis=1),
+        zeros,
+        spans.keys,
         skipped=0,
     )
 
 
-def _pairs(shard, stretches, config, starts_word):
+def _pairs(block, spans, config, starts_word):
     objective, policy = config.label_objective, config.single_sentence_policy
     if objective == "nsp" and config.input_format == "segment-pair":
         policy = "nsp"
-    begins = shard.begins[stretches.begins]
-    middles = shard.ends[stretches.middles - 1]
-    ends = shard.ends[stretches.ends - 1]
-    lone = stretches.ends - stretches.begins == 1
-    elsewhere = stretches.coins & (objective == "nsp")
+    begins = block.begins[spans.begins]
+    middles = block.ends[spans.middles - 1]
+    ends = block.ends[spans.ends - 1]
+    single = spans.ends - spans.begins == 1
+    random_second = spans.coins & (objective == "nsp")
     kept = np.ones(len(begins), bool)
     if policy == "nsp":
-        elsewhere |= lone
+        random_second |= single
     elif policy == "skip":
-        kept = ~lone
+        kept = ~single
     else:
-        splits = _word_starts_near_middles(shard.ids, starts_word, begins[lone], ends[lone])
-        kept[lone] = splits > 0
-        middles[lone] = np.where(elsewhere[lone], ends[lone], splits)
+        splits = _word_starts_near_middles(block.ids, starts_word, begins[single], ends[single])
+        kept[single] = splits > 0
+        middles[single] = np.where(random_second[single], ends[single], splits)
 
     starts = np.stack([begins, middles], axis=1)
     lengths = np.stack([middles - begins, ends - middles], axis=1)
-    starts[elsewhere, 1], lengths[elsewhere, 1] = _passages_elsewhere(
-        shard,
-        Stretches(*(array[elsewhere] for array in stretches)),
-        lengths[elsewhere, 0],
+    starts[random_second, 1], lengths[random_second, 1] = _random_segments(
+        block,
+        SentenceSpans(*(array[random_second] for array in spans)),
+        lengths[random_second, 0],
         config.input_format,
     )
-    swapped = stretches.coins & ~elsewhere & (objective == "sop")
+    swapped = spans.coins & ~random_second & (objective == "sop")
     starts[swapped], lengths[swapped] = starts[swapped, ::-1], lengths[swapped, ::-1]
-    labels = (elsewhere | swapped).astype(np.int64)
-    skipped = int((~kept).sum())
-    return Pairs(starts[kept], lengths[kept], labels[kept], stretches.keys[kept], skipped)
+    labels = (random_second | swapped).astype(np.int64)
+    return (
+        Pairs(starts, lengths, labels, spans.keys, 0)
+        .select(kept)
+        ._replace(skipped=int((~kept).sum()))
+    )
 
 
 def _word_starts_near_middles(ids, starts_word, begins, ends):
-    """Returns where each of N sentences is best cut in two, or 0 for a single word, int64 [N]."""
+    """Returns the word start nearest to the middle of each of N sentences, int64 [N].
+
+    It is 0 for a sentence of a single word.
+    """
     inner_lengths = ends - begins - 1
     inner_before = inner_lengths.cumsum() - inner_lengths
     inner = np.repeat(begins + 1 - inner_before, inner_lengths) + np.arange(inner_lengths.sum())
@@ -195,20 +210,20 @@ def _word_starts_near_middles(ids, starts_word, begins, ends):
     return np.where((begins < nearest) & (nearest < ends), nearest, 0)
 
 
-def _passages_elsewhere(shard, stretches, first_lengths, input_format):
-    """Picks sentences of another document (of the same one only if there is no other).
+def _random_segments(block, spans, first_lengths, input_format):
+    """Samples sentences of another document (of the same one only if there is no other).
 
     Returns their starts and lengths, int64 [N] each.
     """
-    num_documents = len(shard.keys)
-    other, place = uniform(stretches.keys, _STREAM_ELSEWHERE, 2).T
-    further = 1 + (other * (num_documents - 1)).astype(np.int64)
-    documents = (stretches.documents + further) % max(1, num_documents)
-    first, after = shard.first_sentences[documents], shard.first_sentences[documents + 1]
-    begins = first + (place * (after - first)).astype(np.int64)
-    starts = shard.begins[begins]
+    num_documents = len(block.keys)
+    other, sentence = uniform(spans.keys, _STREAM_RANDOM_SEGMENT, 2).T
+    distance = 1 + (other * (num_documents - 1)).astype(np.int64)
+    documents = (spans.documents + distance) % max(1, num_documents)
+    first, after = block.first_sentences[documents], block.first_sentences[documents + 1]
+    begins = first + (sentence * (after - first)).astype(np.int64)
+    starts = block.begins[begins]
     if input_format == "sentence-pair":
-        return starts, shard.ends[begins] - starts
-    wanted = np.maximum(stretches.targets - first_lengths, 1)
-    ends = np.minimum(np.searchsorted(shard.ends, starts + wanted) + 1, after)
-    return starts, shard.ends[ends - 1] - starts
+        return starts, block.ends[begins] - starts
+    wanted = np.maximum(spans.targets - first_lengths, 1)
+    ends = np.minimum(np.searchsorted(block.ends, starts + wanted) + 1, after)
+    return starts, block.ends[ends - 1] - starts

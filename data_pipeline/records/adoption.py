@@ -1,7 +1,7 @@
-"""Records made by other programs: checked, and given the info file they lack.
+"""Adopts records made by other programs: checks them and writes the info file they lack.
 
-The files stay as they are: the info file tells the reader what they call their features. Only what
-is compressed is written anew beside them, because records are read by number.
+The files stay as they are: the info file maps our names of the features to theirs. Only compressed
+files are unpacked beside the originals, because records are read by number.
 """
 
 import contextlib
@@ -12,68 +12,68 @@ import numpy as np
 
 from data_pipeline.errors import InputError
 from data_pipeline.files import whole_folder
-from data_pipeline.reader.decoding import decode_batch
 from data_pipeline.records.dataset_info import INFO_FILE, TOKENIZER_FOLDER, DatasetInfo, ShardInfo
+from data_pipeline.records.decoding import decode_batch
 from data_pipeline.records.examples import decode_instance
 from data_pipeline.records.foreign_records import LABELS, find_writer, is_gzip, unpack
-from data_pipeline.records.record_files import map_file, scan_records
+from data_pipeline.records.record_files import map_file, record_at, scan_records
 
 logger = logging.getLogger(__name__)
 
-#: Folder of what was compressed.
+#: Folder of the decompressed files.
 UNPACKED = "unpacked"
 
-_HEADER, _FOOTER = 12, 4  # around each record
-_TOGETHER = 1024
-#: Values that a feature may have besides what the reader checks.
+_RECORDS_AT_ONCE = 1024
+#: Features whose values must be 0 or 1, which `decode_batch` does not check.
 _ZERO_OR_ONE = ("input_mask", "segment_ids", "masked_lm_weights", "next_sentence_labels")
 
 
 def adopt_records(
-    folder,
-    max_seq_length=None,
-    max_predictions_per_seq=None,
+    folder: str | Path,
+    max_seq_length: int | None = None,
+    max_predictions_per_seq: int | None = None,
     tokenizer=None,
-    vocab_size=None,
-    pattern="*.tf*record*",
-    objective=None,
-):
+    vocab_size: int | None = None,
+    pattern: str = "*.tf*record*",
+    objective: str | None = None,
+) -> DatasetInfo:
     """Writes `dataset_info.json` for record files that came without one.
 
-    Every record is read once. They are those of one of `foreign_records.WRITERS`, found by the
-    features of the first; others may be there. Compressed files are unpacked into `unpacked/`.
+    Every record is read once. The program that wrote them, one of `foreign_records.WRITERS`, is
+    identified by the features of the first record; additional features are ignored. Compressed
+    files are decompressed into `unpacked/`.
 
     Args:
-        folder: str or Path. Where the files lie.
+        folder: str or Path. Folder of the files.
         max_seq_length: int or None. S of the program that wrote them; None takes that of the first
             record.
-        max_predictions_per_seq: int or None. P of it, likewise.
-        tokenizer: Tokenizer. The one they were made with, copied beside them; without it
-            a model can be trained on them but not exported.
-        vocab_size: int or None. Number of pieces; needed if `tokenizer` is None.
-        pattern: str. Which files are records.
-        objective: str or None. What a label of 1 means: "sop" swapped, "nsp" a random second
-            segment, "none" nothing to learn. None: as the program that wrote them means it.
+        max_predictions_per_seq: int or None. P, likewise.
+        tokenizer: Tokenizer or None. The tokenizer they were made with, copied beside them; without
+            it a model can be trained on them but not exported.
+        vocab_size: int or None. Size of the vocabulary; required if `tokenizer` is None.
+        pattern: str. Glob pattern of the record files.
+        objective: str or None. Meaning of a label of 1: "sop" swapped, "nsp" a random second
+            segment, "none" nothing to learn. None takes the meaning of the program that wrote them.
 
     Returns:
         DatasetInfo.
 
     Raises:
-        InputError: If there are no such files, they already have an info file, one is damaged, or a
-            record does not have these features and lengths, holds ids beyond the vocabulary or
-            other values where 0 and 1 are possible.
+        InputError: If no file matches, the folder has an info file already, a file is damaged, or a
+            record has other features or lengths, ids beyond the vocabulary, or other values than 0
+            and 1 where only these are possible.
     """
     folder = Path(folder)
     paths = sorted(path for path in folder.glob(pattern) if path.is_file())
     if not paths:
-        raise InputError(f"`{folder}` holds no file that matches `{pattern}`.")
+        raise InputError(f"`{folder}` contains no file that matches `{pattern}`.")
     if (folder / INFO_FILE).exists():
-        raise InputError(f"`{folder}` has a {INFO_FILE} already.")
+        raise InputError(f"`{folder}` already has a {INFO_FILE}.")
     vocab_size = tokenizer.vocab_size if tokenizer else vocab_size
     if not vocab_size:
-        raise InputError("`vocab_size` is needed when no tokenizer is given.")
+        raise InputError("`vocab_size` is required if no tokenizer is given.")
     if objective not in (None, *LABELS):
-        raise InputError(f"`objective` should be one of {[*LABELS]}. Received: {objective!r}.")
+        raise InputError(f"`objective` must be one of {[*LABELS]}. Received: {objective!r}.")
 
     with contextlib.ExitStack() as stack:
         files = _unpacked(folder, paths, stack)
@@ -95,7 +95,7 @@ def adopt_records(
                 for name, scan in scans.items()
             ),
         )
-    logger.info("records as of %s; a label of 1 means: %s", writer.name, LABELS[info.objective])
+    logger.info("records of %s; a label of 1 means: %s", writer.name, LABELS[info.objective])
     if tokenizer and not (folder / TOKENIZER_FOLDER).exists():
         with whole_folder(folder / TOKENIZER_FOLDER) as temporary:
             tokenizer.save(temporary)
@@ -104,20 +104,22 @@ def adopt_records(
 
 
 def _unpacked(folder, paths, stack):
-    """Returns the files by their names as shards; those unpacked get theirs when `stack` ends."""
+    """Returns name -> path of the shards; decompressed ones get their names when `stack` ends."""
     packed = [path for path in paths if is_gzip(path)]
     files = {path.name: path for path in paths if path not in packed}
     if not packed:
         return files
     target = folder / UNPACKED
     if target.exists():
-        raise InputError(f"`{target}` should not be there: compressed files are unpacked into it.")
+        raise InputError(
+            f"`{target}` already exists, but compressed files are unpacked into it. Remove it."
+        )
     temporary = stack.enter_context(whole_folder(target))
     for path in packed:
         logger.info("unpacking `%s`", path)
         name = path.name.removesuffix(".gz")
         if name in files or (temporary / name).exists():
-            raise InputError(f"`{folder}` should hold `{name}` once, packed or not.")
+            raise InputError(f"`{folder}` must contain `{name}` once, compressed or not.")
         unpack(path, temporary / name)
         files[f"{UNPACKED}/{name}"] = temporary / name
     return files
@@ -126,18 +128,17 @@ def _unpacked(folder, paths, stack):
 def _scan(path, shown):
     scan = scan_records(path)
     if scan.fault:
-        raise InputError(f"`{shown}` is no TFRecord file, or is damaged: {scan.fault}.")
+        raise InputError(f"`{shown}` is not a TFRecord file, or is damaged: {scan.fault}.")
     return scan
 
 
 def _describe(files, scans, max_seq_length, max_predictions_per_seq, vocab_size):
-    """Returns what the first record tells: DatasetInfo without shards, and Writer."""
+    """Derives a DatasetInfo without shards, and the Writer, from the first record."""
     name = next((name for name, scan in scans.items() if len(scan.offsets) > 1), None)
     if name is None:
-        raise InputError(f"The files should hold records. Received: none, in {', '.join(files)}.")
-    (first,) = _records(files[name], scans[name].offsets[:2])
+        raise InputError(f"The files must contain records. Received: none, in {', '.join(files)}.")
     try:
-        features = decode_instance(first)
+        features = decode_instance(record_at(map_file(files[name]), scans[name].offsets, 0))
     except InputError as error:
         raise InputError(f"Record 0 of `{name}`: {error}") from error
     writer = find_writer(features)
@@ -154,9 +155,11 @@ def _describe(files, scans, max_seq_length, max_predictions_per_seq, vocab_size)
 
 
 def _check(path, scan, shown, info):
-    """Reads all records of a file; raises InputError with what is wrong first."""
-    for first in range(0, len(scan.offsets) - 1, _TOGETHER):
-        records = list(_records(path, scan.offsets[first : first + _TOGETHER + 1]))
+    """Reads all records of a file; raises InputError with the first fault."""
+    data, num_records = map_file(path), len(scan.offsets) - 1
+    for first in range(0, num_records, _RECORDS_AT_ONCE):
+        numbers = range(first, min(first + _RECORDS_AT_ONCE, num_records))
+        records = [record_at(data, scan.offsets, number) for number in numbers]
 
         def name_of(row, first=first):
             return f"Record {first + row} of `{shown}`"
@@ -165,16 +168,8 @@ def _check(path, scan, shown, info):
         for feature in _ZERO_OR_ONE:
             wrong = (columns[feature] != 0) & (columns[feature] != 1)
             if wrong.any():
-                row, place = np.argwhere(wrong)[0]
+                row, position = np.argwhere(wrong)[0]
                 raise InputError(
-                    f"{name_of(row)} should have 0 and 1 in `{feature}`, but has "
-                    f"{columns[feature][row, place]}."
+                    f"{name_of(row)} must have only 0 and 1 in `{feature}`, but has "
+                    f"{columns[feature][row, position]}."
                 )
-
-
-def _records(path, offsets):
-    """Yields the records of a file whose frames have these edges (uint64 [N + 1])."""
-    data = map_file(path)
-    edges = offsets.astype(np.int64).tolist()
-    for begin, end in zip(edges, edges[1:], strict=False):
-        yield data[begin + _HEADER : end - _FOOTER]

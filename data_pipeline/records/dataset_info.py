@@ -1,6 +1,6 @@
-"""The info file that makes a folder of record files a data set.
+"""The info file that makes a folder of record files a dataset.
 
-The folder holds shards, an index of offsets beside each, a copy of the tokenizer, and
+The folder contains shards, an index of offsets beside each, a copy of the tokenizer, and
 `dataset_info.json`, which is written last: a folder without it is an unfinished build.
 """
 
@@ -19,14 +19,14 @@ TOKENIZER_FOLDER = "tokenizer"
 
 
 class ShardInfo(Settings):
-    """One record file: its name in the folder, and what it must hold.
+    """One record file: its name in the folder, and what it contains.
 
     Attributes:
         file: str.
         num_records: int.
         num_bytes: int.
         sha256: str. Hex digest of the file.
-        index_sha256: str or None. Hex digest of the offsets beside it; None if there are none.
+        index_sha256: str or None. Hex digest of the index beside it; None if there is no index.
     """
 
     file: str
@@ -37,22 +37,22 @@ class ShardInfo(Settings):
 
 
 class DatasetInfo(Settings):
-    """What a reader must know of a folder of records, stored as `dataset_info.json`.
+    """The properties of a folder of records, stored as `dataset_info.json`.
 
     Attributes:
         format_version: int.
-        max_seq_length, max_predictions_per_seq: int. S and P; the files themselves do not tell.
+        max_seq_length, max_predictions_per_seq: int. S and P, which the record files do not state.
         vocab_size: int.
         tokenizer_digest: str or None. Digest of the tokenizer; None for foreign records.
-        objective: str. What `next_sentence_labels` = 1 means: "sop" swapped, "nsp" random, "none"
+        objective: str. Meaning of `next_sentence_labels` = 1: "sop" swapped, "nsp" random, "none"
             that there is nothing to predict.
         shards: tuple of ShardInfo.
-        statistics: dict. Counts made while building.
+        statistics: dict. Counts collected by the build.
         config: dict. The PretrainingDataConfig that made the records; empty for foreign ones.
         corpus_digest: str or None. Hash of all bytes of the corpus, if it came from files.
         builder_version: str or None. Version of the program that made the records.
-        feature_names: dict of str to str. What those features are called in the files that do not
-            have our name there, see `foreign_records`.
+        feature_names: dict of str to str. Our name of a feature -> its name in the files, where
+            they differ, see `foreign_records`.
     """
 
     format_version: int = 1
@@ -69,31 +69,29 @@ class DatasetInfo(Settings):
     feature_names: dict[str, str] = Field(default_factory=dict)
 
     @property
-    def num_records(self):
+    def num_records(self) -> int:
         """int. Records in all shards."""
         return sum(shard.num_records for shard in self.shards)
 
     @property
-    def static_masks(self):
-        """bool. Whether the records hold masks; if not, a reader has to draw them."""
+    def static_masks(self) -> bool:
+        """bool. Whether the records contain masks; if not, a reader has to sample them."""
         return self.config.get("static_masks", True)
 
     @property
-    def fingerprint(self):
-        """str. Tells data sets apart: the digest of the shards' digests and of S and P."""
-        named = [shard.sha256 for shard in self.shards]
-        named += [str(self.max_seq_length), str(self.max_predictions_per_seq)]
-        return hashlib.sha256("\n".join(named).encode()).hexdigest()
+    def fingerprint(self) -> str:
+        """str. Identifies the dataset: the digest of the shards' digests and of S and P."""
+        parts = [shard.sha256 for shard in self.shards]
+        parts += [str(self.max_seq_length), str(self.max_predictions_per_seq)]
+        return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
     def with_our_names(self, features):
-        """Returns the features of a record (dict) by the names of `PRETRAINING_FEATURES`."""
-        if not self.feature_names:
-            return features
+        """Returns the features of a record (dict) under the names of `PRETRAINING_FEATURES`."""
         ours = {theirs: name for name, theirs in self.feature_names.items()}
         return {ours.get(name, name): values for name, values in features.items()}
 
-    def save(self, folder):
-        """Writes `dataset_info.json`; do it last.
+    def save(self, folder: str | Path) -> None:
+        """Writes `dataset_info.json`, which must be the last file to be written.
 
         Its last entry, `digest`, is the sha256 of the file without that entry.
         """
@@ -104,21 +102,21 @@ class DatasetInfo(Settings):
             temporary.write_text(content, encoding="utf-8", newline="")
 
     @classmethod
-    def read(cls, folder):
-        """Reads the info file of a folder, whatever has become of the files it names.
+    def read(cls, folder: str | Path) -> "DatasetInfo":
+        """Reads the info file of a folder without checking that the files it names exist.
 
         Raises:
-            InputError: If the folder or the file is missing, or the file is damaged.
+            InputError: If the folder or the file does not exist, or the file is damaged.
         """
         folder = Path(folder)
         if not folder.is_dir():
-            raise InputError(f"There is no folder of records at `{folder}`.")
+            raise InputError(f"`{folder}` does not exist or is not a folder of records.")
         path = folder / INFO_FILE
         if not path.is_file():
             raise InputError(
                 f"`{folder}` has no {INFO_FILE}: its build did not finish, or it was made by "
-                "another program. Build it with `albert-keras data build`, or for records of "
-                "other programs write the file with `albert-keras data adopt`."
+                "another program. Build it with `albert-keras data build`, or write the file for "
+                "records of other programs with `albert-keras data adopt`."
             )
         content = path.read_bytes()
         try:
@@ -131,27 +129,27 @@ class DatasetInfo(Settings):
             covered = content.replace(_digest_entry(digest).encode(), b"")
             if hashlib.sha256(covered).hexdigest() != digest:
                 raise InputError(
-                    f"`{path}` is damaged or was changed by hand: its content should have the "
-                    f"`digest` that it ends with. Received: {digest}."
+                    f"`{path}` is damaged or was changed by hand: its content does not match the "
+                    f"`digest` at its end, {digest}. Copy or build the folder again."
                 )
         return info
 
     @classmethod
-    def load(cls, folder):
-        """Reads the info file of a folder and checks that the shards it names are all there.
+    def load(cls, folder: str | Path) -> "DatasetInfo":
+        """Reads the info file of a folder and checks the sizes of the shards that it names.
 
         Raises:
-            InputError: If the folder or the file is missing or damaged, or a shard is missing,
-                cut or longer than it was when written.
+            InputError: If the folder or the file does not exist or is damaged, or a shard is
+                missing or has another size than when it was written.
         """
         info, folder = cls.read(folder), Path(folder)
         for shard in info.shards:
             file = folder / shard.file
             if not file.is_file():
-                raise InputError(f"`{file}` is missing, though {INFO_FILE} lists it.")
+                raise InputError(f"`{file}` does not exist, but {INFO_FILE} lists it.")
             if file.stat().st_size != shard.num_bytes:
                 raise InputError(
-                    f"`{file}` should have {shard.num_bytes} bytes by {INFO_FILE}. "
+                    f"`{file}` must have {shard.num_bytes} bytes according to {INFO_FILE}. "
                     f"Received: {file.stat().st_size}. Copy or build it again."
                 )
         return info

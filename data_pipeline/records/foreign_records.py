@@ -1,7 +1,7 @@
-"""Records of other programs: what they call their features, and what their labels mean.
+"""Records of other programs: the names of their features, and the meaning of their labels.
 
-All of them write uncompressed or gzip TFRecord files of `tf.train.Example`, lists of fixed length
-and the names of google-research/bert; only what is different stands in the table.
+All of these programs write uncompressed or gzip TFRecord files of `tf.train.Example`, lists of
+fixed length and the names of google-research/bert; the table lists only the differences.
 
 Source:
     `create_pretraining_data.py` of google-research/albert, google-research/bert, tensorflow/models
@@ -14,14 +14,18 @@ import zlib
 from typing import NamedTuple
 
 from data_pipeline.errors import InputError
-from data_pipeline.records.schema import PRETRAINING_FEATURES
+from data_pipeline.records.schema import REQUIRED_FEATURES
 
-#: What a label of 1 says of the second segment, by objective.
-LABELS = {"sop": "the two are swapped", "nsp": "the second is from elsewhere", "none": "nothing"}
+#: Meaning of a label of 1, by objective.
+LABELS = {
+    "sop": "the segments are swapped",
+    "nsp": "the second segment is from another document",
+    "none": "nothing",
+}
 
 _GZIP = b"\x1f\x8b\x08"
-#: Bytes read at a time, and how many may come out for each that went in: records hold much padding,
-#: but a small file that fills a disk is no file of records.
+#: Bytes read at a time, and the largest accepted compression ratio: records have much padding, but
+#: a small file that fills a disk is not a file of records.
 _BLOCK, _LARGEST_RATIO = 1 << 20, 200
 
 
@@ -29,10 +33,10 @@ class Writer(NamedTuple):
     """A program that writes records.
 
     Attributes:
-        name: str. What people call it.
+        name: str. Its common name.
         renamed: dict of str to str. Our name of a feature -> its own, where they differ.
         marks: tuple of str. Features that only its records have.
-        objective: str. What its label of 1 means: "sop" swapped, "nsp" a random second segment.
+        objective: str. Meaning of its label of 1: "sop" swapped, "nsp" a random second segment.
     """
 
     name: str
@@ -40,8 +44,13 @@ class Writer(NamedTuple):
     marks: tuple[str, ...]
     objective: str
 
+    @property
+    def feature_names(self):
+        """list of str. Its names of the required features."""
+        return [self.renamed.get(name, name) for name in REQUIRED_FEATURES]
 
-#: The first whose features are all there is taken.
+
+#: The first one whose features all exist is taken.
 WRITERS = (
     Writer("google-research/albert", {}, ("token_boundary",), "sop"),
     Writer(
@@ -55,50 +64,45 @@ WRITERS = (
 
 
 def find_writer(features) -> Writer:
-    """Tells by the names of a record's features (dict as of `decode_instance`) who wrote it.
+    """Finds the program that wrote a record by its features (dict, see `decode_instance`).
 
     Raises:
-        InputError: If nobody of the table did.
+        InputError: If no program of the table writes such features.
     """
     for writer in WRITERS:
-        if features.keys() >= set(_names(writer)) | set(writer.marks):
+        if features.keys() >= {*writer.feature_names, *writer.marks}:
             return writer
     listing = ", ".join(sorted(features)) or "none"
-    wanted = ", ".join(_names(WRITERS[-1]))
-    raise InputError(f"Records should have the features {wanted}. Received: {listing}.")
+    wanted = ", ".join(WRITERS[-1].feature_names)
+    raise InputError(f"Records must have the features {wanted}. Received: {listing}.")
 
 
 def is_gzip(path):
-    """Tells whether a file (Path) is compressed; no record is as long as these bytes would say."""
+    """Returns whether a file (Path) is compressed; no record begins with these bytes."""
     with open(path, "rb") as file:
         return file.read(len(_GZIP)) == _GZIP
 
 
 def unpack(path, target):
-    """Writes what is in a gzip file.
+    """Decompresses a gzip file.
 
     Args:
         path: Path. The file.
         target: Path. The file to write.
 
     Raises:
-        InputError: If it is damaged, or holds 200 times its size and more.
+        InputError: If it is damaged, or its content has more than 200 times its size.
     """
-    most, written = _LARGEST_RATIO * path.stat().st_size + _BLOCK, 0
+    limit, written = _LARGEST_RATIO * path.stat().st_size + _BLOCK, 0
     try:
         with gzip.open(path) as packed, open(target, "wb") as file:
             while block := packed.read(_BLOCK):
                 written += len(block)
-                if written > most:
+                if written > limit:
                     raise InputError(
-                        f"`{path}` should hold at most {_LARGEST_RATIO} times its size. It does "
-                        "not: these are no records."
+                        f"`{path}` must not decompress to more than {_LARGEST_RATIO} times its "
+                        "size, but does: it does not contain records."
                     )
                 file.write(block)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise InputError(f"`{path}` is damaged: {error}.") from error
-
-
-def _names(writer):
-    required = [name for name, feature in PRETRAINING_FEATURES.items() if feature.required]
-    return [writer.renamed.get(name, name) for name in required]

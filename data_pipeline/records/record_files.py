@@ -1,8 +1,8 @@
 """TFRecord files, without TensorFlow: writing with an index and a digest, and checking.
 
 A file is a chain of frames: length of the record (uint64, little-endian), checksum of these 8
-bytes, the record, checksum of the record. Nothing in a file tells how many frames it should have,
-so a file cut at the edge of a frame is whole by itself; only the info file beside it knows better.
+bytes, the record, checksum of the record. Nothing in a file says how many frames it has, so a file
+truncated at the end of a frame is valid; only the info file beside it shows the loss.
 
 Source:
     https://www.tensorflow.org/tutorials/load_data/tfrecord#tfrecords_format_details
@@ -22,24 +22,25 @@ import numpy as np
 from data_pipeline.errors import InputError
 from data_pipeline.files import naming
 
-#: Ending of the file that lists where the records of a shard begin.
+#: Suffix of the file that lists where the records of a shard begin.
 INDEX_SUFFIX = ".index"
 
+#: Bytes before and after each record in its frame.
 _HEADER, _FOOTER = 12, 4
-#: Bytes read at a time. Few enough to stay in the cache while digest and checksums are made.
+#: Bytes read at a time. Few enough to stay in the cache for the digest and the checksums.
 _BLOCK = 1 << 18
 
 
 class RecordWriter:
     """Writes a record file at a path, within a `with` block.
 
-    Temporary names, fsync and rename are the caller's; `with whole_file(...)` does them.
+    Temporary names, fsync and rename are left to the caller, see `whole_file`.
 
     Args:
         path: str or Path.
 
     Raises:
-        OSError: If the file cannot be written, with its name; also by `write` and on leaving.
+        OSError: If the file cannot be written, with its name; also by `write` and on exit.
     """
 
     def __init__(self, path):
@@ -56,7 +57,7 @@ class RecordWriter:
             self._file.close()
 
     def write(self, records):
-        """Appends records, a list of bytes; better many than one, they become one write."""
+        """Appends records, a list of bytes, in a single write."""
         frames = [_header(len(record)) + record + _checksum(record) for record in records]
         data = b"".join(frames)
         with naming(self._path):
@@ -67,7 +68,7 @@ class RecordWriter:
 
     @property
     def num_records(self):
-        """int. Records written so far, N."""
+        """int. Number of records written so far, N."""
         return len(self._offsets) - 1
 
     @property
@@ -77,7 +78,7 @@ class RecordWriter:
 
     @property
     def sha256(self):
-        """str. Hex digest of what was written."""
+        """str. Hex digest of the bytes written so far."""
         return self._digest.hexdigest()
 
     @property
@@ -99,7 +100,7 @@ def write_index(path, offsets):
 
 
 def read_index(path, num_records, num_bytes):
-    """Maps an index into memory; what is not looked at is not read.
+    """Maps an index into memory; only the parts that are used are read from disk.
 
     Args:
         path: str or Path. The index.
@@ -110,35 +111,40 @@ def read_index(path, num_records, num_bytes):
         np.uint64 [N + 1], read-only. Where the frame of each record begins, then `num_bytes`.
 
     Raises:
-        InputError: If the index is missing, or is not one of such a record file.
+        InputError: If the index is missing, or does not belong to such a record file.
     """
     if not Path(path).is_file():
-        raise InputError(f"`{path}` is missing, the index of a record file.")
+        raise InputError(f"`{path}` does not exist. It is the index of a record file.")
     data = map_file(path)
     if len(data) != 8 * (num_records + 1):
         raise InputError(
-            f"`{path}` should have {8 * (num_records + 1)} bytes, the index of {num_records} "
+            f"`{path}` must have {8 * (num_records + 1)} bytes, as the index of {num_records} "
             f"records. Received: {len(data)}."
         )
     offsets = np.frombuffer(data, "<u8")
     if offsets[0] != 0 or offsets[-1] != num_bytes:
         raise InputError(
-            f"`{path}` should go from 0 to {num_bytes}, the size of its record file. "
+            f"`{path}` must list offsets from 0 to {num_bytes}, the size of its record file. "
             f"Received: from {offsets[0]} to {offsets[-1]}."
         )
     return offsets
 
 
 def map_file(path):
-    """Maps a file into memory, read-only; an empty one is empty bytes."""
+    """Maps a file into memory, read-only; returns empty bytes for an empty file."""
     with open(path, "rb") as file:
         if not os.fstat(file.fileno()).st_size:
             return b""
         return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
 
 
+def record_at(data, offsets, index):
+    """Returns the bytes of a record; `data` is the file, `offsets` is as in its index."""
+    return data[int(offsets[index]) + _HEADER : int(offsets[index + 1]) - _FOOTER]
+
+
 def record_edges(data, path):
-    """Finds where each record of a TFRecord file begins and ends; checksums are not looked at.
+    """Finds where each record of a TFRecord file begins and ends, without checking checksums.
 
     Args:
         data: bytes or mmap. The file.
@@ -148,29 +154,37 @@ def record_edges(data, path):
         int64 [N, 2]. Byte offsets.
 
     Raises:
-        InputError: If the file is not a chain of whole records.
+        InputError: If the file is not a chain of complete records.
     """
-    edges, place = [], 0
-    while place < len(data):
-        length = int.from_bytes(data[place : place + 8], "little")
-        end = place + _HEADER + length
+    edges, begin = [], 0
+    while begin < len(data):
+        length = int.from_bytes(data[begin : begin + 8], "little")
+        end = begin + _HEADER + length
         if end + _FOOTER > len(data):
-            raise InputError(f"`{path}` is no TFRecord file, or is damaged at byte {place}.")
-        edges.append((place + _HEADER, end))
-        place = end + _FOOTER
+            raise InputError(f"`{path}` is not a TFRecord file, or is damaged at byte {begin}.")
+        edges.append((begin + _HEADER, end))
+        begin = end + _FOOTER
     return np.array(edges, np.int64).reshape(-1, 2)
 
 
+def frame_offsets(data, path):
+    """Returns the offsets that the index of a record file contains, int64 [N + 1].
+
+    The arguments and the error are those of `record_edges`.
+    """
+    return np.append(record_edges(data, path)[:, 0] - _HEADER, len(data))
+
+
 class Scan(NamedTuple):
-    """What a pass over a record file found.
+    """The result of reading a record file once from beginning to end.
 
     Attributes:
-        offsets: np.uint64 [N + 1]. Where the frame of each sound record before the fault begins,
+        offsets: np.uint64 [N + 1]. Where the frame of each valid record before the fault begins,
             then where the last of them ends: without a fault the size of the file.
         num_bytes: int. Size of the whole file.
         sha256: str. Hex digest of the whole file.
-        fault: str or None. What is wrong with the frame after these, such as "record 17 at byte
-            12345: the checksum of its data does not match".
+        fault: str or None. What is wrong with the next frame, such as "record 17 at byte 12345:
+            the checksum of its data does not match".
     """
 
     offsets: np.ndarray
@@ -180,9 +194,9 @@ class Scan(NamedTuple):
 
 
 def scan_records(path):
-    """Reads a record file once from end to end and checks every checksum.
+    """Reads a record file once from beginning to end and checks every checksum.
 
-    Frames are checked up to the first fault, the digest is always of the whole file.
+    Frames are checked up to the first fault; the digest covers the whole file.
 
     Args:
         path: str or Path.
@@ -207,25 +221,25 @@ def scan_records(path):
 
 
 def _check_frames(data, offsets, size):
-    """Checks the whole frames in `data`, which begins at the last offset, and adds their ends.
+    """Checks the complete frames in `data`, which begins at the last offset, and adds their ends.
 
-    Returns the rest of `data`, how many bytes it lacks if that is known, and its fault or None.
+    Returns the rest of `data`, the number of bytes it lacks if known, and its fault or None.
     """
-    begin, place = offsets[-1], 0
-    while len(data) - place >= _HEADER:
-        length = int.from_bytes(data[place : place + 8], "little")
-        if data[place : place + _HEADER] != _header(length):
+    origin, begin = offsets[-1], 0
+    while len(data) - begin >= _HEADER:
+        length = int.from_bytes(data[begin : begin + 8], "little")
+        if data[begin : begin + _HEADER] != _header(length):
             return b"", 0, "the checksum of its length does not match"
-        last, end = place + _HEADER + length, place + _HEADER + length + _FOOTER
-        if begin + end > size:
+        last, end = begin + _HEADER + length, begin + _HEADER + length + _FOOTER
+        if origin + end > size:
             return b"", 0, "the file ends within it"
         if end > len(data):
-            return data[place:], end - len(data), None
-        if data[last:end] != _checksum(data[place + _HEADER : last]):
+            return data[begin:], end - len(data), None
+        if data[last:end] != _checksum(data[begin + _HEADER : last]):
             return b"", 0, "the checksum of its data does not match"
-        offsets.append(begin + end)
-        place = end
-    return data[place:], 0, None
+        offsets.append(origin + end)
+        begin = end
+    return data[begin:], 0, None
 
 
 @functools.lru_cache(maxsize=1 << 14)
@@ -235,6 +249,6 @@ def _header(length):
 
 
 def _checksum(data):
-    """Returns the CRC-32C turned by 15 bits plus a constant, as TFRecord files store it."""
+    """Returns the CRC-32C rotated by 15 bits plus a constant, as TFRecord files store it."""
     value = google_crc32c.value(data)
     return ((value >> 15 | value << 17) + 0xA282EAD8 & 0xFFFFFFFF).to_bytes(4, "little")

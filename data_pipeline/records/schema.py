@@ -1,6 +1,6 @@
-"""The contract between records and model: each feature's name, dtype and length.
+"""The contract between records and model: name, dtype and length of each feature.
 
-Writer and reader are both derived from the one table here.
+Writer and reader are both derived from this table.
 """
 
 from typing import NamedTuple
@@ -13,7 +13,7 @@ class Feature(NamedTuple):
         dtype: str. "int64" or "float32", as `tf.train.Example` stores it.
         length: str. "sequence" (`max_seq_length` values), "predictions"
             (`max_predictions_per_seq` values) or "scalar" (one value).
-        required: bool. Whether a reader needs it; others may be absent in foreign records.
+        required: bool. Whether a reader needs it; the others may be missing in foreign records.
     """
 
     dtype: str
@@ -23,7 +23,7 @@ class Feature(NamedTuple):
 
 #: Features of a pre-training record, named as in google-research/albert
 #: (`create_pretraining_data.py`) so that either code reads the other's files. `token_boundary` is 1
-#: where a word starts, so that a reader may mask anew; `next_sentence_labels` holds the sentence
+#: where a word starts, so that a reader can mask again; `next_sentence_labels` is the sentence
 #: order, 1 = swapped (or random, under next-sentence prediction).
 PRETRAINING_FEATURES = {
     "input_ids": Feature("int64", "sequence"),
@@ -36,20 +36,37 @@ PRETRAINING_FEATURES = {
     "next_sentence_labels": Feature("int64", "scalar"),
 }
 
+#: Names of the features that a reader needs.
+REQUIRED_FEATURES = tuple(
+    name for name, feature in PRETRAINING_FEATURES.items() if feature.required
+)
+
 
 def feature_length(feature, max_seq_length, max_predictions_per_seq):
-    """Tells how many values a feature holds in records of the given lengths (int)."""
+    """Returns the number of values of a feature in records of the given lengths (int)."""
     lengths = {"sequence": max_seq_length, "predictions": max_predictions_per_seq, "scalar": 1}
     return lengths[feature.length]
 
 
+def feature_limits(max_seq_length, vocab_size):
+    """Returns the exclusive upper limit of the values of each feature.
+
+    Returns:
+        dict from a name to (int, str), the limit and its meaning.
+    """
+    limits = dict.fromkeys(PRETRAINING_FEATURES, (2**31, "the range of 32-bit integers"))
+    limits["input_ids"] = limits["masked_lm_ids"] = vocab_size, "the size of the vocabulary"
+    limits["masked_lm_positions"] = max_seq_length, "the length of a record"
+    return limits
+
+
 def schema_fault(features, info, names=PRETRAINING_FEATURES):
-    """Tells what is wrong with the features of a record.
+    """Checks the features of a record.
 
     Args:
-        features: dict as of `decode_instance`.
+        features: dict as returned by `decode_instance`.
         info: DatasetInfo. The lengths and the size of the vocabulary.
-        names: iterable of str. Features to look at; a required one that is absent is a fault.
+        names: iterable of str. Features to check; a missing required one is a fault.
 
     Returns:
         str or None. Completes "record 17 ...".
@@ -65,26 +82,15 @@ def schema_fault(features, info, names=PRETRAINING_FEATURES):
         values, length = features[name], feature_length(feature, *lengths)
         if values.dtype != feature.dtype or len(values) != length:
             return (
-                f"should have {length} {feature.dtype} values in `{name}`, "
+                f"must have {length} {feature.dtype} values in `{name}`, "
                 f"but has {len(values)} of {values.dtype}"
             )
         if feature.dtype == "int64":
-            limit, what = limits[name]
+            limit, meaning = limits[name]
             wrong = values[(values < 0) | (values >= limit)]
             if wrong.size:
                 return (
-                    f"should have `{name}` from 0 up to below {limit}, {what}, but has {wrong[0]}"
+                    f"must have values of `{name}` from 0 to below {limit}, {meaning}, "
+                    f"but has {wrong[0]}"
                 )
     return None
-
-
-def feature_limits(max_seq_length, vocab_size):
-    """Tells what the values of each feature have to stay below.
-
-    Returns:
-        dict from a name to (int, str), the limit and what it is.
-    """
-    limits = dict.fromkeys(PRETRAINING_FEATURES, (2**31, "a number of 32 bits"))
-    limits["input_ids"] = limits["masked_lm_ids"] = vocab_size, "the size of the vocabulary"
-    limits["masked_lm_positions"] = max_seq_length, "the length of a record"
-    return limits

@@ -1,1 +1,1 @@
-"""What people look at: a corpus before it is built, and the records made of it."""
+"""Reports for people: on a corpus before it is built, and on the records made from it."""

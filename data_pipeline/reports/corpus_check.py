@@ -1,14 +1,16 @@
-"""Looks at a corpus before anyone pays for a build: what is in it, what is wrong, what it makes."""
+"""Checks a corpus before a build: its contents, its faults, and the expected records."""
 
 import codecs
 import itertools
 import logging
 import time
 from collections import Counter
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
+from data_pipeline.building.result import why_no_records
 from data_pipeline.config import PretrainingDataConfig
 from data_pipeline.errors import InputError
 from data_pipeline.randomness import key_of, permute
@@ -31,36 +33,36 @@ _BLOCK = 1 << 20
 
 
 class Problem(NamedTuple):
-    """Why a build would refuse the corpus: the path of a file ("" for all), and its reason."""
+    """A reason why a build would reject the corpus, and the path of the file ("" for all files)."""
 
     file: str
     reason: str
 
 
 class CorpusReport(NamedTuple):
-    """What `check_corpus` found. Counts are those of what was read, the estimate that of all.
+    """The result of `check_corpus`. Counts are those of the text read, the estimate that of all.
 
     Attributes:
-        problems: list of Problem. A file is named once, with the first thing wrong in it.
-        files, bytes: int. What the corpus consists of.
-        share_read: float. 1, or the share of a sample.
-        formats: dict of str to int. Format -> files.
-        files_with_bom, files_with_crlf, files_without_text: int. Byte order marks and CR are no
+        problems: list of Problem. A file is listed once, with its first fault.
+        files, bytes: int. Size of the whole corpus.
+        share_read: float. 1, or the fraction of a sample.
+        formats: dict of str to int. Format -> number of files.
+        files_with_bom, files_with_crlf, files_without_text: int. Byte order marks and CR do no
             harm, readers drop them.
         counts: Counter. See `CorpusStatistics`.
         repeated_documents: int. Documents that are equal to an earlier one.
-        repeated_text, repeated_paragraphs_text: float. Share of the text in such documents, and
+        repeated_text, repeated_paragraphs_text: float. Fraction of the text in such documents, and
             in such paragraphs.
-        unit: str. What lengths are in: "pieces", or "characters" without a tokenizer.
+        unit: str. Unit of lengths: "pieces" (tokens), or "characters" without a tokenizer.
         document_lengths, sentence_lengths: dict of str to int. Quantiles. A long text is several
             documents, see `read_corpus`.
-        unknown_characters: list of (str, int). The most frequent ones without a piece.
-        literals: dict of str to int. Names of special pieces that the text spells out.
+        unknown_characters: list of (str, int). The most frequent ones not in the vocabulary.
+        literals: dict of str to int. Names of special tokens that occur in the text.
         odd_characters: dict of str to int. See `Characters.odd`.
-        scripts: dict of str to float. Share of the letters by script, the largest first.
+        scripts: dict of str to float. Fraction of the letters by script, the largest first.
         estimate: Estimate or None. None without a tokenizer.
         examples: list of Example.
-        seconds: float. How long the check took.
+        seconds: float. Duration of the check.
     """
 
     problems: list[Problem]
@@ -88,35 +90,35 @@ class CorpusReport(NamedTuple):
 
 
 def check_corpus(
-    sources,
+    sources: list[str | Path],
     tokenizer=None,
-    config=_DEFAULTS,
-    corpus_format="auto",
-    sample_mb=50,
-    workers=None,
-    figure=None,
+    config: PretrainingDataConfig = _DEFAULTS,
+    corpus_format: str = "auto",
+    sample_mb: float = 50,
+    workers: int | None = None,
+    figure: str | Path | None = None,
 ) -> CorpusReport:
-    """Looks at a corpus, or at a random sample of a large one; writes nothing but the figure.
+    """Checks a corpus, or a random sample of a large one; writes nothing but the figure.
 
-    Unlike a build it goes on after a file that cannot be read; documents before the fault count.
-    A sample consists of whole ranges (`corpus_ranges`), drawn by the seed. Faults and repetitions
-    outside of it are not seen.
+    Unlike a build it continues after a file that cannot be read; documents before the fault count.
+    A sample consists of whole ranges (`corpus_ranges`), selected by the seed. Faults and
+    repetitions outside of it are not found.
 
-    The estimate is that of the records of the sample, times copies, over the share read; shards
+    The number of records is that of the sample, times copies, divided by the fraction read; shards
     are counted by the rule of the build. The time is
 
-        (seconds to split and encode the sample / share read + pieces · copies · 0.2 µs) / workers
+        (seconds to split and encode the sample / fraction + tokens · copies · 0.2 µs) / workers
 
-    where the seconds are measured here, in one process. Reading and starting up are not in it.
+    where the seconds are measured here, in one process. Reading and starting up are not included.
 
     Args:
         sources: list of str or Path, as in `read_corpus`.
-        tokenizer: Tokenizer or None. Without one nothing is said about pieces and records.
+        tokenizer: Tokenizer or None. Without one tokens and records are not reported.
         config: PretrainingDataConfig.
         corpus_format: str. As in `read_corpus`.
         sample_mb: float. Megabytes to read of a larger corpus, rounded up to a whole range.
         workers: int or None. Processes to estimate the time for; None takes all processors.
-        figure: str, Path or None. PNG file to draw the lengths into.
+        figure: str, Path or None. PNG file to draw the lengths to.
 
     Returns:
         CorpusReport.
@@ -128,7 +130,7 @@ def check_corpus(
     if figure is not None:
         check_figure_path(figure)
     if not sample_mb > 0:
-        raise InputError(f"`sample_mb` should be more than 0. Received: {sample_mb}.")
+        raise InputError(f"`sample_mb` must be greater than 0. Received: {sample_mb}.")
     check_format(corpus_format)
     check_splitter(config.splitter, config.language)
     files = _Files(find_files(sources), corpus_format)
@@ -139,10 +141,11 @@ def check_corpus(
     problems = [Problem(path, reason) for path, reason in sorted(files.refused.items())]
     estimate = preview.estimate(share, statistics.seconds, workers) if tokenizer else None
     if share == 1 and not problems:
-        if not statistics.counts["sentences"]:
-            problems.append(Problem("", "The corpus is empty: it holds no sentence."))
-        elif estimate and not estimate.records:
-            problems.append(Problem("", "The corpus yields no record: nothing makes a sequence."))
+        counts = Counter(statistics.counts, instances=estimate.records if estimate else 1)
+        if not counts["sentences"]:
+            counts["documents"] = 0  # a build does not count documents without tokens
+        if reason := why_no_records(counts, config):
+            problems.append(Problem("", reason))
     repeated_documents, repeated_text = statistics.documents.result()
     unit = "pieces" if tokenizer else "characters"
     report = CorpusReport(
@@ -176,7 +179,7 @@ def check_corpus(
 
 
 class _Files:
-    """The files of a corpus, and what is noticed of each; files are named by their paths."""
+    """The files of a corpus and the properties of each; files are named by their paths."""
 
     def __init__(self, files, corpus_format):
         self.count, self.bytes, self.formats = len(files), 0, Counter()
@@ -192,9 +195,9 @@ class _Files:
                 self.refused[str(file.path)] = str(error)
 
     def read(self, ranges, statistics, preview):
-        """Reads ranges and hands on their documents; a file is left at its first fault."""
+        """Reads ranges and passes on their documents; skips the rest of a file with a fault."""
         self._total, self._done = sum(part.num_bytes for part in ranges), 0
-        self._started = self._told = time.monotonic()
+        self._started = self._last_line = time.monotonic()
         for path, parts in itertools.groupby(ranges, key=lambda part: str(part.path)):
             documents = statistics.counts["documents"]
             try:
@@ -204,7 +207,7 @@ class _Files:
                         encoded = statistics.add(document)
                         if preview:
                             preview.add(*encoded)
-                        self._tell()
+                        self._log_progress()
                     statistics.counts["empty_documents"] += _count_empty(part)
                     self._done += part.num_bytes
             except InputError as error:
@@ -223,16 +226,16 @@ class _Files:
                     self.with_crlf.add(path)
                 last = block[-1:]
 
-    def _tell(self):
+    def _log_progress(self):
         now = time.monotonic()
-        if now - self._told >= _SECONDS_BETWEEN_LINES:
-            self._told, done = now, self._done / 1e6
+        if now - self._last_line >= _SECONDS_BETWEEN_LINES:
+            self._last_line, done = now, self._done / 1e6
             speed = done / (now - self._started)
             logger.info("checked %.0f of %.0f MB, %.1f MB/s", done, self._total / 1e6, speed)
 
 
 def _count_empty(part):
-    """Counts JSON objects without text, of which `read_range` makes no document."""
+    """Counts JSON objects without text, which `read_range` skips."""
     if part.format != "jsonl":
         return 0
     groups = itertools.groupby(paragraphs_of(part), key=lambda pair: pair[0])
@@ -240,11 +243,11 @@ def _count_empty(part):
 
 
 def _sample(ranges, max_bytes, seed):
-    """Chooses ranges, in their order, and tells the share of all bytes that is in them."""
+    """Selects ranges; returns them in their order, and their fraction of all bytes."""
     sizes = np.array([part.num_bytes for part in ranges], np.int64)
     if sizes.sum() <= max_bytes:
         return ranges, 1.0
     order = permute(np.arange(len(ranges)), len(ranges), key_of("corpus check", seed))
     count = np.searchsorted(sizes[order].cumsum(), max_bytes) + 1
     chosen = np.sort(order[:count])
-    return [ranges[place] for place in chosen], float(sizes[chosen].sum() / sizes.sum())
+    return [ranges[index] for index in chosen], float(sizes[chosen].sum() / sizes.sum())

@@ -1,7 +1,7 @@
-"""What a corpus consists of, counted document by document in little memory.
+"""Statistics of a corpus, collected document by document in little memory.
 
-Between `corpus.py` and `corpus_check.py`. Characters are counted in one table, lengths by their
-value; only repetitions take memory that grows with the text, 12 bytes for each paragraph.
+Characters are counted in one table, lengths by their value; only the search for repetitions takes
+memory that grows with the text, 12 bytes for each paragraph.
 """
 
 import array
@@ -17,7 +17,7 @@ import numpy as np
 from data_pipeline.reports.figures import Histogram
 from data_pipeline.text.sentences import split_sentences
 
-#: Names of special pieces; as text they are encoded like any other.
+#: Names of special tokens; in a text they are encoded like any other characters.
 LITERALS = ("[MASK]", "[CLS]", "[SEP]", "<pad>", "<unk>")
 
 _MOST_BARS, _CHARACTERS_AT_ONCE, _NUM_CODE_POINTS = 40, 1 << 20, 0x110000
@@ -29,7 +29,7 @@ _UNSPACED = (
 )
 _UNSPACED_CHARACTER = re.compile(f"[{_UNSPACED}]")
 _WORD = re.compile(rf"[{_UNSPACED}]|[^\s{_UNSPACED}]+")
-#: Scripts, each with its languages of `sentences.LANGUAGES`; others are written in Latin letters.
+#: Scripts, each with its languages of `sentences.LANGUAGES`; the others use Latin letters.
 _LANGUAGES_OF_SCRIPTS = (
     "Latin az kk sr; Cyrillic be bg kk mk ru sr uk; Greek el; Arabic ar fa ur; Hebrew he; "
     "Han ja ko zh; Hiragana ja; Katakana ja; Hangul ko; Devanagari hi mr ne; Bengali bn; "
@@ -39,21 +39,21 @@ _LANGUAGES_OF_SCRIPTS = (
 
 
 class CorpusStatistics:
-    """Counts what is in documents, and splits and encodes them on the way.
+    """Splits and encodes documents, and counts their contents.
 
     Args:
         tokenizer: Tokenizer or None. Without one lengths are in characters.
         config: PretrainingDataConfig.
 
     Attributes:
-        counts: Counter of `documents`, `empty_documents` (no pieces), `one_sentence_documents`,
-            `paragraphs`, `sentences`, `words`, `characters`, and with a tokenizer `pieces`,
-            `unknown_pieces` and `long_sentences` (more pieces than a record has room for).
-        literals: Counter. How often the text says "[MASK]" and the like.
-        document_lengths, sentence_lengths: Counter of length -> how many.
+        counts: Counter of `documents`, `empty_documents` (no tokens), `one_sentence_documents`,
+            `paragraphs`, `sentences`, `words`, `characters`, and with a tokenizer `pieces` (all
+            tokens), `unknown_pieces` and `long_sentences` (more tokens than fit into a record).
+        literals: Counter. How often the text contains "[MASK]" and similar names.
+        document_lengths, sentence_lengths: Counter of length -> number.
         documents, paragraphs: Repeats.
         characters: Characters.
-        seconds: float. Time that splitting and encoding took.
+        seconds: float. Time spent on splitting and encoding.
     """
 
     def __init__(self, tokenizer, config):
@@ -63,7 +63,7 @@ class CorpusStatistics:
         self.documents, self.paragraphs = Repeats(), Repeats()
         self.characters, self.seconds = Characters(), 0.0
         if tokenizer:
-            tokenizer.encode_sentences(["x"])  # what is made at first use is not timed
+            tokenizer.encode_sentences(["x"])  # excludes the setup at the first use from the time
 
     def add(self, document):
         """Counts a document.
@@ -72,7 +72,7 @@ class CorpusStatistics:
             document: Document.
 
         Returns:
-            tuple (ids, lengths): int32 [T], all pieces, and int64 [n], how many each sentence has,
+            tuple (ids, lengths): int32 [T], all tokens, and int64 [n], the number of each sentence,
             none of them 0; without a tokenizer no ids, and lengths in characters.
         """
         started = time.perf_counter()
@@ -104,7 +104,7 @@ class CorpusStatistics:
         return ids, lengths
 
     def unknown_characters(self):
-        """Returns (character, count) of the ten most frequent ones without a piece."""
+        """Returns (character, count) of the ten most frequent ones not in the vocabulary."""
         if not self.counts["unknown_pieces"]:
             return []
         encode, unk_id = self._tokenizer.encode, self._tokenizer.unk_id
@@ -126,18 +126,18 @@ class CorpusStatistics:
 
 
 class Repeats:
-    """Texts met before, told by their hash."""
+    """Finds texts that were added before, by their hash."""
 
     def __init__(self):
         self._hashes, self._sizes = array.array("Q"), array.array("I")
 
     def add(self, text):
-        """Notes a text."""
+        """Adds a text."""
         self._hashes.frombytes(hashlib.blake2b(text.encode(), digest_size=8).digest())
         self._sizes.append(len(text))
 
     def result(self):
-        """Returns how many texts repeat an earlier one, and their share of all characters."""
+        """Returns the number of repeated texts, and their fraction of all characters."""
         hashes = np.frombuffer(self._hashes, np.uint64)
         sizes = np.frombuffer(self._sizes, np.uint32)
         if not len(hashes):
@@ -148,37 +148,37 @@ class Repeats:
 
 
 class Characters:
-    """How often each character occurs."""
+    """Counts characters."""
 
     def __init__(self):
         self._counts = np.zeros(_NUM_CODE_POINTS, np.int64)
-        self._held, self._size = [], 0
+        self._texts, self._size = [], 0
 
     def add(self, text):
-        """Counts the characters of a text, all but the line ends between paragraphs."""
-        self._held.append(text)
+        """Counts the characters of a text, except the line ends between paragraphs."""
+        self._texts.append(text)
         self._size += len(text)
         if self._size >= _CHARACTERS_AT_ONCE:
             self._flush()
 
     def _flush(self):
-        codes = np.frombuffer("".join(self._held).encode("utf-32-le"), "<u4")
+        codes = np.frombuffer("".join(self._texts).encode("utf-32-le"), "<u4")
         counts = np.bincount(codes)
         self._counts[: len(counts)] += counts
         self._counts[ord("\n")] = 0
-        self._held, self._size = [], 0
+        self._texts, self._size = [], 0
 
     def most_common(self):
-        """Returns (character, count) of all characters met, the most frequent first."""
+        """Returns (character, count) of all characters found, the most frequent first."""
         self._flush()
         codes = np.flatnonzero(self._counts)
         codes = codes[np.argsort(-self._counts[codes], kind="stable")]
         return [(chr(code), int(self._counts[code])) for code in codes]
 
     def odd(self):
-        """Counts what text seldom has, by kind: dict of str to int.
+        """Counts characters that are rare in text, by kind: dict of str to int.
 
-        "replacement" is U+FFFD: something was lost when the text was decoded; "invisible" has no
+        "replacement" is U+FFFD: characters were lost when the text was decoded; "invisible" has no
         width; "private" are code points for private use.
         """
         odd = dict.fromkeys(("replacement", *_ODD.values()), 0)
@@ -190,7 +190,7 @@ class Characters:
         return odd
 
     def scripts(self):
-        """Returns script -> share of all letters, the largest first."""
+        """Returns script -> fraction of all letters, the largest first."""
         letters = Counter()
         for character, count in self.most_common():
             if character.isalpha():
@@ -200,42 +200,42 @@ class Characters:
 
 
 def expected_scripts(language):
-    """Returns the scripts that a language is written in, a tuple of str."""
+    """Returns the scripts in which a language is written, a tuple of str."""
     rows = (row.split() for row in _LANGUAGES_OF_SCRIPTS.split(";"))
     return tuple(script for script, *languages in rows if language in languages) or ("Latin",)
 
 
-def quantiles(lengths, wanted):
-    """Returns the smallest lengths that given shares of all do not exceed.
+def quantiles(lengths, probabilities):
+    """Returns the smallest lengths that are not exceeded with given probabilities.
 
     Args:
-        lengths: Counter of length -> how many.
-        wanted: dict of name -> share in [0, 1].
+        lengths: Counter of length -> number.
+        probabilities: dict of name -> probability in [0, 1].
 
     Returns:
         dict of name -> int; 0 if there are no lengths.
     """
     if not lengths:
-        return dict.fromkeys(wanted, 0)
+        return dict.fromkeys(probabilities, 0)
     values, counts = np.array(sorted(lengths.items())).T
-    upto = counts.cumsum()
-    # Rounded down by a hair, so that a half of 2 is 1 whatever the last digit.
-    places = {
-        name: np.searchsorted(upto, share * upto[-1] - 1e-9) for name, share in wanted.items()
+    cumulative = counts.cumsum()
+    # The small difference makes half of 2 equal to 1, whatever the rounding.
+    return {
+        name: int(values[np.searchsorted(cumulative, probability * cumulative[-1] - 1e-9)])
+        for name, probability in probabilities.items()
     }
-    return {name: int(values[place]) for name, place in places.items()}
 
 
 def _panel(title, lengths, unit):
-    # The longest 1 % would squeeze the others.
-    upto = quantiles(lengths, {"99%": 0.99})["99%"]
-    width = -(-(upto + 1) // _MOST_BARS)
-    edges = np.arange(0, upto + width + 1, width) - 0.5
+    # Without the longest 1 %, which would leave little space for the others.
+    limit = quantiles(lengths, {"99%": 0.99})["99%"]
+    width = -(-(limit + 1) // _MOST_BARS)
+    edges = np.arange(0, limit + width + 1, width) - 0.5
     values, counts = np.array(sorted(lengths.items()) or [(0, 0)]).T
     heights, _ = np.histogram(values, edges, weights=counts)
     note = f"the longest: {values[-1]}"
     heights = heights / max(lengths.total(), 1)
-    return Histogram(title, heights, edges, x_label=unit, y_label="share", note=note)
+    return Histogram(title, heights, edges, x_label=unit, y_label="fraction", note=note)
 
 
 def _count_words(text):

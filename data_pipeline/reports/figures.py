@@ -1,4 +1,4 @@
-"""Histograms of a corpus or of records as one picture."""
+"""Draws histograms of a corpus or of records in one figure."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -13,17 +13,17 @@ _BAR, _RANGE, _EXPECTED = "#4878a8", "#202020", "#d1495b"
 
 
 class Histogram(NamedTuple):
-    """One panel of a picture: K bars, each a share.
+    """One panel of a figure: K bars, each a fraction.
 
     Attributes:
         title: str.
-        heights: float [K]. Shares, 1 = 100 %; empty if there is nothing to draw but the note.
-        edges: float [K + 1] or None. Where the bars begin and end, if they stand for numbers.
-        labels: tuple of str [K]. What the bars stand for otherwise.
+        heights: float [K]. Fractions, 1 = 100 %; empty if there is only the note to draw.
+        edges: float [K + 1] or None. Edges of the bars, if they stand for numbers.
+        labels: tuple of str [K]. Labels of the bars otherwise.
         x_label, y_label: str.
-        expected: float [K] or None. Shares to compare with, drawn as marks.
-        ranges: float [K, 2] or None. From where to where each share may lie.
-        note: str. Said below the title.
+        expected: float [K] or None. Fractions to compare with, drawn as marks.
+        ranges: float [K, 2] or None. Interval of each fraction.
+        note: str. Text below the title.
     """
 
     title: str
@@ -38,7 +38,7 @@ class Histogram(NamedTuple):
 
     @classmethod
     def of_values(cls, title, values, most_bars=40, **others):
-        """Counts numbers into bars of equal width; whole numbers never share a bar unevenly.
+        """Counts numbers in bars of equal width; each bar covers equally many integers.
 
         Args:
             title: str.
@@ -63,27 +63,27 @@ class Histogram(NamedTuple):
 
 
 def check_figure_path(path, option="--figure"):
-    """Makes sure, before any work is done, that a picture can be put at `path`.
+    """Checks, before any work is done, that a figure can be written at `path`.
 
     Raises:
         InputError: If its name does not end in .png, or its folder does not exist.
     """
     path = Path(path)
     if path.suffix.lower() != ".png":
-        raise InputError(f"`{option}` should name a .png file. Received: {path}.")
+        raise InputError(f"`{option}` must name a .png file. Received: {path}.")
     if not path.absolute().parent.is_dir():
         raise InputError(
-            f"`{path}` cannot be written: there is no folder `{path.parent}`. "
-            f"Make it or choose another {option}."
+            f"`{path}` cannot be written: the folder `{path.parent}` does not exist. "
+            f"Create it or choose another {option}."
         )
 
 
 def draw_histograms(path, title, histograms):
-    """Draws panels side by side into a PNG file, which appears whole or not at all.
+    """Draws panels side by side into a PNG file, which appears complete or not at all.
 
     Args:
         path: str or Path. The file; an older one is replaced.
-        title: str. Stands above all panels.
+        title: str. Title of the figure.
         histograms: sequence of Histogram.
 
     Raises:
@@ -95,7 +95,7 @@ def draw_histograms(path, title, histograms):
 
     check_figure_path(path)
     if not histograms:
-        raise InputError("A picture should have one histogram or more. Received: none.")
+        raise InputError("A figure must have one histogram or more. Received: none.")
     columns = min(_COLUMNS, len(histograms))
     rows = -(-len(histograms) // columns)
     figure = Figure(figsize=(4.8 * columns, 3.6 * rows + 0.5), layout="constrained")
@@ -116,10 +116,10 @@ def _draw(axes, histogram):
 
     heights = np.asarray(histogram.heights, float)
     axes.set_title(histogram.title, fontsize=11, pad=20)
-    place, shift = ((0.5, 1), (0, 6)) if heights.size else ((0.5, 0.5), (0, 0))
+    anchor, shift = ((0.5, 1), (0, 6)) if heights.size else ((0.5, 0.5), (0, 0))
     axes.annotate(
         histogram.note,
-        place,
+        anchor,
         shift,
         xycoords="axes fraction",
         textcoords="offset points",
@@ -133,29 +133,29 @@ def _draw(axes, histogram):
         return
     if histogram.edges is not None:
         edges = np.asarray(histogram.edges, float)
-        places, widths = (edges[:-1] + edges[1:]) / 2, np.diff(edges)
+        centers, widths = (edges[:-1] + edges[1:]) / 2, np.diff(edges)
         axes.xaxis.set_major_locator(MaxNLocator(6, integer=True, min_n_ticks=1))
         axes.set_xlim(edges[0], edges[-1])
     else:
-        places, widths = np.arange(len(heights)), np.full(len(heights), 0.7)
-        axes.set_xticks(places, histogram.labels)
+        centers, widths = np.arange(len(heights)), np.full(len(heights), 0.7)
+        axes.set_xticks(centers, histogram.labels)
         axes.set_xlim(-0.6, len(heights) - 0.4)
-    axes.bar(places, heights, widths, color=_BAR, edgecolor="white", linewidth=0.4)
+    axes.bar(centers, heights, widths, color=_BAR, edgecolor="white", linewidth=0.4)
     if histogram.ranges is not None:
         ranges = np.asarray(histogram.ranges, float)
         distances = np.abs(ranges - heights[:, None]).T
-        axes.errorbar(places, heights, distances, fmt="none", ecolor=_RANGE, capsize=5)
+        axes.errorbar(centers, heights, distances, fmt="none", ecolor=_RANGE, capsize=5)
     if histogram.expected is not None:
-        marks = [places - widths / 2, places + widths / 2]
+        marks = [centers - widths / 2, centers + widths / 2]
         axes.hlines(histogram.expected, *marks, colors=_EXPECTED, linewidth=2, label="expected")
         axes.legend(fontsize=8, frameon=False)
     if histogram.edges is None:
         drawn = [heights, histogram.ranges, histogram.expected]
         drawn = [np.reshape(values, (len(heights), -1)) for values in drawn if values is not None]
         tops = np.concatenate(drawn, axis=1).max(axis=1)
-        for place, height, top in zip(places, heights, tops, strict=True):
+        for center, height, top in zip(centers, heights, tops, strict=True):
             axes.annotate(
-                f"{height:.1%}", (place, top), (0, 4), textcoords="offset points", ha="center"
+                f"{height:.1%}", (center, top), (0, 4), textcoords="offset points", ha="center"
             )
         axes.margins(y=0.18)
     axes.set_ylim(bottom=0)

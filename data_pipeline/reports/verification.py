@@ -1,7 +1,7 @@
 """Checks every byte of a folder of records against its info file.
 
-The digest in `dataset_info.json` covers that file, the digests in it cover the shards, their
-indexes and the tokenizer; so no bit anywhere in them can change unnoticed.
+The digest in `dataset_info.json` covers that file, and the digests in it cover the shards, their
+indexes and the tokenizer, so that the change of any bit is found.
 """
 
 import hashlib
@@ -16,24 +16,28 @@ import numpy as np
 from data_pipeline.errors import InputError
 from data_pipeline.records.dataset_info import INFO_FILE, TOKENIZER_FOLDER, DatasetInfo
 from data_pipeline.records.examples import decode_instance
-from data_pipeline.records.record_files import INDEX_SUFFIX, index_path, scan_records
+from data_pipeline.records.record_files import (
+    INDEX_SUFFIX,
+    index_path,
+    map_file,
+    record_at,
+    scan_records,
+)
 from data_pipeline.records.schema import schema_fault
 from data_pipeline.tokenizers.tokenization import Tokenizer
 from data_pipeline.tokenizers.vocabulary import VOCAB_FILE
 
 logger = logging.getLogger(__name__)
 
-#: Around each record of a TFRecord file: length and checksum before it, checksum after it.
-_HEADER, _FOOTER = 12, 4
 _SECONDS_BETWEEN_LINES = 3
 
 
 class Problem(NamedTuple):
-    """One thing wrong with a folder of records.
+    """A fault of a folder of records.
 
     Attributes:
-        file: str. Which file, relative to the folder.
-        says: str. What is wrong; completes "`file` ...".
+        file: str. The file, relative to the folder.
+        says: str. The fault; completes "`file` ...".
     """
 
     file: str
@@ -44,15 +48,15 @@ class Problem(NamedTuple):
 
 
 class Verification(NamedTuple):
-    """What `verify_records` found.
+    """The result of `verify_records`.
 
     Attributes:
         folder: Path.
         num_shards: int. Record files that the info file names.
-        num_records: int. Sound records in them.
-        num_bytes: int. Bytes read of record files.
+        num_records: int. Valid records in them.
+        num_bytes: int. Bytes read from record files.
         seconds: float.
-        problems: list of Problem. Empty if all is well.
+        problems: list of Problem. Empty if there is no fault.
     """
 
     folder: Path
@@ -63,11 +67,10 @@ class Verification(NamedTuple):
     problems: list[Problem]
 
 
-def verify_records(folder):
-    """Reads all files of a folder of records and tells everything that is wrong with them.
+def verify_records(folder: str | Path) -> Verification:
+    """Reads all files of a folder of records and reports everything that is wrong with them.
 
-    Files are checked one by one, each read once; a line about the progress is logged every few
-    seconds.
+    Files are checked one by one, each read once; the progress is logged every few seconds.
 
     Args:
         folder: str or Path.
@@ -76,16 +79,16 @@ def verify_records(folder):
         Verification.
 
     Raises:
-        InputError: If there is no info file, or it is damaged itself: nothing is known then.
+        InputError: If the info file does not exist or is damaged.
     """
-    started = told = time.monotonic()
+    started = last_line = time.monotonic()
     folder, info = Path(folder), DatasetInfo.read(folder)
     problems, num_records, num_bytes = [], 0, 0
     total_bytes = sum(shard.num_bytes for shard in info.shards)
     for number, shard in enumerate(info.shards):
         now = time.monotonic()
-        if now >= told + _SECONDS_BETWEEN_LINES:
-            told = now
+        if now >= last_line + _SECONDS_BETWEEN_LINES:
+            last_line = now
             logger.info(
                 "%d of %d files, %.1f of %.1f GB, %.0f MB/s, %d problems",
                 *(number, len(info.shards), num_bytes / 1e9, total_bytes / 1e9),
@@ -103,10 +106,10 @@ def verify_records(folder):
 
 
 def _check_shard(folder, shard, info):
-    """Returns the Scan of a shard, or None if it cannot be read, and what is wrong or None."""
+    """Returns the Scan of a shard, or None if it cannot be read, and its faults or None."""
     path = folder / shard.file
     if not path.is_file():
-        return None, f"is missing, though {INFO_FILE} lists it"
+        return None, f"does not exist, but {INFO_FILE} lists it"
     try:
         scan = scan_records(path)
     except OSError as error:
@@ -115,37 +118,36 @@ def _check_shard(folder, shard, info):
     if scan.sha256 != shard.sha256:
         for other in info.shards:
             if other.sha256 == scan.sha256:
-                return scan, f"holds what `{other.file}` should hold: swapped, or copied over"
+                return scan, f"has the content of `{other.file}`: swapped or overwritten"
     if scan.num_bytes != shard.num_bytes:
-        faults.append(f"should have {shard.num_bytes} bytes, but has {scan.num_bytes}")
+        faults.append(f"must have {shard.num_bytes} bytes, but has {scan.num_bytes}")
     if scan.fault:
         faults.append(f"is damaged: {scan.fault}")
     elif len(scan.offsets) - 1 != shard.num_records:
-        faults.append(f"should hold {shard.num_records} records, but holds {len(scan.offsets) - 1}")
+        count = len(scan.offsets) - 1
+        faults.append(f"must contain {shard.num_records} records, but contains {count}")
     if scan.sha256 != shard.sha256 and not faults:
-        faults.append("is another file than was written: sound in itself, but its sha256 differs")
+        faults.append("is valid, but not the file that was written: its sha256 differs")
     if not faults and shard.num_records and (fault := _first_record_fault(path, scan, info)):
         faults.append(f"is damaged: record 0 {fault}")
     return scan, "; ".join(faults) or None
 
 
 def _first_record_fault(path, scan, info):
-    with open(path, "rb") as file:
-        frame = file.read(int(scan.offsets[1]))
     try:
-        features = decode_instance(frame[_HEADER:-_FOOTER])
+        features = decode_instance(record_at(map_file(path), scan.offsets, 0))
         return schema_fault(info.with_our_names(features), info)
     except InputError as error:
         return f"cannot be read: {error}"
 
 
 def _check_index(folder, shard, info, offsets):
-    """Yields the problem of an index, if any; `offsets` are None where the shard has one itself."""
+    """Yields the problem of an index, if any; `offsets` are None if the shard has a problem."""
     if shard.index_sha256 is None:
         return
     path = index_path(folder / shard.file)
     if not path.is_file():
-        yield Problem(path.name, f"is missing, the index of `{shard.file}`")
+        yield Problem(path.name, f"does not exist; it is the index of `{shard.file}`")
         return
     try:
         content = path.read_bytes()
@@ -155,37 +157,35 @@ def _check_index(folder, shard, info, offsets):
     digest = hashlib.sha256(content).hexdigest()
     if digest == shard.index_sha256:
         if offsets is not None and content != np.asarray(offsets, "<u8").tobytes():
-            yield Problem(path.name, f"does not tell where the records of `{shard.file}` begin")
+            yield Problem(path.name, f"does not match the records of `{shard.file}`")
         return
     for other in info.shards:
         if other.index_sha256 == digest:
-            rightful = index_path(folder / other.file).name
-            yield Problem(
-                path.name, f"holds what `{rightful}` should hold: swapped, or copied over"
-            )
+            name = index_path(folder / other.file).name
+            yield Problem(path.name, f"has the content of `{name}`: swapped or overwritten")
             return
     size = 8 * (shard.num_records + 1)
     if len(content) != size:
-        yield Problem(path.name, f"should have {size} bytes, but has {len(content)}")
+        yield Problem(path.name, f"must have {size} bytes, but has {len(content)}")
     else:
-        yield Problem(path.name, f"is damaged: its sha256 is not the one in {INFO_FILE}")
+        yield Problem(path.name, f"is damaged: its sha256 differs from {INFO_FILE}")
 
 
 def _extra_files(folder, info):
-    """Yields a problem for each file that looks like records or an index and is not known."""
+    """Yields a problem for each file that looks like records or an index but is not listed."""
     known = {shard.file for shard in info.shards}
     known |= {index_path(shard.file).name for shard in info.shards if shard.index_sha256}
     found = {*folder.glob("*.tfrecord*"), *folder.glob(f"*{INDEX_SUFFIX}")}
     for path in sorted(found):
         if path.is_file() and not path.name.startswith(".") and path.name not in known:
-            yield Problem(path.name, f"does not belong here: {INFO_FILE} does not name it")
+            yield Problem(path.name, f"does not belong here: {INFO_FILE} does not list it")
 
 
 def _check_tokenizer(folder, info):
     """Yields the problem of a tokenizer folder, if any."""
     if not folder.exists():
         if info.tokenizer_digest is not None:
-            yield Problem(folder.name, f"is missing, though {INFO_FILE} names its digest")
+            yield Problem(folder.name, f"does not exist, but {INFO_FILE} has its digest")
         return
     try:
         tokenizer = Tokenizer.load(folder)
@@ -193,13 +193,17 @@ def _check_tokenizer(folder, info):
         yield Problem(folder.name, f"cannot be loaded: {error}")
         return
     if info.tokenizer_digest not in (None, tokenizer.digest):
-        yield Problem(folder.name, f"is not the tokenizer of these records by {INFO_FILE}")
+        yield Problem(
+            folder.name, f"is not the tokenizer of these records according to {INFO_FILE}"
+        )
         return
-    # The list of pieces is for people, no digest covers it; it follows from the model.
+    # The vocabulary file is for people and not covered by a digest; it follows from the model.
     listing = folder / VOCAB_FILE
     if listing.is_file():
         with tempfile.TemporaryDirectory() as again:
             tokenizer.save(again)
             same = listing.read_bytes() == (Path(again) / VOCAB_FILE).read_bytes()
         if not same:
-            yield Problem(f"{folder.name}/{VOCAB_FILE}", "does not list the pieces of the model")
+            yield Problem(
+                f"{folder.name}/{VOCAB_FILE}", "does not list the vocabulary of the model"
+            )

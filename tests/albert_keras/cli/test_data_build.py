@@ -73,7 +73,7 @@ def test_every_example_names_options_that_exist(capsys):
 
 
 def test_the_bytes_do_not_depend_on_the_workers(command, tmp_path, monkeypatch):
-    monkeypatch.setattr("data_pipeline.building.parts._SMALLEST_PART", 4000)
+    monkeypatch.setattr("data_pipeline.building.encoding._SMALLEST_PART", 4000)
     command += ["--num-shards", "3"]
     assert main([*command, "--out", f"{tmp_path}/one", "--workers", "1"]) == 0
     assert main([*command, "--out", f"{tmp_path}/two", "--workers", "2"]) == 0

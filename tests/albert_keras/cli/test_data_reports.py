@@ -39,8 +39,8 @@ def test_damaged_records_get_one_error_with_every_problem(damaged, capsys):
     assert not shown.out
     title, first, second = shown.err.splitlines()
     assert title == f"error: FAILED: 2 problems in `{damaged}`:"
-    assert "`pretraining-00000-of-00002.tfrecord` is missing" in first
-    assert "`pretraining-00001-of-00002.tfrecord` should have" in second
+    assert "`pretraining-00000-of-00002.tfrecord` does not exist" in first
+    assert "`pretraining-00001-of-00002.tfrecord` must have" in second
 
 
 def test_verification_as_json_names_the_problems(damaged, tiny_records, capsys):
@@ -98,17 +98,17 @@ def test_records_whose_masks_are_drawn_later_say_so(tiny_records, tmp_path, caps
     assert "masks                drawn by the reader" in shown.out
     title, problem = shown.err.splitlines()
     assert title.startswith("error: 1 problem in the records of")
-    assert "masks, which the reader should draw" in problem
+    assert "masks, although the reader has to sample them" in problem
 
 
 @pytest.mark.parametrize(
     "command, message",
     [
-        (["verify", "{tmp}/nowhere"], "no folder of records"),
+        (["verify", "{tmp}/nowhere"], "not a folder of records"),
         (["verify", "{tmp}"], "has no dataset_info.json"),
         (["inspect", "{tmp}"], "has no dataset_info.json"),
-        (["inspect", "{records}", "--figure", "{tmp}/x.jpg"], "should name a .png file"),
-        (["inspect", "{records}", "--figure", "{tmp}/no/x.png"], "there is no folder"),
+        (["inspect", "{records}", "--figure", "{tmp}/x.jpg"], "must name a .png file"),
+        (["inspect", "{records}", "--figure", "{tmp}/no/x.png"], "does not exist"),
         (["inspect", "{records}", "--sample", "0"], "--sample"),
         (["inspect", "{records}", "--examples", "-1"], "--examples"),
         (["inspect"], "records"),

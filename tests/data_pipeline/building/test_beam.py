@@ -9,7 +9,7 @@ import pytest
 
 import data_pipeline
 from data_pipeline.building import beam as beam_module
-from data_pipeline.building import beam_steps, order
+from data_pipeline.building import beam_steps, document_order
 from data_pipeline.building.beam import build_with_beam
 from data_pipeline.building.build import build_records
 from data_pipeline.config import PretrainingDataConfig
@@ -66,7 +66,7 @@ def test_the_bytes_are_those_of_the_local_build(
 def test_shards_of_several_blocks_and_documents_without_text_change_nothing(
     needs_beam, corpus, tiny_tokenizer, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(order, "PIECES_PER_BLOCK", 2000)
+    monkeypatch.setattr(document_order, "TOKENS_PER_BLOCK", 2000)
     (tmp_path / "more").mkdir()
     (tmp_path / "more" / "blank.txt").write_text("\u200b\n", encoding="utf-8")
     sources, config = [corpus, tmp_path / "more"], CONFIG.replace(num_shards=2)
@@ -190,9 +190,9 @@ def test_an_input_error_of_a_later_step_comes_back_as_one(
 @pytest.mark.parametrize(
     "option, message",
     [
-        ("--direct_num_worker=2", "`--direct_num_worker` is no .*`--direct_num_workers`"),
-        ("--zzz", "`--zzz` is no option of Apache Beam"),
-        ("direct_num_workers=2", "should read `--name=value`"),
+        ("--direct_num_worker=2", "`--direct_num_worker` is not an .*`--direct_num_workers`"),
+        ("--zzz", "`--zzz` is not an option of Apache Beam"),
+        ("direct_num_workers=2", "must be written `--name=value`"),
         ("--direct_num_workers=two", "invalid int value: 'two'"),
         ("--runner=FastRunner", "FastRunner"),
         ("--runner=data_pipeline.FastRunner", "FastRunner"),

@@ -68,7 +68,7 @@ def test_bytes_do_not_depend_on_the_order_of_the_documents(
 def test_bytes_do_not_depend_on_the_workers(
     changes, tiny_records, tiny_documents, tiny_tokenizer, tiny_data_config, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr("data_pipeline.building.parts._CHARACTERS_PER_PART", 2000)
+    monkeypatch.setattr("data_pipeline.building.encoding._BYTES_PER_PART", 2000)
     build_records(tiny_documents, tiny_tokenizer, tmp_path / "a", tiny_data_config, **changes)
     for path in tiny_records.rglob("*.*"):
         assert (tmp_path / "a" / path.relative_to(tiny_records)).read_bytes() == path.read_bytes()
@@ -158,7 +158,7 @@ def test_a_failure_before_anything_is_finished_leaves_nothing(
     def full_disk(*args):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("data_pipeline.building.spill.whole_file", full_disk)
+    monkeypatch.setattr("data_pipeline.building.encoding.whole_file", full_disk)
     with pytest.raises(InputError, match="No space left"):
         build_records(tiny_documents, tiny_tokenizer, tmp_path / "out", tiny_data_config)
     assert not list(tmp_path.iterdir())

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from data_pipeline.building import parts, shards
+from data_pipeline.building import encoding, shards
 from data_pipeline.building.build import build_records
 from data_pipeline.config import PretrainingDataConfig
 from data_pipeline.errors import InputError
@@ -44,7 +44,7 @@ def corpus(tiny_corpus, tmp_path_factory):
 @pytest.fixture
 def small_parts(monkeypatch):
     """Makes many parts of a small corpus."""
-    monkeypatch.setattr(parts, "_SMALLEST_PART", 4000)
+    monkeypatch.setattr(encoding, "_SMALLEST_PART", 4000)
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +68,7 @@ def failing_at(monkeypatch, module, name, call, error):
 
 @pytest.mark.parametrize(
     "module, name, call",
-    [(parts, "encode_document", 7), (shards, "encode_instances", 0), (shards, "write_index", 3)],
+    [(encoding, "encode_document", 7), (shards, "encode_instances", 0), (shards, "write_index", 3)],
 )
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError(errno.ENOSPC, "No space left")])
 def test_a_build_goes_on_where_it_failed(
@@ -147,7 +147,7 @@ def test_two_builds_do_not_work_in_one_folder(corpus, tiny_tokenizer, tmp_path, 
     def build_again(*args):
         build_records(corpus, tiny_tokenizer, tmp_path / "out", CONFIG)
 
-    monkeypatch.setattr(parts, "encode_document", build_again)
+    monkeypatch.setattr(encoding, "encode_document", build_again)
     with pytest.raises(InputError, match="being built by another process"):
         build_records(corpus, tiny_tokenizer, tmp_path / "out", CONFIG)
 
@@ -205,13 +205,13 @@ def test_a_read_only_place_is_refused_before_any_work(corpus, tiny_tokenizer, tm
 _BUILD = """
 import sys
 from data_pipeline.building.build import build_records
-from data_pipeline.building import parts
+from data_pipeline.building import encoding
 from data_pipeline.config import PretrainingDataConfig
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
 if __name__ == "__main__":
     corpus, tokenizer, out, workers = sys.argv[1:]
-    parts._SMALLEST_PART = 4000
+    encoding._SMALLEST_PART = 4000
     config = PretrainingDataConfig(max_seq_length=32, num_shards=5, copies=2)
     build_records(corpus, Tokenizer.load(tokenizer), out, config, workers=int(workers))
 """

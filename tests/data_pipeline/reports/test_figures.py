@@ -74,7 +74,7 @@ def test_nothing_to_count_says_so():
 
 
 @pytest.mark.parametrize(
-    "name, message", [("x.jpg", "should name a .png file"), ("no/x.png", "there is no folder")]
+    "name, message", [("x.jpg", "must name a .png file"), ("no/x.png", "does not exist")]
 )
 def test_a_place_that_cannot_be_is_refused(name, message, tmp_path):
     with pytest.raises(InputError, match=message):

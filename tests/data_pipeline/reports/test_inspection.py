@@ -283,11 +283,11 @@ PROBLEMS = {
     "[MASK] where nothing is masked": unmask_all,
     "no [SEP] at the end of a segment": put("input_ids", 31, 20),
     "padding inside the text": put("masked_lm_ids", 0, 0),
-    "a piece under the padding": put("input_mask", slice(25, None), 0),
+    "a token in the padding": put("input_mask", slice(25, None), 0),
     "padding before the end": put("input_mask", 12, 0),
-    "predictions that do not ascend": repeat_prediction,
+    "predictions that are not in ascending order": repeat_prediction,
     "a prediction of [CLS], [SEP] or padding": predict_sep,
-    "a special piece as a random one": show_sep,
+    "a special token as a random one": show_sep,
 }
 
 
@@ -302,7 +302,7 @@ def test_what_may_not_be_is_a_problem(problem, written):
 def test_masks_in_records_that_should_have_none_are_a_problem(written, tiny_records):
     config = DatasetInfo.load(tiny_records).config | {"static_masks": False}
     (problem,) = inspect_records(written(config=config)).problems
-    assert "masks, which the reader should draw" in problem
+    assert "masks, although the reader has to sample them" in problem
 
 
 def test_special_random_pieces_are_no_problem_where_they_are_asked_for(written, tiny_records):
@@ -314,7 +314,7 @@ def test_special_random_pieces_are_no_problem_where_they_are_asked_for(written, 
 def test_a_problem_names_its_place(written):
     problems = inspect_records(written(put("input_ids", 0, 20), count=1)).problems
     assert problems == [
-        "1 of 1 records have no [CLS] at the beginning, such as record 0 at place 0"
+        "1 of 1 records have no [CLS] at the beginning, such as record 0 at position 0"
     ]
 
 
@@ -346,10 +346,10 @@ def test_a_damaged_record_is_named(tiny_records, tmp_path):
 
 @pytest.mark.parametrize("wrong", [{"sample": 0}, {"examples": -1}])
 def test_a_sample_of_nothing_is_refused(wrong, tiny_records):
-    with pytest.raises(InputError, match="A sample should have"):
+    with pytest.raises(InputError, match="`sample` must be at least 1"):
         inspect_records(tiny_records, **wrong)
 
 
 def test_a_figure_that_cannot_be_is_refused_at_once(tmp_path):
-    with pytest.raises(InputError, match="should name a .png file"):
+    with pytest.raises(InputError, match="must name a .png file"):
         inspect_records(tmp_path / "nowhere", figure=tmp_path / "x.txt")

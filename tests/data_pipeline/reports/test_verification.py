@@ -91,11 +91,11 @@ def test_a_missing_shard_is_told_and_the_others_are_checked_all_the_same(records
     (records / f"{SECOND}.tfrecord").write_bytes(b"")
     count = DatasetInfo.read(records).shards[1].num_bytes
     assert problems_of(records) == [
-        (f"{FIRST}.tfrecord", "is missing, though dataset_info.json lists it"),
+        (f"{FIRST}.tfrecord", "does not exist, but dataset_info.json lists it"),
         (
             f"{SECOND}.tfrecord",
-            f"should have {count} bytes, but has 0; should hold "
-            f"{DatasetInfo.read(records).shards[1].num_records} records, but holds 0",
+            f"must have {count} bytes, but has 0; must contain "
+            f"{DatasetInfo.read(records).shards[1].num_records} records, but contains 0",
         ),
     ]
 
@@ -114,7 +114,7 @@ def test_a_shard_with_fewer_whole_records_is_told(records):
     path.write_bytes(path.read_bytes()[: int(offsets[-2])])
     count = shard.num_records
     ((_, says),) = problems_of(records)
-    assert f"should hold {count} records, but holds {count - 1}" in says
+    assert f"must contain {count} records, but contains {count - 1}" in says
 
 
 def test_a_changed_byte_is_told_with_its_record(records):
@@ -136,12 +136,12 @@ def test_another_sound_file_of_the_same_size_is_told(records):
     with RecordWriter(path) as writer:
         writer.write(contents)
     (_, says), *_ = problems_of(records)
-    assert says == "is another file than was written: sound in itself, but its sha256 differs"
+    assert says == "is valid, but not the file that was written: its sha256 differs"
 
 
 def test_swapped_shards_are_recognised(records):
     swap(records / f"{FIRST}.tfrecord", records / f"{SECOND}.tfrecord")
-    says = "holds what `{}.tfrecord` should hold: swapped, or copied over"
+    says = "has the content of `{}.tfrecord`: swapped or overwritten"
     assert problems_of(records) == [
         (f"{FIRST}.tfrecord", says.format(SECOND)),
         (f"{SECOND}.tfrecord", says.format(FIRST)),
@@ -150,7 +150,7 @@ def test_swapped_shards_are_recognised(records):
 
 def test_swapped_indexes_are_recognised(records):
     swap(records / f"{FIRST}.index", records / f"{SECOND}.index")
-    says = "holds what `{}.index` should hold: swapped, or copied over"
+    says = "has the content of `{}.index`: swapped or overwritten"
     assert problems_of(records) == [
         (f"{FIRST}.index", says.format(SECOND)),
         (f"{SECOND}.index", says.format(FIRST)),
@@ -159,7 +159,7 @@ def test_swapped_indexes_are_recognised(records):
 
 def test_a_missing_index_is_told(records):
     (records / f"{SECOND}.index").unlink()
-    says = f"is missing, the index of `{SECOND}.tfrecord`"
+    says = f"does not exist; it is the index of `{SECOND}.tfrecord`"
     assert problems_of(records) == [(f"{SECOND}.index", says)]
 
 
@@ -169,8 +169,8 @@ def test_a_cut_and_a_changed_index_are_told(records):
     first.write_bytes(first.read_bytes()[:-8])
     second.write_bytes(b"\1" + second.read_bytes()[1:])
     assert problems_of(records) == [
-        (first.name, f"should have {size} bytes, but has {size - 8}"),
-        (second.name, "is damaged: its sha256 is not the one in dataset_info.json"),
+        (first.name, f"must have {size} bytes, but has {size - 8}"),
+        (second.name, "is damaged: its sha256 differs from dataset_info.json"),
     ]
 
 
@@ -181,21 +181,21 @@ def test_an_index_that_was_wrong_from_the_beginning_is_told(records):
     offsets.tofile(path)
     shard = info.shards[0].replace(index_sha256=sha256_of(path))
     info.replace(shards=(shard, info.shards[1])).save(records)
-    says = f"does not tell where the records of `{FIRST}.tfrecord` begin"
+    says = f"does not match the records of `{FIRST}.tfrecord`"
     assert problems_of(records) == [(path.name, says)]
 
 
 def test_files_that_look_like_records_are_told_and_notes_are_not(records):
     for name in ("README.md", ".hidden.tfrecord", "copy.tfrecord", "old.tfrecord-0", "x.index"):
         (records / name).write_bytes(b"")
-    says = "does not belong here: dataset_info.json does not name it"
+    says = "does not belong here: dataset_info.json does not list it"
     names = ["copy.tfrecord", "old.tfrecord-0", "x.index"]
     assert problems_of(records) == [(name, says) for name in names]
 
 
 def test_a_missing_tokenizer_is_told_if_there_should_be_one(records):
     shutil.rmtree(records / "tokenizer")
-    says = "is missing, though dataset_info.json names its digest"
+    says = "does not exist, but dataset_info.json has its digest"
     assert problems_of(records) == [("tokenizer", says)]
     DatasetInfo.read(records).replace(tokenizer_digest=None).save(records)
     assert problems_of(records) == []
@@ -204,7 +204,7 @@ def test_a_missing_tokenizer_is_told_if_there_should_be_one(records):
 def test_another_tokenizer_is_told(records, tiny_tokenizer):
     config = tiny_tokenizer.config.replace(compat_py3=True)
     Tokenizer(tiny_tokenizer.model_bytes, config).save(records / "tokenizer")
-    says = "is not the tokenizer of these records by dataset_info.json"
+    says = "is not the tokenizer of these records according to dataset_info.json"
     assert problems_of(records) == [("tokenizer", says)]
 
 
@@ -217,7 +217,7 @@ def test_a_tokenizer_that_does_not_load_is_told(records):
 def test_a_changed_list_of_pieces_is_told(records):
     path = records / "tokenizer" / "tokenizer.vocab"
     path.write_bytes(path.read_bytes() + b"more\t0\n")
-    says = "does not list the pieces of the model"
+    says = "does not list the vocabulary of the model"
     assert problems_of(records) == [("tokenizer/tokenizer.vocab", says)]
     path.unlink()  # it is for people
     assert problems_of(records) == []
@@ -226,9 +226,9 @@ def test_a_changed_list_of_pieces_is_told(records):
 @pytest.mark.parametrize(
     "change, says",
     [
-        ({"input_ids": 31}, "should have 32 int64 values in `input_ids`, but has 31 of int64"),
-        ({"masked_lm_weights": 6}, "should have 5 float32 values in `masked_lm_weights`"),
-        ({"next_sentence_labels": 0}, "should have 1 int64 values in `next_sentence_labels`"),
+        ({"input_ids": 31}, "must have 32 int64 values in `input_ids`, but has 31 of int64"),
+        ({"masked_lm_weights": 6}, "must have 5 float32 values in `masked_lm_weights`"),
+        ({"next_sentence_labels": 0}, "must have 1 int64 values in `next_sentence_labels`"),
     ],
 )
 def test_records_of_other_lengths_are_told(change, says, records):
@@ -250,7 +250,9 @@ def test_records_of_other_lengths_are_told(change, says, records):
 def test_values_out_of_range_are_told(name, limit, value, records):
     rewrite(records, lambda features: features | {name: np.full(features[name].shape, value)})
     ((_, says),) = problems_of(records)
-    assert f"`{name}` from 0 up to below {limit}" in says and says.endswith(f"but has {value}")
+    assert f"values of `{name}` from 0 to below {limit}" in says and says.endswith(
+        f"but has {value}"
+    )
 
 
 def test_a_record_that_is_none_is_told(records, monkeypatch):
@@ -313,7 +315,7 @@ def test_an_info_file_without_a_digest_is_read(records):
 def test_a_folder_without_info_is_an_error(tmp_path):
     with pytest.raises(InputError, match="has no dataset_info.json"):
         verify_records(tmp_path)
-    with pytest.raises(InputError, match="no folder of records"):
+    with pytest.raises(InputError, match="not a folder of records"):
         verify_records(tmp_path / "nowhere")
 
 

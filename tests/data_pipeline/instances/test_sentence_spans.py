@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from data_pipeline.config import PretrainingDataConfig
-from data_pipeline.instances.segments import prepare
-from data_pipeline.instances.stretches import cut_long_sentences
+from data_pipeline.instances.segments import add_separators
+from data_pipeline.instances.sentence_spans import split_long_sentences
 from tests.data_pipeline.instances.test_segments import (
     MIXED,
     SEP,
@@ -32,7 +32,7 @@ def runs_of(shard, **changes):
 def test_every_piece_is_used_once_and_separators_between_documents_only(input_format, short, copy):
     shard = shard_of(*MIXED)
     changes = {"input_format": input_format, "short_seq_prob": short, "copy": copy}
-    ids = prepare(shard, PretrainingDataConfig(input_format=input_format), SEP).ids
+    ids = add_separators(shard, PretrainingDataConfig(input_format=input_format), SEP).ids
     pieces = []
     for start, length in zip(*runs_of(shard, **changes), strict=True):
         run = ids[start : start + length]
@@ -60,7 +60,7 @@ def test_a_run_closes_before_the_sentence_that_no_longer_fits(input_format):
 
 
 def test_runs_go_on_across_documents_with_one_separator_between():
-    shard = prepare(shard_of([5, 3], [1]), FULL, SEP)
+    shard = add_separators(shard_of([5, 3], [1]), FULL, SEP)
     assert shard.ids.tolist() == [*range(8), SEP, 8, SEP]
     assert shard.begins.tolist() == [0, 5, 9] and shard.ends.tolist() == [5, 8, 10]
     starts, lengths = runs_of(shard_of([5, 3], [1]), input_format="full-sentences")
@@ -70,7 +70,7 @@ def test_runs_go_on_across_documents_with_one_separator_between():
 @pytest.mark.parametrize("input_format", ["segment-pair", "sentence-pair", "doc-sentences"])
 def test_other_formats_need_no_separators(input_format):
     shard = shard_of([5, 3], [1])
-    assert prepare(shard, PretrainingDataConfig(input_format=input_format), SEP) is shard
+    assert add_separators(shard, PretrainingDataConfig(input_format=input_format), SEP) is shard
 
 
 def test_runs_within_documents_never_go_on_to_the_next():
@@ -109,7 +109,7 @@ def test_a_word_that_is_too_long_is_cut_where_it_must_be():
 
 
 def test_parts_of_long_sentences_stay_in_their_documents():
-    shard = cut_long_sentences(shard_of([5, 25], [45, 5], [5]), STARTS, 20)
+    shard = split_long_sentences(shard_of([5, 25], [45, 5], [5]), STARTS, 20)
     assert shard.first_sentences.tolist() == [0, 3, 7, 8]
     assert (shard.ends - shard.begins).tolist() == [5, 20, 5, 20, 20, 5, 5, 5]
     assert shard.begins.tolist() == [0, 5, 25, 30, 50, 70, 75, 80]

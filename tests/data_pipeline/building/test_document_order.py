@@ -3,10 +3,14 @@
 import numpy as np
 import pytest
 
-from data_pipeline.building import order
-from data_pipeline.building.encoding import EncodedDocument
-from data_pipeline.building.order import bins_of, document_keys, draw_up_order, lay_out_shards
-from data_pipeline.building.spill import gather, write_part
+from data_pipeline.building import document_order
+from data_pipeline.building.document_order import (
+    bins_of,
+    document_keys,
+    order_documents,
+    plan_shards,
+)
+from data_pipeline.building.encoding import EncodedDocument, gather, write_part
 from data_pipeline.config import PretrainingDataConfig
 
 CONFIG = PretrainingDataConfig(max_seq_length=16)
@@ -19,7 +23,7 @@ def document(number, num_sentences=2):
     return EncodedDocument(ids, lengths, number.to_bytes(16, "little"))
 
 
-def spill(folder, *parts):
+def write_parts(folder, *parts):
     for number, part in enumerate(parts):
         write_part(folder, number, ["text"], [(document(n), {}) for n in part])
     return len(parts)
@@ -27,11 +31,11 @@ def spill(folder, *parts):
 
 def in_order(folder, num_parts, config=CONFIG):
     """Returns the number of each document in the order drawn up."""
-    drawn, shards = draw_up_order(folder, num_parts, config)
+    drawn, shards = order_documents(folder, num_parts, config)
     numbers = []
-    for stretch in [stretch for blocks in shards for stretch in blocks]:
-        keys, rows = drawn.documents(stretch)
-        np.testing.assert_array_equal(keys, drawn.keys(stretch))
+    for key_range in [key_range for blocks in shards for key_range in blocks]:
+        keys, rows = drawn.documents(key_range)
+        np.testing.assert_array_equal(keys, drawn.keys(key_range))
         ids, lengths = gather(folder, rows, vocab_size=1000)
         assert lengths.tolist() == [1, 2] * len(rows)
         numbers += ids[::3].tolist()
@@ -41,20 +45,20 @@ def in_order(folder, num_parts, config=CONFIG):
 def test_the_order_does_not_depend_on_where_documents_lie(tmp_path):
     for name in "ab":
         (tmp_path / name).mkdir()
-    first = in_order(tmp_path / "a", spill(tmp_path / "a", range(40), range(40, 100)))
-    second = in_order(tmp_path / "b", spill(tmp_path / "b", range(99, 20, -1), [], range(21)))
+    first = in_order(tmp_path / "a", write_parts(tmp_path / "a", range(40), range(40, 100)))
+    second = in_order(tmp_path / "b", write_parts(tmp_path / "b", range(99, 20, -1), [], range(21)))
     assert first == second != sorted(first) and sorted(first) == list(range(100))
 
 
 def test_another_seed_gives_another_order(tmp_path):
-    num_parts = spill(tmp_path, range(50))
+    num_parts = write_parts(tmp_path, range(50))
     assert in_order(tmp_path, num_parts) != in_order(tmp_path, num_parts, CONFIG.replace(seed=1))
 
 
 def test_the_order_does_not_depend_on_how_many_files_hold_it(tmp_path, monkeypatch):
-    num_parts = spill(tmp_path, range(60), range(30))
+    num_parts = write_parts(tmp_path, range(60), range(30))
     whole = in_order(tmp_path, num_parts)
-    monkeypatch.setattr(order, "_DOCUMENTS_PER_PARTITION", 7)
+    monkeypatch.setattr(document_order, "_DOCUMENTS_PER_PARTITION", 7)
     assert in_order(tmp_path, num_parts) == whole
     assert len(list(tmp_path.glob("order-*.keys.npy"))) == 16
 
@@ -68,16 +72,18 @@ def test_equal_documents_have_keys_of_their_own():
 
 def test_a_corpus_of_one_text_many_times_is_spread_over_all_shards(tmp_path):
     config = CONFIG.replace(num_shards=4)
-    drawn, shards = draw_up_order(tmp_path, spill(tmp_path, [7] * 100), config)
-    sizes = [sum(len(drawn.keys(stretch)) for stretch in blocks) for blocks in shards]
+    drawn, shards = order_documents(tmp_path, write_parts(tmp_path, [7] * 100), config)
+    sizes = [sum(len(drawn.keys(key_range)) for key_range in blocks) for blocks in shards]
     assert sizes == [25, 25, 25, 25]
 
 
 def test_shards_hold_equally_many_pieces():
     rng_free = np.arange(1, 5001)
     keys = document_keys(np.stack([rng_free, rng_free], 1).astype(np.uint64), seed=3)
-    pieces = np.bincount(bins_of(keys), rng_free % 700 + 1, 1 << order.BIN_BITS).astype(np.int64)
-    shards = lay_out_shards(pieces, copies=1, num_shards=8)
+    pieces = np.bincount(bins_of(keys), rng_free % 700 + 1, 1 << document_order.BIN_BITS).astype(
+        np.int64
+    )
+    shards = plan_shards(pieces, copies=1, num_shards=8)
     sizes = [pieces[blocks[0].begin : blocks[-1].end].sum() for blocks in shards]
     assert sum(sizes) == pieces.sum()
     assert max(sizes) - min(sizes) <= 2 * 700
@@ -88,23 +94,25 @@ def test_shards_hold_equally_many_pieces():
     [(1000, 1, 1), (2_400_000, 1, 3), (9_000_000, 1, 8), (9_000_000, 10, 8), (64_000_000, 4, 16)],
 )
 def test_the_number_of_shards_follows_the_size(total, copies, num_shards):
-    pieces = np.full(1 << order.BIN_BITS, total // (1 << order.BIN_BITS), np.int64)
+    pieces = np.full(
+        1 << document_order.BIN_BITS, total // (1 << document_order.BIN_BITS), np.int64
+    )
     pieces[: total - pieces.sum()] += 1
-    assert len(lay_out_shards(pieces, copies)) == num_shards
+    assert len(plan_shards(pieces, copies)) == num_shards
 
 
 def test_blocks_bound_what_is_held_at_a_time(monkeypatch):
-    monkeypatch.setattr(order, "PIECES_PER_BLOCK", 100)
-    pieces = np.ones(1 << order.BIN_BITS, np.int64)
+    monkeypatch.setattr(document_order, "TOKENS_PER_BLOCK", 100)
+    pieces = np.ones(1 << document_order.BIN_BITS, np.int64)
     pieces[1000:] = 0
-    (blocks,) = lay_out_shards(pieces, copies=2, num_shards=1)
+    (blocks,) = plan_shards(pieces, copies=2, num_shards=1)
     assert [pieces[block.begin : block.end].sum() for block in blocks] == [50] * 20
 
 
 def test_there_are_no_empty_shards():
-    pieces = np.zeros(1 << order.BIN_BITS, np.int64)
+    pieces = np.zeros(1 << document_order.BIN_BITS, np.int64)
     pieces[[5, 90, 10_000]] = 10, 10, 1000
-    shards = lay_out_shards(pieces, copies=1, num_shards=5)
+    shards = plan_shards(pieces, copies=1, num_shards=5)
     assert [[tuple(block) for block in blocks] for blocks in shards] == [
         [(5, 91)],
         [(10_000, 10_001)],

@@ -5,8 +5,8 @@ import pytest
 import tensorflow as tf
 
 from data_pipeline.errors import InputError
-from data_pipeline.reader.decoding import decode_batch
 from data_pipeline.records.dataset_info import DatasetInfo
+from data_pipeline.records.decoding import decode_batch
 from data_pipeline.records.examples import decode_instance, encode_instances
 from data_pipeline.records.record_folder import RecordFiles
 from data_pipeline.records.schema import PRETRAINING_FEATURES, feature_length
@@ -126,13 +126,17 @@ def test_unknown_features_are_passed_over():
 @pytest.mark.parametrize(
     ("name", "values", "fault"),
     [
-        ("input_ids", np.full((1, S), 500), "`input_ids` from 0 up to below 500, the size of the"),
-        ("input_ids", np.full((1, S), 2**33), "from 0 up to below 500.* but has 8589934592"),
-        ("masked_lm_ids", np.full((1, P), 700), "`masked_lm_ids` from 0 up to below 500"),
+        (
+            "input_ids",
+            np.full((1, S), 500),
+            "values of `input_ids` from 0 to below 500, the size of the",
+        ),
+        ("input_ids", np.full((1, S), 2**33), "from 0 to below 500.* but has 8589934592"),
+        ("masked_lm_ids", np.full((1, P), 700), "`masked_lm_ids` from 0 to below 500"),
         ("masked_lm_positions", np.full((1, P), S), f"below {S}, the length of a record"),
-        ("segment_ids", np.full((1, S), 2**31), "below 2147483648, a number of 32 bits"),
-        ("input_ids", np.ones((1, S + 1)), f"should have {S} int64 values in `input_ids`, but"),
-        ("masked_lm_weights", np.ones((1, P - 1)), f"should have {P} float32 values"),
+        ("segment_ids", np.full((1, S), 2**31), "below 2147483648, the range of 32-bit integers"),
+        ("input_ids", np.ones((1, S + 1)), f"must have {S} int64 values in `input_ids`, but"),
+        ("masked_lm_weights", np.ones((1, P - 1)), f"must have {P} float32 values"),
     ],
 )
 def test_what_does_not_fit_is_refused(name, values, fault):
@@ -168,7 +172,11 @@ def test_damage_is_refused_or_decoded_as_it_stands(vocab_size):
         except InputError:
             refused += 1
             continue
-        for name, values in decode_instance(damaged).items():
+        try:
+            expected = decode_instance(damaged)
+        except InputError:  # TensorFlow does not look at features that it is not asked for
+            expected = {n: values[0] for n, values in parsed_by_tensorflow([damaged]).items()}
+        for name, values in expected.items():
             if name in decoded:
                 np.testing.assert_array_equal(decoded[name][0], values)
     assert 500 < refused < 2000

@@ -1,0 +1,192 @@
+"""The order of all documents of a corpus, computed from their digests within bounded memory.
+
+The key of a document determines its position: the mixed bits of its digest, the seed, and the
+number of equal documents before it. The order therefore does not depend on where a document was
+found, or by which process. Shards are ranges of keys with equally many tokens, to within a
+document.
+"""
+
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from data_pipeline.building.encoding import DOCUMENT, read_documents
+from data_pipeline.randomness import key_of, subkeys
+
+#: Ranges of keys are given in bins, by the leading bits of the key.
+BIN_BITS = 20
+_NUM_BINS = 1 << BIN_BITS
+#: Tokens, counting copies, that are split and shuffled at a time; also the size of a shard of about
+#: 100 MB if the number of shards is not given.
+TOKENS_PER_BLOCK = 16_000_000
+#: A small corpus has several shards of this size, so that several processes have work.
+_TOKENS_PER_SMALL_SHARD, _SMALL_SHARDS = 1_000_000, 8
+_DOCUMENTS_PER_PARTITION = 1 << 20
+
+#: Location of a document: its part, and its row there without the digest.
+LOCATION = np.dtype([("part", "<u4"), *((name, DOCUMENT[name]) for name in DOCUMENT.names[1:])])
+
+
+class KeyRange(NamedTuple):
+    """A range of keys.
+
+    Attributes:
+        begin, end: int. First bin, and the bin after the last.
+    """
+
+    begin: int
+    end: int
+
+
+class DocumentOrder(NamedTuple):
+    """The order of the documents of a build, stored on disk.
+
+    Attributes:
+        folder: Path.
+        num_partitions: int. Number of files it is stored in.
+    """
+
+    folder: Path
+    num_partitions: int
+
+    def keys(self, key_range):
+        """Returns the keys of a range in ascending order, uint64 [D]."""
+        parts = [
+            self._keys(partition)[slice(*self._rows(partition, key_range))]
+            for partition in range(self.num_partitions)
+        ]
+        return np.sort(np.concatenate(parts))
+
+    def documents(self, key_range):
+        """Returns keys, uint64 [D] ascending, and LOCATION [D] of the documents of a range."""
+        keys, locations = [], []
+        for partition in range(self.num_partitions):
+            begin, end = self._rows(partition, key_range)
+            keys.append(self._keys(partition)[begin:end])
+            path = _path(self.folder, partition, "documents")
+            offset = begin * LOCATION.itemsize
+            locations.append(np.fromfile(path, LOCATION, count=end - begin, offset=offset))
+        keys = np.concatenate(keys)
+        ascending = keys.argsort(kind="stable")
+        return keys[ascending], np.concatenate(locations)[ascending]
+
+    def _keys(self, partition):
+        return np.load(_path(self.folder, partition, "keys.npy"), mmap_mode="r")
+
+    def _rows(self, partition, key_range):
+        keys = self._keys(partition)
+        return [
+            len(keys)
+            if bin == _NUM_BINS
+            else int(np.searchsorted(keys, np.uint64(bin << (64 - BIN_BITS))))
+            for bin in key_range
+        ]
+
+
+def _path(folder, partition, kind):
+    return folder / f"order-{partition:04d}.{kind}"
+
+
+def document_keys(digests, seed):
+    """Derives the keys of documents; equal documents are distinguished by a number.
+
+    Args:
+        digests: uint64 [D, 2], equal ones next to each other.
+        seed: int.
+
+    Returns:
+        uint64 [D].
+    """
+    same = np.zeros(len(digests), bool)
+    same[1:] = (digests[1:] == digests[:-1]).all(axis=1)
+    rows = np.arange(len(digests))
+    occurrence = rows - np.maximum.accumulate(np.where(same, 0, rows))
+    keys = subkeys(subkeys(key_of("document", seed), digests[:, 0]), digests[:, 1])
+    return subkeys(keys, occurrence)
+
+
+def bins_of(keys):
+    """Returns the bin of each key, int64."""
+    return (keys >> np.uint64(64 - BIN_BITS)).astype(np.int64)
+
+
+def plan_shards(tokens_per_bin, copies, num_shards=None):
+    """Divides the keys into shards with equally many tokens, and these into blocks.
+
+    Args:
+        tokens_per_bin: int [2 ** BIN_BITS].
+        copies: int. How often each token is used.
+        num_shards: int or None. None chooses it by the number of tokens.
+
+    Returns:
+        list of list of KeyRange. No shard and no block is empty; there are fewer shards than
+        requested if there are not enough documents.
+    """
+    cumulative = np.cumsum(tokens_per_bin)
+    total = int(cumulative[-1])
+    num_shards = num_shards or max(
+        -(-total * copies // TOKENS_PER_BLOCK),
+        min(_SMALL_SHARDS, -(-total * copies // _TOKENS_PER_SMALL_SHARD)),
+    )
+    filled = np.flatnonzero(tokens_per_bin)
+    shard = (cumulative[filled] - 1) * num_shards // total
+    shards = []
+    for number in np.unique(shard):
+        bins = filled[shard == number]
+        before = cumulative[bins] - tokens_per_bin[bins]
+        block = (before - before[0]) * copies // TOKENS_PER_BLOCK
+        firsts = bins[np.flatnonzero(np.diff(block, prepend=-1))].tolist()
+        edges = [*firsts, int(bins[-1]) + 1]
+        shards.append([KeyRange(*pair) for pair in zip(edges, edges[1:], strict=False)])
+    return shards
+
+
+def order_documents(folder, num_parts, config):
+    """Computes the order of the documents of all parts, on disk.
+
+    Args:
+        folder: Path. Folder of the encoded parts and of the order.
+        num_parts: int.
+        config: PretrainingDataConfig.
+
+    Returns:
+        tuple. DocumentOrder, and the shards as of `plan_shards`, none if there is no document.
+    """
+    sizes = [len(read_documents(folder, part)) for part in range(num_parts)]
+    if not sum(sizes):
+        return DocumentOrder(folder, 0), []
+    bits = max(0, (sum(sizes) - 1) // _DOCUMENTS_PER_PARTITION).bit_length()
+    tokens_per_bin = np.zeros(_NUM_BINS, np.int64)
+    for partition in range(1 << bits):
+        digests, locations = _documents_of(folder, num_parts, partition, bits)
+        keys = document_keys(digests, config.seed)
+        ascending = keys.argsort(kind="stable")
+        keys, locations = keys[ascending], locations[ascending]
+        np.save(_path(folder, partition, "keys.npy"), keys)
+        locations.tofile(_path(folder, partition, "documents"))
+        tokens = np.bincount(bins_of(keys), locations["num_pieces"], _NUM_BINS)
+        tokens_per_bin += tokens.astype(np.int64)
+    shards = plan_shards(tokens_per_bin, config.copies, config.num_shards)
+    return DocumentOrder(folder, 1 << bits), shards
+
+
+def _documents_of(folder, num_parts, partition, bits):
+    """Collects the documents whose digest begins with the bits of a partition, equal ones together.
+
+    Equal documents are in the same partition, so that they can be numbered there.
+    """
+    digests, locations = [], []
+    for part in range(num_parts):
+        rows = read_documents(folder, part)
+        if bits:
+            rows = rows[rows["digest"][:, 0] >> np.uint64(64 - bits) == partition]
+        located = np.empty(len(rows), LOCATION)
+        located["part"] = part
+        for name in LOCATION.names[1:]:
+            located[name] = rows[name]
+        digests.append(rows["digest"])
+        locations.append(located)
+    digests, locations = np.concatenate(digests), np.concatenate(locations)
+    together = np.lexsort((digests[:, 1], digests[:, 0]))
+    return digests[together], locations[together]
