@@ -23,27 +23,17 @@ _LAST_SHIFT = np.uint64(31)
 
 
 def key_of(*parts):
-    """Derives a key from plain values, the same on every machine.
-
-    Args:
-        *parts: str or int values that identify what is sampled.
-
-    Returns:
-        np.uint64.
-    """
+    """Derives a key (np.uint64) from str and int values, the same on every machine."""
     name = "\x1f".join(str(part) for part in parts).encode()
     return np.uint64(int.from_bytes(hashlib.blake2b(name, digest_size=8).digest(), "little"))
 
 
 def subkeys(key, indices):
-    """Derives one key for each index.
+    """Derives one key for each index, np.uint64 of the broadcast shape.
 
     Args:
         key: np.uint64 scalar or array.
         indices: int scalar or array that broadcasts with `key`.
-
-    Returns:
-        np.uint64 array of the broadcast shape.
     """
     with np.errstate(over="ignore"):
         values = np.asarray(
@@ -58,15 +48,12 @@ def subkeys(key, indices):
 
 
 def bits(keys, stream, count):
-    """Samples words of 64 random bits.
+    """Samples words of 64 random bits, np.uint64 [N, count].
 
     Args:
         keys: np.uint64 [N].
         stream: int. Separates independent decisions under one key.
         count: int. Words per key.
-
-    Returns:
-        np.uint64 [N, count].
     """
     return subkeys(subkeys(np.atleast_1d(keys), stream)[:, None], np.arange(count))
 
@@ -77,15 +64,12 @@ def uniform(keys, stream, count):
 
 
 def heads(keys, stream, coins):
-    """Tosses fair coins and counts the heads.
+    """Tosses fair coins and counts the heads: Binomial(coins, 1/2), int64 [N].
 
     Args:
         keys: np.uint64 [N].
         stream: int.
         coins: int [N]. Number of coins to toss for each key.
-
-    Returns:
-        int64 [N]. Binomial(coins, 1/2).
     """
     return _heads(subkeys(np.atleast_1d(keys), stream), np.asarray(coins, np.int64))
 
@@ -101,8 +85,7 @@ def permute(positions, size, key):
         size: int. Number of elements.
         key: np.uint64. Selects the order.
 
-    Returns:
-        int64 [N]. Distinct for distinct positions.
+    Returns int64 [N], distinct for distinct positions.
     """
     half = max(1, -(-max(1, int(size - 1).bit_length()) // 2))
     values = np.array(positions, np.uint64, ndmin=1)

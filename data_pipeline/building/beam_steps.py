@@ -53,11 +53,8 @@ FAULT = f"{WORK}/fault"
 class Job(NamedTuple):
     """The input of all steps, sent along with each of them.
 
-    Attributes:
-        out: str. Output folder, by a name that every worker can use.
-        config: PretrainingDataConfig.
-        model_bytes: bytes. The model of the tokenizer, which cannot be sent itself.
-        tokenizer_config: TokenizerConfig.
+    `out` is the output folder, by a name that every worker can use. A tokenizer cannot be sent, so
+    its model and configuration are.
     """
 
     out: str
@@ -92,15 +89,10 @@ class _Plan(NamedTuple):
 
 
 def add_steps(pipeline, ranges, job):
-    """Adds the steps from a corpus to a folder of records to an empty pipeline.
+    """Adds the steps from a corpus (list of TextRange) to a folder of records to a pipeline.
 
     When they have run, `job.out` contains the info file, or a file `FAULT` that says why not. If it
     contains neither, the workers write to other disks.
-
-    Args:
-        pipeline: beam.Pipeline.
-        ranges: list of TextRange.
-        job: Job.
     """
     encoded = (
         pipeline

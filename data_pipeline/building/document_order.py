@@ -29,23 +29,14 @@ LOCATION = np.dtype([("part", "<u4"), *((name, DOCUMENT[name]) for name in DOCUM
 
 
 class KeyRange(NamedTuple):
-    """A range of keys.
-
-    Attributes:
-        begin, end: int. First bin, and the bin after the last.
-    """
+    """A range of keys: the first bin, and the bin after the last."""
 
     begin: int
     end: int
 
 
 class DocumentOrder(NamedTuple):
-    """The order of the documents of a build, stored on disk.
-
-    Attributes:
-        folder: Path.
-        num_partitions: int. Number of files it is stored in.
-    """
+    """The order of the documents of a build, stored in files of a folder."""
 
     folder: Path
     num_partitions: int
@@ -89,14 +80,11 @@ def _path(folder, partition, kind):
 
 
 def document_keys(digests, seed):
-    """Derives the keys of documents; equal documents are distinguished by a number.
+    """Derives the keys of documents, uint64 [D]; equal documents are distinguished by a number.
 
     Args:
         digests: uint64 [D, 2], equal ones next to each other.
         seed: int.
-
-    Returns:
-        uint64 [D].
     """
     same = np.zeros(len(digests), bool)
     same[1:] = (digests[1:] == digests[:-1]).all(axis=1)
@@ -119,9 +107,8 @@ def plan_shards(tokens_per_bin, copies, num_shards=None):
         copies: int. How often each token is used.
         num_shards: int or None. None chooses it by the number of tokens.
 
-    Returns:
-        list of list of KeyRange. No shard and no block is empty; there are fewer shards than
-        requested if there are not enough documents.
+    Returns a list of lists of KeyRange. No shard and no block is empty; there are fewer shards than
+    requested if there are not enough documents.
     """
     cumulative = np.cumsum(tokens_per_bin)
     total = int(cumulative[-1])
@@ -143,15 +130,9 @@ def plan_shards(tokens_per_bin, copies, num_shards=None):
 
 
 def order_documents(folder, num_parts, config):
-    """Computes the order of the documents of all parts, on disk.
+    """Computes the order of the documents of all parts in a folder (Path), and stores it there.
 
-    Args:
-        folder: Path. Folder of the encoded parts and of the order.
-        num_parts: int.
-        config: PretrainingDataConfig.
-
-    Returns:
-        tuple. DocumentOrder, and the shards as of `plan_shards`, none if there is no document.
+    Returns the DocumentOrder and the shards as `plan_shards`, an empty list without documents.
     """
     sizes = [len(read_documents(folder, part)) for part in range(num_parts)]
     if not sum(sizes):

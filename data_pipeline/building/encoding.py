@@ -59,16 +59,7 @@ def ids_dtype(vocab_size):
 
 
 def encode_document(document, tokenizer, config):
-    """Splits a document into sentences and encodes them.
-
-    Args:
-        document: Document.
-        tokenizer: Tokenizer.
-        config: PretrainingDataConfig.
-
-    Returns:
-        EncodedDocument, or None if it has no tokens.
-    """
+    """Splits a document into sentences and encodes them; returns None if it has no tokens."""
     sentences = split_sentences(document, config.splitter, config.language)
     ids, lengths = tokenizer.encode_sentences(sentences)
     if not len(ids):
@@ -85,13 +76,7 @@ def text_bytes(document):
 
 
 class Part(NamedTuple):
-    """A part of a corpus that is encoded at once.
-
-    Attributes:
-        number: int.
-        ranges: list of TextRange. Read by the process that encodes them.
-        documents: list of Document. Given instead of ranges.
-    """
+    """A part of a corpus that is encoded at once: text ranges, or documents instead."""
 
     number: int
     ranges: list
@@ -99,10 +84,9 @@ class Part(NamedTuple):
 
 
 class EncodedPart(NamedTuple):
-    """A part that has been encoded.
+    """An encoded part.
 
     Attributes:
-        number: int.
         content: list of str. Digest of each text range, or one digest of the documents.
         counts: dict. Statistics of the part.
         reused: bool. Whether it exists from an earlier attempt.
@@ -141,15 +125,7 @@ def _grouped(items, size_of, min_size):
 
 
 def encode_part(context, part):
-    """Encodes a part and writes its files, unless those of the same content exist already.
-
-    Args:
-        context: BuildContext.
-        part: Part.
-
-    Returns:
-        EncodedPart.
-    """
+    """Encodes a Part and writes its files, unless those of the same content exist already."""
     content = [range_digest(text_range) for text_range in part.ranges]
     if not part.ranges:
         content = [_documents_digest(part.documents)]
@@ -216,8 +192,7 @@ def write_part(folder, part, content, documents):
         content: list of str. Digests of what it was made from.
         documents: iterable of (EncodedDocument or None, counts), in the order of the part.
 
-    Returns:
-        dict. The sum of all counts, and the numbers of documents, sentences and tokens.
+    Returns the sum of all counts and the numbers of documents, sentences and tokens, as a dict.
     """
     rows, counts, token, sentence = [], Counter(), 0, 0
     with contextlib.ExitStack() as files:
@@ -249,15 +224,14 @@ def read_documents(folder, part):
 
 
 def gather(folder, rows, vocab_size):
-    """Reads documents from the encoded parts.
+    """Reads documents from the encoded parts in a folder.
 
     Args:
         folder: Path.
         rows: structured array [D] with `part` and the fields of DOCUMENT: the documents, in order.
         vocab_size: int.
 
-    Returns:
-        tuple. ids int32 [T] of all documents end to end, sentence lengths int64 [n].
+    Returns ids int32 [T] of all documents end to end, and sentence lengths int64 [n].
     """
     ids = np.empty(int(rows["num_pieces"].sum(dtype=np.int64)), np.int32)
     lengths = np.empty(int(rows["num_sentences"].sum(dtype=np.int64)), np.int64)

@@ -18,11 +18,7 @@ class Stopped(BaseException):
 
 
 class LocalCounters:
-    """Counters of a single process.
-
-    Args:
-        tick: callable without arguments, called after each change.
-    """
+    """Counters of a single process; `tick` is called after each change."""
 
     def __init__(self, tick):
         self._values, self._tick = dict.fromkeys(_NAMES, 0), tick
@@ -39,11 +35,7 @@ class LocalCounters:
 
 
 class SharedCounters:
-    """Counters of several processes.
-
-    Args:
-        context: multiprocessing context.
-    """
+    """Counters of several processes of a multiprocessing context."""
 
     def __init__(self, context):
         self._values = context.Array("q", len(_NAMES) + 1)
@@ -70,13 +62,8 @@ class Progress:
     """Logs a line from time to time: fraction, speed, finished shards, remaining time.
 
     A line that will soon be replaced has the attribute `transient`, so that a terminal can
-    overwrite it; other lines are for log files, and come every few seconds.
-
-    Args:
-        total_bytes: int or None. Size of the corpus, if known.
-        copies: int.
-        num_workers: int.
-        transient: bool. Whether a terminal shows transient lines.
+    overwrite it; other lines are for log files, and come every few seconds. `total_bytes`, the size
+    of the corpus, may be None.
     """
 
     def __init__(self, total_bytes, copies, num_workers, transient):

@@ -13,8 +13,6 @@ class BuildResult(NamedTuple):
 
     Attributes:
         path: Path, or str with a scheme. The folder of records.
-        info: DatasetInfo.
-        seconds: float.
         shards_reused: int. Shards that an earlier attempt had finished.
     """
 
@@ -33,18 +31,13 @@ def builder_version():
 
 
 def info_of(shards, counts, contents, tokenizer, config):
-    """Creates the info file of a build.
+    """Creates the DatasetInfo of a build.
 
     Args:
         shards: iterable of ShardInfo, in their order.
         counts: dict. Statistics of the whole build.
         contents: iterable of str, digests of all ranges of the corpus; or None if it does not come
             from files.
-        tokenizer: Tokenizer.
-        config: PretrainingDataConfig.
-
-    Returns:
-        DatasetInfo.
     """
     return DatasetInfo(
         max_seq_length=config.max_seq_length,
@@ -61,12 +54,7 @@ def info_of(shards, counts, contents, tokenizer, config):
 
 
 def why_no_records(counts, config):
-    """Returns the reason why a build has no records (str), or None if it has.
-
-    Args:
-        counts: Counter. Statistics of the whole build.
-        config: PretrainingDataConfig.
-    """
+    """Returns the reason why a build with these statistics has no records, or None if it has."""
     if not counts["documents"]:
         return "The corpus is empty: it contains no sentence."
     if not counts["instances"]:
@@ -81,14 +69,8 @@ def why_no_records(counts, config):
 def is_result_of(info, ranges, tokenizer, config):
     """Returns whether an info file belongs to this corpus, tokenizer, configuration and program.
 
-    Args:
-        info: DatasetInfo.
-        ranges: iterable of TextRange. The corpus; it is only read if all else is the same.
-        tokenizer: Tokenizer.
-        config: PretrainingDataConfig.
-
-    Raises:
-        InputError: If the corpus cannot be read.
+    The corpus, an iterable of TextRange, is only read if all else is the same; raises InputError if
+    it cannot be read.
     """
     return (
         info.tokenizer_digest == tokenizer.digest

@@ -28,14 +28,7 @@ _INSTANCES_AT_ONCE = 512
 
 
 class ShardTask(NamedTuple):
-    """A shard to build.
-
-    Attributes:
-        number: int.
-        name: str. Name of its record file.
-        blocks: list of KeyRange. Its documents, in blocks that fit into memory.
-        order: DocumentOrder.
-    """
+    """A shard to build; its blocks are key ranges whose documents fit into memory."""
 
     number: int
     name: str
@@ -44,13 +37,7 @@ class ShardTask(NamedTuple):
 
 
 class FinishedShard(NamedTuple):
-    """A shard that has been built.
-
-    Attributes:
-        number: int.
-        info: ShardInfo.
-        counts: dict. Statistics of its records.
-    """
+    """A shard that has been built, with statistics of its records."""
 
     number: int
     info: ShardInfo
@@ -86,15 +73,7 @@ def finished_shard(work, out, task):
 
 
 def build_shard(context, task):
-    """Builds a shard: record file, index, and in the working folder a receipt.
-
-    Args:
-        context: BuildContext.
-        task: ShardTask.
-
-    Returns:
-        FinishedShard.
-    """
+    """Builds the shard of a ShardTask: record file, index, and a receipt in the working folder."""
     path, counts = context.out / task.name, Counter()
     with whole_file(path) as temporary:
         blocks = _blocks(context, task)
@@ -114,13 +93,11 @@ def write_blocks(path, blocks, config, vocabulary, counts, counters):
     Args:
         path: Path.
         blocks: iterable of DocumentBlock.
-        config: PretrainingDataConfig.
-        vocabulary: MaskingVocabulary.
+        config, vocabulary: PretrainingDataConfig and MaskingVocabulary.
         counts: Counter. The statistics of the records are added to it.
         counters: object with `add(records=...)`, for the progress.
 
-    Returns:
-        RecordWriter, closed.
+    Returns the closed RecordWriter.
     """
     with RecordWriter(path) as writer:
         for block in blocks:
@@ -143,13 +120,9 @@ def write_index_of(writer, path, name):
 
 
 def block_records(block, config, vocabulary, counts):
-    """Yields the records of a block of documents, shuffled, in lists of bytes.
+    """Yields the records of a DocumentBlock, shuffled, in lists of bytes.
 
-    Args:
-        block: DocumentBlock.
-        config: PretrainingDataConfig.
-        vocabulary: MaskingVocabulary.
-        counts: Counter. The statistics of the records are added to it.
+    The statistics of the records are added to `counts`, a Counter.
     """
     block = add_separators(block, config, vocabulary.sep_id)
     pairs = concatenate(
@@ -172,16 +145,9 @@ def block_records(block, config, vocabulary, counts):
 
 
 def instances_of(ids, pairs, config, vocabulary):
-    """Packs and masks a batch of pairs.
+    """Packs and masks a batch of N Pairs whose tokens are in `ids`, int32 [T].
 
-    Args:
-        ids: int32 [T]. Tokens of the block that the pairs were split from.
-        pairs: Pairs of N instances.
-        config: PretrainingDataConfig.
-        vocabulary: MaskingVocabulary.
-
-    Returns:
-        dict with the names and lengths of `PRETRAINING_FEATURES`, each [N, length].
+    Returns a dict with the names and lengths of `PRETRAINING_FEATURES`, each [N, length].
     """
     starts, lengths = truncate_pairs(pairs.starts, pairs.lengths, pairs.keys, config.max_num_tokens)
     special = {"cls_id": vocabulary.cls_id, "sep_id": vocabulary.sep_id}

@@ -138,10 +138,8 @@ def word_boundaries(input_ids, input_mask, vocabulary):
 
     Args:
         input_ids, input_mask: int32 [N, S]. Before masking.
-        vocabulary: MaskingVocabulary.
 
-    Returns:
-        int32 [N, S]. `token_boundary`: 1 for the first token of a word, for [CLS] and for [SEP].
+    Returns `token_boundary`, int32 [N, S]: 1 for the first token of a word, [CLS] and [SEP].
     """
     special = (input_ids == vocabulary.cls_id) | (input_ids == vocabulary.sep_id)
     starts = vocabulary.starts_word.take(input_ids)
@@ -149,17 +147,13 @@ def word_boundaries(input_ids, input_mask, vocabulary):
 
 
 def unmask(input_ids, positions, labels, weights, out=None):
-    """Restores the original ids of masked sequences.
+    """Restores the original ids of masked sequences, int32 [N, S].
 
     Args:
         input_ids: int32 [N, S]. Masked.
-        positions: int [N, P]. `masked_lm_positions`.
-        labels: int [N, P]. `masked_lm_ids`, the original ids at these positions.
+        positions, labels: int [N, P]. `masked_lm_positions` and `masked_lm_ids`.
         weights: float or int [N, P]. `masked_lm_weights`; entries of weight 0 are ignored.
         out: int32 [N, S] or None. Array to write to; may be `input_ids` itself.
-
-    Returns:
-        int32 [N, S].
     """
     if out is None:
         out = np.empty(np.shape(input_ids), np.int32)

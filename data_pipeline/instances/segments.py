@@ -50,9 +50,6 @@ class DocumentBlock(NamedTuple):
             sentences_per_document: int [D]. None of them 0.
             keys: uint64 [D].
 
-        Returns:
-            DocumentBlock.
-
         Raises:
             InputError: If the numbers do not add up, or one is 0.
         """
@@ -93,16 +90,10 @@ class Pairs(NamedTuple):
 
 
 def add_separators(block, config, sep_id):
-    """Adds the [SEP] between documents that the input format needs, once for all copies.
+    """Returns the block with the [SEP] between documents that its input format needs.
 
-    Args:
-        block: DocumentBlock.
-        config: PretrainingDataConfig.
-        sep_id: int.
-
-    Returns:
-        DocumentBlock: for "full-sentences" with [SEP] after each document, part of no sentence, but
-        of every span that continues across it; unchanged for other formats.
+    For "full-sentences" there is a [SEP] after each document, part of no sentence, but of every
+    span that continues across it; for other formats the block is unchanged.
     """
     if config.input_format != "full-sentences" or not len(block.keys):
         return block
@@ -116,20 +107,11 @@ def add_separators(block, config, sep_id):
 
 
 def split_into_pairs(block, config, copy, vocabulary):
-    """Splits all documents of a block into the segments of instances.
+    """Splits all documents of a block, after `add_separators`, into Pairs; each copy differently.
 
     Deviation from google-research/albert, unless `short_sequences` is "document": the target is
     sampled for each span, as in the paper ("input sequences shorter than 512 with a probability of
     10%"), not once per document, which would split a tenth of all books into very short sequences.
-
-    Args:
-        block: DocumentBlock, after `add_separators`.
-        config: PretrainingDataConfig.
-        copy: int. Each copy is split differently.
-        vocabulary: MaskingVocabulary.
-
-    Returns:
-        Pairs.
     """
     if config.input_format in SINGLE_SEGMENT_FORMATS:
         block = split_long_sentences(block, vocabulary.starts_word, config.max_num_tokens)

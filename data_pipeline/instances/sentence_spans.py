@@ -40,7 +40,7 @@ class SentenceSpans(NamedTuple):
 
 
 def split_into_spans(block, config, copy):
-    """Splits all documents of a block into spans.
+    """Splits all documents of a DocumentBlock into SentenceSpans, ordered by their first sentence.
 
     "segment-pair": sentences are gathered until they reach the target. "sentence-pair": two
     sentences each. "full-sentences" and "doc-sentences": as many as fit the target, at least one;
@@ -50,14 +50,6 @@ def split_into_spans(block, config, copy):
     Copies of single-segment formats differ by their short sequences. Without any, the copies of
     "doc-sentences" are split identically, and those of "full-sentences" nearly so: sequences of
     spans that begin at different sentences soon meet at the same one and coincide from there on.
-
-    Args:
-        block: DocumentBlock.
-        config: PretrainingDataConfig.
-        copy: int.
-
-    Returns:
-        SentenceSpans, ordered by their first sentence.
 
     Source:
         ALBERT, section 3.1; `create_instances_from_document` in google-research/albert,
@@ -80,15 +72,9 @@ def split_into_spans(block, config, copy):
 
 
 def split_long_sentences(block, starts_word, max_length):
-    """Splits sentences that are too long into parts, at word starts where possible.
+    """Splits sentences of more than `max_length` tokens, at word starts where possible.
 
-    Args:
-        block: DocumentBlock.
-        starts_word: bool [V]. Whether an entry of the vocabulary starts a word.
-        max_length: int. Maximum number of tokens of a part.
-
-    Returns:
-        DocumentBlock whose sentences are the parts.
+    `starts_word`, bool [V], says which entries of the vocabulary start a word.
     """
     sentences, cuts = [], []
     for sentence in np.flatnonzero(block.ends - block.begins > max_length).tolist():

@@ -32,18 +32,13 @@ _RECORDS_AT_ONCE = 256
 
 
 def training_numbers(step, batch_size, num_records, seed):
-    """Returns the numbers of the records of a training step.
+    """Returns the numbers of the records of a training step, int64 [B].
 
     Each epoch visits the records in a new random order; a batch may span two epochs.
 
     Args:
         step: int. Number of steps done before.
         batch_size: int. Global batch size, B.
-        num_records: int.
-        seed: int.
-
-    Returns:
-        int64 [B].
     """
     positions = np.arange(step * batch_size, (step + 1) * batch_size)
     return _numbers_at(*np.divmod(positions, num_records), num_records, seed)
@@ -186,14 +181,7 @@ def _batches(steps, choose, batch_size, replicas, records, masks, seed):
 
 
 def uses_dynamic_masks(records, masks):
-    """Returns whether a reader samples masks, after checking that it can.
-
-    Args:
-        records: RecordFiles.
-        masks: str. As in `training_dataset`.
-
-    Returns:
-        bool.
+    """Returns whether a reader of RecordFiles samples masks; `masks` as in `training_dataset`.
 
     Raises:
         InputError: If the records have no such masks, or no tokenizer to sample them with.

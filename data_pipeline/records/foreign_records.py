@@ -84,11 +84,7 @@ def is_gzip(path):
 
 
 def unpack(path, target):
-    """Decompresses a gzip file.
-
-    Args:
-        path: Path. The file.
-        target: Path. The file to write.
+    """Decompresses a gzip file (Path) to another one.
 
     Raises:
         InputError: If it is damaged, or its content has more than 200 times its size.

@@ -104,14 +104,12 @@ def read_index(path, num_records, num_bytes):
 
     Args:
         path: str or Path. The index.
-        num_records: int. Records of its record file, N.
-        num_bytes: int. Size of its record file.
+        num_records, num_bytes: int. Number of records N, and size of the record file.
 
-    Returns:
-        np.uint64 [N + 1], read-only. Where the frame of each record begins, then `num_bytes`.
+    Returns np.uint64 [N + 1]: where the frame of each record begins, then `num_bytes`.
 
     Raises:
-        InputError: If the index is missing, or does not belong to such a record file.
+        InputError: If the index does not exist, or does not belong to such a record file.
     """
     if not Path(path).is_file():
         raise InputError(f"`{path}` does not exist. It is the index of a record file.")
@@ -150,8 +148,7 @@ def record_edges(data, path):
         data: bytes or mmap. The file.
         path: Path. Its name, for the error.
 
-    Returns:
-        int64 [N, 2]. Byte offsets.
+    Returns the byte offsets, int64 [N, 2].
 
     Raises:
         InputError: If the file is not a chain of complete records.
@@ -197,12 +194,6 @@ def scan_records(path):
     """Reads a record file once from beginning to end and checks every checksum.
 
     Frames are checked up to the first fault; the digest covers the whole file.
-
-    Args:
-        path: str or Path.
-
-    Returns:
-        Scan.
     """
     digest, offsets = hashlib.sha256(), array.array("Q", [0])
     num_bytes, rest, missing, fault = 0, b"", 0, None

@@ -49,11 +49,7 @@ def feature_length(feature, max_seq_length, max_predictions_per_seq):
 
 
 def feature_limits(max_seq_length, vocab_size):
-    """Returns the exclusive upper limit of the values of each feature.
-
-    Returns:
-        dict from a name to (int, str), the limit and its meaning.
-    """
+    """Returns name -> (exclusive upper limit of the values of a feature, its meaning)."""
     limits = dict.fromkeys(PRETRAINING_FEATURES, (2**31, "the range of 32-bit integers"))
     limits["input_ids"] = limits["masked_lm_ids"] = vocab_size, "the size of the vocabulary"
     limits["masked_lm_positions"] = max_seq_length, "the length of a record"
@@ -61,15 +57,13 @@ def feature_limits(max_seq_length, vocab_size):
 
 
 def schema_fault(features, info, names=PRETRAINING_FEATURES):
-    """Checks the features of a record.
+    """Checks the features of a record, a dict as returned by `decode_instance`.
 
     Args:
-        features: dict as returned by `decode_instance`.
         info: DatasetInfo. The lengths and the size of the vocabulary.
         names: iterable of str. Features to check; a missing required one is a fault.
 
-    Returns:
-        str or None. Completes "record 17 ...".
+    Returns str or None; it completes "record 17 ...".
     """
     lengths = info.max_seq_length, info.max_predictions_per_seq
     limits = feature_limits(info.max_seq_length, info.vocab_size)

@@ -28,14 +28,9 @@ _MAX_BINS = 1 << 20
 
 
 class Estimate(NamedTuple):
-    """The estimated result of a build of a corpus.
+    """The estimated result of a build: records of all copies, bytes of record files and indexes.
 
-    Attributes:
-        records: int. Records of all copies.
-        bytes: int. Size of the record files and their indexes.
-        shards: int.
-        seconds: float. Duration with `workers` processes.
-        workers: int.
+    `seconds` is the duration with `workers` processes.
     """
 
     records: int
@@ -78,11 +73,9 @@ class RecordPreview:
         self._sizes, self._examples = [], []
 
     def add(self, ids, lengths):
-        """Adds a document.
+        """Adds a document: ids int32 [T] of all its sentences, and their lengths int64 [n].
 
-        Args:
-            ids: int32 [T]. Tokens of all its sentences.
-            lengths: int64 [n]. Tokens of each sentence, none of them 0; n may be 0.
+        No length is 0; n may be 0.
         """
         if len(ids):
             self._waiting.append((ids, lengths))
@@ -91,15 +84,12 @@ class RecordPreview:
             self._split()
 
     def estimate(self, share, seconds, workers=None) -> Estimate:
-        """Estimates a build of the whole corpus.
+        """Estimates a build of the whole corpus; see `check_corpus` for the formulas.
 
         Args:
             share: float. Fraction of the corpus that has been added.
             seconds: float. Time in which one process split and encoded that.
             workers: int or None. Processes of the build; None takes all processors.
-
-        Returns:
-            Estimate, see `check_corpus` for the formulas.
         """
         self._split()
         config, workers = self._config, workers or num_processors()

@@ -66,14 +66,10 @@ class CorpusStatistics:
             tokenizer.encode_sentences(["x"])  # excludes the setup at the first use from the time
 
     def add(self, document):
-        """Counts a document.
+        """Counts a Document.
 
-        Args:
-            document: Document.
-
-        Returns:
-            tuple (ids, lengths): int32 [T], all tokens, and int64 [n], the number of each sentence,
-            none of them 0; without a tokenizer no ids, and lengths in characters.
+        Returns all ids, int32 [T], and the number of tokens of each sentence, int64 [n], none of
+        them 0; without a tokenizer no ids, and lengths in characters.
         """
         started = time.perf_counter()
         ids, lengths = self._encode(document)
@@ -209,11 +205,8 @@ def quantiles(lengths, probabilities):
     """Returns the smallest lengths that are not exceeded with given probabilities.
 
     Args:
-        lengths: Counter of length -> number.
+        lengths: Counter of length -> number. If it is empty all quantiles are 0.
         probabilities: dict of name -> probability in [0, 1].
-
-    Returns:
-        dict of name -> int; 0 if there are no lengths.
     """
     if not lengths:
         return dict.fromkeys(probabilities, 0)

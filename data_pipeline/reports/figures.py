@@ -38,17 +38,7 @@ class Histogram(NamedTuple):
 
     @classmethod
     def of_values(cls, title, values, most_bars=40, **others):
-        """Counts numbers in bars of equal width; each bar covers equally many integers.
-
-        Args:
-            title: str.
-            values: int or float [N]; N may be 0.
-            most_bars: int.
-            **others: Other attributes.
-
-        Returns:
-            Histogram.
-        """
+        """Counts numbers [N] in bars of equal width; each bar covers equally many integers."""
         values = np.asarray(values)
         if not values.size:
             return cls(title, np.zeros(0), note=others.pop("note", "nothing to count"), **others)
@@ -79,12 +69,7 @@ def check_figure_path(path, option="--figure"):
 
 
 def draw_histograms(path, title, histograms):
-    """Draws panels side by side into a PNG file, which appears complete or not at all.
-
-    Args:
-        path: str or Path. The file; an older one is replaced.
-        title: str. Title of the figure.
-        histograms: sequence of Histogram.
+    """Draws panels (list of Histogram) into a PNG file, which appears complete or not at all.
 
     Raises:
         InputError: As `check_figure_path`; or if there is no panel.
