@@ -24,11 +24,7 @@ from data_pipeline.text.sentences import check_splitter
 
 try:
     import apache_beam as beam
-    from apache_beam.options.pipeline_options import (
-        PipelineOptions,
-        SetupOptions,
-        StandardOptions,
-    )
+    from apache_beam.options.pipeline_options import PipelineOptions, SetupOptions, StandardOptions
     from apache_beam.runners.runner import PipelineState
 except ImportError:  # an optional dependency; `build_with_beam` reports it
     beam = None

@@ -28,7 +28,7 @@ from data_pipeline.building.encoding import (
 )
 from data_pipeline.building.progress import LocalCounters
 from data_pipeline.building.result import info_of, why_no_records
-from data_pipeline.building.shards import shard_name, write_blocks, write_index_of
+from data_pipeline.building.shards import shard_name, write_shard
 from data_pipeline.config import PretrainingDataConfig
 from data_pipeline.errors import InputError
 from data_pipeline.instances.masking import MaskingVocabulary
@@ -189,9 +189,9 @@ def _write_shard(group, plan, job):
     counts, counters = Counter(), LocalCounters(lambda: None)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, shard_name(number, len(plan.shards)))
-        writer = write_blocks(path, blocks, job.config, job.vocabulary, counts, counters)
-        info = write_index_of(writer, index_path(path), path.name)
-        for file in (path, index_path(path)):
+        files, settings = (path, index_path(path)), (job.config, job.vocabulary)
+        info = write_shard(path.name, *files, blocks, *settings, counts, counters)
+        for file in files:
             _publish(file, job.out, file.name)
     return number, info, dict(counts)
 

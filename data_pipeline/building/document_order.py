@@ -41,20 +41,13 @@ class DocumentOrder(NamedTuple):
     folder: Path
     num_partitions: int
 
-    def keys(self, key_range):
-        """Returns the keys of a range in ascending order, uint64 [D]."""
-        parts = [
-            self._keys(partition)[slice(*self._rows(partition, key_range))]
-            for partition in range(self.num_partitions)
-        ]
-        return np.sort(np.concatenate(parts))
-
     def documents(self, key_range):
         """Returns keys, uint64 [D] ascending, and LOCATION [D] of the documents of a range."""
         keys, locations = [], []
         for partition in range(self.num_partitions):
-            begin, end = self._rows(partition, key_range)
-            keys.append(self._keys(partition)[begin:end])
+            all_keys = np.load(_path(self.folder, partition, "keys.npy"), mmap_mode="r")
+            begin, end = (_first_row(all_keys, bin) for bin in key_range)
+            keys.append(all_keys[begin:end])
             path = _path(self.folder, partition, "documents")
             offset = begin * LOCATION.itemsize
             locations.append(np.fromfile(path, LOCATION, count=end - begin, offset=offset))
@@ -62,17 +55,11 @@ class DocumentOrder(NamedTuple):
         ascending = keys.argsort(kind="stable")
         return keys[ascending], np.concatenate(locations)[ascending]
 
-    def _keys(self, partition):
-        return np.load(_path(self.folder, partition, "keys.npy"), mmap_mode="r")
 
-    def _rows(self, partition, key_range):
-        keys = self._keys(partition)
-        return [
-            len(keys)
-            if bin == _NUM_BINS
-            else int(np.searchsorted(keys, np.uint64(bin << (64 - BIN_BITS))))
-            for bin in key_range
-        ]
+def _first_row(keys, bin):
+    if bin == _NUM_BINS:
+        return len(keys)
+    return int(np.searchsorted(keys, np.uint64(bin << (64 - BIN_BITS))))
 
 
 def _path(folder, partition, kind):

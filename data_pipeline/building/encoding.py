@@ -40,17 +40,11 @@ LENGTH = np.dtype("<u4")
 
 
 class EncodedDocument(NamedTuple):
-    """The tokens of a document.
+    """The tokens of a document."""
 
-    Attributes:
-        ids: uint16 or uint32 [T]. Tokens of all sentences, end to end.
-        lengths: uint32 [n]. Tokens of each sentence, none of them 0.
-        digest: bytes of 16. Content address: equal digests mean equal ids and lengths.
-    """
-
-    ids: np.ndarray
-    lengths: np.ndarray
-    digest: bytes
+    ids: np.ndarray  # uint16 or uint32 [T], tokens of all sentences, end to end
+    lengths: np.ndarray  # uint32 [n], tokens of each sentence, none of them 0
+    digest: bytes  # content address: equal digests mean equal ids and lengths
 
 
 def ids_dtype(vocab_size):
@@ -84,18 +78,12 @@ class Part(NamedTuple):
 
 
 class EncodedPart(NamedTuple):
-    """An encoded part.
-
-    Attributes:
-        content: list of str. Digest of each text range, or one digest of the documents.
-        counts: dict. Statistics of the part.
-        reused: bool. Whether it exists from an earlier attempt.
-    """
+    """An encoded part."""
 
     number: int
-    content: list
-    counts: dict
-    reused: bool
+    content: list  # digest of each text range, or one digest of the documents
+    counts: dict  # statistics of the part
+    reused: bool  # whether it exists from an earlier attempt
 
 
 def parts_of_ranges(ranges):

@@ -9,17 +9,12 @@ from data_pipeline.records.dataset_info import DatasetInfo
 
 
 class BuildResult(NamedTuple):
-    """The result of a build.
+    """The result of a build."""
 
-    Attributes:
-        path: Path, or str with a scheme. The folder of records.
-        shards_reused: int. Shards that an earlier attempt had finished.
-    """
-
-    path: Path | str
+    path: Path | str  # the folder of records; a str if it has a scheme
     info: DatasetInfo
     seconds: float
-    shards_reused: int
+    shards_reused: int  # shards that an earlier attempt had finished
 
 
 def builder_version():

@@ -53,7 +53,7 @@ def documents_digest(task):
     """Hashes the keys of a shard's documents; with equal settings the shards are equal too."""
     digest = hashlib.sha256()
     for key_range in task.blocks:
-        digest.update(task.order.keys(key_range).tobytes())
+        digest.update(task.order.documents(key_range)[0].tobytes())
     return digest.hexdigest()
 
 
@@ -75,47 +75,40 @@ def finished_shard(work, out, task):
 def build_shard(context, task):
     """Builds the shard of a ShardTask: record file, index, and a receipt in the working folder."""
     path, counts = context.out / task.name, Counter()
-    with whole_file(path) as temporary:
-        blocks = _blocks(context, task)
-        settings = context.config, context.vocabulary
-        writer = write_blocks(temporary, blocks, *settings, counts, context.counters)
-    with whole_file(index_path(path)) as temporary:
-        info = write_index_of(writer, temporary, task.name)
+    with whole_file(path) as records, whole_file(index_path(path)) as index:
+        blocks, settings = _blocks(context, task), (context.config, context.vocabulary)
+        info = write_shard(task.name, records, index, blocks, *settings, counts, context.counters)
     receipt = {"documents": documents_digest(task), "info": info.model_dump(), "counts": counts}
     with whole_file(_receipt(context.work, task)) as temporary:
         temporary.write_text(json.dumps(receipt), encoding="utf-8")
     return FinishedShard(task.number, info, dict(counts))
 
 
-def write_blocks(path, blocks, config, vocabulary, counts, counters):
-    """Writes the record file of a shard.
+def write_shard(name, record_file, index_file, blocks, config, vocabulary, counts, counters):
+    """Writes the record file of a shard and its index.
 
     Args:
-        path: Path.
+        name: str. Final name of the record file.
+        record_file, index_file: Path. Files to write.
         blocks: iterable of DocumentBlock.
         config, vocabulary: PretrainingDataConfig and MaskingVocabulary.
         counts: Counter. The statistics of the records are added to it.
         counters: object with `add(records=...)`, for the progress.
 
-    Returns the closed RecordWriter.
+    Returns the ShardInfo.
     """
-    with RecordWriter(path) as writer:
+    with RecordWriter(record_file) as writer:
         for block in blocks:
             for records in block_records(block, config, vocabulary, counts):
                 writer.write(records)
                 counters.add(records=len(records))
-    return writer
-
-
-def write_index_of(writer, path, name):
-    """Writes the index of a record file to a path; returns the ShardInfo of the file `name`."""
-    write_index(path, writer.offsets)
+    write_index(index_file, writer.offsets)
     return ShardInfo(
         file=name,
         num_records=writer.num_records,
         num_bytes=writer.num_bytes,
         sha256=writer.sha256,
-        index_sha256=sha256_of(path),
+        index_sha256=sha256_of(index_file),
     )
 
 

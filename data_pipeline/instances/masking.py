@@ -29,16 +29,10 @@ _SELECTED, _VISITED = np.uint8(1), np.uint8(2)
 
 
 class MaskingVocabulary(NamedTuple):
-    """The properties of a vocabulary that masking depends on.
+    """The properties of a vocabulary that masking depends on."""
 
-    Attributes:
-        starts_word: bool [V]. Whether an entry starts a word.
-        ordinary_ids: int32 [R]. Ids of all entries that are not special.
-        mask_id, cls_id, sep_id: int.
-    """
-
-    starts_word: np.ndarray
-    ordinary_ids: np.ndarray
+    starts_word: np.ndarray  # bool [V], whether an entry starts a word
+    ordinary_ids: np.ndarray  # int32 [R], ids of all entries that are not special
     mask_id: int
     cls_id: int
     sep_id: int

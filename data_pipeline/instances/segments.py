@@ -23,22 +23,13 @@ _STREAM_RANDOM_SEGMENT = 8
 
 
 class DocumentBlock(NamedTuple):
-    """Encoded documents laid end to end: n sentences of D documents.
+    """Encoded documents laid end to end: n sentences of D documents."""
 
-    Attributes:
-        ids: int32 [T]. Tokens of all sentences; after `add_separators` possibly with a [SEP] after
-            each document.
-        begins: int64 [n]. First token of each sentence in `ids`.
-        ends: int64 [n]. The token after its last.
-        first_sentences: int64 [D + 1]. First sentence of each document, and their number n.
-        keys: uint64 [D]. Derived from the seed and the content of each document.
-    """
-
-    ids: np.ndarray
-    begins: np.ndarray
-    ends: np.ndarray
-    first_sentences: np.ndarray
-    keys: np.ndarray
+    ids: np.ndarray  # int32 [T], tokens of all sentences, and those that `add_separators` adds
+    begins: np.ndarray  # int64 [n], first token of each sentence in `ids`
+    ends: np.ndarray  # int64 [n], the token after its last
+    first_sentences: np.ndarray  # int64 [D + 1], first sentence of each document, and n
+    keys: np.ndarray  # uint64 [D], derived from the seed and the content of each document
 
     @classmethod
     def of(cls, ids, sentence_lengths, sentences_per_document, keys):
@@ -68,21 +59,13 @@ class DocumentBlock(NamedTuple):
 
 
 class Pairs(NamedTuple):
-    """Segments A and B of N instances.
+    """Segments A and B of N instances."""
 
-    Attributes:
-        starts: int64 [N, 2]. First token of A and of B in the block's `ids`.
-        lengths: int64 [N, 2]. Tokens of A and of B, not truncated; 0 if there is no B.
-        labels: int64 [N]. 0 in order; 1 swapped, or B from another document.
-        keys: uint64 [N]. Key for all further sampling for the instance.
-        skipped: int. Number of spans that were skipped because they have only one sentence.
-    """
-
-    starts: np.ndarray
-    lengths: np.ndarray
-    labels: np.ndarray
-    keys: np.ndarray
-    skipped: int
+    starts: np.ndarray  # int64 [N, 2], first token of A and of B in the block's `ids`
+    lengths: np.ndarray  # int64 [N, 2], tokens of A and of B, not truncated; 0 if there is no B
+    labels: np.ndarray  # int64 [N]: 0 in order; 1 swapped, or B from another document
+    keys: np.ndarray  # uint64 [N], key for all further sampling for the instance
+    skipped: int  # number of spans that were skipped because they have only one sentence
 
     def select(self, rows):
         """Returns the pairs at an index array or slice, without the number of skipped spans."""
@@ -168,11 +151,8 @@ def _pairs(block, spans, config, starts_word):
     swapped = spans.coins & ~random_second & (objective == "sop")
     starts[swapped], lengths[swapped] = starts[swapped, ::-1], lengths[swapped, ::-1]
     labels = (random_second | swapped).astype(np.int64)
-    return (
-        Pairs(starts, lengths, labels, spans.keys, 0)
-        .select(kept)
-        ._replace(skipped=int((~kept).sum()))
-    )
+    pairs = Pairs(starts, lengths, labels, spans.keys, skipped=0).select(kept)
+    return pairs._replace(skipped=int((~kept).sum()))
 
 
 def _word_starts_near_middles(ids, starts_word, begins, ends):

@@ -18,25 +18,15 @@ _SENTENCES_AT_ONCE = 1 << 14
 
 
 class SentenceSpans(NamedTuple):
-    """N spans of sentences; sentences are numbered throughout the block.
+    """N spans of sentences; sentences are numbered throughout the block."""
 
-    Attributes:
-        begins: int64 [N]. First sentence.
-        middles: int64 [N]. First sentence of the second segment; `ends` if there is only one.
-        ends: int64 [N]. The sentence after the last.
-        documents: int64 [N]. Document of the first sentence.
-        targets: int64 [N]. Intended number of tokens.
-        coins: bool [N]. Fair coin that decides the label.
-        keys: uint64 [N]. Derived from document, copy and first sentence.
-    """
-
-    begins: np.ndarray
-    middles: np.ndarray
-    ends: np.ndarray
-    documents: np.ndarray
-    targets: np.ndarray
-    coins: np.ndarray
-    keys: np.ndarray
+    begins: np.ndarray  # int64 [N], first sentence
+    middles: np.ndarray  # int64 [N], first sentence of the second segment, or `ends` without one
+    ends: np.ndarray  # int64 [N], the sentence after the last
+    documents: np.ndarray  # int64 [N], document of the first sentence
+    targets: np.ndarray  # int64 [N], intended number of tokens
+    coins: np.ndarray  # bool [N], fair coin that decides the label
+    keys: np.ndarray  # uint64 [N], derived from document, copy and first sentence
 
 
 def split_into_spans(block, config, copy):

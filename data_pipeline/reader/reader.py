@@ -11,12 +11,7 @@ import tensorflow as tf
 
 from data_pipeline.config import MASKS, MaskingConfig
 from data_pipeline.errors import InputError
-from data_pipeline.instances.masking import (
-    MASKED_FEATURES,
-    MaskingVocabulary,
-    mask_ngrams,
-    unmask,
-)
+from data_pipeline.instances.masking import MASKED_FEATURES, MaskingVocabulary, mask_ngrams, unmask
 from data_pipeline.randomness import key_of, permute, subkeys
 from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
 from data_pipeline.records.decoding import decode_batch

@@ -19,21 +19,13 @@ TOKENIZER_FOLDER = "tokenizer"
 
 
 class ShardInfo(Settings):
-    """One record file: its name in the folder, and what it contains.
-
-    Attributes:
-        file: str.
-        num_records: int.
-        num_bytes: int.
-        sha256: str. Hex digest of the file.
-        index_sha256: str or None. Hex digest of the index beside it; None if there is no index.
-    """
+    """One record file: its name in the folder, and what it contains."""
 
     file: str
     num_records: int = Field(ge=0)
     num_bytes: int = Field(ge=0)
-    sha256: str
-    index_sha256: str | None = None
+    sha256: str  # hex digest of the file
+    index_sha256: str | None = None  # hex digest of the index beside it; None if there is no index
 
 
 class DatasetInfo(Settings):

@@ -30,19 +30,12 @@ _BLOCK, _LARGEST_RATIO = 1 << 20, 200
 
 
 class Writer(NamedTuple):
-    """A program that writes records.
+    """A program that writes records."""
 
-    Attributes:
-        name: str. Its common name.
-        renamed: dict of str to str. Our name of a feature -> its own, where they differ.
-        marks: tuple of str. Features that only its records have.
-        objective: str. Meaning of its label of 1: "sop" swapped, "nsp" a random second segment.
-    """
-
-    name: str
-    renamed: dict[str, str]
-    marks: tuple[str, ...]
-    objective: str
+    name: str  # its common name
+    renamed: dict[str, str]  # our name of a feature -> its own, where they differ
+    marks: tuple[str, ...]  # features that only its records have
+    objective: str  # meaning of its label of 1: "sop" swapped, "nsp" a random second segment
 
     @property
     def feature_names(self):

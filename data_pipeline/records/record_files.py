@@ -175,18 +175,13 @@ def frame_offsets(data, path):
 class Scan(NamedTuple):
     """The result of reading a record file once from beginning to end.
 
-    Attributes:
-        offsets: np.uint64 [N + 1]. Where the frame of each valid record before the fault begins,
-            then where the last of them ends: without a fault the size of the file.
-        num_bytes: int. Size of the whole file.
-        sha256: str. Hex digest of the whole file.
-        fault: str or None. What is wrong with the next frame, such as "record 17 at byte 12345:
-            the checksum of its data does not match".
+    `offsets` are those of an index, of the valid records before the fault. `fault` says what is
+    wrong with the next frame: "record 17 at byte 12345: the checksum of its data does not match".
     """
 
-    offsets: np.ndarray
-    num_bytes: int
-    sha256: str
+    offsets: np.ndarray  # np.uint64 [N + 1]
+    num_bytes: int  # of the whole file
+    sha256: str  # hex digest of the whole file
     fault: str | None
 
 

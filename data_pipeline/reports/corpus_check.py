@@ -40,53 +40,30 @@ class Problem(NamedTuple):
 
 
 class CorpusReport(NamedTuple):
-    """The result of `check_corpus`. Counts are those of the text read, the estimate that of all.
+    """The result of `check_corpus`. Counts are those of the text read, the estimate that of all."""
 
-    Attributes:
-        problems: list of Problem. A file is listed once, with its first fault.
-        files, bytes: int. Size of the whole corpus.
-        share_read: float. 1, or the fraction of a sample.
-        formats: dict of str to int. Format -> number of files.
-        files_with_bom, files_with_crlf, files_without_text: int. Byte order marks and CR do no
-            harm, readers drop them.
-        counts: Counter. See `CorpusStatistics`.
-        repeated_documents: int. Documents that are equal to an earlier one.
-        repeated_text, repeated_paragraphs_text: float. Fraction of the text in such documents, and
-            in such paragraphs.
-        unit: str. Unit of lengths: "pieces" (tokens), or "characters" without a tokenizer.
-        document_lengths, sentence_lengths: dict of str to int. Quantiles. A long text is several
-            documents, see `read_corpus`.
-        unknown_characters: list of (str, int). The most frequent ones not in the vocabulary.
-        literals: dict of str to int. Names of special tokens that occur in the text.
-        odd_characters: dict of str to int. See `Characters.odd`.
-        scripts: dict of str to float. Fraction of the letters by script, the largest first.
-        estimate: Estimate or None. None without a tokenizer.
-        examples: list of Example.
-        seconds: float. Duration of the check.
-    """
-
-    problems: list[Problem]
+    problems: list[Problem]  # each file once, with its first fault
     files: int
     bytes: int
-    share_read: float
-    formats: dict[str, int]
-    files_with_bom: int
+    share_read: float  # 1, or the fraction of a sample
+    formats: dict[str, int]  # format -> number of files
+    files_with_bom: int  # byte order marks and CR do no harm, readers drop them
     files_with_crlf: int
     files_without_text: int
-    counts: Counter
-    repeated_documents: int
-    repeated_text: float
-    repeated_paragraphs_text: float
-    unit: str
-    document_lengths: dict[str, int]
+    counts: Counter  # see `CorpusStatistics`
+    repeated_documents: int  # equal to an earlier one
+    repeated_text: float  # fraction of the text in such documents
+    repeated_paragraphs_text: float  # fraction of the text in such paragraphs
+    unit: str  # of lengths: "pieces" (tokens), or "characters" without a tokenizer
+    document_lengths: dict[str, int]  # quantiles; a long text is several documents
     sentence_lengths: dict[str, int]
-    unknown_characters: list[tuple[str, int]]
-    literals: dict[str, int]
-    odd_characters: dict[str, int]
-    scripts: dict[str, float]
-    estimate: Estimate | None
+    unknown_characters: list[tuple[str, int]]  # the most frequent ones not in the vocabulary
+    literals: dict[str, int]  # names of special tokens that occur in the text
+    odd_characters: dict[str, int]  # see `Characters.odd`
+    scripts: dict[str, float]  # fraction of the letters by script, the largest first
+    estimate: Estimate | None  # None without a tokenizer
     examples: list[Example]
-    seconds: float
+    seconds: float  # duration of the check
 
 
 def check_corpus(

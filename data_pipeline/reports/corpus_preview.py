@@ -41,16 +41,10 @@ class Estimate(NamedTuple):
 
 
 class Example(NamedTuple):
-    """A record as text.
+    """A record as text; a prediction is shown as `[shown token→original token]`."""
 
-    Attributes:
-        order: str. "in order", "swapped", "random second", or "none".
-        segments: list of str. Text of each segment, without [CLS] and the [SEP] at its end. A
-            prediction is shown as `[shown token→original token]`.
-    """
-
-    order: str
-    segments: list[str]
+    order: str  # "in order", "swapped", "random second", or "none"
+    segments: list[str]  # text of each segment, without [CLS] and the [SEP] at its end
 
 
 class RecordPreview:

@@ -13,41 +13,27 @@ _BAR, _RANGE, _EXPECTED = "#4878a8", "#202020", "#d1495b"
 
 
 class Histogram(NamedTuple):
-    """One panel of a figure: K bars, each a fraction.
-
-    Attributes:
-        title: str.
-        heights: float [K]. Fractions, 1 = 100 %; empty if there is only the note to draw.
-        edges: float [K + 1] or None. Edges of the bars, if they stand for numbers.
-        labels: tuple of str [K]. Labels of the bars otherwise.
-        x_label, y_label: str.
-        expected: float [K] or None. Fractions to compare with, drawn as marks.
-        ranges: float [K, 2] or None. Interval of each fraction.
-        note: str. Text below the title.
-    """
+    """One panel of a figure: K bars, each a fraction."""
 
     title: str
-    heights: np.ndarray
-    edges: np.ndarray | None = None
-    labels: tuple[str, ...] = ()
+    heights: np.ndarray  # float [K], 1 = 100 %; empty if there is only the note to draw
+    edges: np.ndarray | None = None  # float [K + 1], of the bars, if they stand for numbers
+    labels: tuple[str, ...] = ()  # K labels of the bars otherwise
     x_label: str = ""
     y_label: str = ""
-    expected: np.ndarray | None = None
-    ranges: np.ndarray | None = None
-    note: str = ""
+    expected: np.ndarray | None = None  # float [K], fractions to compare with, drawn as marks
+    ranges: np.ndarray | None = None  # float [K, 2], interval of each fraction
+    note: str = ""  # text below the title
 
     @classmethod
     def of_values(cls, title, values, most_bars=40, **others):
-        """Counts numbers [N] in bars of equal width; each bar covers equally many integers."""
+        """Counts integers [N] in bars that cover equally many of them each; N may be 0."""
         values = np.asarray(values)
         if not values.size:
             return cls(title, np.zeros(0), note=others.pop("note", "nothing to count"), **others)
-        low, high = values.min(), values.max()
-        if np.issubdtype(values.dtype, np.integer):
-            width = -(-(int(high) - int(low) + 1) // most_bars)
-            edges = np.arange(int(low), int(high) + width + 1, width) - 0.5
-        else:
-            edges = np.linspace(low, high if high > low else low + 1, most_bars + 1)
+        low, high = int(values.min()), int(values.max())
+        width = -(-(high - low + 1) // most_bars)
+        edges = np.arange(low, high + width + 1, width) - 0.5
         counts, _ = np.histogram(values, edges)
         return cls(title, counts / values.size, edges, **others)
 

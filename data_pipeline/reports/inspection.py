@@ -23,35 +23,20 @@ _NOTHING = np.zeros(0)
 
 
 class Inspection(NamedTuple):
-    """The result of `inspect_records`; fractions and quantiles are those of the sample.
-
-    Attributes:
-        folder: Path.
-        num_records, num_sampled: int.
-        max_seq_length, max_predictions_per_seq: int. S and P.
-        objective: str. Meaning of a label of 1, see DatasetInfo.
-        input_format: str or None. See PretrainingDataConfig; None for foreign records.
-        padding: float. Fraction of all positions.
-        lengths: dict of str to int. Quantiles of the tokens of a record, including special ones.
-        label_1: Share or None. None if the objective is "none".
-        word_starts: float or None. Fraction of tokens of text that start a word.
-        masks: Masks or None. None if the reader samples them.
-        problems: list of str.
-        examples: list of Example.
-    """
+    """The result of `inspect_records`; fractions and quantiles are those of the sample."""
 
     folder: Path
     num_records: int
     num_sampled: int
-    max_seq_length: int
-    max_predictions_per_seq: int
-    objective: str
-    input_format: str | None
-    padding: float
-    lengths: dict[str, int]
-    label_1: Share | None
-    word_starts: float | None
-    masks: Masks | None
+    max_seq_length: int  # S
+    max_predictions_per_seq: int  # P
+    objective: str  # meaning of a label of 1, see DatasetInfo
+    input_format: str | None  # see PretrainingDataConfig; None for foreign records
+    padding: float  # fraction of all positions
+    lengths: dict[str, int]  # quantiles of the tokens of a record, including special ones
+    label_1: Share | None  # None if the objective is "none"
+    word_starts: float | None  # fraction of tokens of text that start a word
+    masks: Masks | None  # None if the reader samples them
     problems: list[str]
     examples: list[Example]
 

@@ -13,8 +13,6 @@ from data_pipeline.tokenizers.word_starts import SPACE
 
 ORDERS = {"sop": ("in order", "swapped"), "nsp": ("in order", "random second")}
 _TOP_PIECES = 10
-#: Normal quantile of a 95 % interval.
-_Z = 1.959964
 
 
 class Share(NamedTuple):
@@ -27,51 +25,34 @@ class Share(NamedTuple):
     @classmethod
     def of(cls, count, total):
         """Estimates a fraction from `count` of `total` observations; total > 0."""
-        share, spread = count / total, _Z * _Z / total
-        middle = (share + spread / 2) / (1 + spread)
-        half = _Z * np.sqrt(share * (1 - share) / total + spread / total / 4) / (1 + spread)
-        return cls(share, max(0.0, float(middle - half)), min(1.0, float(middle + half)))
+        from scipy.stats import binomtest  # takes a second to load
+
+        interval = binomtest(count, total).proportion_ci(0.95, method="wilson")
+        return cls(count / total, float(interval.low), float(interval.high))
 
 
 class Masks(NamedTuple):
     """Statistics of the masks of a sample; fractions are those of all predictions.
 
-    Attributes:
-        per_sequence: float. Mean number of predictions per sequence.
-        quota_reached: float. Fraction of sequences with the intended number of predictions.
-        mask, kept, random: float. Fractions shown as [MASK], unchanged, and as another token. A
-            random token that happens to be the original one counts as kept.
-        run_words: dict of int to float, or None if word starts are not known. Fraction of runs of
-            masked words by their number of words. A run is an n-gram, or several side by side,
-            which cannot be distinguished.
-        top_pieces: list of tuple. The most frequent masked vocabulary entries (ids without a
-            tokenizer), and how often they are masked.
+    A run of masked words is an n-gram, or several side by side, which cannot be distinguished.
     """
 
-    per_sequence: float
-    quota_reached: float
-    mask: float
-    kept: float
-    random: float
-    run_words: dict[int, float] | None
-    top_pieces: list[tuple[str, int]]
+    per_sequence: float  # mean number of predictions
+    quota_reached: float  # fraction of sequences with the intended number of predictions
+    mask: float  # shown as [MASK]
+    kept: float  # shown as they are; random tokens that happen to be the original ones too
+    random: float  # shown as another token
+    run_words: dict[int, float] | None  # fractions of runs by number of words, if they are known
+    top_pieces: list[tuple[str, int]]  # most frequent masked entries (or ids), and how often
 
 
 class Example(NamedTuple):
-    """A record as text.
+    """A record as text; a prediction is shown as `[shown token→original token]`."""
 
-    Attributes:
-        record: int. Its number among all records.
-        order: str. "in order", "swapped", "random second", or "none".
-        segments: list of str. Text of each segment, with special tokens; a prediction is shown as
-            `[shown token→original token]`.
-        padding: int. Number of padding positions.
-    """
-
-    record: int
-    order: str
-    segments: list[str]
-    padding: int
+    record: int  # its number among all records
+    order: str  # "in order", "swapped", "random second", or "none"
+    segments: list[str]  # text of each segment, with special tokens
+    padding: int  # number of padding positions
 
 
 def read_sample(files, numbers):

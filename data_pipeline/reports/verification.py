@@ -33,50 +33,30 @@ _SECONDS_BETWEEN_LINES = 3
 
 
 class Problem(NamedTuple):
-    """A fault of a folder of records.
+    """A fault of a folder of records."""
 
-    Attributes:
-        file: str. The file, relative to the folder.
-        says: str. The fault; completes "`file` ...".
-    """
-
-    file: str
-    says: str
+    file: str  # the file, relative to the folder
+    says: str  # the fault; completes "`file` ..."
 
     def __str__(self):
         return f"`{self.file}` {self.says}"
 
 
 class Verification(NamedTuple):
-    """The result of `verify_records`.
-
-    Attributes:
-        folder: Path.
-        num_shards: int. Record files that the info file names.
-        num_records: int. Valid records in them.
-        num_bytes: int. Bytes read from record files.
-        seconds: float.
-        problems: list of Problem. Empty if there is no fault.
-    """
+    """The result of `verify_records`."""
 
     folder: Path
-    num_shards: int
-    num_records: int
-    num_bytes: int
+    num_shards: int  # record files that the info file names
+    num_records: int  # valid records in them
+    num_bytes: int  # bytes read from record files
     seconds: float
-    problems: list[Problem]
+    problems: list[Problem]  # empty if there is no fault
 
 
 def verify_records(folder: str | Path) -> Verification:
     """Reads all files of a folder of records and reports everything that is wrong with them.
 
     Files are checked one by one, each read once; the progress is logged every few seconds.
-
-    Args:
-        folder: str or Path.
-
-    Returns:
-        Verification.
 
     Raises:
         InputError: If the info file does not exist or is damaged.
@@ -96,11 +76,15 @@ def verify_records(folder: str | Path) -> Verification:
             )
         scan, says = _check_shard(folder, shard, info)
         problems += [Problem(shard.file, says)] if says else []
-        problems += _check_index(folder, shard, info, None if says else scan.offsets)
+        if shard.index_sha256 is not None:
+            path, offsets = index_path(folder / shard.file), None if says else scan.offsets
+            says = _index_fault(path, shard, info, offsets)
+            problems += [Problem(path.name, says)] if says else []
         if scan:
             num_records, num_bytes = num_records + len(scan.offsets) - 1, num_bytes + scan.num_bytes
     problems += _extra_files(folder, info)
-    problems += _check_tokenizer(folder / TOKENIZER_FOLDER, info)
+    if problem := _tokenizer_problem(folder / TOKENIZER_FOLDER, info):
+        problems.append(problem)
     seconds = time.monotonic() - started
     return Verification(folder, len(info.shards), num_records, num_bytes, seconds, problems)
 
@@ -141,34 +125,25 @@ def _first_record_fault(path, scan, info):
         return f"cannot be read: {error}"
 
 
-def _check_index(folder, shard, info, offsets):
-    """Yields the problem of an index, if any; `offsets` are None if the shard has a problem."""
-    if shard.index_sha256 is None:
-        return
-    path = index_path(folder / shard.file)
+def _index_fault(path, shard, info, offsets):
+    """Returns the fault of an index, or None; `offsets` are None if the shard has a fault."""
     if not path.is_file():
-        yield Problem(path.name, f"does not exist; it is the index of `{shard.file}`")
-        return
+        return f"does not exist; it is the index of `{shard.file}`"
     try:
         content = path.read_bytes()
     except OSError as error:
-        yield Problem(path.name, f"cannot be read: {error.strerror}")
-        return
+        return f"cannot be read: {error.strerror}"
     digest = hashlib.sha256(content).hexdigest()
     if digest == shard.index_sha256:
-        if offsets is not None and content != np.asarray(offsets, "<u8").tobytes():
-            yield Problem(path.name, f"does not match the records of `{shard.file}`")
-        return
+        wrong = offsets is not None and content != np.asarray(offsets, "<u8").tobytes()
+        return f"does not match the records of `{shard.file}`" if wrong else None
     for other in info.shards:
         if other.index_sha256 == digest:
-            name = index_path(folder / other.file).name
-            yield Problem(path.name, f"has the content of `{name}`: swapped or overwritten")
-            return
+            return f"has the content of `{index_path(other.file).name}`: swapped or overwritten"
     size = 8 * (shard.num_records + 1)
     if len(content) != size:
-        yield Problem(path.name, f"must have {size} bytes, but has {len(content)}")
-    else:
-        yield Problem(path.name, f"is damaged: its sha256 differs from {INFO_FILE}")
+        return f"must have {size} bytes, but has {len(content)}"
+    return f"is damaged: its sha256 differs from {INFO_FILE}"
 
 
 def _extra_files(folder, info):
@@ -181,29 +156,25 @@ def _extra_files(folder, info):
             yield Problem(path.name, f"does not belong here: {INFO_FILE} does not list it")
 
 
-def _check_tokenizer(folder, info):
-    """Yields the problem of a tokenizer folder, if any."""
+def _tokenizer_problem(folder, info):
+    """Returns the problem of a tokenizer folder, or None."""
     if not folder.exists():
-        if info.tokenizer_digest is not None:
-            yield Problem(folder.name, f"does not exist, but {INFO_FILE} has its digest")
-        return
+        missing = Problem(folder.name, f"does not exist, but {INFO_FILE} has its digest")
+        return None if info.tokenizer_digest is None else missing
     try:
         tokenizer = Tokenizer.load(folder)
     except InputError as error:
-        yield Problem(folder.name, f"cannot be loaded: {error}")
-        return
+        return Problem(folder.name, f"cannot be loaded: {error}")
     if info.tokenizer_digest not in (None, tokenizer.digest):
-        yield Problem(
-            folder.name, f"is not the tokenizer of these records according to {INFO_FILE}"
-        )
-        return
+        says = f"is not the tokenizer of these records according to {INFO_FILE}"
+        return Problem(folder.name, says)
     # The vocabulary file is for people and not covered by a digest; it follows from the model.
     listing = folder / VOCAB_FILE
     if listing.is_file():
-        with tempfile.TemporaryDirectory() as again:
-            tokenizer.save(again)
-            same = listing.read_bytes() == (Path(again) / VOCAB_FILE).read_bytes()
+        with tempfile.TemporaryDirectory() as expected:
+            tokenizer.save(expected)
+            same = listing.read_bytes() == (Path(expected) / VOCAB_FILE).read_bytes()
         if not same:
-            yield Problem(
-                f"{folder.name}/{VOCAB_FILE}", "does not list the vocabulary of the model"
-            )
+            name = f"{folder.name}/{VOCAB_FILE}"
+            return Problem(name, "does not list the vocabulary of the model")
+    return None
