@@ -8,7 +8,7 @@ from albert_keras.models.finetuning import build_model
 from albert_keras.serving.graph import span_answers
 from albert_keras.serving.graph.aligning_tokenizer import AligningTokenizer
 from albert_keras.serving.graph.span_answers import max_context
-from albert_keras.serving.graph.task_model import build_task_model
+from albert_keras.serving.graph.task_models import build_task_model
 from albert_keras.serving.saved_model.server_ops import TEXT_OPS, core_ops
 from albert_keras.tasks.examples import QuestionExample
 from albert_keras.tasks.kinds import SPANS, SPANS_OR_NONE
