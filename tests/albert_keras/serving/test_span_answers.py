@@ -17,7 +17,7 @@ from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.offsets import TextAligner
 from data_pipeline.tokenizers.tokenization import Tokenizer
 from tests.albert_keras.finetuning.small_tasks import make_examples, make_task
-from tests.albert_keras.serving.test_task_model import make_shape, outputs_of, randomized
+from tests.albert_keras.serving.test_task_models import make_shape, outputs_of, randomized
 
 CONTEXTS = [
     "The old ferry left the harbour.",
