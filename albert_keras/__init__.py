@@ -21,6 +21,7 @@ _HOMES = {
     "evaluate": "albert_keras.training.evaluate",
     "evaluate_task": "albert_keras.finetuning.evaluate",
     "export": "albert_keras.serving.publish",
+    "fill_mask": "albert_keras.serving.predictor",
     "finetune": "albert_keras.finetuning.finetune",
     "layer_plan": "albert_keras.models.sharing",
     "predict": "albert_keras.serving.predictor",

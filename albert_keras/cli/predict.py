@@ -104,7 +104,8 @@ def predict(
     start(verbose, debug)
     asked = {"--pair": pair, "--question": question, "--option": option or None}
     if _is_export(model):
-        from albert_keras.serving.exported_task import read_task, version_folder
+        from albert_keras.serving.exported_task import read_task
+        from albert_keras.serving.layout import version_folder
 
         others = {"--file": file, "--text-column": text_column, "--pair-column": pair_column}
         others |= {"--split": split, "--data-dir": data_dir, "--out": out, "--with": also or None}

@@ -1,10 +1,9 @@
-"""Which task an exported folder is for, read without loading its model."""
+"""The task of an exported model, read without loading the model."""
 
 from pathlib import Path
 from typing import NamedTuple
 
-from albert_keras.serving.export_record import EXPORT_RECORD, read_export_record
-from albert_keras.serving.layout import existing_versions
+from albert_keras.serving.layout import EXPORT_RECORD, read_export_record
 from albert_keras.tasks.build import build_task
 from albert_keras.tasks.kinds import SPANS_OR_NONE
 from albert_keras.tasks.task import Task
@@ -17,8 +16,8 @@ class ExportedTask(NamedTuple):
 
     Attributes:
         task: Task.
-        record: dict. What `export.json` holds; empty if the task was told by the signatures alone:
-            then it is another of the same kind, with other names, lengths and no labels.
+        record: dict. Contents of `export.json`; empty if the task was derived from the signatures:
+            then only its kind is right, while names, lengths and labels are not known.
     """
 
     task: Task
@@ -26,62 +25,44 @@ class ExportedTask(NamedTuple):
 
     @property
     def fields(self):
-        """Names of the texts that are asked for, see `Task.example`: tuple of str."""
+        """Names of the inputs of an example, see `Task.example`: tuple of str."""
         return self.task.fields
 
     @property
     def tokenizer_digest(self):
-        """Digest of the graph's tokenizer, str, or None if `export.json` does not tell."""
+        """Digest of the tokenizer in the graph, str, or None if `export.json` lacks it."""
         return _dict_at(self.record, "run").get("tokenizer_digest")
 
     @property
     def tuned(self):
-        """What `Task.tune` found for the exported model, dict of str to float.
+        """Values that `Task.tune` found for the exported model, dict of str to float.
 
         Raises:
-            InputError: If the answers depend on it and `export.json` does not tell.
+            InputError: If the answers depend on them and `export.json` does not contain them.
         """
         tuned = self.record.get("tuned")
-        is_told = isinstance(tuned, dict)
-        if not is_told and self.task.kind is not SPANS_OR_NONE:
-            return {}
-        if not is_told or not all(isinstance(value, int | float) for value in tuned.values()):
-            raise InputError(
-                f"`tuned` in {EXPORT_RECORD} should tell the `null_threshold` from which questions "
-                f"are left unanswered, or be empty. Received: {tuned!r}."
-            )
-        return tuned
-
-
-def version_folder(path):
-    """Returns the folder of one version.
-
-    Args:
-        path: str or Path. Such a folder, or that of the name, of which it is the newest version.
-
-    Returns:
-        Path.
-
-    Raises:
-        InputError: If there is no export.
-    """
-    path = Path(path)
-    if (path / "saved_model.pb").is_file():
-        return path
-    return path / str(existing_versions(path)[-1])
+        if not isinstance(tuned, dict):
+            if self.task.kind is not SPANS_OR_NONE:
+                return {}
+        elif all(isinstance(value, int | float) for value in tuned.values()):
+            return tuned
+        raise InputError(
+            f"`tuned` in {EXPORT_RECORD} must contain the `null_threshold` that decides which "
+            f"questions are left unanswered, or be empty. Received: {tuned!r}."
+        )
 
 
 def read_task(folder):
     """Reads which task an export is for.
 
-    Keys of `export.json` that are not known change nothing. Where it is missing, or its task is
-    not known, the signatures tell.
+    Unknown keys of `export.json` are ignored. If the file does not exist, or its task is unknown,
+    the kind of task is derived from the signatures.
 
     Args:
-        folder: str or Path. Of one version.
+        folder: str or Path. Folder of one version.
 
     Returns:
-        ExportedTask, or None if it is for none, as pre-trained models are.
+        ExportedTask, or None for a pre-trained model.
 
     Raises:
         InputError: If `export.json` or `saved_model.pb` is damaged.
@@ -105,24 +86,24 @@ def _dict_at(record, name):
 
 
 def _config_by_signatures(folder):
-    """Returns a TaskConfig of the kind that signatures are made for, or None."""
+    """Returns a TaskConfig of the kind that has the signatures of an export, or None."""
     if not (folder / "saved_model.pb").is_file():
         return None
     from albert_keras.serving.saved_model.signature_methods import read_signatures
 
-    signatures = {one.name: one for one in read_signatures(folder)}
-    if "fill_mask" in signatures:
+    outputs = {one.name: one.outputs for one in read_signatures(folder)}
+    if "fill_mask" in outputs:
         return None
-    if "question_answering" in signatures:
-        has_none = "null_score" in signatures["question_answering"].outputs
-        return TaskConfig(name="squad2" if has_none else "squad1")
+    if "question_answering" in outputs:
+        has_null = "null_score" in outputs["question_answering"]
+        return TaskConfig(name="squad2" if has_null else "squad1")
     for name, task in (("multiple_choice", "race"), ("tags", "tagging")):
-        if name in signatures:
+        if name in outputs:
             return TaskConfig(name=task)
-    usual = signatures.get("serving_default")
-    columns = {"text": "text", "pair": "pair" if "text_pair" in signatures else None}
-    if usual is not None and {"labels", "probabilities"} <= set(usual.outputs):
+    usual = outputs.get("serving_default", {})
+    columns = {"text": "text", "pair": "pair" if "text_pair" in outputs else None}
+    if {"labels", "probabilities"} <= set(usual):
         return TaskConfig(name="pair" if columns["pair"] else "classification", **columns)
-    if usual is not None and "score" in usual.outputs:
+    if "score" in usual:
         return TaskConfig(name="regression", **columns)
     return None

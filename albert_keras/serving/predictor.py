@@ -1,20 +1,21 @@
-"""Text in, answer out, from an exported folder: no run and no training file is needed."""
+"""Text in, answer out, from an exported folder; no run and no training file is needed."""
 
 import functools
-from typing import NamedTuple
+import warnings
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from albert_keras.serving.exported_task import read_task, version_folder
-from albert_keras.serving.layout import MASK_LITERAL, TOP_K
-from albert_keras.serving.signature_answers import answer_by_signatures, ask_rows
+from albert_keras.serving.exported_task import read_task
+from albert_keras.serving.layout import MASK_LITERAL, TOP_K, version_folder
 from data_pipeline.errors import InputError
 from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
 
 class Candidate(NamedTuple):
-    """A piece for a [MASK]: `piece` str as in the vocabulary, and its probability, `score`."""
+    """A candidate for a [MASK]: `piece` of the vocabulary (str), and its probability, `score`."""
 
     piece: str
     score: float
@@ -24,10 +25,10 @@ class FilledMask(NamedTuple):
     """Answer for one text.
 
     Attributes:
-        text: str. As given.
-        filled_text: str. With the likeliest piece for each [MASK].
-        masks: tuple. For each [MASK] a tuple of Candidate, likeliest first; empty for a mask
-            beyond the length the model takes.
+        text: str. The input.
+        filled_text: str. The text with the most likely piece for each [MASK].
+        masks: tuple. For each [MASK] a tuple of Candidate, the most likely first; empty for a mask
+            beyond the maximum length of the model.
     """
 
     text: str
@@ -36,7 +37,7 @@ class FilledMask(NamedTuple):
 
 
 class SentenceOrder(NamedTuple):
-    """Whether `first` comes before `second`, as a probability, `in_order`."""
+    """The probability that `first` comes before `second`, `in_order`."""
 
     first: str
     second: str
@@ -46,24 +47,24 @@ class SentenceOrder(NamedTuple):
 class Predictor:
     """Answers of an exported model, pre-trained or fine-tuned.
 
-    Before anything of it is loaded, its operations are checked, see `check_ops`. It is still a
-    program, and TensorFlow is no sandbox: open only those you trust.
+    The operations of the model are checked before anything of it is loaded, see `check_ops`. It is
+    still a program, and TensorFlow is not a sandbox: open only models that you trust.
 
     Args:
-        path: str or Path. Folder of an export, of the name (takes the newest version) or of one
-            version. A SavedModel without the other files of an export answers what its signatures
-            give.
+        path: str or Path. Folder of an exported model, which means its newest version, or of one
+            version. A SavedModel without the other files of an export returns what its signatures
+            return.
 
     Attributes:
         path: Path. The folder of the version.
-        task: Task, or None of a pre-trained model.
+        task: Task, or None for a pre-trained model.
 
     Raises:
-        InputError: If there is no export, it is damaged, or it has operations that could reach out
-            of it.
+        InputError: If there is no export, if it is damaged, or if it has operations with access to
+            files, Python or other processes.
     """
 
-    def __init__(self, path):
+    def __init__(self, path: str | Path):
         self.path = version_folder(path)
         self._exported = read_task(self.path)
         self.task = self._exported and self._exported.task
@@ -76,39 +77,41 @@ class Predictor:
         self._model = tf.saved_model.load(str(self.path))
         self._tf = tf
 
-    def answer(self, inputs):
-        """Answers what somebody asks a fine-tuned model.
+    def answer(self, inputs: list[dict[str, Any] | str] | dict[str, Any] | str) -> list[Any]:
+        """Answers inputs of a fine-tuned model.
 
         Args:
             inputs: list of dict of str, see `Task.example`; or of str, which are texts; or one of
-                them. A dict may have an "id", which the answer gets; else it is the number in the
-                list.
+                them. A dict may have an "id", which is part of the answer; by default it is the
+                number in the list.
 
         Returns:
             list of named tuples, the same as of the run, see `Task.answers`.
 
         Raises:
-            InputError: If the model is a pre-trained one, or one of the inputs is nothing that its
-                task can be asked.
+            InputError: If the model is a pre-trained one, or if one of the inputs is not valid for
+                its task.
         """
         return self.answers(self.examples(inputs))
 
-    def examples(self, inputs):
-        """Makes examples of inputs, as `answer` takes them; list, as `Task.read` returns."""
+    def examples(self, inputs: list[dict[str, Any] | str] | dict[str, Any] | str) -> list[Any]:
+        """Converts inputs of `answer` to examples; list, as `Task.read` returns."""
         from albert_keras.finetuning.finetuned import typed_examples
 
         self._check_finetuned()
         inputs = [inputs] if isinstance(inputs, str | dict) else list(inputs)
         return typed_examples(self.task, inputs)
 
-    def answers(self, examples):
+    def answers(self, examples: list[Any]) -> list[Any]:
         """Answers examples: list of named tuples, see `Task.answers`."""
+        from albert_keras.serving.task_answers import answer_by_signatures
+
         self._check_finetuned()
         if self._task_predictor is None:
             return answer_by_signatures(self.ask, self.task, examples)
         return self._task_predictor.answers(examples)
 
-    def fill_mask(self, texts, top_k=5):
+    def fill_mask(self, texts: list[str], top_k: int = 5) -> list[FilledMask]:
         """Fills each `[MASK]` of some texts.
 
         Args:
@@ -119,25 +122,25 @@ class Predictor:
             list of FilledMask.
 
         Raises:
-            InputError: If a text holds no `[MASK]`, or if the model is a fine-tuned one.
+            InputError: If a text contains no `[MASK]`, or if the model is a fine-tuned one.
         """
         if not 1 <= top_k <= TOP_K:
-            raise InputError(f"`top_k` should be from 1 to {TOP_K}. Received: {top_k}.")
+            raise InputError(f"`top_k` must be from 1 to {TOP_K}. Received: {top_k}.")
         self._check_signature("fill_mask")
         for text in texts:
             if MASK_LITERAL not in text:
-                raise InputError(f"`{text}` holds no {MASK_LITERAL} to fill.")
+                raise InputError(f"`{text}` contains no {MASK_LITERAL} to fill.")
         return [
             FilledMask(
                 text,
                 answer["filled_text"].decode(errors="replace"),
                 _candidates(answer["pieces"], answer["scores"], text.count(MASK_LITERAL), top_k),
             )
-            for text, answer in zip(texts, ask_rows(self.ask, "fill_mask", text=texts), strict=True)
+            for text, answer in zip(texts, self._rows("fill_mask", text=texts), strict=True)
         ]
 
-    def sentence_order(self, firsts, seconds):
-        """Tells for pairs of texts how likely they stand in this order.
+    def sentence_order(self, firsts: list[str], seconds: list[str]) -> list[SentenceOrder]:
+        """Returns the probability that pairs of texts are in this order.
 
         Args:
             firsts, seconds: list of str, equally long.
@@ -146,39 +149,39 @@ class Predictor:
             list of SentenceOrder.
 
         Raises:
-            InputError: If the model has no such head.
+            InputError: If the model has no sentence-order head.
         """
         self._check_signature("sentence_order")
-        answers = ask_rows(self.ask, "sentence_order", first=firsts, second=seconds)
+        answers = self._rows("sentence_order", first=firsts, second=seconds)
         return [
             SentenceOrder(first, second, float(answer["in_order"]))
             for first, second, answer in zip(firsts, seconds, answers, strict=True)
         ]
 
-    def encode(self, texts):
+    def encode(self, texts: list[str]) -> np.ndarray:
         """Returns a vector for each text: `pooled_output`, float32 [B, H]."""
         return self.ask("encode", text=texts)["pooled_output"]
 
-    def ask(self, signature, **inputs):
-        """Asks a signature over strings, all rows at once.
+    def ask(self, signature: str, **inputs: list[Any]) -> dict[str, np.ndarray]:
+        """Calls a signature over strings, with all rows in one batch.
 
         Args:
             signature: str. Its name.
-            inputs: list of str by name, equally long; of str lists where it takes a matrix.
+            inputs: list of str by name, equally long; lists of lists of str for a matrix.
 
         Returns:
             dict of np.ndarray [B, ...], strings as bytes.
 
         Raises:
-            InputError: If there is no such signature, or it takes other inputs.
+            InputError: If the signature does not exist, or takes other inputs.
         """
         self._check_signature(signature)
         function = self._model.signatures[signature]
-        wanted = set(function.structured_input_signature[1])
-        if set(inputs) != wanted:
+        expected = set(function.structured_input_signature[1])
+        if set(inputs) != expected:
             raise InputError(
-                f"The signature `{signature}` should be asked with {', '.join(sorted(wanted))}. "
-                f"Received: {', '.join(inputs) or 'nothing'}."
+                f"The signature `{signature}` takes the inputs {', '.join(sorted(expected))}. "
+                f"Received: {', '.join(inputs) or 'none'}."
             )
         tensors = {
             name: self._tf.constant(_bytes_of(texts), self._tf.string)
@@ -186,24 +189,31 @@ class Predictor:
         }
         return {name: value.numpy() for name, value in function(**tensors).items()}
 
+    def _rows(self, signature, **inputs):
+        from albert_keras.serving.task_answers import call_by_rows
+
+        return call_by_rows(self.ask, signature, **inputs)
+
     @functools.cached_property
     def _task_predictor(self):
-        """The TaskPredictor; None where the export lacks what it takes."""
+        """The TaskPredictor; None if the export lacks files that it needs."""
         exported, folder = self._exported, self.path / TOKENIZER_FOLDER
         predict_tokens = self._model.signatures.get("predict_tokens")
         if not (exported.record and folder.is_dir() and predict_tokens):
             return None
         from albert_keras.runs.run_files import check_tokenizer
-        from albert_keras.serving.task_predictor import TaskPredictor
+        from albert_keras.serving.task_answers import TaskPredictor, model_of_signature
 
-        repair = "Export the run once more."
-        check_tokenizer(folder, exported.tokenizer_digest, "export.json", repair)
-        return TaskPredictor(self.task, Tokenizer.load(folder), predict_tokens, exported.tuned)
+        check_tokenizer(
+            folder, exported.tokenizer_digest, "export.json", "Export the run once more."
+        )
+        model = model_of_signature(predict_tokens)
+        return TaskPredictor(self.task, Tokenizer.load(folder), model, exported.tuned)
 
     def _check_finetuned(self):
         if self.task is None:
             raise InputError(
-                f"`{self.path}` should be an export of a fine-tuned model to answer that. "
+                f"`{self.path}` must be an export of a fine-tuned model. "
                 "Received: a pre-trained one, which fills masks."
             )
 
@@ -212,23 +222,29 @@ class Predictor:
             raise InputError(f"`{self.path}` has no signature `{name}`.")
 
 
-def predict(export, texts, top_k=5):
+def fill_mask(export: str | Path, texts: list[str], top_k: int = 5) -> list[FilledMask]:
     """Fills the masks of some texts with an exported model; see `Predictor.fill_mask`."""
     return Predictor(export).fill_mask(texts, top_k)
+
+
+def predict(export: str | Path, texts: list[str], top_k: int = 5) -> list[FilledMask]:
+    """Deprecated name of `fill_mask`."""
+    warnings.warn("`predict` is deprecated. Use `fill_mask`.", DeprecationWarning, stacklevel=2)
+    return fill_mask(export, texts, top_k)
 
 
 def _bytes_of(texts):
     if not isinstance(texts, str):
         return [_bytes_of(text) for text in texts]
     try:
-        # Undecodable command-line bytes arrive as lone surrogates; hand them on as they came.
+        # Undecodable bytes of a command line arrive as lone surrogates; pass them on unchanged.
         return texts.encode(errors="surrogateescape")
     except UnicodeEncodeError:
-        raise InputError("A text should be Unicode. It has half a surrogate pair.") from None
+        raise InputError("A text must be valid Unicode. It has half a surrogate pair.") from None
 
 
 def _candidates(pieces, scores, num_masks, top_k):
-    """Returns the candidates of each mask; no row of `pieces` is of those that are never read."""
+    """Returns the candidates of each mask; `pieces` has no row for masks that are never read."""
     of_masks = tuple(
         tuple(
             Candidate(piece.decode(), float(np.round(score, 6)))

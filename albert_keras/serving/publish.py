@@ -1,4 +1,4 @@
-"""A run → `saved_models/<name>/<version>/`, whole or not at all."""
+"""Exports a run: source → graph → checks → model card → one rename to a version."""
 
 import json
 import logging
@@ -9,19 +9,14 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
-from albert_keras.serving.export.accuracy import AccuracyLoss
+from albert_keras.serving.export.accuracy import AccuracyLoss, TaskLoss, prepare_comparison
 from albert_keras.serving.export.checks import LoadedModel, check_answers
-from albert_keras.serving.export.lite import check_lite
-from albert_keras.serving.export.losses import comparison, write_lite
+from albert_keras.serving.export.lite import check_lite, write_lite
 from albert_keras.serving.export.model_card import write_model_card
 from albert_keras.serving.export.publishing import new_version
 from albert_keras.serving.export.source import open_source
-from albert_keras.serving.export.task_accuracy import TaskLoss
-from albert_keras.serving.export_record import EXPORT_RECORD
 from albert_keras.serving.graph.precision import check_precision
-from albert_keras.serving.graph.text_packing import BUCKETS
-from albert_keras.serving.layout import keras_file, size_of
-from albert_keras.serving.names import check_model_name
+from albert_keras.serving.layout import EXPORT_RECORD, check_model_name, keras_file, size_of
 from albert_keras.serving.saved_model.restricted_loader import load_restricted
 from albert_keras.serving.saved_model.server_ops import check_ops
 from albert_keras.serving.saved_model.signature_methods import set_method_names
@@ -30,29 +25,29 @@ from data_pipeline.errors import InputError
 
 logger = logging.getLogger(__name__)
 
-#: Warm-up requests of several rows have so many pieces at most: a server answers all of them while
-#: it loads a version.
-_WARM_UP_PIECES = 256
+#: Maximum number of tokens of warm-up requests with several rows: a server answers all requests
+#: while it loads a version.
+_WARM_UP_TOKENS = 256
 
 
 class ExportResult(NamedTuple):
-    """What an export made.
+    """Result of an export.
 
     Attributes:
         path: Path. The folder of the version.
         version: int.
-        step: int or None. The checkpoint that was exported; None where nothing tells.
-        num_bytes: int. All files of the version together.
-        precision: str. Of the SavedModel.
-        saved_model_bytes: int. What a server loads: the graph with its tokenizer, and the weights.
+        step: int or None. The checkpoint that was exported; None if unknown.
+        num_bytes: int. Size of all files of the version.
+        precision: str. Precision of the SavedModel.
+        saved_model_bytes: int. Size of what a server loads: graph, tokenizer and weights.
         lite_bytes: dict of "float16" or "int8" -> int. Size of each `.tflite` file.
-        losses: dict of variant -> AccuracyLoss, or TaskLoss of a fine-tuned model: "bfloat16",
-            "int8", "lite float16", "lite int8".
+        losses: dict of variant -> AccuracyLoss, or TaskLoss for a fine-tuned model. Variants are
+            "bfloat16", "int8", "lite float16", "lite int8".
         keras_file: Path. The model for Keras, beside the folder of the version.
-        signatures: tuple of str. What a server can be asked.
-        fingerprint: dict of str. Of the SavedModel, see `tf.saved_model.experimental.Fingerprint`.
-        largest_difference: float or None. Of a probability from the Python path; None unless the
-            export is float32.
+        signatures: tuple of str. Names of the signatures.
+        fingerprint: dict of str. See `tf.saved_model.experimental.Fingerprint`.
+        largest_difference: float or None. Largest difference between a probability and that of the
+            Python path; None unless the export is float32.
     """
 
     path: Path
@@ -70,57 +65,54 @@ class ExportResult(NamedTuple):
 
 
 def export(
-    run,
-    out,
-    step=None,
-    version=None,
-    max_seq_length=None,
-    precision="float32",
-    lite=(),
-    eval_data=None,
-    keep=None,
-    layers=(),
-):
-    """Writes a checkpoint as a SavedModel over plain strings and as a `.keras` model.
+    run: str | Path,
+    out: str | Path,
+    step: int | str | None = None,
+    version: int | None = None,
+    max_seq_length: int | None = None,
+    precision: str = "float32",
+    lite: tuple[str, ...] | list[str] = (),
+    eval_data: str | Path | None = None,
+    keep: int | None = None,
+    layers: tuple[int, ...] | list[int] = (),
+) -> ExportResult:
+    """Exports a checkpoint as a SavedModel over plain strings and as a `.keras` model.
 
-    The version gets its name when a server would take it: its operations are checked, it is loaded
-    where there are no others, its answers are compared with those of the Python path, and the
-    requests a server warms up with are answered once. Where weights are not float32, what that
-    loses is measured on real text and told.
+    The version gets its name only after all checks: its operations are among those of the server,
+    it loads in a process without any others, its answers equal those of the Python path, and it
+    answers the warm-up requests. If weights are not float32, the cost in accuracy is measured.
 
     Args:
-        run: str or Path. Folder of the run, pre-trained or fine-tuned; of a fine-tuning, its best
-            seed; or of a converted model with a masked-LM head.
-        out: str or Path. Folder of the name, such as `saved_models/books`; the version comes in
-            it, the model for Keras (`1.keras`) and the model card (`README.md`) beside it.
-        step: int, "best" or None. Which checkpoint; None takes the newest sound one, of a
-            fine-tuned run the best.
+        run: str or Path. Folder of a pre-trained or fine-tuned run; of a fine-tuning, which means
+            its best seed; or of a converted model with a masked-LM head.
+        out: str or Path. Folder of the model, such as `saved_models/books`. The version is created
+            in it, with the model for Keras (`1.keras`) and the model card (`README.md`) beside it.
+        step: int, "best" or None. Which checkpoint; None takes the newest valid one, or the best
+            one of a fine-tuned run.
         version: int or None. None takes the next one.
-        max_seq_length: int or None. Longer texts are cut, S. None takes the longest the model was
-            trained on.
+        max_seq_length: int or None. Longer texts are truncated, S. None takes the length of the
+            training.
         precision: str. "float32", "bfloat16" or "int8", of the SavedModel; see `StoredModel`. The
-            `.keras` model is float32 in any case.
-        lite: iterable of "float16" and "int8". TensorFlow Lite files to write besides, of a
-            pre-trained model.
-        eval_data: str, Path or None. Held-out records, or labelled examples of the task, to measure
-            the loss on; None takes development examples of the task where they still are, else
-            texts of the documentation of installed packages.
-        keep: int or None. So many versions stay; None keeps all.
-        layers: iterable of int. Blocks whose outputs `encode` gives, too, see `StringModel`.
+            `.keras` model is always float32.
+        lite: iterable of "float16" and "int8". Additional TensorFlow Lite files, for pre-trained
+            models only.
+        eval_data: str, Path or None. Data to measure the cost of reduced precision on, see
+            `prepare_comparison`.
+        keep: int or None. Number of newest versions to keep; None keeps all.
+        layers: iterable of int. Blocks whose outputs `encode` returns as well, see `StringModel`.
 
     Returns:
         ExportResult.
 
     Raises:
         InputError: If the run has no checkpoint or tokenizer, if the version exists, if an option
-            cannot be, or if a server would not take the model.
-        RuntimeError: If the model answers otherwise than the Python path.
+            is impossible, or if a server would refuse the model.
+        RuntimeError: If the model does not answer as the Python path.
     """
+    out, lite = Path(out), tuple(dict.fromkeys(lite))
     check_precision(precision)
-    lite = tuple(dict.fromkeys(lite))
     for weights in lite:
         check_lite(weights)
-    out = Path(out)
     check_model_name(out.absolute().name)
     with new_version(out, version, keep) as draft:
         folder = draft.folder
@@ -130,15 +122,14 @@ def export(
                 f"`lite` is for pre-trained models. Received: {', '.join(lite)} and a model of "
                 f"{source.task.config.name}."
             )
-        compared = comparison(source, precision, lite, eval_data)
+        compare = prepare_comparison(source, precision, lite, eval_data)
         module = source.string_model(precision, tuple(layers))
         _save(source, module, folder)
         source.model.save(draft.keras_file)
         saved_model_bytes = size_of(folder)
         loaded, parity = _check(source, module, folder, precision)
         lite_files = write_lite(folder / "lite", source, lite)
-        losses = compared(module, lite_files)
-        lite_bytes = {weights: file.stat().st_size for weights, file in lite_files.items()}
+        losses = compare(module, lite_files)
         fingerprint = _fingerprint(folder)
         record = source.describe() | {
             "version": draft.version,
@@ -147,7 +138,7 @@ def export(
             "precision": precision,
             "layers": list(layers),
             "accuracy_loss": {name: loss._asdict() for name, loss in losses.items()},
-            "compared_on": None if not losses else str(eval_data or "usual"),
+            "compared_on": str(eval_data or "usual") if losses else None,
             "parity": parity and parity._asdict(),
             "signatures": _describe(loaded.signatures),
             "fingerprint": fingerprint,
@@ -167,7 +158,10 @@ def export(
         num_bytes,
         precision,
         saved_model_bytes,
-        lite_bytes,
+        {
+            weights: (path / "lite" / file.name).stat().st_size
+            for weights, file in lite_files.items()
+        },
         losses,
         keras_file(path),
         tuple(signature.name for signature in loaded.signatures),
@@ -177,7 +171,7 @@ def export(
 
 
 def _save(source, module, folder):
-    """Writes what a server reads, and what readers of our own do."""
+    """Writes the files for servers and for `Predictor`."""
     functions = module.functions | module.token_functions
     tf.saved_model.save(module, str(folder), signatures=functions)
     set_method_names(folder)
@@ -187,18 +181,21 @@ def _save(source, module, folder):
 
 
 def _check(source, module, folder, precision):
-    """Makes sure that a server would take a version, and asks it what the server is to ask."""
+    """Checks that a server would accept a version, and writes the warm-up requests.
+
+    Returns:
+        tuple. LoadedModel, and Parity or None, see `check_answers`.
+    """
     logger.info("checking operations and answers")
     check_ops(folder)
     loaded = LoadedModel(folder)
-    with ThreadPoolExecutor(1) as beside:  # another process, which takes as long
-        loading = beside.submit(load_restricted, folder)
+    with ThreadPoolExecutor(1) as executor:  # waits for another process, which takes as long
+        loading = executor.submit(load_restricted, folder)
         parity = check_answers(source, module, loaded, precision)
         loading.result()
     logger.info("answering the warm-up requests")
-    buckets = [length for length in BUCKETS if length < source.max_seq_length]
-    buckets.append(source.max_seq_length)
-    requests = sample_requests(loaded.signatures, buckets, max_pieces=_WARM_UP_PIECES)
+    buckets = module.packer.buckets
+    requests = sample_requests(loaded.signatures, buckets, max_tokens=_WARM_UP_TOKENS)
     write_warm_up(folder, requests, loaded.model)
     return loaded, parity
 

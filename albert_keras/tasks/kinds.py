@@ -10,8 +10,8 @@ A new kind takes six files:
 2. `tasks/<room>/<kind>_task.py`: its Task and Features.
 3. `models/finetuning.py`: its model, an encoder and a head.
 4. `finetuning/losses.py`: its loss.
-5. `serving/graph/<kind>.py`: its string signatures.
-6. `serving/signature_answers.py`: its answers, read from these signatures.
+5. `serving/graph/task_models.py`: its string signatures.
+6. `serving/task_answers.py`: its answers, read from these signatures.
 
 This module imports no TensorFlow.
 """
@@ -84,7 +84,7 @@ def load_class(name):
 
 _TEXT_TASK = "albert_keras.tasks.tables.text_task:TextTask"
 _SPAN_TASK = "albert_keras.tasks.squad.span_task:SpanTask"
-_SPAN_GRAPH = "albert_keras.serving.graph.spans:SpanModel"
+_SPAN_GRAPH = "albert_keras.serving.graph.task_models:SpanModel"
 _REVIEW = {"text": "A warm, funny and thoroughly enjoyable film."}
 _QUESTION = {
     "question": "When did the ferry leave?",
@@ -96,7 +96,7 @@ CLASSIFICATION = TaskKind(
     name="classification",
     own_tasks=("classification", "pair"),
     task_class=_TEXT_TASK,
-    graph_class="albert_keras.serving.graph.text_tasks:ClassificationModel",
+    graph_class="albert_keras.serving.graph.task_models:ClassificationModel",
     fields=("text",),
     sample=_REVIEW,
     targets={"labels": "int32"},
@@ -109,12 +109,12 @@ REGRESSION = TaskKind(
     name="regression",
     own_tasks=("regression",),
     task_class=_TEXT_TASK,
-    graph_class="albert_keras.serving.graph.text_tasks:RegressionModel",
+    graph_class="albert_keras.serving.graph.task_models:RegressionModel",
     fields=("text",),
     sample=_REVIEW,
     targets={"labels": "float32"},
     outputs={"logits": "float [N, 1]"},
-    card_purpose="gives {texts} a number",
+    card_purpose="predicts a number for {texts}",
     hub_pipeline="text-classification",
     check_task={"name": "sts-b"},
 )
@@ -122,7 +122,7 @@ CHOICE = TaskKind(
     name="choice",
     official_tasks=("race",),
     task_class="albert_keras.tasks.race.choice_task:ChoiceTask",
-    graph_class="albert_keras.serving.graph.choice:ChoiceModel",
+    graph_class="albert_keras.serving.graph.task_models:ChoiceModel",
     fields=("context", "question", "options"),
     sample=_QUESTION | {"options": ["at noon", "at six in the morning"]},
     targets={"labels": "int32"},
@@ -136,12 +136,12 @@ TAGGING = TaskKind(
     name="tagging",
     own_tasks=("tagging",),
     task_class="albert_keras.tasks.tagging.tag_task:TagTask",
-    graph_class="albert_keras.serving.graph.tagging:TaggingModel",
+    graph_class="albert_keras.serving.graph.task_models:TaggingModel",
     fields=("text",),
     sample={"text": "Angela met the president in Berlin ."},
     targets={"tag_ids": "int32"},
     outputs={"logits": "float [N, S, tags]"},
-    card_purpose="gives each word one of {labels} tags",
+    card_purpose="assigns one of {labels} tags to each word",
     hub_pipeline="token-classification",
     check_task={"name": "tagging", "labels": ("O", "B-LOC", "I-LOC", "B-PER", "I-PER")},
     per_position=True,
@@ -156,7 +156,7 @@ SPANS = TaskKind(
     sample=_QUESTION,
     targets=_SPAN_TARGETS,
     outputs={"start_logits": "float [N, S]", "end_logits": "float [N, S]"},
-    card_purpose="answers a question with a stretch of a passage",
+    card_purpose="answers a question with a span of a passage",
     hub_pipeline="question-answering",
     check_task={"name": "squad1"},
     per_position=True,
@@ -178,7 +178,7 @@ SPANS_OR_NONE = TaskKind(
         "end_indices": "int [N, 25]",
         "null_logits": "float [N]",
     },
-    card_purpose="answers a question with a stretch of a passage, or says that it has no answer",
+    card_purpose="answers a question with a span of a passage, or says that there is none",
     hub_pipeline="question-answering",
     check_task={"name": "squad2"},
     uses_windows=True,

@@ -1,4 +1,4 @@
-"""What a variant of an export loses against the float32 model, on real text."""
+"""What reduced precision costs: variants of an export compared with the float32 model."""
 
 import itertools
 import logging
@@ -7,6 +7,11 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from albert_keras.finetuning.finetuned import typed_examples
+from albert_keras.serving.export.checks import inputs_of_texts
+from albert_keras.serving.export.lite import LiteModel
+from albert_keras.serving.graph.precision import StoredModel
+from albert_keras.serving.task_answers import TaskPredictor
 from data_pipeline.errors import InputError
 from data_pipeline.reader.reader import evaluation_dataset
 from data_pipeline.records.record_folder import RecordFiles
@@ -14,28 +19,28 @@ from data_pipeline.text.installed_docs import installed_documentation
 
 logger = logging.getLogger(__name__)
 
-#: Texts that variants are compared on.
+#: Texts or examples that variants are compared on.
 NUM_TEXTS = 256
 _BATCH_SIZE = 16
-#: Texts of the documentation are cut to so many pieces, so that a comparison takes seconds.
-_MAX_PIECES = 128
-#: Pieces at least on each side of a masked one.
+#: Texts of the documentation are truncated to this length, so that a comparison takes seconds.
+_MAX_TOKENS = 128
+#: Minimum number of tokens on each side of a masked one.
 _CONTEXT = 2
-#: Share of equal likeliest pieces below which something is probably wrong.
-_LEAST_AGREEMENT = 0.9
+#: Proportion of equal answers below which something is probably wrong.
+_MIN_AGREEMENT = 0.9
 
 
 class AccuracyLoss(NamedTuple):
-    """How far the answers of a variant are from those of the float32 model, at masked pieces.
+    """Difference between a variant and the float32 model, at masked tokens.
 
     Attributes:
-        num_predictions: int. Masked pieces compared.
-        agreement: float. Share of them with the same likeliest piece.
-        mean_difference: float. Of the probabilities: half the sum over all pieces, the total
-            variation distance, as a mean over predictions.
-        largest_difference: float. Of the probability of any piece anywhere.
+        num_predictions: int. Masked tokens compared.
+        agreement: float. Proportion of them with the same most likely piece.
+        mean_difference: float. Difference of the probabilities: half the sum over all pieces, the
+            total variation distance, as a mean over predictions.
+        largest_difference: float. Largest difference of the probability of any piece.
         loss: float. Masked-LM loss of the variant, in nats.
-        float32_loss: float. That of the float32 model.
+        float32_loss: float. Masked-LM loss of the float32 model.
     """
 
     num_predictions: int
@@ -46,66 +51,128 @@ class AccuracyLoss(NamedTuple):
     float32_loss: float
 
 
-def masked_texts(tokenizer, max_seq_length):
-    """Takes texts from the documentation of installed packages, one piece of each masked.
+class TaskLoss(NamedTuple):
+    """Difference between the answers of a fine-tuned variant and of the float32 model.
 
-    The same installation gives the same texts and masks.
+    Attributes:
+        num_predictions: int. Examples compared.
+        agreement: float. Proportion of them with the same answer: label, option, text or tags;
+            scores are the same if they differ by less than 0.01.
+        mean_difference, largest_difference: float. Of the probability of an answer, or of a score.
+        scores, float32_scores: dict of str to float. By the metrics of the task; empty if the
+            examples have no answers.
+    """
+
+    num_predictions: int
+    agreement: float
+    mean_difference: float
+    largest_difference: float
+    scores: dict[str, float]
+    float32_scores: dict[str, float]
+
+
+def prepare_comparison(source, precision, lite, eval_data):
+    """Reads data to compare variants on, and returns a function that compares them.
+
+    So data that cannot be used are refused before any work.
+
+    Args:
+        source: ExportSource.
+        precision: str. Precision of the export.
+        lite: sequence of "float16" and "int8". Variants for TensorFlow Lite.
+        eval_data: str, Path or None. Held-out records; for a fine-tuned model a file of labelled
+            examples. None takes the development examples of the training if they still exist, else
+            texts of the documentation of installed packages.
+
+    Returns:
+        callable. StringModel, and dict of "float16" or "int8" -> Path of a `.tflite` file → dict of
+        variant to AccuracyLoss or TaskLoss, empty if there is only float32.
+
+    Raises:
+        InputError: If `eval_data` cannot be read.
+    """
+    task, tokenizer, length = source.task, source.tokenizer, source.max_seq_length
+    has_variants = precision != "float32" or lite
+    if task is not None:
+        examples, are_labelled = _examples(task, eval_data) if has_variants else ([], False)
+    elif eval_data is not None:
+        examples = masked_records(eval_data, tokenizer.vocab_size, length, tokenizer.digest)
+    elif has_variants:
+        examples = masked_texts(tokenizer, length)
+
+    def compare_variants(module, lite_files):
+        if not has_variants:
+            return {}
+        names = [precision] * (precision != "float32") + [f"lite {name}" for name in lite_files]
+        logger.info("comparing %s with float32", ", ".join(names))
+        if task is not None:
+            return {precision: _compare_task(source, module, precision, examples, are_labelled)}
+        variants = {f"lite {name}": LiteModel(file).logits for name, file in lite_files.items()}
+        if precision != "float32":
+            variants = {precision: graph_logits(module.stored)} | variants
+        return compare(graph_logits(StoredModel(source.model)), variants, examples)
+
+    return compare_variants
+
+
+def masked_texts(tokenizer, max_seq_length):
+    """Takes texts of the documentation of installed packages, and masks one token of each.
+
+    The same installation results in the same texts and masks.
 
     Args:
         tokenizer: Tokenizer.
-        max_seq_length: int. S, not exceeded.
+        max_seq_length: int. Maximum sequence length, S.
 
     Returns:
-        list of dict. Batches of `NUM_TEXTS` texts in all, as `masked_records` gives them.
+        list of dict. Batches of `NUM_TEXTS` texts in total, as `masked_records` returns them.
 
     Raises:
-        InputError: If there are fewer texts that are long enough.
+        InputError: If there are not enough texts of sufficient length.
     """
     random = np.random.default_rng(0)
-    length = min(max_seq_length, _MAX_PIECES)
+    length = min(max_seq_length, _MAX_TOKENS)
     texts = (document.paragraphs[0] for document in installed_documentation())
     encoded = (tokenizer.encode(text)[: length - 2] for text in texts)
     chosen = itertools.islice((ids for ids in encoded if len(ids) > 2 * _CONTEXT), NUM_TEXTS)
     rows = [[tokenizer.cls_id, *ids, tokenizer.sep_id] for ids in chosen]
     if len(rows) < NUM_TEXTS:
         raise InputError(
-            f"Variants are compared on {NUM_TEXTS} texts of the installed documentation. "
-            f"Received: {len(rows)} long enough. Give --eval-data."
+            f"Variants are compared on {NUM_TEXTS} texts of the installed documentation, but only "
+            f"{len(rows)} are long enough. Give records by --eval-data."
         )
-    batches = []
-    for begin in range(0, NUM_TEXTS, _BATCH_SIZE):
-        part = rows[begin : begin + _BATCH_SIZE]
-        lengths = np.array([len(row) for row in part])
-        ids = np.zeros((len(part), length), np.int32)
-        for number, row in enumerate(part):
-            ids[number, : len(row)] = row
-        positions = random.integers(1 + _CONTEXT, lengths - 1 - _CONTEXT)[:, None]
-        labels = np.take_along_axis(ids, positions, axis=1)
-        np.put_along_axis(ids, positions, tokenizer.mask_id, axis=1)
-        batches.append(
-            {
-                "input_ids": ids,
-                "input_mask": (np.arange(length) < lengths[:, None]).astype(np.int32),
-                "segment_ids": np.zeros_like(ids),
-                "masked_lm_positions": positions.astype(np.int32),
-                "masked_lm_ids": labels,
-                "masked_lm_weights": np.ones(labels.shape, np.float32),
-            }
-        )
-    return batches
+    lengths = np.array([len(row) for row in rows])
+    ids = np.zeros((NUM_TEXTS, length), np.int32)
+    for number, row in enumerate(rows):
+        ids[number, : len(row)] = row
+    positions = random.integers(1 + _CONTEXT, lengths - 1 - _CONTEXT)[:, None]
+    labels = np.take_along_axis(ids, positions, axis=1)
+    np.put_along_axis(ids, positions, tokenizer.mask_id, axis=1)
+    batch = {
+        "input_ids": ids,
+        "input_mask": (np.arange(length) < lengths[:, None]).astype(np.int32),
+        "segment_ids": np.zeros_like(ids),
+        "masked_lm_positions": positions.astype(np.int32),
+        "masked_lm_ids": labels,
+        "masked_lm_weights": np.ones(labels.shape, np.float32),
+    }
+    return [
+        {name: values[begin : begin + _BATCH_SIZE] for name, values in batch.items()}
+        for begin in range(0, NUM_TEXTS, _BATCH_SIZE)
+    ]
 
 
 def masked_records(folder, vocab_size, max_seq_length, tokenizer_digest=None):
     """Takes the first records of a folder, with their masks.
 
     Args:
-        folder: str or Path. Of records.
+        folder: str or Path. Folder of records.
         vocab_size: int. Of the model.
-        max_seq_length: int. Longest sequence that the export takes.
-        tokenizer_digest: str or None. Of the run's tokenizer.
+        max_seq_length: int. Maximum sequence length of the export.
+        tokenizer_digest: str or None. Of the tokenizer of the run.
 
     Returns:
-        list of dict. Batches of at most `NUM_TEXTS` records in all, NumPy: `input_ids`,
+        list of dict. Batches of at most `NUM_TEXTS` records in total, NumPy: `input_ids`,
         `input_mask`, `segment_ids` int32 [B, S]; `masked_lm_positions`, `masked_lm_ids` int32 and
         `masked_lm_weights` float32 [B, P].
 
@@ -114,56 +181,52 @@ def masked_records(folder, vocab_size, max_seq_length, tokenizer_digest=None):
     """
     records = RecordFiles(folder)
     info = records.info
+    other = None
     if info.vocab_size != vocab_size:
+        other = f"a tokenizer with {info.vocab_size} pieces instead of {vocab_size}"
+    elif tokenizer_digest and info.tokenizer_digest not in (None, tokenizer_digest):
+        other = "another one of the same size"
+    if other:
         raise InputError(
-            f"`{records.folder}` should be made with the tokenizer of the run. Received: "
-            f"{info.vocab_size} pieces, not {vocab_size}."
-        )
-    if tokenizer_digest and info.tokenizer_digest not in (None, tokenizer_digest):
-        raise InputError(
-            f"`{records.folder}` should be made with the tokenizer of the run. Received: another "
-            "one of the same size."
+            f"`{records.folder}` must be made with the tokenizer of the run. Received: {other}."
         )
     if info.max_seq_length > max_seq_length:
         raise InputError(
-            f"The records in `{records.folder}` should not be longer than the export's "
-            f"`max_seq_length` ({max_seq_length}). Received: {info.max_seq_length}."
+            f"The records in `{records.folder}` must not be longer than the `max_seq_length` of "
+            f"the export ({max_seq_length}). Received: {info.max_seq_length}."
         )
     dataset = evaluation_dataset(records, _BATCH_SIZE).take(NUM_TEXTS // _BATCH_SIZE)
     batches = list(dataset.as_numpy_iterator())
     for batch in batches:
-        # The last batch is filled up with a record that does not count.
+        # The last batch is padded with a record that does not count.
         batch["masked_lm_weights"] = batch["masked_lm_weights"] * batch["example_weights"][:, None]
     return batches
 
 
 def graph_logits(stored):
-    """Returns a function of a batch that gives a StoredModel's logits, float32 [B, P, V]."""
-    names = ("input_ids", "input_mask", "segment_ids")
+    """Returns a function from a batch to the logits of a StoredModel, float32 [B, P, V]."""
+    masked_lm = tf.function(stored.masked_lm, reduce_retracing=True)
 
-    @tf.function(reduce_retracing=True)
-    def logits(inputs, positions):
-        return stored.masked_lm(inputs, positions)
-
-    def of_batch(batch):
+    def logits(batch):
+        names = ("input_ids", "input_mask", "segment_ids")
         inputs = {name: tf.constant(batch[name]) for name in names}
-        return logits(inputs, tf.constant(batch["masked_lm_positions"])).numpy()
+        return masked_lm(inputs, tf.constant(batch["masked_lm_positions"])).numpy()
 
-    return of_batch
+    return logits
 
 
 def compare(float32_logits, variants, batches):
-    """Compares variants with the float32 model; warns of one that mostly answers otherwise.
+    """Compares variants with the float32 model; warns if answers mostly differ.
 
     Args:
         float32_logits: callable. Batch → logits, float32 [B, P, V].
         variants: dict of name -> such a callable.
-        batches: list of dict. As `masked_texts` or `masked_records` gives them.
+        batches: list of dict. As `masked_texts` or `masked_records` returns them.
 
     Returns:
         dict of name -> AccuracyLoss.
     """
-    sums = {name: [] for name in variants}
+    columns = {name: [] for name in variants}
     for batch in batches:
         real = batch["masked_lm_weights"] > 0
         labels = batch["masked_lm_ids"][real][:, None]
@@ -171,7 +234,7 @@ def compare(float32_logits, variants, batches):
         for name, logits in variants.items():
             found = _log_probabilities(logits(batch)[real])
             differences = np.abs(np.exp(found) - np.exp(expected))
-            sums[name].append(
+            columns[name].append(
                 np.stack(
                     [
                         found.argmax(axis=1) == expected.argmax(axis=1),
@@ -183,7 +246,7 @@ def compare(float32_logits, variants, batches):
                 )
             )
     losses = {}
-    for name, parts in sums.items():
+    for name, parts in columns.items():
         same, difference, largest, loss, float32_loss = np.concatenate(parts, axis=1)
         losses[name] = AccuracyLoss(
             num_predictions=len(same),
@@ -193,12 +256,7 @@ def compare(float32_logits, variants, batches):
             loss=float(loss.mean()),
             float32_loss=float(float32_loss.mean()),
         )
-        if losses[name].agreement < _LEAST_AGREEMENT:
-            logger.warning(
-                "%s gives the likeliest piece of float32 in %.1f%% of the cases only",
-                name,
-                100 * losses[name].agreement,
-            )
+        _warn_of_disagreement(name, losses[name])
     return losses
 
 
@@ -206,3 +264,65 @@ def _log_probabilities(logits):
     """float32 [n, V] -> float32 [n, V]."""
     logits = logits - logits.max(axis=1, keepdims=True)
     return logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
+
+
+def _examples(task, eval_data):
+    """Returns examples of a task, and whether they have answers."""
+    if eval_data is not None:
+        return task.read_file(eval_data, labelled=True)[:NUM_TEXTS], True
+    try:
+        return task.read(task.dev_splits[0])[:NUM_TEXTS], True
+    except InputError as error:
+        logger.info("no development examples (%s): comparing on documentation", error)
+    texts = (document.paragraphs[0] for document in installed_documentation())
+    texts = list(itertools.islice((text for text in texts if text.strip()), NUM_TEXTS))
+    return typed_examples(task, inputs_of_texts(task.kind, task.takes_pair, texts)), False
+
+
+def _compare_task(source, module, precision, examples, are_labelled):
+    task = source.task
+
+    def answers(stored):
+        def model(inputs, training):
+            return stored.outputs(inputs)
+
+        return TaskPredictor(task, source.tokenizer, model, source.tuned).answers(examples)
+
+    expected, found = answers(StoredModel(source.model)), answers(module.stored)
+    pairs = list(zip(expected, found, strict=True))
+    differences = np.concatenate([_difference(one, other) for one, other in pairs])
+    loss = TaskLoss(
+        num_predictions=len(examples),
+        agreement=float(np.mean([_is_same(one, other) for one, other in pairs])),
+        mean_difference=float(differences.mean()),
+        largest_difference=float(differences.max()),
+        scores=task.scores(examples, found) if are_labelled else {},
+        float32_scores=task.scores(examples, expected) if are_labelled else {},
+    )
+    _warn_of_disagreement(precision, loss)
+    return loss
+
+
+def _is_same(one, other):
+    for name in ("label", "choice", "tags", "text"):
+        if hasattr(one, name):
+            return getattr(one, name) == getattr(other, name)
+    return abs(one.score - other.score) < 0.01
+
+
+def _difference(one, other):
+    """Returns the differences between the numbers of two answers, float [1 or more]."""
+    name = next(name for name in ("score", "probabilities", "probability") if hasattr(one, name))
+    values = [getattr(answer, name) for answer in (one, other)]
+    if isinstance(values[0], dict):
+        values = [list(value.values()) for value in values]
+    return np.abs(np.subtract(*map(np.atleast_1d, values)))
+
+
+def _warn_of_disagreement(name, loss):
+    if loss.agreement < _MIN_AGREEMENT:
+        logger.warning(
+            "%s gives the same answer as float32 in only %.1f %% of the cases",
+            name,
+            100 * loss.agreement,
+        )

@@ -1,13 +1,13 @@
 """TensorFlow Lite: the encoder and the masked-LM head over ids, for phones and small devices.
 
-Built-in operations only. A file has two signatures:
+Files use built-in operations only and have two signatures:
 
 encode      `input_ids`, `input_mask`, `segment_ids` int32 [1, S]
             → `sequence_output` float32 [1, S, H], `pooled_output` float32 [1, H]
 masked_lm   `vector` float32 [1, H], the row of `sequence_output` at a [MASK]
             → `masked_lm_logits` float32 [1, V]
 
-They are apart so that neither pays for the other; weights are in the file once, whatever the depth.
+Either can be called without the other; weights are in the file once, whatever the depth.
 """
 
 import contextlib
@@ -24,15 +24,15 @@ from data_pipeline.errors import InputError
 
 logger = logging.getLogger(__name__)
 
-#: How weights may be stored: as float16, or as int8 with products of int8 ("dynamic range").
+#: How weights are stored: as float16, or as int8 with int8 products ("dynamic range").
 LITE_WEIGHTS = ("float16", "int8")
 _INPUTS = ("input_ids", "input_mask", "segment_ids")
 
 
 def check_lite(weights):
-    """Raises InputError unless weights of a file can be stored so."""
+    """Raises InputError unless weights of a file can be stored in this way."""
     if weights not in LITE_WEIGHTS:
-        raise InputError(f"`lite` should be one of {', '.join(LITE_WEIGHTS)}. Received: {weights}.")
+        raise InputError(f"`lite` must be one of {', '.join(LITE_WEIGHTS)}. Received: {weights}.")
 
 
 def convert_to_lite(model, max_seq_length, weights):
@@ -44,10 +44,10 @@ def convert_to_lite(model, max_seq_length, weights):
         weights: str. "float16" or "int8".
 
     Returns:
-        bytes. Of a `.tflite` file.
+        bytes. Contents of a `.tflite` file.
 
     Raises:
-        InputError: If there is no such `weights`.
+        InputError: If `weights` is another value.
     """
     check_lite(weights)
     ids = [tf.TensorSpec([1, max_seq_length], tf.int32, name=name) for name in _INPUTS]
@@ -83,9 +83,28 @@ def convert_to_lite(model, max_seq_length, weights):
             return converter.convert()
 
 
+def write_lite(folder, source, variants):
+    """Writes TensorFlow Lite files of a pre-trained model.
+
+    Args:
+        folder: Path. Created if there is anything to write.
+        source: ExportSource.
+        variants: sequence of "float16" and "int8".
+
+    Returns:
+        dict of "float16" or "int8" -> Path.
+    """
+    files = {}
+    for weights in variants:
+        folder.mkdir(exist_ok=True)
+        files[weights] = folder / f"model_{weights}.tflite"
+        files[weights].write_bytes(convert_to_lite(source.model, source.max_seq_length, weights))
+    return files
+
+
 @contextlib.contextmanager
 def _standard_error_as_debug():
-    """Logs as debug what the converter prints past Python: counts of operations."""
+    """Logs what the converter prints from C++, counts of operations, as debug messages."""
     sys.stderr.flush()
     before = os.dup(2)
     with tempfile.TemporaryFile() as file:
@@ -124,11 +143,11 @@ class LiteModel:
         )
 
     def masked_lm(self, vector):
-        """Returns the scores of all pieces, [1, V], for the vector of a [MASK], [1, H]."""
+        """Returns the logits of all pieces, [1, V], for the vector of a [MASK], [1, H]."""
         return self._masked_lm(vector=vector)["masked_lm_logits"]
 
     def logits(self, batch):
-        """Returns float32 [B, P, V] for a batch as `accuracy.compare` takes it, row by row."""
+        """Returns the logits of a batch of `accuracy.compare`, float32 [B, P, V]."""
         rows = []
         for number, positions in enumerate(batch["masked_lm_positions"]):
             ids = (batch[name][number : number + 1] for name in _INPUTS)

@@ -1,62 +1,66 @@
-"""The model card of an exported model, `README.md` beside its versions, for whoever is given it."""
+"""The model card of an exported model: `README.md` beside its versions.
 
+The facts are collected here; the wording is in `model_card.md.jinja`. Facts come from the
+`export.json` of each version, which may be damaged, come from an older release, or contain names
+that anybody may have chosen. A value that is missing or of the wrong type is skipped, and text is
+escaped before the template gets it.
+"""
+
+import contextlib
+import functools
+import json
+import logging
+import re
+import shlex
 from pathlib import Path
 
-from albert_keras.serving.export.card_record import read_versions
-from albert_keras.serving.export.card_summary import limits_section, summary
-from albert_keras.serving.export.card_text import (
-    bullets,
-    code,
-    escaped,
-    facts,
-    megabytes,
-    number,
-    section,
-    table,
-)
-from albert_keras.serving.export.card_training import (
-    data_section,
-    losses_section,
-    main_score,
-    scores_section,
-    training_section,
-)
-from albert_keras.serving.export.card_usage import signatures_section, usage_section
-from albert_keras.serving.layout import keras_file
-from albert_keras.serving.names import check_model_name
-from data_pipeline.errors import InputError
-from data_pipeline.files import whole_file
+import jinja2
 
-#: In the folder of the name.
+from albert_keras.serving.graph.text_packing import BYTES_PER_POSITION
+from albert_keras.serving.layout import (
+    EXPORT_RECORD,
+    check_model_name,
+    existing_versions,
+    keras_file,
+    size_of,
+)
+from albert_keras.tasks import kinds
+from data_pipeline.files import whole_file
+from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
+
+logger = logging.getLogger(__name__)
+
+#: Name of the card, in the folder of the model.
 CARD_FILE = "README.md"
-_NOTE = (
-    "<!-- Written anew by each `albert-keras export`: keep notes of your own in another file. -->"
-)
-#: What the Hugging Face Hub calls a pre-trained model.
-_PRETRAINING_PIPELINE = "fill-mask"
-_CHECKS = (
-    "Its operations are among those of `tensorflow_model_server` 2.12 to 2.19, and it was loaded "
-    "in a process that has no others.",
-    "The answer to a text is the same alone and beside others.",
-    "The requests a server warms up with (`assets.extra`) were answered.",
-)
+
+#: No number that was measured or counted is as large.
+_TOO_LARGE = 2.0**63
+
+
+#: Examples of inputs other than `text`.
+_EXAMPLES = kinds.CHOICE.sample | {"first": "He opened the door.", "second": "Then he went in."}
+_MASKED_TEXT = "The old ferry left the [MASK]."
+#: The first of these signatures that a model has is called in the example request.
+_SHOWN_SIGNATURES = ("question_answering", "multiple_choice", "text_pair", "serving_default")
+#: Requests up to this length stay on one line.
+_SHORT_REQUEST = 88
 
 
 def write_model_card(out):
-    """Writes the card of a model, `README.md`, whole; an older one is replaced.
+    """Writes the card of a model, `README.md`, and replaces an older one.
 
     Args:
-        out: str or Path. Folder of the name.
+        out: str or Path. Folder of the model.
 
     Returns:
         Path. The card.
 
     Raises:
-        InputError: As of `model_card`.
+        InputError: As `model_card`.
     """
     path = Path(out) / CARD_FILE
     text = None
-    # Others may publish at the same time: whoever is the last to write has seen all versions.
+    # Others may publish at the same time: the last one to write has seen all versions.
     while (current := model_card(out)) != text:
         with whole_file(path) as temporary:
             temporary.write_text(current, encoding="utf-8")
@@ -65,111 +69,248 @@ def write_model_card(out):
 
 
 def model_card(out):
-    """Makes the card of a model: of its newest version, with a table of all.
+    """Builds the card of a model: its newest version, and a table of all versions.
 
-    What `export.json` of a version does not tell, as that of an older one, is left out; of paths
-    there is the last part only, and never the command line. The same files give the same card.
+    Only the last part of each path is shown, and never the command line. The same files result in
+    the same card.
 
     Args:
-        out: str or Path. Folder of the name, such as `saved_models/books`.
+        out: str or Path. Folder of the model, such as `saved_models/books`.
 
     Returns:
         str. Markdown.
 
     Raises:
-        InputError: If there is no version, or the name is none for a model.
+        InputError: If there is no version, or the name of the folder is not allowed for a model.
     """
     name = check_model_name(Path(out).absolute().name)
-    versions = read_versions(out)
-    if not versions:
-        raise InputError(f"`{out}` holds no exported model. Make one with `albert-keras export`.")
+    versions = []
+    for number in reversed(existing_versions(out)):
+        with contextlib.suppress(FileNotFoundError):  # another process has just removed it
+            versions.append(CardVersion(Path(out) / str(number)))
     newest = versions[0]
-    parts = (
-        _front_matter(newest),
-        f"# {escaped(name)}",
-        _NOTE,
-        summary(newest),
-        usage_section(name, newest),
-        signatures_section(newest),
-        limits_section(newest),
-        scores_section(newest),
-        losses_section(newest),
-        data_section(newest),
-        training_section(newest),
-        _checks(newest),
-        _files(newest),
-        _fingerprint(newest),
-        _versions(versions),
+    card = _template().render(
+        name=name,
+        v=newest,
+        versions=versions,
+        kinds=kinds,
+        requests=_requests(newest),
+        examples=_EXAMPLES,
+        masked_text=_MASKED_TEXT,
+        bytes_per_position=BYTES_PER_POSITION,
     )
-    return "\n\n".join(part for part in parts if part) + "\n"
+    return re.sub(r"\n{3,}", "\n\n", card).strip() + "\n"
 
 
-def _front_matter(version):
-    pipeline = _PRETRAINING_PIPELINE if version.kind == "pretraining" else None
-    if version.task_kind:
-        pipeline = version.task_kind.hub_pipeline
-    lines = ["library_name: keras", "tags:", "- albert", "- tensorflow"]
-    lines += [f"pipeline_tag: {pipeline}"] if pipeline else []
-    return "\n".join(("---", *lines, "---"))
+class CardVersion:
+    """A version: its files, and the values of its `export.json`.
+
+    Values are found by their keys, the outermost first. A value that is missing or has the wrong
+    type is empty. `at`, `raw_number` and `scores` return raw values, all others escaped Markdown;
+    `file_name` is the last part of a path, since the rest says where and by whom a model was made.
+
+    Args:
+        folder: Path. Folder of the version.
+
+    Raises:
+        FileNotFoundError: If it is removed in this moment.
+    """
+
+    def __init__(self, folder):
+        self.version, self._record = int(folder.name), _read_json(folder / EXPORT_RECORD)
+        # Early runs were of pre-training only and did not record their kind.
+        early_kind = "pretraining" if self.at("run", kind=dict) else ""
+        self.kind = self.at("kind") or self.at("run", "kind") or early_kind
+        is_finetuned = self.kind == "finetuning"
+        self.task_kind = kinds.KINDS.get(self.at("task", "kind")) if is_finetuned else None
+        self.num_labels = len(self.at("task", "labels", kind=list))
+        self.takes_pair = self.at("task", "takes_pair", kind=bool)
+        signatures = self.at("signatures", kind=dict)
+        self.has_record = bool(self._record)
+        self.signatures = sorted(name for name, one in signatures.items() if isinstance(one, dict))
+        self.num_bytes = size_of(folder)
+        files = [*sorted(folder.glob("lite/*.tflite")), keras_file(folder)]
+        self.files = {file.name: file.stat().st_size for file in files if file.is_file()}
+        self.has_tokenizer = (folder / TOKENIZER_FOLDER).is_dir()
+        self.tokenizer = _read_json(folder / TOKENIZER_FOLDER / "tokenizer_config.json")
+        if not folder.is_dir():
+            raise FileNotFoundError(folder)
+
+    def at(self, *keys, kind=str):
+        value = self._record
+        for key in keys:
+            value = value.get(key) if isinstance(value, dict) else None
+        return value if isinstance(value, kind) else kind()
+
+    def has(self, key):
+        return key in self._record
+
+    def text(self, *keys):
+        return as_text(self.at(*keys))
+
+    def code(self, *keys):
+        return as_code(self.at(*keys))
+
+    def file_name(self, *keys):
+        return as_text(re.split(r"[/\\]", self.at(*keys).rstrip("/\\"))[-1])
+
+    def raw_number(self, *keys):
+        value = self.at(*keys, kind=object)
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        return value if is_number and abs(value) < _TOO_LARGE else None  # NaN is not smaller
+
+    def number(self, *keys, form="%s"):
+        """Returns a number as text, inserted into `form`; "" if there is none."""
+        value = self.raw_number(*keys)
+        return "" if value is None else form % as_number(value)
+
+    def names(self, *keys):
+        return as_list(self.at(*keys, kind=list))
+
+    def scores(self, *keys):
+        found = {name: self.raw_number(*keys, name) for name in self.at(*keys, kind=dict)}
+        return {name: value for name, value in found.items() if isinstance(value, float)}
+
+    def main_score(self):
+        """Returns the score that best describes a version, with its name; "" if there is none."""
+        scores = self.scores("scores")
+        name = "masked_lm_accuracy" if "masked_lm_accuracy" in scores else next(iter(scores), None)
+        return "" if name is None else f"{as_words(name)} {as_number(scores[name])}"
+
+    def compared_on(self):
+        given = self.file_name("compared_on")
+        if given != "usual":
+            return given
+        variants = self.at("accuracy_loss", kind=dict)
+        if any(self.at("accuracy_loss", variant, "scores", kind=dict) for variant in variants):
+            return "development examples"
+        return "texts of the documentation of Python packages"
+
+    def variant_scores(self, variant):
+        """Returns the scores of a variant, with those of float32 in brackets."""
+        keys = ("accuracy_loss", variant)
+        scores = self.scores(*keys, "scores")
+        float32 = {name: self.raw_number(*keys, "float32_scores", name) for name in scores}
+        if self.raw_number(*keys, "loss") is not None:  # pre-trained models
+            scores = {"loss": self.raw_number(*keys, "loss")}
+            float32 = {"loss": self.raw_number(*keys, "float32_loss")}
+        return ", ".join(
+            f"{as_words(name)} {as_number(score)} ({as_number(float32[name]) or '?'})"
+            for name, score in scores.items()
+        )
+
+    def programs(self):
+        found = self.at("run", "versions", kind=dict)
+        return as_list([f"{name} {one}" for name, one in found.items() if isinstance(one, str)])
+
+    def tensors(self, signature, which):
+        """Returns the "inputs" or "outputs" of a signature, such as `text` string [B]."""
+        found = self.at("signatures", signature, which, kind=dict)
+        return ", ".join(f"{as_code(name)} {_spec(spec)}" for name, spec in sorted(found.items()))
 
 
-def _checks(version):
-    if "parity" not in version.record:  # older versions were checked less
+def _read_json(path):
+    """Reads a JSON object; a missing or damaged file is an empty dict, with a warning."""
+    if not path.is_file():
+        return {}
+    try:
+        value = json.loads(path.read_bytes())
+    except (ValueError, RecursionError) as error:
+        logger.warning("The model card skips `%s`, which is damaged: %s", path, error)
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _requests(version):
+    """Returns the bodies of requests to try, quoted for a shell."""
+    kind, text = version.task_kind, _MASKED_TEXT
+    if kind:
+        fields = ("question", "context") if kind.finds_spans else ("text",)
+        text = "\t".join(kind.sample.get(field, text) for field in fields)
+    examples = _EXAMPLES | {"text": text}
+    inputs = {
+        name: list(version.at("signatures", name, "inputs", kind=dict))
+        for name in version.signatures
+    }
+    possible = [name for name, fields in inputs.items() if fields and set(fields) <= set(examples)]
+    first = next((name for name in _SHOWN_SIGNATURES if name in possible), None)
+    bodies = []
+    for name in (first, "sentence_order"):
+        if name in possible:
+            row = {field: examples[field] for field in inputs[name]}
+            body = {} if name == "serving_default" else {"signature_name": name}
+            body["instances"] = [row if len(row) > 1 else row.popitem()[1]]
+            text = json.dumps(body)
+            text = text if len(text) < _SHORT_REQUEST else json.dumps(body, indent=2)
+            bodies.append(shlex.quote(text))
+    return bodies
+
+
+#: Characters with a meaning in Markdown, wherever they are in a line.
+_SPECIAL = re.compile(r"[\\`*_\[\]~$@:!#]|(?<=www)\.")
+_ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "|": "&#124;"}
+_PLAIN = re.compile(r"[A-Za-z0-9_.=+-]+")
+#: Characters of a name that are shown, and names of a list.
+_MAX_CHARACTERS, _MAX_NAMES = 64, 40
+
+
+def as_text(text):
+    """Escapes text so that it is shown as it is, on one line and in a cell of a table."""
+    text = " ".join(text.split())
+    text = "".join(sign if sign.isprintable() else "\N{REPLACEMENT CHARACTER}" for sign in text)
+    text = text if len(text) <= _MAX_CHARACTERS else text[: _MAX_CHARACTERS - 1] + "…"
+    text = _SPECIAL.sub(lambda found: "\\" + found[0], text)
+    return "".join(_ENTITIES.get(sign, sign) for sign in text)
+
+
+def as_code(text):
+    """Writes a name as code, or escaped if it has unusual characters."""
+    is_plain = len(text) <= _MAX_CHARACTERS and _PLAIN.fullmatch(text)
+    return f"`{text}`" if is_plain else as_text(text)
+
+
+def as_words(name):
+    """Writes the name of a score, such as `masked_lm_loss`, as words."""
+    return as_text(name.replace("_", " "))
+
+
+def as_list(names):
+    """Writes the strings of a list on one line, at most 40 of them."""
+    names = [name for name in names if isinstance(name, str)]
+    more = f" and {len(names) - _MAX_NAMES:,} more" if len(names) > _MAX_NAMES else ""
+    return ", ".join(as_text(name) or "(empty)" for name in names[:_MAX_NAMES]) + more
+
+
+def as_number(value):
+    """Writes an int with commas, another number with four digits, and None as an empty string."""
+    if value is None:
         return ""
-    lines = list(_CHECKS)
-    num_texts = version.at("parity", "num_texts", kind=int)
-    difference = version.at("parity", "largest_difference", kind=float)
-    if num_texts is not None and difference is not None:
-        lines.append(
-            f"Its answers to {number(num_texts)} inputs are those of the code it was trained and "
-            f"scored with; the largest difference of a number is {difference:.1g}."
-        )
-    return section("Checked before it was published", bullets(lines))
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:,.0f}" if abs(value) >= 1e4 else f"{value:.4g}"
 
 
-def _files(version):
-    number_, keras_model = version.number, keras_file(version.folder)
-    rows = [(f"`{number_}/`", megabytes(version.num_bytes), "SavedModel for servers, all in all")]
-    for path in sorted(version.folder.glob("lite/*.tflite")):
-        size = megabytes(path.stat().st_size)
-        rows.append((f"{code(path.name)} in `{number_}/lite/`", size, "TensorFlow Lite, over ids"))
-    if keras_model.is_file():
-        size = megabytes(keras_model.stat().st_size)
-        rows.append((f"`{keras_model.name}`", size, "model for Keras, float32"))
-    if version.record:
-        told = "record of training and export; of paths the last part only"
-        rows.append((f"`{number_}/export.json`", "", told))
-    trust = (
-        "A SavedModel and a `.keras` file are programs: open those only that come from somebody "
-        "you trust."
+def _spec(spec):
+    """Writes dtype and shape of a tensor, which are in `export.json` as [dtype, shape]."""
+    dtype, shape = spec if isinstance(spec, list) and len(spec) == 2 else (None, None)
+    if not isinstance(dtype, str) or not isinstance(shape, list):
+        return ""
+    sizes = ["…" if size is None else as_text(str(size)) for size in shape]
+    if shape and shape[0] is None:
+        sizes[0] = "B"
+    return f"{as_text(dtype)} [{', '.join(sizes)}]"
+
+
+@functools.cache
+def _template():
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).parent),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        autoescape=False,  # the values are Markdown already
     )
-    return section("Files", table(("File", "Size", "What it is"), rows), trust)
-
-
-def _fingerprint(version):
-    found = version.at("fingerprint", kind=dict)
-    rows = [
-        (escaped(name), code(digest)) for name, digest in found.items() if isinstance(digest, str)
-    ]
-    call = f'`tf.saved_model.experimental.read_fingerprint("{version.number}")`'
-    how = f"Of a copy {call} should give the same."
-    return section("Fingerprint", facts(rows), how) if rows else ""
-
-
-def _versions(versions):
-    rows = [
-        (
-            str(version.number),
-            number(version.at("step", kind=int)),
-            escaped(version.at("precision")),
-            megabytes(version.num_bytes),
-            main_score(version),
-            " ".join(
-                code(version.at("fingerprint", name)[:8])
-                for name in ("saved_model_checksum", "checkpoint_hash")
-            ).strip(),
-        )
-        for version in versions
-    ]
-    header = ("Version", "Step", "Weights", "Size", "Score", "Fingerprint: graph, weights")
-    return section("Versions", table(header, rows))
+    filters = {function.__name__: function for function in (as_text, as_code, as_words, as_number)}
+    filters["as_megabytes"] = lambda num_bytes: f"{num_bytes / 1e6:,.1f} MB"
+    environment.filters |= filters | {"as_json": json.dumps}
+    return environment.get_template("model_card.md.jinja")

@@ -1,4 +1,4 @@
-"""What is exported: a trained model, and all that belongs to it."""
+"""What is exported: a trained model, and everything that belongs to it."""
 
 import math
 from pathlib import Path
@@ -12,7 +12,7 @@ from albert_keras.interop.model_weights import HEADS
 from albert_keras.models.finetuning import build_model
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.runs.run import Run
-from albert_keras.serving.graph.task_model import build_task_model
+from albert_keras.serving.graph.task_models import build_task_model
 from albert_keras.serving.graph.text_model import TextModel
 from albert_keras.tasks.build import build_task
 from albert_keras.tasks.task import Task
@@ -21,23 +21,23 @@ from albert_keras.weights.initial_weights import open_weights
 from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
-#: Places of a row of a pre-trained export at most, unless more are asked for.
+#: Maximum sequence length of a pre-trained export, unless another is requested.
 _USUAL_LENGTH = 512
 
 
 class ExportSource(NamedTuple):
-    """A checkpoint of a run, or weights that came from elsewhere.
+    """A checkpoint of a run, or weights from elsewhere.
 
     Attributes:
         kind: str. "pretraining" or "finetuning".
-        record: dict. What `run.json` holds; of other weights what is known of them.
-        step: int or None. None where nothing tells.
-        model: AlbertForPretraining or AlbertForTask. float32, its weights those of the checkpoint.
+        record: dict. Contents of `run.json`; for other weights what is known about them.
+        step: int or None. None if unknown.
+        model: AlbertForPretraining or AlbertForTask. float32, with the weights of the checkpoint.
         tokenizer: Tokenizer.
-        max_seq_length: int. Places of a row, S.
-        task: Task or None. None of a pre-trained model.
-        tuned: dict of str to float. As from `Task.tune`.
-        scores: dict. What the checkpoint was found to score on development examples; may be empty.
+        max_seq_length: int. Maximum sequence length, S.
+        task: Task or None. None for a pre-trained model.
+        tuned: dict of str to float. As `Task.tune` returns it.
+        scores: dict. Scores of the checkpoint on development examples; may be empty.
     """
 
     kind: str
@@ -51,7 +51,7 @@ class ExportSource(NamedTuple):
     scores: dict[str, Any]
 
     def string_model(self, precision, layers=()):
-        """Returns the StringModel; arguments and errors as of that."""
+        """Builds the StringModel; arguments and errors as of that class."""
         if self.task is None:
             return TextModel(self.model, self.tokenizer, self.max_seq_length, precision, layers)
         return build_task_model(
@@ -59,7 +59,7 @@ class ExportSource(NamedTuple):
         )
 
     def describe(self):
-        """Returns what readers of an export have to know of the model, plain JSON."""
+        """Returns what readers of an export must know about the model, plain JSON."""
         task = None
         if self.task is not None:
             files = {"data_dir", "train", "dev"}
@@ -85,27 +85,31 @@ def open_source(path, step=None, max_seq_length=None):
     """Loads a model to export.
 
     Args:
-        path: str or Path. Folder of a run, or of a fine-tuning, which means its best seed; or of a
+        path: str or Path. Folder of a run; or of a fine-tuning, which means its best seed; or of a
             checkpoint with a masked-LM head, as `convert` writes it.
-        step: int, "best" or None. Which checkpoint; None takes the newest sound one, of a
-            fine-tuned run the best.
-        max_seq_length: int or None. Longer texts are cut, S. None takes the longest the model was
-            trained on.
+        step: int, "best" or None. Which checkpoint; None takes the newest valid one, or the best
+            one of a fine-tuned run.
+        max_seq_length: int or None. Longer texts are truncated, S. None takes the length of the
+            training.
 
     Returns:
         ExportSource.
 
     Raises:
-        InputError: If there is no run, checkpoint or tokenizer, or `max_seq_length` cannot be.
+        InputError: If there is no run, checkpoint or tokenizer, or `max_seq_length` is impossible.
     """
     if is_finetuned(path):
         return _finetuned(Run.open(find_runs(path)[0]), step, max_seq_length)
-    if _is_checkpoint(path):
+    if _is_checkpoint(Path(path)):
         return _checkpoint(open_weights(path, step), max_seq_length)
-    run = Run.open(path)
+    return _pretrained(Run.open(path), step, max_seq_length)
+
+
+def _pretrained(run, step, max_seq_length):
     run.check_kind("pretraining", "export")
     step = run.checkpoints.choose(step)
-    length = _length(run.albert_config, max_seq_length or _trained_length(run))
+    trained_length = min(run.record["data"]["max_seq_length"], _USUAL_LENGTH)
+    length = _checked_length(run.albert_config, max_seq_length or trained_length)
     sentence_head = run.record["config"]["training"]["sentence_order_weight"] > 0
     model = AlbertForPretraining(run.albert_config, sentence_head=sentence_head, dtype="float32")
     run.checkpoints.restore(step, model)
@@ -115,35 +119,29 @@ def open_source(path, step=None, max_seq_length=None):
 
 def _finetuned(run, step, max_seq_length):
     step = run.checkpoints.choose("best" if step is None else step)
-    config, told = run.albert_config, run.record["config"]
-    length = _length(config, max_seq_length or run.record["data"]["max_seq_length"])
-    settings = FinetuneConfig(**{name: told[name] for name in ("task", "model", "training")})
+    config, settings = run.albert_config, run.record["config"]
+    length = _checked_length(config, max_seq_length or run.record["data"]["max_seq_length"])
+    settings = FinetuneConfig(**{name: settings[name] for name in ("task", "model", "training")})
     task = build_task(settings.task.replace(max_seq_length=length))
     model = build_model(task.kind.name, config, task.num_outputs, dtype="float32")
     run.checkpoints.restore(step, model)
+    tuned, scores = read_tuned(run), _scores(run, step)
     return ExportSource(
-        run.kind,
-        run.record,
-        step,
-        model,
-        run.tokenizer,
-        length,
-        task,
-        read_tuned(run),
-        _scores(run, step),
+        run.kind, run.record, step, model, run.tokenizer, length, task, tuned, scores
     )
 
 
 def _checkpoint(origin, max_seq_length):
-    """Takes a pre-trained model that was not trained here, such as a converted one."""
+    """Opens a pre-trained model that was not trained here, such as a converted one."""
     if "masked_lm" not in origin.heads:
         found = ", ".join(origin.heads) or "none"
         raise InputError(
-            f"`{origin}` should have a masked-LM head to be exported. Received: heads {found}. "
+            f"`{origin}` must have a masked-LM head to be exported. Received: heads {found}. "
             "Fine-tune it first."
         )
     config, sentence_head = origin.albert_config, "sentence_order" in origin.heads
-    length = _length(config, max_seq_length or min(config.max_position_embeddings, _USUAL_LENGTH))
+    usual = min(config.max_position_embeddings, _USUAL_LENGTH)
+    length = _checked_length(config, max_seq_length or usual)
     model = AlbertForPretraining(config, sentence_head=sentence_head, dtype="float32")
     origin.load(model, heads=HEADS["masked_lm"] + HEADS["sentence_order"])
     record = {
@@ -157,17 +155,16 @@ def _checkpoint(origin, max_seq_length):
 
 
 def _is_checkpoint(path):
-    """Tells whether there is a TensorFlow checkpoint and no run."""
-    path = Path(path)
+    """Returns whether a path is a TensorFlow checkpoint and not a run."""
     if path.is_dir():
         return not (path / "run.json").is_file() and any(path.glob("*.index"))
     return Path(f"{path}.index").is_file()
 
 
-def _length(config, length):
+def _checked_length(config, length):
     if not 8 <= length <= config.max_position_embeddings:
         raise InputError(
-            "`max_seq_length` should be from 8 to `max_position_embeddings` "
+            "`max_seq_length` must be from 8 to `max_position_embeddings` "
             f"({config.max_position_embeddings}). Received: {length}."
         )
     return length
@@ -175,22 +172,18 @@ def _length(config, length):
 
 def _scores(run, step):
     scores = dict(read_evaluations(run.path)).get(step, {})
-    # NaN is no JSON.
-    return {name: value for name, value in scores.items() if _is_told(value)}
-
-
-def _trained_length(run):
-    return min(run.record["data"]["max_seq_length"], _USUAL_LENGTH)
+    # JSON has no NaN.
+    return {
+        name: value
+        for name, value in scores.items()
+        if not isinstance(value, float) or math.isfinite(value)
+    }
 
 
 def _without_folders(value):
-    """Leaves the name alone of each absolute path: an export is given to others."""
+    """Returns plain JSON with the last part only of each absolute path: exports are given away."""
     if isinstance(value, dict):
         return {name: _without_folders(one) for name, one in value.items()}
     if isinstance(value, list):
         return [_without_folders(one) for one in value]
     return Path(value).name if isinstance(value, str) and value.startswith("/") else value
-
-
-def _is_told(value):
-    return not isinstance(value, float) or math.isfinite(value)

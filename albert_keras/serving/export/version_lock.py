@@ -1,14 +1,15 @@
-"""Who works on a version, and what is hidden until the version has its number.
+"""Locks of versions, and the hidden files of a version that is being published or removed.
 
-Servers ignore what is not a number. While version 3 is made or removed, its folder lies under
+Servers ignore names that are not numbers. While version 3 is created or removed, there are
 
-    .3.tmp-<pid>        the folder, `3` before or after
-    .3.tmp-<pid>.keras  the model for Keras, `3.keras` after
+    .3.tmp-<pid>        its folder, to be renamed to `3`, or renamed from it
+    .3.tmp-<pid>.keras  the model for Keras, to be renamed to `3.keras`
     .3.lock             an empty file, locked by the process that works on the version
 
-A killed process loses its lock, so who gets the lock may remove what is hidden. The lock is on a
-file as NFS keeps locks on folders to one machine. On a filesystem without `flock` the file alone
-keeps others away from the number, and what a killed process leaves has to be removed by hand.
+A killed process loses its lock, so whoever gets the lock may remove the hidden files. A file is
+locked because NFS keeps locks on folders to one machine. On a filesystem without `flock`, the
+existence of the file reserves the number, and leftovers of a killed process must be removed by
+hand.
 """
 
 import contextlib
@@ -29,14 +30,14 @@ _NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.
 
 
 class VersionLock:
-    """The right to make or to remove one version; leaving the block gives it back.
+    """The right to create or remove one version, until the end of a `with` block.
 
-    What is hidden of the version is removed then, and at the beginning if a killed process left
+    Hidden files of the version are removed at the end, and at the start if a killed process left
     any.
 
     Attributes:
         version: int.
-        hidden_folder: Path. Where to make the version; does not exist yet.
+        hidden_folder: Path. Where to create the version; does not exist yet.
     """
 
     def __init__(self, out, version, descriptor):
@@ -46,10 +47,10 @@ class VersionLock:
 
     @classmethod
     def take(cls, out, version):
-        """Returns a VersionLock, or None where another process has it; makes `out`.
+        """Returns a VersionLock, or None if another process has it; creates `out`.
 
         Args:
-            out: str or Path. Folder of the name.
+            out: str or Path. Folder of the model.
             version: int.
 
         Raises:
@@ -66,7 +67,7 @@ class VersionLock:
             raise
         if removed:
             names = ", ".join(f"`{path}`" for path in removed)
-            logger.warning("removed what a killed process had left: %s", names)
+            logger.warning("removed the leftovers of a killed process: %s", names)
         return cls(out, version, descriptor)
 
     def __enter__(self):
@@ -75,7 +76,7 @@ class VersionLock:
     def __exit__(self, *exception):
         try:
             _remove_hidden(self._out, self.version)
-            # Last of all, so that nothing hidden lacks a lock.
+            # Last, so that no hidden file is without a lock.
             _lock_file(self._out, self.version).unlink(missing_ok=True)
         except OSError as error:
             _warn_of_leftovers(self.version, error)
@@ -84,13 +85,13 @@ class VersionLock:
 
 
 def hidden_versions(out):
-    """Lists the versions somebody works on, or worked on when it was killed, ascending.
+    """Lists the versions that are being created or removed, or were when a process was killed.
 
     Args:
-        out: Path. Folder of the name.
+        out: Path. Folder of the model.
 
     Returns:
-        list of int.
+        list of int, ascending.
     """
     names = os.listdir(out) if out.is_dir() else []
     matches = [_HIDDEN.fullmatch(name) for name in names]
@@ -98,7 +99,7 @@ def hidden_versions(out):
 
 
 def remove_leftovers(out):
-    """Removes what killed processes have left in the folder of a name; living ones lose nothing."""
+    """Removes the hidden files of killed processes; running ones keep theirs."""
     for version in hidden_versions(out):
         try:
             lock = VersionLock.take(out, version)
@@ -110,7 +111,7 @@ def remove_leftovers(out):
 
 
 def _locked(path):
-    """Returns the descriptor of a locked file, or None where another process has the lock."""
+    """Returns the descriptor of a locked file, or None if another process has the lock."""
     while True:
         descriptor, is_new = _opened(path)
         try:
@@ -119,16 +120,18 @@ def _locked(path):
             os.close(descriptor)
             return None
         except OSError as error:
-            if error.errno not in _NO_LOCKS or not is_new:
-                os.close(descriptor)
-            if error.errno not in _NO_LOCKS:
-                raise
-            logger.warning(
-                "`%s` is on a filesystem without locks: what a killed process leaves there, that "
-                "file too, has to be removed by hand",
-                path,
-            )
-            return descriptor if is_new else None
+            if error.errno in _NO_LOCKS:
+                logger.warning(
+                    "`%s` is on a filesystem without locks: if this process is killed, remove that "
+                    "file and the hidden files beside it by hand",
+                    path,
+                )
+                if is_new:
+                    return descriptor
+            os.close(descriptor)
+            if error.errno in _NO_LOCKS:
+                return None
+            raise
         # The process that had the lock before may have removed the file in between.
         with contextlib.suppress(FileNotFoundError):
             if os.path.samestat(os.stat(path), os.fstat(descriptor)):
@@ -137,23 +140,23 @@ def _locked(path):
 
 
 def _opened(path):
-    """Returns a descriptor one can lock, which NFS wants writable, and whether the file is new."""
+    """Returns a writable descriptor, which locks on NFS require, and whether the file is new."""
     while True:
         try:
             return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666), True
         except FileExistsError:
-            with contextlib.suppress(FileNotFoundError):  # removed just now
+            with contextlib.suppress(FileNotFoundError):  # removed in this moment
                 return os.open(path, os.O_RDWR), False
-        except FileNotFoundError:  # no folder yet, or none any more as another publisher failed
+        except FileNotFoundError:  # no folder yet, or removed since another publisher failed
             path.parent.mkdir(parents=True, exist_ok=True)
 
 
 def _remove_hidden(out, version):
-    """Removes what is hidden of a version and returns the paths. The lock has to be held."""
+    """Removes the hidden files of a version and returns their paths. Requires the lock."""
     hidden, model = sorted(out.glob(f".{version}.tmp-*")), keras_file(out / str(version))
     is_without_folder = model.exists() and not (out / str(version)).exists()
     if hidden and is_without_folder and all(path.suffix != ".keras" for path in hidden):
-        # Its folder is the hidden one. It goes before that one, which tells us so.
+        # Its folder is the hidden one, which shows that it belongs to us; so it is removed first.
         hidden.insert(0, model)
     for path in hidden:
         if path.is_dir() and not path.is_symlink():
@@ -168,4 +171,4 @@ def _lock_file(out, version):
 
 
 def _warn_of_leftovers(version, error):
-    logger.warning("what is left of version %d could not be removed: %s", version, error)
+    logger.warning("leftovers of version %d could not be removed: %s", version, error)

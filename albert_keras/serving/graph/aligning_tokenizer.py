@@ -1,6 +1,6 @@
-"""Pieces of a text and the characters each comes from, in the graph.
+"""Tokens of a text and the characters each comes from, in the graph.
 
-Does what `data_pipeline/offsets.py` does; the ids are those of GraphTokenizer.
+Equivalent to `data_pipeline/tokenizers/offsets.py`; ids are the same as of GraphTokenizer.
 """
 
 import functools
@@ -26,17 +26,17 @@ _MAY_BE_BLANK = ("Cc", "Cf", "Mn", "Mc", "Me", "Zs", "Zl", "Zp", "So", "Sk", "Lm
 
 
 class AlignedTexts(NamedTuple):
-    """Pieces of B texts and where they come from.
+    """Tokens of B texts and where they come from.
 
-    A unit is a stretch of the raw text that becomes something in the cleaned one by itself, mostly
-    one character, with what follows it and becomes nothing.
+    A unit is a part of the raw text that is cleaned up independently, mostly one character, with
+    the characters after it that are removed.
 
     Attributes:
         ids: ragged int32 [B, None].
-        starts, ends: ragged int64 [B, None]. The bytes of the cleaned text a piece comes from.
-        clean_ends: int64 [B, U]. Where each unit ends in the cleaned text, in bytes.
-        raw_edges: int64 [B, U + 1]. Where each begins in the raw text, in characters, and where
-            the last one ends.
+        starts, ends: ragged int64 [B, None]. The bytes of the cleaned text that a token comes from.
+        clean_ends: int64 [B, U]. End of each unit in the cleaned text, in bytes.
+        raw_edges: int64 [B, U + 1]. Start of each unit in the raw text, in characters, and the end
+            of the last one.
     """
 
     ids: tf.RaggedTensor
@@ -46,40 +46,41 @@ class AlignedTexts(NamedTuple):
     raw_edges: tf.Tensor
 
     def characters(self, first, last):
-        """Returns the raw characters that stretches of pieces come from.
+        """Returns the raw characters that spans of tokens come from.
 
         Args:
-            first, last: int64 [B]. The first and the last piece in each text, in range.
+            first, last: int64 [B]. The first and the last token in each text, in range.
 
         Returns:
             int64 [B], int64 [B]. The first character, and one more than the last.
         """
         most = tf.maximum(self.ids.row_splits[-1] - 1, 0)
-        places = (tf.minimum(self.ids.row_starts() + piece, most) for piece in (first, last))
+        tokens = (tf.minimum(self.ids.row_starts() + number, most) for number in (first, last))
         start, end = (
-            tf.gather(tf.pad(offsets.flat_values, [[0, 1]]), place)
-            for offsets, place in zip((self.starts, self.ends), places, strict=True)
+            tf.gather(tf.pad(offsets.flat_values, [[0, 1]]), token)
+            for offsets, token in zip((self.starts, self.ends), tokens, strict=True)
         )
         end = tf.where(end > start, self._edge(end - 1, 1), self._edge(start, 0))
         return self._edge(start, 0), end
 
     def _edge(self, byte, which):
-        """Returns where the unit that a byte of the cleaned text is of begins (0) or ends (1)."""
+        """Returns where the unit of a byte of the cleaned text starts (0) or ends (1)."""
         unit = tf.reduce_sum(tf.cast(self.clean_ends <= byte[:, None], tf.int32), axis=1)
         unit = tf.minimum(unit + which, tf.shape(self.raw_edges)[1] - 1)
         return tf.gather(self.raw_edges, unit, batch_dims=1)
 
 
 class AligningTokenizer(GraphTokenizer):
-    """A GraphTokenizer that tells where pieces come from, as `TextAligner` does.
+    """A GraphTokenizer that also returns where tokens come from, as `TextAligner`.
 
-    SentencePiece tells where each piece begins, `TextAligner` knows it of each letter. So a piece
-    may lack a character here that became several, of this piece and the next (`ﬃ` as `of` and
-    `fi`), or be narrower where full-width digits and comma are split. Where the clean-up is in the
-    graph that happens only to what SentencePiece itself normalises further.
+    SentencePiece reports where each token starts, `TextAligner` knows it for each letter. So if one
+    character is normalised to several letters of two tokens (`ﬃ` to `of` and `fi`), the first of
+    them may lack that character here; and tokens may be narrower where full-width digits and comma
+    are split. With the clean-up in the graph this only concerns what SentencePiece itself
+    normalises further.
 
     Raises:
-        InputError: If the vocabulary is none of SentencePiece.
+        InputError: If the vocabulary is not one of SentencePiece.
     """
 
     def __init__(self, tokenizer):
@@ -104,7 +105,7 @@ class AligningTokenizer(GraphTokenizer):
         """Returns the AlignedTexts of string [B], UTF-8."""
         cleaned = self._clean_up(texts) if self._cleans_up else texts
         ids, starts, ends = self._sentencepiece.tokenize_with_offsets(cleaned)
-        # Of several pieces of one character all but the last have no bytes.
+        # If a character becomes several tokens, all but the last have no bytes.
         starts, stops = starts.flat_values, ends.flat_values
         is_part = (stops == starts) & (ids.flat_values != self._space)
         stops = tf.where(is_part, starts + 1, stops)
@@ -114,14 +115,14 @@ class AligningTokenizer(GraphTokenizer):
         return AlignedTexts(ids, starts, ends, *self._units(texts))
 
     def texts_at(self, texts, starts, ends):
-        """Takes stretches of texts, without what is before them and means space or nothing.
+        """Returns parts of texts without leading characters that are read as space or nothing.
 
         Args:
             texts: string [B]. UTF-8.
             starts, ends: int64 [B]. In characters.
 
         Returns:
-            tuple. string [B]; int32 [B] and int32 [B], where they are, -1 where they are "".
+            tuple. string [B]; start and end of the rest, int32 [B] each, -1 if it is "".
         """
         lengths = tf.maximum(ends - starts, 0)
         starts = tf.where(lengths > 0, starts, 0)
@@ -133,12 +134,12 @@ class AligningTokenizer(GraphTokenizer):
         stripped = tf.where(stripped == "", spaceless, stripped)
         left = tf.strings.length(stripped, unit="UTF8_CHAR")
         starts = tf.cast(starts, tf.int32) + sizes - left
-        is_there = left > 0
-        return stripped, tf.where(is_there, starts, -1), tf.where(is_there, starts + left, -1)
+        has_text = left > 0
+        return stripped, tf.where(has_text, starts, -1), tf.where(has_text, starts + left, -1)
 
     def _split(self, ids, starts, ends):
-        """Puts others in place of a piece that ends in digit and comma, from its end on."""
-        parts = tf.gather(self._replacements, ids.flat_values)  # [pieces, None]
+        """Replaces tokens that end in digit and comma by several, as `GraphTokenizer` does."""
+        parts = tf.gather(self._replacements, ids.flat_values)  # [tokens, None]
         sizes = tf.cast(tf.gather(self._part_bytes, ids.flat_values), tf.int64)
         whole = sizes.value_rowids()
         is_split = tf.gather(sizes.row_lengths() > 1, whole)
@@ -169,40 +170,36 @@ class AligningTokenizer(GraphTokenizer):
         written = units.with_flat_values(tf.cast(written, tf.int64))
         sizes = units.with_flat_values(sizes)
         ends = ragged_cumsum(sizes)
-        stays = written > 0
-        clean_ends = tf.ragged.boolean_mask(ragged_cumsum(written), stays)
-        begins = tf.ragged.boolean_mask(ends - sizes, stays)
+        remains = written > 0
+        clean_ends = tf.ragged.boolean_mask(ragged_cumsum(written), remains)
+        begins = tf.ragged.boolean_mask(ends - sizes, remains)
         total = tf.reduce_sum(sizes, axis=1)[:, None]
         return clean_ends.to_tensor(tf.int64.max), tf.concat([begins, total], axis=1).to_tensor()
 
 
-def _starts_row(ragged):
-    """Tells of flat values which are the first of a row, bool."""
-    places = tf.range(tf.shape(ragged.flat_values, tf.int64)[0])
-    return places == tf.gather(ragged.row_starts(), ragged.value_rowids())
-
-
-def _after(flags, default, ragged):
-    """Returns the flag of the value before each, in the same row: bool, flat."""
-    return tf.where(_starts_row(ragged), default, tf.concat([[default], flags[:-1]], 0))
+def _previous(flags, default, ragged):
+    """Returns the flag of the previous value in each row, `default` for the first: bool, flat."""
+    numbers = tf.range(tf.shape(ragged.flat_values, tf.int64)[0])
+    is_first = numbers == tf.gather(ragged.row_starts(), ragged.value_rowids())
+    return tf.where(is_first, default, tf.concat([[default], flags[:-1]], 0))
 
 
 def _kept_spaces(units, is_space):
-    """Counts what the clean-up leaves of white space: one of a run between words, int32, flat."""
+    """Counts the white space after the clean-up: one for each run between words, int32, flat."""
     words = units.with_flat_values(tf.cast(~is_space, tf.int64))
     left = tf.gather(tf.reduce_sum(words, axis=1), words.value_rowids())
     is_before_word = ragged_cumsum(words).flat_values < left
-    return tf.cast(is_space & is_before_word & ~_after(is_space, True, units), tf.int32)
+    return tf.cast(is_space & is_before_word & ~_previous(is_space, True, units), tf.int32)
 
 
 def _clusters(letters, joins, is_space):
-    """Joins letters with those that composition may join to them.
+    """Joins letters with those that Unicode composition may combine with them.
 
     Returns:
-        tuple. The clusters, ragged string [B, None]; flat, how many letters each has, int64, and
-        whether it is white space.
+        tuple. The clusters, ragged string [B, None]; the number of letters of each, int64, flat;
+        and whether each is white space, bool, flat.
     """
-    opens = ~joins | is_space | _after(is_space, True, letters)
+    opens = ~joins | is_space | _previous(is_space, True, letters)
     numbers = tf.cumsum(tf.cast(opens, tf.int32)) - 1
     counts = letters.with_flat_values(tf.cast(opens, tf.int64))
     total = tf.reduce_sum(tf.cast(opens, tf.int32))
@@ -213,7 +210,7 @@ def _clusters(letters, joins, is_space):
 
 
 def _blank_ranges(tokenizer):
-    """Lists the characters that the tokenizer makes space or nothing of."""
+    """Lists the characters that the tokenizer reads as space or nothing."""
     processor = sentencepiece.SentencePieceProcessor(model_proto=tokenizer.model_bytes)
     texts = [f"a{chr(code)}a" for code in _codes_that_may_be_blank()]
     if tokenizer.config.cleanup == "reference":
@@ -234,7 +231,7 @@ def _codes_that_may_be_blank():
 
 
 def _joining_ranges():
-    """Lists the characters that composition may join with the one before them."""
+    """Lists the characters that Unicode composition may combine with the previous one."""
     characters = [chr(code) for code in range(sys.maxunicode + 1)]
     joining = set()
     for character in characters:

@@ -1,87 +1,95 @@
-"""Texts out of serialized tf.Examples, in the graph.
+"""Texts in serialized tf.Examples, read in the graph.
 
-TensorFlow's parsing operations raise for bytes that are none. Places are followed in the message as
-it came, so that a long one is never copied.
+TensorFlow's parsing operations raise an error for invalid bytes. Here the message is never copied;
+only offsets into it are computed, so that a long one costs little.
 """
 
 import tensorflow as tf
 
-from albert_keras.serving.graph.text_packing import LONGEST_CHARACTER
+from albert_keras.serving.graph.text_packing import MAX_CHARACTER_BYTES
 
 #: Fields of a protocol buffer that are read, such as features of a tf.Example.
 MAX_FIELDS = 64
 
-_VARINT = 5  # bytes at most, of a length below 2**31
+_VARINT = 5  # maximum number of bytes of a length below 2**31
 
 
 def texts_of_examples(examples, name, max_bytes):
-    """Reads a text out of serialized tf.Examples.
+    """Reads a text feature of serialized tf.Examples.
 
-    What comes after something that is neither a text nor a message is not read.
+    Everything after a field that is neither text nor a message is ignored.
 
     Args:
         examples: string [B]. Any bytes.
-        name: str. A feature, of `MAX_FIELDS` at most.
-        max_bytes: int. What the model reads of a text; a few more remain of each, so that it sees
-            where to cut.
+        name: str. Name of the feature, which must be among the first `MAX_FIELDS`.
+        max_bytes: int. Bytes of a text that the model reads; a few more are returned, so that it
+            finds where to truncate.
 
     Returns:
-        string [B]. Its first value; "" where there is none or it is no text.
+        string [B]. The first value; "" if there is none or it is not a text.
     """
     sizes = tf.strings.length(examples)
     features = _first_field(examples, (tf.zeros_like(sizes), sizes), 1)
     name_bytes = len(name.encode())
 
-    def read(step, begins, ends, is_found, *found):
+    def read(begins, ends):
         number, entry, begins = _field(examples, begins, ends)
         key_begins, key_ends = _first_field(examples, entry, 1)
-        key = tf.strings.substr(
-            examples, key_begins, tf.minimum(key_ends - key_begins, name_bytes + 1)
-        )
-        is_meant = (number == 1) & ~is_found & (key == name)
-        feature = _first_field(examples, entry, 2)
-        found = [tf.where(is_meant, new, old) for new, old in zip(feature, found, strict=True)]
-        return step + 1, begins, ends, is_found | is_meant, *found
+        key_sizes = tf.minimum(key_ends - key_begins, name_bytes + 1)
+        key = tf.strings.substr(examples, key_begins, key_sizes)
+        return (number == 1) & (key == name), _first_field(examples, entry, 2), begins
 
-    feature = _until_found(read, features)
-    # The list of bytes in the feature, the first value in that.
+    feature = _first_match(read, features)
+    # A feature contains a list of bytes, which contains the values.
     begins, ends = _first_field(examples, _first_field(examples, feature, 1), 1)
-    lengths = tf.minimum(ends - begins, max_bytes + LONGEST_CHARACTER)
+    lengths = tf.minimum(ends - begins, max_bytes + MAX_CHARACTER_BYTES)
     return tf.strings.substr(examples, begins, lengths)
 
 
 def _first_field(examples, message, number):
-    """Returns where the first field of a number begins and ends, int32 [B] each; 0 for none."""
+    """Returns begin and end of the first field with a number, int32 [B] each; 0 for none."""
 
-    def read(step, begins, ends, is_found, *found):
+    def read(begins, ends):
         which, value, begins = _field(examples, begins, ends)
-        is_new = (which == number) & ~is_found
-        found = [tf.where(is_new, new, old) for new, old in zip(value, found, strict=True)]
-        return step + 1, begins, ends, is_found | is_new, *found
+        return which == number, value, begins
 
-    return _until_found(read, message)
+    return _first_match(read, message)
 
 
-def _until_found(read, message):
-    """Reads fields of messages (where each begins and ends) until all found what they look for."""
+def _first_match(read, message):
+    """Reads fields of messages (begin and end of each) until each message has a match.
+
+    Args:
+        read: callable. Reads the field at `begins` of messages that end at `ends`, int32 [B] each;
+            returns whether it matches (bool [B]), its value (begins, ends), and where the next
+            field begins.
+        message: tuple of int32 [B]. Begins and ends.
+
+    Returns:
+        tuple of int32 [B]. Begin and end of the value of the first match; 0 for none.
+    """
     begins, ends = message
+
+    def step(number, begins, is_found, *found):
+        matches, value, begins = read(begins, ends)
+        is_new = matches & ~is_found
+        found = [tf.where(is_new, new, old) for new, old in zip(value, found, strict=True)]
+        return number + 1, begins, is_found | is_new, *found
+
+    def is_unfinished(number, begins, is_found, *_):
+        return (number < MAX_FIELDS) & tf.reduce_any((begins < ends) & ~is_found)
+
     nothing = tf.zeros_like(begins)
-    *_, found_begins, found_ends = tf.while_loop(
-        lambda step, begins, ends, is_found, *_: (
-            (step < MAX_FIELDS) & tf.reduce_any((begins < ends) & ~is_found)
-        ),
-        read,
-        (0, begins, ends, tf.zeros_like(begins, tf.bool), nothing, nothing),
-    )
-    return found_begins, found_ends
+    state = (0, begins, tf.zeros_like(begins, tf.bool), nothing, nothing)
+    return tf.while_loop(is_unfinished, step, state)[-2:]
 
 
 def _field(examples, begins, ends):
     """Reads one field of each message.
 
     Returns:
-        tuple. Its number, 0 if it is no text or message; where its value begins and ends; and where
-        the next field begins; int32 [B] all.
+        tuple. Its number, 0 if it is neither text nor a message; begin and end of its value; and
+        where the next field begins; all int32 [B].
     """
     head = tf.strings.substr(examples, begins, tf.minimum(ends - begins, 1 + _VARINT))
     head = tf.strings.substr(tf.strings.join([head, "\0" * (1 + _VARINT)]), 0, 1 + _VARINT)

@@ -1,4 +1,4 @@
-"""How an export stores the weights of a model, and how its graph computes with them."""
+"""How an export stores the weights of a model and computes with them."""
 
 import contextlib
 from typing import NamedTuple
@@ -9,22 +9,22 @@ from albert_keras.layers.kernels import inference
 from albert_keras.models.finetuning import AlbertForTask
 from data_pipeline.errors import InputError
 
-#: Precision of an export → Keras' policy for what is computed.
+#: Precision of an export → Keras policy of the computation.
 POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16", "int8": "float32"}
 
-#: Ends of the names of what is stored narrowly; biases, norms and small tables stay float32.
+#: Ends of the names of the weights that are converted; biases, norms and small tables stay float32.
 _KERNELS = "/kernel"
 _TABLES = ("/word_embeddings", "/position_embeddings")
-_LARGEST = 127  # of int8; without -128 the scale is the same on both sides of 0
+_LARGEST = 127  # of int8; -128 is unused, so that scales are symmetric
 
 
 class StoredWeight(NamedTuple):
-    """A weight as it lies in an export.
+    """A weight as an export stores it.
 
     Attributes:
-        values: tf.Variable. float32, bfloat16 or int8, of the weight's shape [M, N].
-        scales: tf.Variable or None. For int8: float32 [1, N] or [M, 1]; the weight is their
-            product.
+        values: tf.Variable. float32, bfloat16 or int8, with the shape of the weight, [M, N].
+        scales: tf.Variable or None. For int8: float32 [1, N] or [M, 1]; the weight is the product
+            of values and scales.
     """
 
     values: tf.Variable
@@ -38,7 +38,7 @@ class StoredWeight(NamedTuple):
         return tf.cast(values, dtype)
 
     def rows(self, ids):
-        """Returns float32 [n, N], rows of a table whose scales are per row, without the others."""
+        """Reads some rows of a table whose scales are per row: float32 [n, N]."""
         rows = tf.cast(tf.gather(self.values, ids), tf.float32)
         return rows if self.scales is None else rows * tf.gather(self.scales, ids)
 
@@ -46,22 +46,21 @@ class StoredWeight(NamedTuple):
 class StoredModel:
     """A model that computes with its weights as an export stores them.
 
-    Each weight is read, and widened if need be, once per call and not once per depth; of the word
-    embeddings only the rows of the text are.
+    Each weight is read, and converted if necessary, once per call and not once per depth; only the
+    rows of the text are read from the word embeddings.
 
     Args:
-        model: AlbertForPretraining or AlbertForTask, float32. Stays as it is.
+        model: AlbertForPretraining or AlbertForTask, float32. Is not changed.
         precision: str. "float32"; "bfloat16" stores kernels and tables, and computes products, in
             bfloat16; "int8" stores them as int8 with float32 scales, per output channel of a kernel
-            and per row of a table, and computes in float32. The head of a task, which is small,
-            stays float32.
+            and per row of a table, and computes in float32. The small head of a task stays float32.
 
     Attributes:
-        variables: list of tf.Variable. What an export has to hold.
-        has_sentence_head: bool. Of sentence order.
+        variables: list of tf.Variable. The variables to save.
+        has_sentence_head: bool. Whether the model has a sentence-order head.
 
     Raises:
-        InputError: If there is no such precision.
+        InputError: If the precision is not one of `POLICIES`.
         ValueError: If the model is not float32.
     """
 
@@ -69,7 +68,7 @@ class StoredModel:
         check_precision(precision)
         if model.dtype_policy.name != "float32":
             raise ValueError(
-                "`model` should be float32; `precision` says how it is served. "
+                "`model` must be float32; `precision` is that of the export. "
                 f"Received: dtype {model.dtype_policy.name}."
             )
         head = model.head.weights if isinstance(model, AlbertForTask) else []
@@ -86,7 +85,7 @@ class StoredModel:
         ]
         self.has_sentence_head = getattr(model, "sentence_order_head", None) is not None
         self._model = _with_policy(model, POLICIES[precision])
-        self._places = _places(self._model, stored, whole)
+        self._weight_attributes = _weight_attributes(self._model, stored, whole)
         self._word_embeddings = stored[self._model.encoder.embeddings.word_embeddings.name]
 
     def encode(self, packed, positions=None, **options):
@@ -94,35 +93,35 @@ class StoredModel:
 
         Args:
             packed: dict of int32 [B, S]: `input_ids`, `input_mask`, `segment_ids`.
-            positions: int32 [B, Q] or None. As in `AlbertEncoder`; what nobody asks for is not
-                computed.
+            positions: int32 [B, Q] or None. As in `AlbertEncoder`: the last block is computed at
+                these positions only.
             **options: As in `AlbertEncoder`.
 
         Returns:
             dict. `sequence_output` [B, S or Q, H] and `pooled_output` [B, H], in the compute dtype,
-            and what options ask for.
+            and the outputs that options request.
         """
-        rows, places = self._rows_of_text(packed["input_ids"])
+        rows, numbers = self._rows_of_text(packed["input_ids"])
         with self._weights_as_tensors(word_embeddings=rows):
-            inputs = packed | {"input_ids": places}
+            inputs = packed | {"input_ids": numbers}
             return self._model.encoder(inputs, positions=positions, **options)
 
     def outputs(self, packed):
-        """Returns what a fine-tuned model says.
+        """Returns the outputs of a fine-tuned model.
 
         Args:
             packed: dict of int32 [B, S] ([B, options, S] for choice): `input_ids`, `input_mask`,
-                `segment_ids`; of spans that may be none `p_mask` too.
+                `segment_ids`; for squad2 also `p_mask`.
 
         Returns:
-            dict, see `KINDS` in `tasks/task.py`.
+            dict, see `TaskKind.outputs`.
         """
-        rows, places = self._rows_of_text(packed["input_ids"])
+        rows, numbers = self._rows_of_text(packed["input_ids"])
         with self._weights_as_tensors(word_embeddings=rows):
-            return self._model(packed | {"input_ids": places}, training=False)
+            return self._model(packed | {"input_ids": numbers}, training=False)
 
     def _rows_of_text(self, ids):
-        """Returns the word embeddings of ids, and ids that number them."""
+        """Returns the word embeddings of ids, and ids that are numbers of these rows."""
         rows = self._word_embeddings.rows(tf.reshape(ids, [-1]))
         return rows, tf.reshape(tf.range(tf.size(ids)), tf.shape(ids))
 
@@ -134,8 +133,8 @@ class StoredModel:
     def masked_lm(self, packed, positions):
         """Returns the scores of all pieces, float32 [B, P, V], at `positions`, int32 [B, P]."""
         positions = tf.convert_to_tensor(positions)
-        asked = tf.concat([tf.zeros_like(positions[:, :1]), positions], axis=1)
-        hidden = self.encode(packed, asked)["sequence_output"][:, 1:]
+        with_cls = tf.concat([tf.zeros_like(positions[:, :1]), positions], axis=1)
+        hidden = self.encode(packed, with_cls)["sequence_output"][:, 1:]
         with self._weights_as_tensors():
             head = self._model.masked_lm_head
             return head.logits(head.scores(hidden))
@@ -148,14 +147,15 @@ class StoredModel:
 
     @contextlib.contextmanager
     def _weights_as_tensors(self, **instead):
-        """Lets the layers find tensors where they have variables.
+        """Replaces the variables of the layers by tensors.
 
-        So the twelve depths share one read and one conversion, whatever each does with it.
+        So all depths share one read and one conversion of each weight.
         """
-        variables = [(layer, name, vars(layer)[name]) for layer, name, *_ in self._places]
+        attributes = self._weight_attributes
+        variables = [(layer, name, vars(layer)[name]) for layer, name, *_ in attributes]
         try:
-            # Past `__setattr__`, with which Keras keeps its list of weights.
-            for layer, name, weight, dtype in self._places:
+            # Not by `__setattr__`, with which Keras tracks weights.
+            for layer, name, weight, dtype in attributes:
                 vars(layer)[name] = instead[name] if name in instead else weight.read(dtype)
             with inference():
                 yield
@@ -168,12 +168,12 @@ def check_precision(precision):
     """Raises InputError unless an export can have this precision."""
     if precision not in POLICIES:
         raise InputError(
-            f"`precision` should be one of {', '.join(POLICIES)}. Received: {precision}."
+            f"`precision` must be one of {', '.join(POLICIES)}. Received: {precision}."
         )
 
 
 def _store(weight, precision):
-    """Returns the StoredWeight of a variable of the model: the variable itself where it stays."""
+    """Returns the StoredWeight of a variable, which is the variable itself if it stays float32."""
     path = weight.name.split(":")[0]
     is_kernel = path.endswith(_KERNELS)
     if precision == "float32" or not (is_kernel or path.endswith(_TABLES)):
@@ -190,30 +190,30 @@ def _store(weight, precision):
 
 
 def _with_policy(model, policy):
-    """Returns the model, or a twin of it under another policy, with weights that are all 0."""
+    """Returns the model, or a copy with another policy, whose weights are all 0."""
     if model.dtype_policy.name == policy:
         return model
     config = model.get_config() | {"dtype": policy}
-    config["config"] = config["config"] | {"initializer_range": 0.0}  # saves drawing them
+    config["config"] = config["config"] | {"initializer_range": 0.0}  # saves sampling
     return type(model).from_config(config)
 
 
-def _places(model, stored, whole):
-    """Lists where layers hold their weights: (layer, attribute, StoredWeight, dtype to read).
+def _weight_attributes(model, stored, whole):
+    """Lists the attributes of layers that are weights: (layer, name, StoredWeight, dtype to read).
 
-    What is multiplied is read in the compute dtype, all else in float32, and so is what is in
-    `whole`, by name.
+    Kernels and word embeddings are read in the compute dtype, unless their name is in `whole`;
+    all other weights are read in float32.
     """
-    places = []
+    attributes = []
     for layer in model.submodules:
         for name, value in vars(layer).items():
             if isinstance(value, tf.Variable) and value.name in stored:
                 is_factor = value.name.split(":")[0].endswith((_KERNELS, "/word_embeddings"))
                 is_narrow = is_factor and value.name not in whole
                 dtype = model.compute_dtype if is_narrow else tf.float32
-                places.append((layer, name, stored[value.name], dtype))
-    # A weight held in another way would be served as the twin has it: 0.
-    missing = set(stored) - {vars(layer)[name].name for layer, name, *_ in places}
+                attributes.append((layer, name, stored[value.name], dtype))
+    # Any other weight would be served with the value of the copy: 0.
+    missing = set(stored) - {vars(layer)[name].name for layer, name, *_ in attributes}
     if missing:
-        raise RuntimeError(f"no layer holds {', '.join(sorted(missing))} as an attribute")
-    return places
+        raise RuntimeError(f"no layer has {', '.join(sorted(missing))} as an attribute")
+    return attributes

@@ -1,23 +1,20 @@
-"""Answers read out of a context, in the graph: windows, the best span, its characters.
+"""Answers to questions about a context, in the graph: windows, the best span, its characters.
 
-Does what `tasks/squad_features.py` and `tasks/squad_decoding.py` do for one model.
+Equivalent to `tasks/squad/features.py` and `tasks/squad/decoding.py` for one model.
 """
 
 import tensorflow as tf
 
-from albert_keras.serving.graph.text_packing import (
-    pieces_from,
-    readable,
-)
+from albert_keras.serving.graph.text_packing import readable, row_slices
 from albert_keras.tasks.squad.windows import SquadWindowConfig
 
-#: Windows that are computed at a time: their number has no bound, memory has.
+#: Windows that are computed at a time: their number is not limited, memory is.
 WINDOWS_AT_A_TIME = 32
 
-_NO_SPAN = -1e300  # the score of what can be no answer
-_NO_WINDOW = 1e6  # the null score of a question without windows
-_NOTHING_LEFT = -2e6  # the score where no span is possible
-_NOWHERE = -1e30  # the logit of a place beyond the row
+_IMPOSSIBLE = -1e300  # score of a span that cannot be an answer
+_NO_WINDOW = 1e6  # null score of a question without windows
+_NO_SPAN = -2e6  # score if no span is possible
+_OUTSIDE = -1e30  # logit of a position beyond the sequence
 
 
 class SpanReader:
@@ -25,14 +22,14 @@ class SpanReader:
 
     Args:
         tokenizer: AligningTokenizer.
-        stored: StoredModel. Of an AlbertForSpans.
+        stored: StoredModel. Of a model of spans.
         packer: TextPacker.
         config: TaskConfig. Of the task.
-        null_threshold: float or None. From which null score on a question is left unanswered; None
-            is a model that always answers.
+        null_threshold: float or None. Questions with this null score or more are left unanswered;
+            None for a model that always answers.
 
     Raises:
-        InputError: If rows are too short for a question and a passage.
+        InputError: If sequences are too short for a question and a passage.
     """
 
     def __init__(self, tokenizer, stored, packer, config, null_threshold=None):
@@ -43,10 +40,10 @@ class SpanReader:
         )
         self._tokenizer, self._stored, self._packer = tokenizer, stored, packer
         self._config, self._null_threshold = config, null_threshold
-        self._can_be_none = null_threshold is not None
+        self._has_null = null_threshold is not None
 
     def answers(self, question, context):
-        """Reads the answers out of all windows of the first `TextPacker.max_bytes` bytes.
+        """Finds the answers in all windows of the first `TextPacker.max_bytes` bytes.
 
         Args:
             question, context: string [B].
@@ -54,9 +51,9 @@ class SpanReader:
         Returns:
             dict. `answer` string [B], "" for none; `start` and `end` int32 [B], its first character
             in the context and one more than the last, -1 for none (a byte that is not UTF-8 counts
-            as the U+FFFD that is read for it); `score` float32 [B], of the best span, given as the
-            answer or not: of start and end the logits (squad1) or log-probabilities together, -2e6
-            where no span is possible. Of squad2 `null_score` float32 [B].
+            as one U+FFFD); `score` float32 [B], of the best span, whether it is the answer or not:
+            the sum of the logits (squad1) or log-probabilities of start and end, -2e6 if no span is
+            possible. For squad2 also `null_score` float32 [B].
         """
         context = readable(context, self._packer.max_bytes)
         aligned = self._tokenizer.align(context)
@@ -64,14 +61,14 @@ class SpanReader:
         query = query[:, : self._config.max_query_length]
         rows, offsets, lengths = self._windows(query.row_lengths(), aligned.ids.row_lengths())
         query_lengths = tf.gather(query.row_lengths(), rows)
-        packed = self._packer.lay_out(
-            pieces_from(query, 0, query_lengths, rows),
-            pieces_from(aligned.ids, offsets, lengths, rows),
+        packed = self._packer.join(
+            row_slices(query, 0, query_lengths, rows),
+            row_slices(aligned.ids, offsets, lengths, rows),
         )
         begins = query_lengths + 2
-        places = tf.range(tf.shape(packed["input_ids"])[1], dtype=tf.int64) - begins[:, None]
-        pieces = tf.gather(aligned.ids.row_starts(), rows) + offsets
-        may_start = max_context(places, lengths, pieces)
+        positions = tf.range(tf.shape(packed["input_ids"])[1], dtype=tf.int64) - begins[:, None]
+        firsts = tf.gather(aligned.ids.row_starts(), rows) + offsets
+        may_start = max_context(positions, lengths, firsts)
         scores, starts, ends, null_logits = self._best(packed, may_start, begins, begins + lengths)
 
         batch = tf.shape(context, tf.int64)[0]
@@ -80,33 +77,33 @@ class SpanReader:
         numbers = tf.where(scores == tf.gather(best, rows), tf.range(count), count)
         winner = tf.minimum(tf.math.unsorted_segment_min(numbers, rows, batch), count)
         first, last = (
-            tf.gather(tf.pad(place - begins + offsets, [[0, 1]]), winner)
-            for place in (starts, ends)
+            tf.gather(tf.pad(position - begins + offsets, [[0, 1]]), winner)
+            for position in (starts, ends)
         )
-        is_span = (best > _NO_SPAN) & (winner < count)
-        answers = {"score": tf.cast(tf.where(is_span, best, _NOTHING_LEFT), tf.float32)}
+        is_span = (best > _IMPOSSIBLE) & (winner < count)
+        answers = {"score": tf.cast(tf.where(is_span, best, _NO_SPAN), tf.float32)}
         is_answer = is_span
         if null_logits is not None:
             null_scores = tf.math.unsorted_segment_min(null_logits, rows, batch)
             null_scores = tf.where(winner < count, null_scores, _NO_WINDOW)
             is_answer &= null_scores < self._null_threshold
             answers["null_score"] = null_scores
-        first, last = (tf.where(is_answer, place, 0) for place in (first, last))
+        first, last = (tf.where(is_answer, position, 0) for position in (first, last))
         begin, end = aligned.characters(first, last)
         end = tf.where(is_answer, end, begin)
         found = self._tokenizer.texts_at(context, begin, end)
         return dict(zip(("answer", "start", "end"), found, strict=True)) | answers
 
     def outputs(self, packed):
-        """Returns the outputs of the model; where an answer may be is told by the segments."""
+        """Returns the outputs of the model; answers must be in the second segment or at [CLS]."""
         mask, segments = packed["input_mask"], packed["segment_ids"]
-        place = tf.range(tf.shape(mask)[1])[None]
+        position = tf.range(tf.shape(mask)[1])[None]
         last_sep = tf.reduce_sum(mask, axis=1, keepdims=True) - 1
-        may_be_answer = ((segments > 0) & (place < last_sep)) | (place == 0)
+        may_be_answer = ((segments > 0) & (position < last_sep)) | (position == 0)
         return self._stored.outputs(packed | {"p_mask": 1 - tf.cast(may_be_answer, tf.int32)})
 
     def _windows(self, query_lengths, totals):
-        """Returns the context, first piece and number of pieces of each window, int64 [W]."""
+        """Returns context, first token and number of tokens of each window, int64 [W]."""
         budget = self._packer.max_seq_length - 3 - query_lengths
         step = tf.minimum(budget, self._config.doc_stride)
         further = -((budget - totals) // step)
@@ -118,11 +115,15 @@ class SpanReader:
         return rows, offsets, lengths
 
     def _best(self, packed, *more):
-        """Returns score (float64), start and end place (int64) of the best span of each window, and
-        the null logits or None: [W] each; some windows at a time."""
+        """Returns the best span of each window, computed for a few windows at a time.
+
+        Returns:
+            list. Score (float64), start and end position (int64), and null logits or None, each
+            [W].
+        """
         count = tf.shape(packed["input_ids"])[0]
         parts = tf.maximum(-(-count // WINDOWS_AT_A_TIME), 1)
-        types = (tf.float64, tf.int64, tf.int64) + (tf.float32,) * self._can_be_none
+        types = (tf.float64, tf.int64, tf.int64) + (tf.float32,) * self._has_null
         arrays = [
             tf.TensorArray(dtype, parts, infer_shape=False, element_shape=[None]) for dtype in types
         ]
@@ -139,23 +140,23 @@ class SpanReader:
             lambda part, _: part < parts, compute, (0, arrays), parallel_iterations=1
         )
         found = [array.concat() for array in arrays]
-        return found if self._can_be_none else [*found, None]
+        return found if self._has_null else [*found, None]
 
     def _best_of_outputs(self, outputs, may_start, begins, stops):
         starts, ends, scores = self._candidates(outputs)  # [W, spans]
-        keeps = (starts >= begins[:, None]) & (ends >= starts) & (ends < stops[:, None])
-        keeps &= (starts < stops[:, None]) & (ends - starts < self._config.max_answer_length)
+        is_valid = (starts >= begins[:, None]) & (ends >= starts) & (ends < stops[:, None])
+        is_valid &= (starts < stops[:, None]) & (ends - starts < self._config.max_answer_length)
         inside = tf.minimum(starts, tf.shape(may_start, tf.int64)[1] - 1)
-        keeps &= tf.gather(may_start, inside, batch_dims=1)
-        scores = tf.where(keeps, scores, _NO_SPAN)
-        best = tf.argmax(scores, axis=1)  # the first of equals
+        is_valid &= tf.gather(may_start, inside, batch_dims=1)
+        scores = tf.where(is_valid, scores, _IMPOSSIBLE)
+        best = tf.argmax(scores, axis=1)  # the first of equal ones
         found = [tf.gather(values, best, batch_dims=1) for values in (scores, starts, ends)]
-        return [*found, outputs["null_logits"]] if self._can_be_none else found
+        return [*found, outputs["null_logits"]] if self._has_null else found
 
     def _candidates(self, outputs):
-        """Returns starts and ends, int64, and scores, float64, all [W, spans], in order of
+        """Returns starts and ends, int64, and scores, float64, all [W, spans], in the order of
         `decode_v1` or `decode_v2`."""
-        if self._can_be_none:
+        if self._has_null:
             ends, end_scores = outputs["end_indices"], outputs["end_log_probs"]
             per_start = ends.shape[1] // outputs["start_indices"].shape[1]
             starts = tf.repeat(outputs["start_indices"], per_start, axis=1)
@@ -164,7 +165,7 @@ class SpanReader:
             n_best = self._config.n_best
             tops = []
             for name in ("start_logits", "end_logits"):
-                logits = tf.pad(outputs[name], [[0, 0], [0, n_best]], constant_values=_NOWHERE)
+                logits = tf.pad(outputs[name], [[0, 0], [0, n_best]], constant_values=_OUTSIDE)
                 tops.append(tf.math.top_k(logits, n_best))
             start_scores, starts = (tf.repeat(values, n_best, axis=1) for values in tops[0])
             end_scores, ends = (tf.tile(values, [1, n_best]) for values in tops[1])
@@ -172,26 +173,26 @@ class SpanReader:
         return tf.cast(starts, tf.int64), tf.cast(ends, tf.int64), scores
 
 
-def max_context(places, lengths, firsts):
-    """Tells where no other window shows more of what stands around a piece.
+def max_context(positions, lengths, firsts):
+    """Returns where no other window contains more context around a token.
 
     Args:
-        places: int64 [W, S]. The number of the piece at each place, from the window's first on.
-        lengths: int64 [W]. Pieces of each window.
-        firsts: int64 [W]. The first piece of each, numbered through all contexts.
+        positions: int64 [W, S]. Number of the token at each position, from the first of the window.
+        lengths: int64 [W]. Tokens of each window.
+        firsts: int64 [W]. First token of each window, numbered through all contexts.
 
     Returns:
-        bool [W, S]. As `max_context` of `tasks/squad_windows.py`; False outside the context.
+        bool [W, S]. As `max_context` of `tasks/squad/windows.py`; False outside the context.
     """
     lengths = lengths[:, None]
-    is_inside = (places >= 0) & (places < lengths)
-    scores = tf.cast(tf.minimum(places, lengths - 1 - places), tf.float64)
+    is_inside = (positions >= 0) & (positions < lengths)
+    scores = tf.cast(tf.minimum(positions, lengths - 1 - positions), tf.float64)
     scores += 0.01 * tf.cast(lengths, tf.float64)
     total = tf.maximum(tf.reduce_max(firsts[:, None] + lengths), 0)
-    pieces = tf.where(is_inside, firsts[:, None] + places, total)
-    best = tf.math.unsorted_segment_max(scores, pieces, total + 1)
-    is_best = is_inside & (scores == tf.gather(best, pieces))
-    windows = tf.range(tf.shape(places, tf.int64)[0])[:, None]
+    tokens = tf.where(is_inside, firsts[:, None] + positions, total)
+    best = tf.math.unsorted_segment_max(scores, tokens, total + 1)
+    is_best = is_inside & (scores == tf.gather(best, tokens))
+    windows = tf.range(tf.shape(positions, tf.int64)[0])[:, None]
     numbers = tf.where(is_best, windows, tf.int64.max)
-    first = tf.math.unsorted_segment_min(numbers, pieces, total + 1)
-    return is_best & (windows == tf.gather(first, pieces))
+    first = tf.math.unsorted_segment_min(numbers, tokens, total + 1)
+    return is_best & (windows == tf.gather(first, tokens))

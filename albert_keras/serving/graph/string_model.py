@@ -1,8 +1,8 @@
-"""Models that take plain strings: tokenizer, packing and heads in one graph.
+"""Base of the models that take plain strings: tokenizer, packing and heads in one graph.
 
-Made of core operations and of tensorflow-text's tokenizers only, so that
-`tensorflow_model_server` can load it. Here is what all such models answer; what pre-trained ones
-answer is in `text_model.py`, and those of tasks are in `task_model.py`.
+The graph contains core operations and tokenizers of tensorflow-text only, so that
+`tensorflow_model_server` can load it. `text_model.py` has pre-trained models, `task_models.py`
+fine-tuned ones.
 """
 
 import tensorflow as tf
@@ -12,57 +12,66 @@ from albert_keras.serving.graph.text_packing import TextPacker, readable
 from data_pipeline.errors import InputError
 from data_pipeline.tokenizers import graph_tokenization
 
-#: Places of a row whose attention is shown; an answer grows with their square.
-_SHOWN = 64
+#: Positions whose attention is returned; the size of an answer grows with their square.
+_MAX_ATTENTION_LENGTH = 64
 
 
 class StringModel(tf.Module):
-    """Base of the models: signatures over plain strings, batch dimension free.
+    """Signatures over plain strings, with a free batch dimension.
 
-    Of each text `TextPacker.max_bytes` bytes are read, and what is not UTF-8 is U+FFFD. Whatever
-    the content, nothing raises.
+    Of each text `TextPacker.max_bytes` bytes are read, and bytes that are not UTF-8 become U+FFFD.
+    No content raises an error.
 
-    encode          `text` string [B], or what a subclass takes → `pooled_output` and
-                    `mean_output` float32 [B, H], the latter the mean over all real places;
-                    `sequence_output` float32 [B, bucket, H]; and where `layers` are chosen,
-                    `layer_outputs` float32 [B, bucket, n H], what these gave, side by side
-    explain_tokens  likewise → `pieces` string and `ids` int32 [B, bucket], what the encoder
-                    reads; "" and the id of padding fill up
-    attention       likewise → `pieces` string [B, P] and `attention` float32 [B, blocks, heads, P,
-                    P], how much the piece of a row took of that of a column; the first 64 places
-                    of a row at most, 0 for padding
-    predict_tokens  `input_ids`, `input_mask`, `segment_ids` int32 [B, S] → what a subclass says
+    encode          `text` string [B], or the inputs of a subclass → `pooled_output` and
+                    `mean_output` float32 [B, H], the mean over all real positions;
+                    `sequence_output` float32 [B, bucket, H]; and if `layers` are chosen,
+                    `layer_outputs` float32 [B, bucket, n H], their outputs side by side
+    explain_tokens  the same inputs → `pieces` string and `ids` int32 [B, bucket], the input of the
+                    encoder, padded with "" and the id of padding
+    attention       the same inputs → `pieces` string [B, P] and `attention` float32 [B, blocks,
+                    heads, P, P], the weight of the token of a column for that of a row; the first
+                    64 positions of a sequence at most, 0 for padding
+    predict_tokens  `input_ids`, `input_mask`, `segment_ids` int32 [B, S] → see the subclass
 
     Args:
         model: AlbertForPretraining or AlbertForTask, float32.
         tokenizer: Tokenizer.
-        max_seq_length: int. Longer texts are cut to it, [CLS] and [SEP] included, S.
+        max_seq_length: int. Longer texts are truncated, [CLS] and [SEP] included, S.
         precision: str. How the weights are stored and used, see `StoredModel`.
-        layers: sequence of int. Blocks whose outputs `encode` gives, from 1, the first after the
+        layers: sequence of int. Blocks whose outputs `encode` returns, from 1, the first after the
             embeddings, to `num_hidden_layers * inner_group_num`.
-        graph_tokenizer: AligningTokenizer or None. Made of `tokenizer` if None.
+        graph_tokenizer: AligningTokenizer or None. None builds a tokenizer without alignment.
 
     Attributes:
         stored: StoredModel.
         functions: dict of name -> tf.function. The signatures over strings.
-        token_functions: dict of name -> tf.function. Those over ids.
+        token_functions: dict of name -> tf.function. The signatures over ids.
+
+    Raises:
+        InputError: If the encoder does not have one of the `layers`.
     """
 
-    #: Places of a row of `predict_tokens`: [B, S].
+    #: Shape of the inputs of `predict_tokens`: [B, S].
     _ids_shape = (None, None)
 
     def __init__(
-        self, model, tokenizer, max_seq_length, precision, layers=(), graph_tokenizer=None
+        self,
+        model,
+        tokenizer,
+        max_seq_length,
+        precision="float32",
+        layers=(),
+        graph_tokenizer=None,
     ):
         super().__init__(name="string_model")
-        self._layers = check_layers(layers, model.config)
+        self._layers = _checked_layers(layers, model.config)
         self.tokenizer = graph_tokenizer or graph_tokenization.graph_tokenizer(tokenizer)
-        # The weights alone are tracked: a Keras model as an attribute would be saved a second
+        # Only the weights are tracked: a Keras model as an attribute would be saved a second
         # time, with all its call functions.
         self.stored = StoredModel(model, precision)
         self.weights = self.stored.variables
         self.packer = TextPacker(tokenizer, max_seq_length)
-        self._unk_id = tokenizer.unk_id
+        self._unk_id, self._mask_id = tokenizer.unk_id, tokenizer.mask_id
         self.functions = self._functions() | {
             "encode": string_function(self._encode, "text"),
             "explain_tokens": string_function(self._explain_tokens, "text"),
@@ -75,7 +84,7 @@ class StringModel(tf.Module):
         raise NotImplementedError
 
     def _predict_tokens(self, packed):
-        """Returns what the model says of rows, a dict of tensors."""
+        """Returns the outputs of the model for sequences, a dict of tensors."""
         raise NotImplementedError
 
     def ids(self, texts):
@@ -83,11 +92,8 @@ class StringModel(tf.Module):
         return self.tokenizer(readable(texts, self.packer.max_bytes))
 
     def _packed(self, text):
-        """Lays out what `encode` and `explain_tokens` were given, string [B]."""
-        return self._pack(self.ids(text))
-
-    def _pack(self, first, second=None):
-        return self.packer.pack(first, second)
+        """Builds the sequences of the input of `encode` and `explain_tokens`, string [B]."""
+        return self.packer.pack(self.ids(text))
 
     def _encode(self, text):
         packed = self._packed(text)
@@ -110,18 +116,18 @@ class StringModel(tf.Module):
         return {"pieces": self._pieces(packed), "ids": packed["input_ids"]}
 
     def _attention(self, text):
-        packed = self._packed(text)
-        # The row is computed whole: a shorter one would be another.
+        packed, count = self._packed(text), _MAX_ATTENTION_LENGTH
+        # The whole sequence is computed: the attention in a shorter one would differ.
         probs = self.stored.encode(packed, return_attention=True)["attention"]
-        shown = [block[:, :, :_SHOWN, :_SHOWN] for block in probs]
-        is_real = tf.cast(packed["input_mask"], tf.float32)[:, None, None, :_SHOWN, None]
+        shown = [block[:, :, :count, :count] for block in probs]
+        is_real = tf.cast(packed["input_mask"], tf.float32)[:, None, None, :count, None]
         return {
-            "pieces": self._pieces(packed)[:, :_SHOWN],
+            "pieces": self._pieces(packed)[:, :count],
             "attention": tf.cast(tf.stack(shown, axis=1), tf.float32) * is_real,
         }
 
     def _pieces(self, packed):
-        """Returns the pieces of rows, string [B, bucket]; "" for padding."""
+        """Returns the pieces of sequences, string [B, bucket]; "" for padding."""
         pieces = tf.gather(self.tokenizer.pieces, packed["input_ids"])
         return tf.where(packed["input_mask"] > 0, pieces, "")
 
@@ -143,20 +149,19 @@ class StringModel(tf.Module):
         return predict_tokens
 
 
-def check_layers(layers, config):
-    """Returns numbers of blocks as a tuple; raises InputError if the encoder has no such block."""
+def _checked_layers(layers, config):
     layers = tuple(layers)
     depth = config.num_hidden_layers * config.inner_group_num
     wrong = [layer for layer in layers if not 1 <= layer <= depth]
     if wrong or len(set(layers)) < len(layers):
         raise InputError(
-            f"`layers` should be different numbers from 1 to {depth}, the depth of the encoder. "
+            f"`layers` must be different numbers from 1 to {depth}, the depth of the encoder. "
             f"Received: {', '.join(map(str, layers))}."
         )
     return layers
 
 
 def string_function(function, *names):
-    """Makes a tf.function over string [B] of these names out of one over as many tensors."""
+    """Converts a function of tensors to a tf.function whose inputs are string [B] with names."""
     specs = [tf.TensorSpec([None], tf.string, name=name) for name in names]
     return tf.function(function, input_signature=specs, autograph=False)

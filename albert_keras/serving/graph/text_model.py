@@ -1,4 +1,4 @@
-"""Pre-trained models that take plain strings: masks filled, sentences put in order."""
+"""Pre-trained models that take plain strings: fill masks, predict the order of sentences."""
 
 import tensorflow as tf
 
@@ -10,18 +10,13 @@ from albert_keras.serving.layout import MASK_LITERAL, TOP_K
 class TextModel(StringModel):
     """Signatures of a pre-trained model.
 
-    fill_mask, also serving_default, see `_fill_mask`; sentence_order, if the model has such a head:
-    `first` and `second` string [B] → `in_order` float32 [B]; those of `StringModel`, of which
-    predict_tokens gives `pieces` and `scores` as fill_mask does.
+    fill_mask, also serving_default  see `_fill_mask`
+    sentence_order  if the model has this head: `first` and `second` string [B] → `in_order`
+                    float32 [B], the probability of this order
+    predict_tokens  returns `pieces` and `scores` as `fill_mask`
 
-    Args:
-        model: AlbertForPretraining, float32.
-        tokenizer, max_seq_length, precision, layers: As of `StringModel`.
+    The model is an AlbertForPretraining; other arguments are as of `StringModel`.
     """
-
-    def __init__(self, model, tokenizer, max_seq_length, precision="float32", layers=()):
-        self._mask_id = tokenizer.mask_id
-        super().__init__(model, tokenizer, max_seq_length, precision, layers)
 
     def _functions(self):
         fill_mask = string_function(self._fill_mask, "text")
@@ -31,7 +26,7 @@ class TextModel(StringModel):
         return signatures
 
     def _order(self, first, second):
-        packed = self._pack(self.ids(first), self.ids(second))
+        packed = self.packer.pack(self.ids(first), self.ids(second))
         return {"in_order": tf.nn.softmax(self.stored.sentence_order(packed))[:, 0]}
 
     def _predict_tokens(self, packed):
@@ -39,22 +34,22 @@ class TextModel(StringModel):
         return {"pieces": pieces, "scores": scores}
 
     def _fill_mask(self, text):
-        """Returns for each [MASK] its likeliest pieces, and the text with the likeliest filled in.
+        """Returns the most likely pieces for each [MASK], and the text with masks filled.
 
         Args:
-            text: string [B]. Each may hold any number of `[MASK]`.
+            text: string [B]. Each may contain any number of `[MASK]`.
 
         Returns:
             dict. `pieces` string and `scores` float32 [B, M, 10], M the largest number of masks in
-            the batch; empty and 0 where a text has fewer, or where it was cut off before the
-            mask. `filled_text` string [B], of what is read, `TextPacker.max_bytes`.
+            the batch; empty and 0 where a text has fewer masks, or was truncated before the mask.
+            `filled_text` string [B], of the part that is read, `TextPacker.max_bytes`.
         """
-        read = tf.strings.split(readable(text, self.packer.max_bytes), MASK_LITERAL)
-        before, rest = first_values(read), read[:, 1:]
-        pieces_after = self.tokenizer.continuation(rest.flat_values)  # [all masks, pieces]
+        parts = tf.strings.split(readable(text, self.packer.max_bytes), MASK_LITERAL)
+        before, rest = first_values(parts), parts[:, 1:]
+        ids_after = self.tokenizer.continuation(rest.flat_values)  # [all masks, None]
         masks = tf.fill([tf.shape(rest.flat_values)[0], 1], self._mask_id)
-        after = rest.with_flat_values(tf.concat([masks, pieces_after], axis=1)).merge_dims(1, 2)
-        packed = self._pack(tf.concat([self.tokenizer(before), after], axis=1))
+        after = rest.with_flat_values(tf.concat([masks, ids_after], axis=1)).merge_dims(1, 2)
+        packed = self.packer.pack(tf.concat([self.tokenizer(before), after], axis=1))
 
         width = tf.cast(tf.reduce_max(rest.row_lengths()), tf.int32)
         pieces, scores, visible = self._candidates(packed, width)
@@ -66,11 +61,11 @@ class TextModel(StringModel):
         return {"pieces": pieces, "scores": scores, "filled_text": filled}
 
     def _candidates(self, packed, width=0):
-        """Finds the likeliest pieces at each mask of some rows.
+        """Returns the most likely pieces at each mask of sequences.
 
         Args:
             packed: dict of int32 [B, S].
-            width: int32. M at least.
+            width: int32. Minimum of M.
 
         Returns:
             tuple. string and float32 [B, M, 10], and bool [B, M], where there are masks.
@@ -80,8 +75,7 @@ class TextModel(StringModel):
         positions = tf.RaggedTensor.from_value_rowids(found[:, 1], found[:, 0], batch)
         counts = tf.cast(positions.row_lengths(), tf.int32)
         most = tf.maximum(tf.reduce_max(counts), 1)
-        # Masks that were cut off are many where a text is of masks alone: nothing of theirs is
-        # computed.
+        # A text of many masks has many beyond the end of its sequence: nothing is computed there.
         logits = self.stored.masked_lm(packed, pad_to(positions.to_tensor(), most))
         scores, ids = tf.math.top_k(tf.nn.softmax(logits), k=TOP_K)  # [B, most, 10]
         width = tf.maximum(most, width)  # M

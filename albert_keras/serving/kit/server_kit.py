@@ -9,8 +9,13 @@ from pathlib import Path
 from string import Template
 
 from albert_keras.serving.kit.example_requests import curl_script, example_requests
-from albert_keras.serving.layout import existing_versions, size_of
-from albert_keras.serving.names import check_label, check_model_name, check_version
+from albert_keras.serving.layout import (
+    check_label,
+    check_model_name,
+    check_version,
+    existing_versions,
+    size_of,
+)
 from data_pipeline.errors import InputError
 from data_pipeline.files import check_output_folder, whole_folder
 

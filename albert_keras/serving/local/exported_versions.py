@@ -5,9 +5,13 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-from albert_keras.serving.export_record import EXPORT_RECORD, read_export_record
-from albert_keras.serving.layout import existing_versions
-from albert_keras.serving.names import check_model_name, check_version
+from albert_keras.serving.layout import (
+    EXPORT_RECORD,
+    check_model_name,
+    check_version,
+    existing_versions,
+    read_export_record,
+)
 from data_pipeline.errors import InputError
 
 _TASK_FIELDS = {"name": str, "kind": str, "labels": list, "takes_pair": bool}

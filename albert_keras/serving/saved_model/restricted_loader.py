@@ -1,8 +1,8 @@
-"""Loads a SavedModel where only the operations of tensorflow_model_server are.
+"""Loads a SavedModel with the operations of tensorflow_model_server only.
 
-A process that has imported tensorflow-text has more of them, so that faults stay hidden in it. As
-a program (`python -m` with the name of this module, and a folder) this loads the libraries of
-operations one by one, but for those servers lack, and asks each signature.
+A process that has imported tensorflow-text has more operations, which hides faults. As a program
+(`python -m` with the name of this module, and a folder) this file loads the libraries of
+operations one by one, except for those that servers lack, and calls each signature.
 """
 
 import importlib.util
@@ -13,10 +13,10 @@ from pathlib import Path
 
 from data_pipeline.errors import InputError
 
-#: Libraries of operations of tensorflow-text 2.15 that 2.12.1, which servers have, does not have.
+#: Libraries of operations of tensorflow-text 2.15 that 2.12.1, the version in servers, lacks.
 MISSING_LIBRARIES = frozenset({"_trimmer_ops.so", "_utf8_binarize_op.so"})
-#: What users send: nothing, bytes that are no UTF-8, a NUL, what looks like a piece; and by itself,
-#: as the others would be as long, far too much.
+#: What users send: nothing, bytes that are not UTF-8, a NUL, text that looks like special tokens;
+#: and in a batch of its own, since all rows are padded to the longest, far too much text.
 BATCHES = (
     (
         b"",
@@ -26,58 +26,54 @@ BATCHES = (
     ),
     (b"much too long " * 2000,),
 )
-#: Of ids.
+#: Tokens of inputs that are ids.
 _LENGTH = 16
-_MODULE = "albert_keras.serving.saved_model.restricted_loader"
 
 
 def load_restricted(folder, timeout=600):
-    """Loads a SavedModel and asks each signature, in a new process that has what servers have.
+    """Loads a SavedModel and calls each signature, in a new process with the operations of servers.
 
-    A SavedModel is a program: check that of another with `check_ops` first.
+    A SavedModel is a program: check the model of somebody else with `check_ops` first.
 
     Args:
-        folder: str or Path. Of one version, with `saved_model.pb`.
-        timeout: float. Seconds it may take.
+        folder: str or Path. Folder of one version, with `saved_model.pb`.
+        timeout: float. Maximum time in seconds.
 
     Raises:
-        InputError: If it does not load, or if a signature raises, or answers something other than
-            one row per text or a number that is not finite; with the words of the process.
+        InputError: If it does not load, or if a signature raises an error, does not return one row
+            per text, or returns a number that is not finite; with the message of the process.
     """
-    command = [
-        sys.executable,
-        "-m",
-        "albert_keras.serving.saved_model.restricted_loader",
-        str(folder),
-    ]
-    # Without a GPU, which the training next to it may be using.
+    module = "albert_keras.serving.saved_model.restricted_loader"
+    # Without a GPU, which a training on this machine may be using.
     environment = os.environ | {"CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "2"}
     try:
         done = subprocess.run(
-            command, capture_output=True, text=True, timeout=timeout, env=environment
+            [sys.executable, "-m", module, str(folder)],
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            env=environment,
         )
     except subprocess.TimeoutExpired as error:
-        raise InputError(
-            f"`{folder}` should load and answer within {timeout} s. It did not."
-        ) from error
+        raise InputError(f"`{folder}` did not load and answer within {timeout} s.") from error
     if done.returncode:
         lines = (done.stdout.strip() or done.stderr.strip()).splitlines()
-        words = lines[-1] if lines else "no words"
         raise InputError(
             f"`{folder}` does not load or answer in a process with the operations of "
-            f"tensorflow_model_server (exit code {done.returncode}): {words}"
+            f"tensorflow_model_server (exit code {done.returncode}): "
+            f"{lines[-1] if lines else 'no message'}"
         )
 
 
 def main(folder):
-    """Loads a SavedModel and asks each signature, in this process.
+    """Loads a SavedModel and calls each signature, in this process.
 
     Args:
         folder: str or Path.
 
     Raises:
         RuntimeError: If an answer is wrong, or if tensorflow-text is imported.
-        Exception: Whatever TensorFlow raises.
+        Exception: Any error of TensorFlow.
     """
     import numpy as np
     import tensorflow as tf
@@ -105,17 +101,17 @@ def main(folder):
 
 
 def _libraries():
-    """Returns the paths of the libraries servers have, found without importing tensorflow-text."""
+    """Returns the paths of the libraries in servers, found without importing tensorflow-text."""
     (folder,) = importlib.util.find_spec("tensorflow_text").submodule_search_locations
     found = sorted(Path(folder, "python").rglob("*.so"))
     return [path for path in found if path.name not in MISSING_LIBRARIES]
 
 
 if __name__ == "__main__":
-    from albert_keras.serving.saved_model.warm_up import words_of
+    from albert_keras.serving.saved_model.warm_up import short_message
 
     try:
         main(sys.argv[1])
     except Exception as error:
-        sys.stdout.write(f"{type(error).__name__}: {words_of(error)}\n")
+        sys.stdout.write(f"{type(error).__name__}: {short_message(error)}\n")
         sys.exit(1)

@@ -1,8 +1,8 @@
-"""Which operations a served SavedModel may use: those of the server that keep to themselves.
+"""Which operations a served SavedModel may use.
 
 `tensorflow_model_server` 2.12 to 2.19 has the operations of TensorFlow and of tensorflow-text
-2.12.1; a model with any other does not load there. And since a SavedModel is a program, it may not
-use operations that reach out of it.
+2.12.1; a model with any other does not load there. And since a SavedModel is a program, it must not
+use operations that access files, Python or other processes.
 """
 
 import functools
@@ -15,7 +15,7 @@ from tensorflow.core.protobuf import saved_model_pb2
 
 from data_pipeline.errors import InputError
 
-#: Operations of tensorflow-text 2.12.1. Later ones have in addition `TFText>RoundRobinTrim`,
+#: Operations of tensorflow-text 2.12.1. Later versions add `TFText>RoundRobinTrim`,
 #: `TFText>RoundRobinGenerateMasks` and `TFText>Utf8Binarize`.
 TEXT_OPS = frozenset(
     """
@@ -32,10 +32,10 @@ TEXT_OPS = frozenset(
     """.split()
 )
 
-#: Operations of TensorFlow that reach out of the model, as regular expressions of whole names.
+#: Operations of TensorFlow with access outside of the model, as regular expressions of whole names.
 DENIED_OPS = (
-    # Files. A vocabulary file, a region of memory, the source of a descriptor and the stream to
-    # print to may each be a path.
+    # Files. A vocabulary file, a region of memory, the source of a descriptor and the target of
+    # printing may each be a path.
     r"(Read|Write)File|MatchingFiles|FileSystemSetConfiguration|RecordInput|PrintV2",
     r"\w*Reader(V2)?|Reader\w+",
     r"(Save|Restore)(Slices?|V2)?|DistributedSave|Sharded(Filename|Filespec)|MergeV2Checkpoints",
@@ -44,44 +44,44 @@ DENIED_OPS = (
     r"(Create|Flush|Close|)Summary(File|Db|)Writer|Write\w*Summary|ImportEvent|\w*StatsAggregator\w*",
     # Input pipelines, which read files and call services.
     r"\w*Dataset\w*|\w*Iterator\w*|\w*ThreadPoolHandle",
-    # Python, and the end of the process.
+    # Python, and termination of the process.
     r"PyFunc(Stateless)?|EagerPyFunc|Abort",
-    # Other devices and processes; debug operations and copies made for them have an address.
+    # Other devices and processes; debug operations and their copies have an address.
     r"RemoteCall|Send|Recv|(Collective|Nccl|Infeed|Outfeed|Debug)\w+|\w*TPU\w*|WorkerHeartbeat",
     r"Copy(Host)?",
 )
 
-#: What the function that writes the variables may use besides, and the one that reads them, which
-#: servers run when they load a model.
+#: Additional operations of the function that writes the variables, and of the one that reads them,
+#: which servers run when they load a model.
 SAVE_OPS = frozenset({"SaveV2", "ShardedFilename", "MergeV2Checkpoints"})
 RESTORE_OPS = frozenset({"RestoreV2"})
 
 
 @functools.cache
 def core_ops():
-    """Returns the operations of TensorFlow a served model may use, a frozenset of names.
+    """Returns the names of the operations of TensorFlow that a served model may use, a frozenset.
 
-    They are the public ones of the installed package, whatever libraries of operations the process
-    has loaded, without `DENIED_OPS`.
+    These are the public ones of the installed package, whatever other libraries of operations the
+    process has loaded, without `DENIED_OPS`.
     """
     public = (name for name in dir(tf.raw_ops) if not name.startswith("_"))
     return frozenset(name for name in public if not _is_denied(name))
 
 
 def check_ops(folder):
-    """Makes sure that the server has what a SavedModel uses, and that it uses nothing it may not.
+    """Checks that a SavedModel uses only operations that the server has and that are allowed.
 
-    Checked are all nodes of the graph and of its functions, also those no signature calls; that
-    none of them has to be compiled by XLA, which the server does not do unless told to; and that no
-    output has a name that ends in `_bytes`, which the server's REST interface takes for binary.
-    Files are written and read by the functions that save and restore the variables alone, and
-    nothing but the loader calls those.
+    All nodes of the graph and of its functions are checked, whether or not a signature calls them.
+    None may require compilation by XLA, which the server does not do by default. No output may have
+    a name that ends in `_bytes`, which the REST interface of the server takes for binary. Only the
+    functions that save and restore the variables may access files, and only the loader may call
+    them.
 
     Args:
-        folder: str or Path. Of one version, with `saved_model.pb`.
+        folder: str or Path. Folder of one version, with `saved_model.pb`.
 
     Raises:
-        InputError: If one of that does not hold; it names the operation and the function.
+        InputError: If one of these rules is broken; it names the operation and the function.
     """
     for graph in read_saved_model(folder).meta_graphs:
         faults = list(_faults(graph))
@@ -94,19 +94,19 @@ def read_saved_model(folder):
     """Reads the graph of a SavedModel without running any of it.
 
     Args:
-        folder: str or Path. Of one version, with `saved_model.pb`.
+        folder: str or Path. Folder of one version, with `saved_model.pb`.
 
     Returns:
         SavedModel, the protocol buffer.
 
     Raises:
-        InputError: If there is none, or it is damaged, or there are several forms of it, of which a
-            server could load another than was read.
+        InputError: If it does not exist or is damaged, or if there is another form of it, which a
+            server could load instead.
     """
     found = sorted(path.name for path in Path(folder).glob("saved_model.*"))
     if found != ["saved_model.pb"]:
         raise InputError(
-            f"`{folder}` should hold saved_model.pb and no other form of it. "
+            f"`{folder}` must contain saved_model.pb and no other form of it. "
             f"Received: {', '.join(found) or 'none'}."
         )
     saved_model = saved_model_pb2.SavedModel()
@@ -115,7 +115,7 @@ def read_saved_model(folder):
     except DecodeError as error:
         raise InputError(f"`{folder}/saved_model.pb` is damaged: {error}.") from error
     if not saved_model.meta_graphs:
-        raise InputError(f"`{folder}/saved_model.pb` should hold a graph. Received: none.")
+        raise InputError(f"`{folder}/saved_model.pb` contains no graph.")
     return saved_model
 
 
@@ -124,7 +124,7 @@ def _is_denied(name):
 
 
 def _faults(graph):
-    """Yields what is wrong with a MetaGraphDef, each as the rest of a sentence."""
+    """Yields the faults of a MetaGraphDef, each as the rest of a sentence."""
     functions = {function.signature.name for function in graph.graph_def.library.function}
     saver_nodes = {
         _node_of(graph.saver_def.save_tensor_name): SAVE_OPS,
@@ -147,18 +147,18 @@ def _faults(graph):
         name = function.signature.name
         where = f"function `{name}`"
         if _must_compile(function):
-            yield f"{where} has to be compiled by XLA (`jit_compile=True`)"
+            yield f"{where} requires compilation by XLA (`jit_compile=True`)"
         for node in function.node_def:
             yield from _faults_of_node(node, where, functions, savers.get(name, frozenset()))
             yield from _calls_of_savers(node, where, savers)
     for name in sorted(savers.keys() & set(graph.object_graph_def.concrete_functions)):
-        yield f"it offers function `{name}` of the saver to be called"
+        yield f"it makes function `{name}` of the saver callable"
     for name, signature in graph.signature_def.items():
         for output, tensor in signature.outputs.items():
             if output.endswith("_bytes"):
                 yield f"signature `{name}` has an output named `{output}`, which ends in `_bytes`"
             if tensor.WhichOneof("encoding") != "name":
-                yield f"signature `{name}` has an output `{output}` that is no plain tensor"
+                yield f"signature `{name}` has an output `{output}` that is not a plain tensor"
             if _node_of(tensor.name) in saver_nodes:
                 yield f"signature `{name}` runs the saver for output `{output}`"
 
@@ -167,14 +167,11 @@ def _faults_of_node(node, where, functions, saver_ops=frozenset()):
     op = node.op
     if op not in core_ops() | TEXT_OPS | saver_ops:
         if _is_denied(op):
-            yield (
-                f"`{op}` in {where} may reach out of the model, to files, to Python or to other "
-                "processes"
-            )
+            yield f"`{op}` in {where} may access files, Python or other processes"
         elif op not in functions:
-            yield f"`{op}` in {where} is not among the operations of tensorflow_model_server"
+            yield f"`{op}` in {where} is not an operation of tensorflow_model_server"
     if _must_compile(node):
-        yield f"`{op}` in {where} has to be compiled by XLA (`jit_compile=True`)"
+        yield f"`{op}` in {where} requires compilation by XLA (`jit_compile=True`)"
 
 
 def _calls_of_savers(node, where, savers):

@@ -1,7 +1,7 @@
-"""Signatures as a server sees them, and the method each is for: predict, classify or regress.
+"""Signatures as a server sees them, and their methods: predict, classify or regress.
 
-TensorFlow 2 writes `tensorflow/serving/predict` into all; the other two take `tf.Example`s and are
-bound to fixed names and shapes.
+TensorFlow 2 always writes `tensorflow/serving/predict`; the other two take `tf.Example`s and
+require fixed names and shapes.
 """
 
 import os
@@ -16,13 +16,15 @@ from albert_keras.serving.saved_model.server_ops import read_saved_model
 from data_pipeline.errors import InputError
 from data_pipeline.files import whole_file
 
-#: Method of a request → how a SavedModel writes it.
+#: Method of a request → its name in a SavedModel.
 METHOD_NAMES = {
     method: f"tensorflow/serving/{method}" for method in ("predict", "classify", "regress")
 }
+#: Features of a `tf.Example` that our graphs read, see `TextTaskModel`; not all read `pair`.
+EXAMPLE_FEATURES = {"text": tf.string, "pair": tf.string}
 #: The graph that servers load.
 _TAG = "serve"
-#: What starts the names of signatures that only the loader runs.
+#: Prefix of the signatures that only the loader runs.
 _INTERNAL = "__saved_model_"
 
 
@@ -32,10 +34,9 @@ class Signature(NamedTuple):
     Attributes:
         name: str.
         method: str. "predict", "classify" or "regress".
-        inputs: dict of name -> tf.TensorSpec. None in a shape is free, the batch first.
+        inputs: dict of name -> tf.TensorSpec. The batch is the first dimension; None is free.
         outputs: dict of name -> tf.TensorSpec.
-        features: dict of name -> tf.DType. For "classify" and "regress": what the model reads out
-            of a `tf.Example`.
+        features: dict of name -> tf.DType. For "classify" and "regress": `EXAMPLE_FEATURES`.
     """
 
     name: str
@@ -49,57 +50,49 @@ def read_signatures(folder):
     """Reads the signatures of a SavedModel without running any of it.
 
     Args:
-        folder: str or Path. Of one version, with `saved_model.pb`.
+        folder: str or Path. Folder of one version, with `saved_model.pb`.
 
     Returns:
         list of Signature, by name.
 
     Raises:
-        InputError: If there is no SavedModel, or a signature has a method that servers do not know,
-            or features have names that are not constants.
+        InputError: If there is no SavedModel, or if a signature has a method that servers do not
+            know.
     """
     graphs = read_saved_model(folder).meta_graphs
     graph = next((graph for graph in graphs if graph.meta_info_def.tags == [_TAG]), None)
     if graph is None:
-        raise InputError(f"`{folder}` should hold a graph with the tag `{_TAG}`. Received: none.")
+        raise InputError(f"`{folder}` contains no graph with the tag `{_TAG}`.")
     methods = {written: method for method, written in METHOD_NAMES.items()}
-    features = _example_features(graph.graph_def)
     signatures = []
     for name, definition in sorted(graph.signature_def.items()):
         if name.startswith(_INTERNAL):
             continue
         if definition.method_name not in methods:
             raise InputError(
-                f"The method of signature `{name}` in `{folder}` should be one of "
+                f"The method of signature `{name}` in `{folder}` must be one of "
                 f"{', '.join(methods)}. Received: `{definition.method_name}`."
             )
         method = methods[definition.method_name]
-        signatures.append(
-            Signature(
-                name,
-                method,
-                _specs(definition.inputs),
-                _specs(definition.outputs),
-                {} if method == "predict" else features,
-            )
-        )
+        inputs, outputs = _specs(definition.inputs), _specs(definition.outputs)
+        features = {} if method == "predict" else EXAMPLE_FEATURES
+        signatures.append(Signature(name, method, inputs, outputs, features))
     return signatures
 
 
 def set_method_names(folder):
-    """Gives the signatures `classify` and `regress` of a SavedModel the method of that name.
+    """Sets the method of the signatures `classify` and `regress` of a SavedModel.
 
-    Where there is neither, nothing is written. The fingerprint beside is made anew.
+    Without such signatures, nothing is written. Otherwise the fingerprint is updated as well.
 
     Args:
-        folder: str or Path. Of one version, with `saved_model.pb`.
+        folder: str or Path. Folder of one version, with `saved_model.pb`.
 
     Returns:
-        list of str. The signatures that have a method of their own now.
+        list of str. The signatures whose method was set.
 
     Raises:
-        InputError: If a signature of these names is not what its method asks for, see
-            `check_signature`.
+        InputError: If a signature breaks the rules of its method, see `check_signature`.
     """
     folder = Path(folder)
     chosen = [
@@ -114,7 +107,7 @@ def set_method_names(folder):
     updater = tf.compat.v1.saved_model.signature_def_utils.MethodNameUpdater(str(folder))
     for signature in chosen:
         updater.replace_method_name(signature.name, METHOD_NAMES[signature.method], tags=_TAG)
-    # The updater writes in place; a model cut off half-way must not get the name.
+    # The updater does not write atomically; an incomplete file must not get the name.
     with tempfile.TemporaryDirectory(dir=folder) as staging:
         updater.save(staging)
         with whole_file(folder / "saved_model.pb") as temporary:
@@ -124,10 +117,10 @@ def set_method_names(folder):
 
 
 def check_signature(signature):
-    """Makes sure that a signature has the inputs and outputs its method asks for.
+    """Checks that a signature has the inputs and outputs that its method requires.
 
     - classify: one input `inputs`, strings [batch], each a serialized `tf.Example`; outputs
-      `classes`, strings [batch, k], `scores`, float32 [batch, k], or both, and no other.
+      `classes`, strings [batch, k], `scores`, float32 [batch, k], or both, and no others.
     - regress: the same input; one output `outputs`, float32 [batch] or [batch, 1].
     - predict: anything.
 
@@ -135,48 +128,45 @@ def check_signature(signature):
         signature: Signature.
 
     Raises:
-        InputError: If it has not; it names the signature and the rule.
+        InputError: If it does not; the message names the signature and the rule.
     """
     if signature.method == "predict":
         return
-    one_batch = list(signature.inputs) == ["inputs"] and _is(
-        signature.inputs["inputs"], tf.string, [None]
-    )
-    _require(signature, one_batch, "have one input: `inputs`, string [None]", signature.inputs)
-    outputs = signature.outputs
+    inputs, outputs = _shapes(signature.inputs), _shapes(signature.outputs)
+    if inputs != {"inputs": (tf.string, [None])}:
+        _refuse(signature, "have one input: `inputs`, string [None]", signature.inputs)
     if signature.method == "regress":
-        value = outputs.get("outputs")
-        fits = list(outputs) == ["outputs"] and any(
-            _is(value, tf.float32, shape) for shape in ([None], [None, 1])
-        )
-        rule = "have one output: `outputs`, float32 [None] or [None, 1]"
-        _require(signature, fits, rule, outputs)
+        if outputs not in [{"outputs": (tf.float32, shape)} for shape in ([None], [None, 1])]:
+            rule = "have one output: `outputs`, float32 [None] or [None, 1]"
+            _refuse(signature, rule, signature.outputs)
         return
     dtypes = {"classes": tf.string, "scores": tf.float32}
-    fits = 0 < len(outputs) and all(
-        name in dtypes and _is(spec, dtypes[name], [None, spec.shape[-1] if spec.shape else None])
-        for name, spec in outputs.items()
+    are_valid = [
+        dtype == dtypes.get(name) and shape is not None and shape[:-1] == [None]
+        for name, (dtype, shape) in outputs.items()
+    ]
+    if not outputs or not all(are_valid) or len({shape[1] for _, shape in outputs.values()}) > 1:
+        rule = (
+            "have the outputs `classes`, string [None, k], or `scores`, float32 [None, k], or both"
+        )
+        _refuse(signature, rule, signature.outputs)
+
+
+def _shapes(specs):
+    return {
+        name: (spec.dtype, spec.shape.as_list() if spec.shape.rank is not None else None)
+        for name, spec in specs.items()
+    }
+
+
+def _refuse(signature, rule, specs):
+    received = ", ".join(
+        f"`{name}`, {spec.dtype.name} {spec.shape}" for name, spec in sorted(specs.items())
     )
-    if fits and len(outputs) == 2:
-        fits = outputs["classes"].shape.is_compatible_with(outputs["scores"].shape)
-    rule = "have the outputs `classes`, string [None, k], or `scores`, float32 [None, k], or both"
-    _require(signature, fits, rule, outputs)
-
-
-def _require(signature, holds, rule, specs):
-    if not holds:
-        received = ", ".join(
-            f"`{name}`, {spec.dtype.name} {spec.shape}" for name, spec in sorted(specs.items())
-        )
-        raise InputError(
-            f"Signature `{signature.name}`, of the method {signature.method}, should {rule}. "
-            f"Received: {received}."
-        )
-
-
-def _is(spec, dtype, shape):
-    """Whether a spec is just this; None is a free dimension, not any."""
-    return spec.dtype == dtype and spec.shape.rank == len(shape) and spec.shape.as_list() == shape
+    raise InputError(
+        f"Signature `{signature.name}` with the method {signature.method} must {rule}. "
+        f"Received: {received or 'none'}."
+    )
 
 
 def _specs(tensors):
@@ -184,22 +174,3 @@ def _specs(tensors):
         name: tf.TensorSpec(tf.TensorShape(info.tensor_shape), tf.as_dtype(info.dtype), name)
         for name, info in sorted(tensors.items())
     }
-
-
-def _example_features(graph):
-    """Returns what a GraphDef reads out of `tf.Example`s, a dict of name -> tf.DType."""
-    features = {}
-    for nodes in (graph.node, *(function.node_def for function in graph.library.function)):
-        constants = {node.name: node.attr["value"].tensor for node in nodes if node.op == "Const"}
-        for node in nodes:
-            if node.op != "ParseExampleV2":
-                continue
-            keys = node.input[2:5]
-            types = (node.attr[name] for name in ("sparse_types", "Tdense", "ragged_value_types"))
-            for tensor, dtypes in zip(keys, types, strict=True):
-                if tensor.split(":")[0] not in constants:
-                    raise InputError(f"The names of features in `{node.name}` should be constants.")
-                names = tf.make_ndarray(constants[tensor.split(":")[0]]).tolist()
-                for name, dtype in zip(names, dtypes.list.type, strict=True):
-                    features[name.decode()] = tf.as_dtype(dtype)
-    return features

@@ -62,7 +62,7 @@ def test_json_tells_the_same(served, capsys):
 
 def test_mistakes_are_told_in_one_line(tmp_path, capsys):
     assert main(["serve", str(tmp_path)]) == 2
-    assert capsys.readouterr().err.startswith(f"error: `{tmp_path}` holds no exported model.")
+    assert capsys.readouterr().err.startswith(f"error: `{tmp_path}` contains no exported model.")
 
 
 def test_a_signal_ends_a_server_at_once(tmp_path):

@@ -16,7 +16,7 @@ from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.serving.check.golden_cases import GOLDEN_CASES, applies, names_of
 from albert_keras.serving.check.grpc_cases import GRPC_CASES
 from albert_keras.serving.client.rest_client import Signature
-from albert_keras.serving.graph.task_model import build_task_model
+from albert_keras.serving.graph.task_models import build_task_model
 from albert_keras.serving.graph.text_model import TextModel
 from albert_keras.serving.saved_model.signature_methods import set_method_names
 from tests.albert_keras.finetuning.small_tasks import SETTINGS, make_task

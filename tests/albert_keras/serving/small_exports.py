@@ -12,7 +12,7 @@ from albert_keras.finetuning.source import ExampleSource
 from albert_keras.models.finetuning import build_model
 from albert_keras.runs.run import Run
 from albert_keras.runs.tensors import training_variables
-from albert_keras.serving.graph.task_model import build_task_model
+from albert_keras.serving.graph.task_models import build_task_model
 from albert_keras.tasks.kinds import SPANS_OR_NONE
 from tests.albert_keras.finetuning.small_tasks import make_examples
 

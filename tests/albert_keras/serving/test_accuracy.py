@@ -45,7 +45,7 @@ def test_a_variant_that_mostly_answers_otherwise_is_warned_of(caplog):
     with caplog.at_level(logging.WARNING):
         compare(FLOAT32, {"good": FLOAT32, "bad": VARIANT}, [BATCH])
     (record,) = caplog.records
-    assert record.getMessage().startswith("bad gives") and "66.7%" in record.getMessage()
+    assert record.getMessage().startswith("bad gives") and "66.7 %" in record.getMessage()
 
 
 def test_texts_of_the_documentation_have_one_piece_masked_each(tiny_tokenizer):
@@ -75,9 +75,9 @@ def test_records_are_taken_once_each(tiny_records, tiny_tokenizer):
 @pytest.mark.parametrize(
     "fit, rule",
     [
-        ((99, 32), "the tokenizer of the run"),
+        ((99, 32), "a tokenizer with 280 pieces instead of 99"),
         ((280, 32, "another"), "another one of the same size"),
-        ((280, 16), "not be longer"),
+        ((280, 16), "must not be longer"),
     ],
 )
 def test_records_that_do_not_fit_are_refused(tiny_records, fit, rule):

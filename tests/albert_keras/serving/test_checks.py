@@ -4,16 +4,15 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_keras.serving.export.check_inputs import TEXTS, check_inputs
-from albert_keras.serving.export.checks import check_neighbours
+from albert_keras.serving.export.checks import TEXTS, check_inputs, check_neighbours
 from albert_keras.serving.export.parity import (
     ParityError,
-    _as_far_as_tagged,
+    _same_words,
     check_ids,
     check_parity,
 )
 from albert_keras.serving.export.source import open_source
-from albert_keras.serving.graph.text_packing import BYTES_PER_PLACE
+from albert_keras.serving.graph.text_packing import BYTES_PER_POSITION
 from albert_keras.serving.saved_model.signature_methods import Signature
 from albert_keras.tasks.kinds import KINDS
 from albert_keras.tasks.tagging.tag_task import TagAnswer
@@ -68,7 +67,7 @@ def test_an_id_that_is_another_is_found(source, ask):
         answer = ask(signature, **texts)
         return answer | {"ids": answer["ids"] + (np.arange(answer["ids"].shape[1]) == 2)}
 
-    with pytest.raises(ParityError, match=r"`explain_tokens` .* ids should be \["):
+    with pytest.raises(ParityError, match=r"`explain_tokens` .* ids must be \["):
         check_ids(source, changed, list(TEXTS[:1]))
 
 
@@ -78,13 +77,13 @@ def test_no_text_is_longer_than_the_shortest_graph_reads(kind):
         texts = [given] if isinstance(given, str) else given.values()
         for text in texts:
             if isinstance(text, str):
-                assert len(text.encode()) <= BYTES_PER_PLACE * 8
+                assert len(text.encode()) <= BYTES_PER_POSITION * 8
 
 
 def test_tags_are_compared_as_far_as_the_graph_tags():
     expected = TagAnswer("0", ("a", "b", "c"), ("O", "B-X", "O"), (0.5, 0.6, 0.7))
     found = expected._replace(tags=("O", "B-X", ""), probabilities=(0.5, 0.6, 0.0))
-    cut = _as_far_as_tagged(expected, found)
+    cut = _same_words(expected, found)
     assert cut[0] == cut[1] and cut[0].tags == ("O", "B-X") and len(cut[0].words) == 3
 
 
@@ -110,5 +109,5 @@ def test_a_row_that_depends_on_others_is_found(output, change):
         answer = lengths(name, inputs)
         return answer | {output: change(answer[output])}
 
-    with pytest.raises(RuntimeError, match=f"`{output}` beside other rows"):
+    with pytest.raises(RuntimeError, match=f"`{output}` in a batch with other texts"):
         check_neighbours(TEXT, changed, 1e-5)

@@ -12,7 +12,7 @@ from albert_keras.finetuning.finetuned import FinetunedModels
 from albert_keras.interop.checkpoint_tensors import write_tensors
 from albert_keras.runs.run import Run
 from albert_keras.runs.tensors import weight_names
-from albert_keras.serving.export.check_inputs import TEXTS
+from albert_keras.serving.export.checks import TEXTS
 from albert_keras.serving.export.source import open_source
 from albert_keras.serving.predictor import Predictor
 from albert_keras.serving.publish import export
@@ -130,7 +130,9 @@ def test_an_encoder_alone_is_refused(tiny_run, tiny_tokenizer, tmp_path):
     write_tensors(tmp_path / "model.ckpt", tensors)
     encoder.config.save(tmp_path / "albert_config.json")
     tiny_tokenizer.save(tmp_path / "tokenizer")
-    with pytest.raises(InputError, match="masked-LM head to be exported. Received: heads none"):
+    with pytest.raises(
+        InputError, match="must have a masked-LM head to be exported. Received: heads none"
+    ):
         open_source(tmp_path)
 
 

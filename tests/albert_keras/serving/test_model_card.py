@@ -1,4 +1,4 @@
-"""A model card tells what is known, and neither where nor by whom a model was made."""
+"""A model card shows what is known, and neither where nor by whom a model was made."""
 
 import json
 import re
@@ -33,12 +33,12 @@ def unwrapped(card):
 def test_a_pretrained_model_is_told_as_it_is(out):
     card = unwrapped(model_card(publish(out, 1, PRETRAINED)))
     assert (
-        "ALBERT, 2 layers of 128, 0.8 M parameters, a vocabulary of 8,000 pieces, pre-trained for "
-        "12,000 steps; fills masks and tells the order of texts."
+        "ALBERT, 2 layers of width 128, 0.8 M parameters, a vocabulary of 8,000 pieces, "
+        "pre-trained for 12,000 steps. It fills masks and predicts the order of two texts."
     ) in card
-    assert "## Scores None were measured." in card
-    assert "Of a text 2,048 bytes are read, and at most 64 pieces" in card
-    assert "Upper and lower case are the same to it." in card and "accents" not in card
+    assert "## Scores No scores were measured." in card
+    assert "at most 2,048 bytes of each text, and at most 64 tokens" in card
+    assert "Upper and lower case make no difference." in card and "Accents" not in card
     assert "| Records | records64 | | Number of records | 167,162 |" in card
     assert "| Steps | 12,000 of 13,000 |" in card and "| Seed | 0 |" in card
     assert "lamb, learning rate 0.002, 300 steps of warm-up" in card
@@ -50,13 +50,13 @@ def test_a_pretrained_model_is_told_as_it_is(out):
 
 def test_a_finetuned_model_is_told_as_it_is(out):
     card = unwrapped(model_card(publish(out, 1, FINETUNED)))
-    assert "fine-tuned for sst-2 for 300 steps; sorts texts into 2 classes." in card
+    assert "fine-tuned on sst-2 for 300 steps. It sorts texts into 2 classes." in card
     assert "Labels: negative, positive." in card
     assert "| accuracy | 0.9128 | | f1 | 0.9 |" in card and "development examples" in card
     assert "Compared with float32 on dev.tsv." in card
     assert "| int8 | 256 | 99.6 % | 0.0011 (0.02) | accuracy 0.906 (0.91) |" in card
-    assert "| Weights it began with | t2 step 12000 |" in card
-    assert "answers to 9 inputs" not in card and "is the same alone" in card
+    assert "| Initial weights | t2 step 12000 |" in card
+    assert "answers to 9 inputs" not in card and "is the same whether it is sent alone" in card
     assert "predictor.answer(" in card and "fill_mask" not in card
 
 
@@ -64,8 +64,8 @@ def test_scores_of_held_out_records_say_of_which(out):
     scores = {"path": "/home/ada/held-out", "num_records": 3188, "num_predictions": 27188}
     scores |= {"masked_lm_loss": 4.0159, "masked_lm_accuracy": 0.32631, "unigram_guess": "|"}
     card = unwrapped(model_card(publish(out, 1, PRETRAINED | {"scores": scores})))
-    assert "on 3,188 held-out records held-out with 27,188 masked pieces." in card
-    assert "| masked pieces that are filled as in the text | 0.3263 |" in card
+    assert "on 3,188 held-out records held-out with 27,188 masked tokens." in card
+    assert "| proportion of masked tokens that are predicted correctly | 0.3263 |" in card
     assert "| masked lm accuracy 0.3263 |" in card  # in the table of versions
 
 
@@ -80,7 +80,7 @@ def test_it_is_about_the_newest_version_and_lists_all(out):
     publish(out, 9, PRETRAINED)
     publish(out, 10, FINETUNED)
     card = model_card(out)
-    assert "about version 10," in card and 'load_model("10.keras")' in card
+    assert "describes version 10," in card and 'load_model("10.keras")' in card
     table = card.partition("## Versions")[2]
     assert [line.split(" | ")[:3] for line in table.strip().split("\n")[2:]] == [
         ["| 10", "300", "int8"],
@@ -106,11 +106,11 @@ def test_a_version_that_comes_while_the_card_is_written_is_on_it(out, monkeypatc
         return whole_file(path)
 
     monkeypatch.setattr(module, "whole_file", slow)
-    assert "about version 2," in write_model_card(out).read_text()
+    assert "describes version 2," in write_model_card(out).read_text()
 
 
 def test_there_is_no_card_of_nothing(tmp_path):
-    with pytest.raises(InputError, match="holds no exported model"):
+    with pytest.raises(InputError, match="contains no exported model"):
         model_card(tmp_path)
     with pytest.raises(InputError, match="The name of a model"):
         model_card(publish(tmp_path / "Two Words", 1, PRETRAINED))

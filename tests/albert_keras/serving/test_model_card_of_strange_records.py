@@ -86,7 +86,7 @@ def test_what_is_not_known_is_left_out(out, record):
             text = json.dumps(changed(record, path, value))
             (out / "1" / "export.json").write_text(text)
             card = model_card(out)
-            assert "\n## Versions" in card and "None " not in card.replace("None were", ""), path
+            assert "\n## Versions" in card and "None " not in card, path
 
 
 def test_versions_of_which_nothing_is_known_have_a_card(out, caplog):

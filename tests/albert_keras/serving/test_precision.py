@@ -119,5 +119,5 @@ def test_an_unknown_precision_is_refused(model):
 
 def test_a_model_of_another_policy_is_refused():
     model = AlbertForPretraining(make_model().config, dtype="mixed_bfloat16")
-    with pytest.raises(ValueError, match="should be float32"):
+    with pytest.raises(ValueError, match="must be float32"):
         StoredModel(model, "bfloat16")

@@ -5,7 +5,7 @@ import shutil
 import pytest
 import tensorflow as tf
 
-from albert_keras.serving.predictor import Predictor, predict
+from albert_keras.serving.predictor import Predictor, fill_mask, predict
 from data_pipeline.errors import InputError
 
 
@@ -37,8 +37,14 @@ def test_vectors_have_the_model_size(predictor):
 
 
 def test_a_text_without_a_mask_is_refused(tiny_export):
-    with pytest.raises(InputError, match=r"holds no \[MASK\]"):
-        predict(tiny_export, ["nothing to fill"])
+    with pytest.raises(InputError, match=r"contains no \[MASK\]"):
+        fill_mask(tiny_export, ["nothing to fill"])
+
+
+def test_the_old_name_of_fill_mask_warns_and_works(tiny_export, predictor):
+    with pytest.warns(DeprecationWarning, match="Use `fill_mask`"):
+        answers = predict(tiny_export, ["A [MASK]."], top_k=2)
+    assert answers == predictor.fill_mask(["A [MASK]."], top_k=2)
 
 
 def test_too_many_candidates_are_refused(predictor):
@@ -47,7 +53,7 @@ def test_too_many_candidates_are_refused(predictor):
 
 
 def test_a_folder_without_an_export_is_refused(tmp_path):
-    with pytest.raises(InputError, match="holds no exported model"):
+    with pytest.raises(InputError, match="contains no exported model"):
         Predictor(tmp_path)
 
 
@@ -70,7 +76,7 @@ def test_many_texts_are_filled_as_each_alone(predictor):
 
 def test_a_pre_trained_model_answers_no_task(predictor):
     assert predictor.task is None
-    with pytest.raises(InputError, match="should be an export of a fine-tuned model"):
+    with pytest.raises(InputError, match="must be an export of a fine-tuned model"):
         predictor.answer("a")
 
 
@@ -85,7 +91,7 @@ def test_an_export_needs_nothing_but_its_graph(tiny_export, predictor, tmp_path)
 def test_a_signature_is_asked_with_what_it_takes(predictor):
     pieces = predictor.ask("explain_tokens", text=["a", "\udcff"])["pieces"]
     assert pieces.shape[0] == 2 and pieces[0, 0] == b"[CLS]"
-    with pytest.raises(InputError, match="should be asked with text. Received: texts"):
+    with pytest.raises(InputError, match="takes the inputs text. Received: texts"):
         predictor.ask("encode", texts=["a"])
     with pytest.raises(InputError, match="has no signature `tags`"):
         predictor.ask("tags", text=["a"])
@@ -125,6 +131,6 @@ def test_a_model_that_writes_files_is_refused_before_it_can(tmp_path):
     assert target.read_text() == "asked"
 
     target.unlink()
-    with pytest.raises(InputError, match="`WriteFile` in function .* may reach out of the model"):
+    with pytest.raises(InputError, match="`WriteFile` in function .* may access files, Python"):
         Predictor(tmp_path)
     assert not target.exists()

@@ -75,7 +75,7 @@ def test_the_next_export_is_the_next_version(tiny_run, tiny_export, tmp_path):
 
 def test_a_name_no_server_could_be_asked_by_is_refused(tiny_run, tmp_path):
     for name in ("..", "A", "a b", "%2e%2e"):
-        with pytest.raises(InputError, match="name of a model should be"):
+        with pytest.raises(InputError, match="name of a model must have"):
             export(tiny_run, tmp_path / name)
 
 
@@ -150,8 +150,8 @@ def test_a_server_has_all_operations_and_needs_no_compiler(precision, tiny_run, 
 @pytest.mark.parametrize(
     "options, rule",
     [
-        ({"version": 0}, "int64"),
-        ({"keep": 0}, "`keep` should be"),
+        ({"version": 0}, "A version must be an int from 1"),
+        ({"keep": 0}, "`keep` must be"),
         ({"layers": [3]}, "from 1 to 2, the depth"),
         ({"max_seq_length": 99}, "from 8"),
         ({"precision": "int4"}, "float32, bfloat16, int8"),

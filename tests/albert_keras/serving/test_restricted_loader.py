@@ -43,7 +43,7 @@ def test_the_trimmer_that_servers_lack_is_refused_though_this_process_has_it(tmp
 
 def test_a_process_that_takes_too_long_is_ended(tmp_path):
     begin = time.monotonic()
-    with pytest.raises(InputError, match="within 0.1 s"):
+    with pytest.raises(InputError, match="did not load and answer within 0.1 s"):
         load_restricted(tmp_path, timeout=0.1)
     assert time.monotonic() - begin < 30
 

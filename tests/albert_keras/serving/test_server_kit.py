@@ -173,7 +173,7 @@ def test_settings_that_cannot_be_are_refused(written, options, said):
 
 
 def test_a_folder_without_an_export_is_refused(tmp_path):
-    with pytest.raises(InputError, match="holds no exported model"):
+    with pytest.raises(InputError, match="contains no exported model"):
         write_kit(tmp_path / "kit", "books", tmp_path)
 
 

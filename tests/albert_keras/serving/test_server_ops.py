@@ -99,7 +99,7 @@ def test_the_trimmer_that_servers_lack_is_refused_with_its_function(tmp_path):
         first, _ = tf_text.RoundRobinTrimmer(4).trim([words, words])
         return {"words": first.to_tensor("")}
 
-    rule = r"`TFText>RoundRobinTrim` in function `__inference_trim_pairs_\d+` is not among"
+    rule = r"`TFText>RoundRobinTrim` in function `__inference_trim_pairs_\d+` is not an operation"
     with pytest.raises(InputError, match=rule):
         check_ops(save(tmp_path, trim_pairs))
 
@@ -111,14 +111,14 @@ def test_a_model_that_writes_files_is_refused_without_running_it(tmp_path):
         tf.io.write_file(str(target), text[0])
         return {"text": text}
 
-    with pytest.raises(InputError, match=r"`WriteFile` in function `.*` may reach out"):
+    with pytest.raises(InputError, match=r"`WriteFile` in function `.*` may access files"):
         check_ops(save(tmp_path / "model", write))
     assert not target.exists()
 
 
 def test_a_model_to_be_compiled_is_refused(tmp_path):
     compiled = tf.function(lambda text: tf.shape(text) * 2, jit_compile=True)
-    with pytest.raises(InputError, match="has to be compiled by XLA"):
+    with pytest.raises(InputError, match="requires compilation by XLA"):
         check_ops(save(tmp_path, lambda text: {"shape": compiled(text)}))
 
 
@@ -162,17 +162,19 @@ def test_the_function_that_restores_writes_nothing(changed):
         save_node = next(node for node in functions[saved].node_def if node.op == "SaveV2")
         functions[restored].node_def.add().CopyFrom(save_node)
 
-    with pytest.raises(InputError, match="`SaveV2` in function `.*traced_restore.*` may reach out"):
+    with pytest.raises(
+        InputError, match="`SaveV2` in function `.*traced_restore.*` may access files"
+    ):
         check_ops(changed(change))
 
 
 @pytest.mark.parametrize(
     "name, content, rule",
     [
-        ("readme", b"", "should hold saved_model.pb"),
+        ("readme", b"", "must contain saved_model.pb"),
         ("saved_model.cpb", b"", "Received: saved_model.cpb"),
         ("saved_model.pb", b"no protocol buffer", "is damaged"),
-        ("saved_model.pb", b"", "should hold a graph"),
+        ("saved_model.pb", b"", "contains no graph"),
     ],
 )
 def test_what_is_no_saved_model_is_refused(tmp_path, name, content, rule):

@@ -83,7 +83,7 @@ def test_the_fingerprint_is_that_of_the_new_file(model):
 def test_signatures_are_read_with_shapes_and_features(model):
     first, second, third = read_signatures(model[0])
     assert (first.name, first.method) == ("classify", "classify")
-    assert first.features == {"text": tf.string, "number": tf.int64, "weight": tf.float32}
+    assert first.features == {"text": tf.string, "pair": tf.string}
     assert first.outputs["scores"] == tf.TensorSpec([None, 2], tf.float32, "scores")
     assert (second.name, second.features) == ("predict_tokens", {})
     assert second.inputs == {"ids": tf.TensorSpec([None, None], tf.int32, "ids")}
@@ -151,5 +151,5 @@ def test_what_follows_the_rules_passes(method, outputs):
     ],
 )
 def test_what_breaks_a_rule_is_refused(method, inputs, outputs):
-    with pytest.raises(InputError, match=f"`name`, of the method {method}, should have"):
+    with pytest.raises(InputError, match=f"`name` with the method {method} must have"):
         check_signature(Signature("name", method, inputs, outputs, {}))

@@ -8,7 +8,7 @@ from albert_keras.models.finetuning import build_model
 from albert_keras.serving.graph import span_answers
 from albert_keras.serving.graph.aligning_tokenizer import AligningTokenizer
 from albert_keras.serving.graph.span_answers import max_context
-from albert_keras.serving.graph.task_model import build_task_model
+from albert_keras.serving.graph.task_models import build_task_model
 from albert_keras.serving.saved_model.server_ops import TEXT_OPS, core_ops
 from albert_keras.tasks.examples import QuestionExample
 from albert_keras.tasks.kinds import SPANS, SPANS_OR_NONE
@@ -17,7 +17,7 @@ from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.offsets import TextAligner
 from data_pipeline.tokenizers.tokenization import Tokenizer
 from tests.albert_keras.finetuning.small_tasks import make_examples, make_task
-from tests.albert_keras.serving.test_task_model import make_shape, outputs_of, randomized
+from tests.albert_keras.serving.test_task_models import make_shape, outputs_of, randomized
 
 CONTEXTS = [
     "The old ferry left the harbour.",

@@ -40,7 +40,7 @@ def packed_in_python(tokenizer, first, second=None):
 def test_pairs_are_packed_as_in_python(text_model, tiny_tokenizer, tiny_corpus):
     firsts = ["", "short", tiny_corpus[0], " ".join(tiny_corpus[:4]), "one " * 40]
     seconds = ["also short", "", " ".join(tiny_corpus[5:9]), tiny_corpus[3], "two " * 40]
-    packed = text_model._pack(text_model.tokenizer(firsts), text_model.tokenizer(seconds))
+    packed = text_model.packer.pack(text_model.tokenizer(firsts), text_model.tokenizer(seconds))
     for row, (first, second) in enumerate(zip(firsts, seconds, strict=True)):
         ids, segments = packed_in_python(
             tiny_tokenizer, tiny_tokenizer.encode(first), tiny_tokenizer.encode(second)
@@ -51,8 +51,8 @@ def test_pairs_are_packed_as_in_python(text_model, tiny_tokenizer, tiny_corpus):
 
 
 def test_lengths_are_padded_to_a_bucket(text_model):
-    short = text_model._pack(text_model.tokenizer(["a"]))["input_ids"]
-    long = text_model._pack(text_model.tokenizer(["a " * 100]))["input_ids"]
+    short = text_model.packer.pack(text_model.tokenizer(["a"]))["input_ids"]
+    long = text_model.packer.pack(text_model.tokenizer(["a " * 100]))["input_ids"]
     assert short.shape == (1, 16) and long.shape == (1, 32)
 
 
@@ -91,7 +91,7 @@ def test_neighbours_do_not_change_an_answer(text_model):
 
 
 def test_the_literal_means_a_mask_in_fill_mask_only(text_model, tiny_tokenizer):
-    ids = text_model._pack(text_model.tokenizer(["A [MASK] here."]))["input_ids"]
+    ids = text_model.packer.pack(text_model.tokenizer(["A [MASK] here."]))["input_ids"]
     assert tiny_tokenizer.mask_id not in ids.numpy()
 
 

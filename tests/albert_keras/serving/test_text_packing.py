@@ -8,9 +8,9 @@ import tensorflow as tf
 
 from albert_keras.serving.graph.text_packing import (
     TextPacker,
-    pieces_from,
     ragged_cumsum,
     readable,
+    row_slices,
     truncated_lengths,
 )
 from albert_keras.tasks import pair_features
@@ -70,7 +70,7 @@ def test_stretches_are_taken_of_any_rows():
     ids = tf.ragged.constant([[1, 2, 3], [], [4, 5]])
     rows = tf.constant([2, 0, 0, 1], tf.int64)
     starts, lengths = (tf.constant(values, tf.int64) for values in ([1, 0, 2, 0], [1, 2, 1, 0]))
-    assert pieces_from(ids, starts, lengths, rows).to_list() == [[5], [1, 2], [3], []]
+    assert row_slices(ids, starts, lengths, rows).to_list() == [[5], [1, 2], [3], []]
 
 
 def test_sums_start_anew_in_each_row():

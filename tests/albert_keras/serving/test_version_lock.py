@@ -66,7 +66,7 @@ def test_leftovers_that_cannot_be_removed_are_told(tmp_path, monkeypatch, caplog
         patch.setattr("shutil.rmtree", fail)
         remove_leftovers(tmp_path)
         assert publish(tmp_path) == 2
-    assert "what is left of version 1 could not be removed" in caplog.text
+    assert "leftovers of version 1 could not be removed" in caplog.text
     remove_leftovers(tmp_path)
     assert contents(tmp_path) == ["2"]
 
@@ -84,4 +84,4 @@ def test_without_locks_numbers_are_still_unique_and_leftovers_are_told(
         (draft.folder / "saved_model.pb").touch()
         assert publish(tmp_path) == 3
     assert contents(tmp_path) == [".1.lock", ".1.tmp-7", "2", "3"]
-    assert "has to be removed by hand" in caplog.text
+    assert "beside it by hand" in caplog.text

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from albert_keras.serving.graph.task_base import TaskModel
+from albert_keras.serving.graph.task_models import TaskModel
 from albert_keras.tasks.build import build_task
 from albert_keras.tasks.kinds import KINDS, load_class
 from albert_keras.tasks.task import Task
@@ -20,7 +20,7 @@ SPELLED = {
     "interop/hugging_face_tables.py",
     "interop/reference_shapes.py",
     "conversion/conversion_card.py",
-    "serving/graph/choice.py",  # an output of the signature `multiple_choice`
+    "serving/graph/task_models.py",  # an output of the signature `multiple_choice`
 }
 
 

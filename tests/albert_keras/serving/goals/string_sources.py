@@ -10,10 +10,10 @@ from albert_keras.config import AlbertConfig
 from albert_keras.finetuning.finetuned import typed_examples
 from albert_keras.models.finetuning import build_model
 from albert_keras.models.pretraining import AlbertForPretraining
-from albert_keras.serving.export.check_inputs import inputs_of_texts
+from albert_keras.serving.export.checks import inputs_of_texts
 from albert_keras.serving.export.source import ExportSource
 from albert_keras.serving.layout import MASK_LITERAL
-from albert_keras.serving.signature_answers import answer_by_signatures, ask_rows
+from albert_keras.serving.task_answers import answer_by_signatures, call_by_rows
 from albert_keras.tasks.build import build_task
 from albert_keras.tasks.glue.files import read_glue
 from albert_keras.tasks.kinds import CLASSIFICATION, SPANS_OR_NONE
@@ -117,7 +117,7 @@ def balanced(source, inputs):
         source.model.head.weights[1].assign_sub(np.log(probabilities).mean(axis=0))
     if kind is SPANS_OR_NONE:
         columns = {name: [one[name] for one in inputs] for name in inputs[0]}
-        scores = [row["null_score"] for row in ask_rows(ask, "question_answering", **columns)]
+        scores = [row["null_score"] for row in call_by_rows(ask, "question_answering", **columns)]
         source = source._replace(tuned={"null_threshold": float(np.median(scores))})
     return source
 

@@ -14,7 +14,7 @@ import tensorflow as tf
 from albert_keras.serving.export.checks import LoadedModel
 from albert_keras.serving.export.parity import TOLERANCE, check_parity
 from albert_keras.serving.graph.aligning_tokenizer import AligningTokenizer
-from albert_keras.serving.signature_answers import ask_rows
+from albert_keras.serving.task_answers import call_by_rows
 from tests.albert_keras.serving.goals.hostile_strings import (
     example_of,
     hostile_bytes,
@@ -86,7 +86,9 @@ def test_ten_thousand_strings_have_equal_ids(name, request, data, tiny_corpus, t
     align = tf.function(lambda texts: aligning.align(texts).ids, input_signature=specs)
     aligned = [row for at in range(0, 10_000, 500) for row in align(texts[at:][:500]).to_list()]
     others, spans, symbols = [], [], 0
-    rows = zip(texts, ask_rows(ask, "explain_tokens", text=texts), expected, aligned, strict=True)
+    rows = zip(
+        texts, call_by_rows(ask, "explain_tokens", text=texts), expected, aligned, strict=True
+    )
     for text, answer, ids, of_spans in rows:
         found = answer["ids"].tolist()
         row = [tokenizer.cls_id, *ids[: LONG - 2], tokenizer.sep_id]

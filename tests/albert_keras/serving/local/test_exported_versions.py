@@ -35,15 +35,15 @@ def test_a_folder_has_its_name_also_where_we_stand_in_it(exports, monkeypatch):
 @pytest.mark.parametrize(
     "paths, rule",
     [
-        (["empty"], "holds no exported model. Make one with"),
-        (["not-there"], "holds no exported model. Make one with"),
-        (["films"], "holds no exported model"),
+        (["empty"], "contains no exported model. Create one with"),
+        (["not-there"], "contains no exported model. Create one with"),
+        (["films"], "contains no exported model"),
         (
             ["films/v1"],
             "have its version as its name, .* Received: `.*films/v1`. Move it to `.*/v1/1`",
         ),
         (["bare"], "have its version as its name"),
-        (["Books"], "name of a model should be .* Received: 'Books'. Rename the folder"),
+        (["Books"], "name of a model must have .* Received: 'Books'. Rename the folder"),
         (["books", "other/books"], "Models must have different names. .* Copy one of them"),
         ([], "at least one model"),
     ],

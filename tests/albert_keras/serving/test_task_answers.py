@@ -8,10 +8,14 @@ import pytest
 import tensorflow as tf
 
 from albert_keras.finetuning.finetuned import FinetunedModels
-from albert_keras.serving.graph.task_model import build_task_model
+from albert_keras.serving.graph.task_models import build_task_model
 from albert_keras.serving.predictor import Predictor
-from albert_keras.serving.signature_answers import answer_by_signatures, ask_rows
-from albert_keras.serving.task_predictor import TaskPredictor
+from albert_keras.serving.task_answers import (
+    TaskPredictor,
+    answer_by_signatures,
+    call_by_rows,
+    model_of_signature,
+)
 from albert_keras.tasks.plain_predictions import ClassAnswer
 from data_pipeline.errors import InputError
 from tests.albert_keras.finetuning.small_tasks import make_examples, make_task
@@ -129,7 +133,9 @@ def test_ids_and_strings_give_what_the_task_answers(kind, tiny_tokenizer, tiny_c
     expected = task.answers(examples, features, [outputs])
 
     module = build_task_model(model, tiny_tokenizer, task)
-    by_ids = TaskPredictor(task, tiny_tokenizer, module.token_functions["predict_tokens"])
+    by_ids = TaskPredictor(
+        task, tiny_tokenizer, model_of_signature(module.token_functions["predict_tokens"])
+    )
     assert_alike(by_ids.answers(examples), expected)
 
     def ask(signature, **texts):
@@ -137,7 +143,7 @@ def test_ids_and_strings_give_what_the_task_answers(kind, tiny_tokenizer, tiny_c
         return {name: value.numpy() for name, value in found.items()}
 
     if kind == "spans":
-        with pytest.raises(InputError, match="no probabilities of answers to questions"):
+        with pytest.raises(InputError, match="Probabilities of answers to questions require"):
             answer_by_signatures(ask, task, examples)
         return
     by_strings = answer_by_signatures(ask, task, examples)
@@ -156,7 +162,7 @@ def test_ids_and_strings_give_what_the_task_answers(kind, tiny_tokenizer, tiny_c
 
 def test_words_with_white_space_cannot_be_asked_by_strings():
     task = make_task("tagging")
-    with pytest.raises(InputError, match="without white space.*Received: 'New York'"):
+    with pytest.raises(InputError, match="must not contain white space.*Received: 'New York'"):
         answer_by_signatures(None, task, [task.example(0, {"words": ["New York"]})])
 
 
@@ -168,7 +174,9 @@ def test_rows_are_computed_some_at_a_time(tiny_tokenizer, tiny_corpus):
         return {"logits": tf.cast(tf.reduce_sum(input_mask, axis=1, keepdims=True), tf.float32)}
 
     examples = make_examples(tiny_corpus, "regression", 1100)
-    answers = TaskPredictor(task, tiny_tokenizer, predict_tokens).answers(examples)
+    answers = TaskPredictor(task, tiny_tokenizer, model_of_signature(predict_tokens)).answers(
+        examples
+    )
     assert max(sizes) == 32 and sum(sizes) == 1100
     for example, answer in zip(examples, answers, strict=True):
         assert answer.score == min(len(tiny_tokenizer.encode(example.first)) + 2, 40)
@@ -182,14 +190,14 @@ def test_strings_are_sent_some_at_a_time_short_ones_first():
         return {"length": np.array([len(one) for one in text])}
 
     texts = ["x" * (number * 37 % 70) for number in range(70)]
-    assert [row["length"] for row in ask_rows(ask, "any", text=texts)] == list(map(len, texts))
+    assert [row["length"] for row in call_by_rows(ask, "any", text=texts)] == list(map(len, texts))
     assert [len(batch) for batch in sent] == [32, 32, 6] and sum(sent, []) == sorted(texts)
-    assert ask_rows(ask, "any", text=[]) == []
+    assert call_by_rows(ask, "any", text=[]) == []
 
 
 def test_numbers_that_are_none_are_an_error():
-    with pytest.raises(InputError, match="some `score` are not finite"):
-        ask_rows(lambda signature, text: {"score": np.array([np.nan])}, "any", text=["a"])
+    with pytest.raises(InputError, match="values of `score` that are not finite"):
+        call_by_rows(lambda signature, text: {"score": np.array([np.nan])}, "any", text=["a"])
 
 
 def test_without_the_other_files_strings_are_classified_the_same(loaded, copy):
@@ -231,7 +239,7 @@ def change_record(folder, **changes):
 def test_a_threshold_that_nobody_tells_is_not_made_up(copy, tuned):
     folder = copy("spans_or_none")
     change_record(folder, tuned=tuned)
-    with pytest.raises(InputError, match="`tuned` in export.json should tell"):
+    with pytest.raises(InputError, match="`tuned` in export.json must contain"):
         Predictor(folder).answer({"context": "It left.", "question": "Who?"})
 
 

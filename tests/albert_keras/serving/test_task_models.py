@@ -7,7 +7,7 @@ import tensorflow as tf
 from albert_keras.config import AlbertConfig
 from albert_keras.models.finetuning import build_model
 from albert_keras.serving.graph.precision import StoredModel
-from albert_keras.serving.graph.task_model import build_task_model
+from albert_keras.serving.graph.task_models import build_task_model
 from albert_keras.serving.saved_model.server_ops import check_ops
 from albert_keras.tasks.examples import ChoiceExample, TaggedExample, TextExample
 from albert_keras.tasks.race.choice_features import choice_text
@@ -172,7 +172,7 @@ def test_blanks_are_filled_as_in_python(of_kind):
     options = ["x", " y ", "", "_", "a\\1", "\u3000z", "12"]
     pairs = [(question, option) for question in questions for option in options]
     model = of_kind("choice")[2]
-    found = model._filled(*(model._cleaned(list(part)) for part in zip(*pairs, strict=True)))
+    found = model._filled(*(model._stripped(list(part)) for part in zip(*pairs, strict=True)))
     for (question, option), text in zip(pairs, found.numpy(), strict=True):
         whole = choice_text(question, option)
         assert whole.endswith(text.decode())

@@ -1,0 +1,310 @@
+"""Fine-tuned models that take plain strings, one class for each kind of task.
+
+Sequences are built as in Python (`Task.features`), and answers are the same as in Python
+(`Task.answers`), as long as no text exceeds `TextPacker.max_bytes`.
+"""
+
+import tensorflow as tf
+
+from albert_keras.serving.graph.aligning_tokenizer import AligningTokenizer
+from albert_keras.serving.graph.example_texts import texts_of_examples
+from albert_keras.serving.graph.span_answers import SpanReader
+from albert_keras.serving.graph.string_model import StringModel, string_function
+from albert_keras.serving.graph.text_packing import (
+    BYTES_PER_POSITION,
+    MAX_CHARACTER_BYTES,
+    WHITE_SPACE,
+    first_values,
+    ragged_cumsum,
+    readable,
+    row_slices,
+)
+from albert_keras.tasks.kinds import SPANS_OR_NONE, load_class
+from albert_keras.tasks.race.choice_task import EQUALLY_LIKELY
+from data_pipeline.errors import InputError
+
+#: Blanks in a question, as in `choice_text` of the task.
+_BLANK = "_"
+_OTHER_BLANKS = "[\ufe33\ufe34\ufe4d-\ufe4f\uff3f]"
+
+
+class TaskModel(StringModel):
+    """Base of the fine-tuned models. `predict_tokens` returns `TaskKind.outputs`.
+
+    Args:
+        model: AlbertForTask, float32, of the kind of the task.
+        tokenizer: Tokenizer.
+        task: Task.
+        precision: str. See `StoredModel`.
+        tuned: dict of str to float, or None. As `Task.tune` returns it; for squad2
+            `null_threshold`.
+        layers: sequence of int. See `StringModel`.
+
+    Raises:
+        InputError: If sequences of the task are longer than the model accepts.
+    """
+
+    _tokenizer_class = None
+
+    def __init__(self, model, tokenizer, task, precision="float32", tuned=None, layers=()):
+        longest = model.config.max_position_embeddings
+        if task.max_seq_length > longest:
+            raise InputError(
+                f"`max_seq_length` must be at most `max_position_embeddings`, {longest}. "
+                f"Received: {task.max_seq_length}."
+            )
+        self._config, self._labels = task.config, tf.constant(task.labels, tf.string)
+        self._takes_pair = task.takes_pair
+        self._null_threshold = None
+        if task.kind is SPANS_OR_NONE:
+            self._null_threshold = (tuned or {}).get("null_threshold", 0.0)
+        graph = self._tokenizer_class(tokenizer) if self._tokenizer_class else None
+        super().__init__(model, tokenizer, task.max_seq_length, precision, layers, graph)
+
+    def _predict_tokens(self, packed):
+        return self.stored.outputs(packed)
+
+    def _most_likely(self, logits):
+        """Returns names and probabilities of the best labels: [..., C] → string, float32 [...]."""
+        names = tf.gather(self._labels, tf.argmax(logits, axis=-1))
+        return names, tf.reduce_max(tf.nn.softmax(logits), axis=-1)
+
+    def _split_at_tab(self, text):
+        """Splits texts, string [B], at their first tab into two string [B].
+
+        A few bytes more than the model reads remain, so that `readable` finds where to truncate.
+        """
+        parts = tf.strings.split(text, "\t", maxsplit=1)
+        limit = self.packer.max_bytes + MAX_CHARACTER_BYTES
+        parts = parts.with_flat_values(tf.strings.substr(parts.flat_values, 0, limit))
+        return first_values(parts), first_values(parts[:, 1:])
+
+
+class TextTaskModel(TaskModel):
+    """Base of the models that classify or score texts, or pairs of them.
+
+    serving_default  `text` string [B], the two texts of a pair separated by the first tab
+    text_pair        for pairs: `first`, `second` string [B]
+    classify, or regress for numbers  `inputs` string [B], serialized tf.Examples with the features
+        `text` and, for pairs, `pair` → `classes` string and `scores` float32 [B, C], or `outputs`
+        float32 [B]; a missing text is ""
+    """
+
+    #: Name of the signature over tf.Examples.
+    _example_name = None
+
+    def _functions(self):
+        functions = {
+            "serving_default": string_function(self._answer_text, "text"),
+            self._example_name: string_function(self._answer_examples, "inputs"),
+        }
+        if self._takes_pair:
+            functions["text_pair"] = string_function(self._answer_pair, "first", "second")
+        return functions
+
+    def _packed(self, text):
+        if self._takes_pair:
+            return self._packed_pair(*self._split_at_tab(text))
+        return super()._packed(text)
+
+    def _packed_pair(self, first, second):
+        return self.packer.pack(self.ids(first), self.ids(second), drops_empty=True)
+
+    def _answer_text(self, text):
+        return self._answer(self._packed(text))
+
+    def _answer_pair(self, first, second):
+        return self._answer(self._packed_pair(first, second))
+
+    def _answer_examples(self, inputs):
+        names = ("text", "pair") if self._takes_pair else ("text",)
+        texts = [texts_of_examples(inputs, name, self.packer.max_bytes) for name in names]
+        pack = self._packed_pair if self._takes_pair else super()._packed
+        return self._as_protocol(self._answer(pack(*texts)))
+
+
+class ClassificationModel(TextTaskModel):
+    """Classes: `label` string and `probability` float32 [B] of the most likely one; `labels` string
+    and `probabilities` float32 [B, C] of all."""
+
+    _example_name = "classify"
+
+    def _answer(self, packed):
+        logits = self.stored.outputs(packed)["logits"]
+        label, probability = self._most_likely(logits)
+        labels = tf.repeat(self._labels[None], tf.shape(logits)[0], axis=0)
+        return {
+            "label": label,
+            "probability": probability,
+            "labels": labels,
+            "probabilities": tf.nn.softmax(logits),
+        }
+
+    def _as_protocol(self, answer):
+        return {"classes": answer["labels"], "scores": answer["probabilities"]}
+
+
+class RegressionModel(TextTaskModel):
+    """Numbers: `score` float32 [B]."""
+
+    _example_name = "regress"
+
+    def _answer(self, packed):
+        return {"score": self.stored.outputs(packed)["logits"][:, 0]}
+
+    def _as_protocol(self, answer):
+        return {"outputs": answer["score"]}
+
+
+class TaggingModel(TaskModel):
+    """Tags of words.
+
+    tags, also serving_default  `text` string [B], words separated by white space → `words`, `tags`
+                                string and `probability` float32 [B, W], padded with "" and 0
+
+    A text is one sequence: words that do not fit get the tag "" and the probability 0, and words
+    beyond `TextPacker.max_bytes` are missing in `words`.
+    """
+
+    def _functions(self):
+        tags = string_function(self._tags, "text")
+        return {"serving_default": tags, "tags": tags}
+
+    def _packed(self, text):
+        return self._sentences(text)[0]
+
+    def _sentences(self, text):
+        """Returns sequences, words (ragged string [B, None]), and their positions, 0 for none."""
+        text = readable(text, self.packer.max_bytes)
+        words = tf.strings.split(tf.strings.regex_replace(text, f"{WHITE_SPACE}+", " "))
+        ids = self.tokenizer(words.flat_values)  # [all words, None]
+        unknown = tf.fill([ids.nrows(), 1], self._unk_id)
+        is_empty = tf.cast(ids.row_lengths() == 0, tf.int64)
+        unknown = tf.RaggedTensor.from_tensor(unknown, lengths=is_empty)
+        room = self.packer.max_seq_length - 2
+        ids = tf.concat([ids, unknown], axis=1)[:, :room]
+        lengths = words.with_flat_values(ids.row_lengths())
+        ends = ragged_cumsum(lengths)
+        fits = ends <= room
+        used = tf.reduce_sum(tf.where(fits, lengths, tf.zeros_like(lengths)), axis=1)
+        rows = words.with_flat_values(ids).merge_dims(1, 2)
+        packed = self.packer.join(row_slices(rows, 0, used))
+        positions = tf.where(fits, 1 + ends - lengths, tf.zeros_like(lengths))
+        return packed, words, positions.to_tensor(0)
+
+    def _tags(self, text):
+        packed, words, positions = self._sentences(text)
+        logits = self.stored.outputs(packed)["logits"]
+        tags, probability = self._most_likely(tf.gather(logits, positions, batch_dims=1))
+        return {
+            "words": words.to_tensor(""),
+            "tags": tf.where(positions > 0, tags, ""),
+            "probability": tf.where(positions > 0, probability, 0.0),
+        }
+
+
+class ChoiceModel(TaskModel):
+    """Options to choose from.
+
+    multiple_choice, also serving_default  `context`, `question` string [B], `options` string
+        [B, C] → `choice` int32 [B], the number of the option from 0; `option` string [B];
+        `probabilities` float32 [B, C]
+
+    The last bytes of questions and options are read, and the first bytes of contexts; `option` is
+    truncated at the end.
+    """
+
+    _ids_shape = (None, None, None)
+
+    def _functions(self):
+        specs = [tf.TensorSpec([None], tf.string, name=name) for name in ("context", "question")]
+        specs.append(tf.TensorSpec([None, None], tf.string, name="options"))
+        choose = tf.function(self._choose, input_signature=specs, autograph=False)
+        return {"serving_default": choose, "multiple_choice": choose}
+
+    def _choose(self, context, question, options):
+        max_qa_length = self._config.max_qa_length or min(128, self.packer.max_seq_length // 4)
+        shape = tf.shape(options)
+        rows = tf.repeat(tf.range(shape[0], dtype=tf.int64), shape[1])
+        option = self._stripped(tf.reshape(options, [-1]))
+        second = self._filled(tf.gather(self._stripped(question), rows), option)
+        second = readable(second, BYTES_PER_POSITION * max_qa_length, from_end=True)
+        second = self.tokenizer(second)
+        surplus = tf.maximum(second.row_lengths() - max_qa_length, 0)
+        second = row_slices(second, surplus, second.row_lengths() - surplus)
+        first = self.ids(context)
+        room = self.packer.max_seq_length - 3 - second.row_lengths()
+        lengths = tf.minimum(tf.gather(first.row_lengths(), rows), room)
+        packed = self.packer.join(row_slices(first, 0, lengths, rows), second, drops_empty=True)
+        packed = {
+            name: tf.reshape(ids, [shape[0], shape[1], tf.shape(ids)[1]])
+            for name, ids in packed.items()
+        }
+        probabilities = tf.nn.softmax(self.stored.outputs(packed)["logits"])
+        # The first of equally likely options, whatever the rounding in another batch.
+        best = tf.reduce_max(probabilities, axis=1, keepdims=True)
+        choice = tf.argmax(probabilities >= best - EQUALLY_LIKELY, axis=1, output_type=tf.int32)
+        chosen = readable(tf.gather(options, choice, batch_dims=1), self.packer.max_bytes)
+        return {"choice": choice, "option": chosen, "probabilities": probabilities}
+
+    def _stripped(self, text):
+        """Returns the end of texts, up to the byte limit, without surrounding white space."""
+        text = readable(text, self.packer.max_bytes, from_end=True)
+        return tf.strings.regex_replace(text, f"^{WHITE_SPACE}+|{WHITE_SPACE}+$", "")
+
+    def _filled(self, question, option):
+        """Joins questions and options as `choice_text` of the task, at least the end that is read.
+
+        Of many blanks, only the last ones are filled, until the text exceeds the byte limit.
+        """
+        max_bytes = self.packer.max_bytes
+        question = tf.strings.regex_replace(question, _OTHER_BLANKS, _BLANK)
+        parts = tf.strings.split(question, _BLANK)
+        lengths = tf.cast(tf.maximum(tf.strings.length(option), 1), tf.int64)
+        left = tf.minimum(parts.row_lengths(), 2 + max_bytes // lengths)
+        parts = row_slices(parts, parts.row_lengths() - left, left)
+        rest = parts[:, 1:]
+        repeated = tf.gather(option, rest.value_rowids())
+        rest = rest.with_flat_values(tf.strings.join([repeated, rest.flat_values]))
+        filled = tf.strings.join([first_values(parts), tf.strings.reduce_join(rest, axis=1)])
+        unfilled = tf.strings.join([question, " ", option])
+        return tf.where(rest.row_lengths() > 0, filled, unfilled)
+
+
+class SpanModel(TaskModel):
+    """Answers that are spans of a context.
+
+    question_answering  `question`, `context` string [B] → see `SpanReader.answers`
+    serving_default     `text` string [B], question and context separated by the first tab
+
+    `encode` and `explain_tokens` take the same text, and return the first window.
+    """
+
+    _tokenizer_class = AligningTokenizer
+
+    def _functions(self):
+        self._reader = SpanReader(
+            self.tokenizer, self.stored, self.packer, self._config, self._null_threshold
+        )
+        answers = self._reader.answers
+        return {
+            "serving_default": string_function(
+                lambda text: answers(*self._split_at_tab(text)), "text"
+            ),
+            "question_answering": string_function(answers, "question", "context"),
+        }
+
+    def _packed(self, text):
+        question, context = (self.ids(part) for part in self._split_at_tab(text))
+        question = question[:, : self._config.max_query_length]
+        room = self.packer.max_seq_length - 3 - question.row_lengths()
+        lengths = tf.minimum(context.row_lengths(), room)
+        return self.packer.join(question, row_slices(context, 0, lengths))
+
+    def _predict_tokens(self, packed):
+        return self._reader.outputs(packed)
+
+
+def build_task_model(model, tokenizer, task, *args, **kwargs):
+    """Builds the TaskModel for the kind of a task; arguments and errors as of `TaskModel`."""
+    return load_class(task.kind.graph_class)(model, tokenizer, task, *args, **kwargs)

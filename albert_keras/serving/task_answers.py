@@ -1,0 +1,173 @@
+"""Answers of fine-tuned exports to examples of their task.
+
+`TaskPredictor` builds the sequences in Python, as in fine-tuning, and calls the signature
+`predict_tokens`: so it returns everything that a task answers, such as the n best answers to a
+question with their probabilities, and tags long sentences to their end. `answer_by_signatures`
+needs nothing but the signatures over strings, as a client of a server has them; these return less.
+"""
+
+import numpy as np
+import tensorflow as tf
+
+from albert_keras.finetuning.predicting import RowPredictor
+from albert_keras.tasks.kinds import CHOICE, CLASSIFICATION, REGRESSION, TAGGING
+from albert_keras.tasks.plain_predictions import class_answers, score_answers
+from albert_keras.tasks.race.choice_task import ChoiceAnswer
+from albert_keras.tasks.tagging.tag_task import TagAnswer
+from data_pipeline.errors import InputError
+
+#: Sequences that are computed at a time; of a choice, which has several for each example, fewer.
+_ROWS, _CHOICES = 32, 8
+#: Examples whose sequences are in memory at a time.
+_EXAMPLES = 1024
+
+
+class TaskPredictor:
+    """Answers examples of a task.
+
+    Args:
+        task: Task.
+        tokenizer: Tokenizer. The one that the model was trained with.
+        model: callable. Takes a dict of int32, see `Features.batch`, and `training`; returns the
+            outputs in `TaskKind.outputs`, a dict of tensors.
+        tuned: dict of str to float, or None. As `Task.tune` returns it.
+    """
+
+    def __init__(self, task, tokenizer, model, tuned=None):
+        self._task, self._tokenizer, self._tuned = task, tokenizer, tuned
+        rows = _CHOICES if task.kind.has_options else _ROWS
+        self._predictor = RowPredictor(tf.distribute.get_strategy(), model, task.kind, rows)
+
+    def answers(self, examples):
+        """Answers examples: list of named tuples, see `Task.answers`.
+
+        Raises:
+            InputError: As of `Task.features` and `Task.answers`.
+        """
+        answers = []
+        for begin in range(0, len(examples), _EXAMPLES):
+            part = examples[begin : begin + _EXAMPLES]
+            features = self._task.features(part, self._tokenizer)
+            outputs = self._predictor.predict(features)
+            answers += self._task.answers(part, features, [outputs], self._tuned or None)
+        return answers
+
+
+def model_of_signature(predict_tokens):
+    """Returns the signature `predict_tokens` as a model for `TaskPredictor`."""
+    names = ("input_ids", "input_mask", "segment_ids")
+    return lambda inputs, training: predict_tokens(**{name: inputs[name] for name in names})
+
+
+def call_by_rows(call, signature, **inputs):
+    """Calls a signature for any number of rows, in batches of similar length.
+
+    Args:
+        call: callable. Takes the name of a signature, and lists of str by name; returns a dict of
+            np.ndarray [B, ...].
+        signature: str.
+        inputs: list of str by name, equally long.
+
+    Returns:
+        list of dict. The answer to each row, in order; it includes padding to the longest of its
+        batch.
+
+    Raises:
+        InputError: If a number in an answer is not finite.
+    """
+    rows = list(zip(*inputs.values(), strict=True))
+    order = sorted(range(len(rows)), key=lambda row: sum(map(len, rows[row])))
+    answers = [None] * len(rows)
+    for begin in range(0, len(rows), _ROWS):
+        chosen = order[begin : begin + _ROWS]
+        columns = zip(*(rows[row] for row in chosen), strict=True)
+        found = call(signature, **dict(zip(inputs, map(list, columns), strict=True)))
+        for name, values in found.items():
+            if values.dtype.kind == "f" and not np.isfinite(values).all():
+                raise InputError(f"The model returned values of `{name}` that are not finite.")
+        for number, row in enumerate(chosen):
+            answers[row] = {name: values[number] for name, values in found.items()}
+    return answers
+
+
+def answer_by_signatures(call, task, examples):
+    """Answers examples of a task by its signatures over strings.
+
+    The graph limits the bytes that are read of a text. Words of a sentence that do not fit into one
+    sequence get the tag "" and the probability 0.
+
+    Args:
+        call: callable. As of `call_by_rows`.
+        task: Task. Of the kind of the model.
+        examples: list. As `Task.example` returns them.
+
+    Returns:
+        list of named tuples, see `Task.answers`.
+
+    Raises:
+        InputError: If the signatures do not return enough for this kind of task, or a word contains
+            white space.
+    """
+    answers = {
+        CLASSIFICATION: _classes,
+        REGRESSION: _scores,
+        CHOICE: _choices,
+        TAGGING: _tags,
+    }.get(task.kind)
+    if answers is None:
+        raise InputError(
+            "Probabilities of answers to questions require the `export.json`, `tokenizer` and "
+            f"`predict_tokens` of an export (kind `{task.kind.name}`). For the answers alone, call "
+            "`question_answering` with `Predictor.ask`."
+        )
+    return answers(call, examples) if examples else []
+
+
+def _text_rows(call, examples):
+    firsts = [example.first for example in examples]
+    if examples[0].second is None:
+        return call_by_rows(call, "serving_default", text=firsts)
+    seconds = [example.second for example in examples]
+    return call_by_rows(call, "text_pair", first=firsts, second=seconds)
+
+
+def _classes(call, examples):
+    rows = _text_rows(call, examples)
+    labels = [label.decode() for label in rows[0]["labels"]]
+    return class_answers(examples, labels, np.array([row["probabilities"] for row in rows]))
+
+
+def _scores(call, examples):
+    return score_answers(examples, np.array([row["score"] for row in _text_rows(call, examples)]))
+
+
+def _choices(call, examples):
+    answers = []
+    for example in examples:  # one at a time: the next may have another number of options
+        inputs = {"context": [example.context], "question": [example.question]}
+        [found] = call_by_rows(call, "multiple_choice", **inputs, options=[list(example.options)])
+        choice, probabilities = int(found["choice"]), tuple(found["probabilities"].tolist())
+        option, probability = example.options[choice], probabilities[choice]
+        answers.append(ChoiceAnswer(example.id, choice, option, probability, probabilities))
+    return answers
+
+
+def _tags(call, examples):
+    for example in examples:
+        for word in example.words:
+            if word.split() != [word]:
+                raise InputError(
+                    "Words of a sentence must not contain white space: the signature `tags` splits "
+                    f"them there. Received: {word!r}."
+                )
+    rows = call_by_rows(call, "tags", text=[" ".join(example.words) for example in examples])
+    answers = []
+    for example, row in zip(examples, rows, strict=True):
+        # The graph does not return words beyond the bytes that it reads.
+        count = len(example.words)
+        found = [tag.decode() for tag in row["tags"][:count]]
+        missing = count - len(found)
+        tags = (*found, *[""] * missing)
+        probabilities = (*row["probability"][:count].tolist(), *[0.0] * missing)
+        answers.append(TagAnswer(example.id, example.words, tags, probabilities))
+    return answers
