@@ -59,7 +59,7 @@ def test_a_line_goes_through_two_depths():
 
 
 def test_an_unknown_model_is_refused():
-    with pytest.raises(InputError, match="did you mean"):
+    with pytest.raises(InputError, match="Did you mean"):
         costs.benchmark_costs(("albert-bas",))
 
 

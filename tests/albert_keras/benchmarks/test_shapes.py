@@ -30,11 +30,11 @@ def test_named_models_are_without_dropout_and_of_one_vocabulary(name):
 @pytest.mark.parametrize(
     "model, says",
     [
-        ("albert-bse", "did you mean `albert-base`"),
+        ("albert-bse", "Did you mean `albert-base`"),
         ("6*256", "did you mean `6x256`"),
         ("6x250", "did you mean `6x256`"),
         ("0x256", "did you mean `1x256`"),
-        ("elephant", "known are: albert-base,"),
+        ("elephant", "Expected one of: albert-base,"),
     ],
 )
 def test_a_wrong_model_is_corrected(model, says):

@@ -139,7 +139,7 @@ def test_peers_and_precisions_are_chosen_by_name():
 @pytest.mark.parametrize(
     "chosen, says",
     [
-        ({"peers": ["transformer"]}, "did you mean `transformers`"),
+        ({"peers": ["transformer"]}, "Did you mean `transformers`"),
         ({"peers": ["all", "keras-nlp"]}, "should be the only peer"),
         ({"precisions": ["bfloat16"]}, "float32 or mixed_bfloat16"),
     ],
@@ -215,7 +215,7 @@ def test_a_wrong_word_on_the_command_line_is_told(capsys):
     assert main(["benchmark", "train", "--model", "6*256", "--peers", "none"]) == 2
     assert "did you mean `6x256`" in capsys.readouterr().err
     assert main(["benchmark", "memory", "--model", "2x64", "--peers", "transformer"]) == 2
-    assert "did you mean `transformers`" in capsys.readouterr().err
+    assert "Did you mean `transformers`" in capsys.readouterr().err
 
 
 @pytest.mark.slow

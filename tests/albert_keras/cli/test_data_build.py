@@ -94,33 +94,33 @@ def test_a_preset_decides_what_no_option_does(command, tmp_path):
 
 
 MISTAKES = {
-    "preset": (["--preset", "refrence"], "`preset=refrence` is unknown, did you mean `reference`"),
-    "splitter": (["--splitter", "punkt"], "`splitter=punkt` is unknown, known are: line"),
+    "preset": (["--preset", "refrence"], "`preset=refrence` is unknown. Did you mean `reference`"),
+    "splitter": (["--splitter", "punkt"], "`splitter=punkt` is unknown. Expected one of: line"),
     "option": (["--max-seq-lenght", "64"], "No such option: --max-seq-lenght"),
     "option before Beam's": (
         ["--runner", "DirectRunner", "--max-seq-lenght", "64", "--", "--project=p"],
         "No such option: --max-seq-lenght",
     ),
-    "pattern without quotes": (["b.txt"], r"unexpected extra argument \(b.txt\).* needs quotes"),
+    "pattern without quotes": (["b.txt"], r"unexpected extra argument \(b.txt\).* Quote a pattern"),
     "word behind --": (
         ["--runner", "DataflowRunner", "--", "--project", "p"],
-        r"unexpected extra argument \(p\).* reads `--name=value`",
+        r"unexpected extra argument \(p\).* have the form `--name=value`",
     ),
     "Beam option without a runner": (
         ["--", "--project=p", "--region=r"],
-        "only `--runner NAME` calls. Received: --project=p --region=r",
+        "require `--runner NAME`. Received: --project=p --region=r",
     ),
     "option of ours behind --": (
         ["--runner", "FlinkRunner", "--", "--seed=3"],
-        "`--seed` belongs before `--`",
+        "`--seed` must precede `--`",
     ),
     "second runner": (
         ["--runner", "FlinkRunner", "--", "--runner=SparkRunner"],
-        "`--runner` belongs before `--`",
+        "`--runner` must precede `--`",
     ),
     "workers of other machines": (
         ["--runner", "DataflowRunner", "--workers", "2"],
-        "`--workers` should not be given with `--runner DataflowRunner`.* --workers 2",
+        "`--workers` must not be given with `--runner DataflowRunner`.* --workers 2",
     ),
     "scheme without a runner": (["--out", "gs://bucket/x"], "`gs://bucket/x` .* Add --runner"),
 }

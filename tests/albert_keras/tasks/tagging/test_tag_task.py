@@ -128,7 +128,7 @@ def test_an_example_is_made_of_what_was_typed():
     [
         ({}, "either `text` or `words`"),
         ({"text": "a", "words": ["a"]}, "either `text` or `words`"),
-        ({"word": "a"}, "`word` is no field of tagging, did you mean `words`"),
+        ({"word": "a"}, "`word` is no field of tagging. Did you mean `words`"),
         ({"text": " \n"}, "`text` should be a text, not blank"),
         ({"text": ["a"]}, "`text` should be a text"),
         ({"words": "ab"}, "`words` should be a list of words"),
