@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from data_pipeline.errors import InputError
-from data_pipeline.settings import Rule, Settings, did_you_mean, option
+from data_pipeline.settings import Rule, Settings, did_you_mean, option, setting
 
 Probability = Annotated[float, Field(ge=0, le=1)]
 
@@ -18,24 +18,19 @@ class MaskingConfig(Settings):
         ALBERT, section 4.1 (https://arxiv.org/abs/1909.11942); 80/10/10 as in BERT.
     """
 
-    masked_lm_prob: Probability = Field(
-        0.15, description="Fraction of the tokens of a sequence to predict."
+    masked_lm_prob: Probability = setting(0.15, "Fraction of the tokens of a sequence to predict.")
+    max_ngram: int = setting(
+        3, "Largest number of words masked together, N; p(n) is proportional to 1/n.", ge=1, le=10
     )
-    max_ngram: int = Field(
-        3,
-        ge=1,
-        le=10,
-        description="Largest number of words masked together, N; p(n) is proportional to 1/n.",
-    )
-    favor_shorter_ngram: bool = Field(True, description="False reverses the distribution of n.")
-    word_start: Literal["unicode", "reference"] = Field(
+    favor_shorter_ngram: bool = setting(True, "False reverses the distribution of n.")
+    word_start: Literal["unicode", "reference"] = setting(
         "unicode",
-        description="How starts of words are recognized: unicode is correct for all scripts, "
+        "How starts of words are recognized: unicode is correct for all scripts, "
         "reference is the rule of google-research/albert, for a-z only.",
     )
-    random_pieces: Literal["ordinary", "all"] = Field(
+    random_pieces: Literal["ordinary", "all"] = setting(
         "ordinary",
-        description="Vocabulary entries that may replace a masked token: ordinary ones, or all, "
+        "Vocabulary entries that may replace a masked token: ordinary ones, or all, "
         "including special ones, as in google-research/albert.",
     )
 
@@ -72,17 +67,17 @@ class PretrainingDataConfig(Settings):
         "second one is random. A single segment has none.",
         default_text="sop for pairs",
     )
-    short_seq_prob: Probability = Field(
-        0.1, description="Fraction of the sequences with a random shorter target length."
+    short_seq_prob: Probability = setting(
+        0.1, "Fraction of the sequences with a random shorter target length."
     )
-    short_sequences: Literal["stretch", "document"] = Field(
+    short_sequences: Literal["stretch", "document"] = setting(
         "stretch",
-        description="Whether the shorter length is sampled for each stretch of sentences, or once "
+        "Whether the shorter length is sampled for each stretch of sentences, or once "
         "for each document and copy as in google-research/albert.",
     )
-    single_sentence_policy: Literal["split", "skip", "nsp"] = Field(
+    single_sentence_policy: Literal["split", "skip", "nsp"] = setting(
         "split",
-        description="For a stretch of one sentence, which has no second segment: split it at the "
+        "For a stretch of one sentence, which has no second segment: split it at the "
         "start of a word, skip it, or take a random second segment with label 1 (nsp) as in "
         "google-research/albert.",
     )

@@ -105,6 +105,11 @@ class Option(NamedTuple):
     default_text: str | None = None
 
 
+def setting(default: Any, description: str, **constraints: Any) -> Any:
+    """Declares a field with a description; `constraints` are passed to `pydantic.Field`."""
+    return Field(default, description=description, **constraints)
+
+
 def option(default: Any, description: str, *, keyword: str | None = None, **how: Any) -> Any:
     """Declares a field that is also an option of a command, and a keyword in Python.
 
@@ -117,7 +122,7 @@ def option(default: Any, description: str, *, keyword: str | None = None, **how:
     """
     own = {name: how.pop(name) for name in Option._fields if name in how}
     extra = {"option": own | {"keyword": keyword}}
-    return Field(default, description=description, json_schema_extra=extra, **how)
+    return setting(default, description, json_schema_extra=extra, **how)
 
 
 def options_of(settings, path=()):

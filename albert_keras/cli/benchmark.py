@@ -31,15 +31,11 @@ def data(
         metavar="PATH",
         shown="documentation of the installed packages",
     ),
-    tokenizer: Path | None = option(
-        None, "Folder written by `vocab`.", shown="trained on the corpus"
-    ),
+    tokenizer: Path | None = option(None, "Folder written by `vocab`.", shown="trained here"),
     vocab_size: int = option(8000, "Size of the vocabulary if it is trained here."),
     max_seq_length: int = option(512, "Tokens per record."),
     copies: list[int] = option((1, 10), "Passes over the corpus; may be repeated.", min=1),
-    workers: list[int] = option(
-        (1, 2), "Number of processes; may be repeated, compared with the first.", min=1
-    ),
+    workers: list[int] = option((1, 2), "Number of processes; may be repeated.", min=1),
     repeats: int = options.repeats(3),
     scale_to_mb: float = option(400, "Megabytes of text for the comparison of processes.", min=0),
     corpus_format: str = options.CORPUS_FORMAT,
@@ -70,9 +66,7 @@ def data(
 @app.command()
 @command()
 def read(
-    records: Path | None = option(
-        None, "Folder of records.", shown="built from the documentation of the installed packages"
-    ),
+    records: Path | None = option(None, "Folder of records.", shown="built from documentation"),
     batch_size: int = options.batch_size(32),
     steps: int = option(2000, "Batches per measurement.", min=1),
     repeats: int = options.repeats(5),

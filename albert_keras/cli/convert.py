@@ -21,29 +21,20 @@ def convert(
     target: Path = argument(..., "Output folder.", metavar="TARGET"),
     to: str | None = option(
         None,
-        "Format of TARGET: albert-keras, google, google-bert, tf-hub, hugging-face, keras-nlp "
-        "or tf-models.",
+        "albert-keras, google, google-bert, tf-hub, hugging-face, keras-nlp or tf-models.",
         metavar="FORMAT",
         shown="albert-keras",
     ),
     source_format: str | None = option(
-        None,
-        "Format of SOURCE, named as for --to.",
-        "--from",
-        metavar="FORMAT",
-        shown="detected from its files",
+        None, "Format of SOURCE, named as in --to.", "--from", metavar="FORMAT", shown="detected"
     ),
     tokenizer: Path | None = option(
-        None,
-        "Vocabulary: a folder, *.model, vocab.txt or tokenizer.json.",
-        shown="the one beside the weights",
+        None, "Folder, *.model, vocab.txt or tokenizer.json.", shown="the one with the weights"
     ),
-    config: Path | None = option(
-        None, "albert_config.json, for a checkpoint without one.", metavar="FILE"
-    ),
-    verify: bool = option(True, "Run source and target on random inputs and compare the outputs."),
+    config: Path | None = option(None, "albert_config.json for a checkpoint without one."),
+    verify: bool = option(True, "Compare the outputs of source and target on random inputs."),
     trust_pickle: bool = option(
-        False, "Load a pytorch_model.bin, which can execute arbitrary programs.", "--trust-pickle"
+        False, "Load a pytorch_model.bin, which can execute programs.", "--trust-pickle"
     ),
 ):
     """Convert a model from or to another format, including its heads and its vocabulary.

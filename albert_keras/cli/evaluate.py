@@ -12,24 +12,16 @@ from data_pipeline.errors import InputError
 @command()
 def evaluate(
     run: list[Path] = option(
-        ...,
-        "Folder of a run or of a fine-tuning; may be repeated to average fine-tuned models.",
-        metavar="PATH",
+        ..., "Folder of a run, or of fine-tunings to average; may be repeated.", metavar="PATH"
     ),
     data: Path | None = option(
-        None,
-        "Folder of held-out records, or a labelled file of the task.",
-        shown="development examples of the task",
+        None, "Held-out records, or a labelled file of the task.", shown="development examples"
     ),
     split: str | None = option(None, "Split of the official files of the task.", shown="dev"),
-    data_dir: Path | None = option(None, "Folder of the official files.", shown="as in training"),
+    data_dir: Path | None = options.DATA_DIR,
     out: Path | None = option(None, "Folder for predictions, errors and a figure."),
-    all_seeds: bool = option(
-        False, "Average all seeds instead of using the best one.", "--all-seeds"
-    ),
-    step: str | None = option(
-        None, "Checkpoint: a number or `best`.", shown="the newest; for a fine-tuning the best"
-    ),
+    all_seeds: bool = options.ALL_SEEDS,
+    step: str | None = options.STEP,
     batch_size: int = option(64, "Rows per batch.", min=1),
     strategy: str = options.STRATEGY,
 ):

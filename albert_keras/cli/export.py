@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from albert_keras.cli import options
 from albert_keras.cli.command import Output, command
 from albert_keras.cli.options import option
 from albert_keras.cli.output import percent
@@ -14,27 +15,23 @@ def export(
         ..., "Folder of a run, of a fine-tuning (its best seed) or of a converted model."
     ),
     out: Path = option(..., "Folder named like the model; the version is created in it."),
-    step: str | None = option(
-        None, "Checkpoint: a number or `best`.", shown="the newest; for a fine-tuning the best"
-    ),
+    step: str | None = options.STEP,
     version: int | None = option(None, "Version number.", shown="the next one"),
     max_seq_length: int | None = option(
-        None, "Tokens per text; longer texts are truncated.", shown="as in training"
+        None, "Tokens after which a text is truncated.", shown="as in training"
     ),
-    precision: str = option(
-        "float32", "Precision of the SavedModel: float32, bfloat16 or int8 (weights only)."
-    ),
+    precision: str = option("float32", "Precision: float32, bfloat16 or int8 (weights only)."),
     lite: list[str] | None = option(
-        None, "Also write a TensorFlow Lite file: float16 or int8; may be repeated."
+        None, "Also write TensorFlow Lite: float16 or int8; may be repeated."
     ),
     eval_data: Path | None = option(
         None,
-        "Held-out records, or a file of task examples, to measure the loss of accuracy.",
+        "Held-out records or examples of the task, to measure the loss of accuracy.",
         shown="development examples, or documentation of installed packages",
     ),
     keep: int | None = option(None, "Number of newest versions to keep.", shown="all"),
     encode_layers: str | None = option(
-        None, "Layers, such as 9,10,11,12, whose outputs `encode` concatenates.", shown="none"
+        None, "Layers whose outputs `encode` concatenates, such as 9,10,11,12."
     ),
 ):
     """Export a run as a SavedModel for plain strings, and as a .keras model.

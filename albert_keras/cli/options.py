@@ -33,6 +33,8 @@ def repeats(default):
     return option(default, "Number of measurements.", min=1)
 
 
+PRECISIONS = "Precision: float32, mixed_bfloat16 or mixed_float16."
+
 MODEL = option("albert-base", "Named model, or LAYERSxHIDDEN such as 6x256.")
 CORPUS = option(..., "Text file, folder or 'glob'; may be repeated.", metavar="PATH")
 CORPUS_FORMAT = option(
@@ -57,6 +59,11 @@ ALBERT_CONFIG = option(
 )
 TOKENIZER_FALLBACK = option(
     None, "Tokenizer, if the weights have none: a folder, .model file or vocab.txt."
+)
+ALL_SEEDS = option(False, "Average all seeds instead of using the best one.", "--all-seeds")
+DATA_DIR = option(None, "Folder of the official files.", shown="as in training")
+STEP = option(
+    None, "Checkpoint: a number or `best`.", shown="the newest; for a fine-tuning the best"
 )
 STRATEGY = option(
     "auto", "Distribution strategy.", metavar="[auto|tpu|mirrored|multiworker|single]"

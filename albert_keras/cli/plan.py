@@ -2,6 +2,7 @@
 
 import typer
 
+from albert_keras.cli import options
 from albert_keras.cli.command import Output, command
 from albert_keras.cli.options import option
 from data_pipeline.errors import InputError
@@ -24,23 +25,13 @@ def plan(
         "tpu-v6e-8.",
     ),
     devices: int | None = option(None, "Number of replicas.", min=1, shown="those of the device"),
-    tflops: float | None = option(
-        None, "Peak TFLOP/s of a replica.", shown="data sheet of the device"
-    ),
-    mfu: float | None = option(
-        None, "Model FLOPs utilization, 0 to 1: fraction of the peak.", shown="by device"
-    ),
+    tflops: float | None = option(None, "Peak TFLOP/s of a replica.", shown="by data sheet"),
+    mfu: float | None = option(None, "Model FLOPs utilization, 0 to 1.", shown="by device"),
     measure: bool = option(False, "Measure the peak of this machine.", "--measure"),
-    precision: str | None = option(
-        None, "float32, mixed_bfloat16 or mixed_float16.", shown="by device"
-    ),
-    steps: int | None = option(
-        None, "Number of optimizer steps.", min=1, shown="as much text as in the recipe"
-    ),
+    precision: str | None = option(None, options.PRECISIONS, shown="by device"),
+    steps: int | None = option(None, "Number of optimizer steps.", min=1, shown="by the recipe"),
     bytes_per_piece: float = option(4.3, "Bytes of text per token; 3 to 4 for Chinese."),
-    table: bool = option(
-        False, "Print only the largest batch for fine-tuning each model.", "--table"
-    ),
+    table: bool = option(False, "Print the largest fine-tuning batch of each model.", "--table"),
     recompute: bool = option(False, "With --table: assume recomputed blocks.", "--recompute"),
 ):
     """Plan a pre-training run: memory, time, text, disk, recipe and commands.

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import typer
 
+from albert_keras.cli import options
 from albert_keras.cli.command import Output, command
 from albert_keras.cli.options import argument, option
 from albert_keras.cli.output import count_of, percent, plain
@@ -17,17 +18,14 @@ from data_pipeline.errors import InputError
 
 @command()
 def predict(
-    model: Path = argument(
-        ..., "Export or one of its versions; fine-tuning or one of its runs.", metavar="MODEL"
-    ),
+    model: Path = argument(..., "Export or version of it; fine-tuning or run of it."),
     texts: list[str] | None = argument(
         None,
-        "Text to process, with [MASK] for an export of a pre-trained model. Without TEXT, "
-        "lines of stdin are read.",
+        "Text to process, with [MASK] for a pre-trained export; without TEXT, lines of stdin.",
         metavar="TEXT",
     ),
     then: str | None = option(
-        None, "Pre-trained export: predict whether this text follows TEXT.", metavar="TEXT"
+        None, "Pre-trained export: text that may follow TEXT.", metavar="TEXT"
     ),
     top_k: int | None = option(None, "Pre-trained export: candidates per [MASK].", shown="5"),
     pair: str | None = option(None, "Second text of a pair.", metavar="TEXT"),
@@ -43,16 +41,12 @@ def predict(
         None, "Column of the second text in --file.", metavar="COLUMN", shown="as in training"
     ),
     split: str | None = option(None, "Split of the official files instead of TEXT, such as test."),
-    data_dir: Path | None = option(None, "Folder of the official files.", shown="as in training"),
-    out: Path | None = option(
-        None, "Folder for the prediction files of the task, such as a submission."
-    ),
+    data_dir: Path | None = options.DATA_DIR,
+    out: Path | None = option(None, "Folder for files of predictions, such as a submission."),
     also: list[Path] | None = option(
         None, "Fine-tuning to average with; may be repeated.", "--with", metavar="PATH"
     ),
-    all_seeds: bool = option(
-        False, "Average all seeds instead of using the best one.", "--all-seeds"
-    ),
+    all_seeds: bool = options.ALL_SEEDS,
 ):
     """Predict with a fine-tuned model or its export; or fill masks with a pre-trained export.
 
@@ -137,9 +131,9 @@ def _is_export(model):
     return True
 
 
-def _refuse(options, reason):
+def _refuse(given, reason):
     """Refuses options (dict of name -> value, None if not given) that would have no effect."""
-    for name, value in options.items():
+    for name, value in given.items():
         if value is not None:
             raise InputError(f"`{name}` {reason}.")
 
@@ -193,18 +187,18 @@ def _shown(example):
     return example.first if example.second is None else f"{example.first} | {example.second}"
 
 
-def typed_inputs(texts, pair, question, options):
+def typed_inputs(texts, pair, question, choices):
     """Returns the inputs of a task, a dict of str for each TEXT or else for each line of stdin.
 
     Args:
         texts: list of str or None.
         pair, question: str or None. Used for each input that has none of its own.
-        options: list of str or None. Likewise.
+        choices: list of str or None. Likewise, as "options".
 
     Raises:
         InputError: As `_read_lines`, or if a line starts with `{` and is not a JSON object.
     """
-    flags = {"pair": pair, "question": question, "options": options or None}
+    flags = {"pair": pair, "question": question, "options": choices or None}
     flags = {name: value for name, value in flags.items() if value is not None}
     name = "context" if {"question", "options"} & flags.keys() else "text"
     if texts:

@@ -21,18 +21,14 @@ _MAX_BYTES = 16 << 20
 
 def serve(
     model: list[Path] = argument(
-        ...,
-        "Exported model: the folder of its versions (serves the newest) or of one version.",
-        metavar="MODEL...",
+        ..., "Exported model, served in its newest version; or one version.", metavar="MODEL..."
     ),
     host: str = option("127.0.0.1", "Address to listen on."),
     port: int = option(8501, "Port; 0 selects a free one.", min=0, max=65535),
-    requests_per_second: float | None = option(
-        None, "Sustained requests per second of one client.", shown="50"
-    ),
-    burst: int | None = option(None, "Requests one client may send at once.", shown="500"),
-    computed_at_once: int | None = option(None, "Requests computed at the same time.", shown="2"),
-    rows: int | None = option(None, "Texts per request.", shown="64"),
+    requests_per_second: float = option(50, "Sustained requests per second of one client."),
+    burst: int = option(500, "Requests one client may send at once."),
+    computed_at_once: int = option(2, "Requests computed at the same time."),
+    rows: int = option(64, "Texts per request."),
     as_json: Json = False,
     verbose: Verbose = False,
     debug: Debug = False,
@@ -50,13 +46,12 @@ def serve(
     from albert_keras.serving.local.limits import Limits
     from albert_keras.serving.local.local_server import serve as serve_models
 
-    given = {
-        "requests_per_second": requests_per_second,
-        "burst": burst,
-        "computed_at_once": computed_at_once,
-        "rows": rows,
-    }
-    limits = Limits(**{name: value for name, value in given.items() if value is not None})
+    limits = Limits(
+        requests_per_second=requests_per_second,
+        burst=burst,
+        computed_at_once=computed_at_once,
+        rows=rows,
+    )
 
     def ready(server):
         finish()  # an idle server prints nothing

@@ -3,13 +3,11 @@
 import math
 from typing import Literal
 
-from pydantic import Field
-
 from albert_keras.optimization.config import OptimizerConfig
 from albert_keras.tasks.task_config import TaskConfig
 from albert_keras.training.loop.loop_config import LoopConfig, RunConfig
 from data_pipeline.errors import InputError
-from data_pipeline.settings import Settings, option
+from data_pipeline.settings import Settings, option, setting
 
 #: Default number of passes over the training examples.
 USUAL_EPOCHS = 3.0
@@ -20,14 +18,14 @@ USUAL_EVALUATIONS = 10
 class ModelChanges(Settings):
     """Dropout rates that fine-tuning changes; None keeps the value of the pre-trained model."""
 
-    hidden_dropout_prob: float | None = Field(
-        None, ge=0, lt=1, description="Dropout rate of hidden states in the encoder."
+    hidden_dropout_prob: float | None = setting(
+        None, "Dropout rate of hidden states in the encoder.", ge=0, lt=1
     )
-    attention_probs_dropout_prob: float | None = Field(
-        None, ge=0, lt=1, description="Dropout rate of attention weights in the encoder."
+    attention_probs_dropout_prob: float | None = setting(
+        None, "Dropout rate of attention weights in the encoder.", ge=0, lt=1
     )
-    head_dropout: float = Field(
-        0.1, ge=0, lt=1, description="Dropout rate before the last layer of the head."
+    head_dropout: float = setting(
+        0.1, "Dropout rate before the last layer of the head.", ge=0, lt=1
     )
 
     def applied(self, albert_config):
@@ -40,10 +38,7 @@ class FinetuneTraining(LoopConfig):
     """Length, evaluations and checkpoints of fine-tuning."""
 
     epochs: float | None = option(
-        None,
-        "Passes over the training examples.",
-        default_text=f"{USUAL_EPOCHS:g}",
-        gt=0,
+        None, "Passes over the training examples.", default_text=f"{USUAL_EPOCHS:g}", gt=0
     )
     steps: int | None = option(None, "Number of optimizer steps, instead of --epochs.", ge=1)
     evaluate_every: int | None = option(
@@ -59,13 +54,10 @@ class FinetuneTraining(LoopConfig):
         ge=1,
     )
     checkpoint_every: int | None = option(
-        None,
-        "Steps between checkpoints for resuming.",
-        default_text="--evaluate-every",
-        ge=1,
+        None, "Steps between checkpoints for resuming.", default_text="--evaluate-every", ge=1
     )
-    eval_batch_size: int = Field(
-        64, ge=1, description="Rows per device and batch in evaluation and prediction."
+    eval_batch_size: int = setting(
+        64, "Rows per device and batch in evaluation and prediction.", ge=1
     )
 
     def resolved(self, num_examples, precision):
@@ -92,8 +84,8 @@ class FinetuneTraining(LoopConfig):
 class FinetuneOptimizer(OptimizerConfig):
     """Optimizer of fine-tuning: AdamW, with a tenth of the run as the default warm-up."""
 
-    name: Literal["lamb", "adamw"] = Field(
-        "adamw", description="lamb or adamw, both without bias correction."
+    name: Literal["lamb", "adamw"] = setting(
+        "adamw", "lamb or adamw, both without bias correction."
     )
 
     def warmup_for(self, num_steps):

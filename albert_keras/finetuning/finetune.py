@@ -53,7 +53,7 @@ def finetune(
         cache: str, Path or None. Folder of features, to be used again by other trainings; None is
             `out`/features.
         allow_changes: iterable of str. See `Run.begin`.
-        **flags: Single settings in the words of the command line (`FLAGS`).
+        **flags: Single settings by the keywords of `options_of(FinetuneConfig)`.
 
     Returns:
         FinetuneResult.

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from pydantic import Field, NonNegativeInt, field_validator
 
 from data_pipeline.errors import InputError
-from data_pipeline.settings import Settings, option
+from data_pipeline.settings import Settings, option, setting
 
 PositiveNumber = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NonNegativeNumber = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -60,41 +60,36 @@ class OptimizerConfig(Settings):
         `run_pretraining.py`.
     """
 
-    name: Literal["lamb", "adamw"] = Field(
-        "lamb", description="lamb or adamw, both without bias correction."
-    )
+    name: Literal["lamb", "adamw"] = setting("lamb", "lamb or adamw, both without bias correction.")
     lr: PositiveNumber | Literal["auto"] = option(
         "auto",
         "Peak learning rate; auto computes it from the batch size in pre-training, and from the "
         "hidden size in fine-tuning.",
         default_text="by model size",
     )
-    warmup_steps: NonNegativeInt | None = Field(
-        None,
-        description="Steps of linear warm-up; 0 disables it, None uses `default_warmup_steps`.",
+    warmup_steps: NonNegativeInt | None = setting(
+        None, "Steps of linear warm-up; 0 disables it, None uses `default_warmup_steps`."
     )
-    power: NonNegativeNumber = Field(
-        1.0, description="Exponent of the polynomial decay to 0; 0 keeps the rate constant."
+    power: NonNegativeNumber = setting(
+        1.0, "Exponent of the polynomial decay to 0; 0 keeps the rate constant."
     )
-    decay_from_warmup_end: bool = Field(
+    decay_from_warmup_end: bool = setting(
         False,
-        description="Start the decay at the end of the warm-up. The reference starts it at step 0, "
+        "Start the decay at the end of the warm-up. The reference starts it at step 0, "
         "so that the rate drops by W/T when the warm-up of W of T steps ends.",
     )
-    weight_decay: NonNegativeNumber = Field(
-        0.01, description="Decoupled weight decay, multiplied by the learning rate."
+    weight_decay: NonNegativeNumber = setting(
+        0.01, "Decoupled weight decay, multiplied by the learning rate."
     )
-    beta_1: DecayRate = Field(0.9, description="Decay rate of the first moment.")
-    beta_2: DecayRate = Field(0.999, description="Decay rate of the second moment.")
-    epsilon: PositiveNumber = Field(
-        1e-6, description="Added to the square root of the second moment."
+    beta_1: DecayRate = setting(0.9, "Decay rate of the first moment.")
+    beta_2: DecayRate = setting(0.999, "Decay rate of the second moment.")
+    epsilon: PositiveNumber = setting(1e-6, "Added to the square root of the second moment.")
+    clip_norm: PositiveNumber | None = setting(
+        1.0, "Maximum global norm of the gradients; None disables clipping."
     )
-    clip_norm: PositiveNumber | None = Field(
-        1.0, description="Maximum global norm of the gradients; None disables clipping."
-    )
-    exclude_patterns: tuple[str, ...] = Field(
+    exclude_patterns: tuple[str, ...] = setting(
         ("LayerNorm", "layer_norm", "bias"),
-        description="Regular expressions searched in variable names. Matching variables have no "
+        "Regular expressions searched in variable names. Matching variables have no "
         "weight decay and, with LAMB, no trust ratio.",
     )
 

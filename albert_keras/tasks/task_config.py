@@ -2,11 +2,11 @@
 
 from typing import ClassVar, Literal
 
-from pydantic import Field, field_validator
+from pydantic import field_validator
 
 from albert_keras.tasks.glue.glue_tasks import GLUE_TASKS
 from albert_keras.tasks.kinds import CLASSIFICATION, KINDS, REGRESSION
-from data_pipeline.settings import Rule, Settings, did_you_mean, option
+from data_pipeline.settings import Rule, Settings, did_you_mean, option, setting
 
 #: Tasks with official files, and tasks on the user's own files.
 OFFICIAL_TASKS = (
@@ -41,43 +41,36 @@ class TaskConfig(Settings):
         is_path=True,
         default_text="a tenth of the training examples",
     )
-    dev_share: float = Field(
-        0.1,
-        gt=0,
-        lt=1,
-        description="Fraction of the training examples that is held out if `dev` is not given.",
+    dev_share: float = setting(
+        0.1, "Fraction of the training examples that is held out if `dev` is not given.", gt=0, lt=1
     )
     text: str | int | None = option(
         None, "Column of the text: a name, or a number from 0.", metavar="COLUMN"
     )
     pair: str | int | None = option(None, "Column of the second text.", metavar="COLUMN")
     label: str | int | None = option(None, "Column of the label.", metavar="COLUMN")
-    labels: tuple[str, ...] | None = Field(
+    labels: tuple[str, ...] | None = setting(
         None,
-        description="Names of the classes or tags, in the order of their numbers. None uses those "
+        "Names of the classes or tags, in the order of their numbers. None uses those "
         "of the task or of the training examples.",
     )
     max_seq_length: int | None = option(
         None, "Tokens per row.", default_text="128; squad 384, race 512", ge=8
     )
-    doc_stride: int = Field(
-        128, ge=1, description="squad: tokens between the starts of two windows of a passage."
+    doc_stride: int = setting(
+        128, "squad: tokens between the starts of two windows of a passage.", ge=1
     )
-    max_query_length: int = Field(
-        64, ge=1, description="squad: tokens after which a question is truncated."
-    )
-    max_answer_length: int = Field(
-        30, ge=1, description="squad: largest number of tokens of an answer."
-    )
-    n_best: int = Field(20, ge=1, description="squad: number of candidate answers to keep.")
-    max_qa_length: int | None = Field(
+    max_query_length: int = setting(64, "squad: tokens after which a question is truncated.", ge=1)
+    max_answer_length: int = setting(30, "squad: largest number of tokens of an answer.", ge=1)
+    n_best: int = setting(20, "squad: number of candidate answers to keep.", ge=1)
+    max_qa_length: int | None = setting(
         None,
-        ge=1,
-        description="race: tokens of a question and an option. None is 128, or a quarter of "
+        "race: tokens of a question and an option. None is 128, or a quarter of "
         "`max_seq_length` if that is less.",
+        ge=1,
     )
-    levels: tuple[Literal["middle", "high"], ...] = Field(
-        ("middle", "high"), description="race: levels of the questions."
+    levels: tuple[Literal["middle", "high"], ...] = setting(
+        ("middle", "high"), "race: levels of the questions."
     )
 
     rules: ClassVar[tuple[Rule, ...]] = (

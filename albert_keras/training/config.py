@@ -2,14 +2,14 @@
 
 from typing import Any, Literal
 
-from pydantic import Field, field_validator
+from pydantic import field_validator
 
 from albert_keras.config import AlbertConfig
 from albert_keras.optimization.config import OptimizerConfig
 from albert_keras.training.loop.loop_config import LoopConfig, RunConfig
 from data_pipeline.config import MASKS
 from data_pipeline.errors import InputError
-from data_pipeline.settings import Problem, SettingsError, did_you_mean, option
+from data_pipeline.settings import Problem, SettingsError, did_you_mean, option, setting
 
 
 class TrainingConfig(LoopConfig):
@@ -20,15 +20,15 @@ class TrainingConfig(LoopConfig):
         500, "Steps between checkpoints; the last step is always saved.", ge=1
     )
     evaluate_every: int = option(1000, "Steps between evaluations on held-out records.", ge=1)
-    sentence_order_weight: float = Field(
+    sentence_order_weight: float = setting(
         1.0,
-        ge=0,
-        description="Weight of the sentence-order loss relative to the masked-LM loss. 0 trains "
+        "Weight of the sentence-order loss relative to the masked-LM loss. 0 trains "
         "the masked language model alone, as for records without sentence-order labels.",
+        ge=0,
     )
-    initial_output_bias: Literal["frequencies", "zeros"] = Field(
+    initial_output_bias: Literal["frequencies", "zeros"] = setting(
         "frequencies",
-        description="frequencies initializes the bias of the masked-LM head with the log "
+        "frequencies initializes the bias of the masked-LM head with the log "
         "frequencies of the vocabulary, which saves the hundred steps that learn them. zeros is "
         "google-research/albert.",
     )

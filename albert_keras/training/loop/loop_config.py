@@ -2,11 +2,11 @@
 
 from typing import ClassVar, Literal
 
-from pydantic import Field, field_validator
+from pydantic import field_validator
 
 from albert_keras.training.loop.time_budget import parse_duration
 from data_pipeline.errors import InputError
-from data_pipeline.settings import Rule, Settings, did_you_mean, option, options_of
+from data_pipeline.settings import Rule, Settings, did_you_mean, option, options_of, setting
 
 #: Where training runs; `strategy.py` explains each of them.
 STRATEGIES = ("auto", "tpu", "mirrored", "multiworker", "single")
@@ -77,27 +77,25 @@ class LoopConfig(Settings):
     recompute: bool = option(
         False, "Recompute the blocks in the backward pass: a third more work, much less memory."
     )
-    padding: Literal["auto", "skip", "compute"] = Field(
+    padding: Literal["auto", "skip", "compute"] = setting(
         "auto",
-        description="skip computes (almost) no padding, with shapes that depend on the batch. "
+        "skip computes (almost) no padding, with shapes that depend on the batch. "
         "compute treats padding like text, as TPUs require. auto skips it where that is faster.",
     )
     steps_per_execution: int = option(
         1, "Steps per host call; raise it on TPUs, e.g. to 100.", ge=1
     )
-    skip_spikes: bool = Field(
+    skip_spikes: bool = setting(
         False,
-        description="Also skip updates whose loss is an outlier, see `UpdateGuard`. Updates that "
+        "Also skip updates whose loss is an outlier, see `UpdateGuard`. Updates that "
         "are not finite are always skipped.",
     )
-    keep_checkpoints: int = Field(
-        3, ge=1, description="Number of newest checkpoints to keep, besides the best one."
+    keep_checkpoints: int = setting(
+        3, "Number of newest checkpoints to keep, besides the best one.", ge=1
     )
-    report_every: int = Field(50, ge=1, description="Steps between log lines.")
-    time_limit_seconds: float | None = Field(
-        None,
-        gt=0,
-        description="Save and stop after this training time; the same command resumes the run.",
+    report_every: int = setting(50, "Steps between log lines.", ge=1)
+    time_limit_seconds: float | None = setting(
+        None, "Save and stop after this training time; the same command resumes the run.", gt=0
     )
     time_budget: str | None = option(
         None,
