@@ -9,7 +9,8 @@ from albert_keras.cli.command import Output, command
 from albert_keras.cli.options import option
 
 app = typer.Typer(
-    help="Measure speed and memory on this machine; benchmarks/README.md explains the numbers.",
+    help="Measure speed and memory on this machine.",
+    epilog="benchmarks/README.md explains the numbers.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -40,7 +41,7 @@ def data(
     scale_to_mb: float = option(400, "Megabytes of text for the comparison of processes.", min=0),
     corpus_format: str = options.CORPUS_FORMAT,
 ):
-    """Measure data builds: speed by copies, time per stage, gain from processes, memory.
+    """Measure data builds: speed, stages, processes and memory.
 
     \b
     Example:
@@ -73,7 +74,7 @@ def read(
     model: str = option("albert-base", "Model whose training speed to compare with."),
     no_model: bool = option(False, "Do not compare with a model.", "--no-model"),
 ):
-    """Measure the reader: speed with static and dynamic masks, first batch, need of a model.
+    """Measure the reader with static and dynamic masks.
 
     \b
     Example:
@@ -103,14 +104,12 @@ def infer(
         "openvino; may be repeated.",
     ),
     tokenizer: Path | None = option(
-        None,
-        "Folder written by `vocab`.",
-        shown="trained on the documentation of the installed packages",
+        None, "Folder written by `vocab`.", shown="trained on documentation"
     ),
     repeats: int = options.repeats(5),
     seconds: float = SECONDS,
 ):
-    """Measure an export on plain text against other libraries on token ids.
+    """Measure an export against other libraries.
 
     \b
     Example:
@@ -129,17 +128,15 @@ def infer(
 @command()
 def costs(
     model: list[str] | None = option(
-        None, "Named model; may be repeated.", shown="the models of the paper"
+        None, "Named model; may be repeated.", shown="those of the paper"
     ),
     batch_size: int = options.batch_size(1),
     max_seq_length: int = options.max_seq_length(128),
-    precision: str = option("float32", "float32, mixed_bfloat16 or mixed_float16."),
-    memory: str | None = option(
-        None, "Memory limit of a step, such as 20GB.", shown="80 % of the machine's memory"
-    ),
+    precision: str = option("float32", options.PRECISIONS),
+    memory: str | None = option(None, "Memory limit, such as 20GB.", shown="80 % of the machine"),
     repeats: int = options.repeats(1),
 ):
-    """Measure a training step of ALBERT and BERT in all sizes, as in table 2 of the paper.
+    """Measure training of ALBERT and BERT as in table 2 of the paper.
 
     \b
     Example:
@@ -173,7 +170,7 @@ def train(
     repeats: int = options.repeats(5),
     seconds: float = SECONDS,
 ):
-    """Measure a training step against other libraries: speed, fraction of the peak, memory.
+    """Measure a training step against other libraries.
 
     \b
     Example:
@@ -192,7 +189,7 @@ def profile(
     model: str = options.MODEL,
     batch_size: int = options.batch_size(8),
     max_seq_length: int = options.max_seq_length(128),
-    precision: str = option("auto", "float32, mixed_bfloat16 or auto."),
+    precision: str = option("auto", "Precision: float32, mixed_bfloat16 or auto."),
 ):
     """Measure the time of each operation in a training step.
 
@@ -212,12 +209,14 @@ def memory(
     model: str = options.MODEL,
     batch_size: int = options.batch_size(8),
     max_seq_length: int = options.max_seq_length(512),
-    precision: str = option("float32", "float32, mixed_bfloat16, mixed_float16 or auto."),
+    precision: str = option(
+        "float32", "Precision: auto, float32, mixed_bfloat16 or mixed_float16."
+    ),
     parts: int = option(4, "Number of parts of an accumulated batch.", min=1),
     repeats: int = options.repeats(1),
     peers: list[str] = _peers(("none",)),
 ):
-    """Measure the memory of a training step: stored or recomputed blocks, accumulated batches.
+    """Measure the memory of a training step and ways to save it.
 
     \b
     Example:

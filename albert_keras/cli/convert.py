@@ -21,7 +21,7 @@ def convert(
     target: Path = argument(..., "Output folder.", metavar="TARGET"),
     to: str | None = option(
         None,
-        "albert-keras, google, google-bert, tf-hub, hugging-face, keras-nlp or tf-models.",
+        "Format: albert-keras, google, google-bert, tf-hub, hugging-face, keras-nlp or tf-models.",
         metavar="FORMAT",
         shown="albert-keras",
     ),
@@ -37,10 +37,10 @@ def convert(
         False, "Load a pytorch_model.bin, which can execute programs.", "--trust-pickle"
     ),
 ):
-    """Convert a model from or to another format, including its heads and its vocabulary.
+    """Convert a model from or to another format.
 
-    TARGET is written completely or not at all, and nothing is overwritten. Its README.md and
-    conversion.json describe the source.
+    Heads and vocabulary are converted too. TARGET is written completely or not at all, and nothing
+    is overwritten. Its README.md and conversion.json describe the source.
 
     \b
     Example:

@@ -13,7 +13,7 @@ from albert_keras.cli.options import option
 
 @command()
 def demo(out: Path = option(Path("runs/demo"), "Output folder.")):
-    """Run the complete path offline in about five minutes: text, records, model, answers.
+    """Run everything from text to answers offline in five minutes.
 
     \b
     Example:

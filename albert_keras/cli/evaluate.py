@@ -25,7 +25,7 @@ def evaluate(
     batch_size: int = option(64, "Rows per batch.", min=1),
     strategy: str = options.STRATEGY,
 ):
-    """Evaluate a run or fine-tuned models on held-out examples, compared with guessing.
+    """Evaluate models on held-out examples, compared with guessing.
 
     \b
     Examples:
@@ -128,7 +128,7 @@ def score(
     ),
     null_odds: Path | None = option(None, "null_odds.json of squad2, to find the best thresholds."),
 ):
-    """Score a file of predictions from any program as the official scripts do.
+    """Score a file of predictions as the official scripts do.
 
     \b
     Examples:

@@ -34,10 +34,10 @@ def export(
         None, "Layers whose outputs `encode` concatenates, such as 9,10,11,12."
     ),
 ):
-    """Export a run as a SavedModel for plain strings, and as a .keras model.
+    """Export a run as a SavedModel and as a .keras model.
 
-    The version is published only after its answers have been checked in a process with nothing but
-    the operations of tensorflow_model_server.
+    The SavedModel takes plain strings. A version is published only after its answers have been
+    checked in a process with nothing but the operations of tensorflow_model_server.
 
     \b
     Example:

@@ -38,7 +38,7 @@ def finetune(
     config: Path | None = options.CONFIG,
     assignments: list[str] | None = options.SET,
 ):
-    """Fine-tune a model on a task and evaluate it, or resume an interrupted fine-tuning.
+    """Fine-tune a model on a task and evaluate it.
 
     \b
     Examples:

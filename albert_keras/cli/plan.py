@@ -21,7 +21,7 @@ def plan(
     max_seq_length: int = option(512, "Tokens per record.", min=8, max=512),
     device: str = option(
         "cpu",
-        "cpu, t4, v100, a100, h100, tpu-v2-8, tpu-v3-8, tpu-v4-8, tpu-v5e-8, tpu-v5p-8 or "
+        "Device: cpu, t4, v100, a100, h100, tpu-v2-8, tpu-v3-8, tpu-v4-8, tpu-v5e-8, tpu-v5p-8 or "
         "tpu-v6e-8.",
     ),
     devices: int | None = option(None, "Number of replicas.", min=1, shown="those of the device"),
@@ -34,7 +34,7 @@ def plan(
     table: bool = option(False, "Print the largest fine-tuning batch of each model.", "--table"),
     recompute: bool = option(False, "With --table: assume recomputed blocks.", "--recompute"),
 ):
-    """Plan a pre-training run: memory, time, text, disk, recipe and commands.
+    """Plan memory, time, text and disk of a pre-training run.
 
     \b
     Example:

@@ -48,7 +48,7 @@ def predict(
     ),
     all_seeds: bool = options.ALL_SEEDS,
 ):
-    """Predict with a fine-tuned model or its export; or fill masks with a pre-trained export.
+    """Predict with a fine-tuned model, or fill masks.
 
     \b
     Examples:

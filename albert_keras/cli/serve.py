@@ -33,7 +33,7 @@ def serve(
     verbose: Verbose = False,
     debug: Debug = False,
 ):
-    """Serve exported models on this computer: a page to try them, and the REST interface.
+    """Serve exported models on this computer: a web page and REST.
 
     \b
     Example:
@@ -90,7 +90,7 @@ def serve_check(
     ),
     label: str | None = option(None, "Version label to check in addition."),
 ):
-    """Check the answers of a running model server, then measure its speed.
+    """Check the answers of a model server and measure its speed.
 
     Give --rest, --grpc or both. Use the address of the server, not of a proxy in front of it.
     Exit codes: 0 if all answers are right; 4 if some are wrong or missing; 2 if there is no such
@@ -157,7 +157,9 @@ def server_kit(
     grpc_port: int = option(8500, "Port of gRPC on the loopback address."),
     proxy_port: int = option(8080, "Port of the proxy on the loopback address."),
 ):
-    """Write the files to run tensorflow_model_server: settings, docker command, proxy, client.
+    """Write the files to run tensorflow_model_server.
+
+    They are its settings, a docker command, a proxy and a client.
 
     \b
     Example:

@@ -66,7 +66,7 @@ def extend(
     out: Path = option(..., "Output folder."),
     corpus_format: str = options.CORPUS_FORMAT,
 ):
-    """Extend a vocabulary with pieces for another kind of text; existing ids do not change.
+    """Add pieces for another kind of text; existing ids do not change.
 
     \b
     Example:

@@ -52,7 +52,7 @@ def build(
     config: Path | None = options.CONFIG,
     assignments: list[str] | None = options.SET,
 ):
-    """Convert text to pre-training records, or resume an interrupted build.
+    """Convert text to pre-training records, or resume a build.
 
     \b
     Example:

@@ -20,7 +20,7 @@ _PROBLEMS_SHOWN, _UNKNOWN_SHOWN, _SEGMENT_CHARS, _LEAST_NAMED = 10, 5, 90, 0.005
 
 @command()
 def check(
-    corpus: list[str] = argument(..., "Text files, folders or 'globs'."),
+    corpus: list[str] = argument(..., "Text files, folders or 'globs'.", metavar="CORPUS..."),
     tokenizer: Path | None = option(
         None, "Folder written by `vocab`, a .model file or a vocab.txt."
     ),
@@ -34,7 +34,7 @@ def check(
     sample_mb: float = option(50, "Megabytes to read of a larger corpus."),
     figure: Path | None = option(None, "Figure to write.", metavar="FILE.png"),
 ):
-    """Check a corpus before building records: statistics, problems and expected records.
+    """Check a corpus for problems and estimate its records.
 
     \b
     Example:

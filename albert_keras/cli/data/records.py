@@ -7,7 +7,7 @@ from albert_keras.cli.options import argument, option
 from albert_keras.cli.output import count_of, percent, plain
 from data_pipeline.errors import InputError
 
-RECORDS = argument(..., "Folder of records.")
+RECORDS = argument(..., "Folder of records.", metavar="RECORDS")
 
 
 @command()
@@ -18,7 +18,7 @@ def inspect(
     sample: int = option(2000, "Records in the random sample.", min=1),
     figure: Path | None = option(None, "Figure to write.", metavar="FILE.png"),
 ):
-    """Print statistics of a random sample of records, and examples as text.
+    """Print statistics of a random sample, and examples as text.
 
     \b
     Example:
@@ -86,7 +86,7 @@ def _mask_lines(masks):
 
 @command()
 def verify(records: Path = RECORDS):
-    """Check every byte of a folder of records and report all problems.
+    """Check every byte of the records and report all problems.
 
     \b
     Example:
@@ -108,7 +108,7 @@ def verify(records: Path = RECORDS):
 
 @command()
 def adopt(
-    folder: Path = argument(..., "Folder of record files."),
+    folder: Path = argument(..., "Folder of record files.", metavar="FOLDER"),
     max_seq_length: int | None = option(None, "Tokens per record.", shown="as in the first record"),
     max_predictions_per_seq: int | None = option(
         None, "Masked tokens per record.", shown="as in the first record"
@@ -118,11 +118,11 @@ def adopt(
     objective: str | None = option(
         None,
         "Meaning of label 1: sop (swapped), nsp (random second segment) or none.",
-        shown="that of the program which wrote the records",
+        shown="as in the program that wrote them",
     ),
     pattern: str = option("*.tf*record*", "Glob pattern of the record files."),
 ):
-    """Adopt records written by ALBERT, BERT, tensorflow/models or NVIDIA.
+    """Adopt records of ALBERT, BERT, tensorflow/models or NVIDIA.
 
     All records are checked, and the missing dataset_info.json is written.
 

@@ -17,7 +17,7 @@ def call(capsys):
     return call
 
 
-def test_it_tells_what_was_read_what_was_written_and_what_is_next(call, tiny_run, tmp_path):
+def test_source_target_and_next_command_are_printed(call, tiny_run, tmp_path):
     code, out, _ = call(tiny_run, tmp_path / "there", "--to", "google")
     assert code == 0
     lines = out.splitlines()

@@ -111,7 +111,7 @@ def test_records_without_masks_are_reported_as_such(tiny_records, tmp_path, caps
         (["inspect", "{records}", "--figure", "{tmp}/no/x.png"], "does not exist"),
         (["inspect", "{records}", "--sample", "0"], "--sample"),
         (["inspect", "{records}", "--examples", "-1"], "--examples"),
-        (["inspect"], "records"),
+        (["inspect"], "RECORDS"),
     ],
 )
 def test_a_mistake_gets_one_short_message(command, message, tiny_records, tmp_path, capsys):

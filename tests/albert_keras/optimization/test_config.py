@@ -73,7 +73,7 @@ def test_a_config_survives_json():
 
 
 @pytest.mark.parametrize("lr, batch_size", [(1.76e-3, 64), (1e-5, 4096)])
-def test_a_rate_far_from_the_rule_is_told(lr, batch_size):
+def test_a_rate_far_from_the_rule_is_reported(lr, batch_size):
     assert "--lr auto" in OptimizerConfig(lr=lr).lr_advice(batch_size)
 
 
