@@ -8,6 +8,7 @@ from albert_keras.cli.arguments import read_values
 from albert_keras.cli.command import Output, command
 from albert_keras.cli.options import option
 from albert_keras.finetuning.config import FinetuneConfig
+from albert_keras.tasks.kinds import FIELD_OPTIONS
 from data_pipeline.errors import InputError
 
 
@@ -86,15 +87,13 @@ def finetune(
 
 def _question(task):
     """Returns the arguments of `albert-keras predict` for a model of this task (TaskConfig)."""
-    from albert_keras.tasks.glue.glue_tasks import GLUE_TASKS
+    from albert_keras.tasks.build import build_task
 
-    glue = GLUE_TASKS.get(task.name)
-    if task.name == "race":
-        return "TEXT --question TEXT --option TEXT --option TEXT"
-    if task.name in ("squad1", "squad2"):
-        return "TEXT --question TEXT"
-    has_pair = glue.unlabelled.second is not None if glue else task.pair is not None
-    return "TEXT --pair TEXT" if has_pair else "TEXT"
+    words = ["TEXT"]
+    for field in build_task(task).fields:
+        if field in FIELD_OPTIONS:
+            words += [FIELD_OPTIONS[field], "TEXT"] * (2 if field == "options" else 1)
+    return " ".join(words)
 
 
 def _parse_seeds(text):
