@@ -10,7 +10,7 @@ import typer
 from albert_keras.cli import options
 from albert_keras.cli.command import Output, command
 from albert_keras.cli.options import argument, option
-from albert_keras.cli.output import count_of, percent, plain
+from albert_keras.cli.output import count_of, percent
 from albert_keras.serving.layout import versions
 from albert_keras.tasks.kinds import FIELD_OPTIONS
 from data_pipeline.errors import InputError
@@ -150,7 +150,7 @@ def _ask_pretrained(predictor, texts, then, top_k):
     values = [answer._asdict() for answer in answers]
     for value in values:
         if "masks" in value:
-            value["masks"] = plain(value["masks"])
+            value["masks"] = [[entry._asdict() for entry in mask] for mask in value["masks"]]
     return Output(values, lines)
 
 

@@ -115,6 +115,7 @@ def test_a_run_is_evaluated_exported_and_used(tiny_run, tiny_records, tmp_path, 
     assert main(["predict", out, "The [MASK] left.", "--json", "--top-k", "2"]) == 0
     (answer,) = json.loads(capsys.readouterr().out)
     assert answer["text"] == "The [MASK] left." and len(answer["masks"][0]) == 2
+    assert set(answer["masks"][0][0]) == {"piece", "score"}
     assert main(["predict", out, "It began.", "--then", "It ended.", "--json"]) == 0
     assert 0 < json.loads(capsys.readouterr().out)[0]["in_order"] < 1
 
