@@ -135,7 +135,7 @@ MISTAKES = {
     "question": (
         ["Rain.", "--question", "Who?"],
         b"",
-        r"pair should be asked with `text` and `pair` \(--pair\). Received: context, question",
+        r"An example of pair must have `text` and `pair` \(--pair\). Received: context, question",
     ),
     "export's": (["Rain.", "--then", "Wind."], b"", "`--then` requires an export"),
     "export's number": (["Rain.", "--top-k", "3"], b"", "`--top-k` requires an export"),
