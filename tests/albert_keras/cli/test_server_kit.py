@@ -84,7 +84,7 @@ def test_so_many_of_the_newest_versions_are_served(export_folder, tmp_path):
         (["--label", "a=42", "--label", "a=41"], "with each label only once"),
         (["--label", "stable=41"], "version that is served (42)"),
         (["--name", "Books"], "name of a model"),
-        (["--rest-port", "8500"], "ports should differ"),
+        (["--rest-port", "8500"], "three ports must be different"),
     ],
 )
 def test_a_mistake_is_one_error_and_leaves_no_kit(words, says, export_folder, tmp_path, capsys):
