@@ -52,8 +52,7 @@ def data(
       albert-keras benchmark data --corpus books/ --tokenizer tokenizer/
     """
     start(verbose, debug)
-    from albert_keras.benchmarks.data import benchmark_data
-    from albert_keras.benchmarks.report import data_lines
+    from albert_keras.benchmarks.data import benchmark_data, data_lines
 
     result = benchmark_data(
         corpus,
@@ -94,8 +93,7 @@ def read(
     """
     start(verbose, debug)
     typer.echo("loading TensorFlow", err=True)
-    from albert_keras.benchmarks.read import benchmark_read
-    from albert_keras.benchmarks.report import read_lines
+    from albert_keras.benchmarks.read import benchmark_read, read_lines
 
     result = benchmark_read(records, batch_size, steps, repeats, None if no_model else model)
     show(result, read_lines(result), as_json)
@@ -131,8 +129,7 @@ def train(
       albert-keras benchmark train --model albert-base --batch-size 8 --max-seq-length 128
     """
     start(verbose, debug)
-    from albert_keras.benchmarks.contest_report import train_lines
-    from albert_keras.benchmarks.train import benchmark_train
+    from albert_keras.benchmarks.train import benchmark_train, train_lines
 
     result = benchmark_train(model, batch_size, max_seq_length, precision, peers, repeats, seconds)
     show(result, train_lines(result), as_json)
@@ -187,8 +184,7 @@ def memory(
       albert-keras benchmark memory --model albert-base --batch-size 8
     """
     start(verbose, debug)
-    from albert_keras.benchmarks.contest_report import memory_lines
-    from albert_keras.benchmarks.memory import benchmark_memory
+    from albert_keras.benchmarks.memory import benchmark_memory, memory_lines
 
     result = benchmark_memory(model, batch_size, max_seq_length, precision, parts, repeats, peers)
     show(result, memory_lines(result), as_json)

@@ -36,8 +36,7 @@ def costs(
       albert-keras benchmark costs --batch-size 1 --max-seq-length 128
     """
     start(verbose, debug)
-    from albert_keras.benchmarks.costs import MODELS, benchmark_costs
-    from albert_keras.benchmarks.costs_report import costs_lines
+    from albert_keras.benchmarks.costs import MODELS, benchmark_costs, costs_lines
     from albert_keras.planning.sizes import parse_bytes
 
     result = benchmark_costs(

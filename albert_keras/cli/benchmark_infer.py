@@ -45,8 +45,7 @@ def infer(
       albert-keras benchmark infer --batch-size 1 --max-seq-length 32 --max-seq-length 128
     """
     start(verbose, debug)
-    from albert_keras.benchmarks.infer import benchmark_infer
-    from albert_keras.benchmarks.infer_report import infer_lines
+    from albert_keras.benchmarks.infer import benchmark_infer, infer_lines
 
     result = benchmark_infer(
         model, batch_size, max_seq_length, precision, peers, tokenizer, repeats, seconds
