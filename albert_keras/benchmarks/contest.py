@@ -126,15 +126,10 @@ def hold_contest(contestants, repeats, seconds):
 
 
 def rates(rounds, tokens, flops, peak):
-    """Returns what follows from the seconds of a run in each round: dict of `summary`.
+    """Returns summaries of `tokens_per_second`, `flops` (useful ones per second), `share_of_peak`.
 
-    Args:
-        rounds: sequence of float.
-        tokens, flops: int. Tokens and useful operations of one run.
-        peak: float. Operations per second of the fastest product, see `measure_products`.
-
-    Returns:
-        dict of `tokens_per_second`, `flops` (useful operations per second) and `share_of_peak`.
+    `rounds` are the seconds of a run in each round, `tokens` and `flops` those of one run, `peak`
+    the operations per second of the fastest product.
     """
     return {
         "tokens_per_second": summary(tokens / seconds for seconds in rounds),

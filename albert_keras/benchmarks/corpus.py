@@ -51,13 +51,7 @@ def build_documentation(folder, vocab_size=8000):
 
 
 def repeat_files(corpus, megabytes, folder):
-    """Copies the files of a corpus, repeatedly under new names, until they are large enough.
-
-    Args:
-        corpus: list of str or Path. See `read_corpus`.
-        megabytes: float. Size to reach; the last file is copied completely.
-        folder: Path. Created here.
-    """
+    """Copies the files of a corpus into a new folder, repeatedly, until they are large enough."""
     folder.mkdir()
     files, size = find_files(corpus), 0
     sizes = [storage.size_of(file.path) for file in files]
@@ -72,12 +66,7 @@ def repeat_files(corpus, megabytes, folder):
 
 
 def copy_unmasked(records, folder, count):
-    """Copies the first records without their masks, as a build with `static_masks=false`.
-
-    Args:
-        records: RecordFiles, with tokenizer.
-        folder: str or Path. An empty folder.
-        count: int. Number of records at most.
+    """Copies the first `count` of some RecordFiles without masks, as with `static_masks=false`.
 
     Returns:
         Path of the folder.

@@ -228,7 +228,7 @@ def data_lines(result):
         ]
         for build in builds
     ]
-    header = ["", "sequences/s", "% of ceiling", "text MB/s", "% of ceiling", "CPUs", "peak MB"]
+    header = ["", "sequences/s", "of ceiling", "text MB/s", "of ceiling", "CPUs", "peak MB"]
     yield from table(header, rows)
     yield ""
     yield "Time of the stages, one worker"

@@ -93,13 +93,10 @@ def run_build(corpus, corpus_format, tokenizer, config, workers, clocked=False):
 
 
 def run_ceiling(corpus, corpus_format, tokenizer, config):
-    """Encodes the sentences of a corpus with SentencePiece and does nothing else.
-
-    Args:
-        corpus, corpus_format, tokenizer, config: As in `run_build`.
+    """Encodes the sentences of a corpus with SentencePiece in one thread; see `run_build`.
 
     Returns:
-        dict. `seconds` and `cpu_seconds` of SentencePiece alone, in one thread; `text_bytes`.
+        dict. `seconds` and `cpu_seconds` of SentencePiece alone; `text_bytes`.
     """
     model = Tokenizer.load(tokenizer).model_bytes
     processor = sentencepiece.SentencePieceProcessor(model_proto=model)
@@ -116,14 +113,7 @@ def run_ceiling(corpus, corpus_format, tokenizer, config):
 
 
 def run_workers(tokenizer, config, workers):
-    """Starts the processes of a build and ends them, without any work.
-
-    Args:
-        tokenizer, config, workers: As in `run_build`.
-
-    Returns:
-        dict. `seconds`.
-    """
+    """Starts and ends the processes of a build without any work: dict of `seconds`."""
     tokenizer = Tokenizer.load(tokenizer)
     started = time.perf_counter()
     with Workers(workers, _prepare, (tokenizer, config), _do_nothing) as pool:

@@ -151,18 +151,10 @@ def benchmark_infer(
 def describe(results, tokens, batch_size, flops, products):
     """Adds the numbers that follow from what a contest measured.
 
-    Args:
-        results: dict. Of `hold_contest`.
-        tokens: int. Of one request, B·S.
-        batch_size: int. B.
-        flops: int. Useful operations of one request.
-        products: dict. Of `measure_products`.
-
-    Returns:
-        dict. As `results`; each that was measured also has `latency`, quantiles of the seconds of
-        single requests (`median`, `p5`, `p95`); `rates`; the summary `sequences_per_second`; and
-        `ratio`, the summary over the rounds of a peer's time divided by ours of the same dtype
-        (above 1: we are faster), None for ours.
+    Each contestant that was measured also has `latency`, quantiles of the seconds of single
+    requests (`median`, `p5`, `p95`); its `rates`; the summary `sequences_per_second`; and `ratio`,
+    the summary over the rounds of a peer's time divided by ours of the same dtype (above 1: we are
+    faster), None for ours. `tokens` and `flops` are those of one request.
     """
 
     def described(result):
@@ -252,7 +244,7 @@ def infer_lines(result):
         f"median of {settings['repeats']} rounds [lowest..highest]"
     )
     yield from product_lines(result["products"])
-    header = ["", "dtype", "ms", "p5..p95", "tokens/s", "sequences/s", "GFLOP/s", "% of peak"]
+    header = ["", "dtype", "ms", "p5..p95", "tokens/s", "sequences/s", "GFLOP/s", "of peak"]
     header += ["peak MB", "ours: times faster", "differs by"]
     measured = []
     for case in result["cases"]:

@@ -74,7 +74,7 @@ class InferenceInputs(NamedTuple):
 
 
 def write_inputs(folder, config, tokenizer, precisions, max_seq_lengths, batch_size):
-    """Writes the inputs of a contest; the same weights and texts each time. Loads TensorFlow.
+    """Writes the InferenceInputs of a contest; the same weights and texts each time.
 
     Args:
         folder: str or Path.
@@ -84,9 +84,6 @@ def write_inputs(folder, config, tokenizer, precisions, max_seq_lengths, batch_s
         precisions: sequence of str. An export for each.
         max_seq_lengths: sequence of int. A question for each.
         batch_size: int. Texts of a question.
-
-    Returns:
-        InferenceInputs.
 
     Raises:
         InputError: If there is no such tokenizer, or the texts are all too short.
@@ -130,15 +127,11 @@ def write_inputs(folder, config, tokenizer, precisions, max_seq_lengths, batch_s
 
 
 def difference(output, question, dtype):
-    """Checks an output and returns its largest absolute difference from the expected one (float).
-
-    Args:
-        output: array [B, H].
-        question: Question.
-        dtype: str. Only an output in "float32" must agree; the others compute with less precision.
+    """Returns the largest absolute difference of an output [B, H] from the expected one (float).
 
     Raises:
-        InputError: If it has another shape, is not finite, or differs in float32 by over 0.001.
+        InputError: If it has another shape, is not finite, or differs by over 0.001 in "float32";
+            other dtypes compute with less precision.
     """
     output = np.asarray(output, np.float32)
     if output.shape != question.expected.shape:
@@ -155,13 +148,7 @@ def difference(output, question, dtype):
 
 
 def exact_texts(paragraphs, tokenizer, num_tokens, count):
-    """Splits text into parts with an exact number of tokens.
-
-    Args:
-        paragraphs: iterable of str.
-        tokenizer: Tokenizer.
-        num_tokens: int. Tokens of a part, excluding [CLS] and [SEP].
-        count: int. Parts.
+    """Splits paragraphs into `count` texts of `num_tokens` tokens, without [CLS] and [SEP].
 
     Returns:
         tuple of str, in the order of the text, with normalized white space. They repeat where the

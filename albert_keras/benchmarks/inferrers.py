@@ -128,13 +128,7 @@ def prepare_openvino(path, question, dtype, threads):
 
 
 def write_onnx(path, weights, question):
-    """Writes the model as an ONNX file with free batch and sequence axes.
-
-    Args:
-        path: str or Path.
-        weights: Path. See `InferenceInputs`.
-        question: Question. Any: the model runs once on it to be recorded.
-    """
+    """Writes the model as an ONNX file with free axes; it runs once on the question."""
     import torch
 
     inputs = {name: torch.from_numpy(values) for name, values in question.inputs().items()}
@@ -162,8 +156,8 @@ def measure_overhead(export, question, short_texts, seconds):
 
     Returns:
         dict for JSON: `text_seconds`, `ids_seconds`, `short_seconds`, the quartiles of single
-        calls; `overhead`, the time that texts take longer than ids, as a fraction of the latter:
-        the median of neighboring calls with the quartiles as `low` and `high`.
+        calls; `overhead`, the quartiles of the additional time for texts, as a fraction of the time
+        for ids, of neighboring calls.
     """
     import tensorflow as tf
 

@@ -80,12 +80,7 @@ def benchmark_memory(
 
 
 def measure_step(shape, precision, settings):
-    """Measures a training step in this process, which must be a new one.
-
-    Args:
-        shape: Shape.
-        precision: str. See `TrainingConfig`.
-        settings: dict. More of `TrainingConfig`.
+    """Measures a training step in this process, which must be a new one; see `prepare_ours`.
 
     Returns:
         dict. `peak_mb` of the process, `step_mb`, what was added after the model was built, and

@@ -92,16 +92,7 @@ def benchmark_train(
 
 
 def contestants_for(shape, precisions=tuple(DTYPES), peers=PEERS):
-    """Returns who takes part, ours first: list of Contestant.
-
-    Args:
-        shape: Shape.
-        precisions: sequence of str. "float32", "mixed_bfloat16" or both.
-        peers: sequence of str. Of `PEERS`; or "all" or "none" alone.
-
-    Raises:
-        InputError: If a name is unknown.
-    """
+    """Returns who takes part, ours first: list of Contestant; InputError for unknown names."""
     for precision in precisions:
         if precision not in DTYPES:
             raise InputError(
@@ -124,14 +115,8 @@ def contestants_for(shape, precisions=tuple(DTYPES), peers=PEERS):
 def describe(results, tokens, flops, products):
     """Adds the numbers that follow from what a contest measured.
 
-    Args:
-        results: dict. Of `hold_contest`.
-        tokens, flops: int. Tokens and useful operations of one run.
-        products: dict. Of `measure_products`.
-
-    Returns:
-        dict. As `results`; each that was measured also has `rates` and `ratio`, the summary over
-        the rounds of its time divided by that of our fastest (above 1: we are faster).
+    Each contestant that was measured also has its `rates` and `ratio`, the summary over the rounds
+    of its time divided by that of our fastest (above 1: we are faster).
     """
     fastest = _fastest(result for result in results.values() if result["name"] == "ours")
     return {
@@ -203,7 +188,7 @@ def train_lines(result):
             "step, s",
             "tokens/s",
             "GFLOP/s",
-            "% of peak",
+            "of peak",
             "peak MB",
             "ours: times faster",
         ],

@@ -17,16 +17,10 @@ _IGNORED = -100  # the label of PyTorch's loss for positions without one
 
 
 def synthetic_batch(shape, seed=0):
-    """Samples tokens and what to predict of them.
+    """Samples a batch of a Shape: dict of int32 arrays.
 
-    Args:
-        shape: Shape. B, S, P, V.
-        seed: int.
-
-    Returns:
-        dict of str to array: `input_ids`, `segment_ids`, `input_mask` (all 1), int32 [B, S];
-        `masked_lm_positions`, in each row different and in order, and `masked_lm_ids`,
-        int32 [B, P].
+    `input_ids`, `segment_ids`, `input_mask` (all 1) are [B, S]; `masked_lm_positions`, in each row
+    different and in order, and `masked_lm_ids` are [B, P].
     """
     rng = np.random.default_rng(seed)
     rows, length, predictions = shape.batch_size, shape.max_seq_length, shape.predictions
@@ -80,12 +74,8 @@ class LossLog:
 def prepare_ours(shape, precision, settings=None):
     """Builds our step as `pretrain` runs it: LAMB, clipped gradients, spikes skipped.
 
-    The loss is that of the masked language model only.
-
-    Args:
-        shape: Shape.
-        precision: str. See `TrainingConfig`.
-        settings: dict or None. More of `TrainingConfig`, such as `recompute`.
+    The loss is that of the masked language model only. `settings` are more fields of
+    `TrainingConfig`, such as `recompute`.
 
     Returns:
         Prepared. A run is one update.
@@ -116,15 +106,10 @@ def prepare_ours(shape, precision, settings=None):
 def prepare_keras_nlp(shape, precision):
     """Builds KerasNLP's `AlbertMaskedLM`, trained by Keras' own AdamW and training function.
 
-    Args:
-        shape: Shape.
-        precision: str. Name of a Keras policy.
+    `precision` is the name of a Keras policy. InputError if KerasNLP cannot express the shape.
 
     Returns:
         Prepared. A run is one update.
-
-    Raises:
-        InputError: If KerasNLP's backbone cannot express the shape.
     """
     import tensorflow as tf
     from tensorflow import keras
@@ -159,7 +144,7 @@ def prepare_transformers(shape, precision, compiled, at_masked_positions):
     """Builds `AlbertForMaskedLM` and torch.optim.AdamW, on a GPU if PyTorch finds one.
 
     Args:
-        shape: Shape.
+        shape: Shape. InputError if the library cannot express it.
         precision: str. "float32", or "mixed_bfloat16" for PyTorch's autocast.
         compiled: bool. Whether forward and backward pass go through `torch.compile`.
         at_masked_positions: bool. Whether only masked positions are scored. The library scores the
@@ -167,9 +152,6 @@ def prepare_transformers(shape, precision, compiled, at_masked_positions):
 
     Returns:
         Prepared. A run is one update.
-
-    Raises:
-        InputError: If the library cannot express the shape.
     """
     import torch
 

@@ -47,19 +47,10 @@ def is_source(path):
 
 
 def read(path, trust_pickle=False, config=None):
-    """Reads a model of ours.
+    """Reads a model of ours; see `interop`.
 
-    Args:
-        path: str or Path. As for `open_weights`. A fine-tuning is read from its best seed, a
-            fine-tuned run from its best checkpoint.
-        trust_pickle: bool. Not needed.
-        config: str, Path or None. An `albert_config.json`, for a checkpoint without one.
-
-    Returns:
-        ModelWeights. `tokenizer_files` are those of the tokenizer's folder, or one model file.
-
-    Raises:
-        InputError: If it is not a model, is damaged, or its tensors do not match its shape.
+    `path` is as for `open_weights`. A fine-tuning is read from its best seed, a fine-tuned run from
+    its best checkpoint. `tokenizer_files` are those of the tokenizer's folder, or one model file.
     """
     path, step = Path(path), None
     if path.is_dir() and is_finetuned(path):
@@ -80,14 +71,9 @@ def read(path, trust_pickle=False, config=None):
 
 
 def write(weights, folder):
-    """Writes a model as a folder that `albert-keras finetune --from` reads.
+    """Writes a model as a folder that `albert-keras finetune --from` reads; see `interop`.
 
-    Args:
-        weights: ModelWeights. `tokenizer_files` are those of a tokenizer's folder, or empty.
-        folder: str or Path. An empty folder.
-
-    Raises:
-        InputError: If the tensors do not match the model.
+    `tokenizer_files` are those of a tokenizer's folder, or empty.
     """
     folder = Path(folder)
     tensors = read_reference_tensors(weights.config, weights.tensors, weights.source)

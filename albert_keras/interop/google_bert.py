@@ -84,20 +84,9 @@ def is_source(path):
 
 
 def read(path, trust_pickle=False, config=None):
-    """Reads a checkpoint; training state in it is skipped.
+    """Reads a checkpoint; see `interop`. Training state in it is skipped.
 
-    Args:
-        path: str or Path. Prefix, one of the checkpoint's files, or a folder with one checkpoint.
-        trust_pickle: bool. Not needed.
-        config: str, Path or None. A `bert_config.json`; None takes the one in the checkpoint's
-            folder or above.
-
-    Returns:
-        ModelWeights. Sharing is "none", E is H, and the sentence-order head is their head for the
-        next sentence.
-
-    Raises:
-        InputError: As `google_checkpoint.read`.
+    Sharing is "none", E is H, and the sentence-order head is their head for the next sentence.
 
     Source:
         google-research/bert, `modeling.py`, `run_pretraining.py`.
@@ -115,16 +104,7 @@ def read(path, trust_pickle=False, config=None):
 
 
 def write(weights, folder):
-    """Writes a release of google-research/bert.
-
-    Args:
-        weights: ModelWeights.
-        folder: str or Path. An empty folder.
-
-    Raises:
-        InputError: If BERT cannot have this shape, or a tensor is missing.
-        OSError: If it cannot be written.
-    """
+    """Writes a release of google-research/bert; see `interop`."""
     config = weights.config
     values = _config_values(config)
     files = release_files(weights.tokenizer_files, _WORD_PIECE)

@@ -44,22 +44,9 @@ def is_source(path):
 
 
 def read(path, trust_pickle=False, config=None):
-    """Reads a checkpoint; training state in it is skipped.
+    """Reads a checkpoint; see `interop`. Training state in it is skipped.
 
     The shape of a square kernel does not show whether it is transposed.
-
-    Args:
-        path: str or Path. Prefix, one of the checkpoint's files, or a folder with one checkpoint.
-        trust_pickle: bool. Not needed.
-        config: str, Path or None. An `albert_config.json`; None takes the one in the checkpoint's
-            folder or above.
-
-    Returns:
-        ModelWeights.
-
-    Raises:
-        InputError: If there is no checkpoint or no configuration, bytes are damaged, or the tensors
-            do not match the configuration: with all that do not.
 
     Source:
         google-research/albert, `modeling.py`, `run_pretraining.py`, `classifier_utils.py`,
@@ -84,16 +71,7 @@ def read(path, trust_pickle=False, config=None):
 
 
 def write(weights, folder):
-    """Writes a release of google-research/albert.
-
-    Args:
-        weights: ModelWeights.
-        folder: str or Path. An empty folder.
-
-    Raises:
-        InputError: If the reference cannot express the model, or a tensor is missing.
-        OSError: If it cannot be written.
-    """
+    """Writes a release of google-research/albert; see `interop`."""
     values = reference_config(weights.config)
     tensors = read_reference_tensors(weights.config, weights.tensors, weights.source)
     files = release_files(weights.tokenizer_files, _WORD_PIECE)
@@ -130,8 +108,7 @@ def without_aliases(names, source):
         dict of the reference's name -> name, of all of them.
 
     Raises:
-        InputError: If it is ambiguous which is which: a block with one or with more than two (a
-            copy that gave each depth its own), or with the reference's names as well.
+        InputError: If it is ambiguous which is which.
     """
     matches = {name: _ALIAS.fullmatch(name) for name in names}
     found = {name: name for name, match in matches.items() if match is None}
@@ -196,14 +173,9 @@ def groups_are_as_in_the_reference(config):
 
 
 def release_files(files, word_piece):
-    """Names a tokenizer's files as Google's releases do.
+    """Names a tokenizer's files (dict of name -> bytes) as Google's releases do.
 
-    Args:
-        files: dict of name -> bytes.
-        word_piece: str. Name of the vocabulary of a WordPiece tokenizer in the release.
-
-    Returns:
-        dict of name -> bytes.
+    `word_piece` is the name of the vocabulary of a WordPiece tokenizer.
 
     Raises:
         InputError: If two files would have the same name.

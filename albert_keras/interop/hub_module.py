@@ -44,19 +44,10 @@ def is_source(path):
 
 
 def read(path, trust_pickle=False, config=None):
-    """Reads the variables and the tokenizer of a module, and runs nothing of it.
+    """Reads the variables and the tokenizer of a module, and runs nothing of it; see `interop`.
 
-    Args:
-        path: str or Path. Folder with `variables/`, of either format.
-        trust_pickle: bool. Not needed.
-        config: str, Path or None. An `albert_config.json`; None takes the one in `assets/`, in the
-            folder or above, else the released model of the same sizes.
-
-    Returns:
-        ModelWeights.
-
-    Raises:
-        InputError: If it is not a module, its shape is unknown, or its tensors do not match.
+    Without a configuration in `assets/`, in the folder or above, the shape is that of the released
+    model of the same sizes.
 
     Source:
         google-research/albert, `export_to_tfhub.py`; tensorflow/models, `albert_encoder.py` and
@@ -99,21 +90,13 @@ def write(weights, folder):
     the output of each block. With a masked-LM head it has `mlm`, which also takes
     `masked_lm_positions` [B, P] and returns `mlm_logits` [B, P, V]. Other heads are stored in its
     variables only.
-
-    Args:
-        weights: ModelWeights.
-        folder: str or Path. An empty folder.
-
-    Raises:
-        InputError: If a tensor is missing or of another shape.
-        OSError: If it cannot be written.
     """
     tensors = read_reference_tensors(weights.config, weights.tensors, weights.source)
     write_module(weights._replace(tensors=tensors), Path(folder))
 
 
 def shape_of_release(tensors, source):
-    """Returns the configuration of the released model whose sizes the tensors have.
+    """Returns the AlbertConfig of the released model whose sizes the tensors have.
 
     Published modules come without a configuration, and tensors do not show the number of layers
     and heads, the activation or the dropout; the dropout is 0, as in version 2.
@@ -121,9 +104,6 @@ def shape_of_release(tensors, source):
     Args:
         tensors: dict of the reference's name -> array. Heads may be an axis.
         source: str. How the user calls it.
-
-    Returns:
-        AlbertConfig.
 
     Raises:
         InputError: If tensors are missing, or no released model has these sizes.

@@ -74,22 +74,10 @@ def is_source(path):
 
 
 def read(path, trust_pickle=False):
-    """Reads an ALBERT or a BERT.
+    """Reads an ALBERT or a BERT; see `interop`.
 
     A missing pooler is replaced by zeros, if no head needs it. Numbers of 16 bits are exact in
     float32, those of 64 are rounded.
-
-    Args:
-        path: str or Path. A folder with `config.json`, and `model.safetensors`, in one file or in
-            several with an index, or `pytorch_model.bin`.
-        trust_pickle: bool. Whether `pytorch_model.bin` may be read; see `read_torch_file`.
-
-    Returns:
-        ModelWeights.
-
-    Raises:
-        InputError: If our models cannot express it, or tensors are missing, unexpected, of another
-            shape or not finite: all are named.
     """
     folder, source = Path(path), str(path)
     values = read_json(folder / CONFIG)
@@ -119,14 +107,6 @@ def write(weights, folder):
     Where E = H and our model does not project, a projection that changes nothing is written,
     because transformers' ALBERT always has one. A pooler of zeros is omitted where their class has
     none.
-
-    Args:
-        weights: ModelWeights.
-        folder: str or Path. An empty folder.
-
-    Raises:
-        InputError: If transformers has no such model or no such heads, or the weights do not match
-            the configuration.
     """
     folder, config, heads = Path(folder), weights.config, weights.heads
     for name in weights.tokenizer_files:
@@ -223,14 +203,8 @@ def _with_current_names(tensors, family, source):
 def _without_copies(tensors, family, is_tied, source):
     """Removes the copies of tensors that two layers share; either of the two may be stored.
 
-    Args:
-        tensors: dict of name -> array.
-        family: Family.
-        is_tied: bool. Whether a missing tensor is a copy of the stored one.
-        source: str. How the user calls it.
-
-    Raises:
-        InputError: If a copy differs: our output layer uses the table of the word embeddings.
+    If `is_tied`, a missing tensor is a copy of the stored one. A copy that differs is an
+    InputError, because our output layer uses the table of the word embeddings.
     """
     tensors = dict(tensors)
     has_output = any(row.theirs in tensors for row in family.heads["masked_lm"])

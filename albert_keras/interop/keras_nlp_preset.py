@@ -72,18 +72,7 @@ def is_source(path):
 
 
 def read(path, trust_pickle=False):
-    """Reads a preset.
-
-    Args:
-        path: str or Path. The folder.
-        trust_pickle: bool. Not needed.
-
-    Returns:
-        ModelWeights. With the masked-LM head if there is a `task.json`.
-
-    Raises:
-        InputError: If it is a single Keras file, names another class, or its weights do not match
-            the configuration: with all that do not.
+    """Reads a preset, with the masked-LM head if there is a `task.json`; see `interop`.
 
     Source:
         `utils/preset_utils.py` and `models/task.py` of KerasNLP 0.12.1.
@@ -107,17 +96,10 @@ def read(path, trust_pickle=False):
 
 
 def write(weights, folder):
-    """Writes a preset.
+    """Writes a preset; see `interop`.
 
     KerasNLP's masked-LM head adds 1e-5 to the variance it divides by, where ours adds 1e-12: its
     scores differ by a fraction of about 5e-6 / variance.
-
-    Args:
-        weights: ModelWeights.
-        folder: str or Path. An empty folder.
-
-    Raises:
-        InputError: If KerasNLP's AlbertBackbone cannot express the model, or a tensor is missing.
     """
     folder, config = Path(folder), weights.config
     arguments = {"name": "albert_backbone", "trainable": True} | arguments_of(config)

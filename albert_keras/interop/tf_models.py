@@ -129,20 +129,9 @@ def is_source(path):
 
 
 def read(path, trust_pickle=False, config=None):
-    """Reads a checkpoint; the state of an optimizer is skipped.
+    """Reads a checkpoint, with the masked-LM head if it has one; see `interop`.
 
-    Args:
-        path: str or Path. Prefix, one of the checkpoint's files, or a folder with one checkpoint.
-        trust_pickle: bool. Not needed.
-        config: str, Path or None. An `albert_config.json`; None takes the one in the checkpoint's
-            folder or above.
-
-    Returns:
-        ModelWeights. With the masked-LM head if the checkpoint has it.
-
-    Raises:
-        InputError: If there is no checkpoint or no configuration, their encoder cannot have the
-            configuration, or the tensors do not match it: with all that do not.
+    The state of an optimizer is skipped.
     """
     prefix, config_path = find_checkpoint(path, config, CONFIG)
     config = AlbertConfig.from_reference_json(config_path)
@@ -173,17 +162,10 @@ def read_model(config, theirs, source):
 
 
 def write(weights, folder):
-    """Writes a checkpoint for `tf.train.Checkpoint(encoder=..., masked_lm=...)`.
+    """Writes a checkpoint for `tf.train.Checkpoint(encoder=..., masked_lm=...)`; see `interop`.
 
     `encoder` is their `AlbertEncoder`, `masked_lm` the head of their `BertPretrainerV2`; other
     heads cannot be stored there, which is logged.
-
-    Args:
-        weights: ModelWeights.
-        folder: str or Path. An empty folder.
-
-    Raises:
-        InputError: If their encoder cannot express the model, or a tensor is missing.
     """
     config = weights.config
     _check_config(config)
@@ -226,10 +208,7 @@ def _encoder_objects(variables):
     """Returns objects as Keras tracks those of the encoder: tf.Module.
 
     TensorFlow restores by the names of attributes, from object to object, and expects objects
-    without variables as well.
-
-    Args:
-        variables: dict of full name -> tf.Variable.
+    without variables as well. `variables` is a dict of full name -> tf.Variable.
     """
     encoder = tf.Module()
     with_weights = 0
