@@ -47,8 +47,7 @@ def data(
     Example:
       albert-keras benchmark data --corpus books/ --tokenizer tokenizer/
     """
-    from albert_keras.benchmarks.data import benchmark_data
-    from albert_keras.benchmarks.report import data_lines
+    from albert_keras.benchmarks.data import benchmark_data, data_lines
 
     result = benchmark_data(
         corpus,
@@ -81,8 +80,7 @@ def read(
       albert-keras benchmark read --records records/
     """
     typer.echo("loading TensorFlow", err=True)
-    from albert_keras.benchmarks.read import benchmark_read
-    from albert_keras.benchmarks.report import read_lines
+    from albert_keras.benchmarks.read import benchmark_read, read_lines
 
     result = benchmark_read(records, batch_size, steps, repeats, None if no_model else model)
     return Output(result, read_lines(result))
@@ -115,8 +113,7 @@ def infer(
     Example:
       albert-keras benchmark infer --batch-size 1 --max-seq-length 32 --max-seq-length 128
     """
-    from albert_keras.benchmarks.infer import benchmark_infer
-    from albert_keras.benchmarks.infer_report import infer_lines
+    from albert_keras.benchmarks.infer import benchmark_infer, infer_lines
 
     result = benchmark_infer(
         model, batch_size, max_seq_length, precision, peers, tokenizer, repeats, seconds
@@ -142,8 +139,7 @@ def costs(
     Example:
       albert-keras benchmark costs --batch-size 1 --max-seq-length 128
     """
-    from albert_keras.benchmarks.costs import MODELS, benchmark_costs
-    from albert_keras.benchmarks.costs_report import costs_lines
+    from albert_keras.benchmarks.costs import MODELS, benchmark_costs, costs_lines
     from albert_keras.planning.sizes import parse_bytes
 
     result = benchmark_costs(
@@ -176,8 +172,7 @@ def train(
     Example:
       albert-keras benchmark train --model albert-base --batch-size 8 --max-seq-length 128
     """
-    from albert_keras.benchmarks.contest_report import train_lines
-    from albert_keras.benchmarks.train import benchmark_train
+    from albert_keras.benchmarks.train import benchmark_train, train_lines
 
     result = benchmark_train(model, batch_size, max_seq_length, precision, peers, repeats, seconds)
     return Output(result, train_lines(result))
@@ -222,8 +217,7 @@ def memory(
     Example:
       albert-keras benchmark memory --model albert-base --batch-size 8
     """
-    from albert_keras.benchmarks.contest_report import memory_lines
-    from albert_keras.benchmarks.memory import benchmark_memory
+    from albert_keras.benchmarks.memory import benchmark_memory, memory_lines
 
     result = benchmark_memory(model, batch_size, max_seq_length, precision, parts, repeats, peers)
     return Output(result, memory_lines(result))

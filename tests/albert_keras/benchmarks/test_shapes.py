@@ -45,5 +45,5 @@ def test_a_wrong_model_is_corrected(model, says):
 
 @pytest.mark.parametrize("batch_size, length", [(0, 128), (8, 0), (8, 513)])
 def test_a_wrong_size_is_refused(batch_size, length):
-    with pytest.raises(InputError, match="should be"):
+    with pytest.raises(InputError, match="must be"):
         make_shape("6x256", batch_size, length)
