@@ -2,8 +2,8 @@
 
 from pydantic import Field, PositiveInt
 
-from albert_keras.training.build import build_step
 from albert_keras.training.config import PretrainingConfig, TrainingConfig
+from albert_keras.training.pretraining_step import build_step
 from data_pipeline.config import PretrainingDataConfig
 from data_pipeline.errors import InputError
 from data_pipeline.records.schema import PRETRAINING_FEATURES, feature_length

@@ -22,9 +22,9 @@ def prepare(shape, precision, settings=None):
     """
     import tensorflow as tf
 
-    from albert_keras.training.build import build_step
     from albert_keras.training.config import PretrainingConfig
     from albert_keras.training.distributed.strategy import build_strategy, choose_precision
+    from albert_keras.training.pretraining_step import build_step
 
     config = PretrainingConfig.of(
         {
