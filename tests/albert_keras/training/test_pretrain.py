@@ -221,6 +221,6 @@ def test_dynamic_masks_go_on_where_they_were(tiny_records, tiny_training, tmp_pa
 def test_masks_that_are_not_there_are_refused_before_a_run_is_begun(
     unlabelled_records, tiny_training, tmp_path
 ):
-    with pytest.raises(InputError, match="hold no masks"):
+    with pytest.raises(InputError, match="contain no masks"):
         pretrain(unlabelled_records, tmp_path / "run", tiny_training, masks="static")
     assert not (tmp_path / "run").exists()
