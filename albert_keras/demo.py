@@ -1,7 +1,7 @@
-"""The whole way in a few minutes, offline: documentation text → a model that answers.
+"""All stages in a few minutes, offline: from documentation text to a model that answers.
 
-Each stage is the public function behind the command of the same name. A stage whose result is
-there is not done again, so an interrupted demo goes on.
+Each stage is the public function behind the command of the same name. A stage whose result exists
+is skipped, so an interrupted demo is resumed.
 """
 
 import logging
@@ -29,7 +29,7 @@ from data_pipeline.tokenizers.vocabulary import train_vocabulary
 logger = logging.getLogger(__name__)
 
 VOCAB_SIZE = 8000
-HELDOUT_SHARE = 0.1
+HELDOUT_FRACTION = 0.1
 DATA = PretrainingDataConfig(max_seq_length=64, num_shards=2)
 TRAINING = PretrainingConfig(
     model={"size": "albert-mini"},
@@ -38,11 +38,11 @@ TRAINING = PretrainingConfig(
         "batch_size": 32,
         "checkpoint_every": 100,
         "report_every": 25,
-        # Two cores that others use as well may be slow; better a shorter run than a long wait.
+        # A shared machine may be slow; a shorter run is better than a long wait.
         "time_limit_seconds": 160,
     },
 )
-#: Characters the vocabulary is trained on; more changes little and takes long.
+#: Characters the vocabulary is trained on; more take long and change little.
 _VOCABULARY_CHARACTERS = 3_000_000
 
 TEXTS_TO_FILL = (
@@ -59,70 +59,56 @@ TEXTS_TO_ORDER = (
 
 
 class DemoResult(NamedTuple):
-    """What the demo made.
+    """The results of the demo."""
 
-    Attributes:
-        path: Path. Folder of everything.
-        evaluation: Evaluation. On documents held out.
-        fillings: tuple of FilledMask.
-        order: SentenceOrder.
-        curves: Path. Picture of loss and accuracies.
-        export: Path. Folder for `tensorflow_model_server`.
-        seconds: float.
-    """
-
-    path: Path
-    evaluation: Evaluation
+    path: Path  # folder with all results
+    evaluation: Evaluation  # on held-out documents
     fillings: tuple[FilledMask, ...]
     order: SentenceOrder
-    curves: Path
-    export: Path
+    curves: Path  # picture of loss and accuracies
+    export: Path  # folder for `tensorflow_model_server`
     seconds: float
 
     @property
     def masked_lm_gain(self):
-        """float. Masked-LM accuracy over that of the best constant guess."""
+        """float. Masked-LM accuracy divided by that of the best constant guess."""
         return self.evaluation.masked_lm_accuracy / self.evaluation.unigram_accuracy
 
     @property
     def order_is_learned(self):
-        """bool. Whether sentence order is above chance by more than the sampling error."""
+        """bool. Whether sentence-order accuracy exceeds chance by more than the sampling error."""
         chance = self.evaluation.sentence_order_chance
         error = 1.96 * math.sqrt(chance * (1 - chance) / self.evaluation.num_records)
         return self.evaluation.sentence_order_accuracy > chance + error
 
 
 def demo(out="runs/demo", config=TRAINING):
-    """Goes from the documentation of the installed Python packages to a served model.
+    """Trains and exports a model from the documentation of the installed Python packages.
 
     Args:
-        out: str or Path. Folder for everything.
+        out: str or Path. Folder for all results.
         config: PretrainingConfig.
 
     Returns:
         DemoResult.
 
     Raises:
-        InputError: If `out` cannot be written, or holds something else.
+        InputError: If `out` cannot be written, or contains other files.
     """
     started = time.monotonic()
     out = Path(out)
     train, heldout = _corpus(out / "corpus")
     tokenizer = _tokenizer(train, out / "tokenizer")
     _records("3/7 records", train, tokenizer, out / "records")
-    _records("3/7 records to score on", heldout, tokenizer, out / "records-heldout")
+    _records("3/7 held-out records", heldout, tokenizer, out / "records-heldout")
 
     logger.info("4/7 pre-training")
     result = pretrain(out / "records", out / "run", config)
-    logger.info("5/7 evaluation on documents held out")
+    logger.info("5/7 evaluation on held-out documents")
     evaluation = evaluate(result.path, out / "records-heldout")
     curves = draw_curves(result.path, evaluation._asdict())
-
     saved_model = out / "saved_models" / "demo"
-    if versions(saved_model):
-        logger.info("6/7 export: %s is there already", saved_model)
-    else:
-        logger.info("6/7 export")
+    if not _exists("6/7 export", saved_model, bool(versions(saved_model))):
         export(result.path, saved_model)
     logger.info("7/7 answers of the exported model")
     predictor = Predictor(saved_model)
@@ -139,12 +125,11 @@ def demo(out="runs/demo", config=TRAINING):
 
 def _corpus(folder):
     train, heldout = folder / "train.jsonl", folder / "heldout.jsonl"
-    if train.is_file() and heldout.is_file():
-        logger.info("1/7 corpus: %s is there already", folder)
+    title = "1/7 corpus: documentation of the installed packages"
+    if _exists(title, folder, train.is_file() and heldout.is_file()):
         return train, heldout
-    logger.info("1/7 corpus: reading the documentation of the installed packages")
     folder.mkdir(parents=True, exist_ok=True)
-    parts = split_heldout(installed_documentation(), HELDOUT_SHARE)
+    parts = split_heldout(installed_documentation(), HELDOUT_FRACTION)
     for documents, path in zip(parts, (train, heldout), strict=True):
         write_jsonl(documents, path)
         logger.info("%s: %.1f MB", path, path.stat().st_size / 1e6)
@@ -152,16 +137,13 @@ def _corpus(folder):
 
 
 def _tokenizer(corpus, folder):
-    if folder.is_dir():
-        logger.info("2/7 vocabulary: %s is there already", folder)
-    else:
-        logger.info("2/7 vocabulary of %d pieces", VOCAB_SIZE)
+    if not _exists(f"2/7 vocabulary of {VOCAB_SIZE} pieces", folder, folder.is_dir()):
         train_vocabulary(_some_paragraphs(corpus), folder, VOCAB_SIZE)
     return Tokenizer.load(folder)
 
 
 def _some_paragraphs(corpus):
-    """Yields every n-th document's paragraphs, about `_VOCABULARY_CHARACTERS` in all."""
+    """Yields the paragraphs of every n-th document, about `_VOCABULARY_CHARACTERS` in total."""
     every = max(1, round(corpus.stat().st_size / _VOCABULARY_CHARACTERS))
     for number, document in enumerate(read_corpus([corpus])):
         if number % every == 0:
@@ -169,9 +151,12 @@ def _some_paragraphs(corpus):
 
 
 def _records(title, corpus, tokenizer, folder):
-    if (folder / INFO_FILE).is_file():
-        logger.info("%s: %s is there already", title, folder)
-        return
-    logger.info(title)
-    result = build_records([corpus], tokenizer, folder, DATA)
-    logger.info("%s: %d records", folder, result.info.num_records)
+    if not _exists(title, folder, (folder / INFO_FILE).is_file()):
+        result = build_records([corpus], tokenizer, folder, DATA)
+        logger.info("%s: %d records", folder, result.info.num_records)
+
+
+def _exists(title, result, exists):
+    """Logs the start of a stage, or that its result exists; returns whether it does."""
+    logger.info("%s%s", title, f": {result} exists already" if exists else "")
+    return exists

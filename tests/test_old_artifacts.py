@@ -69,7 +69,7 @@ def test_a_run_may_not_go_on_with_other_settings(old, capsys):
 
     before = Path("run-interrupted/run.json").read_bytes()
     assert main([*measures.PRETRAIN, "run-interrupted", "--seed", "8"]) == 2
-    assert "config.training.seed: 7 then, 8 now" in capsys.readouterr().err
+    assert "config.training.seed: was 7, is now 8" in capsys.readouterr().err
     assert Path("run-interrupted/run.json").read_bytes() == before
 
 

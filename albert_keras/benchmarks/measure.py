@@ -8,17 +8,17 @@ import os
 import platform
 import resource
 import statistics
-import sys
 import time
 from concurrent.futures.process import BrokenProcessPool
 from importlib.metadata import version
 from pathlib import Path
 
+from albert_keras.training.cost.process_memory import max_resident_mb
+from albert_keras.training.cost.process_memory import peak_mb as peak_mb
 from data_pipeline.errors import InputError
 
 logger = logging.getLogger(__name__)
 
-_STATUS = Path("/proc/self/status")
 _CPU_INFO = Path("/proc/cpuinfo")
 
 
@@ -103,18 +103,9 @@ def median_run(runs):
     return sorted(runs, key=lambda run: run["seconds"])[(len(runs) - 1) // 2]
 
 
-def peak_mb():
-    """Returns the peak memory of this process in MB, including files it has mapped."""
-    # On Linux a child inherits `ru_maxrss` from its parent; the value in /proc starts from zero.
-    for line in _STATUS.read_text().splitlines() if _STATUS.is_file() else ():
-        if line.startswith("VmHWM:"):
-            return int(line.split()[1]) * 1024 / 1e6
-    return _peak_mb_of(resource.RUSAGE_SELF)
-
-
 def largest_child_mb():
     """Returns the peak memory of the largest ended child of this process, in MB."""
-    return _peak_mb_of(resource.RUSAGE_CHILDREN)
+    return max_resident_mb(resource.RUSAGE_CHILDREN)
 
 
 def cpu_seconds():
@@ -128,11 +119,6 @@ def num_cores():
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count()
-
-
-def _peak_mb_of(who):
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(who).ru_maxrss * unit / 1e6
 
 
 def _cpu_model():

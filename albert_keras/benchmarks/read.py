@@ -11,9 +11,9 @@ from tensorflow import keras
 from albert_keras.benchmarks.corpus import build_documentation, copy_unmasked
 from albert_keras.benchmarks.measure import in_turn, machine, ratios, summary
 from albert_keras.benchmarks.report import machine_lines, spread, table
-from albert_keras.training.build import build_step
 from albert_keras.training.config import PretrainingConfig
 from albert_keras.training.distributed.strategy import build_strategy, choose_precision
+from albert_keras.training.pretraining_step import build_step
 from data_pipeline.reader.reader import training_dataset, training_numbers
 from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
 from data_pipeline.records.record_folder import RecordFiles

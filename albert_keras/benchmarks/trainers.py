@@ -82,7 +82,7 @@ def prepare_ours(shape, precision, settings=None):
     """
     import tensorflow as tf
 
-    from albert_keras.training.build import build_step
+    from albert_keras.training.pretraining_step import build_step
     from albert_keras.training.config import PretrainingConfig
     from albert_keras.training.distributed.strategy import build_strategy, choose_precision
 

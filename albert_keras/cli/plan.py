@@ -48,13 +48,12 @@ def plan(
 
     memory_bytes = None if memory is None else parse_bytes(memory, "--memory")
     if table:
-        from albert_keras.planning.batch_table import batch_table, batch_table_lines
+        from albert_keras.planning.batch_fit import batch_table, batch_table_lines
 
         memory_bytes = memory_bytes or find_device(device).memory_bytes
         result = batch_table(memory_bytes, precision or "float32", recompute)
         return Output(result, batch_table_lines(result))
-    from albert_keras.planning.plan import PlanRequest, make_plan
-    from albert_keras.planning.report import plan_lines
+    from albert_keras.planning.plan import PlanRequest, make_plan, plan_lines
 
     if measure:
         tflops = _measured_tflops(precision or find_device(device).precision)

@@ -52,7 +52,7 @@ def finetune(
         from_step, albert_config, tokenizer: As `step` and the others of `open_weights`.
         cache: str, Path or None. Folder of features, to be used again by other trainings; None is
             `out`/features.
-        allow_changes: iterable of str. See `Run.begin`.
+        allow_changes: iterable of str. See `Run.create_or_resume`.
         **flags: Single settings by the keywords of `options_of(FinetuneConfig)`.
 
     Returns:

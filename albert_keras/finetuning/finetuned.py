@@ -7,7 +7,6 @@ from pathlib import Path
 from albert_keras.finetuning.config import FinetuneConfig
 from albert_keras.finetuning.predicting import RowPredictor
 from albert_keras.finetuning.results import best_seed, read_results
-from albert_keras.models.finetuning import build_model
 from albert_keras.runs.run import Run
 from albert_keras.tasks.build import build_task
 from albert_keras.tasks.kinds import TAGGING
@@ -128,16 +127,9 @@ class FinetunedModels:
         self.tokenizer = self.runs[0].tokenizer
         strategy = build_strategy(strategy)
         self._predictors = []
-        for run, config in zip(self.runs, configs, strict=True):
+        for run in self.runs:
             with strategy.scope():
-                model = build_model(
-                    self.task.kind.name,
-                    run.albert_config,
-                    self.task.num_outputs,
-                    head_dropout=config.model.head_dropout,
-                    dtype=config.training.precision,
-                )
-                run.checkpoints.restore(run.checkpoints.choose(step), model)
+                model = run.load_model(step, task=self.task)
             self._predictors.append(RowPredictor(strategy, model, self.task.kind, batch_size))
         self.tuned = _mean([read_tuned(run) for run in self.runs])
 

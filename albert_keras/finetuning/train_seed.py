@@ -12,18 +12,15 @@ from albert_keras.finetuning.results import SeedResult
 from albert_keras.finetuning.score_dev import ScoreDev, is_enough, values_so_far
 from albert_keras.finetuning.source import ExampleSource
 from albert_keras.finetuning.step import build_step
-from albert_keras.training.build import should_skip_padding
-from albert_keras.training.distributed.cluster import is_chief, share
+from albert_keras.training.distributed.cluster import broadcast, is_chief
 from albert_keras.training.errors import TrainingDiverged, TrainingStopped
 from albert_keras.training.loop.batches import check_batch_size
 from albert_keras.training.loop.fitting import fit
 from albert_keras.training.loop.reports import keep_log_until, read_log
-from albert_keras.training.loop.resume import open_run, restore
-from data_pipeline.files import whole_file
+from albert_keras.training.loop.resume import LOADED, create_or_resume, report_loaded
+from albert_keras.training.loop.step_settings import should_skip_padding
 
 logger = logging.getLogger(__name__)
-
-_LOADED = "loaded.json"
 
 
 class SeedOutcome(NamedTuple):
@@ -51,7 +48,7 @@ def train_seed(strategy, data, origin, out, seed, allow_changes=()):
         origin: InitialWeights. Of the first weights.
         out: Path. Folder of the run.
         seed: int. Decides head, order of the examples and dropout.
-        allow_changes: iterable of str. See `Run.begin`.
+        allow_changes: iterable of str. See `Run.create_or_resume`.
 
     Returns:
         SeedOutcome.
@@ -71,16 +68,18 @@ def train_seed(strategy, data, origin, out, seed, allow_changes=()):
     }
     skips = should_skip_padding(strategy, training, statistics)
     with strategy.scope():
-        step = build_step(config, data.albert_config, task, skips)
-        # Before there is a folder: what cannot begin leaves none behind.
-        loaded = origin.load(step.model)
-        run = open_run(strategy, out, config, data.albert_config, source, allow_changes)
-        first_step, state = restore(strategy, run, step)
+        training_step = build_step(config, data.albert_config, task, skips)
+        # Loading comes first: weights that do not fit must leave no folder.
+        loaded = origin.load(training_step.model)
+        context = create_or_resume(
+            strategy, out, config, data.albert_config, source, training_step, allow_changes
+        )
+        run, first_step = context.run, context.first_step
         if first_step == 0:
-            _tell(strategy, run, loaded.lines())
+            report_loaded(context, loaded.lines())
         if is_chief(strategy):
             keep_log_until(run.path, first_step)  # a killed process may have cut the last line
-        predictor = RowPredictor(strategy, step.model, task.kind, training.eval_batch_size)
+        predictor = RowPredictor(strategy, training_step.model, task.kind, training.eval_batch_size)
         scores = ScoreDev(
             run.path,
             task,
@@ -101,20 +100,20 @@ def train_seed(strategy, data, origin, out, seed, allow_changes=()):
         training.precision,
     )
     values = values_so_far(run.path, task.metric, first_step)
-    if share(strategy, int(is_enough(values, training.patience))):
+    if broadcast(strategy, int(is_enough(values, training.patience))):
         logger.info("`%s` has ended early, nothing is left to train", run.path)
         last_step = first_step
     else:
-        last_step = _fit(strategy, step, run, training, source, scores, first_step, state, task)
+        last_step = _fit(context, scores, task)
     _draw(strategy, run, task)
-    return _best(strategy, data, run, step, predictor, last_step, started)
+    return _best(strategy, data, run, training_step, predictor, last_step, started)
 
 
-def _fit(strategy, step, run, training, source, scores, first_step, state, task):
+def _fit(context, scores, task):
     try:
-        return fit(strategy, step, run, training, source, scores, first_step, state)
+        return fit(context, scores)
     except (TrainingStopped, TrainingDiverged):
-        _draw(strategy, run, task)
+        _draw(context.strategy, context.run, task)
         raise
 
 
@@ -123,13 +122,13 @@ def _draw(strategy, run, task):
         draw_dev_curves(run.path, task.metric)
 
 
-def _best(strategy, data, run, step, predictor, last_step, started):
+def _best(strategy, data, run, training_step, predictor, last_step, started):
     """Loads the best weights and lets them answer."""
     task, training = data.task, data.config.training
     best_step = run.checkpoints.best() if is_chief(strategy) else None
-    best_step = share(strategy, best_step or 0) or last_step
+    best_step = broadcast(strategy, best_step or 0) or last_step
     with strategy.scope():
-        run.checkpoints.restore(best_step, step.model)
+        run.checkpoints.restore(best_step, training_step.model)
     answers, tuned, scores, interval, collapse = {}, {}, {}, None, None
     for number, (split, (examples, features)) in enumerate(data.dev.items()):
         results = [predictor.predict(features)]
@@ -159,15 +158,7 @@ def _best(strategy, data, run, step, predictor, last_step, started):
     return SeedOutcome(result, answers, tuned, _told(run))
 
 
-def _tell(strategy, run, lines):
-    for line in lines:
-        logger.info("%s", line)
-    if is_chief(strategy):
-        with whole_file(run.path / _LOADED) as temporary:
-            temporary.write_text(json.dumps(lines, indent=2) + "\n", encoding="utf-8")
-
-
 def _told(run):
     """Returns what was told when the run began, perhaps in an earlier process."""
-    path = run.path / _LOADED
+    path = run.path / LOADED
     return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else []

@@ -1,1 +1,1 @@
-"""What a run would take, computed before anything is built: memory, time, text, disk, commands."""
+"""What a run will cost, computed before anything is built: memory, time, text, disk, commands."""

@@ -1,4 +1,4 @@
-"""What devices can do, from their data sheets; what share of it a step reaches is an assumption."""
+"""Devices by their data sheets; the fraction of the peak that a step reaches is an assumption."""
 
 from typing import NamedTuple
 
@@ -10,25 +10,15 @@ _GIB = 1024**3
 
 
 class Device(NamedTuple):
-    """A kind of machine.
+    """A kind of machine."""
 
-    Attributes:
-        kind: str. "cpu", "gpu" or "tpu".
-        replicas: int. What trains side by side, each on its share of the batch.
-        tflops: float. Peak of a replica in its usual precision, in 10^12 operations a second.
-        memory_bytes: float. Memory of a replica.
-        precision: str. The usual one.
-        mfu: float. Share of the peak that useful work is assumed to reach.
-        process_bytes: float. Memory that is gone before a step begins.
-    """
-
-    kind: str
-    replicas: int
-    tflops: float
-    memory_bytes: float
-    precision: str
-    mfu: float
-    process_bytes: float
+    kind: str  # "cpu", "gpu" or "tpu"
+    replicas: int  # number of cores, chips or cards, each of which gets a part of the batch
+    tflops: float  # peak of a replica in its usual precision, in 10^12 operations per second
+    memory_bytes: float  # memory of a replica
+    precision: str  # the usual one
+    mfu: float  # fraction of the peak that useful work is assumed to reach
+    process_bytes: float  # memory in use before a step starts
 
 
 def _gpu(tflops, gigabytes, precision):
@@ -41,8 +31,8 @@ def _tpu(replicas, tflops, gibibytes):
 
 
 #: Source of the peaks: NVIDIA's data sheets (dense products, tensor cores) and Google Cloud's pages
-#: on each TPU version, per replica: a core of v2 and v3, a chip of the others. The CPU's is that of
-#: eight cores of 80 GFLOP/s; `--measure` tells yours.
+#: on each TPU version, per replica: a core of v2 and v3, a chip of the others. The CPU has eight
+#: cores of 80 GFLOP/s; `--measure` measures yours.
 DEVICES = {
     "cpu": Device("cpu", 1, 0.64, 16e9, "float32", 0.5, PROCESS_BYTES + TRACE_BYTES),
     "t4": _gpu(65, 16, "mixed_float16"),
@@ -62,7 +52,7 @@ def find_device(name):
     """Returns the Device of a name.
 
     Raises:
-        InputError: If the name is not known.
+        InputError: If the name is unknown.
     """
     if name not in DEVICES:
         raise InputError(f"`{name}` is not a known device{did_you_mean(name, DEVICES)}")

@@ -6,104 +6,71 @@ from typing import NamedTuple
 from pydantic import Field
 
 from albert_keras.config import AlbertConfig
+from albert_keras.planning.batch_fit import Fit, choose_fit, fit_batch, least_memory_text
 from albert_keras.planning.devices import find_device
-from albert_keras.planning.fitting import Fit, choose_fit, fit_share, least_memory_text
 from albert_keras.planning.recipe import choose_recipe, commands, recipe_config
 from albert_keras.planning.sizes import bytes_text
 from albert_keras.training.cost.flops import training_flops
 from albert_keras.training.cost.memory import COMPUTE_BYTES
 from albert_keras.training.cost.weight_count import count_weights
+from data_pipeline.durations import format_duration
 from data_pipeline.errors import InputError
 from data_pipeline.settings import Settings
 
-#: Bytes of English text in a piece, at a vocabulary of 30,000; measured 4.0 at 8000.
+#: Bytes of English text per token, at a vocabulary of 30,000; measured 4.0 at 8000.
 BYTES_PER_PIECE = 4.3
-#: Bytes of a record: measured 552, 910 and 2994 at S 64, 128 and 512 with V 8000, whose pieces
-#: take a little less room than those of 30,000.
+#: Bytes of a record: measured 552, 910 and 2994 at S 64, 128 and 512 with V 8000, whose ids take a
+#: little less room than those of 30,000.
 RECORD_BYTES, RECORD_BYTES_PER_POSITION = 200, 6
-#: Blocks computed again cost a second forward pass: four thirds of the work.
+#: Recomputed blocks cost a second forward pass: four thirds of the work.
 RECOMPUTE_COST = 4 / 3
 #: [CLS] and two [SEP].
-_SPECIAL_PIECES = 3
+_SPECIAL_TOKENS = 3
 
 
 class PlanRequest(Settings):
-    """What is planned for.
+    """What is planned for."""
 
-    Attributes:
-        size: str. Name of an AlbertConfig.
-        memory_bytes: float or None. Memory of a replica; None takes that of the device.
-        batch_size: int or None. Global batch size; None takes the recipe's.
-        corpus_bytes: float or None. Text; without it nothing is said about epochs and disk.
-        max_seq_length: int. S.
-        device: str. A key of `DEVICES`.
-        devices: int or None. Replicas; None takes those of the device.
-        tflops: float or None. Peak of a replica, in 10^12 operations a second.
-        mfu: float or None. Share of the peak that useful work reaches.
-        precision: str or None. None takes the usual one of the device.
-        steps: int or None. None takes as much text as the recipe.
-        vocab_size: int. V.
-        bytes_per_piece: float.
-    """
-
-    size: str = "albert-base"
+    size: str = "albert-base"  # name of an AlbertConfig
+    #: Memory of a replica; None takes that of the device.
     memory_bytes: float | None = Field(None, gt=0)
+    #: Global batch size; None takes the recipe's.
     batch_size: int | None = Field(None, ge=1, le=1_000_000)
+    #: Text; without it epochs and disk are not computed.
     corpus_bytes: float | None = Field(None, gt=0)
-    max_seq_length: int = Field(512, ge=8, le=512)
-    device: str = "cpu"
-    devices: int | None = Field(None, ge=1)
-    tflops: float | None = Field(None, gt=0)
-    mfu: float | None = Field(None, gt=0, le=1)
-    precision: str | None = None
-    steps: int | None = Field(None, ge=1)
-    vocab_size: int = Field(30_000, ge=1)
-    bytes_per_piece: float = Field(BYTES_PER_PIECE, gt=0)
+    max_seq_length: int = Field(512, ge=8, le=512)  # S
+    device: str = "cpu"  # a key of `DEVICES`
+    devices: int | None = Field(None, ge=1)  # replicas; None takes those of the device
+    tflops: float | None = Field(None, gt=0)  # peak of a replica, in 10^12 operations per second
+    mfu: float | None = Field(None, gt=0, le=1)  # fraction of the peak that useful work reaches
+    precision: str | None = None  # None takes the usual one of the device
+    steps: int | None = Field(None, ge=1)  # None takes as much text as the recipe
+    vocab_size: int = Field(30_000, ge=1)  # V
+    bytes_per_piece: float = Field(BYTES_PER_PIECE, gt=0)  # bytes of text per token
 
 
 class Plan(NamedTuple):
-    """What a run takes, with what each number rests on in `assumptions`.
-
-    Attributes:
-        size, device, precision, recipe: str.
-        weights: int. How many the model has.
-        max_seq_length, max_predictions_per_seq: int. S and P.
-        batch_size: int. Global.
-        replicas: int.
-        share: int. Sequences of a replica and step.
-        memory_bytes: float. Memory of a replica.
-        fits: tuple of Fit. With blocks kept, and computed again.
-        chosen: Fit.
-        steps: int.
-        sequences: int. Seen in all steps.
-        records: int or None. What the corpus gives.
-        epochs: float or None. How often each is seen.
-        disk_bytes: float or None. Of the records.
-        flops_per_step: int. Useful operations, all replicas.
-        seconds_per_step, seconds: float.
-        commands: list of str.
-        assumptions: dict of str to str.
-    """
+    """The cost of a run; `assumptions` says what each number is based on."""
 
     size: str
     device: str
     precision: str
     recipe: str
-    weights: int
-    max_seq_length: int
-    max_predictions_per_seq: int
-    batch_size: int
+    weights: int  # number of weights of the model
+    max_seq_length: int  # S
+    max_predictions_per_seq: int  # P
+    batch_size: int  # global
     replicas: int
-    share: int
-    memory_bytes: float
-    fits: tuple[Fit, Fit]
+    share: int  # sequences per replica and step
+    memory_bytes: float  # memory of a replica
+    fits: tuple[Fit, Fit]  # with blocks kept, and recomputed
     chosen: Fit
     steps: int
-    sequences: int
-    records: int | None
-    epochs: float | None
-    disk_bytes: float | None
-    flops_per_step: int
+    sequences: int  # seen in all steps
+    records: int | None  # records built from the corpus
+    epochs: float | None  # how often each record is seen
+    disk_bytes: float | None  # size of the records
+    flops_per_step: int  # useful operations, all replicas
     seconds_per_step: float
     seconds: float
     commands: list
@@ -112,23 +79,20 @@ class Plan(NamedTuple):
     def to_dict(self):
         """Returns plain values for JSON (dict)."""
         return self._asdict() | {
-            "fits": [_fit_to_dict(fit) for fit in self.fits],
-            "chosen": _fit_to_dict(self.chosen),
+            "fits": [fit.to_dict() for fit in self.fits],
+            "chosen": self.chosen.to_dict(),
         }
 
 
 def make_plan(request, is_measured=False):
-    """Plans a run.
+    """Returns the Plan of a run.
 
     Args:
         request: PlanRequest.
         is_measured: bool. Whether `tflops` was measured on this machine, for the assumptions.
 
-    Returns:
-        Plan.
-
     Raises:
-        InputError: If a name is not known, the batch is not a multiple of the replicas, or not even
+        InputError: If a name is unknown, the batch is not a multiple of the replicas, or not even
             one sequence fits.
     """
     device = find_device(request.device)
@@ -136,7 +100,7 @@ def make_plan(request, is_measured=False):
     precision = request.precision or device.precision
     if precision not in COMPUTE_BYTES:
         raise InputError(
-            f"`precision` should be one of {', '.join(COMPUTE_BYTES)}. Received: {precision!r}."
+            f"`precision` must be one of {', '.join(COMPUTE_BYTES)}. Received: {precision!r}."
         )
     recipe_name = choose_recipe(request.size, device.kind)
     recipe = recipe_config(recipe_name).training
@@ -144,17 +108,16 @@ def make_plan(request, is_measured=False):
     batch_size = request.batch_size or recipe.batch_size
     if batch_size % replicas:
         raise InputError(
-            f"`batch` should be a multiple of the {replicas} replicas. Received: {batch_size}."
+            f"`batch` must be a multiple of the {replicas} replicas. Received: {batch_size}."
         )
     share = batch_size // replicas
-    predictions = math.ceil(0.15 * request.max_seq_length)
+    lengths = request.max_seq_length, math.ceil(0.15 * request.max_seq_length)
     memory_bytes = request.memory_bytes or device.memory_bytes
-    lengths = request.max_seq_length, predictions
     settings = {"precision": precision, "process_bytes": round(device.process_bytes)}
-    fits = fit_share(config, share, memory_bytes, *lengths, **settings)
+    fits = fit_batch(config, share, memory_bytes, *lengths, **settings)
     if not any(fit.memory for fit in fits):
         raise InputError(
-            f"`memory` should be at least {least_memory_text(config, *lengths, **settings)} for "
+            f"`memory` must be at least {least_memory_text(config, *lengths, **settings)} for "
             f"{request.size} at S {request.max_seq_length} in {precision}, one sequence at a time. "
             f"Received: {bytes_text(memory_bytes)}."
         )
@@ -165,11 +128,10 @@ def make_plan(request, is_measured=False):
     seconds_per_step = flops * (RECOMPUTE_COST if chosen.recompute else 1) / rate
     records = epochs = disk_bytes = None
     if request.corpus_bytes is not None:
-        pieces = request.corpus_bytes / request.bytes_per_piece
-        records = max(1, round(pieces / (request.max_seq_length - _SPECIAL_PIECES)))
+        tokens = request.corpus_bytes / request.bytes_per_piece
+        records = max(1, round(tokens / (request.max_seq_length - _SPECIAL_TOKENS)))
         epochs = steps * batch_size / records
-        per_record = RECORD_BYTES + RECORD_BYTES_PER_POSITION * request.max_seq_length
-        disk_bytes = records * per_record
+        disk_bytes = records * (RECORD_BYTES + RECORD_BYTES_PER_POSITION * request.max_seq_length)
     return Plan(
         size=request.size,
         device=request.device,
@@ -177,7 +139,7 @@ def make_plan(request, is_measured=False):
         recipe=recipe_name,
         weights=count_weights(config).total,
         max_seq_length=request.max_seq_length,
-        max_predictions_per_seq=predictions,
+        max_predictions_per_seq=lengths[1],
         batch_size=batch_size,
         replicas=replicas,
         share=share,
@@ -192,17 +154,7 @@ def make_plan(request, is_measured=False):
         flops_per_step=flops,
         seconds_per_step=seconds_per_step,
         seconds=steps * seconds_per_step,
-        commands=commands(
-            recipe_name,
-            request.size,
-            batch_size,
-            steps,
-            chosen,
-            precision,
-            device.kind,
-            request.max_seq_length,
-            request.vocab_size,
-        ),
+        commands=commands(request, recipe_name, batch_size, steps, chosen, precision, device.kind),
         assumptions=_assumptions(request, device, recipe, recipe_name, is_measured),
     )
 
@@ -210,23 +162,75 @@ def make_plan(request, is_measured=False):
 def _assumptions(request, device, recipe, recipe_name, is_measured):
     peak = "measured here" if is_measured else "given" if request.tflops else "data sheet"
     if peak == "data sheet" and device.kind == "cpu":
-        peak = "eight cores of 80 GFLOP/s; --measure tells this machine's"
+        peak = "eight cores of 80 GFLOP/s; --measure measures this machine"
     return {
-        "memory": "formula of training/memory.py, measured on a CPU; 10 % left free"
+        "memory": "formula of training/cost/memory.py, measured on a CPU; 10 % stays free"
         + ("" if request.memory_bytes else f"; {bytes_text(device.memory_bytes)} of the device"),
         "peak": f"{request.tflops or device.tflops:.3g} TFLOP/s per replica, {peak}",
         "mfu": f"{request.mfu or device.mfu:.0%} of the peak in useful work, "
         + ("given" if request.mfu else "assumed"),
-        "recompute": "blocks computed again take 4/3 of the time",
+        "recompute": "recomputed blocks take 4/3 of the time",
         "steps": "given"
         if request.steps
         else f"as many sequences as {recipe_name}: {recipe.steps:,} of {recipe.batch_size:,}",
-        "text": f"{request.bytes_per_piece:.3g} bytes a piece (English, V 30,000: 4.3), one copy, "
-        "S - 3 pieces a record",
-        "disk": f"{RECORD_BYTES} bytes and {RECORD_BYTES_PER_POSITION} for each position a record",
+        "text": f"{request.bytes_per_piece:.3g} bytes per token (English, V 30,000: 4.3), one "
+        "copy, S - 3 tokens per record",
+        "disk": f"{RECORD_BYTES} bytes per record and {RECORD_BYTES_PER_POSITION} per position",
     }
 
 
-def _fit_to_dict(fit):
-    memory = fit.memory and fit.memory._asdict() | {"total": fit.memory.total}
-    return fit._asdict() | {"memory": memory}
+def plan_lines(plan):
+    """Yields the lines of a Plan as text, each number with its assumption."""
+    because = plan.assumptions
+    yield (
+        f"{plan.size}: {plan.weights / 1e6:,.1f} million weights, S {plan.max_seq_length}, "
+        f"P {plan.max_predictions_per_seq}, {plan.precision}, on {plan.device} "
+        f"({plan.replicas} replica{'s' if plan.replicas > 1 else ''})"
+    )
+    yield ""
+    yield (
+        f"Memory: what fits into {bytes_text(plan.memory_bytes)} per replica, for "
+        f"{plan.share:,} of {plan.batch_size:,} sequences"
+    )
+    yield f"  ({because['memory']})"
+    for fit in plan.fits:
+        name = "recomputed" if fit.recompute else "blocks kept"
+        yield f"  {name:<15} {_fit_text(fit)}{'   <- chosen' if fit == plan.chosen else ''}"
+    memory = plan.chosen.memory
+    yield (
+        f"  {'chosen':<15} process {bytes_text(memory.process)}, weights "
+        f"{bytes_text(memory.weights)}, moments {bytes_text(memory.moments)}, "
+        f"activations {bytes_text(memory.kept)}, working memory {bytes_text(memory.working)}, "
+        f"gradients {bytes_text(memory.gradients)}; update {bytes_text(memory.update)}"
+    )
+    yield ""
+    yield "Time"
+    yield f"  {plan.steps:,} steps, {plan.sequences:,} sequences ({because['steps']})"
+    yield f"  {plan.flops_per_step / 1e12:,.3g} TFLOP of useful work per step"
+    yield f"  {because['peak']}; {because['mfu']}"
+    if plan.chosen.recompute:
+        yield f"  {because['recompute']}"
+    yield (
+        f"  {format_duration(plan.seconds_per_step)} per step, "
+        f"{format_duration(plan.seconds)} in total"
+    )
+    if plan.records is not None:
+        yield ""
+        yield "Text"
+        yield f"  {plan.records:,} records ({because['text']})"
+        yield f"  each is seen {plan.epochs:,.3g} times"
+        yield f"  {bytes_text(plan.disk_bytes)} of disk for the records ({because['disk']})"
+    yield ""
+    yield f"Recipe {plan.recipe}"
+    for command in plan.commands:
+        yield f"  {command}"
+
+
+def _fit_text(fit):
+    if fit.memory is None:
+        return f"at most {fit.largest:,} at once: no part of the batch fits"
+    return (
+        f"at most {fit.largest:,} at once; {fit.accumulation_steps:,} "
+        f"part{'s' if fit.accumulation_steps > 1 else ''} of {fit.part:,}: "
+        f"{bytes_text(fit.memory.total)}"
+    )

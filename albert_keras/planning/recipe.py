@@ -1,4 +1,4 @@
-"""Which recipe goes with a model and a device, and the commands that follow."""
+"""The recipe for a model and a device, and the commands to run it."""
 
 import shlex
 
@@ -6,7 +6,7 @@ from albert_keras import recipes
 from albert_keras.optimization.config import default_warmup_steps
 from albert_keras.training.config import PretrainingConfig
 
-#: Recipes made for a kind of device; elsewhere that of the paper.
+#: Recipes for a kind of device; for other kinds the recipe of the paper.
 _FOR_DEVICE = {
     ("albert-tiny", "any"): "albert-mini-cpu",
     ("albert-mini", "any"): "albert-mini-cpu",
@@ -16,14 +16,11 @@ _FOR_DEVICE = {
 
 
 def choose_recipe(size, kind):
-    """Returns the name of the recipe for a model and a kind of device.
+    """Returns the recipe for a model and a kind of device, or that of a smaller model (str).
 
     Args:
         size: str. Name of an AlbertConfig.
         kind: str. "cpu", "gpu" or "tpu".
-
-    Returns:
-        str. Where the model has none, that of its smaller sibling.
     """
     plain = size.removesuffix("-v1").removesuffix("-v2")
     for where in (kind, "any"):
@@ -40,26 +37,21 @@ def recipe_config(name):
     return PretrainingConfig.of(yaml.safe_load(recipes.path(name).read_text(encoding="utf-8")))
 
 
-def commands(name, size, batch_size, steps, fit, precision, kind, max_seq_length, vocab_size):
-    """Returns the commands from text to a run, to be pasted.
+def commands(request, name, batch_size, steps, fit, precision, kind):
+    """Returns the commands from text to a run (list of str).
 
     Args:
+        request: PlanRequest.
         name: str. The recipe.
-        size: str. Name of an AlbertConfig.
-        batch_size: int. Global.
-        steps: int.
-        fit: Fit. How a replica computes its share.
+        batch_size, steps: int. Global batch size and number of steps.
+        fit: Fit. How a replica computes its part of the batch.
         precision: str.
         kind: str. "cpu", "gpu" or "tpu".
-        max_seq_length: int. S.
-        vocab_size: int. V.
-
-    Returns:
-        list of str.
     """
-    recipe = recipe_config(name)
+    recipe, size = recipe_config(name), request.size
+    length, vocab_size = str(request.max_seq_length), str(request.vocab_size)
     build = ["data", "build", "--corpus", "CORPUS", "--tokenizer", "tokenizer/"]
-    build += ["--out", "records/", "--max-seq-length", str(max_seq_length), "--no-static-masks"]
+    build += ["--out", "records/", "--max-seq-length", length, "--no-static-masks"]
     if name == "bert-base-paper":
         build += ["--objective", "nsp"]
     train = ["pretrain", "--config", name, "--size", size, "--data", "records/"]
@@ -73,5 +65,5 @@ def commands(name, size, batch_size, steps, fit, precision, kind, max_seq_length
         train += ["--set", f"optimizer.warmup_steps={default_warmup_steps(steps)}"]
     if kind != "tpu" and recipe.training.steps_per_execution > 1:
         train += ["--steps-per-execution", "1"]
-    vocab = ["vocab", "--corpus", "CORPUS", "--size", str(vocab_size), "--out", "tokenizer/"]
+    vocab = ["vocab", "--corpus", "CORPUS", "--size", vocab_size, "--out", "tokenizer/"]
     return [f"albert-keras {shlex.join(words)}" for words in (vocab, build, train)]

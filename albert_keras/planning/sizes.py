@@ -1,4 +1,4 @@
-"""Sizes of memory and text as people write them."""
+"""Sizes of memory and text as people write and read them."""
 
 import re
 
@@ -9,22 +9,16 @@ _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([kmgt]?)(i?)b", re.IGNORECASE)
 
 
 def parse_bytes(text, name="a size"):
-    """Reads a size.
+    """Reads a size in bytes (float); raises InputError if it is not one, or not positive.
 
     Args:
         text: str. A number and a unit: "12GB" and "500MB" are powers of 1000, "12GiB" of 1024.
-        name: str. What it is the size of, for the error.
-
-    Returns:
-        float. Bytes.
-
-    Raises:
-        InputError: If it is none, or not positive.
+        name: str. Name of the value in the error.
     """
     found = _SIZE.fullmatch(text.strip())
     if found is None or float(found[1]) == 0:
         raise InputError(
-            f"`{name}` should be a size with its unit, such as 12GB, 12GiB or 500MB. "
+            f"`{name}` must be a size with its unit, such as 12GB, 12GiB or 500MB. "
             f"Received: {text!r}."
         )
     number, unit, is_binary = found.groups()
@@ -32,7 +26,7 @@ def parse_bytes(text, name="a size"):
 
 
 def bytes_text(number):
-    """Says a number of bytes in the largest unit that leaves at least 1, such as "1.5 GB"."""
+    """Formats a number of bytes in the largest unit of at least 1, such as "1.5 GB" (str)."""
     for exponent, unit in ((4, "TB"), (3, "GB"), (2, "MB"), (1, "kB")):
         if number >= 1000**exponent:
             scaled = number / 1000**exponent

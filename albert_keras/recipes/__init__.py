@@ -1,7 +1,7 @@
 """Recipes: complete configurations, a YAML file each.
 
-`albert-keras pretrain --config NAME` takes those of this folder, `albert-keras finetune` those of
-`finetuning/`, by the name of the task.
+`albert-keras pretrain --config NAME` uses a recipe of this folder, `albert-keras finetune` one of
+`finetuning/`, named after the task.
 """
 
 from pathlib import Path
@@ -12,39 +12,20 @@ from data_pipeline.settings import did_you_mean
 _FOLDER = Path(__file__).parent
 _FOLDERS = {"pretraining": _FOLDER, "finetuning": _FOLDER / "finetuning"}
 
-#: What a recipe may be for.
+#: Kinds of recipes.
 KINDS = tuple(_FOLDERS)
 
 
 def names(kind="pretraining"):
-    """Returns the names of all recipes of a kind, sorted (tuple of str).
-
-    Args:
-        kind: str. One of `KINDS`.
-
-    Raises:
-        InputError: If the kind is not known.
-    """
-    return tuple(sorted(file.stem for file in _folder(kind).glob("*.yaml")))
+    """Returns the names of all recipes of a kind (one of `KINDS`), sorted (tuple of str)."""
+    if kind not in _FOLDERS:
+        raise InputError(f"`{kind}` is not a kind of recipe{did_you_mean(kind, KINDS)}")
+    return tuple(sorted(file.stem for file in _FOLDERS[kind].glob("*.yaml")))
 
 
 def path(name, kind="pretraining"):
-    """Returns the file of a recipe (Path).
-
-    Args:
-        name: str. One of `names(kind)`.
-        kind: str. One of `KINDS`.
-
-    Raises:
-        InputError: If the name or the kind is not known.
-    """
+    """Returns the file of a recipe (Path); raises InputError if there is no such recipe."""
     known = names(kind)
     if name not in known:
         raise InputError(f"`{name}` is not a recipe for {kind}{did_you_mean(name, known)}")
-    return _folder(kind) / f"{name}.yaml"
-
-
-def _folder(kind):
-    if kind not in _FOLDERS:
-        raise InputError(f"`{kind}` is not a kind of recipe{did_you_mean(kind, KINDS)}")
-    return _FOLDERS[kind]
+    return _FOLDERS[kind] / f"{name}.yaml"

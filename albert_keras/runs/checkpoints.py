@@ -1,11 +1,11 @@
-"""Checkpoints under the tensor names of google-research/albert, whole or not at all.
+"""Checkpoints under the tensor names of google-research/albert, each written whole or not at all.
 
-`<run>/checkpoints/step-00000500/` holds
+`<run>/checkpoints/step-00000500/` contains
 model.ckpt.*  a checkpoint that TensorFlow 1 and 2 read, prefix `model.ckpt`: each weight under its
               name, its two moments as `<name>/adam_m` and `<name>/adam_v`, `global_step`, and what
-              else the step needs
-state.json    what the program needs besides: `state`, as the caller gave it, and `score`
-digests.json  `step`, and of each other file SHA-256 and size; written last: a folder without it is
+              else the training step needs
+state.json    further state: `state`, as the caller gave it, and `score`
+digests.json  `step`, and SHA-256 and size of each other file; written last: a folder without it is
               not a checkpoint
 """
 
@@ -20,20 +20,17 @@ from pathlib import Path
 import numpy as np
 
 from albert_keras.interop.checkpoint_tensors import write_tensors
-from albert_keras.runs.digests import DIGESTS, damage_of, write_digests
-from albert_keras.runs.tensors import (
-    load_weights,
-    read_variables,
-    training_variables,
-)
+from albert_keras.runs.tensors import load_weights, read_variables, training_variables
 from data_pipeline.errors import InputError
-from data_pipeline.files import naming, whole_folder
+from data_pipeline.files import fsync, naming, sha256_of, whole_folder
 
 logger = logging.getLogger(__name__)
 
+#: Name of the file that lists the digests of the others.
+DIGESTS = "digests.json"
 _PREFIX = "model.ckpt"
 _STATE = "state.json"
-#: A checkpoint that is being replaced by another of the same step: it counts until that is there.
+#: Marks a checkpoint that is being replaced by another of the same step; it counts until then.
 _REPLACED = ".replaced"
 _FOLDER_NAME = re.compile(rf"step-(\d{{8,}})({re.escape(_REPLACED)})?")
 _TEMPORARY_NAME = re.compile(r"\.step-.*\.tmp-(\d{1,9})")
@@ -43,71 +40,65 @@ class CheckpointFolder:
     """The checkpoints of one run; a single process may write to it at a time.
 
     Args:
-        path: str or Path. Folder that holds one folder per checkpoint.
-        keep: int. How many of the newest stay; the one with the best score always does.
+        path: str or Path. Folder with one folder per checkpoint.
+        keep: int. Number of newest checkpoints to keep; the one with the best score is kept, too.
     """
 
     def __init__(self, path, keep=3):
         self.path = Path(path)
         self.keep = keep
-        self._passed_over = set()
+        self._skipped = set()
 
     def steps(self):
-        """Lists the steps that have a checkpoint, sound or damaged, ascending."""
+        """Lists the steps that have a checkpoint, valid or damaged, ascending."""
         return sorted({step for step, folder in self._folders() if _is_finished(folder)})
 
     def prefix(self, step):
-        """Returns the checkpoint's prefix, as TensorFlow's readers take it."""
+        """Returns the prefix of a checkpoint, as TensorFlow's readers take it."""
         return str(self._folder(step) / _PREFIX)
 
     def latest(self):
-        """Returns the newest step.
-
-        Raises:
-            InputError: If there is no checkpoint.
-        """
+        """Returns the newest step; raises InputError if there is none."""
         steps = self.steps()
         if not steps:
-            raise InputError(f"`{self.path}` holds no checkpoint yet.")
+            raise InputError(f"`{self.path}` contains no checkpoint yet.")
         return steps[-1]
 
     def best(self):
-        """Returns the step with the lowest score, the newest of equals; None if none has one."""
-        steps = [step for step in reversed(self.steps()) if step not in self._passed_over]
+        """Returns the step with the lowest score, the newest of equals; None without scores."""
+        steps = [step for step in reversed(self.steps()) if step not in self._skipped]
         scores = {step: _score(self._folder(step), step) for step in steps}
         scores = {step: score for step, score in scores.items() if score is not None}
         return min(scores, key=scores.get, default=None)
 
-    def newest_sound(self):
-        """Finds the newest checkpoint whose files are what was saved; warns of each passed over.
+    def newest_valid(self):
+        """Finds the newest undamaged checkpoint; warns of each damaged one that it skips.
 
         Returns:
-            int. The step, or None if there is no checkpoint at all.
-
-        Raises:
-            InputError: If there are checkpoints and all of them are damaged.
+            int. The step, or None if there is no checkpoint at all; if all of them are damaged,
+            InputError is raised.
         """
-        sound, damaged = None, []
+        valid, damaged = None, []
         for step in sorted({step for step, _ in self._folders()}, reverse=True):
-            damage = damage_of(self._folder(step), step)
+            damage = find_damage(self._folder(step), step)
             if damage is None:
-                sound = step
+                valid = step
                 break
             damaged.append((self._folder(step), damage))
-            self._passed_over.add(step)
-        if sound is None and any(_is_finished(folder) for folder, _ in damaged):
+            self._skipped.add(step)
+        if valid is None and any(_is_finished(folder) for folder, _ in damaged):
             listing = "\n  ".join(f"{folder.name}: {damage}" for folder, damage in damaged)
             raise InputError(f"All checkpoints in `{self.path}` are damaged:\n  {listing}")
-        instead = "there is no other" if sound is None else f"step {sound} is taken instead"
+        instead = "there is no other" if valid is None else f"step {valid} is used instead"
         for folder, damage in damaged:
             logger.warning("checkpoint `%s` is damaged: %s; %s", folder, damage, instead)
-        return sound
+        return valid
 
     def choose(self, step=None):
-        """Returns the step that is meant (int).
+        """Returns the step of a checkpoint (int).
 
         Args:
-            step: int, "best" or None. None means the newest sound one.
+            step: int, "best" or None. None means the newest valid checkpoint.
 
         Raises:
             InputError: If there is no such checkpoint.
@@ -115,34 +106,36 @@ class CheckpointFolder:
         if step == "best":
             step = self.best()
             if step is None:
-                raise InputError(f"`{self.path}` holds no checkpoint with a score.")
+                raise InputError(f"`{self.path}` contains no checkpoint with a score.")
             return step
         if step is None:
-            step = self.newest_sound()
-            return self.latest() if step is None else step  # which says that there is none
+            step = self.newest_valid()
+            return self.latest() if step is None else step  # raises the error if there is none
         try:
             return int(step)
         except ValueError:
-            raise InputError(f'A step should be a number or "best". Received: {step}.') from None
+            raise InputError(f'A step must be a number or "best". Received: {step}.') from None
 
     def save(self, step, variables, state=None, score=None):
-        """Writes a checkpoint, then drops old ones; one of the same step is replaced.
+        """Writes a checkpoint, then removes old ones; one of the same step is replaced.
 
-        Not counted as newest: those of later steps, which a run that saves an earlier one has gone
-        back from, and those that `newest_sound` has passed over.
+        Later steps, from which a run has gone back, and damaged checkpoints that `newest_valid`
+        has skipped do not count among the newest.
 
         Args:
             step: int.
-            variables: dict of tensor name -> variable or array. Values on several workers have to
-                be read by all of them, see `read_variables`.
-            state: dict or None. JSON values to get back from `load`.
-            score: float or None. Lower is better; one that is not finite does not count.
+            variables: dict of tensor name -> variable or array. If there are several workers, see
+                `read_variables`.
+            state: dict or None. JSON values that `load` returns.
+            score: float or None. Lower is better; one that is not finite is ignored.
 
         Raises:
-            OSError: If it cannot be written, with the path; earlier checkpoints are as before.
+            OSError: If it cannot be written, with the path; earlier checkpoints stay as they were.
         """
         if score is not None and not math.isfinite(score):
-            logger.warning("checkpoint of step %d: score %s does not count", step, score)
+            logger.warning(
+                "checkpoint of step %d: score %s is not finite and is ignored", step, score
+            )
             score = None
         state = {"state": state or {}, "score": None if score is None else float(score)}
         state = json.dumps(state, indent=2) + "\n"
@@ -155,45 +148,37 @@ class CheckpointFolder:
                 with whole_folder(folder) as temporary:
                     write_tensors(temporary / _PREFIX, tensors)
                     (temporary / _STATE).write_text(state, encoding="utf-8")
-                    write_digests(temporary, step)
+                    _write_digests(temporary, step)
                     if folder.exists():
                         os.replace(folder, replaced)
             except BaseException:
                 if replaced.exists() and not folder.exists():
                     os.replace(replaced, folder)
                 raise
-        self._drop(step)
+        self._remove_old(step)
 
     def load(self, step, variables):
-        """Assigns the tensors of a checkpoint to variables, all or none.
-
-        Args:
-            step: int.
-            variables: dict of tensor name -> variable.
+        """Assigns a checkpoint to variables (dict of tensor name -> variable), all or none.
 
         Returns:
             dict. The state that was saved with it.
 
         Raises:
-            InputError: If there is no such checkpoint, it is damaged, or a tensor is missing or has
-                another shape or type.
+            InputError: If there is no such checkpoint, it is damaged, or a tensor is missing or
+                has another shape or type.
         """
         folder = self._folder(step)
         if not folder.is_dir():
             listing = ", ".join(map(str, self.steps())) or "none"
             raise InputError(f"`{self.path}` has no checkpoint of step {step}. It has: {listing}.")
-        damage = damage_of(folder, step)
+        damage = find_damage(folder, step)
         if damage is not None:
             raise InputError(f"Checkpoint `{folder}` is damaged: {damage}.")
         load_weights(str(folder / _PREFIX), variables)
         return json.loads((folder / _STATE).read_text(encoding="utf-8"))["state"]
 
     def restore(self, step, model, optimizer=None):
-        """Reads a checkpoint into a model, and into its optimizer if one is given.
-
-        Raises:
-            InputError: As `load`.
-        """
+        """Reads a checkpoint into a model and, if given, its optimizer; raises as `load`."""
         self.load(step, training_variables(model, optimizer))
         if optimizer is not None:
             optimizer.iterations.assign(step)
@@ -210,10 +195,10 @@ class CheckpointFolder:
         matches = ((_FOLDER_NAME.fullmatch(path.name), path) for path in paths)
         return [(int(match[1]), path) for match, path in matches if match]
 
-    def _drop(self, saved):
-        self._passed_over.discard(saved)
+    def _remove_old(self, saved):
+        self._skipped.discard(saved)
         steps, best = self.steps(), self.best()
-        counted = [step for step in steps if step <= saved and step not in self._passed_over]
+        counted = [step for step in steps if step <= saved and step not in self._skipped]
         oldest = counted[-self.keep :][0]
         for step in steps:
             if step < oldest and step != best:
@@ -222,7 +207,7 @@ class CheckpointFolder:
             _remove(self._named(saved, _REPLACED))
 
     def _tidy(self):
-        """Ends what killed processes began: writing, removing and replacing."""
+        """Cleans up after killed processes that were writing, removing or replacing."""
         for path in self.path.glob(".step-*"):
             match = _TEMPORARY_NAME.fullmatch(path.name)
             if match and not _is_alive(int(match[1])):
@@ -237,10 +222,53 @@ class CheckpointFolder:
                 os.replace(path, self._named(step))
 
 
+def find_damage(folder, step, only=None):
+    """Returns what is wrong with the files of a checkpoint (str), None if nothing is.
+
+    Args:
+        folder: Path.
+        step: int.
+        only: str or None. A single file to compare with its digest; None compares all.
+    """
+    try:
+        digests = json.loads((folder / DIGESTS).read_text(encoding="utf-8"))
+        saved_step = digests["step"]
+        saved = {name: (file["bytes"], file["sha256"]) for name, file in digests["files"].items()}
+    except FileNotFoundError:
+        return f"`{DIGESTS}` is missing"
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        return f"`{DIGESTS}` cannot be read ({error})"
+    if saved_step != step:
+        return f"`{DIGESTS}` belongs to step {saved_step}"
+    for name in saved if only is None else [only]:
+        try:
+            saved_size, saved_digest = saved[name]
+            size = (folder / name).stat().st_size
+            if size != saved_size:
+                return f"`{name}` has {size} bytes, {saved_size} were saved"
+            digest = sha256_of(folder / name)
+        except KeyError:
+            return f"`{DIGESTS}` does not list `{name}`"
+        except OSError as error:
+            return f"`{name}` cannot be read ({error.strerror})"
+        if digest != saved_digest:
+            return f"`{name}` has SHA-256 {digest}, {saved_digest} was saved"
+    return None
+
+
+def _write_digests(folder, step):
+    files = {}
+    for path in sorted(folder.iterdir()):
+        fsync(path)
+        files[path.name] = {"sha256": sha256_of(path), "bytes": path.stat().st_size}
+    text = json.dumps({"step": step, "files": files}, indent=2) + "\n"
+    (folder / DIGESTS).write_text(text, encoding="utf-8")
+
+
 def _score(folder, step):
-    damage = damage_of(folder, step, only=_STATE)
+    damage = find_damage(folder, step, only=_STATE)
     if damage is not None:
-        logger.warning("checkpoint `%s` is damaged: %s; its score does not count", folder, damage)
+        logger.warning("checkpoint `%s` is damaged: %s; its score is ignored", folder, damage)
         return None
     return json.loads((folder / _STATE).read_text(encoding="utf-8"))["score"]
 
@@ -250,7 +278,7 @@ def _is_finished(folder):
 
 
 def _is_alive(process):
-    """Whether a process is running, other than this one, which never saves twice at a time."""
+    """Returns whether another process is running; this one never saves twice at a time."""
     if process == os.getpid():
         return False
     try:
@@ -263,7 +291,7 @@ def _is_alive(process):
 
 
 def _remove(folder):
-    """Removes a folder; under its own name it is there as a whole or not at all."""
+    """Removes a folder; it is renamed first, so that no part of it is left under its own name."""
     hidden = folder
     try:
         if not folder.name.startswith("."):

@@ -1,4 +1,4 @@
-"""The folder of a run: what it was told, what it made.
+"""The folder of a run: its settings and its results.
 
 run.json            configuration, data, versions, and what was changed since
 albert_config.json  shape of the model
@@ -16,10 +16,18 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from albert_keras.config import AlbertConfig
+from albert_keras.models.finetuning import build_model
+from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.runs.checkpoints import CheckpointFolder
-from albert_keras.runs.provenance import describe_program
-from albert_keras.runs.run_changes import check_overrides, find_changes, find_refused
-from albert_keras.runs.run_files import check_shape, check_tokenizer, read_record
+from albert_keras.runs.run_record import (
+    check_overrides,
+    check_shape,
+    check_tokenizer,
+    describe_program,
+    find_changes,
+    find_refused,
+    read_record,
+)
 from data_pipeline.errors import InputError
 from data_pipeline.files import check_output_folder, whole_file, whole_folder
 from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
@@ -28,19 +36,19 @@ from data_pipeline.tokenizers.tokenization import Tokenizer
 _RECORD = "run.json"
 _SHAPE = "albert_config.json"
 _SEED = "config.training.seed"
-#: Characters of a setting that are shown where it is refused.
+#: Characters of a setting that a message shows.
 _LONGEST_VALUE = 60
 
 
 class Run:
-    """A run on disk; `Run.open` reads one that is there, `Run.begin` makes or continues one.
+    """A run on disk: `Run.open` opens an existing one, `Run.create_or_resume` is for training.
 
     Args:
         path: Path. Folder of the run.
-        record: dict. What `run.json` holds.
+        record: dict. Content of `run.json`.
 
     Attributes:
-        overridden: tuple of str. Keys that were allowed to change, and did, in this call.
+        overridden: tuple of str. Keys that changed in this call because they were allowed to.
     """
 
     def __init__(self, path, record):
@@ -51,17 +59,17 @@ class Run:
 
     @classmethod
     def open(cls, path):
-        """Opens a run.
+        """Opens an existing run.
 
         Raises:
-            InputError: If the folder holds no run, or `run.json`, `albert_config.json` or the
-                tokenizer were damaged or edited.
+            InputError: If the folder contains no run, or `run.json`, `albert_config.json` or the
+                tokenizer was damaged or edited.
         """
         path = Path(path)
         if not (path / _RECORD).is_file():
             raise InputError(
                 f"`{path}` is not the folder of a run: it has no run.json. "
-                "Make one with `albert-keras pretrain --out`."
+                "Create one with `albert-keras pretrain --out`."
             )
         record = read_record(path / _RECORD)
         check_shape(path / _SHAPE, record)
@@ -69,26 +77,26 @@ class Run:
             path / TOKENIZER_FOLDER,
             record["tokenizer_digest"],
             source="run.json",
-            repair="Remove that folder and `pretrain` copies it again from the records.",
+            repair="Remove that folder, and `pretrain` copies it again from the records.",
         )
         return cls(path, record)
 
     @classmethod
-    def begin(cls, path, config, albert_config, source, allow_changes=()):
-        """Makes the folder of a run, or opens it when the same command is given again.
+    def create_or_resume(cls, path, config, albert_config, source, allow_changes=()):
+        """Creates the folder of a run, or opens it if the same command is given again.
 
         Args:
             path: str or Path.
             config: PretrainingConfig or FinetuneConfig.
             albert_config: AlbertConfig.
-            source: RecordSource or another with its methods.
-            allow_changes: iterable of str. Keys of `run.json` that may differ from those the run
-                was begun with, such as "config.training.seed"; "data" stands for all below it. What
-                changes is kept in `changes` of `run.json`.
+            source: RecordSource, or another class with its methods.
+            allow_changes: iterable of str. Keys of `run.json` that may differ from the original
+                run, such as "config.training.seed"; "data" stands for all below it. Changes are
+                recorded in `changes` of `run.json`.
 
         Raises:
-            InputError: If the folder holds another run, or other things; if a key that may change
-                is not known; and as `open`.
+            InputError: If the folder contains a different run or other files; if an allowed key is
+                unknown; and as `open`.
         """
         path = Path(path)
         allowed = (allow_changes,) if isinstance(allow_changes, str) else tuple(allow_changes)
@@ -103,29 +111,60 @@ class Run:
         source.check_tokenizer()
         if (path / _RECORD).is_file():
             run = cls.open(path)
-            run._go_on_as(record, allowed, config.defaults())
+            run._update_record(record, allowed, config.defaults())
             run._write_missing(path, source)
             return run
         check_overrides(allowed, record)
         check_output_folder(path)
         run = cls(path, record)
-        # A folder that is there may be one that cannot be replaced: where a disk is mounted.
+        # An existing folder may be a mount point, which cannot be replaced.
         with contextlib.nullcontext(path) if path.is_dir() else whole_folder(path) as folder:
             run._write_missing(folder, source)
             run._write_record(folder)
         return run
 
+    def load_model(self, step=None, precision=None, task=None):
+        """Builds the model of the run with the weights of a checkpoint.
+
+        Call it in the scope of a strategy if the model is to run under one.
+
+        Args:
+            step: int, "best" or None. None means the newest valid checkpoint.
+            precision: str or None. None means the precision of the run.
+            task: Task. Required for a fine-tuned run: its `kind` and `num_outputs` shape the head.
+
+        Returns:
+            AlbertForPretraining or AlbertForTask.
+
+        Raises:
+            InputError: If there is no such checkpoint, or it is damaged.
+        """
+        training = self.record["config"]["training"]
+        precision = precision or training["precision"]
+        if self.kind == "pretraining":
+            model = AlbertForPretraining(
+                self.albert_config,
+                sentence_head=training["sentence_order_weight"] > 0,
+                dtype=precision,
+            )
+        else:
+            model = build_model(
+                task.kind.name, self.albert_config, task.num_outputs, dtype=precision
+            )
+        self.checkpoints.restore(self.checkpoints.choose(step), model)
+        return model
+
     def check_kind(self, kind, command):
-        """Raises InputError if a command (str), which takes runs of one kind, cannot take this."""
+        """Raises InputError if the run is not of the kind (str) that a command (str) takes."""
         if self.kind != kind:
             raise InputError(
-                f"`{self.path}` holds a run of {self.kind}. `albert-keras {command}` takes those "
-                f"of {kind}."
+                f"`{self.path}` contains a {self.kind} run. `albert-keras {command}` takes a "
+                f"{kind} run."
             )
 
     @property
     def kind(self):
-        """str. What was done in it: "pretraining" or "finetuning"."""
+        """str. "pretraining" or "finetuning"."""
         return self.record.get("kind", "pretraining")
 
     @property
@@ -135,22 +174,17 @@ class Run:
 
     @property
     def checkpoints(self):
-        """CheckpointFolder of the run, always the same: it knows which ones it found damaged."""
+        """CheckpointFolder of the run; always the same object, which remembers damaged ones."""
         self._checkpoints.keep = self.record["config"]["training"]["keep_checkpoints"]
         return self._checkpoints
 
     @property
     def tokenizer(self):
-        """Tokenizer of the run's data.
-
-        Raises:
-            InputError: If the run was trained on records without one.
-        """
+        """Tokenizer of the run's data; raises InputError if they had none."""
         return Tokenizer.load(self.path / TOKENIZER_FOLDER)
 
-    @property
-    def matched(self):
-        """list of str. What is as it was when the run was begun."""
+    def resume_banner(self, step):
+        """Returns one line that says what is resumed at a step and what has changed (str)."""
         config, data = self.record["config"], self.record["data"]
         tokenizer = self.record["tokenizer_digest"]
         changed = {key.split(".")[0] for key in self.overridden if key != _SEED}
@@ -166,20 +200,16 @@ class Run:
             same.append(f"seed {config['training']['seed']}")
         if "config" not in changed:
             same.append("settings")
-        return same
-
-    def banner(self):
-        """Says in one line that a run goes on, and as what (str)."""
-        *most, last = self.matched or ["nothing"]
+        *most, last = same or ["nothing"]
         same = f"{', '.join(most)} and {last}" if most else last
-        changed = f"; changed: {', '.join(self.overridden)}" if self.overridden else ""
-        return f"going on with `{self.path}`: same {same}{changed}"
+        changes = f"; changed: {', '.join(self.overridden)}" if self.overridden else ""
+        return f"resuming `{self.path}` at step {step}: same {same}{changes}"
 
-    def _go_on_as(self, record, allowed, defaults):
-        """A run goes on only as what it was begun, but for what is free or allowed to change."""
+    def _update_record(self, record, allowed, defaults):
+        """Takes over the record of a new call, unless a change needs permission and has none."""
         if self.kind != record["kind"]:
             raise InputError(
-                f"`{self.path}` holds a run of {self.kind}, not of {record['kind']}. Choose "
+                f"`{self.path}` contains a {self.kind} run, not a {record['kind']} run. Choose "
                 "another --out."
             )
         check_overrides(allowed, self.record, record)
@@ -187,13 +217,13 @@ class Run:
         refused = find_refused(changes, allowed)
         if refused:
             listing = "\n  ".join(
-                f"{key}: {_short(old)} then, {_short(new)} now (--allow-change {key})"
+                f"{key}: was {_short(old)}, is now {_short(new)} (--allow-change {key})"
                 for key, (old, new) in refused.items()
             )
             raise InputError(
-                f"`{self.path}` holds a run begun with other settings:\n  {listing}\n"
-                "Give the same command to go on with it, allow what should change, or choose "
-                "another --out."
+                f"`{self.path}` was started with other settings or data:\n  {listing}\n"
+                "To resume it, give the original settings, or allow each change as shown above. "
+                "To start a new run, choose another --out."
             )
         self.overridden = tuple(find_refused(changes))
         history = self.record.get("changes", [])
@@ -208,7 +238,7 @@ class Run:
         current = self.record | record | ({"changes": history} if history else {})
         if current | {"command": None} == self.record | {"command": None}:
             return
-        # A missing file is written again from the record; an old one would contradict it.
+        # Removed files are written again from the record, which they would contradict.
         if any(key.startswith("albert_config.") for key in self.overridden):
             (self.path / _SHAPE).unlink(missing_ok=True)
         if "tokenizer_digest" in self.overridden:

@@ -1,4 +1,4 @@
-"""The tensors of a checkpoint: their names, how they are read, written and assigned."""
+"""Tensors of a checkpoint: their names, and how they are read and assigned."""
 
 import numpy as np
 import tensorflow as tf
@@ -26,17 +26,17 @@ def load_weights(prefix, variables):
         for name, variable in variables.items():
             if list(variable.shape) != shapes.get(name):
                 found = shapes.get(name, "nothing")
-                problems.append(f"{name}: {list(variable.shape)} wanted, {found} found")
+                problems.append(f"{name}: expected {list(variable.shape)}, found {found}")
             elif variable.dtype.base_dtype != types[name]:
-                wanted, found = variable.dtype.base_dtype.name, types[name].name
-                problems.append(f"{name}: {wanted} wanted, {found} found")
+                expected, found = variable.dtype.base_dtype.name, types[name].name
+                problems.append(f"{name}: expected {expected}, found {found}")
         if problems:
             listing = "\n  ".join(problems)
             raise InputError(f"`{prefix}` does not fit the model:\n  {listing}")
         values = {name: reader.get_tensor(name) for name in variables}
+    except InputError:
+        raise
     except UNREADABLE as error:
-        if isinstance(error, InputError):
-            raise
         raise InputError(f"`{prefix}` cannot be read: {error}") from error
     for name, variable in variables.items():
         variable.assign(values[name])
@@ -48,29 +48,27 @@ def weight_names(model):
 
 
 def training_variables(model, optimizer=None):
-    """Names a model's weights, and their moments if there is an optimizer, as checkpoints do.
+    """Names a model's weights as checkpoints do: dict of tensor name -> variable.
 
-    Args:
-        model: keras.Model.
-        optimizer: keras.optimizers.legacy.Optimizer or None. Its slots have to be there already.
-
-    Returns:
-        dict of tensor name -> variable.
+    If an optimizer is given, its moments, which must exist already, are included.
     """
-    weights = weight_names(model)
-    variables = dict(weights)
-    for name, variable in weights.items() if optimizer is not None else ():
-        if variable.trainable:
-            for slot, suffix in _SLOTS.items():
-                variables[f"{name}/{suffix}"] = optimizer.get_slot(variable, slot)
-    return variables
+    variables = weight_names(model)
+    if optimizer is None:
+        return variables
+    moments = {
+        f"{name}/{suffix}": optimizer.get_slot(variable, slot)
+        for name, variable in variables.items()
+        if variable.trainable
+        for slot, suffix in _SLOTS.items()
+    }
+    return variables | moments
 
 
 def read_variables(variables):
     """Reads the values of variables: dict of name -> array.
 
-    With several workers all of them have to call this, even if one alone saves: a variable that
-    each keeps for itself, such as a metric's, is summed over them.
+    With several workers all of them must call this, even if only one saves: a variable of which
+    each worker has its own value, such as that of a metric, is summed over them.
     """
     return {
         name: variable.numpy() if hasattr(variable, "numpy") else np.asarray(variable)

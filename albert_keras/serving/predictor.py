@@ -201,7 +201,7 @@ class Predictor:
         predict_tokens = self._model.signatures.get("predict_tokens")
         if not (exported.record and folder.is_dir() and predict_tokens):
             return None
-        from albert_keras.runs.run_files import check_tokenizer
+        from albert_keras.runs.run_record import check_tokenizer
         from albert_keras.serving.task_answers import TaskPredictor, model_of_signature
 
         check_tokenizer(

@@ -9,8 +9,8 @@ from albert_keras.finetuning.config import FinetuneConfig
 from albert_keras.finetuning.step import build_step as build_task_step
 from albert_keras.tasks.build import build_task
 from albert_keras.tasks.kinds import KINDS
-from albert_keras.training.build import build_step
 from albert_keras.training.config import PretrainingConfig
+from albert_keras.training.pretraining_step import build_step
 from data_pipeline.config import PretrainingDataConfig
 from data_pipeline.records.schema import PRETRAINING_FEATURES, feature_length
 from data_pipeline.settings import Rule, Settings

@@ -1,4 +1,4 @@
-"""What a caller of training may want to catch."""
+"""Exceptions of training that a caller may want to catch."""
 
 
 class TrainingStopped(Exception):
@@ -11,12 +11,12 @@ class TrainingStopped(Exception):
     def __init__(self, path, step):
         self.step = step
         super().__init__(
-            f"stopped and saved `{path}` at step {step}; give the same command to go on"
+            f"stopped and saved `{path}` at step {step}; give the same command to resume it"
         )
 
 
 class TrainingDiverged(Exception):
-    """A run ended because too many updates in a row had to be left out; its state is saved.
+    """A run ended because too many consecutive updates had to be skipped; its state is saved.
 
     Attributes:
         step: int. The step that was saved.
@@ -28,7 +28,7 @@ class TrainingDiverged(Exception):
         shown = ", ".join(map(str, records[:8])) + (", ..." if len(records) > 8 else "")
         super().__init__(
             f"`{path}` ended at step {step}: loss or gradients of the last {skipped} steps were "
-            "not finite, or spikes. The weights saved are those from before; the last batch held "
-            f"records {shown} (all of them: {path}/diverged.json). Look at these records, lower "
-            "--lr, or give the same command to go on with the next ones."
+            "not finite, or spikes. The weights from before these steps are saved. The last batch "
+            f"contained records {shown} (all of them: {path}/diverged.json). Check these records, "
+            "lower --lr, or give the same command to continue with the next records."
         )

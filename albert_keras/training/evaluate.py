@@ -1,12 +1,13 @@
-"""Scores of a run on records it was not trained on, beside what guessing scores."""
+"""Scores on held-out records, during training and afterwards, compared with guessing."""
 
+import logging
 import math
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from tensorflow import keras
 
-from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.runs.run import Run
 from albert_keras.training.distributed.strategy import build_strategy
 from albert_keras.training.loop.reports import log_evaluation
@@ -15,51 +16,46 @@ from data_pipeline.errors import InputError
 from data_pipeline.reader.reader import evaluation_dataset
 from data_pipeline.records.record_folder import RecordFiles
 
+logger = logging.getLogger(__name__)
+
+_BATCH_SIZE = 64
+
 
 class Evaluation(NamedTuple):
-    """Scores on held-out records.
+    """Scores on held-out records."""
 
-    Attributes:
-        path: Path. Folder of the run.
-        step: int. The checkpoint that was scored.
-        num_records, num_predictions: int.
-        masked_lm_loss: float. Nats per masked piece.
-        masked_lm_accuracy: float.
-        unigram_accuracy: float. What always guessing the most frequent masked piece of these
-            very records scores: no guesser that ignores the context does better.
-        unigram_guess: str. That piece.
-        sentence_order_loss: float. Nats per record; None, as the two below, without such a head.
-        sentence_order_accuracy: float.
-        sentence_order_error: float. Half the width of the 95 % interval of the accuracy.
-        sentence_order_chance: float. Share of the more frequent label.
-    """
-
-    path: Path
-    step: int
+    path: Path  # folder of the run
+    step: int  # the checkpoint that was scored
     num_records: int
     num_predictions: int
-    masked_lm_loss: float
+    masked_lm_loss: float  # nats per masked token
     masked_lm_accuracy: float
+    #: Accuracy of always guessing the most frequent masked token of these very records: without
+    #: the context no guess scores better.
     unigram_accuracy: float
-    unigram_guess: str
+    unigram_guess: str  # that token
+    #: Nats per record; None, as the two below, without such a head.
     sentence_order_loss: float | None
     sentence_order_accuracy: float | None
-    sentence_order_error: float | None
-    sentence_order_chance: float
+    sentence_order_error: float | None  # half the width of the 95 % interval of the accuracy
+    sentence_order_chance: float  # proportion of the more frequent label
 
 
-def evaluate(run, data, step=None, batch_size=64, strategy="auto"):
-    """Scores a checkpoint of a run; the scores are added to the run's log.
+def evaluate(
+    run: str | Path,
+    data: str | Path,
+    step: int | str | None = None,
+    batch_size: int = _BATCH_SIZE,
+    strategy: str = "auto",
+) -> Evaluation:
+    """Scores a checkpoint of a run and appends the scores to the run's log.
 
     Args:
         run: str or Path. Folder of the run.
-        data: str or Path. Folder of records made with the run's tokenizer.
-        step: int, "best" or None. Which checkpoint; None takes the newest sound one.
+        data: str or Path. Folder of records built with the run's tokenizer.
+        step: int, "best" or None. The checkpoint; None means the newest valid one.
         batch_size: int. B.
         strategy: str. See `strategy.py`.
-
-    Returns:
-        Evaluation.
 
     Raises:
         InputError: If the run, its checkpoint or the records cannot be used together.
@@ -67,62 +63,112 @@ def evaluate(run, data, step=None, batch_size=64, strategy="auto"):
     run = Run.open(run)
     run.check_kind("pretraining", "evaluate --data RECORDS")
     records = RecordFiles(data)
-    config = run.albert_config
     _check_same_tokenizer(run, records)
-    training = run.record["config"]["training"]
     step = run.checkpoints.choose(step)
-    has_sentence_head = training["sentence_order_weight"] > 0
     with build_strategy(strategy).scope():
-        model = AlbertForPretraining(
-            config, sentence_head=has_sentence_head, dtype=training["precision"]
-        )
-        run.checkpoints.restore(step, model)
-        scorer = PretrainingStep(model, training["sentence_order_weight"])
-        scorer.compile()
+        scorer = build_scorer(run.load_model(step), run)
     dataset = evaluation_dataset(records, batch_size)
-    scores = scorer.evaluate(dataset, verbose=0, return_dict=True)
-    guess = _guessing(dataset)
-    order_loss = order_accuracy = order_error = None
-    if has_sentence_head:
-        order_loss, order_accuracy = (
-            scores["sentence_order_loss"],
-            scores["sentence_order_accuracy"],
-        )
+    scores = score(scorer, dataset)
+    masked, orders = _count_labels(dataset)
+    order_accuracy, order_error = scores.get("sentence_order_accuracy"), None
+    if order_accuracy is not None:
         order_error = 1.96 * math.sqrt(order_accuracy * (1 - order_accuracy) / len(records))
     evaluation = Evaluation(
         path=run.path,
         step=step,
         num_records=len(records),
-        num_predictions=guess["num_predictions"],
+        num_predictions=int(masked.sum()),
         masked_lm_loss=scores["masked_lm_loss"],
         masked_lm_accuracy=scores["masked_lm_accuracy"],
-        unigram_accuracy=guess["unigram_accuracy"],
-        unigram_guess=_piece(run, guess["unigram_id"]),
-        sentence_order_loss=order_loss,
+        unigram_accuracy=float(masked.max() / max(1, masked.sum())),
+        unigram_guess=_piece(run, int(masked.argmax())),
+        sentence_order_loss=scores.get("sentence_order_loss"),
         sentence_order_accuracy=order_accuracy,
         sentence_order_error=order_error,
-        sentence_order_chance=guess["sentence_order_chance"],
+        sentence_order_chance=float(orders.max() / max(1, orders.sum())),
     )
     log_evaluation(run.path, step, evaluation._asdict() | {"path": str(data)})
     return evaluation
 
 
-def _guessing(dataset):
-    """Counts labels: what a guesser that looks at no input would score."""
-    pieces, orders = np.zeros(0, np.int64), np.zeros(2, np.int64)
+def build_scorer(model, run):
+    """Returns a compiled PretrainingStep that scores a model of a run; call it in the scope."""
+    scorer = PretrainingStep(model, run.record["config"]["training"]["sentence_order_weight"])
+    scorer.compile()
+    return scorer
+
+
+def score(scorer, dataset):
+    """Scores batches of held-out records with a scorer, see `build_scorer`.
+
+    Returns:
+        dict of str to float. Losses in nats, and accuracies.
+    """
+    results = scorer.evaluate(dataset, verbose=0, return_dict=True)
+    scores = {name: value for name, value in results.items() if name.endswith(("loss", "accuracy"))}
+    # Each prediction counts once; Keras' `loss` is a mean over batches, the last of which is short.
+    order_loss = scores.get("sentence_order_loss", 0.0)
+    scores["loss"] = scores["masked_lm_loss"] + scorer.sentence_order_weight * order_loss
+    return scores
+
+
+class ScoreHeldOut(keras.callbacks.Callback):
+    """Scores the model on held-out records regularly and at the end of the run.
+
+    Put it after `Report` and before `SaveCheckpoints`. Create it in the scope of the strategy.
+
+    Args:
+        context: RunContext. The run whose model is scored, with entries in its log.
+        records: RecordFiles.
+        every: int. Steps between scores.
+
+    Attributes:
+        score: float or None. Loss on the held-out records at `step`, in nats.
+        step: int or None. The newest step that was scored.
+        last_step: int. The step that ends the run; may be changed during training.
+    """
+
+    def __init__(self, context, records, every):
+        super().__init__()
+        self.every = every
+        self.last_step = context.training.steps
+        self.score = self.step = None
+        self._context = context
+        self._done = context.first_step
+        self._dataset = evaluation_dataset(records, _BATCH_SIZE)
+        # A step of its own: evaluating resets all means of a step.
+        self._scorer = build_scorer(context.training_step.model, context.run)
+
+    def on_train_batch_end(self, batch, logs=None):
+        before, self._done = self._done, self._context.first_step + batch + 1
+        if self._done // self.every == before // self.every and self._done < self.last_step:
+            return
+        scores = score(self._scorer, self._dataset)
+        self.step, self.score = self._done, scores["loss"]
+        if not self._context.is_chief:
+            return
+        log_evaluation(self._context.run.path, self._done, scores)
+        order = scores.get("sentence_order_accuracy")
+        logger.info(
+            "held-out records at step %d: loss %.3f  mlm %.3f%s",
+            self._done,
+            scores["loss"],
+            scores["masked_lm_accuracy"],
+            "" if order is None else f"  sop {order:.3f}",
+        )
+
+
+def _count_labels(dataset):
+    """Counts masked tokens by id, int64 [V], and sentence-order labels, int64 [2]."""
+    masked, orders = np.zeros(0, np.int64), np.zeros(2, np.int64)
     for batch in dataset.as_numpy_iterator():
         real = batch["example_weights"] > 0
-        masked = batch["masked_lm_ids"][real][batch["masked_lm_weights"][real] > 0]
-        counted = np.bincount(masked, minlength=len(pieces))
-        counted[: len(pieces)] += pieces
-        pieces = counted
+        ids = batch["masked_lm_ids"][real][batch["masked_lm_weights"][real] > 0]
+        counts = np.bincount(ids, minlength=len(masked))
+        counts[: len(masked)] += masked
+        masked = counts
         orders += np.bincount(batch["sentence_order_labels"][real], minlength=2)
-    return {
-        "num_predictions": int(pieces.sum()),
-        "unigram_id": int(pieces.argmax()),
-        "unigram_accuracy": float(pieces.max() / max(1, pieces.sum())),
-        "sentence_order_chance": float(orders.max() / max(1, orders.sum())),
-    }
+    return masked, orders
 
 
 def _piece(run, piece_id):
@@ -133,15 +179,14 @@ def _piece(run, piece_id):
 
 
 def _check_same_tokenizer(run, records):
-    wanted, found = run.record["tokenizer_digest"], records.info.tokenizer_digest
+    expected, found = run.record["tokenizer_digest"], records.info.tokenizer_digest
+    problem = None
     if records.info.vocab_size != run.albert_config.vocab_size:
+        problem = f"{records.info.vocab_size} pieces, not {run.albert_config.vocab_size}"
+    elif expected and found and expected != found:
+        problem = "another one of the same size"
+    if problem:
         raise InputError(
-            f"`{records.folder}` should be made with the tokenizer of `{run.path}`. Received: "
-            f"{records.info.vocab_size} pieces, not {run.albert_config.vocab_size}."
-        )
-    if wanted and found and wanted != found:
-        raise InputError(
-            f"`{records.folder}` should be made with the tokenizer of `{run.path}`. Received: "
-            "another one of the same size. "
-            f"Build the records with --tokenizer {run.path}/tokenizer."
+            f"`{records.folder}` must be built with the tokenizer of `{run.path}`. Received: "
+            f"{problem}. Build the records with --tokenizer {run.path}/tokenizer."
         )

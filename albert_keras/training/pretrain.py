@@ -1,34 +1,28 @@
-"""Records → reader → compiled model → `model.fit` under a strategy."""
+"""Pre-training: records → reader → compiled model → `model.fit` under a strategy."""
 
 import logging
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from albert_keras.training.build import build_step, should_skip_padding
 from albert_keras.training.config import SMALL_MODEL_LR, PretrainingConfig
-from albert_keras.training.continued_pretraining import (
-    OUTPUT_BIAS,
-    ContinuedPretraining,
-    report_loaded,
-)
-from albert_keras.training.distributed.cluster import (
-    barrier,
-    is_chief,
-    noticing_lost_workers,
-    num_workers,
-)
+from albert_keras.training.continued_pretraining import OUTPUT_BIAS, ContinuedPretraining
+from albert_keras.training.distributed.cluster import barrier, noticing_lost_workers, num_workers
 from albert_keras.training.distributed.strategy import build_strategy, choose_precision
 from albert_keras.training.errors import TrainingDiverged, TrainingStopped
-from albert_keras.training.held_out import ScoreHeldOut
+from albert_keras.training.evaluate import ScoreHeldOut
 from albert_keras.training.loop.batches import check_batch_size
 from albert_keras.training.loop.curves import draw_curves
 from albert_keras.training.loop.fitting import fit
 from albert_keras.training.loop.reports import read_log
-from albert_keras.training.loop.resume import open_run, restore
-from albert_keras.training.output_bias import log_frequencies
-from albert_keras.training.record_source import RecordSource
+from albert_keras.training.loop.resume import create_or_resume, report_loaded
+from albert_keras.training.loop.step_settings import should_skip_padding
+from albert_keras.training.pretraining_step import build_step
+from albert_keras.training.record_source import RecordSource, log_frequencies
+from albert_keras.weights.initial_weights import InitialWeights
 from data_pipeline.errors import InputError
+from data_pipeline.files import check_output_folder
 from data_pipeline.reader.reader import uses_dynamic_masks
 from data_pipeline.records.record_folder import RecordFiles
 
@@ -36,63 +30,54 @@ logger = logging.getLogger(__name__)
 
 
 class PretrainingResult(NamedTuple):
-    """What a call of `pretrain` did.
+    """The result of a call of `pretrain`."""
 
-    Attributes:
-        path: Path. Folder of the run.
-        step: int. Steps the run has now.
-        resumed_from: int. Steps it had before.
-        seconds: float.
-        report: dict. The last line of the log.
-    """
-
-    path: Path
-    step: int
-    resumed_from: int
+    path: Path  # folder of the run
+    step: int  # steps done by all calls
+    resumed_from: int  # steps done by earlier calls
     seconds: float
-    report: dict
+    report: dict  # the last line of the log
 
 
 def pretrain(
-    data,
-    out,
-    config=None,
-    eval_data=None,
-    allow_changes=(),
-    max_steps=None,
-    initial=None,
+    data: str | Path,
+    out: str | Path,
+    config: PretrainingConfig | None = None,
+    eval_data: str | Path | None = None,
+    allow_changes: Iterable[str] = (),
+    max_steps: int | None = None,
+    initial: InitialWeights | None = None,
     **flags,
-):
-    """Pre-trains ALBERT on masked pieces and sentence order.
+) -> PretrainingResult:
+    """Pre-trains ALBERT on masked tokens and sentence order.
 
-    The same call goes on with a run that was interrupted, from its newest sound checkpoint, and
-    ends in the same weights as one that was not.
+    The same call resumes an interrupted run from its newest valid checkpoint, and ends in the same
+    weights as a run that was not interrupted.
 
     Args:
         data: str or Path. Folder of records.
         out: str or Path. Folder of the run, see `run.py`.
         config: PretrainingConfig. None takes the defaults.
-        eval_data: str, Path or None. Held-out records, scored each `evaluate_every` steps; the
+        eval_data: str, Path or None. Held-out records, scored every `evaluate_every` steps; the
             checkpoint with the lowest loss on them is kept.
-        allow_changes: iterable of str. Keys of `run.json` that may differ from those the run was
-            begun with, see `Run.begin`.
-        max_steps: int or None. Steps of this call at most; the next one goes on.
-        initial: InitialWeights or None. What `open_weights` found: trained weights to begin with,
-            the heads too, and the shape of the model. None begins with random ones.
+        allow_changes: iterable of str. Keys of `run.json` that may differ from the original run,
+            see `Run.create_or_resume`.
+        max_steps: int or None. Largest number of steps of this call; the next one resumes.
+        initial: InitialWeights or None. Trained weights to start from, heads included, with the
+            shape of the model, as `open_weights` returns them. None means random weights.
         **flags: Single settings by the keywords of `options_of(PretrainingConfig)`: `size`,
             `steps`, `batch_size`, `lr`, `seed`, `strategy`, `precision`, `masks`, ...
 
-    Returns:
-        PretrainingResult.
-
     Raises:
-        InputError: If data, settings and model do not go together, or `out` holds something else.
+        InputError: If data, settings and model do not fit together, or `out` contains other files.
         TrainingStopped: After SIGTERM or Ctrl-C, once the state is saved.
-        TrainingDiverged: After ten updates in a row that had to be left out, likewise.
+        TrainingDiverged: After ten consecutive updates that had to be skipped, likewise.
         WorkerLost: If another worker is gone.
     """
     started = time.monotonic()
     config = (config or PretrainingConfig()).with_flags(**flags)
+
+    # Check that data, settings and model fit together.
     records = RecordFiles(data)
     held_out = None if eval_data is None else RecordFiles(eval_data)
     continued = None
@@ -100,133 +85,110 @@ def pretrain(
         continued = ContinuedPretraining.of(initial, records)
         config = config.replace(model=continued.model_settings(config))
     albert_config = config.albert_config(records.info.vocab_size)
-    _check_fit(records.info, albert_config)
-    if held_out is not None:
-        _check_held_out(records, held_out)
-        _check_fit(held_out.info, albert_config)
-    uses_dynamic_masks(records, config.training.masks)  # says so if it cannot
+    _check_records(records, held_out, albert_config)
+    uses_dynamic_masks(records, config.training.masks)  # raises if it cannot
     strategy = build_strategy(config.training.strategy)
+
     with noticing_lost_workers(num_workers(strategy) > 1):
-        result = _pretrain(
-            strategy,
-            records,
-            out,
-            config,
-            albert_config,
-            held_out,
-            allow_changes,
-            max_steps,
-            continued,
-        )
-        barrier(strategy)  # nobody leaves while the first worker still writes
-    return result._replace(seconds=time.monotonic() - started)
-
-
-def _pretrain(
-    strategy,
-    records,
-    out,
-    config,
-    albert_config,
-    held_out,
-    allow_changes,
-    max_steps,
-    continued,
-):
-    check_batch_size(strategy, config.training)
-    asked = config
-    config = config.resolved(choose_precision(strategy), records.info.objective != "none")
-    training = config.training
-    skips = should_skip_padding(strategy, training, records.info.statistics)
-    if "lr" in asked.optimizer.model_fields_set:
-        advice = asked.optimizer.lr_advice(training.batch_size)
-        if advice and config.size not in SMALL_MODEL_LR:
-            logger.warning("%s", advice)
-    source = RecordSource(records, training, continued and continued.describe())
-    loaded = None
-    if continued is not None:
+        check_batch_size(strategy, config.training)
+        # Several workers check later, when they agree on whether there is a run.
+        if num_workers(strategy) == 1 and not (Path(out) / "run.json").is_file():
+            check_output_folder(out)
+        config = _resolve(config, strategy, records)
+        training = config.training
+        source = RecordSource(records, training, continued and continued.describe())
+        skips_padding = should_skip_padding(strategy, training, records.info.statistics)
         with strategy.scope():
-            step = build_step(config, albert_config, skips)
-            # Before there is a folder: what cannot begin leaves none behind.
-            loaded = continued.load(step.model)
-    run = open_run(strategy, out, config, albert_config, source, allow_changes)
-    logger.info(
-        "model %s: %d layers, hidden size %d, %s on %d replica(s), %d records of %d pieces",
-        config.size,
-        albert_config.num_hidden_layers,
-        albert_config.hidden_size,
-        training.precision,
-        strategy.num_replicas_in_sync,
-        len(records),
-        records.info.max_seq_length,
-    )
-    with strategy.scope():
-        if continued is None:
-            step = build_step(config, albert_config, skips)
-        first_step, state = restore(strategy, run, step)
-        if first_step == 0 and loaded is not None:
-            report_loaded(strategy, run, continued.lines(loaded))
-        has_bias = loaded is not None and OUTPUT_BIAS in loaded.loaded
-        if first_step == 0 and training.initial_output_bias == "frequencies" and not has_bias:
-            step.model.masked_lm_head.output_bias.assign(log_frequencies(records))
-        scores = None
-        if held_out is not None:
-            scores = ScoreHeldOut(
-                run.path,
-                held_out,
-                step,
-                training.evaluate_every,
-                first_step,
-                training.steps,
-                is_chief(strategy),
+            # Build.
+            training_step = build_step(config, albert_config, skips_padding)
+            # Load or resume. Loading comes first: weights that do not fit must leave no folder.
+            loaded = continued and continued.load(training_step.model)
+            context = create_or_resume(
+                strategy, out, config, albert_config, source, training_step, allow_changes
             )
+            if context.first_step == 0:
+                if loaded is not None:
+                    report_loaded(context, continued.lines(loaded))
+                has_bias = loaded is not None and OUTPUT_BIAS in loaded.loaded
+                if training.initial_output_bias == "frequencies" and not has_bias:
+                    head = training_step.model.masked_lm_head
+                    head.output_bias.assign(log_frequencies(records))
+            scores = None
+            if held_out is not None:
+                scores = ScoreHeldOut(context, held_out, training.evaluate_every)
+        logger.info(
+            "model %s: %d layers, hidden size %d, %s on %d replica(s), %d records of %d tokens",
+            config.size,
+            albert_config.num_hidden_layers,
+            albert_config.hidden_size,
+            training.precision,
+            strategy.num_replicas_in_sync,
+            len(records),
+            records.info.max_seq_length,
+        )
 
-    try:
-        last_step = fit(strategy, step, run, training, source, scores, first_step, state, max_steps)
-    except (TrainingStopped, TrainingDiverged):
-        _draw(strategy, run)
-        raise
-    if last_step > first_step:
-        _draw(strategy, run)
-    reports = read_log(run.path)
+        # Train.
+        try:
+            last_step = fit(context, scores, max_steps)
+        except (TrainingStopped, TrainingDiverged):
+            _draw(context)
+            raise
+        if last_step > context.first_step:
+            _draw(context)
+        barrier(strategy)  # the first worker may still be writing
+
+    # Report.
+    reports = read_log(context.run.path)
     return PretrainingResult(
-        path=run.path,
+        path=context.run.path,
         step=last_step,
-        resumed_from=first_step,
-        seconds=0.0,
+        resumed_from=context.first_step,
+        seconds=time.monotonic() - started,
         report=reports[-1] if reports else {},
     )
 
 
-def _draw(strategy, run):
-    if is_chief(strategy):
-        draw_curves(run.path)
+def _resolve(config, strategy, records):
+    """Returns the configuration with all choices made, and warns of an unusual learning rate."""
+    resolved = config.resolved(choose_precision(strategy), records.info.objective != "none")
+    if "lr" in config.optimizer.model_fields_set and config.size not in SMALL_MODEL_LR:
+        advice = config.optimizer.lr_advice(config.training.batch_size)
+        if advice:
+            logger.warning("%s", advice)
+    return resolved
 
 
-def _check_fit(info, albert_config):
-    if info.max_seq_length > albert_config.max_position_embeddings:
-        raise InputError(
-            "`max_seq_length` of the records should not exceed `max_position_embeddings`. "
-            f"Received: {info.max_seq_length} (dataset_info.json) and "
-            f"{albert_config.max_position_embeddings}. Rebuild the data or enlarge the model."
-        )
-    if info.vocab_size != albert_config.vocab_size:
-        raise InputError(
-            "`model.vocab_size` should be that of the records' tokenizer. "
-            f"Received: {albert_config.vocab_size} and {info.vocab_size} (dataset_info.json)."
-        )
+def _draw(context):
+    if context.is_chief:
+        draw_curves(context.run.path)
 
 
-def _check_held_out(records, held_out):
+def _check_records(records, held_out, albert_config):
+    """Raises InputError if records, held-out records and model do not fit together."""
+    for each in (records, held_out) if held_out is not None else (records,):
+        info = each.info
+        if info.max_seq_length > albert_config.max_position_embeddings:
+            raise InputError(
+                "`max_seq_length` of the records must not exceed `max_position_embeddings`. "
+                f"Received: {info.max_seq_length} (dataset_info.json) and "
+                f"{albert_config.max_position_embeddings}. Rebuild the data or enlarge the model."
+            )
+        if info.vocab_size != albert_config.vocab_size:
+            raise InputError(
+                "`model.vocab_size` must be the vocabulary size of the records' tokenizer. "
+                f"Received: {albert_config.vocab_size} and {info.vocab_size} (dataset_info.json)."
+            )
+    if held_out is None:
+        return
     ours, theirs = records.info, held_out.info
     if None not in (ours.tokenizer_digest, theirs.tokenizer_digest):
         if ours.tokenizer_digest != theirs.tokenizer_digest:
             raise InputError(
-                f"`{held_out.folder}` should be made with the tokenizer of `{records.folder}`. "
+                f"`{held_out.folder}` must be built with the tokenizer of `{records.folder}`. "
                 f"Build the records with --tokenizer {records.folder}/tokenizer."
             )
     if ours.objective != theirs.objective:
         raise InputError(
-            f"`{held_out.folder}` should have the objective of `{records.folder}`. "
+            f"`{held_out.folder}` must have the objective of `{records.folder}`. "
             f"Received: {theirs.objective} and {ours.objective}."
         )

@@ -1,13 +1,15 @@
-"""What a step of pre-training learns: masked pieces and the order of sentences."""
+"""The training step of pre-training: masked tokens and the order of sentences."""
 
 import tensorflow as tf
 
+from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.training.loop.step import TrainingStep
+from albert_keras.training.loop.step_settings import compile_step, model_settings, step_settings
 from albert_keras.training.losses import masked_lm_sums, sentence_order_sums
 
 
 class PretrainingStep(TrainingStep):
-    """Trains a model on masked pieces and sentence order.
+    """Trains a model on masked tokens and sentence order.
 
     Args:
         model: AlbertForPretraining.
@@ -24,7 +26,7 @@ class PretrainingStep(TrainingStep):
 
     @property
     def trained_weights(self):
-        """list of variables. Those the loss depends on: no pooler without a sentence head."""
+        """list of variables. The weights that the loss depends on; without head no pooler."""
         weights = self.model.trainable_variables
         if self.model.sentence_order_head is not None:
             return weights
@@ -56,3 +58,25 @@ class PretrainingStep(TrainingStep):
                 )
             )
         return sums
+
+
+def build_step(config, albert_config, skips_padding=False):
+    """Builds the compiled PretrainingStep of a configuration; call it in a strategy's scope.
+
+    Args:
+        config: PretrainingConfig, resolved.
+        albert_config: AlbertConfig.
+        skips_padding: bool. See `AlbertEncoder`.
+
+    Returns:
+        PretrainingStep. Weights and moments exist.
+    """
+    training = config.training
+    model = AlbertForPretraining(
+        albert_config,
+        sentence_head=training.sentence_order_weight > 0,
+        **model_settings(training, skips_padding),
+    )
+    step = PretrainingStep(model, training.sentence_order_weight, **step_settings(config))
+    compile_step(step, config)
+    return step

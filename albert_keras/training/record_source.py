@@ -1,26 +1,32 @@
-"""Records of pre-training, as what a run learns from."""
+"""The records of pre-training as the data of a run."""
 
 import functools
 import shutil
 
-from albert_keras.runs.provenance import describe_records
-from albert_keras.runs.run_files import check_tokenizer
+import numpy as np
+
+from albert_keras.runs.run_record import check_tokenizer, describe_records
 from albert_keras.training.cost.flops import training_flops
 from albert_keras.training.loop.batches import batches_of
-from data_pipeline.reader.reader import training_dataset, training_numbers
+from data_pipeline.reader.reader import evaluation_dataset, training_dataset, training_numbers
 from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
+
+#: Records counted by `log_frequencies`: some ten thousand masked tokens, read within a second.
+_COUNTED_RECORDS = 2048
+_COUNTED_BATCH = 64
 
 
 class RecordSource:
-    """What a run, and `fit`, ask of the examples they are given; `ExampleSource` is the other one.
+    """Training data from records, as `Run` and `fit` need it; `ExampleSource` is for fine-tuning.
 
     Args:
         records: RecordFiles.
         training: TrainingConfig.
-        origin: dict. What `run.json` keeps of the weights to begin with, see `describe_origin`.
+        origin: dict or None. What `run.json` says of the initial weights, see
+            `ContinuedPretraining.describe`.
     """
 
-    #: What `run.json` calls a run on them.
+    #: The kind of run that is trained on it, in `run.json`.
     kind = "pretraining"
 
     def __init__(self, records, training, origin=None):
@@ -31,43 +37,43 @@ class RecordSource:
 
     @property
     def max_seq_length(self):
-        """int. Pieces of a record, S."""
+        """int. Tokens of a record, S."""
         return self.records.info.max_seq_length
 
     @property
     def tokenizer_digest(self):
-        """str, or None if nobody knows what the records were made with."""
+        """str, or None if the tokenizer is unknown."""
         return self.records.info.tokenizer_digest
 
     @property
     def failure(self):
-        """Exception or None. What went wrong while they were read."""
+        """Exception or None. The error that occurred while records were read."""
         return self.records.failure
 
     def describe(self):
-        """Returns what `run.json` keeps of them: dict."""
+        """Returns the description of the records and the initial weights in `run.json`: dict."""
         return describe_records(self.records) | self._origin
 
     def check_tokenizer(self):
-        """Raises InputError if the tokenizer beside them is not the one they were made with."""
+        """Raises InputError if the records were not built with the tokenizer beside them."""
         check_tokenizer(
             self._tokenizer,
             self.tokenizer_digest,
             source="dataset_info.json",
-            repair="Build the records anew, or restore the folder from a copy.",
+            repair="Build the records again, or restore the folder from a copy.",
         )
 
     @property
     def has_tokenizer(self):
-        """bool. Whether there is one to be copied."""
+        """bool. Whether there is a tokenizer to copy."""
         return self._tokenizer.is_dir()
 
     def save_tokenizer(self, folder):
-        """Copies the tokenizer into a folder that exists."""
+        """Copies the tokenizer into an existing folder."""
         shutil.copytree(self._tokenizer, folder, dirs_exist_ok=True)
 
     def numbers(self, step):
-        """Returns the numbers of the records seen after so many steps: int64 [B]."""
+        """Returns the numbers of the records seen after this number of steps: int64 [B]."""
         training = self.training
         return training_numbers(step, training.batch_size, len(self.records), training.seed)
 
@@ -88,3 +94,17 @@ class RecordSource:
             info.max_predictions_per_seq,
             sentence_head=model.sentence_order_head is not None,
         )
+
+
+def log_frequencies(records):
+    """Estimates the natural logarithm of each piece's frequency among masked tokens, float32 [V].
+
+    It is the initial output bias of the masked-LM head. Records (RecordFiles) are in random order,
+    so the first ones are a fair sample. One is added to the count of each piece.
+    """
+    counts = np.ones(records.info.vocab_size, np.int64)
+    dataset = evaluation_dataset(records, _COUNTED_BATCH).take(_COUNTED_RECORDS // _COUNTED_BATCH)
+    for batch in dataset.as_numpy_iterator():
+        real = (batch["masked_lm_weights"] * batch["example_weights"][:, None]) > 0
+        counts += np.bincount(batch["masked_lm_ids"][real], minlength=len(counts))
+    return np.log(counts / counts.sum()).astype(np.float32)

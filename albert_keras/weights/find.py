@@ -1,4 +1,4 @@
-"""Trained weights on a disk: where they lie, whether they are sound, what lies beside them."""
+"""Where trained weights are stored, whether they are valid, and what is stored beside them."""
 
 import functools
 import json
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from albert_keras.config import AlbertConfig
-from albert_keras.runs.digests import DIGESTS, damage_of
+from albert_keras.runs.checkpoints import DIGESTS, find_damage
 from albert_keras.runs.run import Run
 from albert_keras.weights.source_tensors import (
     CheckpointTensors,
@@ -23,35 +23,18 @@ _CHECKPOINT_FILE = re.compile(r"(.+)\.(index|meta|data-\d{5}-of-\d{5})")
 
 
 class FoundWeights(NamedTuple):
-    """Weights that were found, and what is known about them.
+    """Weights that were found, and what is known about them."""
 
-    Attributes:
-        kind: str. "run", "checkpoint", "export" or "keras".
-        step: int or None. How long they were trained, where that is known.
-        open: callable. Returns CheckpointTensors or ModelTensors.
-        folders: tuple of Path. Where shape and tokenizer may lie, the nearest first.
-        shape: AlbertConfig or None. Of their model, if it is told with them.
-        tokenizer_digest: str or None. Of the tokenizer they were trained with, if it is known.
-    """
-
-    kind: str
-    step: int | None
-    open: Callable
-    folders: tuple[Path, ...]
-    shape: AlbertConfig | None = None
-    tokenizer_digest: str | None = None
+    kind: str  # "run", "checkpoint", "export" or "keras"
+    step: int | None  # number of training steps, if it is known
+    open: Callable  # returns CheckpointTensors or ModelTensors
+    folders: tuple[Path, ...]  # where to look for shape and tokenizer, the nearest first
+    shape: AlbertConfig | None = None  # shape of the model, if it is stored with the weights
+    tokenizer_digest: str | None = None  # digest of the tokenizer used in training, if it is known
 
 
 def find_weights(path, step=None) -> FoundWeights:
-    """Finds trained weights.
-
-    Args:
-        path: Path. As of `open_weights`.
-        step: int, "best" or None. Of a run, which checkpoint; None takes the newest sound one.
-
-    Raises:
-        InputError: If there is nothing of the kind, or it is damaged.
-    """
+    """Finds trained weights at a path (Path); see `open_weights` for arguments and errors."""
     if path.is_dir() and (path / _RECORD).is_file():
         checkpoints = Run.open(path).checkpoints
         step = checkpoints.choose(step)
@@ -60,7 +43,9 @@ def find_weights(path, step=None) -> FoundWeights:
             raise InputError(f"`{path}` has no checkpoint of step {step}. It has: {listing}.")
         return _checkpoint(checkpoints.prefix(step), "run")
     if step is not None:
-        raise InputError(f"`step` is for the folder of a run. Received: {step} and `{path}`.")
+        raise InputError(
+            f"`step` applies to the folder of a run only. Received: step {step} of `{path}`."
+        )
     if path.is_dir():
         return _find_in_folder(path)
     if path.suffix == ".keras" and path.is_file():
@@ -70,16 +55,16 @@ def find_weights(path, step=None) -> FoundWeights:
     if Path(f"{prefix}.index").is_file():
         return _checkpoint(prefix)
     raise InputError(
-        f"`{path}` should be the folder of a run (with {_RECORD}), of a checkpoint or of an export "
-        f"(with {_EXPORT}, and a `.keras` file beside it), the prefix of a TensorFlow checkpoint "
-        f"(with `{path.name}.index` beside it), or a `.keras` file. There is nothing of these."
+        f"No weights were found at `{path}`. It must be the folder of a run (with {_RECORD}), of a "
+        f"checkpoint or of an export (with {_EXPORT}, and a `.keras` file beside it), the prefix "
+        f"of a TensorFlow checkpoint (`{path.name}.index` must exist), or a `.keras` file."
     )
 
 
 def _find_in_folder(path):
     runs = sorted(file.parent.name for file in path.glob(f"seed-*/{_RECORD}"))
     if runs:
-        raise InputError(f"`{path}` holds several runs. Choose one of them: {', '.join(runs)}.")
+        raise InputError(f"`{path}` contains several runs. Choose one of them: {', '.join(runs)}.")
     if (path / _EXPORT).is_file():
         return _export(path)
     versions = [file.parent for file in path.glob(f"*/{_EXPORT}")]
@@ -91,8 +76,9 @@ def _find_in_folder(path):
         return _checkpoint(prefixes[0])
     found = ", ".join(prefixes) or "none"
     raise InputError(
-        f"`{path}` should be the folder of a run (with {_RECORD}), of an export (with {_EXPORT} in "
-        f"it or in its versions) or of one checkpoint. Checkpoints in it: {found}."
+        f"No weights were found in `{path}`. It must be the folder of a run (with {_RECORD}), of "
+        f"an export (with {_EXPORT} in it or in its versions) or of one checkpoint. "
+        f"Checkpoints in it: {found}."
     )
 
 
@@ -101,7 +87,7 @@ def _checkpoint(prefix, kind="checkpoint"):
     if (folder / DIGESTS).is_file():
         saved = _read_json(folder / DIGESTS).get("step")
         named = re.match(r"step-(\d{8,})", folder.name)
-        damage = damage_of(folder, int(named[1]) if named else saved)
+        damage = find_damage(folder, int(named[1]) if named else saved)
         if damage is not None:
             raise InputError(f"Checkpoint `{folder}` is damaged: {damage}.")
     open_it = functools.partial(CheckpointTensors, prefix)
@@ -109,12 +95,13 @@ def _checkpoint(prefix, kind="checkpoint"):
     if not encoder_names(tensors):
         some = ", ".join(sorted(tensors.shapes)[:3]) or "nothing"
         raise InputError(
-            f"`{prefix}` should hold tensors `bert/...`, named as in the reference. It has: {some}."
+            f"`{prefix}` must contain tensors `bert/...`, as the reference names them. It has: "
+            f"{some}."
         )
     step = int(tensors.read("global_step")) if "global_step" in tensors.shapes else None
     # RUN/checkpoints/step-00000500/model.ckpt
     folders = (folder, *folder.absolute().parents[:2])
-    above = [place for place in folders if (place / _RECORD).is_file()]
+    above = [parent for parent in folders if (parent / _RECORD).is_file()]
     if not above:
         return FoundWeights(kind, step, open_it, (folder,))
     run = Run.open(above[0])
@@ -128,14 +115,14 @@ def _export(folder):
     path = folder.with_name(f"{folder.name}.keras")
     if not path.is_file():
         raise InputError(
-            f"The weights of the export `{folder}` should lie beside it, in `{path.name}`. "
-            "Received: no such file."
+            f"The weights of the export `{folder}` are missing: there is no `{path.name}` beside "
+            "it."
         )
     return _keras_file(path, "export")
 
 
 def _keras_file(path, kind):
-    folder = path.with_suffix("")  # of the version, if it is the model of an export
+    folder = path.with_suffix("")  # the version folder, if it is the model of an export
     record = _read_json(folder / _EXPORT) if (folder / _EXPORT).is_file() else {}
     run = record.get("run")
     digest = run.get("tokenizer_digest") if isinstance(run, dict) else None
@@ -149,4 +136,4 @@ def _read_json(path):
     try:
         return dict(json.loads(path.read_bytes()))
     except (OSError, ValueError, TypeError) as error:
-        raise InputError(f"`{path}` should hold a JSON object. Received: {error}.") from error
+        raise InputError(f"`{path}` must contain a JSON object. Received: {error}.") from error

@@ -1,8 +1,7 @@
-"""Where a fine-tuning begins: a run, a checkpoint, an export, a `.keras` file or random weights.
+"""Weights to start training, an export or a conversion from, with their shape and tokenizer.
 
-Each of them comes with the shape of its model and its tokenizer, and none of the three goes without
-the others: weights under another vocabulary, or run with another number of heads, load without a
-word and answer nonsense.
+The three belong together: weights used with another vocabulary or another number of heads load
+without an error and produce nonsense.
 """
 
 import dataclasses
@@ -15,7 +14,7 @@ from albert_keras.config import FREE_SETTINGS, AlbertConfig
 from albert_keras.interop.model_weights import HEADS
 from albert_keras.models.vocabulary_extension import ExtendedTensors
 from albert_keras.weights.find import find_weights
-from albert_keras.weights.load_report import LoadReport, load_encoder, report_random
+from albert_keras.weights.load import LoadReport, load_encoder, report_random
 from albert_keras.weights.source_tensors import encoder_digest
 from data_pipeline.errors import InputError
 from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
@@ -27,23 +26,14 @@ _SHAPE = "albert_config.json"
 
 @dataclass(frozen=True)
 class InitialWeights:
-    """Weights to begin with, the shape of their model and their tokenizer.
+    """Weights to start from, the shape of their model and their tokenizer."""
 
-    Attributes:
-        path: str. As it was given; "random" if there are no weights.
-        kind: str. "run", "checkpoint", "export", "keras" or "random".
-        step: int or None. How long the weights were trained, where that is known.
-        albert_config: AlbertConfig.
-        tokenizer: Tokenizer. `Tokenizer.save` writes it into the folder of a new run.
-        tokenizer_folder: Path or None. Where it lies; None if it came as a bare model or an object.
-    """
-
-    path: str
-    kind: str
-    step: int | None
+    path: str  # as given; "random" for random weights
+    kind: str  # "run", "checkpoint", "export", "keras" or "random"
+    step: int | None  # number of training steps, if it is known
     albert_config: AlbertConfig
     tokenizer: Tokenizer
-    tokenizer_folder: Path | None
+    tokenizer_folder: Path | None  # its folder; None if it was a single file or an object
     _open: Callable | None = field(repr=False, compare=False)
 
     def __str__(self):
@@ -51,39 +41,27 @@ class InitialWeights:
 
     @functools.cached_property
     def digest(self):
-        """str. SHA-256 of the encoder's weights, see `encoder_digest`; "random" if there are none.
-
-        The weights are read for it, once.
-        """
+        """str. SHA-256 of the encoder's weights, see `encoder_digest`; or "random"."""
         return "random" if self._open is None else encoder_digest(self._open())
 
     @functools.cached_property
     def heads(self):
-        """tuple of str. Which of `HEADS` in `interop/model_weights.py` the weights have."""
+        """tuple of str. The `HEADS` of `interop/model_weights.py` that the weights have."""
         names = () if self._open is None else self._open().shapes
         return tuple(
             head for head, starts in HEADS.items() if any(name.startswith(starts) for name in names)
         )
 
     def load(self, model, with_head=False, heads=()) -> LoadReport:
-        """Assigns the encoder's weights to those of a model, all or none; see `load_encoder`.
-
-        Raises:
-            InputError: With all tensors that do not fit; the model is as it was then.
-        """
+        """Assigns the encoder's weights to a model, all or none; see `load_encoder`."""
         if self._open is None:
             return report_random(model)
         return load_encoder(self._open(), model, str(self), with_head, heads)
 
     def extended(self, tokenizer) -> "InitialWeights":
-        """Returns the same weights with rows for a larger vocabulary.
+        """Returns the same weights with rows for the larger vocabulary of a tokenizer.
 
-        Args:
-            tokenizer: Tokenizer. Its first pieces are those of this one; see `ExtendedTensors` for
-                the rows of the others.
-
-        Raises:
-            InputError: If it does not go on from this one's pieces.
+        It must extend the present one, or InputError is raised; for the rows see `ExtendedTensors`.
         """
         segments = segments_of_added(self.tokenizer, tokenizer)
         return dataclasses.replace(
@@ -100,30 +78,29 @@ def open_weights(path=None, step=None, albert_config=None, tokenizer=None) -> In
 
     Args:
         path: str, Path or None. Folder of a run or of one of its checkpoints; prefix of a
-            TensorFlow checkpoint with the reference's names (`.index` and `module/` before all
-            names do no harm), or a folder with one; folder of an export or one of its versions; a
-            `.keras` file of ours. None or "random" for random weights.
-        step: int, "best" or None. Of a run, which checkpoint; None takes the newest sound one.
+            TensorFlow checkpoint with the reference's names (with or without `.index`, and
+            `module/` before all names), or a folder with one; folder of an export or of one of its
+            versions; a `.keras` file of this package. None or "random" for random weights.
+        step: int, "best" or None. Checkpoint of a run; None means the newest valid one.
         albert_config: str, Path, AlbertConfig or None. A JSON file or a name such as "albert-base";
-            None takes the one that lies beside the weights. Dropout may differ from that.
-        tokenizer: str, Path, Tokenizer or None. Folder or `.model` file; None as before.
-
-    Returns:
-        InitialWeights.
+            None takes the one stored beside the weights, of which it may change dropout only.
+        tokenizer: str, Path, Tokenizer or None. Folder or `.model` file; None takes the one stored
+            beside the weights.
 
     Raises:
-        InputError: If there is nothing of the kind, it is damaged, its shape or tokenizer is not
-            found, or these contradict each other.
+        InputError: If weights, shape or tokenizer are missing, damaged or do not fit together.
     """
     name = "random" if path is None else str(path)
     found = None if name == "random" else find_weights(Path(path), step)
     if found is None and step is not None:
-        raise InputError(f"`step` is for the folder of a run. Received: {step}, no run.")
+        raise InputError(
+            f"`step` applies to the folder of a run only. Received: step {step} without a run."
+        )
     tokenizer, folder = _tokenizer(name, found, tokenizer)
     shape = _shape(name, found, albert_config, tokenizer.vocab_size)
     if tokenizer.vocab_size != shape.vocab_size:
         raise InputError(
-            f"The tokenizer of `{name}` should have {shape.vocab_size:,} pieces, `vocab_size` of "
+            f"The tokenizer of `{name}` must have {shape.vocab_size:,} pieces, the `vocab_size` of "
             f"its albert_config. Received: {tokenizer.vocab_size:,}."
         )
     if found is None:
@@ -132,10 +109,10 @@ def open_weights(path=None, step=None, albert_config=None, tokenizer=None) -> In
 
 
 def _shape(name, found, given, vocab_size):
-    """Returns the AlbertConfig: of several sources the first, and the others have to agree."""
+    """Returns the AlbertConfig; if there are several sources, they must agree."""
     shapes = {}
     if isinstance(given, AlbertConfig):
-        shapes["the one given"] = given
+        shapes["`albert_config`"] = given
     elif given is not None and (Path(given).is_file() or str(given).endswith(".json")):
         shapes[f"`{given}`"] = AlbertConfig.from_reference_json(given)
     elif given is not None:
@@ -146,7 +123,7 @@ def _shape(name, found, given, vocab_size):
         if file.is_file():
             shapes[f"`{file}`"] = AlbertConfig.from_reference_json(file)
     if not shapes:
-        raise InputError(f"`{name}` comes without an albert_config: give a JSON file or a name.")
+        raise InputError(f"`{name}` has no albert_config: give a JSON file or a name.")
     (first, shape), *others = shapes.items()
     for source, other in others:
         problems = [
@@ -156,24 +133,24 @@ def _shape(name, found, given, vocab_size):
         ]
         if problems:
             listing = "\n  ".join(problems)
-            raise InputError(f"Two shapes for the weights of `{name}`:\n  {listing}")
+            raise InputError(f"The shapes given for the weights of `{name}` differ:\n  {listing}")
     return shape
 
 
 def _tokenizer(name, found, given):
-    """Returns the Tokenizer and its folder, None if it is not in one of its own."""
+    """Returns the Tokenizer and its folder, or None if it has no folder of its own."""
     path = None
     if not isinstance(given, Tokenizer):
         path = Path(given) if given else _tokenizer_beside(found.folders if found else ())
         if path is None:
             raise InputError(
-                f"`{name}` comes without a tokenizer: give a folder, a .model file or a vocab.txt."
+                f"`{name}` has no tokenizer: give a folder, a .model file or a vocab.txt."
             )
     tokenizer = given if path is None else Tokenizer.load(path)
     digest = found.tokenizer_digest if found else None
     if digest is not None and tokenizer.digest != digest:
         raise InputError(
-            f"The tokenizer for `{name}` should have the digest {digest}, as in its training. "
+            f"The digest of the tokenizer for `{name}` must be {digest}, as in its training. "
             f"Received: {tokenizer.digest}{f' ({path})' if path else ''}."
         )
     return tokenizer, path if path and path.is_dir() else None
@@ -186,7 +163,9 @@ def _tokenizer_beside(folders):
         models = sorted([*folder.glob("*.model"), *folder.glob("vocab*.txt")])
         if len(models) > 1:
             listing = ", ".join(path.name for path in models)
-            raise InputError(f"`{folder}` holds several tokenizers. Give one of them: {listing}.")
+            raise InputError(
+                f"`{folder}` contains several tokenizers. Give one of them: {listing}."
+            )
         if models:
             return models[0]
     return None

@@ -1,4 +1,4 @@
-"""What weights are read from: tensors of a TensorFlow checkpoint, or a model in a `.keras` file."""
+"""How weights are read: tensors of a TensorFlow checkpoint, or a model in a `.keras` file."""
 
 import hashlib
 import json
@@ -17,16 +17,16 @@ from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.runs.tensors import weight_names
 from data_pipeline.errors import InputError
 
-#: What a `.keras` file may hold.
+#: Models that a `.keras` file may contain.
 _MODELS = (AlbertEncoder, AlbertForPretraining, AlbertForTask)
 _ENCODER = "bert/"
 
 
 class ModelTensors:
-    """Weights of a model in memory, in the place of a checkpoint's tensors.
+    """Weights of a model in memory, with the interface of CheckpointTensors.
 
     Args:
-        model: keras.Model. One of ours.
+        model: keras.Model. One of this package.
     """
 
     def __init__(self, model):
@@ -42,11 +42,11 @@ class ModelTensors:
 def shape_in_keras_file(path):
     """Reads the shape of the model in a `.keras` file (AlbertConfig), without loading it.
 
-    Keras imports whatever module such a file names, safe mode or not; so it gets to see no other
-    class than one of ours.
+    Keras imports any module that such a file names, even in safe mode. So it is only given files
+    that name no class but one of this package.
 
     Raises:
-        InputError: If it cannot be read, or holds any other model.
+        InputError: If it cannot be read, or contains any other model.
     """
     try:
         with zipfile.ZipFile(path) as archive:
@@ -56,19 +56,15 @@ def shape_in_keras_file(path):
         model = keras.saving.get_registered_object(content["registered_name"])
         num_classes = json.dumps(content).count('"class_name"')
     except (zipfile.BadZipFile, OSError, ValueError, LookupError, TypeError, AttributeError) as e:
-        raise InputError(f"`{path}` should be a `.keras` model. Received: {e!r}.") from e
+        raise InputError(f"`{path}` must be a `.keras` model. Received: {e!r}.") from e
     ours = isinstance(model, type) and issubclass(model, _MODELS) and model.__name__ == name
     if not ours or num_classes != 1 or not isinstance(shape, dict):
-        raise InputError(f"`{path}` should hold a model of albert_keras. It holds another: {name}.")
+        raise InputError(f"`{path}` must contain a model of albert_keras. Received: {name}.")
     return AlbertConfig.from_dict(shape)
 
 
 def open_keras_file(path):
-    """Loads the weights of a `.keras` file: ModelTensors.
-
-    Raises:
-        InputError: As `shape_in_keras_file`; or if weights are missing.
-    """
+    """Loads the weights of a `.keras` file (ModelTensors); raises as `shape_in_keras_file`."""
     shape_in_keras_file(path)
     try:
         return ModelTensors(keras.models.load_model(path, compile=False, safe_mode=True))
@@ -77,36 +73,31 @@ def open_keras_file(path):
 
 
 def encoder_names(tensors):
-    """Lists the encoder's weights in a source, sorted; the moments of an optimizer are none."""
+    """Lists the encoder's weights in a source, sorted, without the moments of an optimizer."""
     return sorted(filter(is_encoder, tensors.shapes))
 
 
 def encoder_digest(tensors):
     """Hashes names, shapes and float32 values of the encoder's weights: SHA-256, in hexadecimal.
 
-    The digest does not depend on the kind of file they are in, nor on what else is there.
-
-    Args:
-        tensors: CheckpointTensors or ModelTensors.
-
-    Raises:
-        InputError: If one of them does not hold floats, or cannot be read.
+    The digest depends neither on the kind of file nor on other tensors in it. Raises InputError if
+    one of the weights is not of floats, or cannot be read.
     """
     digest = hashlib.sha256()
     for name in encoder_names(tensors):
         if not tensors.types[name].is_floating:
-            raise InputError(f"{name} should hold floats. Received: {tensors.types[name].name}.")
+            raise InputError(f"{name} must contain floats. Received: {tensors.types[name].name}.")
         digest.update(f"{name} {tensors.shapes[name]}\n".encode())
         digest.update(np.ascontiguousarray(read_floats(tensors, name)))
     return digest.hexdigest()
 
 
 def read_floats(tensors, name):
-    """Reads a tensor of a source: float32 array; what is too large for it is infinite."""
-    with np.errstate(over="ignore"):  # infinity then, which is noticed
+    """Reads a tensor as a float32 array; values beyond its range become infinite."""
+    with np.errstate(over="ignore"):  # the caller checks for infinity
         return tensors.read(name).astype("<f4")
 
 
 def is_encoder(name):
-    """Tells whether a name is that of a weight of the encoder; its moments are none."""
+    """Returns whether a name is that of a weight of the encoder, not of one of its moments."""
     return name.startswith(_ENCODER) and not is_moment(name)

@@ -1,9 +1,13 @@
-"""A run trained on the small corpus."""
+"""A run trained on the small corpus, and its weights in a checkpoint of the reference."""
 
+import numpy as np
 import pytest
 
+from albert_keras.interop.checkpoint_tensors import write_tensors
+from albert_keras.runs.run import Run
 from albert_keras.training.config import PretrainingConfig
 from albert_keras.training.pretrain import pretrain
+from tests.albert_keras.loaded_weights import QUERY, values_of
 
 
 @pytest.fixture(scope="session")
@@ -34,3 +38,26 @@ def tiny_training():
 def tiny_run(tiny_records, tiny_training, made_once):
     """Returns the folder of a finished run; tests that change it copy it first."""
     return made_once("tiny-run", lambda folder: pretrain(tiny_records, folder, tiny_training))
+
+
+@pytest.fixture(scope="session")
+def pretrained(tiny_run):
+    """Returns the model of the small run as it was after its last step."""
+    return Run.open(tiny_run).load_model(12)
+
+
+@pytest.fixture
+def foreign(tmp_path, tiny_tokenizer, pretrained):
+    """Returns a function that writes a checkpoint as the reference does; gives its prefix."""
+
+    def write(change=lambda tensors: None, tokenizer=tiny_tokenizer):
+        pretrained.config.save(tmp_path / "albert_config.json")
+        if tokenizer is not None:
+            (tmp_path / "spm.model").write_bytes(tokenizer.model_bytes)
+        tensors = values_of(pretrained)
+        tensors[f"{QUERY}/adam_m"] = np.zeros((2, 2), np.float32)
+        change(tensors)
+        write_tensors(tmp_path / "model.ckpt-best", tensors)
+        return tmp_path / "model.ckpt-best"
+
+    return write

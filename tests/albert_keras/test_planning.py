@@ -6,12 +6,17 @@ import shlex
 import pytest
 
 from albert_keras.config import AlbertConfig
-from albert_keras.planning.batch_table import LENGTHS, PUBLISHED, batch_table, batch_table_lines
+from albert_keras.planning.batch_fit import (
+    LENGTHS,
+    PUBLISHED,
+    batch_table,
+    batch_table_lines,
+    choose_fit,
+    fit_batch,
+)
 from albert_keras.planning.devices import DEVICES
-from albert_keras.planning.fitting import choose_fit, fit_share
-from albert_keras.planning.plan import PlanRequest, make_plan
+from albert_keras.planning.plan import PlanRequest, make_plan, plan_lines
 from albert_keras.planning.recipe import choose_recipe, recipe_config
-from albert_keras.planning.report import plan_lines
 from albert_keras.planning.sizes import bytes_text, parse_bytes
 from albert_keras.training.cost.flops import training_flops
 from albert_keras.training.cost.memory import step_memory
@@ -37,7 +42,7 @@ def test_sizes_are_read(text, number):
 
 @pytest.mark.parametrize("text", ["12", "GB", "12G", "-1GB", "0GB", "1e9B", "12GBB", ""])
 def test_what_is_no_size_is_refused(text):
-    with pytest.raises(InputError, match="`--memory` should be a size with its unit"):
+    with pytest.raises(InputError, match="`--memory` must be a size with its unit"):
         parse_bytes(text, "--memory")
 
 
@@ -50,7 +55,7 @@ def test_sizes_are_told(number, text):
 
 def test_parts_are_as_large_as_fits():
     config = AlbertConfig.from_name("albert-base")
-    kept, again = fit_share(config, 512, 12e9, 512, 77, precision="float32")
+    kept, again = fit_batch(config, 512, 12e9, 512, 77, precision="float32")
     for fit in (kept, again):
         assert fit.part * fit.accumulation_steps == 512 and fit.memory.total <= 0.9 * 12e9
         larger = 2 * fit.part
@@ -64,7 +69,7 @@ def test_parts_are_as_large_as_fits():
 
 def test_blocks_are_computed_again_where_parts_would_be_small():
     config = AlbertConfig.from_name("albert-xxlarge")
-    fits = fit_share(config, 64, 16e9, 512, 77, precision="mixed_bfloat16")
+    fits = fit_batch(config, 64, 16e9, 512, 77, precision="mixed_bfloat16")
     assert fits[0].part * 512 < 4096 and choose_fit(fits, 64, 512) == fits[1]
 
 
@@ -149,9 +154,9 @@ def test_every_number_is_told_with_its_assumption():
     [
         ({"device": "tpu-v9-8"}, "Did you mean"),
         ({"size": "albert-bas"}, "Did you mean"),
-        ({"precision": "bfloat"}, "`precision` should be one of"),
+        ({"precision": "bfloat"}, "`precision` must be one of"),
         ({"batch_size": 4095, "device": "tpu-v3-8"}, "multiple of the 8 replicas"),
-        ({"size": "bert-xlarge"}, "`memory` should be at least .* GB for bert-xlarge"),
+        ({"size": "bert-xlarge"}, "`memory` must be at least .* GB for bert-xlarge"),
         ({"max_seq_length": 4}, "max_seq_length"),
     ],
 )

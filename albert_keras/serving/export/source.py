@@ -9,7 +9,6 @@ from tensorflow import keras
 from albert_keras.finetuning.config import FinetuneConfig
 from albert_keras.finetuning.finetuned import find_runs, is_finetuned, read_tuned
 from albert_keras.interop.model_weights import HEADS
-from albert_keras.models.finetuning import build_model
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.runs.run import Run
 from albert_keras.serving.graph.task_models import build_task_model
@@ -110,9 +109,7 @@ def _pretrained(run, step, max_seq_length):
     step = run.checkpoints.choose(step)
     trained_length = min(run.record["data"]["max_seq_length"], _USUAL_LENGTH)
     length = _checked_length(run.albert_config, max_seq_length or trained_length)
-    sentence_head = run.record["config"]["training"]["sentence_order_weight"] > 0
-    model = AlbertForPretraining(run.albert_config, sentence_head=sentence_head, dtype="float32")
-    run.checkpoints.restore(step, model)
+    model = run.load_model(step, precision="float32")
     scores = _scores(run, step)
     return ExportSource(run.kind, run.record, step, model, run.tokenizer, length, None, {}, scores)
 
@@ -123,8 +120,7 @@ def _finetuned(run, step, max_seq_length):
     length = _checked_length(config, max_seq_length or run.record["data"]["max_seq_length"])
     settings = FinetuneConfig(**{name: settings[name] for name in ("task", "model", "training")})
     task = build_task(settings.task.replace(max_seq_length=length))
-    model = build_model(task.kind.name, config, task.num_outputs, dtype="float32")
-    run.checkpoints.restore(step, model)
+    model = run.load_model(step, precision="float32", task=task)
     tuned, scores = read_tuned(run), _scores(run, step)
     return ExportSource(
         run.kind, run.record, step, model, run.tokenizer, length, task, tuned, scores

@@ -1,28 +1,24 @@
-"""Floating-point operations of a step, counted from the shape of the model. Plain Python."""
+"""Floating-point operations of a step, counted from the shape of the model, without TensorFlow."""
 
 
 def training_flops(config, batch_size, max_seq_length, max_predictions_per_seq, sentence_head=True):
-    """Counts the useful operations of one pre-training step, forward and backward.
+    """Counts the useful operations of one pre-training step, forward and backward (int).
 
     Three times those of the forward pass, since the backward pass makes two products for each one:
 
         3 * (forward_flops + 2·B·P·(H·E + E·V) + 2·B·(H·H + H·2))
 
-    The second term is the masked-LM head (transform, scores of the vocabulary), at the predictions
-    alone; the third the pooler and the sentence-order head. A multiply-add counts 2, shared weights
-    count each time they are used, padding counts like text. Element-wise work does not count, nor
-    what is computed twice to save memory, so that the share of the peak tells useful work.
+    The second term is the masked-LM head at the predictions, the third the pooler and the
+    sentence-order head. A multiply-add counts 2, shared weights count at each use, padding counts
+    like text. Element-wise work and recomputation do not count: the MFU is that of useful work.
 
     Args:
         config: AlbertConfig. E = `embedding_size`, H = `hidden_size`, V = `vocab_size`.
         batch_size: int. Global batch size, B.
         max_seq_length: int. S.
         max_predictions_per_seq: int. P.
-        sentence_head: bool. Whether there is a sentence-order head; without one the loss does not
+        sentence_head: bool. Whether there is a sentence-order head; without it the loss does not
             depend on the pooler either.
-
-    Returns:
-        int.
 
     Source:
         PaLM, appendix B (https://arxiv.org/abs/2204.02311), for what counts; Megatron-LM, appendix
@@ -37,7 +33,7 @@ def training_flops(config, batch_size, max_seq_length, max_predictions_per_seq, 
 
 
 def forward_flops(config, batch_size, max_seq_length):
-    """Counts the operations of the encoder's forward pass, without pooler and heads.
+    """Counts the operations of the encoder's forward pass, without pooler and heads (int).
 
         2·B·S·E·H                            projection of the embeddings, if E != H
         + L·K·(2·B·S·(4·H·H + 2·H·I)         query, key, value, output; feed-forward
@@ -48,12 +44,6 @@ def forward_flops(config, batch_size, max_seq_length):
             I = `intermediate_size`.
         batch_size: int. B.
         max_seq_length: int. S.
-
-    Returns:
-        int.
-
-    Source:
-        As `training_flops`.
     """
     size = config.hidden_size
     positions = batch_size * max_seq_length

@@ -1,47 +1,41 @@
-"""Memory of a training step by formula, from the shape of the model. Plain Python.
+"""Memory of a training step by formula, from the shape of the model, without TensorFlow.
 
-What a step keeps between its forward and its backward pass stands in one table, `KEPT_PER_BLOCK`;
-whoever changes a layer changes a row. `albert-keras benchmark memory` measures the same.
+The table `KEPT_PER_BLOCK` lists what a step keeps between its forward and its backward pass; if a
+layer changes, its row must change, too. `albert-keras benchmark memory` measures the same.
 """
 
+import bisect
 import math
 from typing import NamedTuple
 
 from albert_keras.training.cost.weight_count import (
     attention_weights,
+    block_uses,
     count_weights,
     feed_forward_weights,
 )
 from data_pipeline.errors import InputError
 
 _FLOAT32 = 4
-#: Bytes of one number that a product gives, by precision.
+#: Bytes of one element of a product, by precision.
 COMPUTE_BYTES = {"float32": 4, "mixed_bfloat16": 2, "mixed_float16": 2}
 
-#: Memory of the process before the first step, TensorFlow loaded and the step traced, in bytes: a
-#: CPU's, as measured here. On a GPU about as much goes to CUDA, cuBLAS and their buffers; a TPU's
-#: compiler keeps 0.5 GiB for itself.
+#: Bytes of the process before the first step: TensorFlow, and the traced step, measured on a CPU.
+#: On a GPU CUDA, cuBLAS and their buffers take about as much; a TPU's compiler reserves 0.5 GiB.
 PROCESS_BYTES = 480_000_000
 TRACE_BYTES = 240_000_000
 
 
 class Kept(NamedTuple):
-    """Tensors of one shape that are kept, or needed at the same time.
-
-    Attributes:
-        name: str.
-        count: float.
-        shape: str. A letter for each axis: B sequences, S pieces, H hidden size, I intermediate
-            size, N heads, P predictions, V pieces of the vocabulary.
-        dtype: str. "compute", what products are computed in; "float32"; or "bool".
-        dropout: str. The rate that has to be positive for it to exist; "" always.
-    """
+    """Tensors of one shape that are kept, or needed at the same time."""
 
     name: str
-    count: float
+    count: int
+    #: A letter for each axis: B sequences, S tokens, H hidden size, I intermediate size, N heads,
+    #: P predictions, V vocabulary size.
     shape: str
-    dtype: str = "compute"
-    dropout: str = ""
+    dtype: str = "compute"  # "compute", the type of the products; "float32"; or "bool"
+    dropout: str = ""  # the dropout rate that must be positive for the tensor to exist; "" if none
 
 
 #: What one block (attention and feed-forward) keeps for its gradient: 8 B·S·H + B·S·I + B·N·S·S.
@@ -56,54 +50,45 @@ KEPT_PER_BLOCK = (
     Kept("normalised sum after feed-forward", 1, "BSH"),
     Kept("scales of the two normalisations", 2, "BS", "float32"),
     Kept("attention weights after dropout", 1, "BNSS", "compute", "attention_probs_dropout_prob"),
-    Kept("which weights stay", 1, "BNSS", "bool", "attention_probs_dropout_prob"),
-    Kept("which values stay", 2, "BSH", "bool", "hidden_dropout_prob"),
+    Kept("mask of the attention weights", 1, "BNSS", "bool", "attention_probs_dropout_prob"),
+    Kept("masks of the values", 2, "BSH", "bool", "hidden_dropout_prob"),
 )
 
-#: What a block that is computed again keeps meanwhile.
+#: What a recomputed block keeps until then.
 KEPT_BY_RECOMPUTED_BLOCK = (Kept("input", 1, "BSH"),)
 
-#: What is needed on top while the gradient of one block is computed.
+#: What the gradient of one block needs in addition.
 WORKING_OF_BLOCK = (
     Kept("gradients of the attention weights and scores", 2, "BNSS"),
     Kept("inner vectors after activation, gradients of both", 3, "BSI"),
     Kept("gradients of the vectors", 4, "BSH"),
 )
 
-#: What is needed on top while the masked-LM loss and its gradient are computed.
+#: What the masked-LM loss and its gradient need in addition.
 WORKING_OF_HEAD = (Kept("scores and their gradient", 2, "BPV"),)
 
-#: Gradients of a shared kernel that wait to be added up, see `layers/uses.py`.
+#: Largest number of gradients of a shared kernel before they are summed, see `layers/uses.py`.
 GRADIENTS_AT_ONCE = 4
 
-#: Float32 copies of all weights that an update holds at its peak: gradients, clipped ones, new
-#: values. Measured: 2.8 (BERT-base, whose update is larger than its activations at 2 x 128).
+#: Float32 copies of all weights at the peak of an update: gradients, clipped gradients, new values.
+#: Measured: 2.8 (BERT-base, whose update is larger than its activations at 2 x 128).
 COPIES_OF_UPDATE = 3
 
 
 class StepMemory(NamedTuple):
-    """Bytes that a step holds, per replica.
+    """Memory of a step in bytes, per replica."""
 
-    Attributes:
-        weights, moments: int. Float32; there are two moments.
-        kept: int. Activations kept for the backward pass, of one part of the batch.
-        working: int. What the largest of block and head needs on top.
-        gradients: int. Those of the backward pass, sums of parts included.
-        update: int. What the update needs, once activations are gone.
-        process: int. The process itself.
-    """
-
-    weights: int
-    moments: int
-    kept: int
-    working: int
-    gradients: int
-    update: int
-    process: int
+    weights: int  # float32
+    moments: int  # float32, two per weight
+    kept: int  # activations kept for the backward pass, of one part of the batch
+    working: int  # additional memory of a block or the head, whichever is larger
+    gradients: int  # gradients during the backward pass, sums of parts included
+    update: int  # memory of the update, after the activations are freed
+    process: int  # the process itself
 
     @property
     def step(self):
-        """int. What a step adds: the backward pass or the update, whichever is larger."""
+        """int. Memory of the backward pass or of the update, whichever is larger."""
         return max(self.kept + self.working + self.gradients, self.update)
 
     @property
@@ -122,7 +107,7 @@ def step_memory(
     accumulation_steps=1,
     process_bytes=PROCESS_BYTES + TRACE_BYTES,
 ):
-    """Computes the memory of a training step.
+    """Returns the StepMemory of a training step.
 
     Args:
         config: AlbertConfig.
@@ -130,23 +115,20 @@ def step_memory(
         max_seq_length: int. S.
         max_predictions_per_seq: int. P; 0 for fine-tuning, without a masked-LM head.
         precision: str. "float32", "mixed_bfloat16" or "mixed_float16".
-        recompute: bool. Whether blocks are computed again.
+        recompute: bool. Whether blocks are recomputed for their gradient.
         accumulation_steps: int. Parts of the batch.
-        process_bytes: int. What the process holds before a step.
-
-    Returns:
-        StepMemory.
+        process_bytes: int. Memory of the process before a step.
 
     Raises:
-        InputError: If the batch cannot be split so, or the precision is none of the three.
+        InputError: If the batch cannot be split, or the precision is not one of the three.
     """
     if precision not in COMPUTE_BYTES:
         raise InputError(
-            f"`precision` should be one of {', '.join(COMPUTE_BYTES)}. Received: {precision!r}."
+            f"`precision` must be one of {', '.join(COMPUTE_BYTES)}. Received: {precision!r}."
         )
     if batch_size < 1 or accumulation_steps < 1 or batch_size % accumulation_steps:
         raise InputError(
-            "`batch_size` should be a positive multiple of the accumulated parts. Received: "
+            "`batch_size` must be a positive multiple of the accumulated parts. Received: "
             f"{batch_size} and {accumulation_steps}."
         )
     axes = {
@@ -159,8 +141,14 @@ def step_memory(
         "V": config.vocab_size,
     }
 
+    widths = {"compute": COMPUTE_BYTES[precision], "float32": _FLOAT32, "bool": 1}
+
     def size(tensors):
-        return _bytes_of(tensors, axes, config, precision)
+        return sum(
+            tensor.count * math.prod(axes[axis] for axis in tensor.shape) * widths[tensor.dtype]
+            for tensor in tensors
+            if not tensor.dropout or getattr(config, tensor.dropout) > 0
+        )
 
     blocks = config.num_hidden_layers * config.inner_group_num
     kept, working_of_block = blocks * size(KEPT_PER_BLOCK), size(WORKING_OF_BLOCK)
@@ -193,43 +181,33 @@ def largest_batch(config, memory_bytes, max_seq_length, max_predictions_per_seq,
         **settings: `precision`, `recompute`, `process_bytes`, as in `step_memory`.
 
     Returns:
-        int. 0 where not even one sequence fits.
+        int. 0 if not even one sequence fits.
     """
 
-    def fits(batch_size):
+    def is_too_large(batch_size):
         lengths = max_seq_length, max_predictions_per_seq
-        return step_memory(config, batch_size, *lengths, **settings).total <= memory_bytes
+        return step_memory(config, batch_size, *lengths, **settings).total > memory_bytes
 
-    if not fits(1):
-        return 0
-    most = 2
-    while fits(most):
+    most = 1
+    while not is_too_large(most):
         most *= 2
-    low, high = most // 2, most  # the first fits, the second does not
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if fits(middle) else (low, middle)
-    return low
-
-
-def _bytes_of(tensors, axes, config, precision):
-    widths = {"compute": COMPUTE_BYTES[precision], "float32": _FLOAT32, "bool": 1}
-    return sum(
-        round(tensor.count * math.prod(axes[axis] for axis in tensor.shape)) * widths[tensor.dtype]
-        for tensor in tensors
-        if not tensor.dropout or getattr(config, tensor.dropout) > 0
-    )
+    return bisect.bisect_left(range(1, most + 1), True, key=is_too_large)
 
 
 def _gradients_in_flight(config, precision):
-    """Returns bytes of the gradients of one block's kernels that are not added up yet."""
-    block = attention_weights(config) + feed_forward_weights(config)
-    uses = 1 if config.sharing == "none" else config.num_hidden_layers // config.num_hidden_groups
-    return min(uses, GRADIENTS_AT_ONCE) * block * COMPUTE_BYTES[precision]
+    """Returns the bytes of the blocks' gradients that are not summed yet."""
+    weights = 0
+    sizes = attention_weights(config), feed_forward_weights(config)
+    for size, blocks in zip(sizes, block_uses(config), strict=True):
+        uses = max(blocks.values())
+        # The blocks of a group alternate, so all of them have gradients that are not summed.
+        alternating = config.inner_group_num if uses > 1 else 1
+        weights += alternating * min(uses, GRADIENTS_AT_ONCE) * size
+    return weights * COMPUTE_BYTES[precision]
 
 
 def _cast_weights(config, precision):
-    """Returns bytes of the copy of the weights in the type of the products."""
+    """Returns the bytes of the copy of the weights in the type of the products."""
     if precision == "float32":
         return 0
     return count_weights(config).blocks * COMPUTE_BYTES[precision]

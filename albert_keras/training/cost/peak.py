@@ -1,4 +1,4 @@
-"""How fast this machine multiplies matrices: what the share of the peak (MFU) is taken of."""
+"""Measures how fast this machine multiplies matrices, the peak for the utilisation (MFU)."""
 
 import time
 
@@ -12,17 +12,17 @@ _PRODUCTS = 4
 def measure_peak(dtype, seconds=0.5):
     """Measures the product of two square matrices on the default device, GPU or CPU.
 
-    Sizes double from 256 to 4096 as far as the time allows; the fastest measurement counts. Data
-    sheets promise more than any product reaches, so that a share of this peak is the larger one.
+    Sizes double from 256 to 4096 as far as the time allows; the fastest measurement counts. No
+    product reaches the peak of the data sheet, so the utilisation is higher relative to this one.
 
     Args:
         dtype: str. "float32", "mixed_bfloat16" or "mixed_float16", the precision of a run; or
             "bfloat16", "float16". On a CPU float16 is measured as float32: it has no such product.
-        seconds: float. About how long to measure.
+        seconds: float. Approximate duration.
 
     Returns:
-        float. Operations a second of one device, a multiply-add counting 2; None where there is a
-        TPU: nothing is run on it.
+        float. Operations per second of one device, a multiply-add counting 2; None if there is a
+        TPU, on which nothing is run.
 
     Source:
         Model FLOPs utilisation: PaLM, section 4.1 (https://arxiv.org/abs/2204.02311).
@@ -33,10 +33,10 @@ def measure_peak(dtype, seconds=0.5):
     if dtype == tf.float16 and not tf.config.list_logical_devices("GPU"):
         dtype = tf.float32
     size = _SMALLEST
-    best = _rate(size, dtype)  # also starts the device's libraries, which may take long
+    best = _rate(size, dtype)  # also starts the device's libraries, which may take a while
     end = time.perf_counter() + seconds
     while (left := end - time.perf_counter()) > _expected_seconds(size, best):
-        # Other programs may disturb one measurement; several have to fit.
+        # Other programs may disturb one measurement, so there must be time for several.
         if size < _LARGEST and 3 * _expected_seconds(2 * size, best) < left:
             size *= 2
         best = max(best, _rate(size, dtype))
@@ -44,10 +44,10 @@ def measure_peak(dtype, seconds=0.5):
 
 
 def _rate(size, dtype):
-    # A seed of its own: the random numbers of the run stay what they are.
+    # A separate seed: the random numbers of the run are not changed.
     matrix = tf.cast(tf.random.stateless_normal([size, size], seed=[0, 0]), dtype)
     _seconds_of(matrix, 1)
-    return _PRODUCTS * _operations(size) / _seconds_of(matrix, _PRODUCTS)
+    return _PRODUCTS * 2 * size**3 / _seconds_of(matrix, _PRODUCTS)
 
 
 def _seconds_of(matrix, products):
@@ -59,8 +59,4 @@ def _seconds_of(matrix, products):
 
 
 def _expected_seconds(size, rate):
-    return (1 + _PRODUCTS) * _operations(size) / rate
-
-
-def _operations(size):
-    return 2 * size**3
+    return (1 + _PRODUCTS) * 2 * size**3 / rate

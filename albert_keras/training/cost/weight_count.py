@@ -1,35 +1,28 @@
-"""Weights of a model, counted from its shape. Plain Python."""
+"""Weights of a model, counted from its shape, without TensorFlow."""
 
+from collections import Counter
 from typing import NamedTuple
 
 from albert_keras.models.sharing import layer_plan
 
 
 class WeightCount(NamedTuple):
-    """How many weights a model has, by part.
+    """Number of weights of a model, by part."""
 
-    Attributes:
-        embeddings: int. Tables, their normalisation, the projection to the encoder's size.
-        blocks: int. All attention and feed-forward blocks; shared ones count once.
-        pooler: int.
-        masked_lm_head: int. Without the table of scores, which is that of the embeddings.
-        sentence_head: int.
-    """
-
-    embeddings: int
-    blocks: int
+    embeddings: int  # tables, their normalisation, the projection to the encoder's size
+    blocks: int  # all attention and feed-forward blocks; shared ones count once
     pooler: int
-    masked_lm_head: int
+    masked_lm_head: int  # without the output table, which is that of the embeddings
     sentence_head: int
 
     @property
     def total(self):
-        """int. All of them."""
+        """int. Number of all weights."""
         return sum(self)
 
 
 def count_weights(config, masked_lm_head=True, sentence_head=True):
-    """Counts the weights of a model.
+    """Returns the WeightCount of a model.
 
         embeddings   (V + positions + segments)·E + 2·E, and E·H + H if E != H
         attention    4·(H·H + H) + 2·H       for each set of weights
@@ -41,11 +34,8 @@ def count_weights(config, masked_lm_head=True, sentence_head=True):
     Args:
         config: AlbertConfig. V = `vocab_size`, E = `embedding_size`, H = `hidden_size`,
             I = `intermediate_size`.
-        masked_lm_head: bool. Whether there is one.
+        masked_lm_head: bool. Whether the model has this head.
         sentence_head: bool. Likewise; a classifier of two classes in fine-tuning is as large.
-
-    Returns:
-        WeightCount.
 
     Source:
         The variables of google-research/albert, `modeling.py` and `run_pretraining.py`.
@@ -55,28 +45,39 @@ def count_weights(config, masked_lm_head=True, sentence_head=True):
     embeddings = rows * narrow + 2 * narrow
     if config.projects_embeddings:
         embeddings += narrow * size + size
-    uses = layer_plan(
-        config.num_hidden_layers, config.sharing, config.num_hidden_groups, config.inner_group_num
-    )
-    attention_sets = len({use.attention for use in uses})
-    feed_forward_sets = len({use.feed_forward for use in uses})
+    attention, feed_forward = block_uses(config)
     return WeightCount(
         embeddings=embeddings,
-        blocks=attention_sets * attention_weights(config)
-        + feed_forward_sets * feed_forward_weights(config),
+        blocks=len(attention) * attention_weights(config)
+        + len(feed_forward) * feed_forward_weights(config),
         pooler=size * size + size,
         masked_lm_head=size * narrow + 3 * narrow + config.vocab_size if masked_lm_head else 0,
         sentence_head=2 * size + 2 if sentence_head else 0,
     )
 
 
+def block_uses(config):
+    """Counts how often each block runs in one pass through the encoder.
+
+    Args:
+        config: AlbertConfig.
+
+    Returns:
+        tuple of two Counter, of attention blocks and of feed-forward blocks, by their names.
+    """
+    plan = layer_plan(
+        config.num_hidden_layers, config.sharing, config.num_hidden_groups, config.inner_group_num
+    )
+    return Counter(use.attention for use in plan), Counter(use.feed_forward for use in plan)
+
+
 def attention_weights(config):
-    """Returns how many weights one attention block has, its normalisation included (int)."""
+    """Returns the number of weights of one attention block, its normalisation included (int)."""
     size = config.hidden_size
     return 4 * (size * size + size) + 2 * size
 
 
 def feed_forward_weights(config):
-    """Returns how many weights one feed-forward block has, its normalisation included (int)."""
+    """Returns the number of weights of one feed-forward block, normalisation included (int)."""
     size, inner_size = config.hidden_size, config.intermediate_size
     return 2 * size * inner_size + inner_size + 3 * size

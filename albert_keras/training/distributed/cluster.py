@@ -1,7 +1,7 @@
-"""Several workers, one process each: who they are, how they agree, how they notice a loss.
+"""Several workers, one process each: who they are, how they agree, how they notice a lost one.
 
-Each of these functions is the identity, or true, where there is one worker only. The others are
-collectives: every worker has to call them, in the same order.
+With several workers `broadcast`, `any_of` and `barrier` are collective operations: every worker
+must call them, in the same order. With one worker they do nothing.
 """
 
 import contextlib
@@ -16,12 +16,12 @@ import tensorflow as tf
 from data_pipeline.errors import InputError
 
 _FORM = (
-    '{"cluster": {"worker": ["host:port", ...]}, "task": {"type": "worker", "index": 0}}, the '
-    "index counting the workers"
+    '{"cluster": {"worker": ["host:port", ...]}, "task": {"type": "worker", "index": 0}}, with the '
+    "index of the worker"
 )
 
-#: Parts of messages that tell of a peer that is gone, whatever the error's class. "Collective ops
-#: is aborted" is none: so begin those about workers that did not call the same operations, too.
+#: Parts of messages that report a lost peer, whatever the error's class. "Collective ops is
+#: aborted" is not among them: errors about workers that call different operations contain it, too.
 _SIGNS_OF_LOSS = (
     "coordination service",
     "coordinationservice",
@@ -34,23 +34,18 @@ _SIGNS_OF_LOSS = (
 
 
 class WorkerLost(Exception):
-    """Another worker is gone; TensorFlow can go on only in a new process, from a checkpoint."""
+    """Another worker is gone; training can only resume in a new process, from a checkpoint."""
 
 
 class Workers(NamedTuple):
-    """The workers that TF_CONFIG tells of.
+    """The workers that TF_CONFIG describes."""
 
-    Attributes:
-        addresses: tuple of str. "host:port" of each, the chief first.
-        index: int. Which of them this process is.
-    """
-
-    addresses: tuple
-    index: int
+    addresses: tuple  # "host:port" of each, the chief first
+    index: int  # index of this process among them
 
 
 def read_workers(text):
-    """Reads TF_CONFIG; refuses what TensorFlow would take for one worker, or fail on unexplained.
+    """Reads TF_CONFIG; rejects values that TensorFlow would misread or fail on without reason.
 
     Args:
         text: str or None. Value of the environment variable.
@@ -62,7 +57,9 @@ def read_workers(text):
         InputError: If it is absent or unusable.
     """
     if not text:
-        raise InputError(f"`TF_CONFIG` should be set for strategy multiworker, as {_FORM}.")
+        raise InputError(
+            f"`TF_CONFIG` is not set. The strategy multiworker requires it, as {_FORM}."
+        )
     try:
         config = json.loads(text)
         cluster, task = config["cluster"], config["task"]
@@ -74,7 +71,7 @@ def read_workers(text):
     except (AttributeError, KeyError, TypeError, ValueError):
         is_usable = False
     if not is_usable:
-        raise InputError(f"`TF_CONFIG` should be {_FORM}. Received: {text}")
+        raise InputError(f"`TF_CONFIG` must be {_FORM}. Received: {text}")
     return Workers(tuple(addresses), index + len(chiefs) * (task["type"] == "worker"))
 
 
@@ -87,7 +84,7 @@ def num_workers(strategy):
 
 
 def is_chief(strategy):
-    """Tells whether this process is the first worker, the one that writes the run (bool)."""
+    """Returns whether this process is the first worker, which writes the run (bool)."""
     if num_workers(strategy) == 1:
         return True
     resolver = strategy.cluster_resolver
@@ -95,15 +92,10 @@ def is_chief(strategy):
     return (resolver.task_type, resolver.task_id) == ("chief" if has_chief else "worker", 0)
 
 
-def share(strategy, value):
-    """Gives all workers a number of the chief, and waits for them.
+def broadcast(strategy, value):
+    """Sends a number (int) of the chief to all workers, waits for them, and returns it.
 
-    Args:
-        strategy: tf.distribute.Strategy.
-        value: int. What other workers give is ignored; it may be None there.
-
-    Returns:
-        int.
+    The value is ignored on the other workers, where it may be None.
     """
     if num_workers(strategy) == 1:
         return value
@@ -112,34 +104,19 @@ def share(strategy, value):
 
 
 def any_of(strategy, flag):
-    """Tells all workers whether one of them raised a flag; takes about a millisecond.
-
-    Args:
-        strategy: tf.distribute.Strategy.
-        flag: bool.
-
-    Returns:
-        bool.
-    """
+    """Returns, on all workers, whether one of them raised a flag (bool); takes a millisecond."""
     if num_workers(strategy) == 1:
         return bool(flag)
     return _sum(strategy, int(bool(flag))) > 0
 
 
 def barrier(strategy):
-    """Waits until all workers are here."""
-    share(strategy, 0)
+    """Waits until all workers have called it."""
+    broadcast(strategy, 0)
 
 
-def lost_worker(error):
-    """Tells whether an error of TensorFlow means that another worker is gone.
-
-    Args:
-        error: Exception.
-
-    Returns:
-        bool.
-    """
+def means_lost_worker(error):
+    """Returns whether an exception of TensorFlow means that another worker is gone (bool)."""
     if not isinstance(error, tf.errors.OpError):
         return False
     gone = (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.DeadlineExceededError)
@@ -149,27 +126,26 @@ def lost_worker(error):
 
 @contextlib.contextmanager
 def noticing_lost_workers(has_others=True):
-    """Turns TensorFlow's many errors about a peer that is gone into one.
+    """Turns TensorFlow's various errors about a lost peer into WorkerLost.
 
     Args:
-        has_others: bool. Whether there are other workers to lose.
-
-    Raises:
-        WorkerLost: In place of them.
+        has_others: bool. Whether there are other workers.
     """
     try:
         yield
     except tf.errors.OpError as error:
-        if not has_others or not lost_worker(error):
+        if not has_others or not means_lost_worker(error):
             raise
-        raise WorkerLost("another worker is gone; the last checkpoint holds") from error
+        raise WorkerLost(
+            "another worker is gone; the run can be resumed from its last checkpoint"
+        ) from error
 
 
 def restart():
-    """Starts this program anew in this process, with the same arguments; does not return.
+    """Restarts this program in the same process, with the same arguments; does not return.
 
-    What waits in buffers of logs and outputs is written first. For programs only: a library's
-    caller may hold things that a new program would not know of.
+    Output buffers are written first. For programs only: the caller of a library may have state
+    that a new program would not have.
     """
     sys.stdout.flush()
     sys.stderr.flush()
@@ -182,11 +158,11 @@ def _sum(strategy, value):
 
 @functools.cache
 def _summing(strategy):
-    """Makes the graph function that adds up a number over all replicas; eager takes three times."""
+    """Returns a graph function, three times faster than eager, that sums over all replicas."""
 
     def over_replicas(value):
         context = tf.distribute.get_replica_context()
-        # As a mere argument it has no device, which the reduction wants to know.
+        # An argument has no device, which the reduction needs.
         return context.all_reduce(tf.distribute.ReduceOp.SUM, tf.identity(value))
 
     @tf.function(input_signature=[tf.TensorSpec([], tf.int64)])

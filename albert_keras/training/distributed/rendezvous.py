@@ -1,8 +1,9 @@
-"""Workers wait for each other before TensorFlow does.
+"""Workers wait for each other before TensorFlow starts.
 
-TensorFlow waits for a missing worker for an hour, without a word, deaf to SIGTERM and with all
-Python threads stopped. So they meet here first: each calls on the first worker, at its address of
-TF_CONFIG, and once all are there it sends them off and leaves the port to TensorFlow.
+TensorFlow waits up to an hour for a missing worker, without a message, ignoring SIGTERM and with
+all Python threads stopped. So the workers meet here first: each connects to the first worker, at
+its address in TF_CONFIG. Once all are connected, the first one lets them go and frees the port for
+TensorFlow.
 """
 
 import contextlib
@@ -12,25 +13,26 @@ import selectors
 import socket
 import time
 
+from data_pipeline.durations import format_duration
 from data_pipeline.errors import InputError
 
 logger = logging.getLogger(__name__)
 
 _GREETING, _GO, _OTHERS = b"albert-keras worker ", b"go\n", b"other workers\n"
 _LINE = 128
-#: Seconds between two tries, and between two lines that tell who is missing.
+#: Seconds between two attempts, and between two lines that list missing workers.
 _PAUSE, _SECONDS_BETWEEN_LINES = 0.25, 25
 
 
 def meet(workers, timeout=600):
-    """Returns once all workers are here.
+    """Waits until all workers are connected.
 
     Args:
         workers: Workers.
         timeout: float. Seconds to wait for them.
 
     Raises:
-        InputError: If some do not come, the port is taken, or they were told of other workers.
+        InputError: If a worker is missing, the port is in use, or their TF_CONFIG differ.
     """
     if len(workers.addresses) == 1:
         return
@@ -39,31 +41,31 @@ def meet(workers, timeout=600):
         _receive(workers, deadline)
     else:
         _call(workers, deadline)
-    logger.info("all %d workers are here", len(workers.addresses))
+    logger.info("all %d workers are connected", len(workers.addresses))
 
 
 class _Deadline:
     def __init__(self, seconds):
         self._seconds = seconds
-        self._begun = time.monotonic()
-        self._said = None
+        self._started = time.monotonic()
+        self._logged = None
 
     def wait_for(self, missing, reason=""):
-        """Says from time to time who is missing, and gives up in the end."""
+        """Logs regularly who is missing, and raises InputError after the deadline."""
         now = time.monotonic()
-        if now > self._begun + self._seconds:
+        if now > self._started + self._seconds:
             raise InputError(
-                f"`TF_CONFIG` names workers that did not come within {self._seconds:.0f} s: "
+                f"Workers of `TF_CONFIG` did not connect within {format_duration(self._seconds)}: "
                 f"{', '.join(missing)}{reason}. Start the same command on each, with its own "
-                "`index`, and see that the addresses can be reached."
+                "`index`, and make sure that the addresses can be reached."
             )
-        if self._said is None or now > self._said + _SECONDS_BETWEEN_LINES:
-            self._said = now
+        if self._logged is None or now > self._logged + _SECONDS_BETWEEN_LINES:
+            self._logged = now
             logger.info("waiting for worker %s%s", ", ".join(missing), reason)
 
 
 def _receive(workers, deadline):
-    """The first worker's part: takes calls until there is one of each, then sends all off."""
+    """On the first worker: accepts connections until there is one of each, then lets all go."""
     greetings = {
         _greeting(workers._replace(index=index)): index
         for index in range(1, len(workers.addresses))
@@ -84,7 +86,7 @@ def _receive(workers, deadline):
                     selector.register(caller, selectors.EVENT_READ)
                     continue
                 line = _read_line(key.fileobj)
-                # A worker that ended while it waited has closed its call, and is missing again.
+                # A worker that ended meanwhile has closed its connection and is missing again.
                 present = {i: call for i, call in present.items() if call is not key.fileobj}
                 if line in greetings:
                     present[greetings[line]] = key.fileobj
@@ -95,13 +97,13 @@ def _receive(workers, deadline):
                 key.fileobj.close()
         for call in present.values():
             _send(call, _GO)
-        # They hang up first: an address whose own side hung up cannot be taken again at once.
+        # They close first: a port cannot be reused at once by the side that closed.
         for call in present.values():
             _read_line(call)
 
 
 def _call(workers, deadline):
-    """The other workers' part: calls until the first one answers that all are there."""
+    """On the other workers: connects until the first one answers that all are connected."""
     host, _, port = workers.addresses[0].rpartition(":")
     reason = ""
     while True:
@@ -113,14 +115,14 @@ def _call(workers, deadline):
                 call.sendall(_greeting(workers))
                 call.settimeout(_PAUSE)
                 while not (answer := _read_line(call, patient=True)):
-                    deadline.wait_for(["0 to say that all are here"])
+                    deadline.wait_for(["0 to report that all are connected"])
         except OSError as error:
             reason = f" ({error})"
         if answer == _GO:
             return
         if answer == _OTHERS:
             raise InputError(
-                "`TF_CONFIG` should name the same workers on all of them. "
+                "`TF_CONFIG` must name the same workers on all of them. "
                 f"Received: {', '.join(workers.addresses)}, and others on the first."
             )
         time.sleep(_PAUSE)
@@ -142,7 +144,7 @@ def _greeting(workers):
 
 
 def _read_line(call, patient=False):
-    """Reads a line; b"" if there is none yet (`patient`), anything else if the call has ended."""
+    """Reads a line; with `patient` b"" if there is none yet; a line end if the peer has closed."""
     try:
         return call.recv(_LINE) or b"\n"
     except TimeoutError:

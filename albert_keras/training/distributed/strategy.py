@@ -1,7 +1,7 @@
-"""Where training runs: a `tf.distribute` strategy for a word of the user or for the machine.
+"""Where training runs: the `tf.distribute` strategy by name, or the best one for the machine.
 
-Call `build_strategy` first of all: TPUs and several workers cannot be set up once TensorFlow has
-run an operation. Models and optimizers are then made inside `strategy.scope()`.
+Call `build_strategy` first: TPUs and several workers cannot be set up once TensorFlow has run an
+operation. Then create models and optimizers inside `strategy.scope()`.
 """
 
 import faulthandler
@@ -20,17 +20,17 @@ from albert_keras.training.loop.loop_config import STRATEGIES
 from data_pipeline.errors import InputError
 from data_pipeline.settings import did_you_mean
 
-LIBTPU_PLACES = (Path("/lib/libtpu.so"), Path("/usr/lib/libtpu.so"))
+LIBTPU_PATHS = (Path("/lib/libtpu.so"), Path("/usr/lib/libtpu.so"))
 
-#: What Linux calls a processor's instructions for bfloat16.
+#: Names of a processor's bfloat16 instructions in Linux.
 _BFLOAT16_FLAGS = ("avx512_bf16", "amx_bf16")
 
-#: For workers that have met to start TensorFlow's servers; it takes about one.
+#: Time for connected workers to start TensorFlow's servers, which takes about one second.
 _SECONDS_TO_JOIN = 180
 
 
 def build_strategy(name="auto"):
-    """Returns the strategy to train under.
+    """Returns the strategy to train under (tf.distribute.Strategy).
 
     Args:
         name: str.
@@ -40,13 +40,10 @@ def build_strategy(name="auto"):
             "multiworker": one process per machine, described by TF_CONFIG.
             "single": the first GPU, or else the CPU.
 
-    Returns:
-        tf.distribute.Strategy.
-
     Raises:
         InputError: If the name is unknown, there is no TPU or it does not start, TF_CONFIG is
-            absent or unusable, or a worker does not come.
-        WorkerLost: If one went away while they were joining.
+            missing or unusable, or a worker is missing.
+        WorkerLost: If a worker was lost while they were joining.
     """
     if name not in STRATEGIES:
         raise InputError(f"`strategy` {name!r} is unknown{did_you_mean(name, STRATEGIES)}")
@@ -58,35 +55,26 @@ def build_strategy(name="auto"):
         "tpu": lambda: _tpu_strategy(tpu),
         "mirrored": _mirrored_strategy,
         "multiworker": _multiworker_strategy,
-        # The default strategy and not OneDeviceStrategy: it has the same methods, and `fit` then
-        # takes its plain path, without a layer of distributed data. A step of a tiny model took
-        # 0.3 ms instead of 0.7 (CPU, 16 steps per execution), and the data set's own iterator can
-        # be put into a checkpoint.
+        # The default strategy rather than OneDeviceStrategy: it has the same methods, and `fit`
+        # needs no layer of distributed data. A step of a tiny model took 0.3 ms instead of 0.7
+        # (CPU, 16 steps per execution).
         "single": tf.distribute.get_strategy,
     }
     return builders[name]()
 
 
 def choose_strategy(tpu, num_gpus):
-    """Returns what "auto" means on a machine (str).
-
-    Args:
-        tpu: str. What `find_tpu` found, or None.
-        num_gpus: int.
-    """
+    """Returns the strategy (str) that "auto" means, for a result of `find_tpu` and a GPU count."""
     if tpu:
         return "tpu"
     return "mirrored" if num_gpus > 1 else "single"
 
 
-def find_tpu(environ=os.environ, devices=Path("/dev"), libraries=LIBTPU_PLACES):
-    """Finds a TPU by looking at this machine only; asks no metadata server, which may hang.
+def find_tpu(environ=os.environ, devices=Path("/dev"), libraries=LIBTPU_PATHS):
+    """Finds a TPU from this machine alone, without a metadata server, which may not answer.
 
-    Args:
-        environ: mapping. Environment variables.
-        devices: pathlib.Path. Folder of device files.
-        libraries: sequence of pathlib.Path. Where libtpu may be, besides the Python package and
-            the path in TPU_LIBRARY_PATH.
+    The arguments are environment variables, the folder of device files, and locations of libtpu
+    besides the Python package and the path in TPU_LIBRARY_PATH.
 
     Returns:
         str. The value of TPU_NAME if set, "local" for the chips of a TPU VM, or None.
@@ -94,10 +82,10 @@ def find_tpu(environ=os.environ, devices=Path("/dev"), libraries=LIBTPU_PLACES):
     if environ.get("TPU_NAME"):
         return environ["TPU_NAME"]
     chips = [*devices.glob("accel[0-9]*"), *devices.glob("vfio/[0-9]*")]
-    # Other accelerators and virtual machines have such device files as well; libtpu decides.
+    # Other accelerators and virtual machines have such device files, too; libtpu decides.
     libtpu = (
         environ.get("TPU_LIBRARY_PATH")
-        or any(place.exists() for place in libraries)
+        or any(path.exists() for path in libraries)
         or importlib.util.find_spec("libtpu")
     )
     return "local" if chips and libtpu else None
@@ -106,8 +94,8 @@ def find_tpu(environ=os.environ, devices=Path("/dev"), libraries=LIBTPU_PLACES):
 def _tpu_strategy(tpu):
     if tpu is None:
         raise InputError(
-            "`strategy` tpu needs a TPU. Found: no TPU_NAME, and no TPU chip with libtpu on this "
-            "machine. Run on a TPU VM, set TPU_NAME, or choose another strategy."
+            "The strategy tpu needs a TPU. TPU_NAME is not set, and this machine has no TPU chip "
+            "with libtpu. Run on a TPU VM, set TPU_NAME, or choose another strategy."
         )
     try:
         resolver = tf.distribute.cluster_resolver.TPUClusterResolver(tpu=tpu)
@@ -116,7 +104,7 @@ def _tpu_strategy(tpu):
     except (tf.errors.OpError, ImportError, OSError, RuntimeError, ValueError) as error:
         raise InputError(
             f"TPU `{tpu}` could not be started: {error} A TPU VM needs TensorFlow's TPU build "
-            "and a chip that no other process holds."
+            "and a chip that no other process uses."
         ) from error
     return tf.distribute.TPUStrategy(resolver)
 
@@ -129,8 +117,8 @@ def _mirrored_strategy():
 def _multiworker_strategy():
     workers = read_workers(os.environ.get("TF_CONFIG"))
     meet(workers)
-    # From here on nothing in Python runs until the others have joined. Should one have died in the
-    # moment since they met, then only this is left to end the wait.
+    # From here on no Python code runs until the others have joined. If one has died since they
+    # met, only this ends the wait.
     faulthandler.dump_traceback_later(_SECONDS_TO_JOIN, exit=True, file=sys.__stderr__)
     try:
         with noticing_lost_workers(len(workers.addresses) > 1):
@@ -138,21 +126,16 @@ def _multiworker_strategy():
     finally:
         faulthandler.cancel_dump_traceback_later()
     if threading.current_thread() is threading.main_thread():
-        # TensorFlow has put a handler of its own in its place, which only writes a line.
+        # TensorFlow has replaced the handler by its own, which only writes a line.
         signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGTERM))
     return strategy
 
 
 def choose_precision(strategy, cpu_info=Path("/proc/cpuinfo")):
-    """Tells what "auto" means for the devices of a strategy.
+    """Returns the precision that "auto" means for the devices of a strategy (str).
 
-    Args:
-        strategy: tf.distribute.Strategy.
-        cpu_info: Path. Where Linux describes the processor.
-
-    Returns:
-        str. "mixed_bfloat16" on a TPU, and on a CPU that multiplies it faster (with AVX-512 twice
-        as fast, with AMX several times); "float32" elsewhere.
+    It is "mixed_bfloat16" on a TPU, and on a CPU that multiplies bfloat16 faster (with AVX-512
+    twice as fast, with AMX several times), which Linux states in `cpu_info`; elsewhere "float32".
     """
     if isinstance(strategy, tf.distribute.TPUStrategy):
         return "mixed_bfloat16"

@@ -3,21 +3,19 @@
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
-
 from albert_keras.training.loop.reports import read_evaluations, read_log
 from data_pipeline.files import whole_file
 
 # Okabe and Ito's colours, which stay apart for colour-blind readers; dashes help in print.
 BLUE, ORANGE, GREEN, RED = "#0072b2", "#e69f00", "#009e73", "#d55e00"
-#: Logs of fewer lines are drawn with a mark for each.
+#: Logs with fewer lines are drawn with a marker for each.
 _FEW_LINES = 40
-#: From so many on, curves are thinner.
+#: From this number of lines on, curves are thinner.
 _MANY_LINES = 500
 
 
 class Curve(NamedTuple):
-    """A line: `name` of its values in the log, `label`, `colour`, `style`, `scale` (a factor)."""
+    """A curve: `name` of its values in the log, `label`, `colour`, `style`, `scale` (a factor)."""
 
     name: str
     label: str
@@ -27,7 +25,7 @@ class Curve(NamedTuple):
 
 
 class Panel(NamedTuple):
-    """A part of the picture: `title`, `unit` of its upward axis, `curves`, `range` of that axis."""
+    """A part of the picture: `title`, `unit` and `range` of its y axis, and `curves`."""
 
     title: str
     unit: str
@@ -50,7 +48,7 @@ PANELS = (
     ),
     Panel(
         "Accuracy",
-        "share right",
+        "fraction correct",
         (
             Curve("masked_lm_accuracy", "masked LM", ORANGE, "--"),
             Curve("sentence_order_accuracy", "sentence order", GREEN, ":"),
@@ -75,7 +73,7 @@ PANELS = (
         marks_skipped=True,
     ),
     Panel(
-        "Use of the machine",
+        "Hardware use",
         "percent",
         (
             Curve("mfu", "of the peak FLOP/s (MFU)", BLUE, "-", 100),
@@ -88,20 +86,17 @@ PANELS = (
 def draw_curves(folder, evaluation=None, panels=PANELS):
     """Draws the log of a run over its steps: losses, accuracies, rate, gradients, speed.
 
-    Scores of evaluations in the log are points at their steps; reports with skipped updates have a
-    cross at the foot of the panels of loss and gradient norm.
+    Evaluations in the log are points at their steps. Reports with skipped updates are crosses at
+    the bottom of the panels of loss and gradient norm.
 
     Args:
         folder: str or Path. Folder of the run.
-        evaluation: dict or None. Scores to draw besides, by their names in the log: at `step` if it
-            is among them, else at the last step.
+        evaluation: dict or None. Further scores by their names in the log, drawn at their `step`,
+            or else at the last step.
         panels: tuple of six Panel.
 
     Returns:
         Path of the picture, `curves.png`.
-
-    Raises:
-        OSError: If it cannot be written.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -109,9 +104,8 @@ def draw_curves(folder, evaluation=None, panels=PANELS):
     folder = Path(folder)
     log, evaluations = read_log(folder), read_evaluations(folder)
     if evaluation and (log or "step" in evaluation):
-        evaluations.append(
-            (evaluation["step"] if "step" in evaluation else log[-1]["step"], evaluation)
-        )
+        last_step = log[-1]["step"] if log else None
+        evaluations.append((evaluation.get("step", last_step), evaluation))
     figure = Figure(figsize=(15, 7.5), layout="constrained")
     FigureCanvasAgg(figure)
     figure.get_layout_engine().set(w_pad=0.1, h_pad=0.1)
@@ -152,7 +146,7 @@ def _draw(axes, panel, log, evaluations):
 
 
 def _draw_curve(axes, curve, log, evaluations):
-    """Draws a curve and the points of its evaluations; tells whether there were any."""
+    """Draws a curve and the points of its evaluations; returns whether there were any."""
     lines = [line for line in log if curve.name in line]
     if lines:
         axes.plot(
@@ -164,23 +158,11 @@ def _draw_curve(axes, curve, log, evaluations):
             linewidth=1.3 if len(lines) < _MANY_LINES else 0.8,
             label=curve.label,
         )
-    points = [
-        (step, scores[curve.name])
-        for step, scores in evaluations
-        if scores.get(curve.name) is not None
-    ]
+    points = [(step, scores.get(curve.name)) for step, scores in evaluations]
+    points = [point for point in points if point[1] is not None]
     if points:
-        steps, values = zip(*points, strict=True)
-        axes.plot(
-            steps,
-            values,
-            "o",
-            color=curve.colour,
-            markeredgecolor="black",
-            label=f"{curve.label}, held out",
-            clip_on=False,
-            zorder=3,
-        )
+        style = {"color": curve.colour, "markeredgecolor": "black", "clip_on": False, "zorder": 3}
+        axes.plot(*zip(*points, strict=True), "o", label=f"{curve.label}, held out", **style)
     return bool(lines or points)
 
 
@@ -188,12 +170,6 @@ def _mark_skipped(axes, log):
     steps = [line["step"] for line in log if line.get("skipped")]
     if steps:
         count = sum(line.get("skipped", 0) for line in log)
-        axes.plot(
-            steps,
-            np.full(len(steps), 0.02),
-            "x",
-            color=RED,
-            markersize=6,
-            transform=axes.get_xaxis_transform(),
-            label=f"{count:,} skipped update{'s' if count > 1 else ''}",
-        )
+        label = f"{count:,} skipped update{'s' if count > 1 else ''}"
+        style = {"color": RED, "markersize": 6, "transform": axes.get_xaxis_transform()}
+        axes.plot(steps, [0.02] * len(steps), "x", label=label, **style)

@@ -1,4 +1,4 @@
-"""One call of `fit`: what watches over it, and how it ends."""
+"""One call of `fit`: its callbacks, and how it ends."""
 
 import functools
 import logging
@@ -7,67 +7,62 @@ import time
 import tensorflow as tf
 
 from albert_keras.training.cost.peak import measure_peak
-from albert_keras.training.distributed.cluster import any_of, is_chief, share
+from albert_keras.training.distributed.cluster import any_of, broadcast
 from albert_keras.training.errors import TrainingDiverged, TrainingStopped
-from albert_keras.training.loop.divergence import StopWhenDiverged
-from albert_keras.training.loop.follow_budget import FollowBudget
 from albert_keras.training.loop.reports import Report
 from albert_keras.training.loop.resume import checkpoint_variables
-from albert_keras.training.loop.saving import SaveCheckpoints
-from albert_keras.training.loop.time_budget import TimeBudget, parse_duration
+from albert_keras.training.loop.saving import SaveCheckpoints, StopWhenDiverged
+from albert_keras.training.loop.time_budget import FollowBudget, TimeBudget
+from data_pipeline.durations import parse_duration
 
 logger = logging.getLogger(__name__)
 
-#: Steps of a run that the clock ends.
+#: Number of steps given to Keras if the clock ends the run.
 _ENDLESS = 10**9
 
 
-def fit(strategy, step, run, training, source, scores, first_step, state, max_steps=None):
+def fit(context, scores=None, max_steps=None):
     """Trains until the last step of a run, a signal, or the end of its time.
 
     Args:
-        strategy: tf.distribute.Strategy.
-        step: TrainingStep, restored.
-        run: Run.
-        training: LoopConfig, resolved.
-        source: RecordSource or another with its methods. What is learnt from.
-        scores: keras Callback or None. Scores the model now and then: `score` (lower is better) at
-            `step` chooses the best checkpoint. Its `saving`, if it has one, is set.
-        first_step: int. Steps done before.
-        state: dict. What was saved beside the variables.
-        max_steps: int or None. Steps to do now at most.
+        context: RunContext.
+        scores: keras Callback or None. Scores the model regularly: its `score` (lower is better) at
+            its `step` chooses the best checkpoint. If it has an attribute `saving`, this is set.
+        max_steps: int or None. Largest number of steps to make now.
 
     Returns:
-        int. Steps the run has now.
+        int. Steps done by all calls.
 
     Raises:
         TrainingStopped, TrainingDiverged, WorkerLost, InputError: See `pretrain`.
     """
-    writes = is_chief(strategy)
-    budget = _follow_budget(strategy, step, training, first_step, state)
-    last_step = _last_step(training, first_step, max_steps, budget)
+    strategy, run, training = context.strategy, context.run, context.training
+    source, training_step, writes = context.source, context.training_step, context.is_chief
+    first_step = context.first_step
+    budget = _follow_budget(context)
+    last_step = _last_step(context, max_steps, budget)
     if first_step >= last_step:
-        logger.info("`%s` is complete, nothing is left to train", run.path)
+        logger.info("`%s` is complete, there is nothing left to train", run.path)
         return first_step
     report = Report(
         run.path,
         training.report_every,
         first_step,
         training.steps,
-        step.optimizer.learning_rate,
+        training_step.optimizer.learning_rate,
         training.batch_size * source.max_seq_length,
-        flops_per_step=source.flops(step.model),
+        flops_per_step=source.flops(training_step.model),
         peak_flops=_peak_flops(strategy, training) if writes else None,
-        waited=lambda: step.waited,
+        waited=lambda: training_step.waited,
         writes=writes,
     )
 
-    def save(number):
-        if not writes:  # all workers hold the same values, and read their own
+    def save(step):
+        if not writes:  # all workers have the same values
             return
-        kept = {} if budget is None else {"budget": budget.state()}
-        variables = checkpoint_variables(step)
-        run.checkpoints.save(number, variables, kept, _score(scores, report, number))
+        state = {} if budget is None else {"budget": budget.state()}
+        variables = checkpoint_variables(training_step)
+        run.checkpoints.save(step, variables, state, _score(scores, report, step))
 
     saving = SaveCheckpoints(
         save,
@@ -77,13 +72,9 @@ def fit(strategy, step, run, training, source, scores, first_step, state, max_st
         training.time_limit_seconds,
         agree=functools.partial(any_of, strategy),
     )
+    skipped_before = int(training_step.guard.consecutive_skips.numpy())
     diverged = StopWhenDiverged(
-        run.path,
-        saving,
-        first_step,
-        source.numbers,
-        already=int(step.guard.skipped_in_row.numpy()),
-        writes=writes,
+        run.path, saving, first_step, source.numbers, skipped_before, writes
     )
     if hasattr(scores, "saving"):
         scores.saving = saving
@@ -91,71 +82,70 @@ def fit(strategy, step, run, training, source, scores, first_step, state, max_st
     if budget is not None:
         budget.followers = tuple(each for each in callbacks if hasattr(each, "last_step"))
         callbacks.append(budget)
+    planned_steps = _ENDLESS if budget else last_step - first_step
     with saving:
         try:
-            step.fit(
+            training_step.fit(
                 source.batches(strategy, first_step),
                 epochs=1,
-                steps_per_epoch=min(
-                    max_steps or _ENDLESS, _ENDLESS if budget else last_step - first_step
-                ),
+                steps_per_epoch=min(max_steps or _ENDLESS, planned_steps),
                 callbacks=callbacks,
                 verbose=0,
             )
-            saving.save_now()  # if `max_steps` ended it before its plan
+            saving.save_now()  # if `max_steps` ended it earlier than planned
         except tf.errors.OpError as error:
             if source.failure is not None:
                 raise source.failure from error
             raise
     if diverged.numbers is not None:
-        skipped = int(step.guard.skipped_in_row.numpy())
+        skipped = int(training_step.guard.consecutive_skips.numpy())
         raise TrainingDiverged(run.path, saving.saved, skipped, diverged.numbers)
     if any_of(strategy, saving.stopped_by is not None):
         raise TrainingStopped(run.path, saving.saved)
     if saving.step < saving.last_step:
-        logger.info("time is up at step %d of %d", saving.step, saving.last_step)
+        logger.info("time limit reached at step %d of %d", saving.step, saving.last_step)
     return saving.step
 
 
-def _follow_budget(strategy, step, training, first_step, state):
-    """Makes the FollowBudget of a run with a time budget, or returns None."""
+def _follow_budget(context):
+    """Returns the FollowBudget of a run with a time budget, or None."""
+    training = context.training
     if training.time_budget is None:
         return None
     budget = FollowBudget(
         TimeBudget(parse_duration(training.time_budget)),
-        step.optimizer.learning_rate,
+        context.training_step.optimizer.learning_rate,
         every=training.report_every,
-        first_step=first_step,
-        # All workers go by the clock of the first.
-        clock=lambda: share(strategy, int(time.monotonic() * 1e6)) / 1e6,
+        first_step=context.first_step,
+        # All workers use the clock of the first one.
+        clock=lambda: broadcast(context.strategy, int(time.monotonic() * 1e6)) / 1e6,
     )
-    if "budget" in state:
-        budget.restore(state["budget"])
+    if "budget" in context.state:
+        budget.restore(context.state["budget"])
     return budget
 
 
-def _last_step(training, first_step, max_steps, budget):
-    """Returns the step that is to end this call, as far as is known now."""
-    last_step = training.steps
+def _last_step(context, max_steps, budget):
+    """Returns the step that ends this call, as far as is known now."""
+    first_step, last_step = context.first_step, context.training.steps
     if budget is not None:
         last_step = first_step if first_step and budget.is_over else budget.last_step
     return last_step if max_steps is None else min(last_step, first_step + max_steps)
 
 
 def _score(scores, report, step):
-    """Returns what the best checkpoint is chosen by, or None if this one was not scored."""
+    """Returns the score by which the best checkpoint is chosen, or None if there is none."""
     if scores is not None:
         return scores.score if scores.step == step else None
     return report.last_line.get("loss") if report.last_line else None
 
 
 def _peak_flops(strategy, training):
-    """Returns what all replicas together can do, in operations a second, or None."""
+    """Returns the peak of all replicas together, in operations per second, or None."""
     replicas = strategy.num_replicas_in_sync
     if training.peak_tflops is not None:
         return training.peak_tflops * 1e12 * replicas
+    if not tf.config.list_logical_devices("GPU"):  # the logical devices of a CPU share its peak
+        replicas = 1
     peak = measure_peak(training.precision)
-    if peak is None:
-        return None
-    # Logical devices of a CPU share it.
-    return peak * (replicas if tf.config.list_logical_devices("GPU") else 1)
+    return peak and peak * replicas

@@ -4,7 +4,7 @@ from typing import ClassVar, Literal
 
 from pydantic import field_validator
 
-from albert_keras.training.loop.time_budget import parse_duration
+from data_pipeline.durations import parse_duration
 from data_pipeline.errors import InputError
 from data_pipeline.settings import Rule, Settings, did_you_mean, option, options_of, setting
 

@@ -11,17 +11,18 @@ from typing import NamedTuple
 import tensorflow as tf
 from tensorflow import keras
 
+from data_pipeline.durations import format_duration
 from data_pipeline.files import naming, whole_file
 
 logger = logging.getLogger(__name__)
 
-#: Keys of a line that depend on the clock; all others are the same again when a run is repeated.
+#: Keys of a line that depend on the clock; all others are the same if a run is repeated.
 TIMING = ("tokens_per_second", "positions_per_second", "mfu", "input_wait", "seconds")
 
-#: Something appears on the screen at least this often while steps are made.
+#: A line appears on the screen at least this often during training.
 _SECONDS_BETWEEN_LINES = 8
-#: The speed that the time left is told by is that of so many steps and seconds, whichever is more:
-#: enough for saves and evaluations to count in.
+#: The time left is estimated from this many recent steps or seconds, whichever is more: enough to
+#: include saves and evaluations.
 _RECENT_STEPS, _RECENT_SECONDS = 200, 900
 
 _LOG = "log.jsonl"
@@ -36,19 +37,19 @@ _ON_SCREEN = (
 
 
 class Report(keras.callbacks.Callback):
-    """Writes what the steps since the last report gave to log, TensorBoard and screen.
+    """Writes the means since the last report to the log, TensorBoard and the screen.
 
-    A line of the log holds `step`; the model's metrics, null where nothing was counted because all
-    updates were left out; `learning_rate` of the last step; `skipped`, the number of updates left
-    out; then the keys of `TIMING`:
+    A line of the log contains `step`; the model's metrics, null if all updates were skipped;
+    `learning_rate` of the last step; `skipped`, the number of skipped updates; then the keys of
+    `TIMING`:
 
     tokens_per_second     without padding
     positions_per_second  with padding
-    mfu                   model FLOPs utilisation, share of `peak_flops`; if that is known
-    input_wait            share of the time spent waiting for data; if that is known
-    seconds               since the last report, or since training began
+    mfu                   model FLOPs utilisation, fraction of `peak_flops`; if that is known
+    input_wait            fraction of the time spent waiting for data; if that is known
+    seconds               since the last report, or since training started
 
-    Rates leave out the first execution, in which the graph is built, unless there was no other.
+    Rates exclude the first execution, which builds the graph, unless it is the only one.
 
     Args:
         folder: str or Path. Folder of the run.
@@ -56,17 +57,17 @@ class Report(keras.callbacks.Callback):
             of the first execution that reaches or passes a multiple.
         first_step: int. Steps done before this `fit`.
         last_step: int. The step that ends the run.
-        schedule: callable of int -> float scalar. Learning rate after so many steps.
-        positions_per_step: int. Places in a batch, padding included, B · S.
+        schedule: callable of int -> float scalar. Learning rate after that number of steps.
+        positions_per_step: int. Positions in a batch, padding included, B · S.
         flops_per_step: int or None. See `training_flops`.
-        peak_flops: float or None. Operations a second that all replicas together could make.
+        peak_flops: float or None. Peak of all replicas together, in operations per second.
         waited: callable. Returns the seconds spent waiting for data so far, or None.
-        writes: bool. Whether this worker writes. One that does not only starts the metrics anew, at
-            the same steps as the others.
+        writes: bool. Whether this worker writes. If not, it only resets the metrics at the same
+            steps as the others.
 
     Attributes:
-        last_step: int. May be changed while training goes on.
-        last_line: dict or None. What was last written to the log.
+        last_step: int. May be changed during training.
+        last_line: dict or None. The newest line of the log.
     """
 
     def __init__(
@@ -95,13 +96,13 @@ class Report(keras.callbacks.Callback):
         if not self.writes:
             return
         keep_log_until(self.folder, self.first_step)
-        _append(self.folder, "")  # finds out now whether it can be written
+        _append(self.folder, "")  # fails now if the log cannot be written
         self._tensorboard = tf.summary.create_file_writer(str(self.folder / "tensorboard"))
         log = read_log(self.folder)
-        # The metrics come from a checkpoint: they may have begun to count in an earlier process.
-        self._interval_begin = log[-1]["step"] if log else 0
-        self._rates_begin = self._moment()
-        self._shown = self._reported = self._rates_begin.seconds
+        # The metrics are restored: they may include steps of an earlier process.
+        self._interval_start = log[-1]["step"] if log else 0
+        self._rates_start = self._moment()
+        self._shown = self._reported = self._rates_start.seconds
         self._pace = _Pace()
 
     def on_train_batch_end(self, batch, logs=None):
@@ -109,7 +110,7 @@ class Report(keras.callbacks.Callback):
         before, self.step = self.step, self.first_step + batch + 1
         is_due = self.step // self.every > before // self.every or self.step >= self.last_step
         if self.writes:
-            self._tell(logs if is_due else None, is_first=before == self.first_step)
+            self._update(logs if is_due else None, is_first=before == self.first_step)
         if is_due:
             self.model.reset_metrics()
 
@@ -117,24 +118,24 @@ class Report(keras.callbacks.Callback):
         if self.writes:
             self._tensorboard.close()
 
-    def _tell(self, logs, is_first):
-        values = None if logs is None else {name: float(value) for name, value in logs.items()}
+    def _update(self, logs, is_first):
         now = self._moment()
         self._pace.add(now.step, now.seconds)
-        if values is not None:
-            self._report(values, now)
+        position = f"{self.step:,}/{self.last_step:,}"
+        if logs is not None:
+            self._report({name: float(value) for name, value in logs.items()}, now, position)
         elif is_first:
-            seconds = now.seconds - self._reported
-            logger.info("step %s done after %.0f s, the graph is built", self._place(), seconds)
+            seconds = format_duration(now.seconds - self._reported)
+            logger.info("step %s done after %s, the graph is built", position, seconds)
         elif now.seconds > self._shown + _SECONDS_BETWEEN_LINES:
-            logger.info("step %s  ETA %s", self._place(), self._eta(now))
+            logger.info("step %s  ETA %s", position, self._eta(now))
         else:
             return
         self._shown = now.seconds
-        if values is not None or is_first:
-            self._rates_begin = now
+        if logs is not None or is_first:
+            self._rates_start = now
 
-    def _report(self, values, now):
+    def _report(self, values, now, position):
         tokens = values.pop("tokens")
         line = {"step": now.step} | self._metrics(values) | self._rates(tokens, now)
         _append(self.folder, json.dumps(line, allow_nan=False) + "\n")
@@ -143,13 +144,13 @@ class Report(keras.callbacks.Callback):
                 if name != "step" and value is not None:
                     tf.summary.scalar(name, value, step=now.step)
         self.last_line = line
-        self._interval_begin, self._reported = now.step, now.seconds
-        logger.info("step %s  %s  ETA %s", self._place(), _on_screen(line), self._eta(now))
+        self._interval_start, self._reported = now.step, now.seconds
+        logger.info("step %s  %s  ETA %s", position, _on_screen(line), self._eta(now))
 
     def _metrics(self, values):
         """Returns the values of a line that do not depend on the clock."""
         skipped = int(values.pop("skipped", 0))
-        has_updates = skipped < self.step - self._interval_begin
+        has_updates = skipped < self.step - self._interval_start
         metrics = {}
         for name, value in values.items():
             is_mean = name == "gradient_norm" or name.endswith(("loss", "accuracy"))
@@ -162,28 +163,25 @@ class Report(keras.callbacks.Callback):
 
     def _rates(self, tokens, now):
         """Returns the values of the keys of `TIMING`."""
-        begin = self._rates_begin
-        steps, seconds = now.step - begin.step, max(now.seconds - begin.seconds, 1e-9)
-        share = steps / (now.step - self._interval_begin)
+        start = self._rates_start
+        steps, seconds = now.step - start.step, max(now.seconds - start.seconds, 1e-9)
+        fraction = steps / (now.step - self._interval_start)
         rates = {
-            "tokens_per_second": share * tokens / seconds,
+            "tokens_per_second": fraction * tokens / seconds,
             "positions_per_second": steps * self.positions_per_step / seconds,
         }
         if self.flops_per_step and self.peak_flops:
             rates["mfu"] = steps * self.flops_per_step / seconds / self.peak_flops
-        if begin.waited is not None and now.waited is not None:
-            rates["input_wait"] = min(max((now.waited - begin.waited) / seconds, 0.0), 1.0)
+        if start.waited is not None and now.waited is not None:
+            rates["input_wait"] = min(max((now.waited - start.waited) / seconds, 0.0), 1.0)
         return rates | {"seconds": now.seconds - self._reported}
 
     def _moment(self):
         return _Moment(self.step, time.monotonic(), self._waited())
 
-    def _place(self):
-        return f"{self.step:,}/{self.last_step:,}"
-
     def _eta(self, now):
         seconds = self._pace.seconds_per_step(now.step, now.seconds)
-        return "?" if seconds is None else _duration(seconds * (self.last_step - now.step))
+        return "?" if seconds is None else format_duration(seconds * (self.last_step - now.step))
 
 
 class _Moment(NamedTuple):
@@ -193,10 +191,10 @@ class _Moment(NamedTuple):
 
 
 class _Pace:
-    """The speed of the recent steps, from the end of the first execution on."""
+    """The speed of the recent steps, without the first execution."""
 
     def __init__(self):
-        self._samples = deque()  # (step, seconds), a second apart or more
+        self._samples = deque()  # (step, seconds), at least a second apart
 
     def add(self, step, seconds):
         if self._samples and seconds - self._samples[-1][1] < 1:
@@ -217,7 +215,7 @@ class _Pace:
 
 
 def _on_screen(line):
-    """Makes the part of a report on the screen between step and time left."""
+    """Returns the part of a report on the screen between step and time left."""
     parts = []
     for label, name, form in _ON_SCREEN:
         if name in line:
@@ -232,17 +230,8 @@ def _on_screen(line):
     return "  ".join(parts)
 
 
-def _duration(seconds):
-    minutes, seconds = divmod(round(max(seconds, 0)), 60)
-    hours, minutes = divmod(minutes, 60)
-    days, hours = divmod(hours, 24)
-    if days:
-        return f"{days} day{'s' if days > 1 else ''} {hours:02}:{minutes:02}"
-    return f"{hours}:{minutes:02}:{seconds:02}"
-
-
 def read_log(folder):
-    """Reads the training reports of a run's `log.jsonl`: list of dicts, NaN in place of null."""
+    """Reads the training reports in a run's `log.jsonl`: list of dicts, NaN in place of null."""
     return [
         {name: math.nan if value is None else value for name, value in line.items()}
         for line in _lines(folder)
@@ -256,24 +245,24 @@ def read_evaluations(folder):
 
 
 def log_evaluation(folder, step, scores):
-    """Adds the scores of an evaluation (dict) to a run's `log.jsonl`."""
+    """Appends the scores of an evaluation (dict) to a run's `log.jsonl`."""
     _append(folder, json.dumps({"step": step, "evaluation": scores}) + "\n")
 
 
 def keep_log_until(folder, step):
-    """Drops lines of steps that will be done again because no checkpoint holds them."""
+    """Removes lines of later steps, which are repeated because no checkpoint contains them."""
     path = Path(folder) / _LOG
     if not path.is_file():
         return
-    kept = []
+    lines = []
     for line in path.read_text(encoding="utf-8").splitlines():
         try:
             if json.loads(line)["step"] <= step:
-                kept.append(line + "\n")
-        except ValueError:  # cut in the middle of a line
+                lines.append(line + "\n")
+        except ValueError:  # an incomplete line
             break
     with naming(path), whole_file(path) as temporary:
-        temporary.write_text("".join(kept), encoding="utf-8")
+        temporary.write_text("".join(lines), encoding="utf-8")
 
 
 def _lines(folder):

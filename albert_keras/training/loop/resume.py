@@ -1,70 +1,95 @@
-"""Where a run begins: its folder, and the checkpoint to go on from, the same for all workers."""
+"""Creates or resumes a run, with the same result on all workers."""
 
+import json
 import logging
+from dataclasses import dataclass
+from typing import Any
+
+import tensorflow as tf
 
 from albert_keras.runs.run import Run
 from albert_keras.runs.tensors import training_variables
-from albert_keras.training.distributed.cluster import is_chief, share
+from albert_keras.training.distributed.cluster import broadcast, is_chief
+from albert_keras.training.loop.loop_config import LoopConfig
+from albert_keras.training.loop.step import TrainingStep
 from data_pipeline.errors import InputError
+from data_pipeline.files import whole_file
 
 logger = logging.getLogger(__name__)
 
-
-def open_run(strategy, out, config, albert_config, source, allow_changes=()):
-    """Makes the folder of a run or opens it; of several workers the first makes it.
-
-    Args:
-        strategy: tf.distribute.Strategy.
-        out: str or Path.
-        config: PretrainingConfig or FinetuneConfig, resolved.
-        albert_config: AlbertConfig.
-        source: RecordSource or another with its methods.
-        allow_changes: iterable of str. See `Run.begin`.
-
-    Returns:
-        Run.
-
-    Raises:
-        InputError: As `Run.begin`.
-    """
-    if is_chief(strategy):
-        try:
-            run = Run.begin(out, config, albert_config, source, allow_changes)
-        except BaseException:
-            share(strategy, 0)  # or the others would wait for ever
-            raise
-        share(strategy, 1)
-        return run
-    if not share(strategy, 0):
-        raise InputError(f"Worker 0 could not begin the run `{out}`; its message says why.")
-    return Run.open(out)
+#: The report of what was loaded into the first weights, beside `run.json`.
+LOADED = "loaded.json"
 
 
-def checkpoint_variables(step):
-    """Names everything a checkpoint of a TrainingStep holds: dict of name -> variable."""
-    return training_variables(step.model, step.optimizer) | step.state
+@dataclass(frozen=True)
+class RunContext:
+    """A run that is trained by this process."""
+
+    strategy: tf.distribute.Strategy
+    run: Run
+    training: LoopConfig
+    source: Any  # the training data
+    training_step: TrainingStep  # its state is that of `first_step`
+    first_step: int  # steps done by earlier calls
+    state: dict[str, Any]  # state saved beside the variables of `first_step`
+
+    @property
+    def is_chief(self):
+        """bool. Whether this process is the worker that writes the run."""
+        return is_chief(self.strategy)
 
 
-def restore(strategy, run, step):
-    """Loads the newest sound checkpoint of a run, if it has any.
+def create_or_resume(strategy, out, config, albert_config, source, training_step, allow_changes=()):
+    """Creates the folder of a run, or opens it and restores its newest valid checkpoint.
+
+    The first worker writes the folder. Call it in the scope of the strategy.
 
     Args:
         strategy: tf.distribute.Strategy.
-        run: Run.
-        step: TrainingStep. What to load it into.
+        training_step: TrainingStep. Receives the state of the checkpoint.
+        out, config, albert_config, source, allow_changes: As in `Run.create_or_resume`.
 
     Returns:
-        tuple of int and dict. Steps done, and the state saved beside the variables.
+        RunContext.
 
     Raises:
-        InputError: If all checkpoints are damaged, or the newest does not fit.
+        InputError: As `Run.create_or_resume`; or if all checkpoints are damaged, or the newest does
+            not fit.
     """
-    newest = run.checkpoints.newest_sound() if is_chief(strategy) else None
-    newest = share(strategy, newest or 0)
-    if not newest:
-        return 0, {}
-    state = run.checkpoints.load(newest, checkpoint_variables(step))
-    step.optimizer.iterations.assign(newest)
-    step.keep_means()
-    logger.info("%s, from step %d", run.banner(), newest)
-    return newest, state
+    run = _open_run(strategy, out, config, albert_config, source, allow_changes)
+    newest = run.checkpoints.newest_valid() if is_chief(strategy) else None
+    first_step, state = broadcast(strategy, newest or 0), {}
+    if first_step:
+        state = run.checkpoints.load(first_step, checkpoint_variables(training_step))
+        training_step.optimizer.iterations.assign(first_step)
+        training_step.keep_means()
+        logger.info("%s", run.resume_banner(first_step))
+    return RunContext(strategy, run, config.training, source, training_step, first_step, state)
+
+
+def _open_run(strategy, out, config, albert_config, source, allow_changes):
+    if not is_chief(strategy):
+        if not broadcast(strategy, 0):
+            raise InputError(f"Worker 0 could not start the run `{out}`. See its error message.")
+        return Run.open(out)
+    try:
+        run = Run.create_or_resume(out, config, albert_config, source, allow_changes)
+    except BaseException:
+        broadcast(strategy, 0)  # or the others would wait forever
+        raise
+    broadcast(strategy, 1)
+    return run
+
+
+def report_loaded(context, lines):
+    """Logs what was loaded into the first weights (list of str) and saves it in the run."""
+    for line in lines:
+        logger.info("%s", line)
+    if context.is_chief:
+        with whole_file(context.run.path / LOADED) as temporary:
+            temporary.write_text(json.dumps(lines, indent=2) + "\n", encoding="utf-8")
+
+
+def checkpoint_variables(training_step):
+    """Returns everything that a checkpoint of a TrainingStep contains: dict of name -> variable."""
+    return training_variables(training_step.model, training_step.optimizer) | training_step.state

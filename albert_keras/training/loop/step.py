@@ -1,8 +1,8 @@
-"""What one step of `fit` and `evaluate` does beyond Keras' own.
+"""One training step: what `fit` and `evaluate` do beyond Keras' own methods.
 
-A step is one update of the weights, from the whole batch: parts of it that are accumulated, and
-replicas, only split the work. Losses are normalised over the whole batch, gradients are summed and
-then clipped, so that the result depends neither on the number of parts nor on that of replicas.
+A step is one update of the weights from the whole batch; accumulated parts and replicas only split
+the work. Losses are normalised over the whole batch, gradients are summed and then clipped, so that
+the result depends neither on the number of parts nor on the number of replicas.
 """
 
 import time
@@ -13,29 +13,29 @@ from tensorflow import keras
 from albert_keras.layers.dropout import DropoutSeed
 from albert_keras.layers.kernels import compiled_kernels, is_on_cpu
 from albert_keras.optimization.build import clip_gradients
-from albert_keras.training.loop.accumulation import sum_over_parts
-from albert_keras.training.loop.guard import UpdateGuard
-from albert_keras.training.loop.loss_scale import LossScale
-from albert_keras.training.loop.running import Running
-from albert_keras.training.losses import NO_PREDICTION_GUARD
+from albert_keras.training.loop.step_state import LossScale, Running, UpdateGuard
+
+#: Keeps the quotient finite for a batch without a prediction (google-research/albert,
+#: `run_pretraining.py`).
+NO_PREDICTION_GUARD = 1e-5
 
 
 class TrainingStep(keras.Model):
-    """Trains a model; `fit` and `evaluate` run on it. What is learnt is said by subclasses.
+    """Trains a model; `fit` and `evaluate` run on it. Subclasses define the objectives.
 
     Deviation from google-research/albert: that code normalises and clips on each core and then
     averages; here both happen over the global batch.
 
     Args:
         model: keras.Model. Takes a batch of features, `training` and `dropout_seed`.
-        objectives: dict of str to float. Names of what is learnt, each with its weight in the loss.
+        objectives: dict of str to float. Weight of each objective in the loss, by name.
         clip_norm: float. Largest global norm of the gradients, see `OptimizerConfig`.
-        accumulation_steps: int. Parts of a replica's batch, one after the other.
+        accumulation_steps: int. Parts of a replica's batch, computed one after the other.
         skip_spikes: bool. See `UpdateGuard`.
-        scales_loss: bool. Whether to scale the loss, as float16 needs it.
+        scales_loss: bool. Whether to scale the loss, as float16 requires.
 
     Attributes:
-        waited: float or None. Seconds spent waiting for data; None where it cannot be told.
+        waited: float or None. Seconds spent waiting for data; None if that is unknown.
     """
 
     def __init__(
@@ -66,17 +66,17 @@ class TrainingStep(keras.Model):
 
     @property
     def trained_weights(self):
-        """list of variables. Those the loss depends on."""
+        """list of variables. The weights that the loss depends on."""
         return self.model.trainable_variables
 
     def counts(self, features):
-        """Returns what the loss of each objective is divided by.
+        """Returns the divisors of the objectives' losses, summed over the replicas by the caller.
 
         Args:
             features: dict of Tensor. This replica's part of a batch.
 
         Returns:
-            list of float32 scalar, one for each objective. Those of all replicas are added up.
+            list of float32 scalar, one for each objective.
         """
         raise NotImplementedError
 
@@ -95,18 +95,18 @@ class TrainingStep(keras.Model):
 
     @property
     def state(self):
-        """dict of name -> variable. What a run needs to go on, beside weights and moments."""
+        """dict of name -> variable. What resuming needs besides weights and moments."""
         variables = self.guard.variables()
         for running in self._running():
             variables |= running.variables()
         return variables | (self.loss_scale.variables() if self.loss_scale else {})
 
     def keep_means(self):
-        """Lets the means of a restored step go on: `fit` would begin with new ones."""
+        """Makes the next `fit` continue the restored means instead of resetting them."""
         self._keeps_means = True
 
     def reset_metrics(self):
-        """Begins all means anew; Keras calls it first of all in `fit`."""
+        """Resets all means and sums; Keras calls it at the beginning of `fit`."""
         if self._keeps_means:
             self._keeps_means = False
         else:
@@ -138,7 +138,7 @@ class TrainingStep(keras.Model):
                 loss = loss if scale is None else loss * scale
             return [*map(tf.convert_to_tensor, tape.gradient(loss, weights)), sums]
 
-        *gradients, sums = sum_over_parts(
+        *gradients, sums = _sum_over_parts(
             gradients_of,
             features,
             self.accumulation_steps,
@@ -152,7 +152,7 @@ class TrainingStep(keras.Model):
         is_usable = self.guard.decide(loss, norm)
         if self.loss_scale is not None:
             self.loss_scale.update(tf.math.is_finite(norm))
-        # The optimizer leaves everything as it is where a gradient is not finite.
+        # The optimizer changes nothing if a gradient is not finite.
         gradients, _ = clip_gradients(gradients, self.clip_norm, norm, is_usable)
         self.optimizer.apply_gradients(
             zip(gradients, weights, strict=True), experimental_aggregate_gradients=False
@@ -161,7 +161,7 @@ class TrainingStep(keras.Model):
         self.means["gradient_norm"].add(norm, is_usable)
         self.tokens.add(tokens)
         self.skipped.add(tf.cast(~is_usable, tf.float32))
-        results = self._results() | {"skipped_in_row": self.guard.skipped_in_row}
+        results = self._results() | {"skipped_in_row": self.guard.consecutive_skips}
         if scale is not None:
             results["loss_scale"] = scale
         return {name: tf.convert_to_tensor(value) for name, value in results.items()}
@@ -176,7 +176,7 @@ class TrainingStep(keras.Model):
         return self._results()
 
     def make_train_function(self, force=False):
-        """Makes what `fit` calls for each step; it notes how long the data kept it waiting."""
+        """Returns the function that `fit` calls for each step; it measures the wait for data."""
         if self.train_function is not None and not force:
             return self.train_function
         if self._jit_compile or int(self._steps_per_execution.numpy()) > 1:
@@ -208,13 +208,13 @@ class TrainingStep(keras.Model):
         return tf.stack([*self.counts(features), tokens])
 
     def _sums(self, features, training, dropout_seed=None):
-        """Returns loss, number and right answers of each objective, float32 [objectives, 3]."""
+        """Returns loss, count and correct answers of each objective, float32 [objectives, 3]."""
         return tf.stack(
             [tf.stack(values) for values in self.sums(features, training, dropout_seed)]
         )
 
     def _loss(self, sums, counts):
-        """Returns what sums of a part add to the loss of the batch, float32 scalar."""
+        """Returns what the sums of a part add to the loss of the batch, float32 scalar."""
         weights = list(self.objectives.values())
         return tf.reduce_sum(tf.constant(weights) * sums[:, 0] / (counts + NO_PREDICTION_GUARD))
 
@@ -232,12 +232,57 @@ class TrainingStep(keras.Model):
         return {running.name: running.result() for running in self._running()}
 
 
+def _sum_over_parts(function, features, num_parts, like):
+    """Splits a batch into parts of equal size, calls a function on each and sums the results.
+
+    The parts run in a loop of the graph, so that the memory of one is free before the next starts.
+
+    Args:
+        function: callable. Takes (features of a part, its number as int64 scalar) and returns a
+            list of float tensors of static shape.
+        features: dict of tensors [B, ...].
+        num_parts: int. Must divide B.
+        like: list of variables or tensors with the shapes and dtypes of the results.
+
+    Returns:
+        list of tensors, as `function` returns.
+
+    Raises:
+        ValueError: If B is not a multiple of the number of parts.
+    """
+    if num_parts == 1:
+        return function(features, tf.zeros([], tf.int64))
+    sizes = {name: values.shape[0] for name, values in features.items()}
+    if any(size is None or size % num_parts for size in sizes.values()):
+        raise ValueError(
+            f"The batch of a replica must be a multiple of {num_parts} accumulated parts. "
+            f"Received: {sizes}."
+        )
+    parts = {
+        name: tf.reshape(values, [num_parts, -1, *values.shape[1:]])
+        for name, values in features.items()
+    }
+
+    def add_part(number, sums):
+        results = function({name: values[number] for name, values in parts.items()}, number)
+        return number + 1, [total + value for total, value in zip(sums, results, strict=True)]
+
+    zeros = [tf.zeros(result.shape, result.dtype) for result in like]
+    _, sums = tf.while_loop(
+        lambda number, _: number < num_parts,
+        add_part,
+        (tf.zeros([], tf.int64), zeros),
+        maximum_iterations=num_parts,
+        parallel_iterations=1,
+    )
+    return sums
+
+
 def _over_replicas(values):
     context = tf.distribute.get_replica_context()
     return context.all_reduce(tf.distribute.ReduceOp.SUM, values)
 
 
 def _replica():
-    """Returns the number of this replica, int64 scalar."""
     context = tf.distribute.get_replica_context()
     return tf.cast(context.replica_id_in_sync_group, tf.int64)

@@ -1,89 +1,166 @@
-"""How many steps fit into a time: plain arithmetic, without TensorFlow.
+"""Ends a training run when its time is over, with the learning rate at 0."""
 
-`follow_budget.py` applies it while training goes on.
-"""
-
+import logging
 import math
-import re
+import time
+from collections import deque
 
-from data_pipeline.errors import InputError
+from tensorflow import keras
 
-_SECONDS = {"d": 86400, "h": 3600, "m": 60, "s": 1}
-_NUMBER = r"([0-9]+(?:\.[0-9]+)?)"
-_DURATION = re.compile("".join(rf"(?:{_NUMBER}{unit})?" for unit in _SECONDS))
+logger = logging.getLogger(__name__)
 
-#: Time kept for the last save: this share of the budget, and never more than so many seconds.
-_MARGIN_SHARE, _LONGEST_MARGIN = 0.02, 5.0
-
-
-def parse_duration(duration):
-    """Reads a duration.
-
-    Args:
-        duration: str, int or float. Days, hours, minutes and seconds in this order, such as "8h",
-            "90m", "1h30m", "2d" or "45s"; a bare number is seconds.
-
-    Returns:
-        float. Seconds.
-
-    Raises:
-        InputError: If it is none, or not positive.
-    """
-    text = str(duration).strip().lower()
-    found = _DURATION.fullmatch(text)
-    if re.fullmatch(_NUMBER, text):
-        seconds = float(text)
-    elif text and found:
-        values = zip(found.groups(), _SECONDS.values(), strict=True)
-        seconds = sum(float(number) * unit for number, unit in values if number)
-    else:
-        seconds = 0.0
-    if not 0 < seconds < math.inf:
-        raise InputError(
-            "A duration should be a positive number of seconds, or days, hours, minutes and "
-            f'seconds such as "8h", "1h30m" or "2d". Received: {duration!r}.'
-        )
-    return seconds
+#: Steps after the first one, which builds the graph, from which the speed can be estimated.
+_FIRST_ESTIMATE = 10
+#: Time reserved for the last save: this fraction of the budget, at most this many seconds.
+_MARGIN_FRACTION, _LONGEST_MARGIN = 0.02, 5.0
 
 
 class TimeBudget:
-    """The time a run may take, over all its parts.
+    """The seconds (float) a run may take, over all its parts, and those that earlier parts took.
 
-    Args:
-        seconds: float. The whole budget.
-        used: float. Seconds that earlier parts of the run took.
-
-    Attributes:
-        seconds, used: float. As given.
-        margin: float. Seconds kept for the last save: 2 % of the budget, 5 s at most.
+    `margin` is reserved for the last save: 2 % of the budget, at most 5 s.
     """
 
     def __init__(self, seconds, used=0.0):
-        if not 0 < seconds < math.inf or used < 0:
-            raise InputError(
-                "A time budget should be a positive number of seconds, of which not less than none "
-                f"are used. Received: seconds={seconds!r}, used={used!r}."
-            )
         self.seconds, self.used = float(seconds), float(used)
-        self.margin = min(_MARGIN_SHARE * self.seconds, _LONGEST_MARGIN)
+        self.margin = min(_MARGIN_FRACTION * self.seconds, _LONGEST_MARGIN)
 
     def left(self, elapsed=0.0):
-        """Returns the seconds left for steps; negative once they are over.
-
-        Args:
-            elapsed: float. Seconds this part of the run has taken.
-        """
+        """Returns the seconds left for steps, `elapsed` seconds after this part started."""
         return self.seconds - self.margin - self.used - elapsed
 
     def plan(self, step, steps_per_second, elapsed):
-        """Tells how many steps the run has if it goes on at this speed.
+        """Returns the total number of steps that fit into the budget (int), at least `step` + 1.
 
         Args:
             step: int. Steps done.
             steps_per_second: float.
             elapsed: float. Seconds this part of the run has taken.
-
-        Returns:
-            int. Total number of steps, `step` + 1 at least.
         """
         return step + max(1, math.floor(self.left(elapsed) * steps_per_second))
+
+
+class FollowBudget(keras.callbacks.Callback):
+    """Plans the length of a run from its speed, so that schedule and time end together.
+
+    The speed of the remaining time is taken to be that of an equally long time just past: far from
+    the end it includes saves and evaluations; near the end it is that of the last steps. The plan
+    is updated every few steps, and near the end after each step.
+
+    It must be the last callback: those before it learn of a new last step one step ahead, so that
+    they save and report there, and none after it may reset `model.stop_training`. Give `fit` more
+    steps than will ever be done.
+
+    Args:
+        budget: TimeBudget.
+        schedule: WarmupPolynomialDecay, created with `adjustable=True`.
+        callbacks: sequence of Callback. Their attribute `last_step` follows the plan.
+        every: int. Steps between plans.
+        first_step: int. Steps done before this `fit`.
+        clock: callable. Returns seconds.
+
+    Attributes:
+        step: int. Steps done.
+        last_step: int. The step planned to end the run.
+    """
+
+    def __init__(
+        self, budget, schedule, callbacks=(), every=50, first_step=0, clock=time.monotonic
+    ):
+        super().__init__()
+        self.budget, self.schedule, self.every = budget, schedule, every
+        self.followers = tuple(callbacks)
+        self.first_step = self.step = first_step
+        self.last_step = schedule.num_steps
+        self._clock = clock
+        self._started = self._now = None  # seconds at the start of `fit` and after the newest step
+        self._step_seconds = 0.0
+        self._has_warned = False
+        self._marks = deque()  # (step, seconds), from the oldest that still matters
+
+    def state(self):
+        """Returns what `restore` needs: dict of `seconds_used` and `num_steps`.
+
+        It does not read the clock, which several workers may do only together. Checkpoints are
+        saved before this callback runs, so the step that is ending counts as long as the previous.
+        """
+        used = self.budget.used
+        if self._started is not None:
+            used += self._elapsed() + self._step_seconds
+        return {"seconds_used": used, "num_steps": self.last_step}
+
+    def restore(self, state):
+        """Continues the budget of an interrupted run from the `state` saved with `first_step`."""
+        self.budget.used = float(state["seconds_used"])
+        self.last_step = int(state["num_steps"])
+        if self.last_step <= self.first_step and not self.is_over:  # the budget was enlarged
+            self.last_step = self.budget.plan(self.first_step, self._average_speed(), 0.0)
+
+    @property
+    def is_over(self):
+        """bool. Whether a restored run has no time for one more step."""
+        return self.budget.left() * self._average_speed() < 1
+
+    def on_train_begin(self, logs=None):
+        self._started = self._now = self._clock()
+        self._set_last_step(self.last_step)
+
+    def on_train_batch_end(self, batch, logs=None):
+        # With several steps per execution `batch` is the last of them.
+        previous, self.step = self.step, self.first_step + batch + 1
+        stride = self.step - previous
+        before, self._now = self._now, self._clock()
+        self._step_seconds = self._now - before
+        if self.step >= self.last_step:
+            logger.info("the time budget ends the run at step %d", self.step)
+            self.model.stop_training = True
+        elif self._left() <= 0:
+            self._set_last_step(self.step + stride)
+        elif not self._marks:  # the first step includes the building of the graph
+            self._marks.append((self.step, self._now))
+        elif self._is_due(previous, self._step_seconds / stride):
+            self._plan(stride)
+
+    def _is_due(self, previous, step_seconds):
+        every = self.every
+        if len(self._marks) == 1:  # no plan yet
+            every = min(_FIRST_ESTIMATE, every)
+            is_next = self.step - self._marks[0][0] >= every
+        else:
+            is_next = self.step // every > previous // every
+        # Near the end: fewer steps or less time than until the next plan.
+        is_last = min(self.last_step - self.step, self._left() / max(step_seconds, 1e-9)) <= every
+        return is_next or is_last
+
+    def _plan(self, stride):
+        self._marks.append((self.step, self._now))
+        while len(self._marks) > 2 and self._now - self._marks[1][1] >= self._left():
+            self._marks.popleft()
+        first_step, first_seconds = self._marks[0]
+        speed = (self.step - first_step) / max(self._now - first_seconds, 1e-9)
+        more = self.budget.plan(self.step, speed, self._elapsed()) - self.step
+        self._set_last_step(self.step + max(more // stride, 1) * stride)
+
+    def _set_last_step(self, last_step):
+        self.last_step = last_step
+        for callback in self.followers:
+            callback.last_step = last_step
+        shortest = self.schedule.warmup_end
+        if last_step < shortest and not self._has_warned:
+            self._has_warned = True
+            logger.warning(
+                "the time budget ends the run at step %d, within the warm-up of %d steps: "
+                "choose fewer `optimizer.warmup_steps`",
+                last_step,
+                shortest,
+            )
+        self.schedule.set_num_steps(max(last_step, shortest))
+
+    def _average_speed(self):
+        return self.first_step / max(self.budget.used, 1e-9)
+
+    def _elapsed(self):
+        return self._now - self._started
+
+    def _left(self):
+        return self.budget.left(self._elapsed())

@@ -76,8 +76,14 @@ def test_a_run_starts_from_weights_by_command(tiny_run, tiny_records, tmp_path, 
         (["--from-step", "5"], "`--from-step` requires `--init-from`"),
         (["--init-from", "random"], "`--init-from` must be a path"),
         (["--init-from", "RUN", "--from-step", "7"], "no checkpoint of step 7. It has: 5, 10, 12"),
-        (["--init-from", "RUN", "--size", "albert-base"], "hidden_size: 32 there, 768 asked for"),
-        (["--init-from", "RUN", "--size", "albert-mini"], "hidden_size: 32 there, 256 asked for"),
+        (
+            ["--init-from", "RUN", "--size", "albert-base"],
+            "hidden_size: 32 in the weights, 768 in the settings",
+        ),
+        (
+            ["--init-from", "RUN", "--size", "albert-mini"],
+            "hidden_size: 32 in the weights, 256 in the settings",
+        ),
     ],
 )
 def test_a_run_that_cannot_start_leaves_nothing_behind(

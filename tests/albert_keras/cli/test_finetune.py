@@ -103,7 +103,7 @@ def test_the_last_lines_say_what_came_out_and_how_to_go_on(tuned, begin, capsys)
     )
     assert results == f"all results: {tuned}/results.json   live: tensorboard --logdir {tuned}"
     assert following == f"next: albert-keras predict {tuned} TEXT"
-    assert "nothing is left to train" in shown.err
+    assert "there is nothing left to train" in shown.err
     paths = re.findall(rf"{tuned}\S*\.\w+", f"{files} {results}")
     assert len(paths) == 4 and all(map(os.path.isfile, paths))
 
@@ -231,10 +231,10 @@ MISTAKES = {
         "squad2 is for those that have none",
     ),
     "columns of GLUE": ("O", ["--task", "sst-2", "--text", "body"], "has columns of its own"),
-    "nothing to begin from": ("T", ["--from", "{place}/nothing"], "should be the folder of a run"),
-    "no such origin": ("T", ["--from", "{place}/no"], "There is nothing of these"),
-    "file as origin": ("T", ["--from", "{place}/mail.tsv"], "There is nothing of these"),
-    "no tokenizer": ("T", ["--from", "random"], "comes without a tokenizer"),
+    "nothing to begin from": ("T", ["--from", "{place}/nothing"], "must be the folder of a run"),
+    "no such origin": ("T", ["--from", "{place}/no"], "No weights were found at"),
+    "file as origin": ("T", ["--from", "{place}/mail.tsv"], "No weights were found at"),
+    "no tokenizer": ("T", ["--from", "random"], "has no tokenizer"),
     "unknown shape": ("TO", ["--albert-config", "albert-bas"], "Did you mean `albert-base"),
     "zero steps": ("TO", ["--steps", "0"], "`training.steps` must be greater"),
     "word as steps": ("TO", ["--steps", "many"], "Invalid value for '--steps'"),
@@ -334,7 +334,7 @@ def test_a_mistake_in_evaluation_is_reported(
 def test_a_run_cannot_contain_a_run_of_another_kind(tuned, tiny_records, tiny_run, begin, capfd):
     folder, run = tuned.parent, str(tuned / "seed-12345")
     shown = shown_mistake(["pretrain", "--data", str(tiny_records), "--out", run], folder, capfd)
-    assert "holds a run of finetuning, not of pretraining" in shown
+    assert "contains a finetuning run, not a pretraining run" in shown
     command = ["finetune", *begin["table"], *begin["origin"]]
     for out in (run, str(tiny_run)):
         shown = shown_mistake([*command, "--out", out], folder, capfd)

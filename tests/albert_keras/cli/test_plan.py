@@ -42,10 +42,10 @@ def test_the_table_is_printed(capsys):
 @pytest.mark.parametrize(
     "words, says",
     [
-        (["--memory", "12"], "`--memory` should be a size"),
-        (["--corpus-size", "much"], "`--corpus-size` should be a size"),
+        (["--memory", "12"], "`--memory` must be a size"),
+        (["--corpus-size", "much"], "`--corpus-size` must be a size"),
         (["--device", "abacus"], "not a known device"),
-        (["--memory", "100MB"], "`memory` should be at least"),
+        (["--memory", "100MB"], "`memory` must be at least"),
         (["--mfu", "2"], "mfu"),
         (["--batch", "0"], "batch"),
     ],

@@ -8,21 +8,16 @@ import random
 import subprocess
 import sys
 
-import numpy as np
 import pytest
 
 from albert_keras.config import AlbertConfig
 from albert_keras.finetuning import train_seed
 from albert_keras.finetuning.config import FinetuneConfig
 from albert_keras.finetuning.finetune import finetune
-from albert_keras.interop.checkpoint_tensors import write_tensors
-from albert_keras.models.pretraining import AlbertForPretraining
-from albert_keras.runs.run import Run
 from albert_keras.tasks import metrics
 from albert_keras.training.loop.reports import log_evaluation
 from albert_keras.training.loop.resume import checkpoint_variables
 from tests.albert_keras.finetuning.small_tasks import make_examples, make_task
-from tests.albert_keras.finetuning.weights import QUERY, values_of
 
 #: The word that says which class a text of the toy is of.
 WORDS = {"no": "window", "yes": "harbour"}
@@ -124,12 +119,13 @@ def end_at_once():
     def ending():
         begun = {}
 
-        def end(strategy, step, run, training, source, scores, first_step, state):
-            if first_step == 0:
+        def end(context, scores):
+            run, step, steps = context.run, context.training_step, context.training.steps
+            if context.first_step == 0:
                 begun[run.path.name] = {w.name: w.numpy() for w in step.model.weights}
-                run.checkpoints.save(training.steps, checkpoint_variables(step), {}, -0.5)
-                log_evaluation(run.path, training.steps, {"accuracy": 0.5})
-            return training.steps
+                run.checkpoints.save(steps, checkpoint_variables(step), {}, -0.5)
+                log_evaluation(run.path, steps, {"accuracy": 0.5})
+            return steps
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(train_seed, "fit", end)
@@ -139,32 +135,6 @@ def end_at_once():
             yield begun
 
     return ending
-
-
-@pytest.fixture(scope="session")
-def pretrained(tiny_run):
-    """Returns the model of the small run as it was after its last step."""
-    run = Run.open(tiny_run)
-    model = AlbertForPretraining(run.albert_config)
-    run.checkpoints.restore(12, model)
-    return model
-
-
-@pytest.fixture
-def foreign(tmp_path, tiny_tokenizer, pretrained):
-    """Returns a function that writes a checkpoint as the reference does; gives its prefix."""
-
-    def write(change=lambda tensors: None, tokenizer=tiny_tokenizer):
-        pretrained.config.save(tmp_path / "albert_config.json")
-        if tokenizer is not None:
-            (tmp_path / "spm.model").write_bytes(tokenizer.model_bytes)
-        tensors = values_of(pretrained)
-        tensors[f"{QUERY}/adam_m"] = np.zeros((2, 2), np.float32)
-        change(tensors)
-        write_tensors(tmp_path / "model.ckpt-best", tensors)
-        return tmp_path / "model.ckpt-best"
-
-    return write
 
 
 @pytest.fixture(scope="session")

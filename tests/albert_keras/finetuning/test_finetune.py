@@ -112,8 +112,8 @@ def test_what_cannot_begin_leaves_nothing_and_can_be_mended(
     words = {"albert_config": narrow, "tokenizer": tiny_tokenizer}
     for says, arguments in (
         ("warmup_steps` must not exceed the", {"config": long}),
-        ("`training.batch_size` should be a multiple", {"accumulation_steps": 3}),
-        ("Two shapes for the weights", {"origin": broken, **words}),
+        ("`training.batch_size` must be a multiple", {"accumulation_steps": 3}),
+        ("The shapes given for the weights", {"origin": broken, **words}),
         ("does not exist|no such|No such|should be", {"train": str(tmp_path / "none.tsv")}),
         ("should not exceed `max_position_embeddings`", {"max_seq_length": 65}),
     ):

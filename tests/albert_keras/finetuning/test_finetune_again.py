@@ -52,9 +52,9 @@ def test_the_same_call_again_trains_nothing(tuned_toy, toy_copy, tune, monkeypat
 
 
 def test_another_setting_is_refused_by_name(toy_copy, tune):
-    setting = "config.optimizer.lr: 0.001 then, 0.002 now .--allow-change config.optimizer.lr"
+    setting = "config.optimizer.lr: was 0.001, is now 0.002 .--allow-change config.optimizer.lr"
     refused(tune, toy_copy, setting, lr=0.002)
-    refused(tune, toy_copy, "config.training.patience: 6 then, 7 now", patience=7)
+    refused(tune, toy_copy, "config.training.patience: was 6, is now 7", patience=7)
 
 
 def test_a_single_label_that_was_changed_is_refused(toy, toy_copy, tune, untrained, tmp_path):
@@ -68,7 +68,7 @@ def test_a_single_label_that_was_changed_is_refused(toy, toy_copy, tune, untrain
         lines[7] = f"{text}\t{'no' if label == 'yes' else 'yes'}"
         changed = tmp_path / f"changed-{split}.tsv"
         changed.write_text("\n".join([*lines, ""]))
-        with pytest.raises(InputError, match=f"begun with other settings:\n  {says}: "):
+        with pytest.raises(InputError, match=f"started with other settings or data:\n  {says}: "):
             tune(toy_copy, **{split: str(changed)})
 
 
@@ -109,8 +109,8 @@ def test_what_a_killed_process_left_is_no_obstacle(tune, untrained, tmp_path):
 
 
 def test_a_stopped_training_has_no_results_yet(tune, monkeypatch, tmp_path):
-    def stop(strategy, step, run, *_):
-        raise TrainingStopped(run.path, 3)
+    def stop(context, *_):
+        raise TrainingStopped(context.run.path, 3)
 
     monkeypatch.setattr(train_seed, "fit", stop)
     with pytest.raises(TrainingStopped, match="seed-12345` at step 3; give the same command"):

@@ -228,7 +228,7 @@ def no_tokenizer(folder):
         (no_run, "is not whole: its results.json names the run `seed-[0-9]+`"),
         (no_record, "is not whole"),
         (broken_checkpoint, "is damaged"),
-        (no_checkpoint, "holds no checkpoint with a score"),
+        (no_checkpoint, "contains no checkpoint with a score"),
         (broken_tuned, r"tuned.json` is damaged"),
         (no_tokenizer, "tokenizer"),
     ],

@@ -56,14 +56,14 @@ def kill_at(place, seed, step):
 
     if place in ("before the first checkpoint", "at the end of a step"):
         begun = []
-        killing(train_seed, "open_run", lambda _, out, *__: begun.append(out.name))
+        killing(train_seed, "create_or_resume", lambda _, out, *__: begun.append(out.name))
         is_there = lambda self, *_: begun[-1] == folder and self.step == step
         killing(saving.SaveCheckpoints, "on_train_batch_end", is_there)
     elif place == "between log and checkpoint":
         killing(score_dev, "log_evaluation", lambda at, done, _: at.name == folder and done == step)
     elif place == "amid a checkpoint":
         is_there = lambda at, done: at.parent.parent.name == folder and done == step
-        killing(checkpoints, "write_digests", is_there, before=True)
+        killing(checkpoints, "_write_digests", is_there, before=True)
     else:
         killing(train_seed, "save_tuned", lambda run, _: run.path.name == folder, before=True)
 
@@ -178,7 +178,7 @@ def test_sigterm_in_the_second_training_ends_saved_and_says_how_to_go_on(
     arguments = [*command, "--out", str(tmp_path / "out")]
     done = run(TERMINATED, *arguments)
     assert done.returncode == 143, done.stderr[-3000:]
-    assert f"seed-{SEEDS[1]}` at step 9; give the same command to go on" in done.stderr
+    assert f"seed-{SEEDS[1]}` at step 9; give the same command to resume it" in done.stderr
     assert Run.open(tmp_path / "out" / f"seed-{SEEDS[1]}").checkpoints.latest() == 9
     assert not (tmp_path / "out" / "results.json").exists()
     assert main(arguments) == 0

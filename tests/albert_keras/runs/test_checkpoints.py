@@ -156,8 +156,10 @@ def test_missing_and_misshapen_tensors_are_all_named_and_nothing_is_loaded(of_mo
     before = [weight.numpy() for weight in other.weights]
     with pytest.raises(InputError) as caught:
         load_weights(of_model.prefix(9), weight_names(other))
-    assert "pooler/dense/kernel: [32, 32] wanted, [16, 16] found" in str(caught.value)
-    assert "group_11/inner_group_0/LayerNorm/beta: [32] wanted, nothing found" in str(caught.value)
+    assert "pooler/dense/kernel: expected [32, 32], found [16, 16]" in str(caught.value)
+    assert "group_11/inner_group_0/LayerNorm/beta: expected [32], found nothing" in str(
+        caught.value
+    )
     assert all(
         (weight.numpy() == old).all() for weight, old in zip(other.weights, before, strict=True)
     )
@@ -165,16 +167,16 @@ def test_missing_and_misshapen_tensors_are_all_named_and_nothing_is_loaded(of_mo
 
 def test_tensors_of_another_type_are_refused_before_anything_is_loaded(folder):
     variables = {"kernel": tf.Variable(tf.zeros([4, 3])), "global_step": tf.Variable(0.0)}
-    with pytest.raises(InputError, match="global_step: float32 wanted, int64 found"):
+    with pytest.raises(InputError, match="global_step: expected float32, found int64"):
         folder.load(9, variables)
     assert (variables["kernel"].numpy() == 0).all()
 
 
 def test_no_checkpoint_is_an_error_that_says_so(tmp_path):
     empty = CheckpointFolder(tmp_path / "none")
-    with pytest.raises(InputError, match="holds no checkpoint yet"):
+    with pytest.raises(InputError, match="contains no checkpoint yet"):
         empty.latest()
-    assert empty.newest_sound() is None and empty.best() is None and empty.steps() == []
+    assert empty.newest_valid() is None and empty.best() is None and empty.steps() == []
     with pytest.raises(InputError, match="no checkpoint of step 4. It has: none"):
         empty.load(4, {})
 
@@ -194,10 +196,10 @@ def test_one_bit_flipped_in_the_newest_makes_the_one_before_be_taken(folder, mem
     with pytest.raises(InputError, match=rf"step-00000009` is damaged: .*`{member}`"):
         folder.load(9, {})
     with caplog.at_level(logging.WARNING):
-        assert folder.newest_sound() == 6
+        assert folder.newest_valid() == 6
     (warning,) = caplog.messages
     assert "step-00000009` is damaged" in warning and f"`{member}`" in warning
-    assert "step 6 is taken instead" in warning
+    assert "step 6 is used instead" in warning
     assert loaded(folder, 6) == 6
 
 
@@ -225,8 +227,8 @@ def test_a_cut_or_missing_member_is_named_with_what_differs(folder, member):
 
 def test_a_checkpoint_under_the_name_of_another_step_is_damaged(folder):
     shutil.copytree(folder.path / "step-00000009", folder.path / "step-00000012")
-    assert folder.newest_sound() == 9
-    with pytest.raises(InputError, match="`digests.json` is of step 9"):
+    assert folder.newest_valid() == 9
+    with pytest.raises(InputError, match="`digests.json` belongs to step 9"):
         folder.load(12, {})
 
 
@@ -235,15 +237,15 @@ def test_all_damaged_is_an_error_that_names_them_all(folder):
     for step, name in damaged.items():
         flip(folder.path / step / name)
     with pytest.raises(InputError, match="All checkpoints in") as caught:
-        folder.newest_sound()
+        folder.newest_valid()
     assert all(f"\n  {step}: `{name}` has" in str(caught.value) for step, name in damaged.items())
 
 
 def test_a_checkpoint_without_digests_does_not_count_and_is_mentioned(folder, caplog):
     (folder.path / "step-00000009" / "digests.json").unlink()
     (folder.path / ".step-00000012.tmp-1").mkdir()
-    assert folder.steps() == [3, 6] and folder.latest() == 6 and folder.newest_sound() == 6
-    assert "it has no `digests.json`; step 6 is taken instead" in caplog.text
+    assert folder.steps() == [3, 6] and folder.latest() == 6 and folder.newest_valid() == 6
+    assert "`digests.json` is missing; step 6 is used instead" in caplog.text
     folder.save(9, values_of(9), {"saved": 9})
     assert folder.steps() == [3, 6, 9] and loaded(folder, 9) == 9
 
@@ -251,7 +253,7 @@ def test_a_checkpoint_without_digests_does_not_count_and_is_mentioned(folder, ca
 def test_unfinished_checkpoints_alone_are_none(folder):
     for step in folder.steps():
         (folder.path / f"step-{step:08d}" / "digests.json").unlink()
-    assert folder.newest_sound() is None
+    assert folder.newest_valid() is None
 
 
 # Which ones stay.
@@ -271,7 +273,7 @@ def test_the_best_one_is_kept_as_well(tmp_path, caplog):
         folder.save(step, values_of(step), score=score)
         left[step] = (folder.steps(), folder.best())
     assert left[1] == ([1], 1) and left[4] == ([2, 3, 4], 2)
-    assert left[6] == ([2, 5, 6], 2) and "score nan does not count" in caplog.text
+    assert left[6] == ([2, 5, 6], 2) and "score nan is not finite and is ignored" in caplog.text
     assert left[7] == ([6, 7], 7)  # as good and newer
     assert left[9] == ([7, 8, 9], 7)
 
@@ -282,20 +284,20 @@ def test_a_damaged_score_is_not_the_best(tmp_path, caplog):
     folder.save(2, values_of(2), score=2.0)
     state = tmp_path / "step-00000002" / "state.json"
     state.write_text(state.read_text().replace("2.0", "0.0"))
-    assert folder.best() == 1 and "its score does not count" in caplog.text
+    assert folder.best() == 1 and "its score is ignored" in caplog.text
 
 
 def test_damaged_ones_that_were_passed_over_do_not_push_out_the_good_one(folder):
     for step in (6, 9):
         flip(folder.path / f"step-{step:08d}" / MEMBERS[0])
     folder.keep = 2
-    assert folder.newest_sound() == 3
+    assert folder.newest_valid() == 3
     folder.save(7, values_of(7), {"saved": 7})
-    assert folder.steps() == [3, 6, 7, 9] and folder.newest_sound() == 7
+    assert folder.steps() == [3, 6, 7, 9] and folder.newest_valid() == 7
     folder.save(8, values_of(8), {"saved": 8})
     assert folder.steps() == [7, 8, 9]
     folder.save(9, values_of(9), {"saved": 9})
-    assert folder.steps() == [8, 9] and loaded(folder, folder.newest_sound()) == 9
+    assert folder.steps() == [8, 9] and loaded(folder, folder.newest_valid()) == 9
 
 
 def test_going_back_to_an_earlier_step_keeps_what_is_saved_then(folder):
@@ -319,7 +321,7 @@ def test_a_checkpoint_of_the_same_step_is_replaced(tmp_path, keep):
 def test_the_one_being_replaced_counts_until_the_new_one_is_there(folder):
     """As a process leaves it that is killed between the two renames."""
     os.replace(folder.path / "step-00000009", folder.path / "step-00000009.replaced")
-    assert folder.steps() == [3, 6, 9] and folder.newest_sound() == 9 and loaded(folder, 9) == 9
+    assert folder.steps() == [3, 6, 9] and folder.newest_valid() == 9 and loaded(folder, 9) == 9
     saved_at(folder.path, 12)
     assert names_in(folder) == ["step-00000006", "step-00000009", "step-00000012"]
     assert loaded(folder, 9) == 9
@@ -328,7 +330,7 @@ def test_the_one_being_replaced_counts_until_the_new_one_is_there(folder):
 def test_the_new_one_wins_over_the_replaced_one(folder):
     """As a process leaves it that is killed before it removes the old one."""
     shutil.copytree(folder.path / "step-00000003", folder.path / "step-00000009.replaced")
-    assert folder.newest_sound() == 9 and loaded(folder, 9) == 9
+    assert folder.newest_valid() == 9 and loaded(folder, 9) == 9
     saved_at(folder.path, 12)
     assert names_in(folder) == ["step-00000006", "step-00000009", "step-00000012"]
 
@@ -398,7 +400,7 @@ def test_tensorflow_reaching_the_end_of_the_room_is_such_an_error(folder):
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert caught.value.errno == errno.EFBIG and "step-00000012" in caught.value.filename
-    assert names_in(folder) == before and folder.newest_sound() == 9
+    assert names_in(folder) == before and folder.newest_valid() == 9
 
 
 def test_a_place_that_cannot_be_written_is_such_an_error(tmp_path):
@@ -524,7 +526,7 @@ def check(folder, step):
 
 def run(out, scores):
     folder = CheckpointFolder(path, keep)
-    found = folder.newest_sound() or 0
+    found = folder.newest_valid() or 0
     steps = folder.steps()
     for step in steps:
         check(folder, step)
@@ -572,7 +574,7 @@ def killed_runs(path, keep, kills):
     assert done.returncode == 0, done.stderr[-3000:]
     folder = CheckpointFolder(path)
     last = int(done.stdout)
-    assert last > 0 and folder.newest_sound() in (last, last + 1)
+    assert last > 0 and folder.newest_valid() in (last, last + 1)
     saved_at(path, 10**6)
     assert all(name.startswith("step-") and len(name) == 13 for name in names_in(folder))
 

@@ -9,8 +9,8 @@ import sys
 import numpy as np
 import pytest
 
-from albert_keras.runs.provenance import git_commit
 from albert_keras.runs.run import Run
+from albert_keras.runs.run_record import git_commit
 from albert_keras.training.record_source import RecordSource
 from data_pipeline.errors import InputError
 from data_pipeline.records.dataset_info import DatasetInfo
@@ -35,7 +35,7 @@ def begin(tmp_path, tiny_training, records):
         config = type(tiny_training)(**values).resolved("float32")
         shape = config.albert_config(data.info.vocab_size)
         source = RecordSource(data, config.training)
-        return Run.begin(tmp_path / "run", config, shape, source, allow_changes)
+        return Run.create_or_resume(tmp_path / "run", config, shape, source, allow_changes)
 
     return begin
 
@@ -97,11 +97,8 @@ def test_the_banner_says_what_matched(begin, records):
     run = begin()
     digest, count = records.info.tokenizer_digest[:8], f"({len(records):,} records)"
     data = f"data {records.info.fingerprint[:8]} {count}"
-    assert run.matched == [data, f"tokenizer {digest}", "model albert-tiny", "seed 12345"] + [
-        "settings"
-    ]
-    assert run.banner() == (
-        f"going on with `{run.path}`: same {data}, tokenizer {digest}, model albert-tiny, "
+    assert run.resume_banner(500) == (
+        f"resuming `{run.path}` at step 500: same {data}, tokenizer {digest}, model albert-tiny, "
         "seed 12345 and settings"
     )
 
@@ -111,13 +108,13 @@ def test_a_change_is_refused_with_the_words_that_allow_it(begin, half):
     with pytest.raises(InputError) as caught:
         begin(data=half, seed=7, model={"hidden_dropout_prob": 0.1}, optimizer={"beta_1": 0.8})
     lines = str(caught.value).splitlines()
-    assert "albert_config.hidden_dropout_prob: 0.0 then, 0.1 now" in lines[1]
-    assert "config.optimizer.beta_1: 0.9 then, 0.8 now" in lines[2]
+    assert "albert_config.hidden_dropout_prob: was 0.0, is now 0.1" in lines[1]
+    assert "config.optimizer.beta_1: was 0.9, is now 0.8" in lines[2]
     assert lines[3] == (
-        "  config.training.seed: 12345 then, 7 now (--allow-change config.training.seed)"
+        "  config.training.seed: was 12345, is now 7 (--allow-change config.training.seed)"
     )
-    assert lines[4].endswith("now (--allow-change data.fingerprint)")
-    assert len(lines) == 6 and "another --out" in lines[5]
+    assert "is now '" in lines[4] and lines[4].endswith(" (--allow-change data.fingerprint)")
+    assert len(lines) == 6 and lines[5].endswith("choose another --out.")
 
 
 @pytest.mark.parametrize(
@@ -141,7 +138,7 @@ def test_what_is_allowed_changes_and_is_remembered(begin, half, allowed):
     assert entry["at_step"] == 0 and entry["when"].endswith("+00:00")
     assert entry["changes"]["config.training.seed"] == [12345, 7]
     assert entry["changes"]["data.fingerprint"] == [fingerprint, half.info.fingerprint]
-    assert run.banner().endswith(
+    assert run.resume_banner(5).endswith(
         "same tokenizer {} and model albert-tiny; changed: {}".format(
             half.info.tokenizer_digest[:8], ", ".join(run.overridden)
         )
@@ -160,7 +157,7 @@ def test_each_change_is_dated_by_the_newest_checkpoint(begin):
 
 def test_an_override_of_something_else_does_not_help(begin):
     begin()
-    with pytest.raises(InputError, match="config.training.seed: 12345 then, 7 now"):
+    with pytest.raises(InputError, match="config.training.seed: was 12345, is now 7"):
         begin(["config.optimizer", "data"], seed=7)
 
 
@@ -177,7 +174,7 @@ def test_an_override_without_a_change_does_no_harm(begin):
         ("data.fingerprnt", "Did you mean `data.fingerprint`?"),
         ("whatever", "Expected one of: albert_config, config, config.model"),
         ("versions", "Expected one of"),
-        ("config.training.se", "`--allow-change config.training.se` should name a setting"),
+        ("config.training.se", "`--allow-change config.training.se` must name a setting"),
     ],
 )
 @pytest.mark.parametrize("is_new", [True, False])
@@ -210,7 +207,7 @@ def test_what_computes_nothing_else_may_change_and_takes_effect(begin, free):
 
 def test_a_time_budget_is_not_free(begin):
     begin()
-    with pytest.raises(InputError, match="config.training.time_budget: None then, '8h' now"):
+    with pytest.raises(InputError, match="config.training.time_budget: was None, is now '8h'"):
         begin(time_budget="8h")
 
 
@@ -231,14 +228,14 @@ def test_a_record_of_an_older_version_goes_on(begin):
     run = begin()
     edit(run, age)
     (run.path / "albert_config.json").write_text(json.dumps(read(run)["albert_config"]))
-    assert "records)" not in Run.open(run.path).banner()
+    assert "records)" not in Run.open(run.path).resume_banner(5)
     run = begin()
     assert "changes" not in run.record and run.record["data"]["max_predictions_per_seq"] == 5
 
 
 def test_a_setting_that_an_older_record_lacks_had_its_default(begin):
     edit(begin(), lambda record: record["config"]["optimizer"].pop("power"))
-    with pytest.raises(InputError, match="config.optimizer.power: 1.0 then, 2.0 now"):
+    with pytest.raises(InputError, match="config.optimizer.power: was 1.0, is now 2.0"):
         begin(optimizer={"power": 2.0})
 
 
@@ -262,7 +259,7 @@ def test_an_edited_shape_is_refused_and_written_again_once_removed(begin):
 def test_a_shape_that_is_none_is_refused(begin, content):
     run = begin()
     (run.path / "albert_config.json").write_text(content)
-    with pytest.raises(InputError, match="should hold a JSON object"):
+    with pytest.raises(InputError, match="must contain a JSON object"):
         Run.open(run.path)
 
 
@@ -297,7 +294,7 @@ def test_a_damaged_tokenizer_is_refused(begin):
 
 def test_records_with_another_tokenizer_beside_them_begin_no_run(begin, half, other_tokenizer):
     other_tokenizer.save(half.folder / "tokenizer")
-    with pytest.raises(InputError, match="that dataset_info.json tells"):
+    with pytest.raises(InputError, match="as dataset_info.json states"):
         begin(data=half)
 
 
@@ -316,8 +313,8 @@ def test_an_allowed_tokenizer_takes_the_place_of_the_old_one(begin, half, other_
         ("", "is damaged"),
         ('{"config"', "is damaged"),
         ("[]", "is damaged"),
-        ("{}", "it lacks 'config'"),
-        ('{"config": {"model": {}, "training": {}, "optimizer": {}}}', "it lacks 'seed'"),
+        ("{}", "'config' is missing"),
+        ('{"config": {"model": {}, "training": {}, "optimizer": {}}}', "'seed' is missing"),
         ('{"config": {"model": {}, "training": 3, "optimizer": {}}}', "is damaged"),
         ("\udcff", "is damaged"),
     ],
@@ -335,7 +332,7 @@ def test_a_damaged_record_is_refused(begin, content, says):
 def test_a_record_that_lacks_a_part_is_refused(begin, part):
     run = begin()
     edit(run, lambda record: record.pop(part))
-    with pytest.raises(InputError, match=f"it lacks '{part}'"):
+    with pytest.raises(InputError, match=f"'{part}' is missing"):
         Run.open(run.path)
 
 

@@ -51,7 +51,7 @@ def write_run(folder, task, model, tokenizer, corpus):
     )
     features = task.features(make_examples(corpus, task.kind.name, 4), tokenizer, training=True)
     source = ExampleSource(features, tokenizer, config.training, {"fingerprint": "0"})
-    run = Run.begin(folder, config, model.config, source)
+    run = Run.create_or_resume(folder, config, model.config, source)
     run.checkpoints.save(1, training_variables(model), score=0.5)
     save_tuned(run, tuned_of(task))
     return folder

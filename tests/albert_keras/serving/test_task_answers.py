@@ -246,7 +246,7 @@ def test_a_threshold_that_nobody_tells_is_not_made_up(copy, tuned):
 def test_another_tokenizer_than_that_of_the_graph_is_refused(copy):
     folder = copy("classification")
     change_record(folder, run={"tokenizer_digest": "0" * 64})
-    with pytest.raises(InputError, match="should have the digest 0.* that export.json tells"):
+    with pytest.raises(InputError, match="must be 0.*, as export.json states"):
         Predictor(folder).answer({"text": "a", "pair": "b"})
 
 

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from albert_keras.tpu_check.program import Program
-from albert_keras.training.build import build_step
+from albert_keras.training.pretraining_step import build_step
 
 MODEL = {
     "size": "albert-tiny",

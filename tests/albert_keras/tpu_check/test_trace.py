@@ -14,7 +14,7 @@ from albert_keras.tpu_check.replica import fake_tpu_strategy
 from albert_keras.tpu_check.program import Program
 from albert_keras.tpu_check.program import TaskProgram
 from albert_keras.tpu_check.trace import check_step
-from albert_keras.training.build import build_step
+from albert_keras.training.pretraining_step import build_step
 
 strategy = fake_tpu_strategy(2, 2)
 model = {

@@ -86,8 +86,8 @@ def test_the_run_says_what_it_began_with(tiny_run, more):
     assert (data["origin"], data["origin_digest"]) == (f"{tiny_run} step 12", origin.digest)
     assert Run.open(tiny_run).record["data"]["origin_digest"] is None
     told = json.loads((more / "loaded.json").read_text())
-    assert told[0].startswith(f"from {tiny_run} step 12: ") and "cls/predictions" in told[0]
-    assert told[1] == "left: training state, optimizer moments"
+    assert told[0].startswith(f"loaded from {tiny_run} step 12: ") and "cls/predictions" in told[0]
+    assert told[1] == "not used: training state, optimizer moments"
 
 
 def test_the_model_is_that_of_the_weights(tiny_run, more):
@@ -102,9 +102,9 @@ def test_a_run_goes_on_only_from_the_same_beginning(
     before = (more / "log.jsonl").read_bytes()
     again = pretrain(tiny_records, more, still, initial=open_weights(tiny_run))
     assert again.resumed_from == 2 and (more / "log.jsonl").read_bytes() == before
-    with pytest.raises(InputError, match=r"data\.origin_digest: '.* then, '.* now \(--allow"):
+    with pytest.raises(InputError, match=r"data\.origin_digest: was '.*, is now '.* \(--allow"):
         pretrain(tiny_records, more, still, initial=open_weights(tiny_run, step=5))
-    with pytest.raises(InputError, match=r"data\.origin_digest: None then, '.* now"):
+    with pytest.raises(InputError, match=r"data\.origin_digest: was None, is now '"):
         pretrain(tiny_records, tiny_run, tiny_training, initial=open_weights(tiny_run, step=5))
 
 
@@ -115,7 +115,7 @@ def test_a_run_of_an_older_version_did_not_begin_with_weights(
     record = json.loads((run / "run.json").read_text())
     del record["data"]["origin"], record["data"]["origin_digest"]
     (run / "run.json").write_text(json.dumps(record))
-    with pytest.raises(InputError, match=r"data\.origin_digest: None then"):
+    with pytest.raises(InputError, match=r"data\.origin_digest: was None"):
         pretrain(tiny_records, run, tiny_training, initial=open_weights(tiny_run))
     assert pretrain(tiny_records, run, tiny_training).resumed_from == 12
 
@@ -123,9 +123,10 @@ def test_a_run_of_an_older_version_did_not_begin_with_weights(
 def test_a_checkpoint_without_heads_leaves_them_new(
     tiny_run, tiny_records, tiny_tokenizer, still, tmp_path, monkeypatch
 ):
-    def save_at_once(strategy, step, run, training, *_):
-        run.checkpoints.save(training.steps, checkpoint_variables(step))
-        return training.steps
+    def save_at_once(context, *_):
+        steps = context.training.steps
+        context.run.checkpoints.save(steps, checkpoint_variables(context.training_step))
+        return steps
 
     monkeypatch.setattr("albert_keras.training.pretrain.fit", save_at_once)
     monkeypatch.setattr("albert_keras.training.pretrain.draw_curves", lambda _: None)
@@ -139,7 +140,10 @@ def test_a_checkpoint_without_heads_leaves_them_new(
     assert_same({name: found[name] for name in encoder}, encoder)
     assert np.ptp(found["cls/predictions/output_bias"]) > 1  # frequencies
     told = json.loads((out / "loaded.json").read_text())
-    assert told[1].startswith("new: cls/predictions/") and "cls/seq_relationship" in told[1]
+    assert (
+        told[1].startswith("newly initialized: cls/predictions/")
+        and "cls/seq_relationship" in told[1]
+    )
 
 
 def test_half_a_head_is_refused(tiny_run, tiny_records, tiny_tokenizer, still, tmp_path):
@@ -148,7 +152,7 @@ def test_half_a_head_is_refused(tiny_run, tiny_records, tiny_tokenizer, still, t
     write_tensors(tmp_path / "model.ckpt", trained)
     Run.open(tiny_run).albert_config.save(tmp_path / "albert_config.json")
     origin = open_weights(tmp_path / "model.ckpt", tokenizer=tiny_tokenizer)
-    with pytest.raises(InputError, match=r"output_bias: \[280\] wanted, nothing found"):
+    with pytest.raises(InputError, match=r"output_bias: expected \[280\], found nothing"):
         pretrain(tiny_records, tmp_path / "run", still, initial=origin)
     assert not (tmp_path / "run").exists()
 
@@ -171,9 +175,12 @@ def test_other_sources(tiny_run, tiny_records, tiny_tokenizer, still, tmp_path, 
 @pytest.mark.parametrize(
     "model, problem",
     [
-        ({"size": "albert-base"}, r"hidden_size: 32 there, 768 asked for"),
-        ({"hidden_size": 64, "num_attention_heads": 2}, r"hidden_size: 32 there, 64 asked for"),
-        ({"vocab_size": 100}, r"vocab_size: 280 there, 100 asked for"),
+        ({"size": "albert-base"}, r"hidden_size: 32 in the weights, 768 in the settings"),
+        (
+            {"hidden_size": 64, "num_attention_heads": 2},
+            r"hidden_size: 32 in the weights, 64 in the settings",
+        ),
+        ({"vocab_size": 100}, r"vocab_size: 280 in the weights, 100 in the settings"),
     ],
 )
 def test_settings_that_contradict_the_model_are_refused(tiny_run, tiny_records, model, problem):
@@ -194,7 +201,7 @@ def test_records_of_another_tokenizer_are_refused(tiny_run, tiny_records, tmp_pa
     info = DatasetInfo.load(folder)
     info.replace(tokenizer_digest="0123").save(folder)
     origin = open_weights(tiny_run)
-    with pytest.raises(InputError, match=f"{origin.tokenizer.digest}, or .* Received: 0123"):
+    with pytest.raises(InputError, match=f"{origin.tokenizer.digest}, or with .* Received: 0123"):
         ContinuedPretraining.of(origin, RecordFiles(folder))
 
 
@@ -203,7 +210,7 @@ def test_records_without_a_tokenizer_need_as_many_pieces(tiny_run, tiny_records,
     info = DatasetInfo.load(folder).replace(tokenizer_digest=None)
     info.save(folder)
     ContinuedPretraining.of(open_weights(tiny_run), RecordFiles(folder))
-    assert "nothing tells whether its ids" in caplog.text
+    assert "it cannot be checked that its ids" in caplog.text
     info.replace(vocab_size=290).save(folder)
-    with pytest.raises(InputError, match="should have the 280 pieces .* Received: 290"):
+    with pytest.raises(InputError, match="must have the 280 pieces .* Received: 290"):
         ContinuedPretraining.of(open_weights(tiny_run), RecordFiles(folder))

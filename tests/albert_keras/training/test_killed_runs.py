@@ -64,7 +64,7 @@ def killed(records, out, config, kills):
     command = [sys.executable, "-c", KILLED_RUNS, records, out, config.model_dump_json()]
     done = subprocess.run([*command, str(kills)], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-3000:]
-    newest = Run.open(out).checkpoints.newest_sound()
+    newest = Run.open(out).checkpoints.newest_valid()
     assert int(done.stdout) - 5 <= newest <= int(done.stdout) + 1
     return newest
 

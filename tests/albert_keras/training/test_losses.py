@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_keras.training.losses import masked_lm_loss, masked_lm_sums, sentence_order_sums
+from albert_keras.training.loop.step import TrainingStep
+from albert_keras.training.losses import masked_lm_sums, sentence_order_sums
 
 LN2, LN4 = math.log(2), math.log(4)
 
@@ -12,6 +13,13 @@ LN2, LN4 = math.log(2), math.log(4)
 LOGITS = tf.math.log([[[0.25, 0.75], [0.5, 0.5]], [[0.25, 0.75], [0.75, 0.25]]])  # [2, 2, 2]
 IDS = tf.constant([[0, 0], [1, 0]])
 WEIGHTS = tf.constant([[1.0, 1.0], [1.0, 0.0]])
+
+
+def masked_lm_loss(*arguments):
+    """Returns the loss of a step whose batch has these predictions."""
+    sums = masked_lm_sums(*arguments)
+    step = TrainingStep(tf.keras.Model(), {"masked_lm": 1.0})
+    return step._loss(tf.stack([tf.stack(sums)]), tf.stack([sums.weight]))
 
 
 def test_masked_lm_sums_count_each_real_prediction_once():
@@ -62,7 +70,7 @@ def test_everything_is_float32_even_for_bfloat16_logits_and_integer_weights():
 
 
 def test_shapes_that_would_broadcast_in_silence_are_refused():
-    with pytest.raises(ValueError, match=r"labels should .* \(2, 1\)"):
+    with pytest.raises(ValueError, match=r"labels must .* \(2, 1\)"):
         masked_lm_sums(LOGITS, IDS[:, :1], WEIGHTS)
-    with pytest.raises(ValueError, match=r"weights should .* \(3, 1\)"):
+    with pytest.raises(ValueError, match=r"weights must .* \(3, 1\)"):
         sentence_order_sums(tf.zeros([3, 2]), tf.zeros([3], tf.int32), tf.ones([3, 1]))

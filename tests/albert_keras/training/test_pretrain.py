@@ -103,7 +103,7 @@ def test_a_time_limit_ends_the_run_early_and_saved(tiny_records, tiny_training, 
 
 
 def test_other_settings_do_not_go_on_with_a_run(tiny_run, tiny_records, tiny_training):
-    with pytest.raises(InputError, match="config.training.seed: 12345 then, 7 now"):
+    with pytest.raises(InputError, match="config.training.seed: was 12345, is now 7"):
         pretrain(tiny_records, tiny_run, tiny_training, seed=7)
 
 
@@ -122,7 +122,7 @@ def test_other_records_do_not_go_on_with_a_run(tiny_run, tiny_records, tiny_trai
 def test_records_longer_than_the_model_are_refused(tiny_records, tiny_training, tmp_path):
     values = tiny_training.model_dump()
     values["model"]["max_position_embeddings"] = 16
-    with pytest.raises(InputError, match="should not exceed `max_position_embeddings`"):
+    with pytest.raises(InputError, match="must not exceed `max_position_embeddings`"):
         pretrain(tiny_records, tmp_path / "run", type(tiny_training)(**values))
     assert not (tmp_path / "run").exists()
 

@@ -19,7 +19,7 @@ from albert_keras.runs.tensors import weight_names
 from albert_keras.weights.initial_weights import open_weights
 from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.tokenization import Tokenizer
-from tests.albert_keras.finetuning.weights import assert_loads, encoder_of, refused, values_of
+from tests.albert_keras.loaded_weights import assert_loads, encoder_of, refused, values_of
 
 
 @pytest.fixture(scope="module")
@@ -75,12 +75,12 @@ def test_a_run_and_its_checkpoints(tiny_run, below, kind, model, pretrained, con
     report = assert_loads(origin, model, pretrained)
     numbers = sum(value.size for value in encoder_of(pretrained).values())
     assert report.lines() == [
-        f"from {tiny_run / below} step 12: {len(report.loaded)} encoder weights "
-        f"({numbers:,} numbers)",
-        "new: output_weights, output_bias (99 numbers)",
-        "left: masked-LM head, sentence-order head, training state, optimizer moments",
+        f"loaded from {tiny_run / below} step 12: {len(report.loaded)} encoder weights "
+        f"({numbers:,} values)",
+        "newly initialized: output_weights, output_bias (99 values)",
+        "not used: masked-LM head, sentence-order head, training state, optimizer moments",
     ]
-    assert set(report.left["sentence-order head"]) >= {"cls/seq_relationship/output_bias"}
+    assert set(report.unused["sentence-order head"]) >= {"cls/seq_relationship/output_bias"}
 
 
 def test_an_export_a_version_and_a_keras_file(exported, model, pretrained, config):
@@ -106,7 +106,7 @@ def test_an_encoder_alone_in_a_keras_file(tmp_path, model, tiny_tokenizer, confi
     encoder.save(tmp_path / "encoder.keras")
     origin = open_weights(tmp_path / "encoder.keras", tokenizer=tiny_tokenizer)
     assert origin.tokenizer is tiny_tokenizer
-    assert not assert_loads(origin, model, encoder).left
+    assert not assert_loads(origin, model, encoder).unused
 
 
 def test_steps_of_a_run(tiny_run, exported, tmp_path, pretrained):
@@ -119,7 +119,7 @@ def test_steps_of_a_run(tiny_run, exported, tmp_path, pretrained):
     with pytest.raises(InputError, match=r"has no checkpoint of step 7. It has: 5, 10, 12"):
         open_weights(tiny_run, step=7)
     for path in (None, exported, tiny_run / "checkpoints/step-00000012"):
-        with pytest.raises(InputError, match="`step` is for the folder of a run"):
+        with pytest.raises(InputError, match="`step` applies to the folder of a run only"):
             open_weights(path, step=5)
 
 
@@ -132,12 +132,12 @@ def test_random_weights_need_a_shape_and_a_tokenizer(tmp_path, tiny_tokenizer, c
     before, report = values_of(model), origin.load(model)
     assert all(np.array_equal(values_of(model)[name], value) for name, value in before.items())
     assert not report.loaded and report.new.keys() == before.keys()
-    assert report.lines()[0].startswith(f"from nothing: all {len(before)} weights are random")
+    assert report.lines()[0].startswith(f"all {len(before)} weights are random")
     named = open_weights(None, albert_config="albert-tiny", tokenizer=tiny_tokenizer)
     assert named.albert_config == AlbertConfig.from_name("albert-tiny", vocab_size=280)
-    with pytest.raises(InputError, match="without an albert_config"):
+    with pytest.raises(InputError, match="has no albert_config"):
         open_weights(None, tokenizer=tiny_tokenizer)
-    with pytest.raises(InputError, match="without a tokenizer"):
+    with pytest.raises(InputError, match="has no tokenizer"):
         open_weights(None, albert_config="albert-tiny")
 
 
@@ -164,12 +164,12 @@ def test_a_tokenizer_that_is_not_the_one_of_the_training_is_refused(
 def test_a_tokenizer_of_another_size_is_refused(foreign, config, tmp_path):
     prefix = foreign()
     config.replace(vocab_size=281).save(tmp_path / "albert_config.json")
-    with pytest.raises(InputError, match="should have 281 pieces.* Received: 280"):
+    with pytest.raises(InputError, match="must have 281 pieces.* Received: 280"):
         open_weights(prefix)
 
 
 def test_tokenizers_are_missing_or_too_many(foreign, tmp_path, tiny_tokenizer):
-    with pytest.raises(InputError, match="without a tokenizer"):
+    with pytest.raises(InputError, match="has no tokenizer"):
         open_weights(foreign(tokenizer=None))
     prefix = foreign()
     shutil.copy(tmp_path / "spm.model", tmp_path / "other.model")
@@ -196,7 +196,7 @@ def test_several_runs_are_listed_to_choose_from(tmp_path):
 
 
 def test_what_is_nothing_of_all_this_is_refused(tmp_path):
-    with pytest.raises(InputError, match=r"There is nothing of these"):
+    with pytest.raises(InputError, match=r"No weights were found at .*nowhere"):
         open_weights(tmp_path / "nowhere")
     with pytest.raises(InputError, match=r"Checkpoints in it: none"):
         open_weights(tmp_path)
@@ -204,7 +204,7 @@ def test_what_is_nothing_of_all_this_is_refused(tmp_path):
     with pytest.raises(InputError, match="should be a TensorFlow checkpoint"):
         open_weights(tmp_path)
     write_tensors(tmp_path / "model.ckpt", {"albert/kernel": np.zeros(3, np.float32)})
-    with pytest.raises(InputError, match=r"named as in the reference. It has: albert/kernel"):
+    with pytest.raises(InputError, match=r"as the reference names them. It has: albert/kernel"):
         open_weights(tmp_path)
 
 
@@ -214,7 +214,7 @@ def test_what_is_nothing_of_all_this_is_refused(tmp_path):
 def test_a_keras_file_of_something_else_is_refused(tmp_path, tiny_tokenizer, layer):
     path = tmp_path / "other.keras"
     keras.Sequential([keras.Input((3,)), layer]).save(path)
-    with pytest.raises(InputError, match="should hold a model of albert_keras"):
+    with pytest.raises(InputError, match="must contain a model of albert_keras"):
         open_weights(path, tokenizer=tiny_tokenizer)
 
 
@@ -237,8 +237,8 @@ def test_no_module_that_a_keras_file_names_is_imported(tmp_path, exported, insid
 
 def test_a_keras_file_that_is_none_is_refused(tmp_path, tiny_tokenizer, exported, model):
     (tmp_path / "text.keras").write_text("text")
-    with pytest.raises(InputError, match="should be a `.keras` model"):
+    with pytest.raises(InputError, match="must be a `.keras` model"):
         open_weights(tmp_path / "text.keras", tokenizer=tiny_tokenizer)
     origin = open_weights(exported)
     os.truncate(exported / "10.keras", 1000)
-    assert "should be a `.keras` model" in refused(model, origin)
+    assert "must be a `.keras` model" in refused(model, origin)

@@ -54,6 +54,31 @@ def test_the_model_has_as_many_weights(sharing, changes):
     assert count_weights(config).total == AlbertForPretraining(config).count_params()
 
 
+@pytest.mark.parametrize("sharing", ["all", "attention", "ffn", "none"])
+@pytest.mark.parametrize("layers, groups, inner", [(2, 1, 1), (4, 2, 2), (12, 2, 2)])
+def test_gradients_wait_for_each_use_of_the_blocks_of_the_model(sharing, layers, groups, inner):
+    from albert_keras.models.encoder import AlbertEncoder
+
+    config = SMALL.replace(
+        sharing=sharing, num_hidden_layers=layers, num_hidden_groups=groups, inner_group_num=inner
+    )
+    blocks = {"attention": {}, "feed_forward": {}}  # number of weights by scope
+    for weight in AlbertEncoder(config).weights:
+        scope, _, name = weight.name.partition("/inner_group_")
+        if not name:
+            continue
+        # The first normalisation belongs to attention, the second to the feed-forward block.
+        is_attention = "attention" in name or "LayerNorm/" in name and "LayerNorm_1" not in name
+        part = blocks["attention" if is_attention else "feed_forward"]
+        key = f"{scope}/{name.partition('/')[0]}"
+        part[key] = part.get(key, 0) + weight.shape.num_elements()
+    waiting = 0
+    for part in blocks.values():
+        uses = layers * inner // len(part)
+        waiting += (inner if uses > 1 else 1) * min(uses, 4) * max(part.values())
+    assert step_memory(config, 2, 6, 1).gradients == 4 * waiting
+
+
 def test_a_block_keeps_what_is_counted_by_hand():
     # B = 2, S = 6: 8 of [2, 6, 4], 1 of [2, 6, 5], 1 of [2, 2, 6, 6], 2 scales of [2, 6].
     kept = 4 * (8 * 48 + 60 + 144 + 2 * 12)
@@ -100,7 +125,7 @@ def test_nothing_fits_into_too_little():
 
 @pytest.mark.parametrize("settings", [{"accumulation_steps": 3}, {"precision": "float64"}])
 def test_wrong_settings_are_refused(settings):
-    with pytest.raises(InputError, match="should be"):
+    with pytest.raises(InputError, match="must be"):
         step_memory(SMALL, 4, 6, 1, **settings)
 
 

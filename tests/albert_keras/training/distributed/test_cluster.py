@@ -18,13 +18,13 @@ from albert_keras.training.distributed.cluster import (
     Workers,
     any_of,
     barrier,
+    broadcast,
     is_chief,
-    lost_worker,
+    means_lost_worker,
     noticing_lost_workers,
     num_workers,
     read_workers,
     restart,
-    share,
 )
 from albert_keras.training.distributed.rendezvous import meet
 from data_pipeline.errors import InputError
@@ -109,7 +109,7 @@ def read_until(process, word):
 def test_workers_agree(start):
     work = """
 say(cluster.num_workers(strategy), cluster.is_chief(strategy))
-say(cluster.share(strategy, 2**40 + 1 if index == 0 else None))
+say(cluster.broadcast(strategy, 2**40 + 1 if index == 0 else None))
 say(cluster.any_of(strategy, False), cluster.any_of(strategy, index == 1))
 say(signal.getsignal(signal.SIGTERM) is signal.SIG_DFL)
 if index == 0:
@@ -164,7 +164,7 @@ time.sleep(60)
 def test_one_worker_agrees_with_itself():
     strategy = tf.distribute.get_strategy()
     assert num_workers(strategy) == 1 and is_chief(strategy)
-    assert share(strategy, 7) == 7
+    assert broadcast(strategy, 7) == 7
     assert (any_of(strategy, True), any_of(strategy, False)) == (True, False)
     barrier(strategy)
 
@@ -179,7 +179,7 @@ def test_tf_config_with_a_chief_counts_it_first():
 
 @pytest.mark.parametrize("address", ["host", "host:", ":1", "host:port", "host:70000", 3])
 def test_an_address_without_host_or_port_is_refused(address):
-    with pytest.raises(InputError, match="`TF_CONFIG` should be"):
+    with pytest.raises(InputError, match="`TF_CONFIG` must be"):
         read_workers(tf_config([address], 0))
 
 
@@ -212,7 +212,7 @@ def test_workers_meet_and_leave_the_port_free():
 
 @pytest.mark.parametrize("index, missing", [(0, "1"), (1, "0")])
 def test_a_worker_that_does_not_come_is_named(addresses, index, missing):
-    with pytest.raises(InputError, match="did not come within 1 s") as refusal:
+    with pytest.raises(InputError, match="did not connect within 1 s") as refusal:
         meet(Workers(addresses, index), timeout=1)
     assert f"{missing} ({addresses[int(missing)]})" in str(refusal.value)
 
@@ -220,8 +220,8 @@ def test_a_worker_that_does_not_come_is_named(addresses, index, missing):
 def test_workers_that_were_told_of_others_are_refused(addresses):
     strangers = [Workers(addresses, 0), Workers((addresses[0], "elsewhere:1"), 1)]
     first, second = met(strangers, timeout=2)
-    assert "did not come" in first
-    assert "should name the same workers" in second
+    assert "did not connect" in first
+    assert "must name the same workers" in second
 
 
 def test_callers_that_are_no_workers_or_are_gone_do_not_count():
@@ -267,7 +267,7 @@ def test_a_taken_port_is_told(addresses):
 )
 def test_a_lost_worker_is_told_from_other_errors(kind, message, lost):
     error = kind(None, None, message)
-    assert lost_worker(error) is lost
+    assert means_lost_worker(error) is lost
     with pytest.raises(WorkerLost if lost else kind), noticing_lost_workers():
         raise error
     with pytest.raises(kind), noticing_lost_workers(has_others=False):
@@ -275,7 +275,7 @@ def test_a_lost_worker_is_told_from_other_errors(kind, message, lost):
 
 
 def test_errors_of_other_kinds_are_no_lost_worker():
-    assert not lost_worker(OSError("connection reset by peer"))
+    assert not means_lost_worker(OSError("connection reset by peer"))
 
 
 def test_restart_gives_the_same_arguments(monkeypatch):

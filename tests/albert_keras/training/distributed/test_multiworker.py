@@ -95,7 +95,7 @@ def test_a_killed_worker_comes_back_and_the_run_goes_on(
     workers[lost].wait()
     workers[lost] = start(lost, config, out)
     assert [ended(worker, tmp_path) for worker in workers] == [0, 0]
-    assert "going on with" in (tmp_path / f"worker-{lost}.txt").read_text()
+    assert "resuming" in (tmp_path / f"worker-{lost}.txt").read_text()
     one = pretrain(tiny_records, tmp_path / "one", config).path
     assert losses(out) == pytest.approx(losses(one), rel=1e-5)
 

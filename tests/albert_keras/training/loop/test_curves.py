@@ -15,7 +15,7 @@ TITLES = [
     "Speed",
     "Learning rate",
     "Gradient norm before clipping",
-    "Use of the machine",
+    "Hardware use",
 ]
 
 
@@ -78,7 +78,7 @@ def test_each_panel_shows_its_curves(drawn):
     assert list(curves_of(panels["Accuracy"])) == ["masked LM", "sentence order"]
     assert curves_of(panels["Speed"])["without padding"] == ([50, 100], [8, 8])
     assert curves_of(panels["Learning rate"])["learning rate"][1] == [0.001, 0.001]
-    assert curves_of(panels["Use of the machine"])["of the peak FLOP/s (MFU)"][1] == [40, 50]
+    assert curves_of(panels["Hardware use"])["of the peak FLOP/s (MFU)"][1] == [40, 50]
     gradients = panels["Gradient norm before clipping"]
     assert gradients.get_yscale() == "log"
     assert curves_of(gradients) == {"gradient norm": ([50, 100], [51, 101])}
@@ -90,7 +90,7 @@ def test_a_log_of_any_length_is_drawn(drawn, num_lines):
     curves = curves_of(panels["Loss"])
     assert len(curves) == (3 if num_lines else 0)
     assert all(len(steps) == num_lines for steps, _ in curves.values())
-    assert panels["Use of the machine"].texts[0].get_text() == "nothing logged"
+    assert panels["Hardware use"].texts[0].get_text() == "nothing logged"
 
 
 def test_a_folder_without_a_log_is_drawn(tmp_path):

@@ -186,22 +186,22 @@ def test_the_screen_shows_one_line_per_report(fit, tmp_path, screen):
     assert screen.messages[0] == "step 1/125,000 done after 30 s, the graph is built"
     assert screen.messages[-1] == (
         "step 2,000/125,000  loss 5.123  mlm 0.231  sop 0.712  lr 2.0e+00  gnorm 0.98  "
-        "80 tok/s (100 with padding)  mfu 41%  wait 2%  skipped 1  ETA 1 day 10:10"
+        "80 tok/s (100 with padding)  mfu 41%  wait 2%  skipped 1  ETA 1 day 10 h"
     )
 
 
 def test_nothing_skipped_is_not_mentioned(fit, tmp_path, screen):
     fit.begin(tmp_path).run(4)
-    assert "skipped" not in screen.messages[-1] and screen.messages[-1].endswith("ETA 0:00:08")
+    assert "skipped" not in screen.messages[-1] and screen.messages[-1].endswith("ETA 8 s")
 
 
 def test_between_reports_a_line_comes_each_eight_seconds(fit, tmp_path, screen):
     fit.begin(tmp_path, every=100, last_step=1000).run(30)
     assert screen.messages == [
         "step 1/1,000 done after 1 s, the graph is built",
-        "step 10/1,000  ETA 0:16:30",
-        "step 19/1,000  ETA 0:16:21",
-        "step 28/1,000  ETA 0:16:12",
+        "step 10/1,000  ETA 16 min 30 s",
+        "step 19/1,000  ETA 16 min 21 s",
+        "step 28/1,000  ETA 16 min 12 s",
     ]
 
 
@@ -223,31 +223,16 @@ def test_after_a_twentieth_of_the_run_the_time_left_is_right_within_a_tenth(
         assert left == pytest.approx(fit.now - now, rel=0.1, abs=0.6)
 
 
-def seconds_of(clock):
-    days, _, clock = clock.rpartition("day")
-    hours, minutes, *seconds = clock.removeprefix("s").split(":")
-    return int(days or 0) * 86400 + int(hours) * 3600 + int(minutes) * 60 + sum(map(int, seconds))
+def seconds_of(eta):
+    seconds = {"days": 86_400, "day": 86_400, "h": 3600, "min": 60, "s": 1}
+    words = eta.split()
+    return sum(float(n) * seconds[unit] for n, unit in zip(words[::2], words[1::2], strict=True))
 
 
 def test_the_time_left_follows_a_change_of_speed(fit, tmp_path, screen):
     fit.begin(tmp_path, every=1000, last_step=100_000).run(5000).run(2000, seconds=3)
     assert seconds_of(screen.messages[-1].split("ETA ")[1]) == pytest.approx(93_000 * 3, rel=0.01)
     assert len(fit.report._pace._samples) < 1000
-
-
-@pytest.mark.parametrize(
-    "seconds, text",
-    [
-        (-1, "0:00:00"),
-        (59.6, "0:01:00"),
-        (3 * 3600 + 130, "3:02:10"),
-        (86_399, "23:59:59"),
-        (86_399.7, "1 day 00:00"),
-        (2 * 86_400 + 3 * 3600 + 600, "2 days 03:10"),
-    ],
-)
-def test_a_duration_is_told_in_hours_or_days(seconds, text):
-    assert reports._duration(seconds) == text
 
 
 def test_a_worker_that_does_not_write_starts_metrics_anew_at_the_same_steps(fit, tmp_path, screen):

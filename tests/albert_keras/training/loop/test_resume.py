@@ -119,8 +119,8 @@ def test_the_banner_says_what_matched(tiny_records, tiny_training, tmp_path, cap
     pretrain(tiny_records, tmp_path / "run", tiny_training, max_steps=2)
     with caplog.at_level("INFO"):
         pretrain(tiny_records, tmp_path / "run", tiny_training, max_steps=1)
-    (line,) = [line for line in caplog.messages if "going on with" in line]
-    assert "from step 2" in line
+    (line,) = [line for line in caplog.messages if "resuming" in line]
+    assert "at step 2" in line
     assert all(word in line for word in ("data", "tokenizer", "model", "seed", "settings"))
 
 

@@ -131,7 +131,7 @@ def test_a_signal_finishes_the_step_saves_and_stops(saved, number, caplog):
     checkpoints = SaveCheckpoints(saved, 100, 0, 9)
     fit(checkpoints, 9, at_step(4, send, number))
     assert saved == [4] and checkpoints.stopped_by == number and checkpoints.stopping
-    assert "finishing the step and saving" in caplog.text
+    assert "Stopping after this step and saving" in caplog.text
 
 
 def test_a_signal_within_an_execution_of_several_steps_saves_where_that_ends(saved):
@@ -250,7 +250,7 @@ def test_a_worker_stops_for_another(saved, caplog):
     checkpoints = SaveCheckpoints(saved, 100, 0, 9, agree=lambda wish: checkpoints.step == 4)
     fit(checkpoints, 9)
     assert saved == [4] and checkpoints.stopping and checkpoints.stopped_by is None
-    assert "another worker asked to stop at step 4" in caplog.text
+    assert "another worker requested to stop at step 4" in caplog.text
 
 
 def test_a_worker_does_not_stop_alone(saved):

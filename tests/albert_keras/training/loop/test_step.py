@@ -7,8 +7,7 @@ from tensorflow import keras
 
 from albert_keras import AlbertConfig, AlbertForPretraining
 from albert_keras.optimization.lamb import Lamb
-from albert_keras.training.loop.guard import SPIKE_WINDOW, UpdateGuard
-from albert_keras.training.loop.loss_scale import LossScale
+from albert_keras.training.loop.step_state import SPIKE_WINDOW, LossScale, UpdateGuard
 from albert_keras.training.pretraining_step import PretrainingStep
 
 B, S, P, V = 8, 24, 4, 60
@@ -156,7 +155,7 @@ def test_a_spike_is_left_out_and_what_stays_high_becomes_usual():
         assert guard.decide(tf.constant(loss, tf.float32), tf.constant(1.0))
     assert guard.decide(tf.constant(5.5), tf.constant(1.0))
     assert not guard.decide(tf.constant(6.5), tf.constant(1.0))
-    assert guard.skipped_in_row == 1
+    assert guard.consecutive_skips == 1
     assert not guard.decide(tf.constant(float("nan")), tf.constant(1.0))
     decisions = [bool(guard.decide(tf.constant(6.5), tf.constant(1.0))) for _ in range(20)]
     assert not decisions[0] and decisions[-1]

@@ -6,7 +6,7 @@ import sys
 import pytest
 import tensorflow as tf
 
-from albert_keras.training.loop.feeding import HostFed, feeds_from_here
+from albert_keras.training.loop.batches import HostFed, is_remote_tpu
 
 
 def batches(batch_size):
@@ -25,8 +25,8 @@ from tensorflow import keras
 cpu = tf.config.list_physical_devices("CPU")[0]
 devices = [tf.config.LogicalDeviceConfiguration()] * 4
 tf.config.set_logical_device_configuration(cpu, devices)
-from albert_keras.training.loop.feeding import HostFed
-from tests.albert_keras.training.loop.test_feeding import batches
+from albert_keras.training.loop.batches import HostFed
+from tests.albert_keras.training.loop.test_batches import batches
 strategy = tf.distribute.MirroredStrategy([d.name for d in tf.config.list_logical_devices("CPU")])
 
 def rows(features):
@@ -91,5 +91,5 @@ class TpuStrategy:
 )
 def test_only_a_tpu_of_other_hosts_is_fed_from_here(devices, is_needed, monkeypatch):
     monkeypatch.setattr(tf.distribute, "TPUStrategy", TpuStrategy)
-    assert feeds_from_here(TpuStrategy(*devices)) is is_needed
-    assert not feeds_from_here(tf.distribute.get_strategy())
+    assert is_remote_tpu(TpuStrategy(*devices)) is is_needed
+    assert not is_remote_tpu(tf.distribute.get_strategy())

@@ -1,10 +1,10 @@
-"""The head begins with the frequencies of the masked pieces."""
+"""The masked-LM head starts with the frequencies of the masked pieces."""
 
 import numpy as np
 
 from albert_keras.training.loop.reports import read_log
-from albert_keras.training.output_bias import log_frequencies
 from albert_keras.training.pretrain import pretrain
+from albert_keras.training.record_source import log_frequencies
 from data_pipeline.reader.reader import evaluation_dataset
 from data_pipeline.records.record_folder import RecordFiles
 

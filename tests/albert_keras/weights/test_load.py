@@ -5,7 +5,7 @@ import pytest
 
 from albert_keras.models.finetuning import build_model
 from albert_keras.weights.initial_weights import open_weights
-from tests.albert_keras.finetuning.weights import (
+from tests.albert_keras.loaded_weights import (
     QUERY,
     TABLE,
     assert_loads,
@@ -31,7 +31,7 @@ def test_a_checkpoint_of_the_reference(foreign, model, pretrained):
         origin = open_weights(path)
         assert origin.step is None and origin.tokenizer_folder is None
         report = assert_loads(origin, model, pretrained)
-    assert report.left["optimizer moments"] == (f"{QUERY}/adam_m",)
+    assert report.unused["optimizer moments"] == (f"{QUERY}/adam_m",)
 
 
 def test_half_precision_counts_as_floats(foreign, model, pretrained):
@@ -44,12 +44,12 @@ def test_a_head_is_loaded_for_the_same_task_if_it_fits(tmp_path, tiny_tokenizer,
     trained = build_model("classification", config, 3, seed=1)
     trained.save(tmp_path / "sst2.keras")
     origin = open_weights(tmp_path / "sst2.keras", tokenizer=tiny_tokenizer)
-    assert assert_loads(origin, model, trained).left.keys() == {"task head"}
+    assert assert_loads(origin, model, trained).unused.keys() == {"task head"}
     two = build_model("classification", config, 2)
     assert origin.load(two, with_head=True).new == {"output_weights": 64, "output_bias": 2}
     report = origin.load(model, with_head=True)
-    assert not report.new and not report.left and len(report.lines()) == 1
-    assert report.lines()[0].endswith(" and output_weights, output_bias (99 numbers)")
+    assert not report.new and not report.unused and len(report.lines()) == 1
+    assert report.lines()[0].endswith(" and output_weights, output_bias (99 values)")
     for name, value in values_of(trained).items():
         np.testing.assert_array_equal(values_of(model)[name], value)
 
@@ -74,16 +74,24 @@ def spoil(tensors, name):
 @pytest.mark.parametrize(
     "change, name, says",
     [
-        (drop, QUERY, [f"{QUERY}: [32, 32] wanted, nothing found"]),
-        (transpose, TABLE, [f"{TABLE}: [280, 16] wanted, [16, 280] found"]),
-        (rename, QUERY, [f"{QUERY}: [32, 32] wanted", f"{QUERY}_0: nothing wanted, [32, 32]"]),
+        (drop, QUERY, [f"{QUERY}: expected [32, 32], found nothing"]),
+        (transpose, TABLE, [f"{TABLE}: expected [280, 16], found [16, 280]"]),
+        (
+            rename,
+            QUERY,
+            [f"{QUERY}: expected [32, 32]", f"{QUERY}_0: expected nothing, found [32, 32]"],
+        ),
         (spoil, TABLE, ["not finite", f"{TABLE}: 1 of 4,480"]),
-        (lambda t, name: t.update({name: t[name].astype(int)}), QUERY, [f"{QUERY}: floats wanted"]),
+        (
+            lambda t, name: t.update({name: t[name].astype(int)}),
+            QUERY,
+            [f"{QUERY}: expected floats"],
+        ),
         (lambda t, name: t.update({name: t[name] * 1e300}), QUERY, [f"{QUERY}: 1,024 of 1,024"]),
         (
             lambda t, name: t.update({name.replace("group_0", "group_1", 1): t[name]}),
             QUERY,
-            [f"{QUERY.replace('group_0', 'group_1', 1)}: nothing wanted, [32, 32] found"],
+            [f"{QUERY.replace('group_0', 'group_1', 1)}: expected nothing, found [32, 32]"],
         ),
     ],
 )
@@ -101,7 +109,7 @@ def test_all_that_does_not_fit_is_told_at_once(foreign, model):
 def test_another_number_of_positions_does_not_fit(tiny_run, config):
     longer = build_model("classification", config.replace(max_position_embeddings=128), 3)
     message = refused(longer, open_weights(tiny_run))
-    assert "bert/embeddings/position_embeddings: [128, 16] wanted, [64, 16] found" in message
+    assert "bert/embeddings/position_embeddings: expected [128, 16], found [64, 16]" in message
 
 
 def test_damaged_bytes_of_a_foreign_checkpoint_are_told(foreign, model):

@@ -1,0 +1,258 @@
+"""The content of `run.json`: what describes a run, how it is read, and what may change in it.
+
+Keys are dotted here, as in `config.training.seed`.
+"""
+
+import difflib
+import json
+import platform
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+
+from albert_keras.config import AlbertConfig
+from data_pipeline.errors import InputError
+from data_pipeline.settings import did_you_mean
+from data_pipeline.tokenizers.tokenization import Tokenizer
+
+_PACKAGES = ("albert-keras", "tensorflow", "keras", "tensorflow-text", "tensorflow-addons", "numpy")
+_CHECKOUT = Path(__file__).parents[2]
+
+#: What must stay the same when a run is resumed. Of the model's settings, those in `albert_config`.
+_COMPARED = (
+    "config.training",
+    "config.optimizer",
+    "config.task",
+    "config.model.head_dropout",
+    "albert_config",
+    "data.fingerprint",
+    "data.dev_fingerprint",
+    "data.origin_digest",
+    "data.max_seq_length",
+    "data.max_predictions_per_seq",
+    "tokenizer_digest",
+)
+#: Settings that do not change the result. The files of a task are compared by their content.
+_FREE = tuple(
+    f"config.training.{name}"
+    for name in (
+        "strategy",
+        "accumulation_steps",
+        "recompute",
+        "padding",
+        "steps_per_execution",
+        "checkpoint_every",
+        "keep_checkpoints",
+        "report_every",
+        "evaluate_every",
+        "time_limit_seconds",
+        "peak_tflops",
+        "epochs",  # follows from `steps`, which is compared
+        "eval_batch_size",
+    )
+) + ("config.task.data_dir", "config.task.train", "config.task.dev")
+#: Parts of a record that `--allow-change` may name.
+_PARTS = ("config", "albert_config", "data", "tokenizer_digest")
+#: Parts that differ between calls although no setting was changed.
+_NOT_HISTORY = ("command", "changes")
+
+
+def describe_program():
+    """Describes this process: dict of `versions`, `git_commit` and `command`."""
+    versions = {name: _version(name) for name in _PACKAGES}
+    return {
+        "versions": versions | {"python": platform.python_version()},
+        "git_commit": git_commit(),
+        "command": list(sys.argv),
+    }
+
+
+def describe_records(records):
+    """Describes a folder of records (RecordFiles) for `run.json`: dict."""
+    info = records.info
+    return {
+        "path": str(records.folder.absolute()),
+        "fingerprint": info.fingerprint,
+        "num_records": len(records),
+        "max_seq_length": info.max_seq_length,
+        "max_predictions_per_seq": info.max_predictions_per_seq,
+        "corpus_digest": info.corpus_digest,
+        "builder_version": info.builder_version,
+    }
+
+
+def git_commit(checkout=_CHECKOUT):
+    """Returns the commit that is checked out; uncommitted changes are not detected.
+
+    Args:
+        checkout: Path. Parent of the package's folder. A repository above it is not considered.
+
+    Returns:
+        str, or None if it is not a git repository, or git is not installed.
+    """
+    if not (checkout / ".git").exists():
+        return None
+    command = ["git", "-c", "safe.directory=*", "-C", checkout, "rev-parse", "HEAD"]
+    try:
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return None
+
+
+def read_record(path):
+    """Reads `run.json` (dict); raises InputError if it is not JSON or a part is missing."""
+    repair = "Restore it from a copy, or start another run with another --out."
+    try:
+        record = json.loads(path.read_bytes())
+        for section in ("model", "training", "optimizer"):
+            dict(record["config"][section])
+        for name in ("seed", "keep_checkpoints"):
+            int(record["config"]["training"][name])
+        _complete_shape(record["albert_config"])
+        str.encode(record["data"]["fingerprint"])
+        str.encode(record["tokenizer_digest"] or "")
+    except KeyError as error:
+        raise InputError(f"`{path}` is damaged: {error} is missing. {repair}") from error
+    except (ValueError, TypeError) as error:
+        raise InputError(f"`{path}` is damaged: {error}. {repair}") from error
+    return record
+
+
+def check_shape(path, record):
+    """Raises InputError if `albert_config.json` (Path) is not the model of a record (dict).
+
+    The file may be missing.
+    """
+    if not path.is_file():
+        return
+    repair = (
+        "Remove that file, and `pretrain` writes it again from run.json. To change the model, "
+        "give `pretrain` the setting and --allow-change."
+    )
+    try:
+        found = _complete_shape(json.loads(path.read_bytes()))
+    except (ValueError, TypeError) as error:
+        raise InputError(f"`{path}` must contain a JSON object: {error}. {repair}") from error
+    edited = _differences(_complete_shape(record["albert_config"]), found)
+    if edited:
+        listing = "\n  ".join(
+            f"{key}: {ours!r} in run.json, {theirs!r} in {path.name}"
+            for key, (ours, theirs) in edited.items()
+        )
+        raise InputError(f"`{path}` was edited:\n  {listing}\n{repair}")
+
+
+def check_tokenizer(folder, digest, source, repair):
+    """Raises InputError if a folder (Path) contains another tokenizer than the expected one.
+
+    Args:
+        folder: Path. It may be missing.
+        digest: str or None. Expected digest; None if it is unknown.
+        source: str. The file that states it.
+        repair: str. What to do, a sentence.
+    """
+    if digest is None or not folder.is_dir():
+        return
+    try:
+        found = Tokenizer.load(folder).digest
+    except InputError as error:
+        raise InputError(f"`{folder}` is damaged: {error} {repair}") from error
+    if found != digest:
+        raise InputError(
+            f"The digest of the tokenizer `{folder}` must be {digest}, as {source} states. "
+            f"Received: {found}. {repair}"
+        )
+
+
+def find_changes(old, new, defaults):
+    """Compares two records: dict of dotted key -> (old value, new value).
+
+    Args:
+        old: dict. Record of an earlier call, perhaps by an older version. Settings that it lacks
+            have their defaults; other values that it lacks count as unchanged.
+        new: dict.
+        defaults: dict. Values of `config` where `old` has none.
+    """
+    old = _with_defaults(old, defaults)
+    known = _flat(old)
+    return {
+        key: values
+        for key, values in _differences(old, new).items()
+        if (key in known or _is_below(key, ("config",))) and not _is_below(key, _NOT_HISTORY)
+    }
+
+
+def find_refused(changes, allowed=()):
+    """Returns the changes that would make it a different run (dict), except allowed keys."""
+    return {
+        key: values
+        for key, values in changes.items()
+        if _is_below(key, _COMPARED) and not _is_below(key, (*_FREE, *allowed))
+    }
+
+
+def check_overrides(keys, *records):
+    """Raises InputError if a key of `--allow-change` (str, dotted) is in none of the records."""
+    leaves = {
+        key for record in records for key in _flat({part: record.get(part) for part in _PARTS})
+    }
+    sections = {
+        ".".join(words[:end])
+        for words in (key.split(".") for key in leaves)
+        for end in range(1, len(words))
+    }
+    known = sorted(leaves | sections)
+    for key in keys:
+        if key not in known:
+            near = [name for name in known if name.endswith(f".{key}")]
+            near = near or difflib.get_close_matches(key, known, n=1)
+            raise InputError(
+                f"`--allow-change {key}` must name a setting of the run"
+                f"{did_you_mean(key, near or sections)}"
+            )
+
+
+def _complete_shape(values):
+    """Returns a model's settings (dict), with defaults for settings that did not exist yet."""
+    return AlbertConfig().to_dict() | values
+
+
+def _with_defaults(record, defaults):
+    config = {
+        name: values if name == "model" else defaults.get(name, {}) | values
+        for name, values in record["config"].items()
+    }
+    data = record["data"]
+    if record.get("kind", "pretraining") == "pretraining":  # older runs started from random weights
+        data = {"origin_digest": None} | data
+    shape = _complete_shape(record["albert_config"])
+    return record | {"config": config, "albert_config": shape, "data": data}
+
+
+def _differences(old, new):
+    """Compares two trees of values: dict of dotted key -> (old value, new value)."""
+    old, new = _flat(old), _flat(new)
+    return {
+        key: (old.get(key), new.get(key))
+        for key in sorted(old.keys() | new.keys())
+        if old.get(key) != new.get(key)
+    }
+
+
+def _is_below(key, sections):
+    return any(key == section or key.startswith(f"{section}.") for section in sections)
+
+
+def _flat(tree, path=""):
+    if not isinstance(tree, dict):
+        return {path: tree}
+    items = (_flat(value, f"{path}.{key}" if path else key) for key, value in tree.items())
+    return {key: value for item in items for key, value in item.items()}
+
+
+def _version(package):
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None

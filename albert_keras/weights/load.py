@@ -1,0 +1,149 @@
+"""Loads the encoder's weights of a source into a model, all or none, and reports what was loaded.
+
+The reference silently leaves a weight random if its name is not in the checkpoint, which is the
+cause of many reports of chance results.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from albert_keras.runs.tensors import weight_names
+from albert_keras.weights.source_tensors import is_encoder, is_moment, read_floats
+from data_pipeline.errors import InputError
+
+#: What unused tensors belong to, by how their names start.
+_GROUPS = {
+    "cls/predictions/": "masked-LM head",
+    "cls/seq_relationship/": "sentence-order head",
+    "cls/squad/": "span head",
+    "start_logits/": "span head",
+    "end_logits/": "span head",
+    "answer_class/": "span head",
+    "output_": "task head",
+    "global_step": "training state",
+    "training/": "training state",
+    "": "other tensors",
+}
+_MOMENTS = "optimizer moments"
+
+
+@dataclass(frozen=True)
+class LoadReport:
+    """Where the weights of a model came from."""
+
+    source: str | None  # what was loaded; None if all weights are random
+    loaded: dict[str, int]  # number of values of each loaded weight of the model
+    new: dict[str, int]  # likewise of those that have their initial values
+    #: Tensors of the source that were not used, by what they belong to ("masked-LM head").
+    unused: dict[str, tuple[str, ...]]
+
+    def lines(self):
+        """Returns the report as text (list of str)."""
+        if self.source is None:
+            return [f"all {len(self.new)} weights are random ({sum(self.new.values()):,} values)"]
+        encoder = [size for name, size in self.loaded.items() if is_encoder(name)]
+        head = {name: size for name, size in self.loaded.items() if not is_encoder(name)}
+        lines = [
+            f"loaded from {self.source}: {len(encoder)} encoder weights ({sum(encoder):,} values)"
+            + (f" and {_listing(head)}" if head else "")
+        ]
+        lines += [f"newly initialized: {_listing(self.new)}"] if self.new else []
+        return lines + ([f"not used: {', '.join(self.unused)}"] if self.unused else [])
+
+
+def load_encoder(tensors, model, source, with_head=False, heads=()) -> LoadReport:
+    """Assigns the encoder's weights of a source to a model, all or none.
+
+    Args:
+        tensors: CheckpointTensors or ModelTensors.
+        model: keras.Model. The names of its encoder's weights start with "bert/".
+        source: str. Name of the source in messages.
+        with_head: bool. Whether the source was trained for the same task. Its head is then loaded,
+            too, provided that all weights of it exist in the model's shapes.
+        heads: iterable of str. Prefixes of further parts, such as "cls/predictions/". Each is
+            loaded, all of it or none, if the source has any of its tensors.
+
+    Raises:
+        InputError: With all tensors of the encoder, and of `heads`, that are missing or
+            superfluous, have another shape, are not floats, or contain values that are not finite.
+            No weight is changed then.
+    """
+    weights = weight_names(model)
+    names = [name for name in tensors.shapes if not is_moment(name)]
+    parts = tuple(
+        head
+        for head in heads
+        if any(name.startswith(head) for name in weights)
+        and any(name.startswith(head) for name in names)
+    )
+    expected = {name: weight for name, weight in weights.items() if _is_part(name, parts)}
+    rest = {name: weight for name, weight in weights.items() if name not in expected}
+    misfits = _misfits(tensors, expected) + [
+        f"{name}: expected nothing, found {tensors.shapes[name]}"
+        for name in sorted(tensors.shapes)
+        if _is_part(name, parts) and name not in expected
+    ]
+    if misfits:
+        what, listing = "model" if parts else "encoder", "\n  ".join(misfits)
+        raise InputError(
+            f"The {what} of `{source}` is not the one that its albert_config describes:\n"
+            f"  {listing}"
+        )
+    takes_head = with_head and not _misfits(tensors, rest)
+    chosen = weights if takes_head else expected
+    values = {name: read_floats(tensors, name) for name in chosen}
+    finite = {name: np.isfinite(value) for name, value in values.items()}
+    broken = [
+        f"{name}: {np.sum(~is_finite):,} of {is_finite.size:,}"
+        for name, is_finite in finite.items()
+        if not is_finite.all()
+    ]
+    if broken:
+        listing = "\n  ".join(broken)
+        raise InputError(f"`{source}` contains values that are not finite:\n  {listing}")
+    for name, weight in chosen.items():
+        weight.assign(values[name])
+    return LoadReport(
+        source,
+        loaded={name: values[name].size for name in chosen},
+        new={} if takes_head else _sizes(rest),
+        unused=_grouped(name for name in sorted(tensors.shapes) if name not in chosen),
+    )
+
+
+def report_random(model):
+    """Returns the LoadReport of a model into which nothing was loaded."""
+    return LoadReport(None, loaded={}, new=_sizes(weight_names(model)), unused={})
+
+
+def _is_part(name, parts):
+    return is_encoder(name) or (name.startswith(parts) and not is_moment(name))
+
+
+def _misfits(tensors, weights):
+    """Lists what prevents weights (dict of name -> variable) from being loaded: list of str."""
+    misfits = []
+    for name, weight in weights.items():
+        if list(weight.shape) != tensors.shapes.get(name):
+            found = tensors.shapes.get(name, "nothing")
+            misfits.append(f"{name}: expected {list(weight.shape)}, found {found}")
+        elif not tensors.types[name].is_floating:
+            misfits.append(f"{name}: expected floats, found {tensors.types[name].name}")
+    return misfits
+
+
+def _sizes(weights):
+    return {name: weight.shape.num_elements() for name, weight in weights.items()}
+
+
+def _grouped(names):
+    groups = {group: [] for group in (*_GROUPS.values(), _MOMENTS)}
+    for name in names:
+        matches = (group for start, group in _GROUPS.items() if name.startswith(start))
+        groups[_MOMENTS if is_moment(name) else next(matches)].append(name)
+    return {group: tuple(members) for group, members in groups.items() if members}
+
+
+def _listing(weights):
+    return f"{', '.join(weights)} ({sum(weights.values()):,} values)"
