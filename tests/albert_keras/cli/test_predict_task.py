@@ -17,10 +17,10 @@ from albert_keras.tasks.examples import (
     TaggedExample,
     TextExample,
 )
-from albert_keras.tasks.plain_predictions import ClassAnswer, ScoreAnswer
 from albert_keras.tasks.race.choice_task import ChoiceAnswer
 from albert_keras.tasks.squad.span_task import SpanAnswer
 from albert_keras.tasks.tagging.tag_task import TagAnswer
+from albert_keras.tasks.text_task import ClassAnswer, ScoreAnswer
 
 
 @pytest.fixture(autouse=True)
@@ -117,7 +117,7 @@ def test_a_split_is_answered_by_several_models(ask, tuned):
 
 MISTAKES = {
     "no pair": (["Rain."], b"", "`pair`"),
-    "blank": ([" ", "--pair", "Wind."], b"", "`text` should be a text. It is blank"),
+    "blank": ([" ", "--pair", "Wind."], b"", "`text` must be a text. It is blank"),
     "nothing": ([], b"\n \n", "should be TEXT or lines of stdin. Received: nothing"),
     "broken object": (
         [],
@@ -135,7 +135,7 @@ MISTAKES = {
     "question": (
         ["Rain.", "--question", "Who?"],
         b"",
-        r"pair should be asked with `text` and `pair` \(--pair\). Received: context, question",
+        r"An example of pair must have `text` and `pair` \(--pair\). Received: context, question",
     ),
     "export's": (["Rain.", "--then", "Wind."], b"", "`--then` is for exports"),
     "export's number": (["Rain.", "--top-k", "3"], b"", "`--top-k` is for exports"),
@@ -143,7 +143,7 @@ MISTAKES = {
     "pair and file": (["--pair", "b", "--file", "a.tsv"], b"", "`--pair` should be left out"),
     "file and split": (["--split", "dev", "--file", "a.tsv"], b"", "Received: file and split"),
     "no file": (["--file", "nowhere.tsv"], b"", "`nowhere.tsv` cannot be read"),
-    "spreadsheet": (["--file", "a.xlsx"], b"", "should end in .tsv, .csv or .jsonl"),
+    "spreadsheet": (["--file", "a.xlsx"], b"", "must end in .tsv, .csv or .jsonl"),
     "unknown split": (["--split", "test"], b"", "`test` of pair is unknown"),
     "column of nothing": (["a", "--pair", "b", "--text-column", "c"], b"", "are for a file"),
     "folder of nothing": (["a", "--pair", "b", "--data-dir", "c"], b"", "is for a split"),

@@ -116,7 +116,7 @@ def test_several_models_answer_with_their_mean(tuned, typed):
             "An example of regression must have .*Received: text, pair, question",
         ),
         ({"file": "nowhere.tsv"}, "`nowhere.tsv` cannot be read"),
-        ({"file": "new.xlsx"}, "should end in .tsv, .csv or .jsonl"),
+        ({"file": "new.xlsx"}, "must end in .tsv, .csv or .jsonl"),
         ({"split": "test"}, "`test` of regression is unknown"),
         ({"inputs": [PAIR], "out": "/proc/nowhere"}, "cannot be written"),
         ({"inputs": [PAIR], "step": 9}, "no checkpoint of step 9"),

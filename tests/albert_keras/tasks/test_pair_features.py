@@ -11,12 +11,15 @@ from albert_keras.tasks.pair_features import (
     encode_pairs,
     encode_texts,
     lay_out,
-    pair_features,
     truncated_lengths,
 )
 from data_pipeline.errors import InputError
 
 FIRST, SECOND = "The old ferry left the harbour.", "Nobody wondered why."
+
+
+def pair_features(examples, tokenizer, max_seq_length):
+    return lay_out(encode_pairs(examples, tokenizer, max_seq_length), tokenizer, max_seq_length)
 
 
 def rows(features):
@@ -93,5 +96,5 @@ def test_no_examples_make_no_rows(tiny_tokenizer):
 
 def test_a_length_without_room_for_a_pair_is_refused(tiny_tokenizer):
     pair_features([TextExample("1", FIRST, SECOND)], tiny_tokenizer, 5)
-    with pytest.raises(InputError, match="`max_seq_length` should be at least 5.* Received: 4"):
+    with pytest.raises(InputError, match="`max_seq_length` must be at least 5.* Received: 4"):
         pair_features([TextExample("1", FIRST, SECOND)], tiny_tokenizer, 4)
