@@ -1,13 +1,12 @@
-"""What a fine-tuning found, in a few lines for people."""
+"""The result of a fine-tuning as lines of text."""
 
 import textwrap
 from typing import NamedTuple
 
 from albert_keras.finetuning.results import first_split, spread
+from albert_keras.tasks.kinds import KINDS
 
-#: Tasks whose official scores are percentages.
-_IN_PERCENT = ("squad1", "squad2")
-#: Metrics of numbers, not of classes.
+#: Metrics of numbers instead of classes.
 _OF_NUMBERS = ("pearson", "spearman", "mean_squared_error")
 _WIDTH = 100
 
@@ -18,20 +17,19 @@ class _Baseline(NamedTuple):
     interval: tuple | None
 
 
-def lines(result, in_percent=None) -> list[str]:
+def lines(result) -> list[str]:
     """Describes a result: scores, baselines beside them, and warnings.
 
     Args:
         result: FinetuneResult.
-        in_percent: bool or None. Whether scores go from 0 to 100 and are shown with one digit
-            behind the point; else with three. None: of SQuAD they do.
 
     Returns:
-        list of str. One seed: the main metric of each split, below it what it is to be compared
-        with; several seeds: a row of each before that. Warnings come last.
+        list of str. The main metric of each split, and below it its baselines; before that, if
+        there are several seeds, a row for each. Warnings come last.
     """
-    if in_percent is None:
-        in_percent = result.task in _IN_PERCENT
+    in_percent = any(
+        kind.finds_spans and result.task in kind.official_tasks for kind in KINDS.values()
+    )
     shown = _seed_table(result, in_percent) if len(result.seeds) > 1 else []
     for split in result.seeds[0].scores:
         shown.append(_headline(result, split, in_percent))
@@ -44,28 +42,25 @@ def lines(result, in_percent=None) -> list[str]:
 
 
 def _headline(result, split, in_percent):
-    place = f"{split}: " if len(result.seeds[0].scores) > 1 else ""
+    prefix = f"{split}: " if len(result.seeds[0].scores) > 1 else ""
     scores = result.seeds[0].scores[split]
     count = result.examples.get(split) or scores.get("total")
     examples = f" on {count:,.0f} example{'' if count == 1 else 's'}" if count else ""
     if len(result.seeds) > 1:
         over = spread(_main_scores(result, split))
         low, high = (_number(value, in_percent) for value in (over.minimum, over.maximum))
+        count = sum(1 for seed in result.seeds if seed.collapse)
+        collapsed = f" ({count} collapsed)" if count else ""
         return (
-            f"{place}{result.metric} median {_number(over.median, in_percent)}, {low} to {high} "
-            f"over {over.count} seeds{_collapsed(result)}{examples} "
+            f"{prefix}{result.metric} median {_number(over.median, in_percent)}, {low} to {high} "
+            f"over {over.count} seeds{collapsed}{examples} "
             f"(standard deviation {_number(over.standard_deviation, in_percent)})"
         )
     seed = result.seeds[0]
-    line = f"{place}{result.metric} {_number(scores[result.metric], in_percent)}"
+    line = f"{prefix}{result.metric} {_number(scores[result.metric], in_percent)}"
     if split == first_split(result):
         return f"{line} {_interval(seed.interval, in_percent)}{examples} (best at {_step(seed)})"
     return line + examples
-
-
-def _collapsed(result):
-    count = sum(1 for seed in result.seeds if seed.collapse)
-    return f", {count} collapsed among them," if count else ""
 
 
 def _seed_table(result, in_percent):
@@ -87,7 +82,7 @@ def _seed_table(result, in_percent):
 
 
 def _comparisons(result, split, in_percent):
-    """Returns a line for each baseline; names, scores and differences stand below each other."""
+    """Returns a line for each baseline, with names, scores and differences in columns."""
     ours = _median(result, split)
     rows = []
     for baseline in _baselines(result, split):
@@ -115,7 +110,7 @@ def _other_metrics(result, split, in_percent):
         else:
             shown.append(f"{name} {_number(value, in_percent)}")
     title = "medians of" if len(result.seeds) > 1 else "also"
-    # Spaces that do not break keep names and values on one line.
+    # Non-breaking spaces keep names and values on one line.
     text = f"  {title} " + ", ".join(shown).replace(" ", "\xa0").replace(",\xa0", ", ")
     wrapped = textwrap.wrap(text, _WIDTH, subsequent_indent="    ", break_on_hyphens=False)
     return [line.replace("\xa0", " ") for line in wrapped] if shown else []
@@ -125,29 +120,29 @@ def _warnings(result, in_percent):
     for seed in result.seeds:
         if seed.collapse:
             yield (
-                f"seed {seed.seed} collapsed: {seed.collapse}; a lower learning rate or more "
-                "warm-up usually helps"
+                f"seed {seed.seed} collapsed: {seed.collapse}. A lower learning rate or more "
+                "warm-up usually helps."
             )
     if result.random and result.random.collapse:
         yield (
-            f"the same model from random weights collapsed: {result.random.collapse}; the "
-            "difference from it tells little"
+            f"the same model from random weights collapsed: {result.random.collapse}. The "
+            "difference from it says little."
         )
     for split in result.seeds[0].scores:
-        place = f" on {split}" if len(result.seeds[0].scores) > 1 else ""
+        suffix = f" on {split}" if len(result.seeds[0].scores) > 1 else ""
         for baseline in _baselines(result, split):
             ours, theirs = _median(result, split), baseline.scores[result.metric]
             if ours <= theirs:
                 yield (
-                    f"not better than the {baseline.name}{place}: {result.metric} "
-                    f"{_number(ours, in_percent)} against {_number(theirs, in_percent)}"
+                    f"no better than the {baseline.name}{suffix}: {result.metric} "
+                    f"{_number(ours, in_percent)} versus {_number(theirs, in_percent)}"
                 )
             elif split == first_split(result):
                 yield from _chance(result, baseline, in_percent)
 
 
 def _chance(result, baseline, in_percent):
-    """Yields a warning if the lead over a baseline is within what other examples would change."""
+    """Yields a warning if other development examples might reverse the lead over a baseline."""
     split = first_split(result)
     ordered = sorted(result.seeds, key=lambda seed: seed.scores[split][result.metric])
     ours = ordered[(len(ordered) - 1) // 2].interval  # of the seed in the middle
@@ -156,11 +151,11 @@ def _chance(result, baseline, in_percent):
     if ours[0] > highest:
         return
     if baseline.interval:
-        reason = f"{_interval(baseline.interval, in_percent)} overlap"
-        reason = f"{_interval(ours, in_percent)} and {reason}"
+        theirs = _interval(baseline.interval, in_percent)
+        reason = f"the intervals {_interval(ours, in_percent)} and {theirs} overlap"
     else:
-        reason = f"{_number(score, in_percent)} lies within {_interval(ours, in_percent)}"
-    yield f"the lead over the {baseline.name} may be chance: {reason}"
+        reason = f"{_number(score, in_percent)} is within {_interval(ours, in_percent)}"
+    yield f"the lead over the {baseline.name} may be due to chance: {reason}"
 
 
 def _baselines(result, split):

@@ -9,7 +9,7 @@ needs nothing but the signatures over strings, as a client of a server has them;
 import numpy as np
 import tensorflow as tf
 
-from albert_keras.finetuning.predicting import RowPredictor
+from albert_keras.finetuning.row_predictor import RowPredictor
 from albert_keras.tasks.kinds import CHOICE, CLASSIFICATION, REGRESSION, TAGGING
 from albert_keras.tasks.race.choice_task import ChoiceAnswer
 from albert_keras.tasks.tagging.tag_task import TagAnswer

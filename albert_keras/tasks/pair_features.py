@@ -61,6 +61,11 @@ class PairFeatures(Features):
         return batch
 
 
+def pair_features(examples, tokenizer, max_seq_length) -> dict[str, np.ndarray]:
+    """Encodes and lays out texts and pairs; see `encode_pairs` and `lay_out`."""
+    return lay_out(encode_pairs(examples, tokenizer, max_seq_length), tokenizer, max_seq_length)
+
+
 def encode_pairs(examples, tokenizer, max_seq_length) -> EncodedPairs:
     """Encodes and truncates texts and pairs.
 
