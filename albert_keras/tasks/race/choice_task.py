@@ -51,7 +51,6 @@ class ChoiceTask(Task):
     labels = ()
 
     def read(self, split):
-        """Reads a split, from the file configured for it or the official ones; see `Task.read`."""
         self.check_split(split)
         given = {"train": self.config.train, "dev": self.config.dev}.get(split)
         if given:
@@ -64,7 +63,6 @@ class ChoiceTask(Task):
         return _labelled(examples, f"{self.config.data_dir}, {split}")
 
     def read_file(self, path, labelled):
-        """Reads a file of passages or a folder of such files; see `Task.read_file`."""
         examples = read_race_path(path, self.config.levels)
         return _labelled(examples, path) if labelled else examples
 
@@ -78,7 +76,6 @@ class ChoiceTask(Task):
         return ChoiceExample(str(number), fields["context"], fields["question"], tuple(options))
 
     def features(self, examples, tokenizer, training=False, cache=None):
-        """Encodes passages, questions and options; see `Task.features`."""
         if not examples:
             raise InputError("There must be at least one question. Received: none.")
         unlabelled = [example.id for example in examples if example.label is None]
@@ -127,7 +124,6 @@ class ChoiceTask(Task):
         return scores
 
     def interval(self, examples, answers):
-        """Returns the interval of accuracy; see `Task.interval`."""
         is_right = _is_right(examples, answers)
         return bootstrap_interval(lambda sample, _: sample.mean(), is_right, is_right)
 
@@ -144,7 +140,6 @@ class ChoiceTask(Task):
         ]
 
     def collapse(self, answers):
-        """Reports that all choices are the same letter; see `Task.collapse`."""
         choices = {answer.choice for answer in answers}
         if len(answers) < 2 or len(choices) > 1:
             return None

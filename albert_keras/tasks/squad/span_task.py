@@ -62,7 +62,6 @@ class SpanTask(Task):
         self._version = 1 if self.kind is SPANS else 2
 
     def read(self, split):
-        """Reads a split, from the file configured for it or the official one; see `Task.read`."""
         self.check_split(split)
         given = {"train": self.config.train, "dev": self.config.dev}.get(split)
         return self.read_file(given or self._official(split), split not in self.test_splits)
@@ -86,7 +85,6 @@ class SpanTask(Task):
         return similar[0]
 
     def read_file(self, path, labelled):
-        """Reads a file of questions; see `Task.read_file`."""
         examples = read_questions(path)
         if not labelled:
             return examples
@@ -112,7 +110,6 @@ class SpanTask(Task):
         return QuestionExample(str(number), fields["question"], fields["context"])
 
     def features(self, examples, tokenizer, training=False, cache=None):
-        """Splits the passages into windows; see `Task.features`."""
         config = SquadWindowConfig(
             max_seq_length=self.max_seq_length,
             doc_stride=self.config.doc_stride,
@@ -168,7 +165,6 @@ class SpanTask(Task):
         return np.array([100.0 * word_f1[example.id] for example in examples])
 
     def interval(self, examples, answers):
-        """Returns the interval of F1, in percent; see `Task.interval`."""
         values = self._question_f1(examples, answers)
         return bootstrap_interval(lambda sample, _: sample.mean(), values, values)
 
@@ -182,7 +178,6 @@ class SpanTask(Task):
         ]
 
     def collapse(self, answers):
-        """Reports that no question is answered, or all with the same text; see `Task.collapse`."""
         texts = {answer.text for answer in answers}
         if len(answers) < 2 or len(texts) > 1:
             return None

@@ -115,7 +115,7 @@ def test_what_cannot_begin_leaves_nothing_and_can_be_mended(
         ("`training.batch_size` should be a multiple", {"accumulation_steps": 3}),
         ("Two shapes for the weights", {"origin": broken, **words}),
         ("does not exist|no such|No such|should be", {"train": str(tmp_path / "none.tsv")}),
-        ("should not exceed `max_position_embeddings`", {"max_seq_length": 65}),
+        ("must not exceed `max_position_embeddings`", {"max_seq_length": 65}),
     ):
         with pytest.raises(InputError, match=says):
             tune(out, **arguments)

@@ -175,7 +175,7 @@ def test_a_pre_training_run_is_none(copy):
     with pytest.raises(InputError) as caught:
         FinetunedModels(run)
     assert str(caught.value) == (
-        f"`{run}` should be a fine-tuned run. Received: one of pretraining. Make one with "
+        f"`{run}` must be a fine-tuned run. Received: a run of pretraining. Create one with "
         "`albert-keras finetune`."
     )
 

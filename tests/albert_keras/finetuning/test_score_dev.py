@@ -123,7 +123,7 @@ def test_patience_ends_training_saved_and_it_is_no_signal(tmp_path, caplog):
     assert saving.step == saving.saved == saving.last_step == 20
     assert saving.stopping and saving.stopped_by is None
     assert checkpoints.steps() == [20] and checkpoints.best() == 20
-    assert "no better score in 2 evaluations: Stopping early" in caplog.messages
+    assert "Stopping early: no better score in the last 2 evaluations." in caplog.messages
 
 
 def test_patience_remembers_what_came_before_an_interruption(tmp_path):
