@@ -169,7 +169,7 @@ def test_collapse_is_told_at_each_score(tmp_path, caplog):
         scores, *_ = run(tmp_path, [0.5, 0.5], steps=10, collapse="all 60 answers are `no`")
     assert scores.collapse == "all 60 answers are `no`"
     told = [line for line in caplog.messages if "all 60" in line]
-    assert told == [f"at step {step} all 60 answers are `no`" for step in (5, 10)]
+    assert told == [f"At step {step}, all 60 answers are `no`." for step in (5, 10)]
 
 
 def test_a_worker_that_does_not_write_decides_the_same(tmp_path, caplog):
