@@ -130,7 +130,7 @@ MISTAKES = {
     "id twice": (
         [],
         b'{"text": "a", "pair": "b", "id": 1}\n' * 2,
-        "Inputs should have different ids. Received twice: '1'",
+        "Inputs must have different ids. Received twice: '1'",
     ),
     "question": (
         ["Rain.", "--question", "Who?"],
@@ -145,10 +145,10 @@ MISTAKES = {
     "no file": (["--file", "nowhere.tsv"], b"", "`nowhere.tsv` cannot be read"),
     "spreadsheet": (["--file", "a.xlsx"], b"", "must end in .tsv, .csv or .jsonl"),
     "unknown split": (["--split", "test"], b"", "`test` of pair is unknown"),
-    "column of nothing": (["a", "--pair", "b", "--text-column", "c"], b"", "are for a file"),
-    "folder of nothing": (["a", "--pair", "b", "--data-dir", "c"], b"", "is for a split"),
+    "column of nothing": (["a", "--pair", "b", "--text-column", "c"], b"", "require `file`"),
+    "folder of nothing": (["a", "--pair", "b", "--data-dir", "c"], b"", "requires `split`"),
     "unwritable": (["a", "--pair", "b", "--out", "/proc/x"], b"", "cannot be written"),
-    "no other": (["a", "--pair", "b", "--with", "nowhere"], b"", "`nowhere` should be the folder"),
+    "no other": (["a", "--pair", "b", "--with", "nowhere"], b"", "`nowhere` must be the folder"),
 }
 
 
@@ -175,7 +175,7 @@ def test_neither_export_nor_fine_tuning(tmp_path, tiny_run, capsys):
     assert main(["predict", f"{tmp_path}/nowhere", "a"]) == 2
     assert f"There is no folder `{tmp_path}/nowhere`" in capsys.readouterr().err
     assert main(["predict", str(tiny_run), "a"]) == 2
-    assert "should be a fine-tuned run. Received: one of pretraining" in capsys.readouterr().err
+    assert "must be a fine-tuned run. Received: a run of pretraining" in capsys.readouterr().err
 
 
 SHOWN = [
