@@ -73,7 +73,7 @@ def finetune(
         print(result.seeds[0].scores["dev"]["accuracy"])
     """
     config = FinetuneConfig.of({}, **flags) if config is None else config.with_flags(**flags)
-    seeds = seeds_of(config, seeds)
+    all_seeds = seeds_of(config, seeds)
     out = Path(out)
     _check_out(out)
     strategy = build_strategy(config.training.strategy)
@@ -83,7 +83,7 @@ def finetune(
         data = prepare(config, initial_weights, choose_precision(strategy), cache)
         outcomes = [
             train_seed(strategy, data, initial_weights, out / f"seed-{seed}", seed, allow_changes)
-            for seed in seeds
+            for seed in all_seeds
         ]
         random = None
         if random_baseline and initial_weights.kind != "random":
@@ -91,7 +91,9 @@ def finetune(
             untrained = dataclasses.replace(
                 initial_weights, path="random", kind="random", step=None, _open=None
             )
-            random = train_seed(strategy, data, untrained, out / "random", seeds[0], allow_changes)
+            random = train_seed(
+                strategy, data, untrained, out / "random", all_seeds[0], allow_changes
+            )
         result = FinetuneResult(
             path=str(out),
             task=config.task.name,

@@ -82,7 +82,7 @@ def predict_task(
     else:
         examples = task.read(split)
     answers = models.answers(examples)
-    files = ()
+    files: tuple[str, ...] = ()
     if out is not None:
         files = tuple(map(str, task.write(out, split or "new", examples, answers)))
     return Predictions(task.config.name, examples, answers, files)
