@@ -11,15 +11,12 @@ from albert_keras.tasks.pair_features import (
     encode_pairs,
     encode_texts,
     lay_out,
+    pair_features,
     truncated_lengths,
 )
 from data_pipeline.errors import InputError
 
 FIRST, SECOND = "The old ferry left the harbour.", "Nobody wondered why."
-
-
-def pair_features(examples, tokenizer, max_seq_length):
-    return lay_out(encode_pairs(examples, tokenizer, max_seq_length), tokenizer, max_seq_length)
 
 
 def rows(features):
