@@ -6,121 +6,127 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from data_pipeline.errors import InputError
-from data_pipeline.settings import Rule, Settings, did_you_mean
+from data_pipeline.settings import Rule, Settings, did_you_mean, option, setting
 
 Probability = Annotated[float, Field(ge=0, le=1)]
 
 
 class MaskingConfig(Settings):
-    """How pieces are hidden for the masked language model.
-
-    Attributes:
-        masked_lm_prob: float. Share of the pieces of a sequence to predict.
-        max_ngram: int. Longest run of words masked together, N; p(n) is proportional to 1/n.
-        favor_shorter_ngram: bool. False reverses the distribution of n.
-        word_start: str. Which pieces open a word: "unicode" (right for any script), or
-            "reference" (google-research/albert's rule, which knows a-z only).
-        random_pieces: str. What may stand in for a hidden piece: "ordinary" ones, or "all", special
-            ones too, as in google-research/albert.
+    """Masking for the masked language model.
 
     Source:
         ALBERT, section 4.1 (https://arxiv.org/abs/1909.11942); 80/10/10 as in BERT.
     """
 
-    masked_lm_prob: Probability = 0.15
-    max_ngram: int = Field(3, ge=1, le=10)
-    favor_shorter_ngram: bool = True
-    word_start: Literal["unicode", "reference"] = "unicode"
-    random_pieces: Literal["ordinary", "all"] = "ordinary"
+    masked_lm_prob: Probability = setting(0.15, "Fraction of the tokens of a sequence to predict.")
+    max_ngram: int = setting(
+        3, "Largest number of words masked together, N; p(n) is proportional to 1/n.", ge=1, le=10
+    )
+    favor_shorter_ngram: bool = setting(True, "False reverses the distribution of n.")
+    word_start: Literal["unicode", "reference"] = setting(
+        "unicode",
+        "How starts of words are recognized: unicode is correct for all scripts, "
+        "reference is the rule of google-research/albert, for a-z only.",
+    )
+    random_pieces: Literal["ordinary", "all"] = setting(
+        "ordinary",
+        "Vocabulary entries that may replace a masked token: ordinary ones, or all, "
+        "including special ones, as in google-research/albert.",
+    )
 
 
-#: Where a reader may take masks from; "auto" takes those in the records if there are any.
+#: Sources of masks for a reader; "auto" uses the masks in the records if there are any.
 MASKS = ("auto", "static", "dynamic")
 
-#: Formats whose records hold one segment, and so have no order to predict.
+#: Formats whose records have one segment, and therefore no sentence order to predict.
 SINGLE_SEGMENT_FORMATS = ("full-sentences", "doc-sentences")
 
 
 class PretrainingDataConfig(Settings):
-    """What turns a corpus into pre-training records; all of it is stored beside the records.
+    """Settings that turn a corpus into pre-training records; stored beside the records.
 
-    Attributes:
-        max_seq_length: int. Pieces per record, [CLS] and [SEP] included, S.
-        max_predictions_per_seq: int or None. Masked pieces per record at most, P. None takes
-            what `masking.masked_lm_prob` asks for, ceil(0.15 S); google-research/albert has 20.
-        copies: int. Passes over the corpus, each cut and masked anew (`dupe_factor`).
-        input_format: str. "segment-pair": two runs of sentences (ALBERT, BERT); "sentence-pair":
-            two single sentences; "full-sentences": one run of sentences that goes on across
-            documents, [SEP] between them; "doc-sentences": one run within a document (RoBERTa,
-            https://arxiv.org/abs/1907.11692, section 4.2).
-        objective: str or None. "sop": the two segments in order or swapped; "nsp": the second
-            segment follows or comes from another document; "none": always in order. None is
-            "sop" for pairs and "none" for formats of one segment, which take no other.
-        short_seq_prob: float. Share of sequences aimed at a random shorter length.
-        short_sequences: str. Who draws that: each "stretch" of sentences, or once each "document"
-            and copy, as google-research/albert does.
-        single_sentence_policy: str. A stretch of one sentence has no second segment: "split" it
-            at a word start, "skip" it, or take "nsp", a random second segment with label 1, as
-            google-research/albert does.
-        static_masks: bool. Whether masks are written into the records. Without them records hold
-            the text as it is, and a reader draws masks anew in each epoch.
-        language: str. Code of the language, for sentence splitting.
-        splitter: str. How documents are split into sentences, see `sentences.py`.
-        num_shards: int or None. Record files. None decides by the size of the corpus.
-        seed: int.
-        masking: MaskingConfig.
+    `full-sentences` and `doc-sentences` are the formats of RoBERTa
+    (https://arxiv.org/abs/1907.11692, section 4.2).
     """
 
-    max_seq_length: int = Field(512, ge=8)
-    max_predictions_per_seq: int | None = Field(None, ge=1)
-    copies: int = Field(1, ge=1)
-    input_format: Literal["segment-pair", "sentence-pair", "full-sentences", "doc-sentences"] = (
-        "segment-pair"
+    max_seq_length: int = option(512, "Tokens per record, including [CLS] and [SEP].", ge=8)
+    max_predictions_per_seq: int | None = option(
+        None, "Masked tokens per record at most.", default_text="15 % of the tokens", ge=1
     )
-    objective: Literal["sop", "nsp", "none"] | None = None
-    short_seq_prob: Probability = 0.1
-    short_sequences: Literal["stretch", "document"] = "stretch"
-    single_sentence_policy: Literal["split", "skip", "nsp"] = "split"
-    static_masks: bool = True
-    language: str = "en"
-    splitter: str = "sentencex"
-    num_shards: int | None = Field(None, ge=1)
-    seed: int = Field(12345, ge=0)
+    copies: int = option(1, "Passes over the corpus, each with different segments and masks.", ge=1)
+    input_format: Literal["segment-pair", "sentence-pair", "full-sentences", "doc-sentences"] = (
+        option(
+            "segment-pair",
+            "Text of a record: two segments of sentences, two single sentences, or one segment "
+            "that may cross documents or not.",
+        )
+    )
+    objective: Literal["sop", "nsp", "none"] | None = option(
+        None,
+        "Sentence objective: sop predicts whether two segments are swapped, nsp whether the "
+        "second one is random. A single segment has none.",
+        default_text="sop for pairs",
+    )
+    short_seq_prob: Probability = setting(
+        0.1, "Fraction of the sequences with a random shorter target length."
+    )
+    short_sequences: Literal["stretch", "document"] = setting(
+        "stretch",
+        "Whether the shorter length is sampled for each stretch of sentences, or once "
+        "for each document and copy as in google-research/albert.",
+    )
+    single_sentence_policy: Literal["split", "skip", "nsp"] = setting(
+        "split",
+        "For a stretch of one sentence, which has no second segment: split it at the "
+        "start of a word, skip it, or take a random second segment with label 1 (nsp) as in "
+        "google-research/albert.",
+    )
+    static_masks: bool = option(
+        True, "Store masks in the records; otherwise the reader samples them in each epoch."
+    )
+    language: str = option("en", "Language code for sentence splitting.", metavar="CODE")
+    splitter: str = option(
+        "sentencex", "Sentence splitter: sentencex, tensorflow-text, line or none."
+    )
+    num_shards: int | None = option(
+        None, "Number of record files.", default_text="by corpus size", ge=1
+    )
+    seed: int = option(12345, "Random seed.", ge=0)
     masking: MaskingConfig = MaskingConfig()
 
     rules = (
         Rule(
             ("max_predictions_per_seq", "max_seq_length"),
             lambda predictions, length: predictions is None or predictions <= length - 3,
-            "should leave room for [CLS] and [SEP] in `max_seq_length`",
+            "must leave room for [CLS] and [SEP] in `max_seq_length`",
         ),
         Rule(
             ("objective", "input_format"),
             lambda objective, format: (
                 objective in (None, "none") or format not in SINGLE_SEGMENT_FORMATS
             ),
-            "should be `none` for a format of one segment",
+            "must be `none` for a format with one segment",
         ),
         Rule(
             ("single_sentence_policy", "objective"),
             lambda policy, objective: (policy, objective) != ("nsp", "none"),
-            "should not add a random second segment where there is no label for it",
+            "must not be `nsp`, which labels random second segments, if `objective` is `none`",
         ),
     )
 
     @classmethod
     def preset(cls, name, **changes):
-        """Makes the configuration of a published recipe.
+        """Creates the configuration of a published recipe.
 
         Args:
             name: str. One of `PRESETS`.
-            **changes: Settings that differ; `masking` may be a dict of those that do.
+            **changes: Settings that differ; `masking` may be a dict with some of its settings.
 
         Returns:
             PretrainingDataConfig.
 
         Raises:
-            InputError: If there is no such preset, or a setting is wrong.
+            InputError: If the preset is unknown or a setting is invalid.
         """
         if name not in PRESETS:
             raise InputError(f"`preset={name}` is unknown{did_you_mean(name, PRESETS)}")
@@ -132,23 +138,23 @@ class PretrainingDataConfig(Settings):
 
     @property
     def num_predictions(self):
-        """int. `max_predictions_per_seq`, or the number it stands for, P."""
+        """int. `max_predictions_per_seq`, or its default ceil(0.15 S), P."""
         wanted = math.ceil(self.max_seq_length * self.masking.masked_lm_prob)
         return self.max_predictions_per_seq or max(1, wanted)
 
     @property
     def max_num_tokens(self):
-        """int. Pieces of text in a record: all but [CLS] and one [SEP] or two."""
+        """int. Tokens of text in a record: all but [CLS] and one [SEP] or two."""
         return self.max_seq_length - (2 if self.input_format in SINGLE_SEGMENT_FORMATS else 3)
 
     @property
     def label_objective(self):
-        """str. `objective`, or what it stands for: "sop", "nsp" or "none"."""
+        """str. `objective`, or its default: "sop" for pairs, "none" for one segment."""
         return self.objective or ("none" if self.input_format in SINGLE_SEGMENT_FORMATS else "sop")
 
 
-#: Published recipes. "reference" is google-research/albert as its flags default, with two repairs
-#: that no switch undoes: every draw is seeded, and no n-gram crosses [SEP].
+#: Published recipes. "reference" is google-research/albert with its default flags and two
+#: corrections that cannot be disabled: all sampling is seeded, and no n-gram crosses [SEP].
 PRESETS = {
     "albert": {},
     "reference": {

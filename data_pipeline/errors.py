@@ -1,13 +1,9 @@
-"""The error of everyone who hands us something unusable.
-
-It stands in the lower of the two packages, so that both can raise it and the command line needs to
-know one class only.
-"""
+"""The error for input that cannot be used, shared by both packages."""
 
 
 class InputError(ValueError):
-    """What the user gave cannot be used: a file, a folder, a value.
+    """A file, a folder or a value from the user cannot be used.
 
-    The message names the thing, the rule and what was received, and where there is one the next
-    step. The command line prints it without a traceback and exits with code 2.
+    The message names the thing, the rule and what was received, and if possible what to do. The
+    command line prints it without a traceback and exits with code 2.
     """

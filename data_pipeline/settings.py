@@ -1,49 +1,49 @@
-"""Configuration: frozen pydantic models that tell all their problems at once.
+"""Base of all configurations: frozen pydantic models that report every problem in one error.
 
-Every configuration of both packages derives from `Settings`. It stands here because
-`data_pipeline` is the lower of the two packages.
+It belongs to the lower of the two packages so that both can use it.
 """
 
 import difflib
 from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic.fields import FieldInfo
 
 from data_pipeline.errors import InputError
 
 
 class Problem(NamedTuple):
-    """One thing wrong with a configuration.
+    """One problem of a configuration.
 
     Attributes:
-        path: tuple of str. Where: keys from the outermost in.
-        says: str. What: the rule, and what was received.
+        path: tuple of str. Keys that lead to the value, the outermost first.
+        message: str. The rule, and what was received.
     """
 
     path: tuple[str, ...]
-    says: str
+    message: str
 
     def __str__(self):
-        return f"`{'.'.join(self.path)}` {self.says}" if self.path else self.says
+        return f"`{'.'.join(self.path)}` {self.message}" if self.path else self.message
 
 
 class Rule(NamedTuple):
-    """A condition between fields, checked whenever the fields it names are sound themselves.
+    """A condition on several fields, checked if each of them is valid on its own.
 
     Attributes:
-        fields: tuple of str. The fields it speaks of; the first is the one blamed.
-        holds: callable. Takes the values of `fields` in this order, returns bool.
-        says: str. Completes "`first_field` ...", for example "should be a multiple of ...".
+        fields: tuple of str. The fields involved; the error is reported for the first one.
+        holds: callable. Takes the values of `fields` in this order and returns a bool.
+        message: str. Completes "`first_field` ...", for example "must be a multiple of ...".
     """
 
     fields: tuple[str, ...]
     holds: Callable[..., bool]
-    says: str
+    message: str
 
 
 class SettingsError(InputError):
-    """A configuration with one or more problems, all of them in `problems`."""
+    """A configuration has one or more problems; `problems` lists them all."""
 
     def __init__(self, name, problems):
         self.name = name
@@ -54,12 +54,12 @@ class SettingsError(InputError):
 
 
 class Settings(BaseModel):
-    """Base of all configurations: frozen, no unknown keys, every problem reported in one error.
+    """Base of all configurations: frozen, without unknown keys.
 
-    Subclasses state conditions between fields as `rules`.
+    Subclasses state conditions on several fields as `rules`.
 
     Raises:
-        SettingsError: On construction, with all problems; a misspelt key comes with the nearest
+        SettingsError: On construction, with all problems; for an unknown key it names the nearest
             known one.
     """
 
@@ -83,49 +83,112 @@ class Settings(BaseModel):
         return type(self)(**{name: getattr(self, name) for name in self.model_fields_set} | changes)
 
 
+class Option(NamedTuple):
+    """How a field of a configuration is given as an option of a command.
+
+    Attributes:
+        path: tuple of str. Keys that lead to the value, such as ("training", "steps").
+        field: pydantic FieldInfo. Contains description, annotation and default.
+        key: str or None. For a field that is a dict: the key that the option sets.
+        flag: str or None. Name on the command line; None derives it from the keyword.
+        metavar: str or None. Placeholder for the value in the help.
+        is_path: bool. Whether the value is the path of a file or folder.
+        default_text: str or None. Phrase shown instead of the default, such as "by model size".
+    """
+
+    path: tuple[str, ...]
+    field: FieldInfo
+    key: str | None = None
+    flag: str | None = None
+    metavar: str | None = None
+    is_path: bool = False
+    default_text: str | None = None
+
+
+def setting(default: Any, description: str, **constraints: Any) -> Any:
+    """Declares a field with a description; `constraints` are passed to `pydantic.Field`."""
+    return Field(default, description=description, **constraints)
+
+
+def option(default: Any, description: str, *, keyword: str | None = None, **how: Any) -> Any:
+    """Declares a field that is also an option of a command, and a keyword in Python.
+
+    Args:
+        default: Default of the field; `...` if it is required.
+        description: str. Sentence for the help of the command.
+        keyword: str or None. Keyword in Python; None uses the name of the field.
+        **how: `key`, `flag`, `metavar`, `is_path` and `default_text` of `Option`; anything else,
+            such as `ge`, is passed to `pydantic.Field`.
+    """
+    own = {name: how.pop(name) for name in Option._fields if name in how}
+    extra = {"option": own | {"keyword": keyword}}
+    return setting(default, description, json_schema_extra=extra, **how)
+
+
+def options_of(settings, path=()):
+    """Collects the options of a configuration and its sections.
+
+    Args:
+        settings: type. Subclass of Settings.
+        path: tuple of str. Keys that lead to this section.
+
+    Returns:
+        dict of keyword (str) -> Option. Fields of a subclass come before inherited ones.
+    """
+    options = {}
+    inherited = {name for base in settings.__bases__ for name in getattr(base, "model_fields", ())}
+    for name in sorted(settings.model_fields, key=inherited.__contains__):
+        field = settings.model_fields[name]
+        if isinstance(field.annotation, type) and issubclass(field.annotation, Settings):
+            options |= options_of(field.annotation, (*path, name))
+        elif "option" in (field.json_schema_extra or {}):
+            how = dict(field.json_schema_extra["option"])
+            keyword = how.pop("keyword") or name
+            keys = (name, how["key"]) if "key" in how else (name,)
+            options[keyword] = Option((*path, *keys), field, **how)
+    return options
+
+
 def _explain(item, settings):
-    """Turns one pydantic error into problems in our words; nested settings bring their own."""
+    """Converts one pydantic error to problems; nested settings report their own."""
     path = tuple(str(part) for part in item["loc"])
     nested = item.get("ctx", {}).get("error")
     if isinstance(nested, SettingsError):
-        return [Problem(path + problem.path, problem.says) for problem in nested.problems]
+        return [Problem(path + problem.path, problem.message) for problem in nested.problems]
     if item["type"] == "extra_forbidden":
-        return [Problem(path, "is not a known key" + did_you_mean(path[-1], _fields(settings)))]
+        known = type(settings).model_fields
+        return [Problem(path, f"is not a known key{did_you_mean(path[-1], known)}")]
     if item["type"] == "missing":
         return [Problem(path, "is required.")]
-    says = item["msg"].removeprefix("Value error, ").removeprefix("Input ")
-    end = "" if says.endswith((".", "?")) else "."
-    return [Problem(path, f"{says}{end} Received: {item['input']!r}.")]
+    message = item["msg"].removeprefix("Value error, ").replace("Input should ", "must ", 1)
+    end = "" if message.endswith((".", "?")) else "."
+    return [Problem(path, f"{message}{end} Received: {item['input']!r}.")]
 
 
-def _broken_rules(settings, values, blamed):
+def _broken_rules(settings, values, invalid):
     known = {
         name: values.get(name, field.get_default(call_default_factory=True))
         for name, field in settings.model_fields.items()
-        if name not in blamed
+        if name not in invalid
     }
     for rule in settings.rules:
         if all(name in known for name in rule.fields):
             received = {name: known[name] for name in rule.fields}
             if not rule.holds(*received.values()):
                 listing = ", ".join(f"{name}={value!r}" for name, value in received.items())
-                yield Problem(rule.fields[:1], f"{rule.says}. Received: {listing}.")
-
-
-def _fields(settings):
-    return list(type(settings).model_fields)
+                yield Problem(rule.fields[:1], f"{rule.message}. Received: {listing}.")
 
 
 def did_you_mean(word, known):
-    """Completes an error about an unknown word: the nearest known one, or the list of all.
+    """Completes an error about an unknown word with the nearest known one, or with all of them.
 
     Args:
         word: str. What was received.
-        known: iterable of str. What could have been meant.
+        known: iterable of str. The known words.
 
     Returns:
-        str. ", did you mean `...`?" or ", known are: ...".
+        str. ". Did you mean `...`?" or ". Expected one of: ...".
     """
     known = sorted(known)
     near = difflib.get_close_matches(word, known, n=1, cutoff=0.6)
-    return f", did you mean `{near[0]}`?" if near else f", known are: {', '.join(known)}."
+    return f". Did you mean `{near[0]}`?" if near else f". Expected one of: {', '.join(known)}."

@@ -16,29 +16,30 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from albert_keras.benchmarks.measure import in_turn, peak_mb, summary
+from albert_keras.benchmarks.measure import in_turn, peak_mb, ratios, summary
 from data_pipeline.errors import InputError
+from data_pipeline.settings import did_you_mean
 
 logger = logging.getLogger(__name__)
 
-#: Runs that do not count: after the first one of all, and each time a contestant wakes up.
-_WARM_UP, _WAKE_UP = 2, 1
-#: How long a contestant may be silent, in seconds, beyond what it was asked to measure.
+#: Runs that do not count: after the very first one, and each time a contestant resumes.
+_WARM_UP, _RESUME = 2, 1
+#: How long a contestant may be silent, in seconds, in addition to the time it measures.
 _PATIENCE = 900
-_FAREWELL = 5
-_LONGEST_REASON = 200
+_EXIT_SECONDS = 5
+_MAX_REASON_LENGTH = 200
 _NOT_INSTALLED = "not installed: pip install albert-keras[bench]"
 
 
 class Contestant(NamedTuple):
-    """One of those who are compared.
+    """One of those that are compared.
 
     Attributes:
         name: str. Such as "transformers, compiled".
         dtype: str. "float32", "bfloat16" or another: what it multiplies in.
-        prepare: callable of a module. Makes a Prepared from `arguments`, in the own process.
+        prepare: callable of a module. Creates a Prepared from `arguments`, in its own process.
         arguments: tuple. They are pickled.
-        needs: tuple of str. Packages without which it takes no part, as they are imported.
+        needs: tuple of str. Packages it imports; without them it does not take part.
     """
 
     name: str
@@ -57,60 +58,93 @@ class Prepared(NamedTuple):
     """What a contestant measures.
 
     Attributes:
-        run: callable without arguments. Makes one step or one answer and waits for its result.
-        facts: dict for JSON, such as the number of weights. `run` may change it: it is read once
-            all runs are over.
+        run: callable without arguments. Runs one step or request and waits for its result.
+        facts: dict for JSON, such as the number of weights. `run` may change it: it is read after
+            all runs.
     """
 
     run: Callable
     facts: dict
 
 
+def chosen_peers(names, known):
+    """Returns the peers (tuple of str) that names select: names, or "all" or "none" alone.
+
+    Raises:
+        InputError: If a name is unknown, or "all" or "none" is not the only one.
+    """
+    names = tuple(dict.fromkeys(names))
+    if names in (("all",), ("none",), ()):
+        return known if names == ("all",) else ()
+    for name in names:
+        if name in ("all", "none"):
+            raise InputError(f"`{name}` must be the only peer. Received: {', '.join(names)}.")
+        if name not in known:
+            raise InputError(f"`{name}` is not a known peer{did_you_mean(name, known)}")
+    return names
+
+
 def hold_contest(contestants, repeats, seconds):
     """Measures contestants in turn.
 
-    Each has a process of its own from first to last, so that it compiles once; it waits while
-    another one runs. Rounds go forwards and backwards in turn. The first run, two more, and one
-    whenever a contestant wakes up do not count. No process outlives this one.
+    Each has one process throughout, so that it compiles once; it waits while another one runs.
+    Every second round runs backwards. The first run, two more, and one whenever a contestant
+    resumes do not count. No process outlives this one.
 
     Args:
-        contestants: sequence of Contestant, their labels different from each other.
+        contestants: sequence of Contestant, with different labels.
         repeats: int. Rounds.
         seconds: float. How long each is measured in a round; at least one run is.
 
     Returns:
-        dict of label to dict for JSON, each with `name` and `dtype`, and either `failed`, why it
-        could not be measured (str), or
+        dict of label to dict for JSON, each with `name` and `dtype`, and either `failed`, the
+        reason (str), or
         `rounds`, mean seconds of a run in each round; `seconds`, the `summary` of them; `times`,
         seconds of all single runs; `start_seconds`, of preparing it and of the first run, which
-        compiles; `peak_mb`, the most its process ever held; `step_mb`, how much of that came on top
-        once it was prepared; `facts`.
+        compiles; `peak_mb`, the peak memory of its process; `step_mb`, how much of that was added
+        after it was prepared; `facts`.
 
     Raises:
         InputError: If two labels are the same, or there is nothing to measure.
     """
     labels = [contestant.label for contestant in contestants]
     if len(set(labels)) < len(labels):
-        raise InputError(f"Contestants should have labels of their own. Received: {labels}.")
+        raise InputError(f"Contestants must have different labels. Received: {labels}.")
     if repeats < 1 or seconds < 0:
         raise InputError(
-            "A contest should have at least one round, of 0 seconds or more. Received: "
+            "A contest must have at least one round, of 0 seconds or more. Received: "
             f"{repeats} round(s) of {seconds} s."
         )
     with contextlib.ExitStack() as stack:
-        seats = {}
-        for contestant in contestants:
-            seats[contestant.label] = stack.enter_context(_Seat(contestant))
-        active = {label: seat for label, seat in seats.items() if seat.failed is None}
-        in_turn({label: partial(seat.measure, seconds) for label, seat in active.items()}, repeats)
+        workers = {one.label: stack.enter_context(_Worker(one)) for one in contestants}
+        active = {label: worker for label, worker in workers.items() if worker.failed is None}
+        in_turn({label: partial(one.measure, seconds) for label, one in active.items()}, repeats)
         return {
-            label: {"name": contestant.name, "dtype": contestant.dtype, **seats[label].result()}
-            for label, contestant in zip(labels, contestants, strict=True)
+            one.label: {"name": one.name, "dtype": one.dtype, **workers[one.label].result()}
+            for one in contestants
         }
 
 
-class _Seat:
-    """A contestant's process, seen from the one that holds the contest."""
+def rates(rounds, tokens, flops, peak):
+    """Returns summaries of `tokens_per_second`, `flops` (useful ones per second), `share_of_peak`.
+
+    `rounds` are the seconds of a run in each round, `tokens` and `flops` those of one run, `peak`
+    the operations per second of the fastest product.
+    """
+    return {
+        "tokens_per_second": summary(tokens / seconds for seconds in rounds),
+        "flops": summary(flops / seconds for seconds in rounds),
+        "share_of_peak": summary(flops / seconds / peak for seconds in rounds),
+    }
+
+
+def ratio_to(result, ours):
+    """Returns the `summary` over the rounds of a time divided by ours; None without ours."""
+    return ratios(result["rounds"], ours["rounds"]) if ours and "rounds" in ours else None
+
+
+class _Worker:
+    """A contestant's process, seen from the process that holds the contest."""
 
     def __init__(self, contestant):
         self.failed = None
@@ -118,8 +152,7 @@ class _Seat:
         self._rounds = []
         self._is_over = False
         self._process = None
-        missing = [name for name in contestant.needs if importlib.util.find_spec(name) is None]
-        if missing:
+        if any(importlib.util.find_spec(name) is None for name in contestant.needs):
             self._fail(_NOT_INSTALLED)
             return
         logger.info("preparing %s", contestant.label)
@@ -131,7 +164,7 @@ class _Seat:
             name=contestant.label,
         )
         self._process.start()
-        theirs.close()  # so that the end of the process is seen here
+        theirs.close()  # so that the end of the process is noticed here
         self._started = self._receive(_PATIENCE)
 
     def __enter__(self):
@@ -140,33 +173,28 @@ class _Seat:
     def __exit__(self, *error):
         if self._process is not None:
             self._connection.close()
-            if self._is_over:  # libraries want to remove what they have in shared memory
-                self._process.join(_FAREWELL)
+            if self._is_over:  # libraries remove what they have in shared memory
+                self._process.join(_EXIT_SECONDS)
             self._process.kill()
             self._process.join()
 
     def measure(self, seconds):
         """Lets the contestant run for some time."""
-        if self.failed is None and (times := self._ask(seconds, _PATIENCE + seconds)):
+        if self.failed is None and (times := self._request(seconds, _PATIENCE + seconds)):
             self._rounds.append(times)
 
     def result(self):
-        """Returns what `hold_contest` tells of this contestant (dict)."""
-        last = self._ask(None, _PATIENCE) if self.failed is None else None
+        """Returns what `hold_contest` reports of this contestant (dict)."""
+        last = self._request(None, _PATIENCE) if self.failed is None else None
         if last is None:
             return {"failed": self.failed}
         self._is_over = True
         means = [statistics.fmean(times) for times in self._rounds]
-        return {
-            "seconds": summary(means),
-            "rounds": means,
-            "times": [seconds for times in self._rounds for seconds in times],
-            **self._started,
-            **last,
-        }
+        times = [seconds for times in self._rounds for seconds in times]
+        return {"seconds": summary(means), "rounds": means, "times": times, **self._started, **last}
 
-    def _ask(self, order, patience):
-        with contextlib.suppress(OSError):  # a process that is gone is told below
+    def _request(self, order, patience):
+        with contextlib.suppress(OSError):  # a process that has ended is reported below
             self._connection.send(order)
         return self._receive(patience)
 
@@ -174,7 +202,7 @@ class _Seat:
         try:
             if not self._connection.poll(patience):
                 self._process.kill()
-                return self._fail(f"it gave no answer for {patience:.0f} s")
+                return self._fail(f"it did not respond for {patience:.0f} s")
             kind, value = self._connection.recv()
         except (EOFError, OSError):
             self._process.join()
@@ -189,8 +217,8 @@ class _Seat:
 
 
 def _serve(connection, prepare, arguments):
-    """Runs in the contestant's process: prepares, then obeys orders until there are no more."""
-    _go_with_parent()
+    """Runs in the contestant's process: prepares, then follows orders until there are no more."""
+    _end_with_parent()
     warnings.simplefilter("ignore")
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends this process
     os.dup2(2, 1)  # what libraries print is not the result of a command
@@ -199,14 +227,14 @@ def _serve(connection, prepare, arguments):
         prepared = prepare(*arguments)
         before = peak_mb()
         prepared.run()
-        started = {"start_seconds": time.perf_counter() - started}
-        _times(prepared.run, _WARM_UP)
-        _give_memory_back()
-        connection.send(("done", started))
+        start_seconds = time.perf_counter() - started
+        _time_runs(prepared.run, _WARM_UP)
+        _release_memory()
+        connection.send(("done", {"start_seconds": start_seconds}))
         while (seconds := connection.recv()) is not None:
-            _times(prepared.run, _WAKE_UP)
-            connection.send(("done", _times(prepared.run, seconds=seconds)))
-            _give_memory_back()
+            _time_runs(prepared.run, _RESUME)
+            connection.send(("done", _time_runs(prepared.run, seconds=seconds)))
+            _release_memory()
         peak = peak_mb()
         memory = {"peak_mb": peak, "step_mb": peak - before}
         connection.send(("done", {**memory, "facts": prepared.facts}))
@@ -214,15 +242,11 @@ def _serve(connection, prepare, arguments):
         return  # the contest is over
     except Exception as error:
         logger.debug("a contestant failed", exc_info=True)
-        connection.send(("failed", _reason(error)))
+        text = str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
+        connection.send(("failed", text.strip().splitlines()[0][:_MAX_REASON_LENGTH]))
 
 
-def _reason(error):
-    text = str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
-    return text.strip().splitlines()[0][:_LONGEST_REASON]
-
-
-def _times(run, least=1, seconds=0.0):
+def _time_runs(run, least=1, seconds=0.0):
     """Returns the seconds of single runs: at least some, and more until the time is over."""
     times, end = [], time.perf_counter() + seconds
     while len(times) < least or time.perf_counter() < end:
@@ -232,8 +256,8 @@ def _times(run, least=1, seconds=0.0):
     return times
 
 
-def _go_with_parent():
-    """Ends this process when its parent is gone, and before others when memory runs out."""
+def _end_with_parent():
+    """Ends this process when its parent has ended, and first when memory runs out."""
 
     def watch():
         multiprocessing.parent_process().join()
@@ -244,7 +268,7 @@ def _go_with_parent():
         Path("/proc/self/oom_score_adj").write_text("1000")
 
 
-def _give_memory_back():
-    # Those that wait would otherwise keep what they freed, and many of them fill the machine.
+def _release_memory():
+    # Waiting contestants would otherwise hold what they have freed, and together fill the machine.
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)

@@ -1,10 +1,11 @@
-"""The "Speedup" column of the ALBERT paper, measured: a training step of each model, B·S alike."""
+"""The "Speedup" column of the ALBERT paper, measured: a training step of each model."""
 
 import functools
 import os
 
 from albert_keras.benchmarks.measure import in_new_process, in_turn, machine, summary
 from albert_keras.benchmarks.memory import measure_step
+from albert_keras.benchmarks.report import machine_lines, spread, table
 from albert_keras.benchmarks.shapes import make_shape
 from albert_keras.training.cost.flops import training_flops
 from albert_keras.training.cost.memory import step_memory
@@ -35,8 +36,8 @@ _REFERENCE = "bert-large"
 #: Depths to extrapolate from where a model does not fit.
 _DEPTHS = (2, 4)
 
-#: Share of the machine's memory that a step may take by formula.
-_USABLE_SHARE = 0.8
+#: Fraction of the machine's memory that a step may take according to the formula.
+_USABLE_FRACTION = 0.8
 
 
 def benchmark_costs(
@@ -49,8 +50,8 @@ def benchmark_costs(
 ):
     """Measures time and memory of a training step of each model, in processes of their own.
 
-    What does not fit in full depth is measured at 2 and 4 layers; time and memory are linear in
-    the depth, so that the line through both tells those of the whole.
+    A model that does not fit is measured with 2 and 4 layers and extrapolated: time and memory
+    are linear in the number of layers.
 
     Args:
         models: sequence of str. Names of `AlbertConfig`.
@@ -58,20 +59,22 @@ def benchmark_costs(
         max_seq_length: int. S; 15 % of it are predicted.
         precision: str. "float32", "mixed_bfloat16" or "mixed_float16".
         repeats: int. Processes of each model (and depth).
-        memory_bytes: float or None. What a step may take, by formula; None takes 80 % of the
-            machine's memory.
+        memory_bytes: float or None. Memory for a step, by formula; None takes 80 % of the
+            machine's.
 
     Returns:
         dict for JSON: `machine`, `settings`, and `models`: for each `weights`, `layers`,
-        `from_layers` (the depths measured), `seconds`, `peak_mb` and `step_mb` as summaries,
-        `gflops` (useful ones, 10^9 a second), `speed` and `published_speed` relative to BERT-large;
-        or `failed`, one line.
+        `from_layers` (the numbers of layers measured), `seconds`, `peak_mb` and `step_mb` as
+        summaries, `gflops` (useful ones, 10^9 per second), `speed` and `published_speed` relative
+        to BERT-large; or `failed`, one line.
 
     Raises:
-        InputError: If a name is not known, or a size cannot be had.
+        InputError: If a name is unknown, or a size is not possible.
     """
     facts = machine()
-    memory_bytes = memory_bytes or _USABLE_SHARE * _physical_bytes()
+    memory_bytes = memory_bytes or _USABLE_FRACTION * os.sysconf("SC_PHYS_PAGES") * os.sysconf(
+        "SC_PAGE_SIZE"
+    )
     shapes = {model: make_shape(model, batch_size, max_seq_length) for model in models}
     depths = {
         model: depths_to_measure(shape, precision, memory_bytes) for model, shape in shapes.items()
@@ -104,7 +107,7 @@ def benchmark_costs(
 
 
 def depths_to_measure(shape, precision, memory_bytes):
-    """Returns the depths at which a model is measured: its own, or two small ones; () if neither
+    """Returns the numbers of layers to measure: the model's own, or two small ones; () if neither
     fits into the memory, by formula (tuple of int)."""
     layers = shape.config.num_hidden_layers
 
@@ -155,7 +158,7 @@ def _row(shape, depths, runs):
         "from_layers": list(depths),
     }
     if not depths:
-        return row | {"failed": f"does not fit, nor do {max(_DEPTHS)} of its layers"}
+        return row | {"failed": f"does not fit, not even with {max(_DEPTHS)} layers"}
     failed = [run["failed"] for kind in runs for run in kind if "failed" in run]
     if failed:
         return row | {"failed": failed[0]}
@@ -179,5 +182,46 @@ def _speeds(name, row, reference):
     return {"speed": speed, "published_speed": PUBLISHED_SPEED.get(name)}
 
 
-def _physical_bytes():
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+def costs_lines(result):
+    """Yields the lines of the result of `benchmark_costs`."""
+    settings, models = result["settings"], result["models"]
+    yield from machine_lines(result["machine"])
+    yield (
+        f"a training step, B = {settings['batch_size']}, S = {settings['max_seq_length']}, "
+        f"{settings['precision']}; {settings['repeats']} process(es) of each; "
+        f"up to {settings['memory_bytes'] / 1e9:.1f} GB by formula"
+    )
+    yield ""
+    yield from table(
+        ["", "weights", "seconds", "GFLOP/s", "peak MB", "speed", "paper", "measured"],
+        [_cells(name, row) for name, row in models.items()],
+    )
+    yield ""
+    yield "speed: relative to BERT-large; paper: ALBERT, table 2 (TPU v3), which has no BERT-xlarge"
+    for name, row in models.items():
+        if "failed" in row:
+            yield f"{name}: {row['failed']}"
+        elif row["from_layers"] != [row["layers"]]:
+            depths = " and ".join(map(str, row["from_layers"]))
+            yield (
+                f"{name}: does not fit; extrapolated from {depths} of {row['layers']} layers, "
+                "linear in their number"
+            )
+
+
+def _cells(name, row):
+    weights = f"{row['weights'] / 1e6:,.0f} M"
+    paper = f"{row['published_speed']:.1f}" if row["published_speed"] else "-"
+    if "failed" in row:
+        return [name, weights, "-", "-", "-", "-", paper, "no"]
+    is_whole = row["from_layers"] == [row["layers"]]
+    return [
+        name,
+        weights,
+        spread(row["seconds"], ".2f"),
+        f"{row['gflops']:,.0f}",
+        spread(row["peak_mb"], ",.0f"),
+        "-" if row["speed"] is None else f"{row['speed']:.2f}",
+        paper,
+        "whole" if is_whole else f"from {'+'.join(map(str, row['from_layers']))} layers",
+    ]

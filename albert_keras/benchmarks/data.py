@@ -1,14 +1,12 @@
-"""How fast a corpus becomes records, against SentencePiece alone and with more workers."""
+"""How fast a corpus becomes records, compared to SentencePiece alone and with more workers."""
 
-import itertools
 import logging
-import shutil
 import tempfile
 from functools import partial
-from pathlib import Path, PurePath
+from pathlib import Path
 
-from albert_keras.benchmarks.data_run import run_build, run_ceiling, run_workers
-from albert_keras.benchmarks.documentation import train_on, write_documentation
+from albert_keras.benchmarks.corpus import repeat_files, train_on, write_documentation
+from albert_keras.benchmarks.data_runs import run_build, run_ceiling, run_workers
 from albert_keras.benchmarks.measure import (
     in_new_process,
     in_turn,
@@ -17,9 +15,8 @@ from albert_keras.benchmarks.measure import (
     ratios,
     summary,
 )
+from albert_keras.benchmarks.report import machine_lines, spread, table
 from data_pipeline.config import PretrainingDataConfig
-from data_pipeline.text import storage
-from data_pipeline.text.text_files import find_files
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
 logger = logging.getLogger(__name__)
@@ -38,20 +35,20 @@ def benchmark_data(
 ):
     """Measures builds of a corpus.
 
-    Every run is a process of its own, and the runs take turns; README.md tells what each number
-    means. All that is written goes to the system's folder for temporary files.
+    Every run is a process of its own, and the runs take turns; README.md explains the numbers.
+    Everything is written to the system's folder for temporary files.
 
     Args:
         corpus: list of str or Path. See `read_corpus`. None takes the documentation of the
             installed Python packages.
         tokenizer: str, Path or None. None trains a vocabulary on the corpus first.
-        vocab_size: int. Pieces of that one, or fewer if the corpus has no more.
+        vocab_size: int. Pieces of that vocabulary, or fewer if the corpus has no more.
         max_seq_length: int. S.
         copies: sequence of int. Each is measured.
         workers: sequence of int. The others are compared with the first.
         repeats: int.
-        scale_to_mb: float. To compare workers the files of the corpus are copied again and again
-            until they are this large.
+        scale_to_mb: float. To compare workers, the files of the corpus are copied repeatedly until
+            they are this large.
         corpus_format: str. See `read_corpus`.
 
     Returns:
@@ -68,72 +65,69 @@ def benchmark_data(
         count: PretrainingDataConfig(max_seq_length=max_seq_length, copies=count)
         for count in copies
     }
+    first = configs[copies[0]]
     with tempfile.TemporaryDirectory() as folder:
         if not corpus:
             corpus = [write_documentation(folder)]
         if tokenizer is None:
             logger.info("training a vocabulary of %d pieces", vocab_size)
             tokenizer = train_on(corpus, corpus_format, vocab_size, Path(folder, "tokenizer"))
-        larger, compared = Path(folder, "corpus"), []
-        if len(workers) > 1:
-            repeat_files(corpus, scale_to_mb, larger)
-            compared = [(copies[0], number) for number in workers]
 
-        def build(sources, count, number, clocked=False):
-            arguments = sources, corpus_format, tokenizer, configs[count], number, clocked
+        def build(sources, config, number, clocked=False):
+            arguments = sources, corpus_format, tokenizer, config, number, clocked
             return partial(_measure, run_build, *arguments)
 
-        first = configs[copies[0]]
-        actions = {
-            _CEILING: partial(_measure, run_ceiling, corpus, corpus_format, tokenizer, first)
-        }
-        for count in copies:
-            actions[_build_name(count)] = build(corpus, count, 1, clocked=True)
+        ceiling = partial(_measure, run_ceiling, corpus, corpus_format, tokenizer, first)
+        actions = {"SentencePiece alone": ceiling}
+        for count, config in configs.items():
+            actions[_build_name(count)] = build(corpus, config, 1, clocked=True)
         for number in sorted({1, *workers}):
             actions[_start_name(number)] = partial(_measure, run_workers, tokenizer, first, number)
-        for count, number in compared:
-            actions[_scaled_name(count, number)] = build([larger], count, number)
+        if len(workers) > 1:
+            larger = Path(folder, "corpus")
+            repeat_files(corpus, scale_to_mb, larger)
+            for number in workers:
+                actions[_scaled_name(number)] = build([larger], first, number)
         logger.info("warming up")
         actions[_build_name(copies[0])]()
         runs = in_turn(actions, repeats)
-        num_pieces = Tokenizer.load(tokenizer).vocab_size
+        vocab_size = Tokenizer.load(tokenizer).vocab_size
 
+    ceiling = runs["SentencePiece alone"]
+    per_copy = runs[_build_name(copies[0])][0]["sequences"] / copies[0]
     return {
         "machine": facts,
         "corpus": {
             "sources": [str(source) for source in corpus],
-            "text_mb": runs[_CEILING][0]["text_bytes"] / 1e6,
-            "vocab_size": num_pieces,
+            "text_mb": ceiling[0]["text_bytes"] / 1e6,
+            "vocab_size": vocab_size,
             "max_seq_length": max_seq_length,
             "max_predictions_per_seq": first.num_predictions,
             "repeats": repeats,
         },
-        **_results(runs, copies, workers),
+        "ceiling": _speeds([run | {"sequences": per_copy} for run in ceiling]),
+        "builds": [
+            {"copies": count, **_build_result(runs[_build_name(count)], ceiling, per_copy)}
+            for count in copies
+        ],
+        "scaling": [
+            {
+                "copies": copies[0],
+                "workers": number,
+                "compared_with": workers[0],
+                **_gain(runs[_scaled_name(workers[0])], runs[_scaled_name(number)]),
+            }
+            for number in workers[1:]
+        ],
+        "start_up": {
+            "process_seconds": summary(run["start_up"] for run in runs[_start_name(1)]),
+            "workers_seconds": {
+                number: summary(_values(runs[_start_name(number)], "seconds"))
+                for number in workers
+                if number > 1
+            },
+        },
     }
-
-
-def repeat_files(corpus, megabytes, folder):
-    """Copies the files of a corpus, again and again under new names, until they are large enough.
-
-    Args:
-        corpus: list of str or Path. See `read_corpus`.
-        megabytes: float. Where to stop; the last file is copied whole.
-        folder: Path. Made here.
-    """
-    folder.mkdir()
-    files, size = find_files(corpus), 0
-    sizes = [storage.size_of(file.path) for file in files]
-    for number in itertools.count():
-        file = files[number % len(files)]
-        target = folder / f"{number:06d}-{PurePath(file.path).name}"
-        with storage.open_to_read(file.path) as source, open(target, "wb") as copy:
-            shutil.copyfileobj(source, copy)
-        size += sizes[number % len(files)]
-        if size >= megabytes * 1e6 or not sum(sizes):
-            return
-
-
-_CEILING = "SentencePiece alone"
 
 
 def _build_name(copies):
@@ -144,8 +138,8 @@ def _start_name(workers):
     return f"start, workers {workers}"
 
 
-def _scaled_name(copies, workers):
-    return f"larger build, copies {copies}, workers {workers}"
+def _scaled_name(workers):
+    return f"larger build, workers {workers}"
 
 
 def _measure(run, *arguments):
@@ -153,63 +147,33 @@ def _measure(run, *arguments):
     return result | {"start_up": seconds - result["seconds"]}
 
 
-def _results(runs, copies, workers):
-    ceiling = runs[_CEILING]
-    per_copy = runs[_build_name(copies[0])][0]["sequences"] / copies[0]
-    starts = {number: runs[_start_name(number)] for number in {1, *workers}}
-    return {
-        "ceiling": _speeds([run | {"sequences": per_copy} for run in ceiling]),
-        "builds": [
-            {"copies": count, **_build_result(runs[_build_name(count)], ceiling, per_copy)}
-            for count in copies
-        ],
-        "scaling": [
-            {
-                "copies": count,
-                "workers": number,
-                "compared_with": workers[0],
-                **_gain(runs[_scaled_name(count, workers[0])], runs[_scaled_name(count, number)]),
-            }
-            for count in copies[:1]
-            for number in workers[1:]
-        ],
-        "start_up": {
-            "process_seconds": summary(run["start_up"] for run in starts[1]),
-            "workers_seconds": {
-                number: summary(_seconds(starts[number])) for number in workers if number > 1
-            },
-        },
-    }
-
-
 def _build_result(runs, ceiling, per_copy):
     middle = median_run(runs)
     return {
         "sequences": middle["sequences"],
         **_speeds(runs),
-        "text_to_ceiling": ratios(_seconds(ceiling), _seconds(runs)),
+        "text_to_ceiling": ratios(_values(ceiling, "seconds"), _values(runs, "seconds")),
         "sequences_to_ceiling": ratios(
             [run["sequences"] / run["seconds"] for run in runs],
             [per_copy / run["seconds"] for run in ceiling],
         ),
-        "peak_mb": max(run["peak_mb"] for run in runs),
+        "peak_mb": max(_values(runs, "peak_mb")),
         "seconds": middle["seconds"],
         "stages": middle["stages"],
     }
 
 
 def _gain(base, runs):
-    worker_peaks = [run["worker_peak_mb"] for run in runs if run["worker_peak_mb"]]
     return {
         "text_mb": runs[0]["text_bytes"] / 1e6,
-        "gain": ratios(_seconds(base), _seconds(runs)),
-        "seconds_compared_with": summary(_seconds(base)),
-        "seconds": summary(_seconds(runs)),
-        "cpu_time": ratios(_cpu_seconds(runs), _cpu_seconds(base)),
-        "cpu_share_compared_with": _cpu_share(base),
-        "cpu_share": _cpu_share(runs),
-        "peak_mb": max(run["peak_mb"] for run in runs),
-        "worker_peak_mb": max(worker_peaks, default=None),
+        "gain": ratios(_values(base, "seconds"), _values(runs, "seconds")),
+        "seconds_compared_with": summary(_values(base, "seconds")),
+        "seconds": summary(_values(runs, "seconds")),
+        "cpu_time": ratios(_values(runs, "cpu_seconds"), _values(base, "cpu_seconds")),
+        "cpu_share_compared_with": _cpus(base),
+        "cpu_share": _cpus(runs),
+        "peak_mb": max(_values(runs, "peak_mb")),
+        "worker_peak_mb": max(filter(None, _values(runs, "worker_peak_mb")), default=None),
     }
 
 
@@ -217,18 +181,90 @@ def _speeds(runs):
     return {
         "sequences_per_second": summary(run["sequences"] / run["seconds"] for run in runs),
         "text_mb_per_second": summary(run["text_bytes"] / 1e6 / run["seconds"] for run in runs),
-        "cpu_share": _cpu_share(runs),
+        "cpu_share": _cpus(runs),
     }
 
 
-def _cpu_share(runs):
-    """Returns how many processors the runs had, summed up over all of them."""
-    return sum(_cpu_seconds(runs)) / sum(_seconds(runs))
+def _cpus(runs):
+    """Returns how many processors the runs used on average (float)."""
+    return sum(_values(runs, "cpu_seconds")) / sum(_values(runs, "seconds"))
 
 
-def _cpu_seconds(runs):
-    return [run["cpu_seconds"] for run in runs]
+def _values(runs, name):
+    return [run[name] for run in runs]
 
 
-def _seconds(runs):
-    return [run["seconds"] for run in runs]
+def data_lines(result):
+    """Yields the lines of the result of `benchmark_data`."""
+    corpus, builds, ceiling = result["corpus"], result["builds"], result["ceiling"]
+    yield from machine_lines(result["machine"])
+    yield (
+        f"corpus: {corpus['text_mb']:.1f} MB of text, V = {corpus['vocab_size']}, "
+        f"S = {corpus['max_seq_length']}, P = {corpus['max_predictions_per_seq']}; "
+        f"median of {corpus['repeats']} runs [lowest..highest]"
+    )
+    yield ""
+    yield "One worker, the original corpus"
+    rows = [
+        [
+            "ceiling: SentencePiece alone",
+            spread(ceiling["sequences_per_second"], ",.0f"),
+            "100%",
+            spread(ceiling["text_mb_per_second"], ".2f"),
+            "100%",
+            f"{ceiling['cpu_share']:.2f}",
+            "",
+        ]
+    ]
+    rows += [
+        [
+            f"copies {build['copies']}",
+            spread(build["sequences_per_second"], ",.0f"),
+            f"{build['sequences_to_ceiling']['median']:.0%}",
+            spread(build["text_mb_per_second"], ".2f"),
+            f"{build['text_to_ceiling']['median']:.0%}",
+            f"{build['cpu_share']:.2f}",
+            f"{build['peak_mb']:.0f}",
+        ]
+        for build in builds
+    ]
+    header = ["", "sequences/s", "of ceiling", "text MB/s", "of ceiling", "CPUs", "peak MB"]
+    yield from table(header, rows)
+    yield ""
+    yield "Time of the stages, one worker"
+    header = [""]
+    for build in builds:
+        header += [f"copies {build['copies']}", "%"]
+    rows = []
+    for name in (*builds[0]["stages"], "whole build"):
+        rows.append([name])
+        for build in builds:
+            seconds = build["stages"].get(name, build["seconds"])
+            rows[-1] += [f"{seconds:.2f} s", f"{seconds / build['seconds']:.1%}"]
+    yield from table(header, rows)
+    if result["scaling"]:
+        yield ""
+        yield "More workers, a larger corpus"
+        header = ["", "text MB", "workers", "gain", "seconds", "CPU time", "CPUs", "peak MB"]
+        yield from table([*header, "MB per worker"], map(_scaling_cells, result["scaling"]))
+    yield ""
+    start_up = result["start_up"]
+    yield f"start-up of a process: {spread(start_up['process_seconds'], '.2f')} s"
+    for number, seconds in start_up["workers_seconds"].items():
+        yield f"start-up of {number} workers, part of each build: {spread(seconds, '.2f')} s"
+
+
+def _scaling_cells(row):
+    before, after = row["seconds_compared_with"]["median"], row["seconds"]["median"]
+    worker_peak = row["worker_peak_mb"]
+    return [
+        f"copies {row['copies']}",
+        f"{row['text_mb']:.0f}",
+        f"{row['compared_with']} → {row['workers']}",
+        spread(row["gain"], ".2f"),
+        f"{before:.1f} → {after:.1f}",
+        f"{row['cpu_time']['median'] - 1:+.0%}",
+        f"{row['cpu_share_compared_with']:.2f} → {row['cpu_share']:.2f}",
+        f"{row['peak_mb']:.0f}",
+        "" if worker_peak is None else f"{worker_peak:.0f}",
+    ]

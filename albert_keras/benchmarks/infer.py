@@ -1,23 +1,32 @@
-"""How fast an answer is, from plain text: our export against peers, in one contest."""
+"""How fast an encoder responds, from plain text: our export against peers, in one contest."""
 
 import logging
 import tempfile
 from importlib.util import find_spec
 from pathlib import Path
 
-from albert_keras.benchmarks.contest import Contestant, hold_contest
-from albert_keras.benchmarks.inferrers import (
-    keras_nlp,
-    onnx_runtime,
-    openvino,
-    ours,
-    transformers,
+import numpy as np
+
+from albert_keras.benchmarks import inferrers
+from albert_keras.benchmarks.contest import (
+    Contestant,
+    chosen_peers,
+    hold_contest,
+    rates,
+    ratio_to,
 )
-from albert_keras.benchmarks.inferrers.material import write_material
-from albert_keras.benchmarks.measure import in_new_process, machine, num_cores, ratios, summary
+from albert_keras.benchmarks.infer_inputs import write_inputs
+from albert_keras.benchmarks.measure import in_new_process, machine, num_cores, summary
 from albert_keras.benchmarks.products import higher, measure_products
+from albert_keras.benchmarks.report import (
+    failure_lines,
+    machine_lines,
+    product_lines,
+    spread,
+    table,
+    version_line,
+)
 from albert_keras.benchmarks.shapes import make_shape
-from albert_keras.benchmarks.trainers import chosen_peers
 from albert_keras.training.cost.flops import forward_flops
 from data_pipeline.errors import InputError
 
@@ -27,8 +36,7 @@ OURS = "ours, from text"
 #: Precision of our export -> what it multiplies in.
 PRECISIONS = {"float32": "float32", "bfloat16": "bfloat16", "int8": "float32"}
 PEERS = ("keras-nlp", "transformers", "onnxruntime", "openvino")
-
-#: Name in the table, compiled or not, form; for each dtype.
+#: dtype -> variants: name in the table, form, compiled or not.
 _TRANSFORMERS = {
     "float32": (
         ("transformers, eager", "float32", False),
@@ -41,12 +49,12 @@ _TRANSFORMERS = {
         ("transformers, compiled, converted", "converted", True),
     ),
 }
-#: Those that read the ONNX file: peer and package are called the same.
+#: Those that read the ONNX file: peer and package have the same name.
 _ONNX_PEERS = ("onnxruntime", "openvino")
 _PYTORCH = ("torch", "transformers")
-_ONNX_MAKERS = (*_PYTORCH, "onnx")
+_ONNX_WRITERS = (*_PYTORCH, "onnx")
 #: [CLS], a few words and [SEP].
-_SHORTEST = 8
+_MIN_LENGTH = 8
 
 
 def benchmark_infer(
@@ -59,16 +67,16 @@ def benchmark_infer(
     repeats=5,
     seconds=2.0,
 ):
-    """Measures the vector of a text, ours from plain strings and the peers' from ids.
+    """Measures the pooled output of texts, ours from plain strings and the peers' from ids.
 
-    All have the same weights and are asked the same; README.md tells the rest.
+    All have the same weights and the same inputs; see README.md.
 
     Args:
         model: str. See `make_shape`.
         batch_sizes: sequence of int. Each B is measured.
-        max_seq_lengths: sequence of int. Each S is measured, with texts of exactly S pieces.
+        max_seq_lengths: sequence of int. Each S is measured, with texts of exactly S tokens.
         precisions: sequence of str. "float32", "bfloat16", "int8" (weights only; it multiplies in
-            float32). Peers are measured in those of the first two that are asked for.
+            float32). Peers are measured in the requested ones of the first two.
         peers: sequence of str. "keras-nlp", "transformers", "onnxruntime", "openvino"; or "all" or
             "none" alone.
         tokenizer: str, Path or None. None trains one.
@@ -79,46 +87,51 @@ def benchmark_infer(
         dict for JSON: `machine`; `settings`; `products`, see `measure_products`; `cases`, one for
         each S and B: `max_seq_length`, `batch_size`, `useful_flops`, `contestants` (see
         `hold_contest`, with the numbers of `describe` for those that were measured), `overhead`
-        (for each precision what `ours.measure_overhead` finds).
+        (for each precision what `inferrers.measure_overhead` returns).
 
     Raises:
         InputError: If a setting cannot be used.
     """
     facts = machine()
     batch_sizes, lengths = list(dict.fromkeys(batch_sizes)), list(dict.fromkeys(max_seq_lengths))
-    precisions, peers = _checked(precisions), chosen_peers(peers, PEERS)
+    for precision in precisions:
+        if precision not in PRECISIONS:
+            raise InputError(
+                f"The precision must be one of {', '.join(PRECISIONS)}. Received: {precision!r}."
+            )
+    precisions, peers = list(dict.fromkeys(precisions)), chosen_peers(peers, PEERS)
     shapes = [make_shape(model, size, length) for length in lengths for size in batch_sizes]
-    if not shapes or min(lengths) < _SHORTEST:
+    if not shapes or min(lengths) < _MIN_LENGTH:
         raise InputError(
-            f"There should be a batch size and sequence lengths of at least {_SHORTEST}. "
+            f"There must be a batch size and sequence lengths of at least {_MIN_LENGTH}. "
             f"Received: {batch_sizes} and {lengths}."
         )
     dtypes = list(dict.fromkeys(PRECISIONS[precision] for precision in precisions))
     products = measure_products(shapes, dtypes)
     with tempfile.TemporaryDirectory() as folder:
-        logger.info("making exports and questions")
+        logger.info("writing exports and inputs")
         settings = shapes[0].config, tokenizer, precisions, lengths, max(batch_sizes)
-        material, _ = in_new_process(write_material, folder, *settings)
+        inputs, _ = in_new_process(write_inputs, folder, *settings)
         onnx = Path(folder, "model.onnx")
-        onnx_failure = _write_onnx(onnx, material, peers)
+        onnx_failure = _write_onnx(onnx, inputs, peers)
         cases = []
         for shape in shapes:
             length, size = shape.max_seq_length, shape.batch_size
             logger.info("S = %d, B = %d", length, size)
-            question = material.questions[length].first(size)
-            contestants = _contestants(material, onnx, question, precisions, dtypes, peers)
+            question = inputs.questions[length].first(size)
+            contestants = _contestants(inputs, onnx, question, precisions, dtypes, peers)
             if onnx_failure:
-                contestants = [_refused(one, onnx, onnx_failure) for one in contestants]
+                contestants = [
+                    one._replace(prepare=_fail, arguments=(onnx_failure,))
+                    if onnx in one.arguments
+                    else one
+                    for one in contestants
+                ]
             results = hold_contest(contestants, repeats, seconds)
+            texts = question, list(inputs.short_texts[:size]), seconds * repeats
             overhead = {
-                precision: in_new_process(
-                    ours.measure_overhead,
-                    export,
-                    question,
-                    list(material.short_texts[:size]),
-                    seconds * repeats,
-                )[0]
-                for precision, export in material.exports.items()
+                precision: in_new_process(inferrers.measure_overhead, export, *texts)[0]
+                for precision, export in inputs.exports.items()
             }
             cases.append((shape, results, overhead))
     products = higher(products, measure_products(shapes, dtypes))
@@ -126,50 +139,36 @@ def benchmark_infer(
         "machine": facts,
         "settings": {
             "model": model,
-            "vocab_size": material.config.vocab_size,
+            "vocab_size": inputs.config.vocab_size,
             "repeats": repeats,
             "seconds": seconds,
         },
         "products": products,
-        "cases": [
-            _case(material.config, shape, results, overhead, products)
-            for shape, results, overhead in cases
-        ],
+        "cases": [_case(inputs.config, *case, products) for case in cases],
     }
 
 
 def describe(results, tokens, batch_size, flops, products):
-    """Adds to what a contest measured what follows from it.
+    """Adds the numbers that follow from what a contest measured.
 
-    Args:
-        results: dict. Of `hold_contest`.
-        tokens: int. Of one answer, B·S.
-        batch_size: int. B.
-        flops: int. Useful operations of one answer.
-        products: dict. Of `measure_products`.
-
-    Returns:
-        dict. As `results`; each that was measured also has `latency`, quantiles of the seconds of
-        single answers (`median`, `p5`, `p95`); summaries `tokens_per_second`,
-        `sequences_per_second`, `flops` (useful operations a second) and `share_of_peak`; and
-        `ratio`, the summary over the rounds of a peer's time by that of ours of the same dtype
-        (above 1: we are faster), None for ours.
+    Each contestant that was measured also has `latency`, quantiles of the seconds of single
+    requests (`median`, `p5`, `p95`); its `rates`; the summary `sequences_per_second`; and `ratio`,
+    the summary over the rounds of a peer's time divided by ours of the same dtype (above 1: we are
+    faster), None for ours. `tokens` and `flops` are those of one request.
     """
 
     def described(result):
         if "failed" in result:
             return result
         rounds, dtype = result["rounds"], result["dtype"]
-        peak = products[PRECISIONS[dtype]]["flops"]
-        equal = results.get(f"{OURS}, {dtype}", {}) if result["name"] != OURS else {}
+        low, median, high = np.percentile(result["times"], (5, 50, 95)).tolist()
+        ours = None if result["name"] == OURS else results.get(f"{OURS}, {dtype}")
         return {
             **result,
-            "latency": _percentiles(result["times"]),
-            "tokens_per_second": summary(tokens / seconds for seconds in rounds),
+            "latency": {"p5": low, "median": median, "p95": high},
+            **rates(rounds, tokens, flops, products[PRECISIONS[dtype]]["flops"]),
             "sequences_per_second": summary(batch_size / seconds for seconds in rounds),
-            "flops": summary(flops / seconds for seconds in rounds),
-            "share_of_peak": summary(flops / seconds / peak for seconds in rounds),
-            "ratio": ratios(rounds, equal["rounds"]) if "rounds" in equal else None,
+            "ratio": ratio_to(result, ours),
         }
 
     return {label: described(result) for label, result in results.items()}
@@ -187,75 +186,114 @@ def _case(config, shape, results, overhead, products):
     }
 
 
-def _percentiles(times):
-    low, median, high = ours.percentiles(times, (5, 50, 95))
-    return {"p5": low, "median": median, "p95": high}
-
-
-def _checked(precisions):
-    for precision in precisions:
-        if precision not in PRECISIONS:
-            raise InputError(
-                f"The precision should be {', '.join(PRECISIONS)}. Received: {precision!r}."
-            )
-    return list(dict.fromkeys(precisions))
-
-
-def _write_onnx(path, material, peers):
-    """Writes the file that two of the peers read, where they and what makes it are installed.
+def _write_onnx(path, inputs, peers):
+    """Writes the file that two of the peers read, if they and what writes it are installed.
 
     Returns:
         str or None. Why it could not be written.
     """
     readers = [peer for peer in _ONNX_PEERS if peer in peers]
-    if not any(map(find_spec, readers)) or not all(map(find_spec, _ONNX_MAKERS)):
+    if not any(map(find_spec, readers)) or not all(map(find_spec, _ONNX_WRITERS)):
         return None
-    question = next(iter(material.questions.values())).first(2)
-    arguments = path, material.config, material.weights, question
+    question = next(iter(inputs.questions.values())).first(2)
     try:
-        in_new_process(transformers.write_onnx, *arguments)
+        in_new_process(inferrers.write_onnx, path, inputs.weights, question)
     except Exception as error:  # whatever the exporter raises: the others can be measured
-        return f"no ONNX file could be made: {error}"
-
-
-def _refused(contestant, onnx, reason):
-    """Returns the contestant, or if it reads the ONNX file one that fails for this reason."""
-    if onnx not in contestant.arguments:
-        return contestant
-    return contestant._replace(prepare=_fail, arguments=(reason,))
+        return f"the ONNX file could not be written: {error}"
 
 
 def _fail(reason):
     raise InputError(reason)
 
 
-def _contestants(material, onnx, question, precisions, dtypes, peers):
-    config, weights, threads = material.config, material.weights, num_cores()
+def _contestants(inputs, onnx, question, precisions, dtypes, peers):
     found = [
-        Contestant(
-            OURS, precision, ours.prepare, (material.exports[precision], question, precision)
-        )
-        for precision in precisions
+        Contestant(OURS, name, inferrers.prepare_ours, (inputs.exports[name], question, name))
+        for name in precisions
     ]
     for dtype in dtypes:
-        if "keras-nlp" in peers:
-            arguments = config, question, dtype
-            found.append(Contestant("keras-nlp", dtype, keras_nlp.prepare, arguments))
-        if "transformers" in peers:
-            found += [
-                Contestant(
-                    name,
-                    dtype,
-                    transformers.prepare,
-                    (config, weights, question, form, compiled, threads),
-                    _PYTORCH,
-                )
-                for name, form, compiled in _TRANSFORMERS[dtype]
-            ]
-        if "onnxruntime" in peers and dtype == "float32":  # its CPU kernels know no bfloat16
-            arguments, needs = (onnx, question, threads), ("onnxruntime", *_ONNX_MAKERS)
-            found.append(Contestant("ONNX Runtime", dtype, onnx_runtime.prepare, arguments, needs))
-        if "openvino" in peers:
-            arguments, needs = (onnx, question, dtype, threads), ("openvino", *_ONNX_MAKERS)
-            found.append(Contestant("OpenVINO", dtype, openvino.prepare, arguments, needs))
+        found += _peers_in(dtype, inputs, onnx, question, peers)
     return found
+
+
+def _peers_in(dtype, inputs, onnx, question, peers):
+    """Yields the peers that compute in one dtype: Contestant."""
+    threads = num_cores()
+    if "keras-nlp" in peers:
+        arguments = (inputs.config, question, dtype)
+        yield Contestant("keras-nlp", dtype, inferrers.prepare_keras_nlp, arguments)
+    if "transformers" in peers:
+        for name, form, compiled in _TRANSFORMERS[dtype]:
+            arguments = (inputs.weights, question, form, compiled, threads)
+            yield Contestant(name, dtype, inferrers.prepare_transformers, arguments, _PYTORCH)
+    if "onnxruntime" in peers and dtype == "float32":  # its CPU kernels lack bfloat16
+        arguments, needs = (onnx, question, threads), ("onnxruntime", *_ONNX_WRITERS)
+        prepare = inferrers.prepare_onnx_runtime
+        yield Contestant("ONNX Runtime", dtype, prepare, arguments, needs)
+    if "openvino" in peers:
+        arguments, needs = (onnx, question, dtype, threads), ("openvino", *_ONNX_WRITERS)
+        yield Contestant("OpenVINO", dtype, inferrers.prepare_openvino, arguments, needs)
+
+
+def infer_lines(result):
+    """Yields the lines of the result of `benchmark_infer`."""
+    settings = result["settings"]
+    yield from machine_lines(result["machine"])
+    yield (
+        f"the pooled output of texts by {settings['model']}, V = {settings['vocab_size']}; "
+        f"median of {settings['repeats']} rounds [lowest..highest]"
+    )
+    yield from product_lines(result["products"])
+    header = ["", "dtype", "ms", "p5..p95", "tokens/s", "sequences/s", "GFLOP/s", "of peak"]
+    header += ["peak MB", "ours: times faster", "differs by"]
+    measured = []
+    for case in result["cases"]:
+        yield ""
+        yield (
+            f"S = {case['max_seq_length']}, B = {case['batch_size']}, "
+            f"{case['useful_flops'] / 1e9:,.1f} useful GFLOP"
+        )
+        found = [one for one in case["contestants"].values() if "failed" not in one]
+        yield from table(header, map(_cells, found))
+        yield from failure_lines(case["contestants"])
+        measured += found
+    yield ""
+    for case in result["cases"]:
+        yield from _closing_lines(case)
+    if versions := version_line(measured):
+        yield versions
+
+
+def _cells(found):
+    latency = found["latency"]
+    return [
+        found["name"],
+        found["dtype"],
+        spread(found["seconds"], ".1f", 1e3),
+        f"{latency['p5'] * 1e3:.1f}..{latency['p95'] * 1e3:.1f}",
+        f"{found['tokens_per_second']['median']:,.0f}",
+        f"{found['sequences_per_second']['median']:,.1f}",
+        f"{found['flops']['median'] / 1e9:,.0f}",
+        f"{found['share_of_peak']['median']:.0%}",
+        f"{found['peak_mb']:,.0f}",
+        spread(found["ratio"], ".2f") if found["ratio"] else "",
+        f"{found['facts']['difference']:.1e}",
+    ]
+
+
+def _closing_lines(case):
+    """Yields for each of our exports how many times faster than peers it is, and its overhead."""
+    where = f"S {case['max_seq_length']}, batch {case['batch_size']}"
+    peers = [found for found in case["contestants"].values() if found.get("ratio")]
+    for precision, overhead in case["overhead"].items():
+        faster = [
+            f"{found['ratio']['median']:.2f} × {found['name']}"
+            for found in peers
+            if found["dtype"] == precision
+        ]
+        yield f"ours {precision}, {where}: {', '.join(faster) or 'no peer at this precision'}"
+        short, text = (overhead[name]["median"] * 1e3 for name in ("short_seconds", "text_seconds"))
+        yield (
+            f"  overhead of text {spread(overhead['overhead'], '.1%')}; "
+            f"a short text takes {short:.1f} ms instead of {text:.1f}"
+        )

@@ -23,11 +23,11 @@ _CPU_INFO = Path("/proc/cpuinfo")
 
 
 def machine():
-    """Tells what the numbers were measured on.
+    """Returns what the numbers were measured on.
 
     Returns:
-        dict of str to str, int or float. `load` is how many processes wanted a processor over the
-        last minute: what was not ours, if it is read before a benchmark begins.
+        dict of str to str, int or float. `load` is the number of processes that waited for a
+        processor over the last minute; read it before a benchmark starts.
     """
     return {
         "cpu": _cpu_model(),
@@ -45,10 +45,10 @@ def in_new_process(function, *arguments):
 
     Args:
         function: callable of a module.
-        *arguments: What it is called with; they are pickled, as is the result.
+        *arguments: Its arguments; they are pickled, as is the result.
 
     Returns:
-        tuple. The result; and the seconds from starting the process until it was gone.
+        tuple. The result; and the seconds from starting the process until it has ended.
 
     Raises:
         InputError: If the process was killed. What the function raises is raised here as well.
@@ -66,9 +66,9 @@ def in_new_process(function, *arguments):
 
 
 def in_turn(actions, repeats):
-    """Runs several things one after the other, again and again.
+    """Runs several actions one after the other, repeatedly.
 
-    What slows the machine down for a while then meets all of them. Every second round goes
+    What slows the machine down for a while then affects all of them. Every second round runs
     backwards, so that none is always the first.
 
     Args:
@@ -99,13 +99,13 @@ def ratios(values, others):
 
 
 def median_run(runs):
-    """Returns that of several dicts whose `seconds` are the median, the lower one of two."""
+    """Returns the dict whose `seconds` are the median, the lower one of two."""
     return sorted(runs, key=lambda run: run["seconds"])[(len(runs) - 1) // 2]
 
 
 def peak_mb():
-    """Returns the most memory this process ever held, in MB, files it has mapped included."""
-    # Linux hands `ru_maxrss` on from parent to child; the mark in /proc begins anew.
+    """Returns the peak memory of this process in MB, including files it has mapped."""
+    # On Linux a child inherits `ru_maxrss` from its parent; the value in /proc starts from zero.
     for line in _STATUS.read_text().splitlines() if _STATUS.is_file() else ():
         if line.startswith("VmHWM:"):
             return int(line.split()[1]) * 1024 / 1e6
@@ -113,7 +113,7 @@ def peak_mb():
 
 
 def largest_child_mb():
-    """Returns the most memory that one of this process's ended children ever held, in MB."""
+    """Returns the peak memory of the largest ended child of this process, in MB."""
     return _peak_mb_of(resource.RUSAGE_CHILDREN)
 
 
@@ -124,7 +124,7 @@ def cpu_seconds():
 
 
 def num_cores():
-    """Returns how many processors this process may use."""
+    """Returns the number of processors that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count()

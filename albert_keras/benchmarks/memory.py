@@ -1,12 +1,14 @@
-"""Peak memory of a training step: blocks kept or computed again, a batch in parts, peers."""
+"""Peak memory of a training step: blocks kept or recomputed, a batch in parts, peers."""
 
 import functools
 import time
 
-from albert_keras.benchmarks.contest import hold_contest
+from albert_keras.benchmarks.contest import chosen_peers, hold_contest
 from albert_keras.benchmarks.measure import in_new_process, in_turn, machine, peak_mb, summary
+from albert_keras.benchmarks.report import failure_lines, machine_lines, table
 from albert_keras.benchmarks.shapes import make_shape
-from albert_keras.benchmarks.trainers import chosen_peers, ours, trainers
+from albert_keras.benchmarks.train import PEERS, contestants_for
+from albert_keras.benchmarks.trainers import prepare_ours
 
 _STEPS = 3
 
@@ -27,24 +29,23 @@ def benchmark_memory(
         batch_size: int. B.
         max_seq_length: int. S; 15 % of it are predicted.
         precision: str. See `TrainingConfig`.
-        parts: int. Parts of the batch in the rows that accumulate; has to divide B.
+        parts: int. Parts of the batch in the rows that accumulate; must divide B.
         repeats: int. Processes of each kind.
         peers: sequence of str. As in `benchmark_train`; each has one process.
 
     Returns:
         dict for JSON: `machine`, `settings`, and `kinds`: for each the `peak_mb` of the process,
-        its `step_mb` above what it held before the first step, and `seconds` of a step; `peers`,
-        what `hold_contest` tells of each.
+        `step_mb`, what was added after the model was built, and `seconds` of a step; `peers`, what
+        `hold_contest` returns of each.
 
     Raises:
-        InputError: If a setting cannot be used; with peers the precision has to be one of theirs.
+        InputError: If a setting cannot be used; with peers the precision must be one of theirs.
     """
     facts = machine()
     shape = make_shape(model, batch_size, max_seq_length)
     others = []
-    if chosen_peers(peers):
-        found = trainers(shape, [precision], peers)
-        others = [contestant for contestant in found if contestant.name != "ours"]
+    if chosen_peers(peers, PEERS):
+        others = [one for one in contestants_for(shape, [precision], peers) if one.name != "ours"]
     kinds = {
         "blocks kept": {},
         "computed again": {"recompute": True},
@@ -79,18 +80,13 @@ def benchmark_memory(
 
 
 def measure_step(shape, precision, settings):
-    """Measures a training step in this process, which should have done nothing before.
-
-    Args:
-        shape: Shape.
-        precision: str. See `TrainingConfig`.
-        settings: dict. More of `TrainingConfig`.
+    """Measures a training step in this process, which must be a new one; see `prepare_ours`.
 
     Returns:
-        dict. `peak_mb` of the process, `step_mb` of it above what was held before the first step,
-        and `seconds` of a step.
+        dict. `peak_mb` of the process, `step_mb`, what was added after the model was built, and
+        `seconds` of a step.
     """
-    prepared = ours.prepare(shape, precision, settings)
+    prepared = prepare_ours(shape, precision, settings)
     before = peak_mb()
     prepared.run()
     started = time.perf_counter()
@@ -98,3 +94,40 @@ def measure_step(shape, precision, settings):
         prepared.run()
     seconds = (time.perf_counter() - started) / _STEPS
     return {"peak_mb": peak_mb(), "step_mb": peak_mb() - before, "seconds": seconds}
+
+
+def memory_lines(result):
+    """Yields the lines of the result of `benchmark_memory`."""
+    settings, peers = result["settings"], result.get("peers", {})
+    yield from machine_lines(result["machine"])
+    yield (
+        f"a step of {settings['model']}, B = {settings['batch_size']}, "
+        f"S = {settings['max_seq_length']}, {settings['precision']}; "
+        f"median of {settings['repeats']} process(es) each"
+    )
+    yield ""
+    rows = {
+        name: (kind["peak_mb"]["median"], kind["step_mb"]["median"], kind["seconds"]["median"])
+        for name, kind in result["kinds"].items()
+    }
+    _, kept_mb, kept_seconds = rows["blocks kept"]
+    rows |= {
+        label: (found["peak_mb"], found["step_mb"], found["seconds"]["median"])
+        for label, found in peers.items()
+        if "failed" not in found
+    }
+    yield from table(
+        ["", "peak MB", "step alone", "times less", "seconds", "time"],
+        [
+            [
+                name,
+                f"{peak:,.0f}",
+                f"{step:,.0f}",
+                f"{kept_mb / step:.1f}",
+                f"{seconds:.2f}",
+                f"{seconds / kept_seconds - 1:+.0%}",
+            ]
+            for name, (peak, step, seconds) in rows.items()
+        ],
+    )
+    yield from failure_lines(peers)

@@ -1,4 +1,4 @@
-"""The fastest matrix product any library reaches here: what shares of the peak are taken of."""
+"""The fastest matrix product of any library on this machine: the peak to compare with."""
 
 import importlib.util
 import logging
@@ -8,16 +8,16 @@ from albert_keras.benchmarks.measure import in_new_process, num_cores
 
 logger = logging.getLogger(__name__)
 
-#: Squares measured beside the products of the shapes.
+#: Square products measured besides those of the shapes.
 _SQUARES = (1024, 2048)
-#: Products per measurement, so that waiting for the result counts little.
+#: Products per measurement, so that waiting for the result matters little.
 _PRODUCTS = 4
 
 
 def measure_products(shapes, dtypes, seconds=1.5):
     """Measures matrix products with TensorFlow and, if it is installed, PyTorch.
 
-    Squares, and those a block makes of a batch: B·S × H × 3·H (query, key, value in one),
+    Square ones, and those of a block on a batch: B·S × H × 3·H (query, key, value in one),
     H × 4·H, 4·H × H. Each library has a process of its own.
 
     Args:
@@ -26,8 +26,8 @@ def measure_products(shapes, dtypes, seconds=1.5):
         seconds: float. About how long to measure each dtype with each library.
 
     Returns:
-        dict of dtype to dict. `flops`, operations a second of the fastest product, a multiply-add
-        counting 2 (float), and `by`, which one that was (str).
+        dict of dtype to dict. `flops`, operations per second of the fastest product, counting 2 for
+        a multiply-add (float), and `by`, which one it was (str).
     """
     sizes = _sizes(shapes)
     libraries = {"TensorFlow": _tensorflow_rates}
@@ -111,10 +111,10 @@ def _pytorch_rates(sizes, dtypes, seconds):
 
 
 def _best(make, dtype, sizes, seconds):
-    """Measures all sizes again and again: (operations a second, name) of the fastest product."""
+    """Measures all sizes repeatedly: (operations per second, name) of the fastest product."""
     products = [(size, make(dtype, size)) for size in sizes]
     for _, multiply in products:
-        multiply()  # libraries get ready, which may take long
+        multiply()  # warms up, which may take long
     best, end, is_first = (0.0, ""), time.perf_counter() + seconds, True
     while is_first or time.perf_counter() < end:
         for (rows, inner, columns), multiply in products:

@@ -1,4 +1,4 @@
-"""Where the time of a training step goes, operation by operation, by TensorFlow's profiler."""
+"""Time of a training step by operation, from TensorFlow's profiler."""
 
 import collections
 import tempfile
@@ -7,9 +7,9 @@ from pathlib import Path
 from albert_keras.benchmarks.measure import in_new_process, machine
 from albert_keras.benchmarks.report import machine_lines, table
 from albert_keras.benchmarks.shapes import make_shape
-from albert_keras.benchmarks.trainers import ours
+from albert_keras.benchmarks.trainers import prepare_ours
 
-#: Group -> types of operations, as they are called once TensorFlow has rewritten a graph for CPUs.
+#: Group -> types of operations, as they are named after TensorFlow has rewritten a graph for CPUs.
 GROUPS = {
     "products": ("MatMul", "BatchMatMul", "FusedMatMul"),
     "kernels compiled by XLA": ("XlaLaunch",),
@@ -18,7 +18,7 @@ GROUPS = {
     "sums": ("AddN", "BiasAddGrad", "Sum", "L2Loss", "Mean", "UnsortedSegmentSum"),
 }
 _REST = "other element-wise"
-#: The event of an operation that answers later: in our step, of a kernel that XLA compiled.
+#: The event of an asynchronous operation: in our step, of a kernel that XLA compiled.
 _ASYNCHRONOUS, _KERNEL = "ExecutorState::ProcessAsync::Start", "XlaLaunch"
 _WARM_UP = 3
 
@@ -34,8 +34,8 @@ def benchmark_profile(model="albert-base", batch_size=8, max_seq_length=128, pre
 
     Returns:
         dict for JSON: `machine`; `settings`; `operations`, a list of (type, milliseconds, number),
-        the longest first. Operations run beside each other: their times are those of threads and
-        add up to more than the step takes.
+        the longest first. Operations run in parallel: their times are those of threads and add up
+        to more than the step takes.
     """
     facts = machine()
     shape = make_shape(model, batch_size, max_seq_length)
@@ -49,7 +49,7 @@ def benchmark_profile(model="albert-base", batch_size=8, max_seq_length=128, pre
 
 
 def profile_lines(result, longest=15):
-    """Yields the lines that tell the result of `benchmark_profile`."""
+    """Yields the lines of the result of `benchmark_profile`."""
     settings = result["settings"]
     yield from machine_lines(result["machine"])
     yield (
@@ -89,7 +89,7 @@ def _profile(shape, precision):
     import tensorflow as tf
     from tensorflow.core.profiler.protobuf import xplane_pb2
 
-    run = ours.prepare(shape, precision).run
+    run = prepare_ours(shape, precision).run
     for _ in range(_WARM_UP):
         run()
     with tempfile.TemporaryDirectory() as folder:
@@ -108,7 +108,7 @@ def _profile(shape, precision):
 
 
 def _type_of(event):
-    """Returns the type of the operation an event tells of; None for what runs operations."""
+    """Returns the type of an event's operation; None for events of what runs operations."""
     if event == _ASYNCHRONOUS:
         return _KERNEL
     name, colon, kind = event.rpartition(":")

@@ -1,4 +1,4 @@
-"""How fast records are read, what drawing masks adds, and how much of it a model needs."""
+"""How fast records are read, what sampling masks adds, and how much of it a model needs."""
 
 import logging
 import tempfile
@@ -8,9 +8,9 @@ from functools import partial
 import numpy as np
 from tensorflow import keras
 
-from albert_keras.benchmarks.documentation import build_documentation
+from albert_keras.benchmarks.corpus import build_documentation, copy_unmasked
 from albert_keras.benchmarks.measure import in_turn, machine, ratios, summary
-from albert_keras.benchmarks.unmasked import copy_unmasked
+from albert_keras.benchmarks.report import machine_lines, spread, table
 from albert_keras.training.build import build_step
 from albert_keras.training.config import PretrainingConfig
 from albert_keras.training.distributed.strategy import build_strategy, choose_precision
@@ -21,9 +21,9 @@ from data_pipeline.records.record_folder import RecordFiles
 logger = logging.getLogger(__name__)
 
 _SEED = 12345
-#: Read before the clock starts: TensorFlow builds its graph, and buffers fill.
+#: Batches read before the clock starts: TensorFlow builds its graph, and buffers fill.
 _WARM_UP = 8
-#: A step far into training; what lies before must cost nothing.
+#: A step far into training; resuming there must cost nothing.
 FAR_STEP = 1_000_000
 #: Steps of the model: some to warm up, then those that count.
 _MODEL_WARM_UP, _MODEL_STEPS = 2, 5
@@ -34,11 +34,11 @@ def benchmark_read(
 ):
     """Measures the reader of a folder of records.
 
-    The runs take turns; README.md tells what each number means.
+    The runs take turns; README.md explains the numbers.
 
     Args:
-        folder: str, Path or None. Folder of records. None builds some of the documentation of the
-            installed Python packages.
+        folder: str, Path or None. Folder of records. None builds records from the documentation of
+            the installed Python packages.
         batch_size: int. B of the reader.
         steps: int. Batches of one run.
         repeats: int. Runs of each kind.
@@ -49,10 +49,10 @@ def benchmark_read(
         dict for JSON: `machine`, `records`, `reading` (of "order only", "bytes only" and, as far as
         the records allow, "static masks", "dynamic masks" on a copy of the records without masks
         and "dynamic over static" on the records themselves), `dynamic_cost` and
-        `dynamic_cpu_cost` (shares, or None), `first_batch`, `training` (or None).
+        `dynamic_cpu_cost` (fractions, or None), `first_batch`, `training` (or None).
 
     Raises:
-        InputError: If there are no such records, or model and records do not go together.
+        InputError: If there are no such records, or model and records do not match.
     """
     if folder is None:
         with tempfile.TemporaryDirectory() as temporary:
@@ -63,7 +63,7 @@ def benchmark_read(
     records = RecordFiles(folder)
     settings = records, batch_size, steps
     actions = {
-        "order only": partial(_draw_order, *settings),
+        "order only": partial(_sample_order, *settings),
         "bytes only": partial(_read_bytes, *settings),
     }
     if records.info.static_masks:
@@ -78,14 +78,18 @@ def benchmark_read(
             actions["dynamic over static"] = dynamic
         runs = in_turn(actions, repeats)
     firsts = in_turn(
-        {
-            f"first batch at step {step}": partial(_first_batch, folder, batch_size, step)
-            for step in (0, FAR_STEP)
-        },
+        {str(step): partial(_first_batch, folder, batch_size, step) for step in (0, FAR_STEP)},
         repeats,
     )
     num_sequences = batch_size * steps
-    reading = {kind: _reading_result(found, num_sequences) for kind, found in runs.items()}
+    reading = {
+        kind: {
+            "sequences_per_second": summary(num_sequences / run["seconds"] for run in found),
+            "microseconds": summary(run["seconds"] / num_sequences * 1e6 for run in found),
+            "cpu_microseconds": summary(run["cpu_seconds"] / num_sequences * 1e6 for run in found),
+        }
+        for kind, found in runs.items()
+    }
     return {
         "machine": facts,
         "records": {
@@ -100,12 +104,12 @@ def benchmark_read(
         "reading": reading,
         "dynamic_cost": _cost(runs, "seconds"),
         "dynamic_cpu_cost": _cost(runs, "cpu_seconds"),
-        "first_batch": {name.split()[-1]: summary(found) for name, found in firsts.items()},
+        "first_batch": {step: summary(found) for step, found in firsts.items()},
         "training": model and _training_result(records, model, model_batch_size, reading),
     }
 
 
-def _draw_order(records, batch_size, steps):
+def _sample_order(records, batch_size, steps):
     started = _clocks()
     for step in range(steps):
         training_numbers(step, batch_size, len(records), _SEED)
@@ -145,16 +149,8 @@ def _since(started):
     return {"seconds": seconds, "cpu_seconds": cpu_seconds}
 
 
-def _reading_result(runs, num_sequences):
-    return {
-        "sequences_per_second": summary(num_sequences / run["seconds"] for run in runs),
-        "microseconds": summary(run["seconds"] / num_sequences * 1e6 for run in runs),
-        "cpu_microseconds": summary(run["cpu_seconds"] / num_sequences * 1e6 for run in runs),
-    }
-
-
 def _cost(runs, clock):
-    """Returns by how much dynamic masks take longer than static ones, as shares, or None."""
+    """Returns how much longer dynamic masks take than static ones, as fractions, or None."""
     if not {"static masks", "dynamic masks"} <= runs.keys():
         return None
     static, dynamic = (
@@ -165,7 +161,22 @@ def _cost(runs, clock):
 
 def _training_result(records, model, batch_size, reading):
     logger.info("training %s at batch size %d", model, batch_size)
-    seconds = _step_seconds(records, model, batch_size)
+    config = PretrainingConfig.of({}, size=model, batch_size=batch_size)
+    strategy = build_strategy()
+    config = config.resolved(choose_precision(strategy), records.info.objective != "none")
+    with strategy.scope():
+        step = build_step(config, config.albert_config(records.info.vocab_size))
+        ends = []
+        clock = keras.callbacks.LambdaCallback(
+            on_batch_end=lambda batch, logs: ends.append(time.perf_counter())
+        )
+        step.fit(
+            training_dataset(records, batch_size, _SEED),
+            steps_per_epoch=_MODEL_WARM_UP + _MODEL_STEPS,
+            callbacks=[clock],
+            verbose=0,
+        )
+    seconds = summary(np.diff(ends[_MODEL_WARM_UP - 1 :]).tolist())
     consumed = batch_size / seconds["median"]
     return {
         "model": model,
@@ -180,28 +191,39 @@ def _training_result(records, model, batch_size, reading):
     }
 
 
-def _step_seconds(records, model, batch_size):
-    config = PretrainingConfig.of({}, size=model, batch_size=batch_size)
-    strategy = build_strategy()
-    config = config.resolved(choose_precision(strategy), records.info.objective != "none")
-    with strategy.scope():
-        step = build_step(config, config.albert_config(records.info.vocab_size))
-        clock = _StepClock()
-        step.fit(
-            training_dataset(records, batch_size, _SEED),
-            steps_per_epoch=_MODEL_WARM_UP + _MODEL_STEPS,
-            callbacks=[clock],
-            verbose=0,
+def read_lines(result):
+    """Yields the lines of the result of `benchmark_read`."""
+    records = result["records"]
+    yield from machine_lines(result["machine"])
+    yield (
+        f"records: {records['num_records']} of S = {records['max_seq_length']}, "
+        f"P = {records['max_predictions_per_seq']}; {records['steps']} batches of "
+        f"{records['batch_size']}, median of {records['repeats']} runs [lowest..highest]"
+    )
+    yield ""
+    yield from table(
+        ["", "sequences/s", "µs each", "CPU µs each"],
+        [
+            [
+                kind,
+                spread(reading["sequences_per_second"], ",.0f"),
+                spread(reading["microseconds"], ".1f"),
+                spread(reading["cpu_microseconds"], ".1f"),
+            ]
+            for kind, reading in result["reading"].items()
+        ],
+    )
+    yield ""
+    if result["dynamic_cost"]:
+        cost, cpu = (spread(result[name], "+.1%") for name in ("dynamic_cost", "dynamic_cpu_cost"))
+        yield f"dynamic masks cost {cost} time, {cpu} processor time"
+    for step, seconds in result["first_batch"].items():
+        yield f"first batch at step {step}: {spread(seconds, '.2f')} s"
+    if training := result["training"]:
+        yield (
+            f"a step of {training['model']} takes {spread(training['step_seconds'], '.2f')} s at "
+            f"batch size {training['batch_size']}: {training['sequences_per_second']:.2f} "
+            "sequences/s"
         )
-    return summary(np.diff(clock.ends[_MODEL_WARM_UP - 1 :]).tolist())
-
-
-class _StepClock(keras.callbacks.Callback):
-    """Notes when each step of `fit` has ended."""
-
-    def __init__(self):
-        super().__init__()
-        self.ends = []
-
-    def on_train_batch_end(self, batch, logs=None):
-        self.ends.append(time.perf_counter())
+        for kind, factor in training["times_faster"].items():
+            yield f"  {kind}: {factor:,.0f} times as fast as training needs"

@@ -1,4 +1,4 @@
-"""The shape of what a contest measures, the same for all contestants: `albert-base`, `6x256`."""
+"""The model and batch that a benchmark measures: `albert-base`, `6x256`."""
 
 import re
 from typing import NamedTuple
@@ -9,17 +9,17 @@ from data_pipeline.settings import did_you_mean
 
 _HEAD_SIZE = 64
 _VOCAB_SIZE = 30_000
-_PREDICTED_SHARE = 0.15
+_PREDICTED_FRACTION = 0.15
 
 
 class Shape(NamedTuple):
     """A model and a batch.
 
     Attributes:
-        model: str. How it was asked for.
+        model: str. As it was requested.
         config: AlbertConfig. V = 30,000, without dropout.
         batch_size: int. Sequences, B.
-        max_seq_length: int. Pieces in each of them, S; none is padding.
+        max_seq_length: int. Tokens of each sequence, S; none is padding.
     """
 
     model: str
@@ -29,17 +29,17 @@ class Shape(NamedTuple):
 
     @property
     def predictions(self):
-        """int. Masked pieces of a sequence, P: 15 % of S, rounded down, at least one."""
-        return max(1, int(_PREDICTED_SHARE * self.max_seq_length))
+        """int. Masked tokens of a sequence, P: 15 % of S, rounded down, at least one."""
+        return max(1, int(_PREDICTED_FRACTION * self.max_seq_length))
 
     @property
     def tokens(self):
-        """int. Pieces of a batch, B·S."""
+        """int. Tokens of a batch, B·S."""
         return self.batch_size * self.max_seq_length
 
 
 def make_shape(model, batch_size=8, max_seq_length=128):
-    """Makes a Shape.
+    """Returns a Shape.
 
     Args:
         model: str. Name of an `AlbertConfig`; or LAYERSxHIDDEN such as "6x256": L = 6, H = 256,
@@ -48,24 +48,24 @@ def make_shape(model, batch_size=8, max_seq_length=128):
         max_seq_length: int. S, at most 512.
 
     Returns:
-        Shape. Named models, too, get V = 30,000 and no dropout.
+        Shape. Named models also get V = 30,000 and no dropout.
 
     Raises:
-        InputError: If the model is unknown or a size cannot be had.
+        InputError: If the model is unknown or a size is not possible.
     """
     config = _config(model)
     if batch_size < 1:
-        raise InputError(f"The batch size should be at least 1. Received: {batch_size}.")
+        raise InputError(f"The batch size must be at least 1. Received: {batch_size}.")
     if not 1 <= max_seq_length <= config.max_position_embeddings:
         raise InputError(
-            f"The sequence length should be 1 to {config.max_position_embeddings}. "
+            f"The sequence length must be 1 to {config.max_position_embeddings}. "
             f"Received: {max_seq_length}."
         )
     return Shape(model, config, batch_size, max_seq_length)
 
 
 def _config(model):
-    everywhere = {
+    common = {
         "vocab_size": _VOCAB_SIZE,
         "hidden_dropout_prob": 0.0,
         "attention_probs_dropout_prob": 0.0,
@@ -74,20 +74,20 @@ def _config(model):
     if not sizes:
         if model not in AlbertConfig.names():
             raise InputError(
-                f"The model should be a named one or LAYERSxHIDDEN, such as 6x256. Received: "
+                f"The model must be a named one or LAYERSxHIDDEN, such as 6x256. Received: "
                 f"`{model}`{did_you_mean(model, AlbertConfig.names())}"
             )
-        return AlbertConfig.from_name(model, **everywhere)
+        return AlbertConfig.from_name(model, **common)
     layers, between, hidden_size = int(sizes[1]), sizes[2], int(sizes[3])
     if between != "x":
         raise InputError(
-            "The model should be a named one or LAYERSxHIDDEN. Received: "
+            "The model must be a named one or LAYERSxHIDDEN. Received: "
             f"`{model}`, did you mean `{layers}x{hidden_size}`?"
         )
     if layers < 1 or hidden_size < 1 or hidden_size % _HEAD_SIZE:
         near = max(1, round(hidden_size / _HEAD_SIZE)) * _HEAD_SIZE
         raise InputError(
-            f"LAYERSxHIDDEN should have at least one layer and a multiple of {_HEAD_SIZE}. "
+            f"LAYERSxHIDDEN must have at least one layer and a multiple of {_HEAD_SIZE}. "
             f"Received: `{model}`, did you mean `{max(1, layers)}x{near}`?"
         )
     return AlbertConfig(
@@ -95,5 +95,5 @@ def _config(model):
         hidden_size=hidden_size,
         num_attention_heads=hidden_size // _HEAD_SIZE,
         intermediate_size=4 * hidden_size,
-        **everywhere,
+        **common,
     )

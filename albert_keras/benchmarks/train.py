@@ -1,11 +1,36 @@
-"""How fast a training step is and what it holds: ours against peers, in one contest."""
+"""How fast a training step is and how much memory it takes: ours against peers, in one contest."""
 
-from albert_keras.benchmarks.contest import hold_contest
-from albert_keras.benchmarks.measure import machine, ratios, summary
+from albert_keras.benchmarks import trainers
+from albert_keras.benchmarks.contest import (
+    Contestant,
+    chosen_peers,
+    hold_contest,
+    rates,
+    ratio_to,
+)
+from albert_keras.benchmarks.measure import machine, ratios
 from albert_keras.benchmarks.products import higher, measure_products
+from albert_keras.benchmarks.report import (
+    failure_lines,
+    machine_lines,
+    product_lines,
+    spread,
+    table,
+    version_line,
+)
 from albert_keras.benchmarks.shapes import make_shape
-from albert_keras.benchmarks.trainers import DTYPES, trainers
 from albert_keras.training.cost.flops import training_flops
+from data_pipeline.errors import InputError
+
+#: Precision of a run -> what it multiplies in.
+DTYPES = {"float32": "float32", "mixed_bfloat16": "bfloat16"}
+PEERS = ("keras-nlp", "transformers")
+#: Variants of a PyTorch step: name, compiled or not, whether only masked positions are scored.
+_FORMS = (
+    ("transformers, eager", False, False),
+    ("transformers, compiled", True, False),
+    ("transformers, compiled, masked positions", True, True),
+)
 
 
 def benchmark_train(
@@ -19,7 +44,7 @@ def benchmark_train(
 ):
     """Measures one update of the masked language model, ours and that of each peer.
 
-    All train on the same made-up batch without padding or dropout; README.md tells the rest.
+    All train on the same synthetic batch without padding or dropout; see README.md.
 
     Args:
         model: str. See `make_shape`.
@@ -33,14 +58,14 @@ def benchmark_train(
     Returns:
         dict for JSON: `machine`; `settings`; `products`, see `measure_products`; `contestants`, see
         `hold_contest`, with the numbers of `describe` for those that were measured; `comparisons`,
-        a list of what `compare` finds for each dtype of ours.
+        a list of what `compare` returns for each dtype of ours.
 
     Raises:
         InputError: If a setting cannot be used.
     """
     facts = machine()
     shape = make_shape(model, batch_size, max_seq_length)
-    contestants = trainers(shape, precisions, peers)
+    contestants = contestants_for(shape, precisions, peers)
     dtypes = list(dict.fromkeys(contestant.dtype for contestant in contestants))
     before = measure_products([shape], dtypes)
     results = hold_contest(contestants, repeats, seconds)
@@ -66,35 +91,44 @@ def benchmark_train(
     }
 
 
+def contestants_for(shape, precisions=tuple(DTYPES), peers=PEERS):
+    """Returns who takes part, ours first: list of Contestant; InputError for unknown names."""
+    for precision in precisions:
+        if precision not in DTYPES:
+            raise InputError(
+                f"The precision must be float32 or mixed_bfloat16. Received: {precision!r}."
+            )
+    peers, dtypes = chosen_peers(peers, PEERS), {name: DTYPES[name] for name in precisions}
+    found = [("ours", trainers.prepare_ours, (), ())]
+    if "keras-nlp" in peers:
+        found.append(("keras-nlp", trainers.prepare_keras_nlp, (), ()))
+    if "transformers" in peers:
+        needs = ("torch", "transformers")
+        found += [(name, trainers.prepare_transformers, form, needs) for name, *form in _FORMS]
+    return [
+        Contestant(name, dtype, prepare, (shape, precision, *form), needs)
+        for name, prepare, form, needs in found
+        for precision, dtype in dtypes.items()
+    ]
+
+
 def describe(results, tokens, flops, products):
-    """Adds to what a contest measured what follows from it.
+    """Adds the numbers that follow from what a contest measured.
 
-    Args:
-        results: dict. Of `hold_contest`.
-        tokens: int. Of one run.
-        flops: int. Useful operations of one run.
-        products: dict. Of `measure_products`.
-
-    Returns:
-        dict. As `results`; each that was measured also has summaries `tokens_per_second`, `flops`
-        (useful operations a second), `share_of_peak`; and `ratio`, the summary over the rounds of
-        its time by that of our fastest (above 1: we are faster), None without ours.
+    Each contestant that was measured also has its `rates` and `ratio`, the summary over the rounds
+    of its time divided by that of our fastest (above 1: we are faster).
     """
     fastest = _fastest(result for result in results.values() if result["name"] == "ours")
-
-    def described(result):
-        if "failed" in result:
-            return result
-        rounds, peak = result["rounds"], products[result["dtype"]]["flops"]
-        return {
+    return {
+        label: result
+        if "failed" in result
+        else {
             **result,
-            "tokens_per_second": summary(tokens / seconds for seconds in rounds),
-            "flops": summary(flops / seconds for seconds in rounds),
-            "share_of_peak": summary(flops / seconds / peak for seconds in rounds),
-            "ratio": fastest and ratios(rounds, fastest["rounds"]),
+            **rates(result["rounds"], tokens, flops, products[result["dtype"]]["flops"]),
+            "ratio": ratio_to(result, fastest),
         }
-
-    return {label: described(result) for label, result in results.items()}
+        for label, result in results.items()
+    }
 
 
 def compare(results, dtype):
@@ -106,25 +140,13 @@ def compare(results, dtype):
 
     Returns:
         dict. `dtype`; `failed`, why ours was not measured, or None; `fastest_peer`, its label, and
-        `faster`, the summary over the rounds of its time by ours; `leanest_peer`, its label, and
-        `memory`, our peak by its. None where there is no such peer.
+        `faster`, the summary over the rounds of its time divided by ours; `leanest_peer`, its
+        label, and `memory`, our peak divided by its. None without such a peer.
     """
-    ours = next(
-        result
-        for result in results.values()
-        if (result["name"], result["dtype"]) == ("ours", dtype)
-    )
-    found = {
-        "dtype": dtype,
-        "failed": ours.get("failed"),
-        "fastest_peer": None,
-        "faster": None,
-        "leanest_peer": None,
-        "memory": None,
-    }
-    peers = [
-        result for result in results.values() if result["name"] != "ours" and "failed" not in result
-    ]
+    ours = results[f"ours, {dtype}"]
+    found = dict.fromkeys(("fastest_peer", "faster", "leanest_peer", "memory"))
+    found = {"dtype": dtype, "failed": ours.get("failed"), **found}
+    peers = [one for one in results.values() if one["name"] != "ours" and "failed" not in one]
     if found["failed"] or not peers:
         return found
     fastest = _fastest(peers)
@@ -132,8 +154,8 @@ def compare(results, dtype):
         "fastest_peer": f"{fastest['name']}, {fastest['dtype']}",
         "faster": ratios(fastest["rounds"], ours["rounds"]),
     }
-    if alike := [peer for peer in peers if peer["dtype"] == dtype]:
-        leanest = min(alike, key=lambda peer: peer["peak_mb"])
+    if same := [peer for peer in peers if peer["dtype"] == dtype]:
+        leanest = min(same, key=lambda peer: peer["peak_mb"])
         found |= {
             "leanest_peer": f"{leanest['name']}, {leanest['dtype']}",
             "memory": ours["peak_mb"] / leanest["peak_mb"],
@@ -144,3 +166,76 @@ def compare(results, dtype):
 def _fastest(results):
     measured = [result for result in results if "failed" not in result]
     return min(measured, key=lambda result: result["seconds"]["median"], default=None)
+
+
+def train_lines(result):
+    """Yields the lines of the result of `benchmark_train`."""
+    settings, contestants = result["settings"], result["contestants"]
+    measured = [found for found in contestants.values() if "failed" not in found]
+    yield from machine_lines(result["machine"])
+    yield (
+        f"a training step of {settings['model']}: B = {settings['batch_size']}, "
+        f"S = {settings['max_seq_length']}, P = {settings['predictions']}, "
+        f"V = {settings['vocab_size']}, {settings['useful_flops'] / 1e9:,.1f} useful GFLOP"
+    )
+    yield f"median of {settings['repeats']} rounds [lowest..highest]"
+    yield from product_lines(result["products"])
+    yield ""
+    yield from table(
+        [
+            "",
+            "dtype",
+            "step, s",
+            "tokens/s",
+            "GFLOP/s",
+            "of peak",
+            "peak MB",
+            "ours: times faster",
+        ],
+        [
+            [
+                found["name"],
+                found["dtype"],
+                spread(found["seconds"], ".3f"),
+                f"{found['tokens_per_second']['median']:,.0f}",
+                f"{found['flops']['median'] / 1e9:,.0f}",
+                f"{found['share_of_peak']['median']:.0%}",
+                f"{found['peak_mb']:,.0f}",
+                spread(found["ratio"], ".2f") if found["ratio"] else "",
+            ]
+            for found in measured
+        ],
+    )
+    yield from failure_lines(contestants)
+    yield ""
+    yield from table(  # shows that all did the same work
+        ["", "dtype", "weights", "optimizer", "loss", "updates", "ready after", "device"],
+        [
+            [
+                found["name"],
+                found["dtype"],
+                f"{facts['weights']:,}",
+                facts["optimizer"],
+                f"{facts['first_loss']:.2f} → {facts['last_loss']:.2f}",
+                str(facts["updates"]),
+                f"{found['start_seconds']:.1f} s",
+                facts["device"],
+            ]
+            for found in measured
+            if (facts := found["facts"])
+        ],
+    )
+    yield f"  {version_line(measured)}"
+    yield ""
+    for found in result["comparisons"]:
+        ours = f"ours, {found['dtype']}"
+        if found["failed"] or found["fastest_peer"] is None:
+            yield f"{ours}: {found['failed'] or 'no peer was measured'}"
+            continue
+        faster = spread(found["faster"], ".2f")
+        yield f"{ours}: {faster} times as fast as the fastest peer ({found['fastest_peer']})"
+        if found["leanest_peer"]:
+            yield (
+                f"{ours}: {found['memory']:.2f} times the memory of the leanest peer "
+                f"({found['leanest_peer']})"
+            )

@@ -1,7 +1,4 @@
-"""The command `albert-keras`: parses, calls one public function, prints where the result lies.
-
-Nothing here imports TensorFlow, or anything that does, before a command runs.
-"""
+"""The command line `albert-keras`. TensorFlow is not imported before a command runs."""
 
 import sys
 
@@ -18,10 +15,7 @@ from albert_keras.cli import (
     plan,
     predict,
     pretrain,
-    score,
     serve,
-    serve_check,
-    server_kit,
     vocab,
 )
 from albert_keras.cli.output import finish, report_error, restart_if_worker_lost
@@ -29,7 +23,7 @@ from albert_keras.cli.output import finish, report_error, restart_if_worker_lost
 app = typer.Typer(
     name="albert-keras",
     help="Pre-train, fine-tune and serve ALBERT with TensorFlow.",
-    epilog="Start with `albert-keras demo --out runs/demo`. Each command has --help.",
+    epilog="Start with `albert-keras demo`. See `albert-keras COMMAND --help` for each command.",
     add_completion=False,
     rich_markup_mode=None,
     no_args_is_help=True,
@@ -42,21 +36,19 @@ app.command("plan")(plan.plan)
 app.command("pretrain")(pretrain.pretrain)
 app.command("finetune")(finetune.finetune)
 app.command("evaluate")(evaluate.evaluate)
-app.command("score")(score.score)
+app.command("score")(evaluate.score)
 app.command("convert")(convert.convert)
 app.command("export")(export.export)
 app.command("predict")(predict.predict)
 app.command("serve")(serve.serve)
-app.command("serve-check")(serve_check.serve_check)
-app.command("server-kit")(server_kit.server_kit)
+app.command("serve-check")(serve.serve_check)
+app.command("server-kit")(serve.server_kit)
 app.command("demo")(demo.demo)
 app.add_typer(benchmark.app, name="benchmark")
 
 
 @app.callback(invoke_without_command=True)
-def _root(
-    version: bool = typer.Option(False, "--version", help="Show the version and leave."),
-):
+def _root(version: bool = typer.Option(False, "--version", help="Show the version and exit.")):
     if version:
         from importlib.metadata import version as version_of
 
@@ -68,11 +60,11 @@ def main(argv=None):
     """Runs the command line.
 
     Args:
-        argv: list of str or None. Arguments; None takes those of the process.
+        argv: list of str or None. Arguments; None uses those of the process.
 
     Returns:
-        int. 0 done; 2 the input cannot be used; 3 training diverged; 4 a server answers otherwise
-        than it should; 1 a fault of ours; 130 or 143 interrupted.
+        int. Exit code: 0 success; 1 internal error; 2 invalid input; 3 training diverged; 4 a
+        server returned wrong answers; 130 or 143 interrupted.
     """
     argv = sys.argv[1:] if argv is None else argv
     try:

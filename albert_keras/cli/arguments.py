@@ -1,4 +1,4 @@
-"""`--config FILE or recipe` and `--set key=value` → nested values."""
+"""Reads `--config FILE or recipe` and `--set key=value` into nested values."""
 
 from pathlib import Path
 
@@ -6,44 +6,46 @@ from albert_keras import recipes
 from data_pipeline.errors import InputError
 from data_pipeline.settings import did_you_mean
 
-#: A configuration is short; a larger file is something else.
+#: A configuration is short; a larger file is not a configuration.
 _MAX_BYTES = 1 << 20
 
 
 def read_values(config_file=None, assignments=(), kind="pretraining"):
-    """Reads settings from a file and from single assignments, which win.
+    """Reads settings from a file and from single assignments, which take precedence.
 
     Args:
-        config_file: str, Path or None. YAML or JSON; or the name of a recipe, where there is no
-            such file.
+        config_file: str, Path or None. YAML or JSON file; or the name of a recipe, if the file does
+            not exist.
         assignments: list of str, each "section.key=value" with a YAML value, or None.
-        kind: str. What the recipes are for, see `recipes.names`.
+        kind: str. Kind of the recipes, see `recipes.names`.
 
     Returns:
         dict, nested.
 
     Raises:
-        InputError: If there is neither such a file nor such a recipe, the file holds no mapping, or
-            an assignment has no `=`.
+        InputError: If there is neither such a file nor such a recipe, the file does not contain a
+            mapping, or an assignment has no `=`.
     """
     values = {}
     if config_file is not None:
         path = _find(config_file, kind)
         if path.stat().st_size > _MAX_BYTES:
-            raise InputError(f"`{path}` should be a configuration of at most {_MAX_BYTES} bytes.")
+            raise InputError(
+                f"`{path}` is too large for a configuration (over {_MAX_BYTES} bytes)."
+            )
         values = _parse(path.read_bytes(), f"`{path}`")
         if not isinstance(values, dict):
-            raise InputError(f"`{path}` should hold keys and values. Received: {values!r}.")
+            raise InputError(f"`{path}` must contain keys and values. Received: {values!r}.")
     for assignment in assignments or ():
         key, equals, text = assignment.partition("=")
         if not equals:
-            raise InputError(f"`--set` should be KEY=VALUE. Received: {assignment!r}.")
+            raise InputError(f"`--set` must be KEY=VALUE. Received: {assignment!r}.")
         section = values
         *path, last = key.strip().split(".")
         for name in path:
             section = section.setdefault(name, {})
             if not isinstance(section, dict):
-                raise InputError(f"`--set {assignment}`: `{name}` holds a value, not keys.")
+                raise InputError(f"`--set {assignment}`: `{name}` is a value, not a section.")
         section[last] = _parse(text, f"`--set {assignment}`")
     return values
 
@@ -58,17 +60,17 @@ def _find(config_file, kind):
     hint = did_you_mean(name, known)
     if hint.endswith("?"):
         hint += f" Recipes: {', '.join(known)}."
-    raise InputError(f"There is no configuration file `{path}`, and no recipe of that name{hint}")
+    raise InputError(f"`{path}` is neither a configuration file nor the name of a recipe{hint}")
 
 
 def _parse(text, source):
     import yaml
 
     try:
-        # Anchors can make a small file huge; settings have no use for them.
+        # Anchors can make a small file huge, and settings do not need them.
         for token in yaml.scan(text):
             if isinstance(token, yaml.AliasToken | yaml.AnchorToken):
-                raise InputError(f"{source} should hold no YAML anchors (`&`, `*`).")
+                raise InputError(f"{source} must not contain YAML anchors (`&`, `*`).")
         return yaml.safe_load(text)
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise InputError(f"{source} is not valid YAML: {error}") from error

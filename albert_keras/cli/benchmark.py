@@ -1,59 +1,53 @@
 """`albert-keras benchmark ...`."""
 
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
-from albert_keras.cli import benchmark_costs, benchmark_infer, options
-from albert_keras.cli.output import show, start
+from albert_keras.cli import options
+from albert_keras.cli.command import Output, command
+from albert_keras.cli.options import option
 
 app = typer.Typer(
-    help="Measure this machine; benchmarks/README.md tells what the numbers mean.",
+    help="Measure speed and memory on this machine.",
+    epilog="benchmarks/README.md explains the numbers.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
 
+SECONDS = option(2, "Seconds per contestant in each round.", min=0)
+
+
+def _peers(default):
+    libraries = "all, none, keras-nlp or transformers"
+    return option(default, f"Library to compare with: {libraries}; may be repeated.")
+
 
 @app.command()
+@command()
 def data(
-    corpus: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="PATH",
-            help="Text file, folder or 'glob'; may be repeated.",
-            show_default="documentation of the installed packages",
-        ),
-    ] = None,
-    tokenizer: Annotated[
-        Path | None,
-        typer.Option(help="Folder made by `vocab`.", show_default="trained on the corpus"),
-    ] = None,
-    vocab_size: Annotated[int, typer.Option(help="Pieces, if it is trained here.")] = 8000,
-    max_seq_length: Annotated[int, typer.Option(help="Pieces per record.")] = 512,
-    copies: Annotated[
-        list[int], typer.Option(min=1, help="Passes over the corpus; may be repeated.")
-    ] = (1, 10),
-    workers: Annotated[
-        list[int],
-        typer.Option(min=1, help="Processes; may be repeated, compared with the first."),
-    ] = (1, 2),
-    repeats: Annotated[int, typer.Option(min=1, help="Runs of each kind.")] = 3,
-    scale_to_mb: Annotated[float, typer.Option(min=0, help="Text to compare workers on.")] = 400,
-    corpus_format: options.CorpusFormat = "auto",
-    as_json: options.Json = False,
-    verbose: options.Verbose = False,
-    debug: options.Debug = False,
+    corpus: list[str] | None = option(
+        None,
+        "Text file, folder or 'glob'; may be repeated.",
+        metavar="PATH",
+        shown="documentation of the installed packages",
+    ),
+    tokenizer: Path | None = option(None, "Folder written by `vocab`.", shown="trained here"),
+    vocab_size: int = option(8000, "Size of the vocabulary if it is trained here."),
+    max_seq_length: int = option(512, "Tokens per record."),
+    copies: list[int] = option((1, 10), "Passes over the corpus; may be repeated.", min=1),
+    workers: list[int] = option((1, 2), "Number of processes; may be repeated.", min=1),
+    repeats: int = options.repeats(3),
+    scale_to_mb: float = option(400, "Megabytes of text for the comparison of processes.", min=0),
+    corpus_format: str = options.CORPUS_FORMAT,
 ):
-    """Measure builds: speed by copies, where the time goes, gain from workers, memory.
+    """Measure data builds: speed, stages, processes and memory.
 
     \b
     Example:
       albert-keras benchmark data --corpus books/ --tokenizer tokenizer/
     """
-    start(verbose, debug)
-    from albert_keras.benchmarks.data import benchmark_data
-    from albert_keras.benchmarks.report import data_lines
+    from albert_keras.benchmarks.data import benchmark_data, data_lines
 
     result = benchmark_data(
         corpus,
@@ -66,129 +60,164 @@ def data(
         scale_to_mb,
         corpus_format,
     )
-    show(result, data_lines(result), as_json)
+    return Output(result, data_lines(result))
 
 
 @app.command()
+@command()
 def read(
-    records: Annotated[
-        Path | None,
-        typer.Option(
-            help="Folder of records.", show_default="of the installed packages' documentation"
-        ),
-    ] = None,
-    batch_size: Annotated[int, typer.Option(min=1, help="Sequences per batch.")] = 32,
-    steps: Annotated[int, typer.Option(min=1, help="Batches per run.")] = 2000,
-    repeats: Annotated[int, typer.Option(min=1, help="Runs of each kind.")] = 5,
-    model: Annotated[str, typer.Option(help="Whose training to compare with.")] = "albert-base",
-    no_model: Annotated[bool, typer.Option("--no-model", help="Train no model.")] = False,
-    as_json: options.Json = False,
-    verbose: options.Verbose = False,
-    debug: options.Debug = False,
+    records: Path | None = option(None, "Folder of records.", shown="built from documentation"),
+    batch_size: int = options.batch_size(32),
+    steps: int = option(2000, "Batches per measurement.", min=1),
+    repeats: int = options.repeats(5),
+    model: str = option("albert-base", "Model whose training speed to compare with."),
+    no_model: bool = option(False, "Do not compare with a model.", "--no-model"),
 ):
-    """Measure the reader: speed with static and dynamic masks, first batch, a model's need.
+    """Measure the reader with static and dynamic masks.
 
     \b
     Example:
       albert-keras benchmark read --records records/
     """
-    start(verbose, debug)
     typer.echo("loading TensorFlow", err=True)
-    from albert_keras.benchmarks.read import benchmark_read
-    from albert_keras.benchmarks.report import read_lines
+    from albert_keras.benchmarks.read import benchmark_read, read_lines
 
     result = benchmark_read(records, batch_size, steps, repeats, None if no_model else model)
-    show(result, read_lines(result), as_json)
-
-
-app.command("infer")(benchmark_infer.infer)
-app.command("costs")(benchmark_costs.costs)
-
-Model = Annotated[str, typer.Option(help="Named model, or LAYERSxHIDDEN such as 6x256.")]
+    return Output(result, read_lines(result))
 
 
 @app.command()
-def train(
-    model: Model = "albert-base",
-    batch_size: Annotated[int, typer.Option(min=1, help="Sequences per step.")] = 8,
-    max_seq_length: Annotated[int, typer.Option(min=8, max=512, help="Pieces per sequence.")] = 128,
-    precision: Annotated[
-        list[str], typer.Option(help="float32 or mixed_bfloat16; may be repeated.")
-    ] = ("float32", "mixed_bfloat16"),
-    peers: Annotated[
-        list[str], typer.Option(help="all, none, keras-nlp or transformers; may be repeated.")
-    ] = ("all",),
-    repeats: Annotated[int, typer.Option(min=1, help="Rounds.")] = 5,
-    seconds: Annotated[float, typer.Option(min=0, help="Of each in a round.")] = 2,
-    as_json: options.Json = False,
-    verbose: options.Verbose = False,
-    debug: options.Debug = False,
+@command()
+def infer(
+    model: str = options.MODEL,
+    batch_size: list[int] = option((1, 32), "Texts per batch; may be repeated.", min=1),
+    max_seq_length: list[int] = option((128,), "Tokens per text; may be repeated.", min=8, max=512),
+    precision: list[str] = option(
+        ("float32", "bfloat16", "int8"),
+        "float32, bfloat16 or int8 (weights only); may be repeated.",
+    ),
+    peers: list[str] = option(
+        ("all",),
+        "Library to compare with: all, none, keras-nlp, transformers, onnxruntime or "
+        "openvino; may be repeated.",
+    ),
+    tokenizer: Path | None = option(
+        None, "Folder written by `vocab`.", shown="trained on documentation"
+    ),
+    repeats: int = options.repeats(5),
+    seconds: float = SECONDS,
 ):
-    """Measure a training step beside those of other libraries: speed, share of the peak, memory.
+    """Measure an export against other libraries.
+
+    \b
+    Example:
+      albert-keras benchmark infer --batch-size 1 --max-seq-length 32 --max-seq-length 128
+    """
+    from albert_keras.benchmarks.infer import benchmark_infer, infer_lines
+
+    result = benchmark_infer(
+        model, batch_size, max_seq_length, precision, peers, tokenizer, repeats, seconds
+    )
+    return Output(result, infer_lines(result))
+
+
+@app.command()
+@command()
+def costs(
+    model: list[str] | None = option(
+        None, "Named model; may be repeated.", shown="those of the paper"
+    ),
+    batch_size: int = options.batch_size(1),
+    max_seq_length: int = options.max_seq_length(128),
+    precision: str = option("float32", options.PRECISIONS),
+    memory: str | None = option(None, "Memory limit, such as 20GB.", shown="80 % of the machine"),
+    repeats: int = options.repeats(1),
+):
+    """Measure training of ALBERT and BERT as in table 2 of the paper.
+
+    \b
+    Example:
+      albert-keras benchmark costs --batch-size 1 --max-seq-length 128
+    """
+    from albert_keras.benchmarks.costs import MODELS, benchmark_costs, costs_lines
+    from albert_keras.planning.sizes import parse_bytes
+
+    result = benchmark_costs(
+        tuple(model or MODELS),
+        batch_size,
+        max_seq_length,
+        precision,
+        repeats,
+        None if memory is None else parse_bytes(memory, "--memory"),
+    )
+    return Output(result, costs_lines(result))
+
+
+@app.command()
+@command()
+def train(
+    model: str = options.MODEL,
+    batch_size: int = options.batch_size(8),
+    max_seq_length: int = options.max_seq_length(128),
+    precision: list[str] = option(
+        ("float32", "mixed_bfloat16"), "float32 or mixed_bfloat16; may be repeated."
+    ),
+    peers: list[str] = _peers(("all",)),
+    repeats: int = options.repeats(5),
+    seconds: float = SECONDS,
+):
+    """Measure a training step against other libraries.
 
     \b
     Example:
       albert-keras benchmark train --model albert-base --batch-size 8 --max-seq-length 128
     """
-    start(verbose, debug)
-    from albert_keras.benchmarks.contest_report import train_lines
-    from albert_keras.benchmarks.train import benchmark_train
+    from albert_keras.benchmarks.train import benchmark_train, train_lines
 
     result = benchmark_train(model, batch_size, max_seq_length, precision, peers, repeats, seconds)
-    show(result, train_lines(result), as_json)
+    return Output(result, train_lines(result))
 
 
 @app.command()
+@command()
 def profile(
-    model: Annotated[
-        str, typer.Option(help="Named model, or LAYERSxHIDDEN such as 6x256.")
-    ] = "albert-base",
-    batch_size: Annotated[int, typer.Option(min=1, help="Sequences per step.")] = 8,
-    max_seq_length: Annotated[int, typer.Option(min=8, max=512, help="Pieces per sequence.")] = 128,
-    precision: Annotated[str, typer.Option(help="float32, mixed_bfloat16 or auto.")] = "auto",
-    as_json: options.Json = False,
-    verbose: options.Verbose = False,
-    debug: options.Debug = False,
+    model: str = options.MODEL,
+    batch_size: int = options.batch_size(8),
+    max_seq_length: int = options.max_seq_length(128),
+    precision: str = option("auto", "Precision: float32, mixed_bfloat16 or auto."),
 ):
-    """Tell where the time of a training step goes, operation by operation.
+    """Measure the time of each operation in a training step.
 
     \b
     Example:
       albert-keras benchmark profile --model albert-base --precision mixed_bfloat16
     """
-    start(verbose, debug)
     from albert_keras.benchmarks.profile import benchmark_profile, profile_lines
 
     result = benchmark_profile(model, batch_size, max_seq_length, precision)
-    show(result, profile_lines(result), as_json)
+    return Output(result, profile_lines(result))
 
 
 @app.command()
+@command()
 def memory(
-    model: Model = "albert-base",
-    batch_size: Annotated[int, typer.Option(min=1, help="Sequences per step.")] = 8,
-    max_seq_length: Annotated[int, typer.Option(min=8, max=512, help="Pieces per sequence.")] = 512,
-    precision: Annotated[
-        str, typer.Option(help="float32, mixed_bfloat16, mixed_float16 or auto.")
-    ] = "float32",
-    parts: Annotated[int, typer.Option(min=1, help="Parts of an accumulated batch.")] = 4,
-    repeats: Annotated[int, typer.Option(min=1, help="Processes of each kind.")] = 1,
-    peers: Annotated[
-        list[str], typer.Option(help="all, none, keras-nlp or transformers; may be repeated.")
-    ] = ("none",),
-    as_json: options.Json = False,
-    verbose: options.Verbose = False,
-    debug: options.Debug = False,
+    model: str = options.MODEL,
+    batch_size: int = options.batch_size(8),
+    max_seq_length: int = options.max_seq_length(512),
+    precision: str = option(
+        "float32", "Precision: auto, float32, mixed_bfloat16 or mixed_float16."
+    ),
+    parts: int = option(4, "Number of parts of an accumulated batch.", min=1),
+    repeats: int = options.repeats(1),
+    peers: list[str] = _peers(("none",)),
 ):
-    """Measure the memory of a training step, with blocks kept or computed again, in parts.
+    """Measure the memory of a training step and ways to save it.
 
     \b
     Example:
       albert-keras benchmark memory --model albert-base --batch-size 8
     """
-    start(verbose, debug)
-    from albert_keras.benchmarks.contest_report import memory_lines
-    from albert_keras.benchmarks.memory import benchmark_memory
+    from albert_keras.benchmarks.memory import benchmark_memory, memory_lines
 
     result = benchmark_memory(model, batch_size, max_seq_length, precision, parts, repeats, peers)
-    show(result, memory_lines(result), as_json)
+    return Output(result, memory_lines(result))

@@ -4,27 +4,21 @@ import os
 import shutil
 import sys
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
-from albert_keras.cli import options
-from albert_keras.cli.output import show, start
+from albert_keras.cli.command import Output, command
+from albert_keras.cli.options import option
 
 
-def demo(
-    out: Annotated[Path, typer.Option(help="Folder for everything.")] = Path("runs/demo"),
-    as_json: options.Json = False,
-    verbose: options.Verbose = False,
-    debug: options.Debug = False,
-):
-    """Go the whole way in about five minutes, offline: text, records, model, answers.
+@command()
+def demo(out: Path = option(Path("runs/demo"), "Output folder.")):
+    """Run everything from text to answers offline in five minutes.
 
     \b
     Example:
       albert-keras demo --out runs/demo
     """
-    start(verbose, debug)
     typer.echo("loading TensorFlow", err=True)
     from albert_keras.demo import demo as run_demo
 
@@ -36,35 +30,38 @@ def demo(
         "order": result.order._asdict(),
         "sentence_order_is_learned": result.order_is_learned,
     }
-    show(values, _last_screen(result), as_json)
+    return Output(values, _last_screen(result))
 
 
 def _last_screen(result):
     from albert_keras.cli import evaluate, predict
 
     yield ""
-    yield f"Done in {result.seconds:.0f} s. On documents the model has never seen:"
+    yield f"Done in {result.seconds:.0f} s. On documents that were not used for training:"
     yield from evaluate.describe(result.evaluation)
     learned = "above" if result.order_is_learned else "not above"
-    yield f"  masked LM is {result.masked_lm_gain:.1f} times the guess; order is {learned} chance"
+    yield (
+        f"  Masked-LM accuracy is {result.masked_lm_gain:.1f} times that of guessing; "
+        f"sentence order is {learned} chance."
+    )
     yield ""
-    yield "Filled masks (minutes of training teach the small words; content takes hours):"
+    yield "Filled masks (function words are learned in minutes, content words in hours):"
     for filling in result.fillings:
         yield from predict.describe(filling)
     yield ""
-    yield f"Do these two stand in this order? {result.order.in_order:.0%} yes"
+    yield f"Are these two sentences in the original order? {100 * result.order.in_order:.0f} % yes"
     yield f"    {result.order.first}"
     yield f"    {result.order.second}"
     yield ""
-    yield f"Where everything lies, in {result.path}:"
+    yield f"Files in {result.path}:"
     yield "    corpus/  tokenizer/  records/  records-heldout/  run/ (log.jsonl, checkpoints)"
-    yield f"    {result.curves}   loss and accuracy curves"
-    yield f"    {result.export}   what tensorflow_model_server serves"
+    yield f"    {result.curves}   curves of loss and accuracy"
+    yield f"    {result.export}   SavedModel for tensorflow_model_server"
     yield ""
-    command = "albert-keras"
-    if not shutil.which(command):  # the environment is not activated
-        command = os.path.relpath(Path(sys.executable).with_name(command))
+    program = "albert-keras"
+    if not shutil.which(program):  # the environment is not activated
+        program = os.path.relpath(Path(sys.executable).with_name(program))
     yield "Try next:"
-    yield f'    {command} predict {result.export} "The [MASK] of the array."'
+    yield f'    {program} predict {result.export} "The [MASK] of the array."'
     yield f"    tensorboard --logdir {result.path}/run/tensorboard"
-    yield f"    your own text: {command} vocab --help, and README.md for the whole tour"
+    yield f"    your own text: {program} vocab --help, and README.md for a complete tour"

@@ -1,59 +1,31 @@
-"""`albert-keras evaluate`."""
+"""`albert-keras evaluate` and `albert-keras score`."""
 
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from albert_keras.cli import options
-from albert_keras.cli.output import show, start
+from albert_keras.cli.command import Output, command
+from albert_keras.cli.options import option
+from albert_keras.cli.output import count_of, percent
 from data_pipeline.errors import InputError
 
 
+@command()
 def evaluate(
-    run: Annotated[
-        list[Path],
-        typer.Option(
-            metavar="PATH",
-            help="Folder of a run, or of a fine-tuning; several of these are averaged.",
-            show_default=False,
-        ),
-    ],
-    data: Annotated[
-        Path | None,
-        typer.Option(
-            help="Folder of records it was not trained on; or a labelled file of the task.",
-            show_default="the task's development examples",
-        ),
-    ] = None,
-    split: Annotated[
-        str | None,
-        typer.Option(help="Split of the task's official files.", show_default="dev"),
-    ] = None,
-    data_dir: Annotated[
-        Path | None,
-        typer.Option(help="Folder of these files.", show_default="as in training"),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(help="Folder for answers, errors and a picture.", show_default=False),
-    ] = None,
-    all_seeds: Annotated[
-        bool, typer.Option("--all-seeds", help="Average all seeds, not only the best one.")
-    ] = False,
-    step: Annotated[
-        str | None,
-        typer.Option(
-            help="Which checkpoint: a number or `best`.", show_default="the newest; of a task best"
-        ),
-    ] = None,
-    batch_size: Annotated[int, typer.Option(min=1, help="Rows at a time.")] = 64,
-    strategy: options.Strategy = None,
-    as_json: options.Json = False,
-    verbose: options.Verbose = False,
-    debug: options.Debug = False,
+    run: list[Path] = option(
+        ..., "Folder of a run, or of fine-tunings to average; may be repeated.", metavar="PATH"
+    ),
+    data: Path | None = option(
+        None, "Held-out records, or a labelled file of the task.", shown="development examples"
+    ),
+    split: str | None = option(None, "Split of the official files of the task.", shown="dev"),
+    data_dir: Path | None = options.DATA_DIR,
+    out: Path | None = option(None, "Folder for predictions, errors and a figure."),
+    all_seeds: bool = options.ALL_SEEDS,
+    step: str | None = options.STEP,
+    batch_size: int = option(64, "Rows per batch.", min=1),
+    strategy: str = options.STRATEGY,
 ):
-    """Score a run, or fine-tuned models, on held-out examples, beside a guess.
+    """Evaluate models on held-out examples, compared with guessing.
 
     \b
     Examples:
@@ -61,59 +33,50 @@ def evaluate(
       albert-keras evaluate --run runs/sst-2 --out scores/
       albert-keras evaluate --run runs/sst-2 --run runs/sst-2-large --all-seeds
     """
-    start(verbose, debug)
     from albert_keras.finetuning.finetuned import is_finetuned
 
     for each in run:
         if not ((each / "run.json").is_file() or is_finetuned(each)):
             raise InputError(
-                f"`{each}` should be the folder of a run or of a fine-tuning: it has no run.json "
-                "and no results.json. Make one with `albert-keras pretrain` or `finetune`."
+                f"`{each}` is not the folder of a run or a fine-tuning: it has no run.json and no "
+                "results.json. Create one with `albert-keras pretrain` or `finetune`."
             )
     if any(is_finetuned(each) for each in run):
         from albert_keras.finetuning.evaluate import evaluate_task
 
+        step = step or "best"
         result = evaluate_task(
-            run,
-            data,
-            data_dir,
-            split,
-            out,
-            all_seeds,
-            step or "best",
-            batch_size,
-            strategy or "auto",
+            run, data, data_dir, split, out, all_seeds, step, batch_size, strategy
         )
-        show(result, describe_task(result), as_json)
-        return
-    told = {"--split": split, "--out": out, "--data-dir": data_dir, "--all-seeds": all_seeds}
-    for name, value in told.items():
+        return Output(result, describe_task(result))
+    given = {"--split": split, "--out": out, "--data-dir": data_dir, "--all-seeds": all_seeds}
+    for name, value in given.items():
         if value:
-            raise InputError(f"`{name}` is for fine-tuned models. `{run[0]}` is none.")
+            raise InputError(f"`{name}` requires a fine-tuned model. Received: `{run[0]}`.")
     if len(run) > 1 or data is None:
         raise InputError(
-            "A pre-training run is scored by itself, on `--data`, a folder of records. Received: "
-            f"{len(run)} run{'s' if len(run) > 1 else ''} and {data or 'no --data'}."
+            "The evaluation of a pre-training run requires one `--run` and `--data` with a folder "
+            f"of records. Received: {count_of(len(run), 'run')} and {data or 'no --data'}."
         )
     from albert_keras.training.evaluate import evaluate as evaluate_run
 
-    result = evaluate_run(run[0], data, step, batch_size, strategy or "auto")
-    show(result, describe(result), as_json)
+    result = evaluate_run(run[0], data, step, batch_size, strategy)
+    return Output(result, describe(result))
 
 
 def describe_task(evaluation):
-    """Words a TaskEvaluation, list of str."""
+    """Returns the lines that describe a TaskEvaluation, list of str."""
     is_percent = evaluation.task in ("squad1", "squad2")
 
     def shown(value):
         return f"{value:.1f}" if is_percent else f"{value:.3f}"
 
     low, high = evaluation.interval
-    metric, count = evaluation.metric, evaluation.examples
+    metric = evaluation.metric
     averaged = f", {len(evaluation.runs)} models averaged" if len(evaluation.runs) > 1 else ""
     lines = [
-        f"{metric} {shown(evaluation.scores[metric])} [{shown(low)}, {shown(high)}] on {count:,} "
-        f"example{'' if count == 1 else 's'} of {evaluation.split}{averaged}"
+        f"{metric} {shown(evaluation.scores[metric])} [{shown(low)}, {shown(high)}] on "
+        f"{count_of(evaluation.examples, 'example')} of {evaluation.split}{averaged}"
     ]
     others = [
         f"{name} {value:,.0f}" if name.endswith("_total") else f"{name} {shown(value)}"
@@ -126,8 +89,8 @@ def describe_task(evaluation):
         lines.append(f"  always the same answer: {metric} {shown(evaluation.guessing[metric])}")
     if evaluation.tuned:
         tuned = ", ".join(f"{name} {value:.3g}" for name, value in evaluation.tuned.items())
-        place = "on these very examples" if evaluation.is_tuned_here else "in training"
-        lines.append(f"  tuned {place}: {tuned}")
+        where = "on these very examples" if evaluation.is_tuned_here else "in training"
+        lines.append(f"  tuned {where}: {tuned}")
     if evaluation.collapse:
         lines.append(f"warning: {evaluation.collapse}")
     files = evaluation.files
@@ -138,19 +101,43 @@ def describe_task(evaluation):
 
 
 def describe(evaluation):
-    """Words the scores of an Evaluation, list of str."""
+    """Returns the lines that describe an Evaluation, list of str."""
     lines = [
-        f"step {evaluation.step}, {evaluation.num_records} records, "
-        f"{evaluation.num_predictions} masked pieces",
-        f"masked LM       accuracy {evaluation.masked_lm_accuracy:.2%}   "
-        f"always guessing {evaluation.unigram_guess!r}: {evaluation.unigram_accuracy:.2%}   "
-        f"loss {evaluation.masked_lm_loss:.3f}",
+        f"step {evaluation.step}, {count_of(evaluation.num_records, 'record')}, "
+        f"{count_of(evaluation.num_predictions, 'masked token')}",
+        f"masked LM       accuracy {percent(evaluation.masked_lm_accuracy, 2)}   "
+        f"always guessing {evaluation.unigram_guess!r}: "
+        f"{percent(evaluation.unigram_accuracy, 2)}   loss {evaluation.masked_lm_loss:.3f}",
     ]
     if evaluation.sentence_order_accuracy is not None:
         lines.append(
-            f"sentence order  accuracy {evaluation.sentence_order_accuracy:.2%} "
-            f"± {evaluation.sentence_order_error:.2%}   "
-            f"chance: {evaluation.sentence_order_chance:.2%}   "
+            f"sentence order  accuracy {percent(evaluation.sentence_order_accuracy, 2)} "
+            f"± {percent(evaluation.sentence_order_error, 2)}   "
+            f"chance: {percent(evaluation.sentence_order_chance, 2)}   "
             f"loss {evaluation.sentence_order_loss:.3f}"
         )
     return lines
+
+
+@command()
+def score(
+    task: str = option(..., "Labelled GLUE task, squad1 or squad2."),
+    data: Path = option(..., "Labelled file of the task."),
+    predictions: Path = option(
+        ..., "predictions.json for SQuAD; a .tsv file of index and prediction for GLUE."
+    ),
+    null_odds: Path | None = option(None, "null_odds.json of squad2, to find the best thresholds."),
+):
+    """Score a file of predictions as the official scripts do.
+
+    \b
+    Examples:
+      albert-keras score --task squad1 --data dev-v1.1.json --predictions predictions.json
+      albert-keras score --task cola --data CoLA/dev.tsv --predictions CoLA.tsv
+    """
+    from albert_keras.tasks.score_files import score_predictions
+
+    result = score_predictions(task, data, predictions, null_odds)
+    lines = [f"{result.task}, {count_of(result.examples, 'example')}"]
+    lines += [f"  {name:20} {value:.10g}" for name, value in result.scores.items()]
+    return Output(result, lines)

@@ -1,73 +1,43 @@
 """`albert-keras export`."""
 
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from albert_keras.cli import options
-from albert_keras.cli.output import show, start
+from albert_keras.cli.command import Output, command
+from albert_keras.cli.options import option
+from albert_keras.cli.output import percent
 from data_pipeline.errors import InputError
 
 
+@command()
 def export(
-    run: Annotated[
-        Path,
-        typer.Option(
-            help="Folder of a run, of a fine-tuning, whose best seed is taken, or of a converted "
-            "model.",
-            show_default=False,
-        ),
-    ],
-    out: Annotated[Path, typer.Option(help="Folder of the model's name; a version comes in it.")],
-    step: Annotated[
-        str | None,
-        typer.Option(
-            help="Which checkpoint: a number or `best`.",
-            show_default="the newest; of a fine-tuning the best",
-        ),
-    ] = None,
-    version: Annotated[int | None, typer.Option(show_default="the next")] = None,
-    max_seq_length: Annotated[
-        int | None, typer.Option(help="Longer texts are cut.", show_default="as trained")
-    ] = None,
-    precision: Annotated[
-        str, typer.Option(help="Of the SavedModel: float32, bfloat16 or int8 (weights only).")
-    ] = "float32",
-    lite: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Write a TensorFlow Lite file too: float16 or int8; may be repeated.",
-            show_default=False,
-        ),
-    ] = None,
-    eval_data: Annotated[
-        Path | None,
-        typer.Option(
-            help="Held-out records, or a file of examples of the task, on which the loss of "
-            "accuracy is measured.",
-            show_default="examples for development, else installed documentation",
-        ),
-    ] = None,
-    keep: Annotated[
-        int | None,
-        typer.Option(help="So many versions stay, the older ones go.", show_default="all"),
-    ] = None,
-    encode_layers: Annotated[
-        str | None,
-        typer.Option(
-            help="Blocks, such as 9,10,11,12, whose outputs `encode` gives side by side.",
-            show_default="none",
-        ),
-    ] = None,
-    as_json: options.Json = False,
-    verbose: options.Verbose = False,
-    debug: options.Debug = False,
+    run: Path = option(
+        ..., "Folder of a run, of a fine-tuning (its best seed) or of a converted model."
+    ),
+    out: Path = option(..., "Folder named like the model; the version is created in it."),
+    step: str | None = options.STEP,
+    version: int | None = option(None, "Version number.", shown="the next one"),
+    max_seq_length: int | None = option(
+        None, "Tokens after which a text is truncated.", shown="as in training"
+    ),
+    precision: str = option("float32", "Precision: float32, bfloat16 or int8 (weights only)."),
+    lite: list[str] | None = option(
+        None, "Also write TensorFlow Lite: float16 or int8; may be repeated."
+    ),
+    eval_data: Path | None = option(
+        None,
+        "Held-out records or examples of the task, to measure the loss of accuracy.",
+        shown="development examples, or documentation of installed packages",
+    ),
+    keep: int | None = option(None, "Number of newest versions to keep.", shown="all"),
+    encode_layers: str | None = option(
+        None, "Layers whose outputs `encode` concatenates, such as 9,10,11,12."
+    ),
 ):
-    """Write a run as a SavedModel over plain strings, and as a .keras model.
+    """Export a run as a SavedModel and as a .keras model.
 
-    The version gets its name when it has answered as it should where only the operations of
-    tensorflow_model_server are.
+    The SavedModel takes plain strings. A version is published only after its answers have been
+    checked in a process with nothing but the operations of tensorflow_model_server.
 
     \b
     Example:
@@ -75,8 +45,7 @@ def export(
       albert-keras export --run runs/books --out saved_models/small --precision int8 --lite int8
       albert-keras export --run runs/sst-2 --out saved_models/sst-2 --keep 3
     """
-    start(verbose, debug)
-    layers = _numbers(encode_layers)
+    layers = _parse_numbers(encode_layers)
     from albert_keras.serving.publish import export as export_run
 
     result = export_run(
@@ -91,69 +60,63 @@ def export(
         keep=keep,
         layers=layers,
     )
-    name = result.path.parent.name
     losses = {variant: loss._asdict() for variant, loss in result.losses.items()}
-    is_pretrained = "fill_mask" in result.signatures
-    show(
-        result._asdict() | {"losses": losses},
-        [
-            f"version {result.version} of `{name}`, "
-            + ("" if result.step is None else f"step {result.step}, ")
-            + f"{result.num_bytes / 1e6:.1f} MB: {result.path}",
-            *_variant_lines(result),
-            f"asked by: {', '.join(result.signatures)}",
-            f"fingerprint: {result.fingerprint['saved_model_checksum']}",
-            *_difference_line(result),
-            f"for Keras: {result.keras_file}; what it is: {result.path.parent / 'README.md'}",
-            f"serve: tensorflow_model_server --rest_api_port=8501 --model_name={name} "
-            f"--model_base_path={result.path.parent.absolute()}",
-            f'next: albert-keras predict {result.path.parent} "The capital of France is [MASK]."'
-            if is_pretrained
-            else f"next: albert-keras serve {result.path.parent}",
-        ],
-        as_json,
-    )
+    return Output(result._asdict() | {"losses": losses}, _lines(result))
 
 
-def _numbers(text):
-    """Reads numbers parted by commas: tuple of int."""
+def _parse_numbers(text):
+    """Parses numbers separated by commas: tuple of int."""
     try:
         return tuple(int(number) for number in text.split(",")) if text else ()
     except ValueError:
         raise InputError(
-            f"`--encode-layers` should be numbers, parted by commas. Received: {text!r}."
+            f"`--encode-layers` must be numbers separated by commas. Received: {text!r}."
         ) from None
 
 
-def _difference_line(result):
+def _lines(result):
+    folder = result.path.parent
+    step = "" if result.step is None else f"step {result.step}, "
+    size = f"{result.num_bytes / 1e6:.1f} MB"
+    yield f"version {result.version} of `{folder.name}`, {step}{size}: {result.path}"
+    yield from _variant_lines(result)
+    yield f"signatures: {', '.join(result.signatures)}"
+    yield f"fingerprint: {result.fingerprint['saved_model_checksum']}"
     if result.largest_difference is not None:
-        difference = result.largest_difference
-        yield f"checked: answers as the Python path does, to {difference:.1g}"
+        yield f"checked: answers equal those in Python to {result.largest_difference:.1g}"
+    yield f"for Keras: {result.keras_file}; description: {folder / 'README.md'}"
+    yield (
+        f"serve: tensorflow_model_server --rest_api_port=8501 --model_name={folder.name} "
+        f"--model_base_path={folder.absolute()}"
+    )
+    if "fill_mask" in result.signatures:
+        yield f'next: albert-keras predict {folder} "The capital of France is [MASK]."'
+    else:
+        yield f"next: albert-keras serve {folder}"
 
 
 def _variant_lines(result):
-    """Tells what lies in the folder, and what each variant loses."""
-    sizes = {result.precision: result.saved_model_bytes}
-    sizes |= {f"lite {weights}": size for weights, size in result.lite_bytes.items()}
+    """Yields size and loss of accuracy of each variant, if losses were measured."""
     if not result.losses:
         return
+    sizes = {result.precision: result.saved_model_bytes}
+    sizes |= {f"lite {weights}": size for weights, size in result.lite_bytes.items()}
     for variant, size in sizes.items():
         line = f"{variant}: {size / 1e6:.1f} MB"
         if variant in result.losses:
-            loss = result.losses[variant]
-            line += f", {_describe_loss(loss)}"
+            line += f", {_describe_loss(result.losses[variant])}"
         yield line
     any_loss = next(iter(result.losses.values()))
-    what = "masked pieces" if hasattr(any_loss, "float32_loss") else "examples"
-    yield f"measured at {any_loss.num_predictions} {what}"
+    unit = "masked tokens" if hasattr(any_loss, "float32_loss") else "examples"
+    yield f"measured on {any_loss.num_predictions} {unit}"
 
 
 def _describe_loss(loss):
     if hasattr(loss, "float32_loss"):
         mean, largest = 100 * loss.mean_difference, 100 * loss.largest_difference
         return (
-            f"likeliest piece as float32 {loss.agreement:.1%}, probabilities differ by "
-            f"{mean:.2g}% (one by {largest:.2g}% at most), "
+            f"same best token as float32 for {percent(loss.agreement)}, probabilities differ by "
+            f"{mean:.2g} % on average and {largest:.2g} % at most, "
             f"masked-LM loss {loss.loss:.4f} (float32 {loss.float32_loss:.4f})"
         )
     scores = (
@@ -162,8 +125,9 @@ def _describe_loss(loss):
     )
     return ", ".join(
         (
-            f"answers as float32 {loss.agreement:.1%}",
-            f"numbers differ by {loss.mean_difference:.2g} ({loss.largest_difference:.2g} at most)",
+            f"same answer as float32 for {percent(loss.agreement)}",
+            f"outputs differ by {loss.mean_difference:.2g} on average and "
+            f"{loss.largest_difference:.2g} at most",
             *scores,
         )
     )

@@ -2,130 +2,44 @@
 
 import shlex
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from albert_keras.cli import options
-from albert_keras.cli.output import show, start
+from albert_keras.cli.arguments import read_values
+from albert_keras.cli.command import Output, command
+from albert_keras.cli.options import option
+from albert_keras.finetuning.config import FinetuneConfig
+from albert_keras.tasks.kinds import FIELD_OPTIONS
 from data_pipeline.errors import InputError
 
 
+@command(FinetuneConfig)
 def finetune(
-    origin: Annotated[
-        str,
-        options.option(
-            "--from",
-            metavar="PATH",
-            help="Run, checkpoint, export or .keras file to begin from; random for none.",
-        ),
-    ],
-    out: Annotated[
-        Path, options.option(help="Folder to make; an interrupted fine-tuning goes on.")
-    ],
-    task: Annotated[
-        str | None,
-        options.option(
-            help="A GLUE task, squad1, squad2 or race; or classification, pair, regression, "
-            "tagging on own files."
-        ),
-    ] = None,
-    data_dir: Annotated[Path | None, options.option(help="Folder of the official files.")] = None,
-    train: Annotated[
-        Path | None,
-        options.option(help="Own training examples: .tsv, .csv, .jsonl; or CoNLL columns."),
-    ] = None,
-    dev: Annotated[
-        Path | None,
-        options.option(help="Own development examples.", default="a tenth of those of --train"),
-    ] = None,
-    text: Annotated[
-        str | None, options.option(metavar="COLUMN", help="Column of the text, by name or number.")
-    ] = None,
-    pair: Annotated[
-        str | None, options.option(metavar="COLUMN", help="Column of a second text.")
-    ] = None,
-    label: Annotated[
-        str | None, options.option(metavar="COLUMN", help="Column of the label.")
-    ] = None,
-    epochs: Annotated[
-        float | None, options.option(help="Passes over the training examples.", default="3")
-    ] = None,
-    steps: Annotated[
-        int | None, options.option(help="Optimizer steps, instead of --epochs.")
-    ] = None,
-    batch_size: Annotated[
-        int | None, options.option(help="Global batch size.", default="32")
-    ] = None,
-    lr: Annotated[
-        str | None,
-        options.option(help="Peak learning rate.", default="by model size, 2e-5 for base"),
-    ] = None,
-    max_seq_length: Annotated[
-        int | None,
-        options.option(help="Pieces of a row.", default="128; squad 384, race 512"),
-    ] = None,
-    seed: options.Seed = None,
-    seeds: Annotated[
-        str,
-        typer.Option(
-            metavar="N", help="How many trainings with different seeds; or the seeds: 3,14,15."
-        ),
-    ] = "1",
-    random_baseline: Annotated[
-        bool,
-        typer.Option(help="Train the same model from random weights, too, to compare with."),
-    ] = True,
-    evaluate_every: Annotated[
-        int | None,
-        options.option(help="Steps between scores on --dev.", default="a tenth of the run"),
-    ] = None,
-    patience: Annotated[
-        int | None,
-        options.option(help="End after so many scores without a better one.", default="never"),
-    ] = None,
-    checkpoint_every: Annotated[
-        int | None, options.option(help="Steps between checkpoints.", default="--evaluate-every")
-    ] = None,
-    strategy: options.Strategy = None,
-    precision: options.Precision = None,
-    accumulation_steps: options.AccumulationSteps = None,
-    recompute: options.Recompute = None,
-    steps_per_execution: options.StepsPerExecution = None,
-    time_budget: Annotated[
-        str | None, options.option(help="End each training after this long, such as 20m.")
-    ] = None,
-    from_step: Annotated[
-        str | None,
-        options.option(help="Checkpoint of --from: a number or `best`.", default="the newest"),
-    ] = None,
-    albert_config: Annotated[
-        str | None,
-        options.option(
-            metavar="FILE", help="Shape of the model, where --from has none; or its name."
-        ),
-    ] = None,
-    tokenizer: Annotated[
-        Path | None,
-        options.option(help="Tokenizer, where --from has none: folder, .model file or vocab.txt."),
-    ] = None,
-    cache: Annotated[
-        Path | None,
-        options.option(help="Folder of features, to use again.", default="OUT/features"),
-    ] = None,
-    allow_change: Annotated[
-        list[str] | None,
-        options.option(
-            metavar="KEY", help="Go on although this setting or data is not what it was begun with."
-        ),
-    ] = None,
-    config: options.ConfigFile = None,
-    assignments: options.Set = None,
-    as_json: options.Json = False,
-    verbose: options.Verbose = False,
-    debug: options.Debug = False,
+    origin: str = option(
+        ...,
+        "Run, checkpoint, export or .keras file to start from; `random` for random weights.",
+        "--from",
+        metavar="PATH",
+    ),
+    out: Path = option(..., "Output folder; an interrupted fine-tuning is resumed."),
+    *,
+    flags,
+    seeds: str = option(
+        "1", "Number of trainings with different seeds, or the seeds: 3,14,15.", metavar="N"
+    ),
+    random_baseline: bool = option(
+        True, "Also train the same model from random weights, for comparison."
+    ),
+    from_step: str | None = options.FROM_STEP,
+    albert_config: str | None = options.ALBERT_CONFIG,
+    tokenizer: Path | None = options.TOKENIZER_FALLBACK,
+    cache: Path | None = option(
+        None, "Folder of features for reuse by other runs.", shown="OUT/features"
+    ),
+    allow_change: list[str] | None = options.ALLOW_CHANGE,
+    config: Path | None = options.CONFIG,
+    assignments: list[str] | None = options.SET,
 ):
-    """Fine-tune a model on a task and score it; or go on with an interrupted one.
+    """Fine-tune a model on a task and evaluate it.
 
     \b
     Examples:
@@ -134,49 +48,18 @@ def finetune(
           --from runs/books --out runs/mail
       albert-keras finetune --config mnli --data-dir glue/ --from albert-base/ --out runs/mnli
     """
-    start(verbose, debug)
-    from albert_keras.cli.arguments import read_values
-    from albert_keras.finetuning.config import FinetuneConfig
-
     values = read_values(config, assignments, kind="finetuning")
-    for name, section in values.items():
-        if not isinstance(section, dict):
-            raise InputError(f"`{name}` should hold keys and values. Received: {section!r}.")
-    if task is None and "name" not in values.get("task", {}):
+    task = values.get("task") or {}
+    if "task" not in flags and isinstance(task, dict) and "name" not in task:
         raise InputError(
-            "`--task` should name a task, unless --config does. Received: none. "
-            "See `albert-keras finetune --help`."
+            "`--task` is required, unless --config names a task. "
+            "See `albert-keras finetune --help` for the tasks."
         )
-    settings = FinetuneConfig.of(
-        values,
-        task=task,
-        data_dir=data_dir and str(data_dir),
-        train=train and str(train),
-        dev=dev and str(dev),
-        text=text,
-        pair=pair,
-        label=label,
-        max_seq_length=max_seq_length,
-        steps=steps,
-        epochs=epochs,
-        batch_size=batch_size,
-        lr=lr,
-        seed=seed,
-        strategy=strategy,
-        precision=precision,
-        accumulation_steps=accumulation_steps,
-        recompute=recompute,
-        steps_per_execution=steps_per_execution,
-        evaluate_every=evaluate_every,
-        checkpoint_every=checkpoint_every,
-        patience=patience,
-        time_budget=time_budget,
-    )
-    seeds = _seeds(seeds)
+    settings = FinetuneConfig.of(values, **flags)
+    seeds = _parse_seeds(seeds)
     from albert_keras.finetuning.finetune import finetune as finetune_model
     from albert_keras.finetuning.result_table import lines
-    from albert_keras.finetuning.results import as_json as plain
-    from albert_keras.finetuning.results import best_seed, first_split
+    from albert_keras.finetuning.results import as_json, best_seed, first_split
 
     result = finetune_model(
         origin,
@@ -199,31 +82,29 @@ def finetune(
         f"all results: {out}/results.json   live: tensorboard --logdir {out}",
         f"next: albert-keras predict {shlex.quote(str(out))} {_question(settings.task)}",
     ]
-    show(plain(result), shown, as_json)
+    return Output(as_json(result), shown)
 
 
 def _question(task):
-    """Returns how a model of a task (TaskConfig) is asked by `albert-keras predict`."""
-    from albert_keras.tasks.glue.glue_tasks import GLUE_TASKS
+    """Returns the arguments of `albert-keras predict` for a model of this task (TaskConfig)."""
+    from albert_keras.tasks.build import build_task
 
-    glue = GLUE_TASKS.get(task.name)
-    if task.name == "race":
-        return "TEXT --question TEXT --option TEXT --option TEXT"
-    if task.name in ("squad1", "squad2"):
-        return "TEXT --question TEXT"
-    has_pair = glue.unlabelled.second is not None if glue else task.pair is not None
-    return "TEXT --pair TEXT" if has_pair else "TEXT"
+    words = ["TEXT"]
+    for field in build_task(task).fields:
+        if field in FIELD_OPTIONS:
+            words += [FIELD_OPTIONS[field], "TEXT"] * (2 if field == "options" else 1)
+    return " ".join(words)
 
 
-def _seeds(text):
-    """Reads `--seeds`: a number of trainings, or seeds parted by commas."""
+def _parse_seeds(text):
+    """Parses `--seeds`: a number of trainings (int), or seeds separated by commas (list of int)."""
     try:
         numbers = [int(part) for part in text.split(",")]
     except ValueError:
         numbers = []
     if not numbers or min(numbers) < 0 or numbers == [0] or len(set(numbers)) < len(numbers):
         raise InputError(
-            "`--seeds` should be how many there are to be, or different seeds parted by commas. "
-            f"Received: {text}."
+            "`--seeds` must be a positive number of trainings, or different seeds separated by "
+            f"commas. Received: {text}."
         )
     return numbers if len(numbers) > 1 else numbers[0]

@@ -1,79 +1,70 @@
-"""Options that several commands share, in one spelling."""
-
-from pathlib import Path
-from typing import Annotated
+"""Options that several commands share."""
 
 import typer
 
 
-def option(*names, **words):
-    """Returns a typer.Option that shows no default, or the words of `default`."""
-    return typer.Option(*names, show_default=words.pop("default", False), **words)
+def option(default, help, *names, shown=True, **settings):
+    """Returns an option of a command.
+
+    Args:
+        default: Default; `...` if the option is required.
+        help: str. Sentence for the help of the command.
+        *names: str. Names such as "--from"; without any the name of the parameter is used.
+        shown: str or True. Phrase shown instead of the default.
+        **settings: Passed to `typer.Option`.
+    """
+    return typer.Option(default, *names, help=help, show_default=shown, **settings)
 
 
-Corpus = Annotated[
-    list[str],
-    typer.Option(
-        "--corpus",
-        metavar="PATH",
-        help="Text file, folder or 'glob'; may be repeated.",
-        show_default=False,
-    ),
-]
-CorpusFormat = Annotated[
-    str,
-    typer.Option(
-        "--format",
-        help="auto, prose, sentences (one per line), jsonl or wikiextractor.",
-    ),
-]
-ConfigFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--config",
-        metavar="FILE",
-        help="YAML or JSON settings, or the name of a recipe.",
-        show_default=False,
-    ),
-]
-Set = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set",
-        metavar="KEY=VALUE",
-        help="One setting, by its dotted key; may be repeated.",
-        show_default=False,
-    ),
-]
-Seed = Annotated[
-    int | None, typer.Option("--seed", help="Decides all that is random.", show_default=False)
-]
-Strategy = Annotated[
-    str | None,
-    typer.Option(
-        "--strategy", help="auto, tpu, mirrored, multiworker or single.", show_default="auto"
-    ),
-]
-Precision = Annotated[
-    str | None,
-    option("--precision", help="auto, float32, mixed_bfloat16 or mixed_float16.", default="auto"),
-]
-AccumulationSteps = Annotated[
-    int | None,
-    option("--accumulate", help="Parts a batch is computed in, to save memory.", default="1"),
-]
-Recompute = Annotated[
-    bool | None,
-    option("--recompute/--no-recompute", help="Compute blocks twice, to save memory."),
-]
-StepsPerExecution = Annotated[
-    int | None,
-    option(
-        "--steps-per-execution",
-        help="Steps between looks of the host; many on TPUs.",
-        default="1",
-    ),
-]
-Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
-Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Say more.")]
-Debug = Annotated[bool, typer.Option("--debug", help="Show tracebacks and all messages.")]
+def argument(default, help, **settings):
+    """Returns a positional argument of a command that shows no default."""
+    return typer.Argument(default, help=help, show_default=False, **settings)
+
+
+def batch_size(default):
+    return option(default, "Sequences per step.", min=1)
+
+
+def max_seq_length(default):
+    return option(default, "Tokens per sequence.", min=8, max=512)
+
+
+def repeats(default):
+    return option(default, "Number of measurements.", min=1)
+
+
+PRECISIONS = "Precision: float32, mixed_bfloat16 or mixed_float16."
+
+MODEL = option("albert-base", "Named model, or LAYERSxHIDDEN such as 6x256.")
+CORPUS = option(..., "Text file, folder or 'glob'; may be repeated.", metavar="PATH")
+CORPUS_FORMAT = option(
+    "auto",
+    "Format of the corpus: auto, prose, sentences (one per line), jsonl or wikiextractor.",
+    "--format",
+)
+CONFIG = option(
+    None, "YAML or JSON file of settings, or the name of a recipe.", "--config", metavar="FILE"
+)
+SET = option(None, "Setting by its dotted key; may be repeated.", "--set", metavar="KEY=VALUE")
+ALLOW_CHANGE = option(
+    None,
+    "Resume even though this setting or dataset differs from the original run; may be repeated.",
+    metavar="KEY",
+)
+FROM_STEP = option(None, "Checkpoint to start from: a number or `best`.", shown="the newest")
+ALBERT_CONFIG = option(
+    None,
+    "Model configuration (albert_config.json) or named model, if the weights have none.",
+    metavar="FILE",
+)
+TOKENIZER_FALLBACK = option(
+    None, "Tokenizer, if the weights have none: a folder, .model file or vocab.txt."
+)
+ALL_SEEDS = option(False, "Average all seeds instead of using the best one.", "--all-seeds")
+DATA_DIR = option(None, "Folder of the official files.", shown="as in training")
+STEP = option(
+    None, "Checkpoint: a number or `best`.", shown="the newest; for a fine-tuning the best"
+)
+STRATEGY = option(
+    "auto", "Distribution strategy.", metavar="[auto|tpu|mirrored|multiworker|single]"
+)

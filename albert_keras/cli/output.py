@@ -1,4 +1,4 @@
-"""What commands print: progress and errors on stderr, results on stdout."""
+"""Prints progress and errors of a command to stderr and its result to stdout."""
 
 import json
 import logging
@@ -12,35 +12,35 @@ from pathlib import Path
 
 import typer
 
-#: Tells a terminal to forget the rest of the line.
+#: Terminal code that erases the rest of the line.
 _CLEAR_LINE = "\x1b[K"
 
 _LOGGERS = ("albert_keras", "data_pipeline")
 
-#: No command is silent for longer, in seconds.
+#: Longest time without any output, in seconds.
 _LONGEST_SILENCE = 8
 
 
 class Progress(logging.StreamHandler):
-    """Shows log lines, and after a while without any that the work goes on.
+    """Prints log lines, and the elapsed time if there has been none for a while.
 
-    Lines with the attribute `transient` are written over by the next one.
+    A record with the attribute `transient` is overwritten by the next line.
 
     Args:
-        silence: float. Seconds without a line after which one is shown.
+        silence: float. Seconds without output after which the elapsed time is printed.
     """
 
     def __init__(self, stream, silence=_LONGEST_SILENCE):
         super().__init__(stream)
         self._silence = silence
         self._is_open = False
-        self._begun = self._last = time.monotonic()
+        self._started = self._last = time.monotonic()
         self._finished = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
         self._thread.start()
 
     def emit(self, record):
-        self._begun = self._last = time.monotonic()
+        self._started = self._last = time.monotonic()
         if getattr(record, "transient", False):
             self.stream.write(f"\r{self.format(record)}{_CLEAR_LINE}")
             self._is_open = True
@@ -50,13 +50,13 @@ class Progress(logging.StreamHandler):
         super().emit(record)
 
     def _close_line(self):
-        """Takes a transient line off the screen."""
+        """Erases a transient line."""
         if self._is_open:
             self.stream.write(f"\r{_CLEAR_LINE}")
             self._is_open = False
 
     def finish(self):
-        """Stops watching."""
+        """Stops the thread that prints the elapsed time."""
         self._finished.set()
         self._thread.join()
         self._close_line()
@@ -67,7 +67,7 @@ class Progress(logging.StreamHandler):
             if now - self._last > self._silence:
                 self._last = now
                 self._close_line()
-                self.stream.write(f"... {now - self._begun:.0f} s\n")
+                self.stream.write(f"... {now - self._started:.0f} s\n")
                 self.flush()
 
 
@@ -75,11 +75,11 @@ _progress = None
 
 
 def start(verbose=False, debug=False):
-    """Sets up progress lines; call it before anything that loads TensorFlow.
+    """Sets up progress lines. Call it before TensorFlow is imported.
 
     Args:
-        verbose: bool. Show what the libraries below say as well.
-        debug: bool. Show everything.
+        verbose: bool. Also print the messages of other libraries.
+        debug: bool. Print all messages.
     """
     global _progress
     finish()
@@ -97,7 +97,7 @@ def start(verbose=False, debug=False):
 
 
 def finish():
-    """Ends the progress lines of a command and leaves the loggers as they were."""
+    """Ends the progress lines of a command and restores the loggers."""
     global _progress
     if _progress is None:
         return
@@ -114,8 +114,8 @@ def show(result, lines, as_json):
     """Prints the result of a command.
 
     Args:
-        result: NamedTuple, dataclass-like with `_asdict`, or dict or list. What `--json` prints.
-        lines: iterable of str. What people read instead.
+        result: NamedTuple, dict or list. Printed if `as_json`.
+        lines: iterable of str. Printed otherwise.
         as_json: bool.
     """
     if as_json:
@@ -127,30 +127,48 @@ def show(result, lines, as_json):
             typer.echo(line)
 
 
-def restart_if_worker_lost(error):
-    """Starts the program anew when another worker is gone; then it waits for that one.
+def plain(value):
+    """Converts nested named tuples to dicts, so that JSON has their field names."""
+    if hasattr(value, "_asdict"):
+        return {name: plain(part) for name, part in value._asdict().items()}
+    return [plain(part) for part in value] if isinstance(value, list) else value
 
-    Does not return in that case.
+
+def count_of(number, noun):
+    """Returns a number with its noun, such as "1 shard" or "2,000 shards"."""
+    plural = noun + ("es" if noun.endswith(("s", "ch")) else "s")
+    return f"{number:,} {noun if number == 1 else plural}"
+
+
+def percent(fraction, digits=1):
+    """Returns a fraction as a percentage, such as "3.7 %"."""
+    return f"{100 * fraction:.{digits}f} %"
+
+
+def restart_if_worker_lost(error):
+    """Restarts the program if another worker is lost; the new process waits for that worker.
+
+    Does not return in this case.
     """
     if type(error).__name__ != "WorkerLost":
         return
     from albert_keras.training.distributed import cluster
 
     if isinstance(error, cluster.WorkerLost):
-        typer.echo(f"{error}; starting anew to go on with it once it is back", err=True)
+        typer.echo(f"{error}; restarting to resume training when it is back", err=True)
         finish()
         cluster.restart()
 
 
 def report_error(error, debug):
-    """Prints an error in one go and tells the exit code that belongs to it.
+    """Prints an error and returns its exit code.
 
     Args:
         error: Exception.
-        debug: bool. Raise it again, with its traceback.
+        debug: bool. Raise the error again, with its traceback.
 
     Returns:
-        int.
+        int. Exit code.
     """
     from albert_keras.training.errors import TrainingDiverged, TrainingStopped
     from data_pipeline.errors import InputError
@@ -170,8 +188,6 @@ def report_error(error, debug):
     if isinstance(error, OSError):
         typer.echo(f"error: {error.filename or 'input or output'}: {error.strerror}", err=True)
         return 2
-    typer.echo(
-        f"internal error: {type(error).__name__}: {error}\nRun it again with --debug for details.",
-        err=True,
-    )
+    typer.echo(f"internal error: {type(error).__name__}: {error}", err=True)
+    typer.echo("Run the command again with --debug for details.", err=True)
     return 1

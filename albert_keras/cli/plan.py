@@ -1,65 +1,40 @@
 """`albert-keras plan`."""
 
-from typing import Annotated
-
 import typer
 
 from albert_keras.cli import options
-from albert_keras.cli.output import show, start
+from albert_keras.cli.command import Output, command
+from albert_keras.cli.options import option
+from data_pipeline.errors import InputError
 
 
+@command()
 def plan(
-    size: Annotated[str, typer.Option(help="Named model.")] = "albert-base",
-    memory: Annotated[
-        str | None,
-        options.option(help="Of a replica, such as 12GB or 12GiB.", default="that of the device"),
-    ] = None,
-    batch: Annotated[
-        int | None, options.option(min=1, help="Global batch size.", default="the recipe's")
-    ] = None,
-    corpus_size: Annotated[
-        str | None, options.option(help="Text, such as 16GB; tells records, epochs and disk.")
-    ] = None,
-    max_seq_length: Annotated[int, typer.Option(min=8, max=512, help="Pieces per record.")] = 512,
-    device: Annotated[
-        str,
-        typer.Option(
-            help="cpu, t4, v100, a100, h100, tpu-v2-8, tpu-v3-8, tpu-v4-8, tpu-v5e-8, tpu-v5p-8 "
-            "or tpu-v6e-8."
-        ),
-    ] = "cpu",
-    devices: Annotated[
-        int | None, options.option(min=1, help="Replicas.", default="those of the device")
-    ] = None,
-    tflops: Annotated[
-        float | None, options.option(help="Peak of a replica.", default="data sheet of the device")
-    ] = None,
-    mfu: Annotated[
-        float | None, options.option(help="Share of the peak reached, 0 to 1.", default="by device")
-    ] = None,
-    measure: Annotated[
-        bool, typer.Option("--measure", help="Measure the peak on this machine.")
-    ] = False,
-    precision: Annotated[
-        str | None,
-        options.option(help="float32, mixed_bfloat16 or mixed_float16.", default="by device"),
-    ] = None,
-    steps: Annotated[
-        int | None, options.option(min=1, help="Optimizer steps.", default="the recipe's text")
-    ] = None,
-    bytes_per_piece: Annotated[float, typer.Option(help="Of the text; Chinese has 3 to 4.")] = 4.3,
-    table: Annotated[
-        bool,
-        typer.Option("--table", help="Only the largest batch of fine-tuning, for each model."),
-    ] = False,
-    recompute: Annotated[
-        bool, typer.Option("--recompute", help="With --table: blocks computed again.")
-    ] = False,
-    as_json: options.Json = False,
-    verbose: options.Verbose = False,
-    debug: options.Debug = False,
+    size: str = option("albert-base", "Named model."),
+    memory: str | None = option(
+        None, "Memory of a replica, such as 12GB or 12GiB.", shown="that of the device"
+    ),
+    batch: int | None = option(None, "Global batch size.", min=1, shown="that of the recipe"),
+    corpus_size: str | None = option(
+        None, "Size of the corpus, such as 16GB, to plan records, epochs and disk."
+    ),
+    max_seq_length: int = option(512, "Tokens per record.", min=8, max=512),
+    device: str = option(
+        "cpu",
+        "Device: cpu, t4, v100, a100, h100, tpu-v2-8, tpu-v3-8, tpu-v4-8, tpu-v5e-8, tpu-v5p-8 or "
+        "tpu-v6e-8.",
+    ),
+    devices: int | None = option(None, "Number of replicas.", min=1, shown="those of the device"),
+    tflops: float | None = option(None, "Peak TFLOP/s of a replica.", shown="by data sheet"),
+    mfu: float | None = option(None, "Model FLOPs utilization, 0 to 1.", shown="by device"),
+    measure: bool = option(False, "Measure the peak of this machine.", "--measure"),
+    precision: str | None = option(None, options.PRECISIONS, shown="by device"),
+    steps: int | None = option(None, "Number of optimizer steps.", min=1, shown="by the recipe"),
+    bytes_per_piece: float = option(4.3, "Bytes of text per token; 3 to 4 for Chinese."),
+    table: bool = option(False, "Print the largest fine-tuning batch of each model.", "--table"),
+    recompute: bool = option(False, "With --table: assume recomputed blocks.", "--recompute"),
 ):
-    """Tell what a pre-training run would take: memory, time, text, disk, recipe, commands.
+    """Plan memory, time, text and disk of a pre-training run.
 
     \b
     Example:
@@ -68,7 +43,6 @@ def plan(
     The largest batch for each model and length:
       albert-keras plan --table --memory 12GB
     """
-    start(verbose, debug)
     from albert_keras.planning.devices import find_device
     from albert_keras.planning.sizes import parse_bytes
 
@@ -78,8 +52,7 @@ def plan(
 
         memory_bytes = memory_bytes or find_device(device).memory_bytes
         result = batch_table(memory_bytes, precision or "float32", recompute)
-        show(result, batch_table_lines(result), as_json)
-        return
+        return Output(result, batch_table_lines(result))
     from albert_keras.planning.plan import PlanRequest, make_plan
     from albert_keras.planning.report import plan_lines
 
@@ -100,15 +73,14 @@ def plan(
         bytes_per_piece=bytes_per_piece,
     )
     made = make_plan(request, is_measured=measure)
-    show(made.to_dict(), plan_lines(made), as_json)
+    return Output(made.to_dict(), plan_lines(made))
 
 
 def _measured_tflops(precision):
     from albert_keras.training.cost.peak import measure_peak
-    from data_pipeline.errors import InputError
 
     typer.echo("loading TensorFlow, measuring the peak", err=True)
     rate = measure_peak(precision, seconds=2)
     if rate is None:
-        raise InputError("`--measure` runs nothing on a TPU: give --tflops instead.")
+        raise InputError("`--measure` does not support TPUs. Give --tflops instead.")
     return rate / 1e12

@@ -1,69 +1,64 @@
-"""`albert-keras serve`."""
+"""`albert-keras serve`, `serve-check` and `server-kit`."""
 
 import logging
 import os
+import shlex
 import signal
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
-from albert_keras.cli import options
+from albert_keras.cli.command import Debug, Json, Output, Verbose, command
+from albert_keras.cli.options import argument, option
 from albert_keras.cli.output import finish, show, start
+from data_pipeline.errors import InputError
+
+#: Exit code if a server returns wrong answers.
+WRONG_ANSWERS = 4
+#: Largest file of texts for `serve-check`.
+_MAX_BYTES = 16 << 20
 
 
 def serve(
-    model: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="MODEL...",
-            help="Exported model: folder of its versions (takes the newest) or of one version.",
-            show_default=False,
-        ),
-    ],
-    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0 takes one that is free.")] = 8501,
-    requests_per_second: Annotated[
-        float | None, options.option(help="Of one client, in the long run.", default="50")
-    ] = None,
-    burst: Annotated[
-        int | None, options.option(help="Requests of one client at once.", default="500")
-    ] = None,
-    computed_at_once: Annotated[
-        int | None, options.option(help="Requests computed at the same time.", default="2")
-    ] = None,
-    rows: Annotated[int | None, options.option(help="Texts of one request.", default="64")] = None,
-    as_json: options.Json = False,
-    verbose: options.Verbose = False,
-    debug: options.Debug = False,
+    model: list[Path] = argument(
+        ..., "Exported model, served in its newest version; or one version.", metavar="MODEL..."
+    ),
+    host: str = option("127.0.0.1", "Address to listen on."),
+    port: int = option(8501, "Port; 0 selects a free one.", min=0, max=65535),
+    requests_per_second: float = option(50, "Sustained requests per second of one client."),
+    burst: int = option(500, "Requests one client may send at once."),
+    computed_at_once: int = option(2, "Requests computed at the same time."),
+    rows: int = option(64, "Texts per request."),
+    as_json: Json = False,
+    verbose: Verbose = False,
+    debug: Debug = False,
 ):
-    """Serve exported models on this computer: a page to try them, and the REST interface.
+    """Serve exported models on this computer: a web page and REST.
 
     \b
     Example:
       albert-keras serve saved_models/books
       albert-keras serve saved_models/books saved_models/sst2/3 --port 0
 
-    The REST interface is that of tensorflow_model_server; --verbose shows each request.
+    The REST interface is the same as in tensorflow_model_server. --verbose logs each request.
     """
     start(verbose, debug)
     from albert_keras.serving.local.limits import Limits
     from albert_keras.serving.local.local_server import serve as serve_models
 
-    given = {
-        "requests_per_second": requests_per_second,
-        "burst": burst,
-        "computed_at_once": computed_at_once,
-        "rows": rows,
-    }
-    limits = Limits(**{name: value for name, value in given.items() if value is not None})
+    limits = Limits(
+        requests_per_second=requests_per_second,
+        burst=burst,
+        computed_at_once=computed_at_once,
+        rows=rows,
+    )
 
     def ready(server):
-        finish()  # nothing is to be told while nobody asks
+        finish()  # an idle server prints nothing
         if verbose or debug:
             logging.basicConfig(format="%(asctime)s %(message)s")
         for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, _leave)
+            signal.signal(number, _exit)
         models = [{"name": one.name, "version": one.version} for one in server.models.values()]
         listed = ", ".join(f"{one['name']} (version {one['version']})" for one in models)
         result = {"url": server.url, "models": models}
@@ -72,6 +67,145 @@ def serve(
     serve_models(model, host, port, limits, access_log=verbose or debug, ready=ready)
 
 
-def _leave(number, frame):
-    """Ends the process at once: nothing is being written, and TensorFlow may be at work."""
+def _exit(number, frame):
+    """Ends the process at once: no file is being written, and TensorFlow may be busy."""
     os._exit(128 + number)
+
+
+@command()
+def serve_check(
+    model: str = option(..., "Model name on the server."),
+    rest: str | None = option(None, "REST address, such as http://127.0.0.1:8501.", metavar="URL"),
+    grpc: str | None = option(None, "gRPC address, such as 127.0.0.1:8500.", metavar="HOST:PORT"),
+    clients: int = option(4, "Number of concurrent clients.", min=1),
+    requests: int = option(
+        200, "Total requests per interface for the measurement; 0 skips it.", min=0
+    ),
+    texts: Path | None = option(
+        None, "File of texts for the measurement, one per line.", shown="three sentences"
+    ),
+    timeout: float = option(30.0, "Timeout of a request in seconds."),
+    feature: list[str] | None = option(
+        None, "Feature read by classify and regress; may be repeated.", shown="text, pair"
+    ),
+    label: str | None = option(None, "Version label to check in addition."),
+):
+    """Check the answers of a model server and measure its speed.
+
+    Give --rest, --grpc or both. Use the address of the server, not of a proxy in front of it.
+    Exit codes: 0 if all answers are right; 4 if some are wrong or missing; 2 if there is no such
+    server or model, or the input is invalid.
+
+    \b
+    Example:
+      albert-keras serve-check --rest http://127.0.0.1:8501 --grpc 127.0.0.1:8500 --model books
+      albert-keras serve-check --rest http://127.0.0.1:8501 --model books --clients 16 \\
+          --requests 2000 --texts questions.txt --json
+    """
+    from albert_keras.serving.check.golden_cases import FEATURES
+    from albert_keras.serving.check.serve_check import TEXTS
+    from albert_keras.serving.check.serve_check import serve_check as check
+
+    result = check(
+        rest,
+        model,
+        clients,
+        requests,
+        TEXTS if texts is None else _read_texts(texts),
+        timeout,
+        tuple(feature) if feature else FEATURES,
+        grpc,
+        label,
+    )
+    error = None if result.ok else typer.Exit(WRONG_ANSWERS)
+    return Output(result.to_dict(), result.lines, error)
+
+
+def _read_texts(path):
+    """Returns the lines of a file."""
+    if path.is_file() and path.stat().st_size > _MAX_BYTES:
+        raise InputError(f"`{path}` is larger than {_MAX_BYTES >> 20} MiB. Give fewer texts.")
+    try:
+        text = path.read_bytes().decode()
+    except UnicodeDecodeError as error:
+        raise InputError(f"`{path}` is not UTF-8: {error}.") from error
+    if not text.strip():
+        raise InputError(f"`{path}` contains no text. Give at least one, on a line of its own.")
+    return [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
+
+
+@command()
+def server_kit(
+    model: Path = argument(..., "Exported model: the folder of its versions.", metavar="MODEL"),
+    out: Path = option(..., "Output folder."),
+    name: str | None = option(None, "Model name on the server.", shown="name of the folder"),
+    latest: int | None = option(None, "Number of newest versions to serve.", shown="1"),
+    specific: list[int] | None = option(
+        None, "Version to serve instead; may be repeated.", metavar="VERSION"
+    ),
+    label: list[str] | None = option(
+        None,
+        "Label of a served version, such as stable=42; may be repeated.",
+        metavar="LABEL=VERSION",
+    ),
+    cores: int | None = option(
+        None, "Processor cores of the server.", shown="those of this computer"
+    ),
+    memory_gib: int | None = option(None, "Memory limit in GiB.", shown="enough for two versions"),
+    max_batch_size: int = option(32, "Largest number of texts per batch."),
+    rest_port: int = option(8501, "Port of REST on the loopback address."),
+    grpc_port: int = option(8500, "Port of gRPC on the loopback address."),
+    proxy_port: int = option(8080, "Port of the proxy on the loopback address."),
+):
+    """Write the files to run tensorflow_model_server.
+
+    They are its settings, a docker command, a proxy and a client.
+
+    \b
+    Example:
+      albert-keras server-kit saved_models/books --out kits/books
+      albert-keras server-kit saved_models/books --out kits/canary --specific 41 --specific 42 \\
+          --label stable=41 --label canary=42 --cores 8 --max-batch-size 64
+    """
+    from albert_keras.serving.kit.server_kit import write_kit
+
+    if latest is not None and specific:
+        raise InputError("Give --latest or --specific, not both.")
+    name = model.absolute().name if name is None else name
+    folder = write_kit(
+        out,
+        name,
+        model,
+        1 if latest is None else latest,
+        specific or (),
+        _parse_labels(label or ()),
+        cores,
+        max_batch_size,
+        memory_gib,
+        rest_port,
+        grpc_port,
+        proxy_port,
+    )
+    files = sorted(path.name for path in folder.iterdir())
+    lines = [
+        f"{folder}: {', '.join(files)}",
+        f"next: {shlex.quote(str(folder / 'docker-run.sh'))}",
+        f"then: albert-keras serve-check --rest http://127.0.0.1:{rest_port} "
+        f"--grpc 127.0.0.1:{grpc_port} --model {name}",
+    ]
+    return Output({"path": folder, "model": name, "files": files}, lines)
+
+
+def _parse_labels(assignments):
+    """Parses LABEL=VERSION: dict of label -> version."""
+    labels = {}
+    for assignment in assignments:
+        label, _, version = assignment.partition("=")
+        is_number = version.isascii() and version.isdigit() and len(version) < 20
+        if not is_number or label in labels:
+            raise InputError(
+                "`--label` must be LABEL=VERSION, with each label only once. "
+                f"Received: {', '.join(assignments)}."
+            )
+        labels[label] = int(version)
+    return labels

@@ -1,31 +1,28 @@
 """`albert-keras vocab` and `albert-keras vocab extend`."""
 
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
 from albert_keras.cli import options
-from albert_keras.cli.output import show, start
+from albert_keras.cli.command import Output, command
+from albert_keras.cli.options import option
 
-#: New pieces that are shown, those that save most first.
+#: Number of added pieces to print, the most useful ones first.
 _SHOWN = 20
 
 
+@command()
 def vocab(
     context: typer.Context,
-    corpus: Annotated[
-        list[str] | None,
-        options.option(metavar="PATH", help="Text file, folder or 'glob'; may be repeated."),
-    ] = None,
-    out: Annotated[Path | None, options.option(help="Folder to make.")] = None,
-    size: Annotated[int, typer.Option(help="Pieces in the vocabulary.")] = 30_000,
-    lower_case: Annotated[bool, typer.Option(help="Fold case.")] = True,
-    strip_accents: Annotated[bool, typer.Option(help="Drop accents: é becomes e.")] = True,
-    corpus_format: options.CorpusFormat = "auto",
-    as_json: options.Json = False,
-    verbose: options.Verbose = False,
-    debug: options.Debug = False,
+    corpus: list[str] | None = option(
+        None, "Text file, folder or 'glob' (required); may be repeated.", metavar="PATH"
+    ),
+    out: Path | None = option(None, "Output folder (required)."),
+    size: int = option(30_000, "Number of pieces in the vocabulary."),
+    lower_case: bool = option(True, "Convert text to lower case."),
+    strip_accents: bool = option(True, "Remove accents: é becomes e."),
+    corpus_format: str = options.CORPUS_FORMAT,
 ):
     """Train a SentencePiece vocabulary on your text.
 
@@ -35,15 +32,14 @@ def vocab(
     """
     if context.invoked_subcommand is not None:
         if corpus or out:
-            context.fail(f"Options belong behind `{context.invoked_subcommand}`.")
-        return
-    for name, value in (("--corpus", corpus), ("--out", out)):
-        if not value:
-            context.fail(f"Missing option '{name}'.")
-    start(verbose, debug)
+            context.fail(f"Options must follow `{context.invoked_subcommand}`.")
+        return None
     from data_pipeline.files import check_output_folder
     from data_pipeline.tokenizers.vocabulary import train_vocabulary
 
+    for name, value in (("--corpus", corpus), ("--out", out)):
+        if not value:
+            context.fail(f"Missing option '{name}'.")
     check_output_folder(out)
     result = train_vocabulary(
         _paragraphs(corpus, corpus_format),
@@ -53,36 +49,30 @@ def vocab(
         strip_accents=strip_accents,
     )
     values = {"path": result.path, "size": result.size, "sha256": result.sha256}
-    show(
-        values,
-        [
-            f"vocabulary of {result.size} pieces: {result.path}",
-            f"next: albert-keras data build --corpus ... --tokenizer {result.path} --out records/",
-        ],
-        as_json,
-    )
+    lines = [
+        f"vocabulary of {result.size} pieces: {result.path}",
+        f"next: albert-keras data build --corpus ... --tokenizer {result.path} --out records/",
+    ]
+    return Output(values, lines)
 
 
+@command()
 def extend(
-    tokenizer: Annotated[
-        Path, options.option(help="The old one: folder made by `vocab`, or a .model file.")
-    ],
-    corpus: options.Corpus,
-    add: Annotated[int, options.option(help="Pieces to add.")],
-    out: Annotated[Path, options.option(help="Folder to make.")],
-    corpus_format: options.CorpusFormat = "auto",
-    as_json: options.Json = False,
-    verbose: options.Verbose = False,
-    debug: options.Debug = False,
+    tokenizer: Path = option(
+        ..., "Tokenizer to extend: a folder written by `vocab`, or a .model file."
+    ),
+    corpus: list[str] = options.CORPUS,
+    add: int = option(..., "Number of pieces to add."),
+    out: Path = option(..., "Output folder."),
+    corpus_format: str = options.CORPUS_FORMAT,
 ):
-    """Add the pieces that another kind of text calls for; the old ones keep their ids.
+    """Add pieces for another kind of text; existing ids do not change.
 
     \b
     Example:
       albert-keras vocab extend --tokenizer runs/books/tokenizer --corpus 'medicine/*.txt' \\
           --add 2000 --out tokenizer-medicine/
     """
-    start(verbose, debug)
     from data_pipeline.tokenizers.tokenization import Tokenizer
     from data_pipeline.tokenizers.vocabulary_extension import extend_vocabulary
 
@@ -91,17 +81,13 @@ def extend(
     new = Tokenizer.load(result.path)
     added = [new.piece_of(id) for id in range(old.vocab_size, new.vocab_size)]
     values = {"path": result.path, "size": result.size, "sha256": result.sha256, "added": added}
-    show(
-        values,
-        [
-            f"vocabulary of {result.size} pieces, the first {old.vocab_size} as they were: "
-            f"{result.path}",
-            f"added: {' '.join(added[:_SHOWN])}{' ...' if len(added) > _SHOWN else ''}",
-            f"next: albert-keras data build --corpus ... --tokenizer {result.path} --out records/, "
-            "then albert-keras pretrain --data records/ --init-from ...",
-        ],
-        as_json,
-    )
+    lines = [
+        f"vocabulary of {result.size} pieces, the first {old.vocab_size} unchanged: {result.path}",
+        f"added: {' '.join(added[:_SHOWN])}{' ...' if len(added) > _SHOWN else ''}",
+        f"next: albert-keras data build --corpus ... --tokenizer {result.path} --out records/, "
+        "then albert-keras pretrain --data records/ --init-from ...",
+    ]
+    return Output(values, lines)
 
 
 def _paragraphs(corpus, corpus_format):

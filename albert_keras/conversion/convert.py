@@ -1,6 +1,5 @@
 """A model from one format into another: weights, shape, vocabulary, and a check of the result."""
 
-import json
 import logging
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -10,11 +9,16 @@ import tensorflow as tf
 
 from albert_keras.conversion import conversion_card, own
 from albert_keras.conversion.formats import FORMATS, detect_format, load_format, read_format
-from albert_keras.conversion.source_files import files_of
 from albert_keras.conversion.verify import verify as verify_conversion
-from albert_keras.conversion.vocabulary_files import check_size, read_vocabulary, vocabulary_of
-from albert_keras.conversion.vocabulary_identity import check_identity
-from albert_keras.conversion.vocabulary_writing import files_for, notes_for
+from albert_keras.conversion.vocabulary import (
+    check_identity,
+    check_size,
+    files_for,
+    notes_for,
+    read_vocabulary,
+    vocabulary_of,
+)
+from albert_keras.interop.model_folder import write_json
 from albert_keras.weights.source_tensors import encoder_digest
 from data_pipeline.errors import InputError
 from data_pipeline.files import check_output_folder, whole_folder
@@ -23,7 +27,7 @@ logger = logging.getLogger(__name__)
 
 
 class ConversionResult(NamedTuple):
-    """What a conversion made; `conversion.json` in the folder holds the same but `path`.
+    """The result of a conversion; `conversion.json` in the folder has the same keys except `path`.
 
     Attributes:
         path: Path. The folder.
@@ -32,14 +36,14 @@ class ConversionResult(NamedTuple):
         albert_config: dict. Shape of the model.
         num_parameters: int. Numbers in all tensors that were written.
         encoder_digest: str. SHA-256 of the encoder's weights, see `encoder_digest`.
-        heads: tuple of str. Of `HEADS`, those that came along.
-        left_heads: tuple of str. Those that the target has no place for.
+        heads: tuple of str. Those of `HEADS` that were converted.
+        left_heads: tuple of str. Those that the target cannot store.
         absent_heads: tuple of str. Heads of a pre-trained model that the source does not have.
-        labels: tuple of str. Names of classes, where the source tells.
+        labels: tuple of str. Names of classes, if the source has them.
         vocabulary: dict or None. "name" and "sentence" of its identity, its "source" and its
-            "digest"; None if none came along.
-        notes: tuple of str. What other code does otherwise with it.
-        verification: dict or None. As of `Verification`; None if it was not wanted.
+            "digest"; None without a vocabulary.
+        notes: tuple of str. What other code does differently with it.
+        verification: dict or None. The fields of `Verification`; None if it was not requested.
         source_files: dict of str. File of the source -> SHA-256, in hexadecimal.
     """
 
@@ -61,37 +65,37 @@ class ConversionResult(NamedTuple):
 
 
 def convert(
-    source,
-    target,
-    to=None,
-    source_format=None,
-    tokenizer=None,
-    config=None,
-    verify=True,
-    trust_pickle=False,
+    source: str | Path,
+    target: str | Path,
+    to: str | None = None,
+    source_format: str | None = None,
+    tokenizer: str | Path | None = None,
+    config: str | Path | None = None,
+    verify: bool = True,
+    trust_pickle: bool = False,
 ) -> ConversionResult:
-    """Converts a model, for example of google-research/albert or Hugging Face into ours, or back.
+    """Converts a model, for example from google-research/albert or Hugging Face, or back.
 
     Args:
         source: str or Path. Run, export, checkpoint, folder or file.
-        target: str or Path. The folder to make. It appears whole or not at all, and nothing is
-            overwritten.
-        to: str or None. One of `FORMATS`; None is ours, which a model of ours has already.
-        source_format: str or None. One of `FORMATS`; None looks at the names of files.
-        tokenizer: str, Path or None. Folder or file of the vocabulary; None takes the one that
-            comes along.
-        config: str, Path or None. `albert_config.json` of a checkpoint that comes without.
-        verify: bool. Whether source and target are run on the same inputs, and their tensors
-            compared.
-        trust_pickle: bool. Whether a `pytorch_model.bin` may be opened; it can run any program.
+        target: str or Path. The folder to create. It is created completely or not at all, and
+            nothing is overwritten.
+        to: str or None. One of `FORMATS`; None is "albert-keras".
+        source_format: str or None. One of `FORMATS`; None recognizes it by the names of files.
+        tokenizer: str, Path or None. Folder or file of the vocabulary; None takes the one stored
+            beside the weights.
+        config: str, Path or None. `albert_config.json` of a checkpoint without one.
+        verify: bool. Whether to run source and target on the same inputs, and to compare their
+            tensors.
+        trust_pickle: bool. Whether a `pytorch_model.bin` may be read; it can run any program.
 
     Returns:
         ConversionResult.
 
     Raises:
-        InputError: If the source is of no or of another format, damaged or hostile, if the target
-            exists or cannot have such a model, if the vocabulary does not fit, or if the outputs
-            differ. Nothing is written then.
+        InputError: If the source has an unknown or another format, is damaged or hostile, if the
+            target exists or cannot express the model, if the vocabulary does not match, or if the
+            outputs differ. Nothing is written then.
 
     Example:
         convert("albert_base_v2", "albert-base-v2", to="hugging-face")
@@ -99,7 +103,10 @@ def convert(
     source, target = Path(source), Path(target)
     check_output_folder(target, "TARGET")
     source_format = source_format or detect_format(source)
-    to = to or _usual_target(source_format)
+    if to is None and source_format == own.NAME:
+        names = ", ".join(name for name in FORMATS if name != own.NAME)
+        raise InputError(f"The model is in our format. Choose a target with --to one of: {names}.")
+    to = to or own.NAME
     writer = load_format(to)
     logger.info("reading `%s` (%s)", source, source_format)
     weights = read_format(source_format, source, trust_pickle, config)
@@ -111,7 +118,7 @@ def convert(
     with whole_folder(target) as folder:
         logger.info("writing `%s` (%s)", target, to)
         writer.write(weights._replace(tokenizer_files=files), folder)
-        _mark(folder, to)
+        write_json(folder / own.RECORD, {"format": to})  # `read` needs it; completed below
         written = writer.read(folder)
         verification = None
         if verify:
@@ -133,7 +140,7 @@ def convert(
             vocabulary=_describe(vocabulary),
             notes=tuple(dict.fromkeys(notes)),
             verification=verification and verification._asdict(),
-            source_files=files_of(source),
+            source_files=own.source_files(source),
         )
         record = result._asdict()
         record.pop("path")
@@ -141,35 +148,22 @@ def convert(
     return result
 
 
-def _usual_target(source_format):
-    if source_format == own.NAME:
-        names = ", ".join(name for name in FORMATS if name != own.NAME)
-        raise InputError(f"A model of ours should be converted --to one of: {names}.")
-    return own.NAME
-
-
 def _vocabulary(weights, given, source_format, to):
-    """Returns the Vocabulary that belongs to weights; None if none came along."""
+    """Returns the Vocabulary of weights; None if there is none."""
     if given is not None:
         vocabulary = read_vocabulary(given)
     else:
         vocabulary = vocabulary_of(weights.tokenizer_files, weights.source)
     if vocabulary is None:
-        logger.warning("`%s` comes without a vocabulary: give one with --tokenizer", weights.source)
+        logger.warning("`%s` has no vocabulary: pass one with --tokenizer", weights.source)
         return None
     check_size(vocabulary, weights.config)
     check_identity(vocabulary.identity, weights.config, source_format, given is not None)
     return vocabulary
 
 
-def _mark(folder, to):
-    """Says whose format a folder is while it is not finished: the record comes last."""
-    text = json.dumps({"format": to}) + "\n"
-    (folder / own.RECORD).write_text(text, encoding="utf-8")
-
-
 def _absent(heads):
-    """Tells which heads of pre-training are missing; a fine-tuned model has none, rightly."""
+    """Returns the missing heads of pre-training; a fine-tuned model is not expected to have any."""
     pretraining = ("masked_lm", "sentence_order")
     if any(head not in pretraining for head in heads):
         return ()
@@ -184,7 +178,7 @@ def _describe(vocabulary):
 
 
 class _Tensors:
-    """Arrays in the place of a checkpoint's tensors, for `encoder_digest`."""
+    """Arrays with the interface of a checkpoint's tensors, for `encoder_digest`."""
 
     def __init__(self, tensors):
         self._tensors = tensors

@@ -1,4 +1,4 @@
-"""The formats by name, and which of them a path holds."""
+"""The formats by name, and which of them a path contains."""
 
 import importlib
 import inspect
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from data_pipeline.errors import InputError
 
-#: Name -> module with `is_source`, `read` and `write`, and what marks it.
+#: Name -> module with `is_source`, `read` and `write`, and how to recognize it.
 FORMATS = {
     "albert-keras": (
         "albert_keras.conversion.own",
@@ -37,7 +37,7 @@ FORMATS = {
         "a checkpoint of tensorflow-models (`.index` with names of objects)",
     ),
 }
-#: The one that goes before others: its folders hold files with the others' names, too.
+#: Checked before the others, because its folders also contain files with the others' names.
 _FIRST = "albert-keras"
 
 
@@ -49,39 +49,32 @@ def load_format(name):
     """
     if name not in FORMATS:
         names = ", ".join(FORMATS)
-        raise InputError(f"A format should be one of {names}. Received: {name}.")
-    module, _ = FORMATS[name]
-    try:
-        return importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        if error.name != module:
-            raise
-        raise InputError(f"The format {name} is not part of this installation.") from error
+        raise InputError(f"The format must be one of {names}. Received: {name}.")
+    return importlib.import_module(FORMATS[name][0])
 
 
 def detect_format(path):
-    """Tells which format a path holds (str), by the names of its files and small JSON files.
+    """Returns the format of a path (str), from the names of its files and small JSON files.
 
     Raises:
         InputError: If it is none of them, or several.
     """
-    if not _exists(Path(path)):
-        raise InputError(
-            f"`{path}` should be a model. There is no such file, folder or checkpoint."
-        )
+    path = Path(path)
+    if not path.exists() and not path.with_name(f"{path.name}.index").is_file():
+        raise InputError(f"The model `{path}` does not exist, as a file, folder or checkpoint.")
     if load_format(_FIRST).is_source(path):
         return _FIRST
-    found = [name for name in FORMATS if name != _FIRST and _is_source(name, path)]
+    found = [name for name in FORMATS if name != _FIRST and load_format(name).is_source(path)]
     if len(found) == 1:
         return found[0]
     if found:
         raise InputError(
-            f"`{path}` could be of several formats: {', '.join(found)}. Say which one with --from."
+            f"`{path}` matches several formats: {', '.join(found)}. Choose one with --from."
         )
     listing = "\n  ".join(f"{name}: {marks}" for name, (_, marks) in FORMATS.items())
     raise InputError(
-        f"`{path}` is of no known format (of an archive, unpack it first). Looked for:\n  "
-        f"{listing}\nIf it is one of them, say so with --from."
+        f"The format of `{path}` is unknown (unpack an archive first). Known formats:\n  "
+        f"{listing}\nIf it is one of them, choose it with --from."
     )
 
 
@@ -91,29 +84,15 @@ def read_format(name, path, trust_pickle=False, config=None):
     Args:
         name: str. One of `FORMATS`.
         path: str or Path.
-        trust_pickle: bool. Whether pickled files may be opened; they can run any program.
-        config: str, Path or None. The `albert_config.json` of weights that come without.
+        trust_pickle: bool. Whether pickled files may be read; they can run any program.
+        config: str, Path or None. The `albert_config.json` of weights without one.
 
     Raises:
-        InputError: If it cannot be read, or `config` is given to a format that brings its own.
+        InputError: If it cannot be read, or `config` is given for a format that has its own.
     """
     read = load_format(name).read
-    words = {"trust_pickle": trust_pickle}
-    if config is not None:
-        if "config" not in inspect.signature(read).parameters:
-            raise InputError(f"`--config` should be left out: {name} tells the shape by itself.")
-        words["config"] = config
-    return read(path, **words)
-
-
-def _exists(path):
-    return path.exists() or path.with_name(f"{path.name}.index").is_file()
-
-
-def _is_source(name, path):
-    try:
-        return load_format(name).is_source(path)
-    except InputError as error:
-        if str(error).endswith("not part of this installation."):
-            return False
-        raise
+    if config is None:
+        return read(path, trust_pickle=trust_pickle)
+    if "config" not in inspect.signature(read).parameters:
+        raise InputError(f"`--config` cannot be used with {name}, which has a configuration.")
+    return read(path, trust_pickle=trust_pickle, config=config)

@@ -1,7 +1,8 @@
-"""ALBERT and BERT in NumPy, float64: an oracle written from the reference's description.
+"""ALBERT and BERT in NumPy, float64, written from the reference's description.
 
-It probs no code with the models of `albert_keras`. Weights come as a dict of arrays under the
-names of the reference's checkpoints, sizes as a dict with the keys of `albert_config.json`.
+It shares no code with the models of `albert_keras`, so that the two can check each other. Weights
+are a dict of arrays with the names of the reference's checkpoints, sizes a dict with the keys of
+`albert_config.json`.
 """
 
 import math
@@ -38,7 +39,7 @@ def encode(weights, sizes, input_ids, input_mask, segment_ids):
     x = x + weights["bert/embeddings/token_type_embeddings"][segment_ids]
     x = x + weights["bert/embeddings/position_embeddings"][: x.shape[1]]
     x = weights.layer_norm(x, "bert/embeddings/LayerNorm")
-    # Where E = H the reference has no projection; some that were trained elsewhere have one.
+    # Where E = H the reference has no projection; some models trained elsewhere have one.
     is_projected = sizes["embedding_size"] != sizes["hidden_size"]
     if is_projected or sizes.get("embedding_projection") == "always":
         x = weights.dense(x, _PROJECTION)
@@ -57,7 +58,7 @@ def encode(weights, sizes, input_ids, input_mask, segment_ids):
 
 
 def masked_lm_logits(weights, sizes, sequence_output):
-    """Scores every piece at every position: [B, S, H] -> [B, S, V]."""
+    """Scores every vocabulary entry at every position: [B, S, H] -> [B, S, V]."""
     weights = _Weights(weights)
     x = weights.dense(sequence_output, f"{_MASKED_LM}/transform/dense")
     x = ACTIVATIONS[sizes["hidden_act"]](x)
@@ -73,7 +74,7 @@ def sentence_order_logits(weights, pooled_output):
 
 
 class _Weights:
-    """Weights in float64, made so where they are used: all at once might not fit into memory."""
+    """Weights in float64, converted when they are used: all at once might not fit into memory."""
 
     def __init__(self, weights):
         self._weights = weights

@@ -1,35 +1,35 @@
 """Our own format: runs, exports and `.keras` files are read; a folder with a checkpoint is written.
 
 What is written has the names of google-research/albert in `model.ckpt.*`, the shape in
-`albert_config.json` and the vocabulary in `tokenizer/`: a place where a fine-tuning can begin.
+`albert_config.json` and the vocabulary in `tokenizer/`: a fine-tuning can start from it.
 """
 
-import json
 from pathlib import Path
 
 from albert_keras.config import AlbertConfig
 from albert_keras.finetuning.config import FinetuneConfig
 from albert_keras.finetuning.finetuned import find_runs, is_finetuned
-from albert_keras.interop.checkpoint_files import read_tokenizer_files
 from albert_keras.interop.checkpoint_tensors import is_training_state, write_tensors
-from albert_keras.interop.google_checkpoint import read_reference_tensors
+from albert_keras.interop.model_folder import read_json, read_tokenizer_files, write_files
 from albert_keras.interop.model_weights import ModelWeights
+from albert_keras.interop.tensor_table import read_reference_tensors
 from albert_keras.runs.run import Run
 from albert_keras.tasks.build import build_task
 from albert_keras.weights.find import find_weights
 from data_pipeline.errors import InputError
+from data_pipeline.files import sha256_of
 from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
 
 NAME = "albert-keras"
-#: What `albert-keras convert` leaves in each folder it writes.
+#: What `albert-keras convert` writes into each folder.
 RECORD = "conversion.json"
 _RUN, _EXPORT, _RESULTS, _SHAPE = "run.json", "export.json", "results.json", "albert_config.json"
 _PREFIX = "model.ckpt"
 
 
 def is_source(path):
-    """Tells whether a path is a run, a checkpoint of one, an export, a `.keras` file or a folder
-    that `write` made (bool)."""
+    """Returns whether a path is a run, one of its checkpoints, an export, a `.keras` file or a
+    folder written by `write`."""
     path = Path(path)
     if path.is_file() and path.suffix == ".keras":
         return True
@@ -38,26 +38,19 @@ def is_source(path):
         return True
     folder = path if path.is_dir() else path.parent
     # RUN/checkpoints/step-00000500/model.ckpt
-    if folder.is_dir() and any((above / _RUN).is_file() for above in _two_above(folder)):
+    if folder.is_dir() and any((above / _RUN).is_file() for above in folder.absolute().parents[:2]):
         return any(folder.glob("*.index"))
-    return _was_written(folder)
+    try:
+        return read_json(folder / RECORD).get("format") == NAME
+    except InputError:
+        return False
 
 
 def read(path, trust_pickle=False, config=None):
-    """Reads a model of ours.
+    """Reads a model of ours; see `interop`.
 
-    Args:
-        path: str or Path. As of `open_weights`; of a fine-tuning, its best seed is taken, and of a
-            fine-tuned run the best checkpoint.
-        trust_pickle: bool. Without meaning here: nothing is pickled.
-        config: str, Path or None. An `albert_config.json`, for a checkpoint without one.
-
-    Returns:
-        ModelWeights. `tokenizer_files` are those of the tokenizer's folder, or a bare model.
-
-    Raises:
-        InputError: If there is nothing of the kind, it is damaged, or its tensors are not those of
-            the model that its shape describes.
+    `path` is as for `open_weights`. A fine-tuning is read from its best seed, a fine-tuned run from
+    its best checkpoint. `tokenizer_files` are those of the tokenizer's folder, or one model file.
     """
     path, step = Path(path), None
     if path.is_dir() and is_finetuned(path):
@@ -78,15 +71,9 @@ def read(path, trust_pickle=False, config=None):
 
 
 def write(weights, folder):
-    """Writes a model as a folder that `albert-keras finetune --from` takes.
+    """Writes a model as a folder that `albert-keras finetune --from` reads; see `interop`.
 
-    Args:
-        weights: ModelWeights. `tokenizer_files` are those of a tokenizer's folder, or there are
-            none.
-        folder: str or Path. An empty folder.
-
-    Raises:
-        InputError: If the tensors are not those of the model.
+    `tokenizer_files` are those of a tokenizer's folder, or empty.
     """
     folder = Path(folder)
     tensors = read_reference_tensors(weights.config, weights.tensors, weights.source)
@@ -94,31 +81,50 @@ def write(weights, folder):
     weights.config.save(folder / _SHAPE)
     if weights.tokenizer_files:
         (folder / TOKENIZER_FOLDER).mkdir()
-    for name, content in weights.tokenizer_files.items():
-        (folder / TOKENIZER_FOLDER / name).write_bytes(content)
+        write_files(folder / TOKENIZER_FOLDER, weights.tokenizer_files)
 
 
-def _two_above(folder):
-    return folder.absolute().parents[:2]
+def source_files(path):
+    """Hashes the files of a model.
 
+    Of a run these are `run.json` and the checkpoint that is read; of a folder all that are not
+    hidden; of the prefix of a checkpoint its own.
 
-def _was_written(folder):
-    try:
-        record = json.loads((folder / RECORD).read_bytes())
-    except (OSError, ValueError):
-        return False
-    return isinstance(record, dict) and record.get("format") == NAME
+    Args:
+        path: Path.
+
+    Returns:
+        dict of str. File, relative to the folder -> SHA-256, in hexadecimal.
+    """
+    if not path.is_dir():
+        files = [path] if path.is_file() else sorted(path.parent.glob(f"{path.name}.*"))
+        return {file.name: sha256_of(file) for file in files if file.is_file()}
+    step = None
+    if is_finetuned(path):
+        (path,), step = find_runs(path), "best"
+    if (path / _RUN).is_file():
+        checkpoints = Run.open(path).checkpoints
+        folder = Path(checkpoints.prefix(checkpoints.choose(step))).parent
+        files = [path / _RUN, *sorted(folder.iterdir())]
+    else:
+        files = sorted(path.rglob("*"))
+    below = {file.relative_to(path): file for file in files if file.is_file()}
+    return {
+        name.as_posix(): sha256_of(file)
+        for name, file in below.items()
+        if not any(part.startswith(".") for part in name.parts)
+    }
 
 
 def _shape(found, given, path):
     beside = [folder / _SHAPE for folder in found.folders if (folder / _SHAPE).is_file()]
     if given is not None and (found.shape or beside):
-        raise InputError(f"`{path}` tells the shape of its model: leave --config out.")
+        raise InputError(f"`{path}` has the shape of its model: --config must not be used.")
     if found.shape is not None:
         return found.shape
     files = [given] if given is not None else beside
     if not files:
-        raise InputError(f"`{path}` comes without an {_SHAPE}: give one with --config.")
+        raise InputError(f"`{path}` has no {_SHAPE}: pass one with --config.")
     return AlbertConfig.from_reference_json(files[0])
 
 
@@ -132,7 +138,7 @@ def _tokenizer_files(folders):
 
 
 def _labels(path):
-    """Names the classes of a fine-tuned run: tuple of str."""
+    """Returns the names of the classes of a fine-tuned run: tuple of str."""
     if not (path / _RUN).is_file():
         return ()
     run = Run.open(path)

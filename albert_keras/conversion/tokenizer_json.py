@@ -1,6 +1,6 @@
-"""The `tokenizer.json` of Hugging Face: a SentencePiece model, or a list of word pieces, again.
+"""The `tokenizer.json` of Hugging Face, back into a SentencePiece model or a list of word pieces.
 
-What our tokenizers have no word for is refused by its name, never left out.
+Whatever our tokenizers cannot express is refused by name, never dropped.
 """
 
 import base64
@@ -8,24 +8,26 @@ import binascii
 import json
 from typing import NamedTuple
 
-from albert_keras.conversion.unigram_model import Piece, unigram_model
+from sentencepiece.sentencepiece_model_pb2 import ModelProto, TrainerSpec
+
 from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.vocabulary import CONTROL_SYMBOLS, USER_DEFINED_SYMBOLS
 
 _SPACE = "▁"
-_NORMAL, _UNKNOWN, _CONTROL, _USER_DEFINED = 1, 2, 3, 4
+_Piece = ModelProto.SentencePiece
 #: What the tokenizers of transformers replace in English text; google-research/albert does not.
 _QUOTES = ("``", "''")
+QUOTES_NOTE = "transformers reads `` and '' as \""
 
 
 class FromJson(NamedTuple):
-    """What a `tokenizer.json` holds, as a file that others read.
+    """The contents of a `tokenizer.json`, as a file that our tokenizers read.
 
     Attributes:
         file_name: str. "spiece.model" or "vocab.txt".
         content: bytes. Of that file.
-        lower_case, strip_accents: bool. The clean-up before it.
-        notes: tuple of str. What is done otherwise here, for people.
+        lower_case, strip_accents: bool. The text normalization.
+        notes: tuple of str. Differences from transformers, for people.
     """
 
     file_name: str
@@ -40,15 +42,15 @@ def read_tokenizer_json(content, name="tokenizer.json") -> FromJson:
 
     Args:
         content: bytes. The JSON file.
-        name: str. What the user calls it.
+        name: str. How the user calls it.
 
     Returns:
         FromJson. A Unigram model becomes a SentencePiece model with the same pieces, scores and
-        normalisation; WordPiece a `vocab.txt`.
+        normalization; WordPiece a `vocab.txt`.
 
     Raises:
-        InputError: If it is damaged, holds a model of another kind, or something that cannot be
-            expressed: another normaliser or pre-tokenizer, pieces added behind the vocabulary.
+        InputError: If it is damaged, contains a model of another kind, or something that cannot be
+            expressed: another normalizer or pre-tokenizer, pieces added after the vocabulary.
     """
     readers = {"Unigram": _read_unigram, "WordPiece": _read_word_pieces}
     try:
@@ -56,14 +58,14 @@ def read_tokenizer_json(content, name="tokenizer.json") -> FromJson:
         kind = values["model"].get("type")
         if kind not in readers:
             raise InputError(
-                f"The model in `{name}` should be Unigram or WordPiece. Received: {kind}."
+                f"The model in `{name}` must be Unigram or WordPiece. Received: {kind}."
             )
         return readers[kind](values, name)
+    except InputError:
+        raise
     except (ValueError, LookupError, TypeError, AttributeError) as error:
-        if isinstance(error, InputError):
-            raise
         raise InputError(
-            f"`{name}` should be the tokenizer of an ALBERT or BERT: {error!r}."
+            f"`{name}` is not the tokenizer of an ALBERT or BERT: {error!r}."
         ) from error
 
 
@@ -78,41 +80,65 @@ def _read_unigram(values, name):
         _check_pre_tokenizer(step, name)
     vocab = [(str(piece), float(score)) for piece, score in model["vocab"]]
     types = _types(values.get("added_tokens") or (), vocab, model["unk_id"], name)
-    pieces = [Piece(text, score, type) for (text, score), type in zip(vocab, types, strict=True)]
     return FromJson(
         "spiece.model",
-        unigram_model(pieces, normalizer.charsmap),
+        _unigram_model(vocab, types, normalizer.charsmap),
         normalizer.lower_case,
         normalizer.strips_accents(),
         tuple(normalizer.notes),
     )
 
 
+def _unigram_model(vocab, types, charsmap):
+    """Returns the file of a SentencePiece unigram model.
+
+    Args:
+        vocab: list of (str, float). Pieces and their scores, by id.
+        types: list of int. Their types; one is unknown.
+        charsmap: bytes. The compiled rules of the normalizer; empty for none. Runs of spaces
+            become one in any case, and a space is put before the text.
+    """
+    names = [piece for piece, _ in vocab]
+    unk_id = types.index(_Piece.UNKNOWN)
+    model = ModelProto()
+    for (piece, score), type in zip(vocab, types, strict=True):
+        model.pieces.add(piece=piece, score=score, type=type)
+    spec = model.trainer_spec
+    spec.model_type, spec.vocab_size = TrainerSpec.UNIGRAM, len(vocab)
+    spec.unk_id, spec.unk_piece = unk_id, names[unk_id]
+    spec.bos_id = spec.eos_id = -1
+    spec.pad_id = names.index("<pad>") if "<pad>" in names else -1
+    rules = model.normalizer_spec
+    rules.name, rules.precompiled_charsmap = "precompiled" if charsmap else "identity", charsmap
+    rules.add_dummy_prefix = rules.remove_extra_whitespaces = rules.escape_whitespaces = True
+    return model.SerializeToString(deterministic=True)
+
+
 def _types(added, vocab, unk_id, name):
-    """Tells which pieces are control symbols or always cut out: list of int."""
-    types = [_NORMAL] * len(vocab)
+    """Returns the types of the pieces, such as control symbols: list of int."""
+    types = [_Piece.NORMAL] * len(vocab)
     for id, (text, score) in enumerate(vocab):
-        # Learnt pieces have a logarithm of a probability; older files do not list these symbols.
+        # The scores of trained pieces are log-probabilities; older files do not list these symbols.
         if score == 0 and text in USER_DEFINED_SYMBOLS:
-            types[id] = _USER_DEFINED
+            types[id] = _Piece.USER_DEFINED
         elif score == 0 and text in ("<pad>", *CONTROL_SYMBOLS):
-            types[id] = _CONTROL
+            types[id] = _Piece.CONTROL
     for token in added:
         text, id = token["content"], token["id"]
         if not 0 <= id < len(vocab) or vocab[id][0] != text:
             raise _inexpressible(name, "added_tokens", f"{text!r}, {id}, not in the vocabulary")
         if token.get("special"):
-            types[id] = _CONTROL
+            types[id] = _Piece.CONTROL
         elif token.get("lstrip") or token.get("rstrip") or token.get("single_word"):
             raise _inexpressible(name, "added_tokens", f"{text!r}, which takes spaces with it")
         else:
-            types[id] = _USER_DEFINED
-    types[unk_id] = _UNKNOWN
+            types[id] = _Piece.USER_DEFINED
+    types[unk_id] = _Piece.UNKNOWN
     return types
 
 
 class _Normalizer:
-    """Takes the steps of a normaliser one by one, and refuses what it cannot express."""
+    """Collects the steps of a normalizer one by one, and refuses what cannot be expressed."""
 
     def __init__(self, name):
         self.name = name
@@ -124,7 +150,7 @@ class _Normalizer:
     def take(self, step):
         kind = step["type"]
         if self.charsmap and kind != "Replace":
-            raise _inexpressible(self.name, "normalizer", f"{kind} behind Precompiled")
+            raise _inexpressible(self.name, "normalizer", f"{kind} after Precompiled")
         if kind == "Replace":
             self._replace(step)
         elif kind == "Precompiled":
@@ -146,7 +172,7 @@ class _Normalizer:
         if pattern == {"Regex": " {2,}"} and content == " ":
             return  # as SentencePiece does
         if pattern.get("String") in _QUOTES and content == '"':
-            note = "transformers reads `` and '' as \"; here, as in google-research/albert, not"
+            note = f"{QUOTES_NOTE}; this package, like google-research/albert, does not"
             self.notes += [] if note in self.notes else [note]
             return
         raise _inexpressible(self.name, "normalizer", f"Replace {pattern} by {content!r}")
@@ -170,7 +196,7 @@ def _read_word_pieces(values, name):
     ids = model["vocab"]
     pieces = sorted(ids, key=ids.get)
     if [ids[piece] for piece in pieces] != list(range(len(pieces))):
-        raise InputError(f"The ids in `{name}` should be 0 to {len(pieces) - 1:,}, each once.")
+        raise InputError(f"The ids in `{name}` must be 0 to {len(pieces) - 1:,}, each once.")
     for piece in pieces:
         if piece.split() != [piece]:
             raise _inexpressible(name, "model.vocab", f"{piece!r}, with white space")
@@ -199,7 +225,7 @@ def _lower_case_of_bert(normalizer, name):
 
 
 def _steps(part, key):
-    """Returns the steps of a part of the pipeline (list of dict), one or a sequence of them."""
+    """Returns the steps of a part of the pipeline, one or a sequence of steps: list of dict."""
     if part is None:
         return []
     return part[key] if part["type"] == "Sequence" else [part]

@@ -1,23 +1,33 @@
-"""A source and what was made of it, run on the same inputs.
+"""The source and the result of a conversion, run on the same inputs and compared.
 
-One of the two is run by the framework it belongs to, if that is installed and its files are read
-without running anything of them; else by the oracle in NumPy. The other is our Keras model.
+One of the two is run by the framework it belongs to, if that is installed and can read its files
+without running their code; otherwise by a reference implementation in NumPy. The other is run by
+our Keras model.
 """
 
+import contextlib
 import functools
+import importlib.util
+import json
+import logging
+from importlib import metadata
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from albert_keras.conversion import numpy_albert
-from albert_keras.conversion.frameworks import framework_outputs
+from albert_keras.interop.keras_nlp import to_keras_nlp
+from albert_keras.models.encoder import AlbertEncoder
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.runs.tensors import weight_names
 from data_pipeline.errors import InputError
 
-#: Largest difference that passes for rounding in float32: of numbers up to 1, and of larger ones in
-#: proportion to the largest of the output. Small models stay below a hundredth of it; the tanh form
-#: of GELU in the place of the other, which differs by up to 4.7e-4 in each unit, is above it.
+logger = logging.getLogger(__name__)
+
+#: Largest difference that counts as rounding in float32, relative to the largest number of the
+#: output if that is above 1. Small models stay below a hundredth of it; the tanh form of GELU in
+#: place of the other, which differs by up to 4.7e-4 in each unit, is above it.
 BOUND = 1e-4
 _LENGTHS, _LONGEST = (1, 7), 64
 #: Output -> the head it comes from; None is the encoder.
@@ -30,12 +40,12 @@ _OUTPUTS = {
 
 
 class Verification(NamedTuple):
-    """What a verification found.
+    """The result of a verification.
 
     Attributes:
         source, target: str. What ran each of the two.
-        differences: dict of output -> float. The largest of each.
-        equal_tensors: int. Tensors that are bit-equal in the target.
+        differences: dict of output -> float. The largest difference of each output.
+        equal_tensors: int. Number of tensors that are bit-equal in the target.
     """
 
     source: str
@@ -45,7 +55,7 @@ class Verification(NamedTuple):
 
 
 def verify(source, target, source_format, target_format, paths) -> Verification:
-    """Compares a source with the target that was made of it.
+    """Compares the source of a conversion with its target.
 
     Args:
         source, target: ModelWeights. Both as read from disk.
@@ -56,23 +66,31 @@ def verify(source, target, source_format, target_format, paths) -> Verification:
         InputError: If a tensor of the target has other numbers, or an output of source and target
             differs by more than `BOUND`.
     """
-    _check_tensors(source, target)
+    different = [
+        name
+        for name, array in target.tensors.items()
+        if name not in source.tensors or not _is_equal(array, source.tensors[name])
+    ]
+    if different:
+        raise InputError(
+            "The target must contain the numbers of its source. These tensors differ: "
+            f"{', '.join(different)}. Nothing was written."
+        )
     inputs = random_inputs(source.config)
-    # Ours is run where it is what was converted, else where it can be what came out.
+    # Our model runs the source if that is ours, otherwise the target.
     ours_first = source_format == "albert-keras" != target_format
     ours, theirs = (source, target) if ours_first else (target, source)
     number = 1 if ours_first else 0
     their_format = (source_format, target_format)[number]
-    ran = framework_outputs(their_format, paths[number], theirs, inputs)
-    name, outputs = ran or ("oracle in NumPy", oracle_outputs(theirs, inputs))
-    our_name, our_results = "albert-keras", our_outputs(ours, inputs)
-    differences = compare(our_results, outputs)
-    names = (our_name, name) if ours_first else (name, our_name)
+    found = _framework_outputs(their_format, paths[number], theirs, inputs)
+    name, outputs = found or ("reference in NumPy", oracle_outputs(theirs, inputs))
+    differences = compare(our_outputs(ours, inputs), outputs)
+    names = ("albert-keras", name) if ours_first else (name, "albert-keras")
     return Verification(*names, differences, len(target.tensors))
 
 
 def random_inputs(config, seed=0):
-    """Draws inputs: of several lengths, the first row full, one padded left, one padded right.
+    """Samples inputs of several lengths: one row full, one padded left, one padded right.
 
     Args:
         config: AlbertConfig.
@@ -81,7 +99,7 @@ def random_inputs(config, seed=0):
     Returns:
         list of dict. "input_ids", "input_mask" and "segment_ids", int32 [3, S].
     """
-    draw = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
     longest = min(_LONGEST, config.max_position_embeddings)
     batches = []
     for length in sorted({min(length, longest) for length in (*_LENGTHS, longest)}):
@@ -90,16 +108,16 @@ def random_inputs(config, seed=0):
         mask[2, length - length // 3 :] = 0
         batches.append(
             {
-                "input_ids": draw.integers(0, config.vocab_size, (3, length), np.int32),
+                "input_ids": rng.integers(0, config.vocab_size, (3, length), np.int32),
                 "input_mask": mask,
-                "segment_ids": draw.integers(0, config.type_vocab_size, (3, length), np.int32),
+                "segment_ids": rng.integers(0, config.type_vocab_size, (3, length), np.int32),
             }
         )
     return batches
 
 
 def oracle_outputs(weights, inputs):
-    """Runs the oracle on ModelWeights: list of dict of output -> array, one per batch."""
+    """Runs ModelWeights in NumPy: list of dict of output -> array, one per batch."""
     sizes, tensors, results = dict(weights.config), weights.tensors, []
     for batch in inputs:
         sequence, pooled, _ = numpy_albert.encode(tensors, sizes, **batch)
@@ -116,19 +134,19 @@ def oracle_outputs(weights, inputs):
 
 def our_outputs(weights, inputs):
     """Runs our Keras model with ModelWeights: list of dict of output -> array, one per batch."""
-    config = weights.config.replace(initializer_range=0.0)  # nothing drawn to be replaced at once
+    config = weights.config.replace(initializer_range=0.0)  # replaced at once
     has_order = "sentence_order" in weights.heads
     model = AlbertForPretraining(config, sentence_head=has_order, dtype="float32")
     for name, variable in weight_names(model).items():
         if name in weights.tensors:
             variable.assign(weights.tensors[name])
-    wanted = [name for name, head in _OUTPUTS.items() if head is None or head in weights.heads]
+    names = [name for name, head in _OUTPUTS.items() if head is None or head in weights.heads]
     results = []
     for batch in inputs:
         rows, length = batch["input_ids"].shape
         positions = np.tile(np.arange(length, dtype=np.int32), (rows, 1))
         outputs = model(batch | {"masked_lm_positions": positions}, training=False)
-        results.append({name: outputs[name].numpy() for name in wanted})
+        results.append({name: outputs[name].numpy() for name in names})
     return results
 
 
@@ -142,7 +160,7 @@ def compare(first, second):
         dict of output -> float.
 
     Raises:
-        InputError: If one is above `BOUND`, in proportion to the largest number, or not finite.
+        InputError: If one is above `BOUND`, relative to the largest number, or not finite.
     """
     differences, problems = {}, []
     common = functools.reduce(set.intersection, (set(outputs) for outputs in (*first, *second)))
@@ -155,24 +173,116 @@ def compare(first, second):
         differences[name] = difference
     if problems:
         raise InputError(
-            f"The converted model should answer as its source, to {BOUND:g}. It differs in "
+            f"The converted model must have the outputs of its source, to {BOUND:g}. It differs in "
             f"{'; '.join(problems)}. Nothing was written."
         )
     return differences
 
 
-def _check_tensors(source, target):
-    different = [
-        name
-        for name, array in target.tensors.items()
-        if name not in source.tensors or not _is_equal(array, source.tensors[name])
-    ]
-    if different:
-        raise InputError(
-            "The target should hold the numbers of its source. Other ones are in: "
-            f"{', '.join(different)}. Nothing was written."
-        )
-
-
 def _is_equal(array, other):
     return array.shape == other.shape and array.tobytes() == other.tobytes()
+
+
+def _framework_outputs(format_name, path, weights, inputs):
+    """Runs a model by the framework its format belongs to.
+
+    Args:
+        format_name: str. See `formats.FORMATS`.
+        path: Path. The model on disk.
+        weights: ModelWeights. What our reader found there.
+        inputs: list of dict, as of `random_inputs`.
+
+    Returns:
+        tuple or None. Name of the framework and its outputs, as of `our_outputs`. None if the
+        format has no framework, it is not installed, or it would have to unpickle a file.
+    """
+    if format_name == "keras-nlp" and importlib.util.find_spec("keras_nlp"):
+        return _run_keras_nlp(weights, inputs)
+    if format_name != "hugging-face":
+        return None
+    path = Path(path)
+    is_safe = path.is_dir() and any(path.glob("*.safetensors"))
+    if is_safe and all(map(importlib.util.find_spec, ("torch", "transformers"))):
+        return _run_transformers(path, weights, inputs)
+    return None
+
+
+def _run_transformers(path, weights, inputs):
+    try:
+        import torch
+        import transformers
+    except ImportError as error:  # installed, but broken
+        logger.warning("transformers cannot be imported (%s): NumPy is used instead", error)
+        return None
+    kind = json.loads((path / "config.json").read_bytes())["model_type"]
+    is_bert = kind == "bert"
+    model_class = transformers.BertForPreTraining if is_bert else transformers.AlbertForPreTraining
+    with _quiet(transformers):
+        model = model_class.from_pretrained(
+            str(path),
+            use_safetensors=True,
+            local_files_only=True,
+            trust_remote_code=False,
+            attn_implementation="eager",
+        )
+    model = model.float().eval()
+    # A model without a pooler gets one of zeros from our reader, a random one from transformers.
+    has_pooler = np.any(weights.tensors["bert/pooler/dense/kernel"])
+    results = []
+    for batch in inputs:
+        ids, mask, segments = (
+            torch.from_numpy(batch[name].astype(np.int64))
+            for name in ("input_ids", "input_mask", "segment_ids")
+        )
+        with torch.no_grad():
+            base = getattr(model, model.base_model_prefix)
+            hidden = base(ids, attention_mask=mask, token_type_ids=segments)
+            outputs = {"sequence_output": hidden[0]}
+            if has_pooler:
+                outputs["pooled_output"] = hidden[1]
+            if "masked_lm" in weights.heads:
+                head = model.cls.predictions if is_bert else model.predictions
+                outputs["masked_lm_logits"] = head(hidden[0])
+            if "sentence_order" in weights.heads:
+                head = model.cls.seq_relationship if is_bert else model.sop_classifier
+                outputs["sentence_order_logits"] = head(hidden[1])
+        results.append({name: output.numpy() for name, output in outputs.items()})
+    return f"transformers {transformers.__version__}", results
+
+
+def _run_keras_nlp(weights, inputs):
+    """Runs KerasNLP's encoder with the tensors of our reader, without loading the folder's classes.
+
+    Its masked-LM head is skipped: it adds 1e-5 to a variance where all others add 1e-12.
+    """
+    encoder = AlbertEncoder(weights.config.replace(initializer_range=0.0), dtype="float32")
+    for name, variable in weight_names(encoder).items():
+        variable.assign(weights.tensors[name])
+    backbone = to_keras_nlp(encoder)
+    results = []
+    for batch in inputs:
+        outputs = backbone(
+            {
+                "token_ids": batch["input_ids"],
+                "padding_mask": batch["input_mask"],
+                "segment_ids": batch["segment_ids"],
+            }
+        )
+        names = ("sequence_output", "pooled_output")
+        results.append({name: outputs[name].numpy() for name in names})
+    return f"keras-nlp {metadata.version('keras-nlp')}", results
+
+
+@contextlib.contextmanager
+def _quiet(transformers):
+    """Silences warnings about heads that transformers initializes and nobody uses."""
+    log = transformers.utils.logging
+    verbosity, shows_progress = log.get_verbosity(), log.is_progress_bar_enabled()
+    log.set_verbosity_error()
+    log.disable_progress_bar()
+    try:
+        yield
+    finally:
+        log.set_verbosity(verbosity)
+        if shows_progress:
+            log.enable_progress_bar()

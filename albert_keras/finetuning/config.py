@@ -1,70 +1,71 @@
-"""Configuration of a fine-tuning: task, what changes in the model, training and optimizer."""
+"""Configuration of a fine-tuning: task, changes of the model, training and optimizer."""
 
 import math
-from typing import ClassVar, Literal
-
-from pydantic import Field
+from typing import Literal
 
 from albert_keras.optimization.config import OptimizerConfig
 from albert_keras.tasks.task_config import TaskConfig
-from albert_keras.training.loop.flagged_config import FlaggedConfig
-from albert_keras.training.loop.loop_config import LoopConfig
+from albert_keras.training.loop.loop_config import LoopConfig, RunConfig
 from data_pipeline.errors import InputError
-from data_pipeline.settings import Settings
+from data_pipeline.settings import Settings, option, setting
 
-#: Passes over the training examples if nobody says how long.
+#: Default number of passes over the training examples.
 USUAL_EPOCHS = 3.0
-#: Scores on development examples during a run if nobody says how often.
+#: Default number of evaluations on development examples during a run.
 USUAL_EVALUATIONS = 10
 
 
 class ModelChanges(Settings):
-    """What fine-tuning changes in a pre-trained model, and its head.
+    """Dropout rates that fine-tuning changes; None keeps the value of the pre-trained model."""
 
-    Attributes:
-        hidden_dropout_prob, attention_probs_dropout_prob: float or None. Of the encoder; None keeps
-            what its configuration says.
-        head_dropout: float. Before the last layer.
-    """
-
-    hidden_dropout_prob: float | None = Field(None, ge=0, lt=1)
-    attention_probs_dropout_prob: float | None = Field(None, ge=0, lt=1)
-    head_dropout: float = Field(0.1, ge=0, lt=1)
+    hidden_dropout_prob: float | None = setting(
+        None, "Dropout rate of hidden states in the encoder.", ge=0, lt=1
+    )
+    attention_probs_dropout_prob: float | None = setting(
+        None, "Dropout rate of attention weights in the encoder.", ge=0, lt=1
+    )
+    head_dropout: float = setting(
+        0.1, "Dropout rate before the last layer of the head.", ge=0, lt=1
+    )
 
     def applied(self, albert_config):
-        """Returns an AlbertConfig with the changes made."""
+        """Returns an AlbertConfig with these changes."""
         changes = self.model_dump(exclude={"head_dropout"}, exclude_none=True)
         return albert_config.replace(**changes) if changes else albert_config
 
 
 class FinetuneTraining(LoopConfig):
-    """How long and how careful to fine-tune; see `LoopConfig` for the rest.
+    """Length, evaluations and checkpoints of fine-tuning."""
 
-    Attributes:
-        steps: int or None. Optimizer steps; None follows from `epochs`.
-        epochs: float or None. Passes over the training examples, if `steps` is not given; None
-            is three.
-        evaluate_every: int or None. Steps between scores on development examples, of which the
-            best is kept; None is a tenth of the run.
-        patience: int or None. Such scores without a better one after which training ends.
-        checkpoint_every: int or None. Steps between checkpoints to go on from; None is
-            `evaluate_every`.
-        eval_batch_size: int. Rows a device predicts at a time.
-    """
-
-    steps: int | None = Field(None, ge=1)
-    epochs: float | None = Field(None, gt=0)
-    evaluate_every: int | None = Field(None, ge=1)
-    patience: int | None = Field(None, ge=1)
-    checkpoint_every: int | None = Field(None, ge=1)
-    eval_batch_size: int = Field(64, ge=1)
+    epochs: float | None = option(
+        None, "Passes over the training examples.", default_text=f"{USUAL_EPOCHS:g}", gt=0
+    )
+    steps: int | None = option(None, "Number of optimizer steps, instead of --epochs.", ge=1)
+    evaluate_every: int | None = option(
+        None,
+        "Steps between evaluations on development examples; the best checkpoint is kept.",
+        default_text="a tenth of the run",
+        ge=1,
+    )
+    patience: int | None = option(
+        None,
+        "Stop after this number of evaluations without a better score.",
+        default_text="never",
+        ge=1,
+    )
+    checkpoint_every: int | None = option(
+        None, "Steps between checkpoints for resuming.", default_text="--evaluate-every", ge=1
+    )
+    eval_batch_size: int = setting(
+        64, "Rows per device and batch in evaluation and prediction.", ge=1
+    )
 
     def resolved(self, num_examples, precision):
-        """Returns a copy in which nothing is left to be decided.
+        """Returns a copy in which every default is replaced by a value.
 
         Args:
-            num_examples: int. Rows to learn from.
-            precision: str. What "auto" means here.
+            num_examples: int. Number of training rows.
+            precision: str. Value for the precision "auto".
         """
         steps, together = self.steps, self.steps_per_execution
         if steps is None:
@@ -81,18 +82,20 @@ class FinetuneTraining(LoopConfig):
 
 
 class FinetuneOptimizer(OptimizerConfig):
-    """As in pre-training, but AdamW, and a tenth of the run to warm up if nobody says how long."""
+    """Optimizer of fine-tuning: AdamW, with a tenth of the run as the default warm-up."""
 
-    name: Literal["lamb", "adamw"] = "adamw"
+    name: Literal["lamb", "adamw"] = setting(
+        "adamw", "lamb or adamw, both without bias correction."
+    )
 
     def warmup_for(self, num_steps):
         if self.warmup_steps is None:
             return num_steps // 10
         if self.warmup_steps > num_steps:
             raise InputError(
-                f"`optimizer.warmup_steps` should not exceed the {num_steps} step(s) of the run. "
-                f"Received: {self.warmup_steps}, perhaps of a recipe for a longer one. "
-                "--set optimizer.warmup_steps=null takes a tenth of the run."
+                f"`optimizer.warmup_steps` must not exceed the {num_steps} step(s) of the run. "
+                f"Received: {self.warmup_steps}, perhaps from a recipe for a longer run. Use "
+                "--set optimizer.warmup_steps=null for a tenth of the run."
             )
         return self.warmup_steps
 
@@ -100,51 +103,15 @@ class FinetuneOptimizer(OptimizerConfig):
 def usual_lr(hidden_size):
     """Returns the peak learning rate of AdamW for a model's hidden size (float).
 
-    2e-5 from the base size on, as in the paper's table 14 (1e-5 to 5e-5). Small models take, and
-    want, more: 3e-4 at a hidden size of 128, where on SST-2 1e-4 learns too little in an epoch and
-    1e-3 no more; never above 1e-3, from where on the smallest forget what they have learnt.
+    2e-5 from the base size on, as in the paper's table 14 (1e-5 to 5e-5). Small models need a
+    higher rate: 3e-4 at a hidden size of 128, where on SST-2 1e-4 learns too little in an epoch
+    and 1e-3 does not learn more. Above 1e-3 the smallest models forget their pre-training.
     """
     return min(2e-5 * max(1.0, (768 / hidden_size) ** 1.5), 1e-3)
 
 
-#: Words of the command line and of `finetune` -> keys of the configuration.
-FLAGS = {
-    "task": ("task", "name"),
-    "data_dir": ("task", "data_dir"),
-    "train": ("task", "train"),
-    "dev": ("task", "dev"),
-    "text": ("task", "text"),
-    "pair": ("task", "pair"),
-    "label": ("task", "label"),
-    "max_seq_length": ("task", "max_seq_length"),
-    "steps": ("training", "steps"),
-    "epochs": ("training", "epochs"),
-    "batch_size": ("training", "batch_size"),
-    "seed": ("training", "seed"),
-    "strategy": ("training", "strategy"),
-    "precision": ("training", "precision"),
-    "accumulation_steps": ("training", "accumulation_steps"),
-    "recompute": ("training", "recompute"),
-    "steps_per_execution": ("training", "steps_per_execution"),
-    "evaluate_every": ("training", "evaluate_every"),
-    "checkpoint_every": ("training", "checkpoint_every"),
-    "patience": ("training", "patience"),
-    "time_budget": ("training", "time_budget"),
-    "lr": ("optimizer", "lr"),
-}
-
-
-class FinetuneConfig(FlaggedConfig):
-    """Everything that decides a fine-tuning, but for what it begins from.
-
-    Attributes:
-        task: TaskConfig.
-        model: ModelChanges.
-        training: FinetuneTraining.
-        optimizer: FinetuneOptimizer. `lr` "auto" is `usual_lr`.
-    """
-
-    flags: ClassVar[dict[str, tuple[str, str]]] = FLAGS
+class FinetuneConfig(RunConfig):
+    """All settings of a fine-tuning except the pre-trained model; `lr` "auto" is `usual_lr`."""
 
     task: TaskConfig
     model: ModelChanges = ModelChanges()
@@ -153,7 +120,7 @@ class FinetuneConfig(FlaggedConfig):
 
     @classmethod
     def of(cls, values, **flags):
-        # Who says how many epochs does not want the steps of a recipe.
+        # Given epochs replace the steps of a recipe.
         if flags.get("epochs") is not None and flags.get("steps") is None:
             training = values.get("training")
             if isinstance(training, dict):
@@ -163,17 +130,17 @@ class FinetuneConfig(FlaggedConfig):
 
     @classmethod
     def defaults(cls):
-        """Returns what a run has where its record, by an older version, says nothing: dict."""
+        """Returns the values of settings that the record of an older run lacks: dict."""
         return cls(task={"name": "sst-2"}).model_dump(mode="json")
 
     def resolved(self, task, hidden_size, num_examples, precision):
-        """Returns a copy in which nothing is left to be decided.
+        """Returns a copy in which every default is replaced by a value.
 
         Args:
-            task: Task. Knows labels and lengths.
-            hidden_size: int. Of the model.
-            num_examples: int. Rows to learn from.
-            precision: str. What "auto" means here.
+            task: Task. Defines labels and lengths.
+            hidden_size: int. Hidden size of the model.
+            num_examples: int. Number of training rows.
+            precision: str. Value for the precision "auto".
         """
         lr = usual_lr(hidden_size) if self.optimizer.lr == "auto" else self.optimizer.lr
         return self.replace(

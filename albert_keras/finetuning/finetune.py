@@ -59,7 +59,7 @@ def finetune(
         cache: str, Path or None. Folder of features, which other trainings may share; None is
             `out`/features.
         allow_changes: iterable of str. See `Run.begin`.
-        **flags: Single settings, named as on the command line.
+        **flags: Single settings by the keywords of `options_of(FinetuneConfig)`.
 
     Returns:
         FinetuneResult.

@@ -1,19 +1,90 @@
-"""TensorFlow checkpoints: their tensors by name, read and written, without a model."""
+"""TensorFlow checkpoints: finding them, and reading and writing their tensors without a model."""
 
 import errno
+import logging
 import os
 import re
+from pathlib import Path
 
 import tensorflow as tf
+from google.protobuf.message import DecodeError
+from tensorflow.core.protobuf.trackable_object_graph_pb2 import TrackableObjectGraph
 
 from data_pipeline.errors import InputError
 
-#: What TensorFlow's readers raise for damaged bytes: a data file cut short is an IndexError.
+#: What TensorFlow's readers raise for damaged bytes: a truncated data file is an IndexError.
 UNREADABLE = (tf.errors.OpError, ValueError, IndexError, RuntimeError)
-_HUB = "module/"  # what TensorFlow Hub puts before all names
+_CHECKPOINT_FILE = re.compile(r"(.+)\.(index|meta|data-\d{5}-of-\d{5})")
+_OBJECT_GRAPH = "_CHECKPOINTABLE_OBJECT_GRAPH"
+_HUB = "module/"  # the prefix of all names in TensorFlow Hub's first format
 _MOMENTS = re.compile(r".*/(adam|lamb)_[mv]")
-#: What else training leaves: its step, and the slots of TensorFlow's own optimizers.
+#: Other training state: the step, and the slots of TensorFlow's own optimizers.
 _TRAINING = re.compile(r"global_step|training/.*|beta[12]_power|.*/(Adam|Adam_1|Momentum)")
+
+logger = logging.getLogger(__name__)
+
+
+def find_prefixes(path):
+    """Finds the prefixes of checkpoints.
+
+    Args:
+        path: str or Path. A prefix, one of a checkpoint's files, or a folder of checkpoints.
+
+    Returns:
+        list of str, sorted; empty if there is no checkpoint.
+    """
+    path = Path(path)
+    if path.is_dir():
+        return sorted(str(file).removesuffix(".index") for file in path.glob("*.index"))
+    match = _CHECKPOINT_FILE.fullmatch(str(path))
+    prefixes = [str(path), *([match[1]] if match else [])]
+    return [prefix for prefix in prefixes if Path(f"{prefix}.index").is_file()]
+
+
+def find_checkpoint(path, config, config_name):
+    """Finds a checkpoint and the file with the configuration of its model.
+
+    Args:
+        path: str or Path. A prefix, one of a checkpoint's files, or a folder with one checkpoint.
+        config: str, Path or None. The configuration, if the user names it.
+        config_name: str. File to look for in the checkpoint's folder and its parent otherwise.
+
+    Returns:
+        (str, Path): prefix and configuration.
+
+    Raises:
+        InputError: If there is no checkpoint, more than one, or no configuration.
+    """
+    prefixes = find_prefixes(path)
+    if len(prefixes) > 1:
+        raise InputError(
+            f"`{path}` contains several checkpoints. Choose one of them: {', '.join(prefixes)}."
+        )
+    if not prefixes:
+        raise InputError(
+            f"`{path}` is not a TensorFlow checkpoint. Pass its prefix, its `.index` file, or a "
+            "folder that contains one checkpoint."
+        )
+    config = config or find_beside(prefixes[0], config_name)
+    if config is None:
+        raise InputError(
+            f"The shape of the model in `{path}` is unknown: there is no `{config_name}` in its "
+            "folder or above. Name the file with `config`."
+        )
+    return prefixes[0], Path(config)
+
+
+def is_object_based(prefix):
+    """Returns whether a checkpoint is in TensorFlow 2's format, which names tensors by objects."""
+    # The list of names is not compressed.
+    return _OBJECT_GRAPH.encode() in Path(f"{prefix}.index").read_bytes()
+
+
+def find_beside(prefix, name):
+    """Finds a file in a checkpoint's folder or its parent: Path or None."""
+    folder = Path(prefix).absolute().parent
+    paths = (folder / name, folder.parent / name)
+    return next((path for path in paths if path.is_file()), None)
 
 
 class CheckpointTensors:
@@ -27,7 +98,7 @@ class CheckpointTensors:
         types: dict of str to tf.DType.
 
     Raises:
-        InputError: If it cannot be read, or two tensors have one name without `module/`.
+        InputError: If it cannot be read, or two tensors have the same name without `module/`.
     """
 
     def __init__(self, prefix):
@@ -37,16 +108,16 @@ class CheckpointTensors:
             shapes = self._reader.get_variable_to_shape_map()
             types = self._reader.get_variable_to_dtype_map()
         except UNREADABLE as error:
-            raise InputError(f"`{prefix}` should be a TensorFlow checkpoint: {error}") from error
+            raise InputError(f"`{prefix}` is not a readable checkpoint: {error}") from error
         self._stored = {name.removeprefix(_HUB): name for name in shapes}
         twice = [name for name in self._stored if {name, _HUB + name} <= shapes.keys()]
         if twice:
-            raise InputError(f"`{prefix}` holds tensors with and without {_HUB}: {twice}.")
+            raise InputError(f"`{prefix}` contains tensors with and without {_HUB}: {twice}.")
         self.shapes = {name: shapes[stored] for name, stored in self._stored.items()}
         self.types = {name: types[stored] for name, stored in self._stored.items()}
 
     def read(self, name):
-        """Reads a tensor: array; InputError if its bytes are not what was saved."""
+        """Reads a tensor: array; InputError if its bytes are damaged."""
         try:
             return self._reader.get_tensor(self._stored[name])
         except UNREADABLE as error:
@@ -54,12 +125,12 @@ class CheckpointTensors:
 
 
 def is_moment(name):
-    """Tells whether a name is that of an optimizer's moment of a weight."""
+    """Returns whether a name is that of an optimizer's moment of a weight."""
     return _MOMENTS.fullmatch(name) is not None
 
 
 def is_training_state(name):
-    """Tells whether a name is that of something only training needs: moments, the step."""
+    """Returns whether a tensor is needed for training only: moments, the step."""
     return is_moment(name) or _TRAINING.fullmatch(name) is not None
 
 
@@ -70,7 +141,7 @@ def write_tensors(prefix, tensors):
         OSError: If it cannot be written.
     """
     try:
-        with tf.device("CPU:0"):  # where else there is a GPU, all would be copied there and back
+        with tf.device("CPU:0"):  # otherwise all tensors are copied to a GPU and back
             tf.raw_ops.SaveV2(
                 prefix=os.fspath(prefix),
                 tensor_names=list(tensors),
@@ -78,8 +149,53 @@ def write_tensors(prefix, tensors):
                 tensors=list(tensors.values()),
             )
     except tf.errors.OpError as error:
-        # TensorFlow passes on the words of the operating system, and not its number.
+        # TensorFlow passes on the operating system's message, but not its number.
         for number in errno.errorcode:
             if f"; {os.strerror(number)}" in error.message:
                 raise OSError(number, os.strerror(number), os.fspath(prefix)) from error
         raise
+
+
+def read_named_tensors(prefix):
+    """Reads the float variables of an object-based checkpoint by the variables' names.
+
+    The checkpoint lists the names that the variables had in the program that saved them.
+    Variables of other types, such as counters, are skipped.
+
+    Args:
+        prefix: str. As TensorFlow's checkpoint readers take it.
+
+    Returns:
+        dict of name -> array.
+
+    Raises:
+        InputError: If it cannot be read, or two variables have the same name.
+    """
+    stored = CheckpointTensors(prefix)
+    graph = TrackableObjectGraph()
+    try:
+        graph.ParseFromString(stored.read(_OBJECT_GRAPH))
+    except (DecodeError, KeyError, TypeError) as error:
+        raise InputError(
+            f"`{prefix}` does not list the names of its variables: {error}."
+        ) from error
+    keys = {}
+    for node in graph.nodes:
+        for attribute in node.attributes:
+            name = attribute.full_name or attribute.checkpoint_key
+            keys.setdefault(name, set()).add(attribute.checkpoint_key)
+    named = set().union(*keys.values())
+    for key in sorted(stored.shapes.keys() - named - {_OBJECT_GRAPH}):
+        keys.setdefault(key, set()).add(key)
+    missing = sorted(named - stored.shapes.keys())
+    if missing:
+        raise InputError(f"`{prefix}` lists variables that it lacks: {', '.join(missing)}.")
+    skipped = {
+        name for name, found in keys.items() if not any(stored.types[k].is_floating for k in found)
+    }
+    if skipped:
+        logger.info("Skipped in `%s`: %s", prefix, ", ".join(sorted(skipped)))
+    twice = sorted(name for name, found in keys.items() if len(found) > 1 and name not in skipped)
+    if twice:
+        raise InputError(f"`{prefix}` contains two variables of one name: {', '.join(twice)}.")
+    return {name: stored.read(*found) for name, found in keys.items() if name not in skipped}

@@ -1,113 +1,83 @@
 """Checkpoints of google-research/albert: read, and written so that its code reads them."""
 
-import json
 import logging
+import re
 from pathlib import Path
 
 from albert_keras.config import AlbertConfig
-from albert_keras.interop.checkpoint_files import (
-    find_beside,
-    find_prefix,
-    find_prefixes,
-    is_object_based,
-    read_tokenizer_files,
-)
 from albert_keras.interop.checkpoint_tensors import (
     CheckpointTensors,
+    find_beside,
+    find_checkpoint,
+    find_prefixes,
+    is_object_based,
     is_training_state,
     write_tensors,
 )
-from albert_keras.interop.model_weights import ModelWeights
-from albert_keras.interop.norm_aliases import without_aliases
-from albert_keras.interop.reference_shapes import check_expressible, encoder_shapes, head_shapes
-from albert_keras.interop.tensor_table import Row, read_by_table
+from albert_keras.interop.model_folder import read_tokenizer_files, write_files, write_json
+from albert_keras.interop.model_weights import ModelWeights, check_expressible, projection_rule
+from albert_keras.interop.tensor_table import read_reference_tensors
 from data_pipeline.errors import InputError
 
 NAME = "google"
-#: What a release consists of.
+#: Files of a release.
 CHECKPOINT, CONFIG = "model.ckpt-best", "albert_config.json"
+BERT_CONFIG = "bert_config.json"
+#: What `modeling.py` there can run.
+ACTIVATIONS = ("gelu", "relu", "tanh", "linear")
 _SENTENCE_PIECE, _WORD_PIECE = "30k-clean.model", "vocab_chinese.txt"
-_ACTIVATIONS = ("gelu", "relu", "tanh", "linear")
+#: A normalization that a Keras layer has named, in checkpoints of modified copies of the reference.
+_ALIAS = re.compile(r"(.*)/layer_normalization(?:_(\d+))?/(beta|gamma)")
+_BLOCK = re.compile(r"bert/encoder/transformer/group_\d+/inner_group_\d+")
+#: Scopes with one normalization; a block has two.
+_SINGLE = {"bert/embeddings", "cls/predictions/transform", "end_logits"}
 
 logger = logging.getLogger(__name__)
 
 
 def is_source(path):
-    """Tells whether a path looks like a checkpoint of google-research/albert."""
+    """Returns whether a path looks like a checkpoint of google-research/albert."""
     prefixes = find_prefixes(path)
     if not prefixes or is_object_based(prefixes[0]):
         return False
-    return bool(find_beside(prefixes[0], CONFIG)) or not find_beside(
-        prefixes[0], "bert_config.json"
-    )
+    return bool(find_beside(prefixes[0], CONFIG)) or not find_beside(prefixes[0], BERT_CONFIG)
 
 
 def read(path, trust_pickle=False, config=None):
-    """Reads a checkpoint; training state in it is left.
+    """Reads a checkpoint; see `interop`. Training state in it is skipped.
 
-    A square kernel that somebody transposed cannot be told by its shape.
-
-    Args:
-        path: str or Path. Prefix, one of the checkpoint's files, or a folder with one checkpoint.
-        trust_pickle: bool. Not needed.
-        config: str, Path or None. An `albert_config.json`; None takes the one in the checkpoint's
-            folder or above.
-
-    Returns:
-        ModelWeights.
-
-    Raises:
-        InputError: If there is no checkpoint or no configuration, bytes are damaged, or the tensors
-            are not those of the configuration: with all that are wrong.
+    The shape of a square kernel does not show whether it is transposed.
 
     Source:
         google-research/albert, `modeling.py`, `run_pretraining.py`, `classifier_utils.py`,
         `squad_utils.py`, `race_utils.py`.
     """
-    prefix = find_prefix(path)
-    config_path = config or find_beside(prefix, CONFIG)
-    if config_path is None:
-        raise InputError(
-            f"The shape of the model in `{path}` should be told by `{CONFIG}` in its folder or "
-            "above, or by `config`. Received: none of these."
-        )
+    prefix, config_path = find_checkpoint(path, config, CONFIG)
     config = AlbertConfig.from_reference_json(config_path)
     if not groups_are_as_in_the_reference(config):
         logger.warning(
             "%s: with %s layers in %s groups the reference runs other groups at some depths than "
-            "we do, by an error of rounding; outputs will differ.",
+            "this package, because of a rounding error. Outputs will differ.",
             path,
             config.num_hidden_layers,
             config.num_hidden_groups,
         )
-    tensors = read_model_tensors(prefix)
     return ModelWeights(
         config=config,
-        tensors=read_reference_tensors(config, tensors, path),
+        tensors=read_reference_tensors(config, read_model_tensors(prefix), path),
         source=str(path),
-        tokenizer_files=read_tokenizer_files(Path(prefix).parent, Path(config_path).parent),
+        tokenizer_files=read_tokenizer_files(Path(prefix).parent, config_path.parent),
     )
 
 
 def write(weights, folder):
-    """Writes a release of google-research/albert.
-
-    Args:
-        weights: ModelWeights.
-        folder: str or Path. An empty folder.
-
-    Raises:
-        InputError: If the reference cannot have such a model, or a tensor is missing.
-        OSError: If it cannot be written.
-    """
-    folder, config = Path(folder), weights.config
-    tensors = read_reference_tensors(config, weights.tensors, weights.source)
-    values = reference_config(config)
+    """Writes a release of google-research/albert; see `interop`."""
+    values = reference_config(weights.config)
+    tensors = read_reference_tensors(weights.config, weights.tensors, weights.source)
     files = release_files(weights.tokenizer_files, _WORD_PIECE)
-    write_tensors(folder / CHECKPOINT, tensors)
-    (folder / CONFIG).write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
-    for name, content in files.items():
-        (folder / name).write_bytes(content)
+    write_tensors(Path(folder, CHECKPOINT), tensors)
+    write_json(Path(folder, CONFIG), values)
+    write_files(folder, files)
 
 
 def read_model_tensors(prefix):
@@ -117,77 +87,98 @@ def read_model_tensors(prefix):
         InputError: If it cannot be read.
     """
     stored = CheckpointTensors(prefix)
-    left = set(filter(is_training_state, stored.shapes))
-    if left:
-        logger.info("Left in `%s`: %s", prefix, ", ".join(sorted(left)))
-    names = without_aliases(stored.shapes.keys() - left, prefix)
+    skipped = set(filter(is_training_state, stored.shapes))
+    if skipped:
+        logger.info("Skipped in `%s`: %s", prefix, ", ".join(sorted(skipped)))
+    names = without_aliases(stored.shapes.keys() - skipped, prefix)
     return {ours: stored.read(theirs) for ours, theirs in names.items()}
 
 
-def read_reference_tensors(config, tensors, source):
-    """Checks tensors named as in the reference: dict of name -> float32 array.
+def without_aliases(names, source):
+    """Renames normalizations that Keras layers have named to the names of the reference.
+
+    `layer_normalization`, `layer_normalization_1` and so on are numbered in the order in which the
+    layers were created: within a block attention's comes first, then the feed-forward part's.
+
+    Args:
+        names: iterable of str. The model's tensors.
+        source: str. How the user calls it.
+
+    Returns:
+        dict of the reference's name -> name, of all of them.
 
     Raises:
-        InputError: With all that are missing, not wanted or of another shape.
+        InputError: If it is ambiguous which is which.
     """
-    shapes = encoder_shapes(config) | head_shapes(config, tensors)
-    return read_by_table([Row(name, name) for name in shapes], tensors, shapes, source)
+    matches = {name: _ALIAS.fullmatch(name) for name in names}
+    found = {name: name for name, match in matches.items() if match is None}
+    aliases = {name: match for name, match in matches.items() if match}
+    numbers = {}
+    for match in aliases.values():
+        numbers.setdefault(match[1], set()).add(int(match[2] or 0))
+    problems = []
+    for scope, of_scope in numbers.items():
+        expected = 1 if scope in _SINGLE else 2 if _BLOCK.fullmatch(scope) else 0
+        if len(of_scope) != expected:
+            problems.append(f"{scope}: {len(of_scope)} layer_normalization, expected {expected}")
+        if any(name.startswith(f"{scope}/LayerNorm") for name in found):
+            problems.append(f"{scope}: both LayerNorm and layer_normalization")
+    if problems:
+        listing = "\n  ".join(problems)
+        raise InputError(
+            f"`{source}` has normalizations named by Keras, and it is ambiguous which is which. In "
+            "the reference all depths of a group share a block, which has two; a copy that gave "
+            f"each depth its own is another model:\n  {listing}"
+        )
+    for name, match in aliases.items():
+        is_second = sorted(numbers[match[1]]).index(int(match[2] or 0))
+        found[f"{match[1]}/LayerNorm{'_1' if is_second else ''}/{match[3]}"] = name
+    return found
 
 
 def reference_config(config):
-    """Returns the values of an `albert_config.json` whose model is the same in the reference.
+    """Returns the values of an `albert_config.json` that describes the same model in the reference.
 
-    Without any sharing each depth is a group of its own there, of the same names.
+    Without any sharing each depth is a group of its own there, with the same names.
 
     Raises:
-        InputError: With all that the reference cannot have.
+        InputError: With everything that the reference cannot express.
     """
     values = config.to_dict()
     foreign = values.pop("foreign_keys", ())
     if values.pop("sharing") == "none":
         values["num_hidden_groups"] = config.num_hidden_layers
     values.pop("embedding_projection", None)
-    needed = config.embedding_size != config.hidden_size
     rules = (
-        ("sharing", config.sharing in ("all", "none"), '"all" or "none"', config.sharing),
-        ("hidden_act", config.hidden_act in _ACTIVATIONS, str(_ACTIVATIONS), config.hidden_act),
+        ("sharing", config.sharing in ("all", "none"), '"all" or "none"'),
+        ("hidden_act", config.hidden_act in ACTIVATIONS, str(ACTIVATIONS)),
         (
             "num_hidden_groups",
             groups_are_as_in_the_reference(config),
-            "another number, since the reference rounds wrongly and skips a group",
+            "another number, because the reference rounds wrongly and skips a group",
             values["num_hidden_groups"],
         ),
-        (
-            "embedding_projection",
-            config.projects_embeddings == needed,
-            '"auto"',
-            config.embedding_projection,
-        ),
+        projection_rule(config),
     )
-    check_expressible("google-research/albert", rules)
+    check_expressible("google-research/albert", config, rules)
     ours = {name: value for name, value in values.items() if name not in foreign}
     return ours | {name: values[name] for name in foreign}
 
 
 def groups_are_as_in_the_reference(config):
-    """Tells whether the reference, which divides in floats, runs the same group at each depth."""
+    """Returns whether the reference, which divides floats, runs the same group at each depth."""
     layers = config.num_hidden_layers
     groups = layers if config.sharing == "none" else config.num_hidden_groups
     return all(int(depth / layers * groups) == depth * groups // layers for depth in range(layers))
 
 
 def release_files(files, word_piece):
-    """Names a tokenizer's files as Google's releases do.
+    """Names a tokenizer's files (dict of name -> bytes) as Google's releases do.
 
-    Args:
-        files: dict of name -> bytes.
-        word_piece: str. What they call the vocabulary of a WordPiece tokenizer.
-
-    Returns:
-        dict of name -> bytes.
+    `word_piece` is the name of the vocabulary of a WordPiece tokenizer.
 
     Raises:
-        InputError: If two files would have one name.
+        InputError: If two files would have the same name.
     """
     named = {}
     for name, content in files.items():
@@ -198,8 +189,6 @@ def release_files(files, word_piece):
         else:
             released = name
         if released in named:
-            raise InputError(
-                f"A release should have one `{released}`. Received: {', '.join(files)}."
-            )
+            raise InputError(f"A release has one `{released}`. Received: {', '.join(files)}.")
         named[released] = content
     return named

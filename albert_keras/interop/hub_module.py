@@ -1,37 +1,42 @@
 """Modules of TensorFlow Hub: both formats are read, TensorFlow 2's is written.
 
-No graph of a module is loaded or run, only the numbers beside it. A module of the TensorFlow 1
-format cannot be written: it is made of graphs that TensorFlow 1 alone traces. Those made here load
-with `hub.KerasLayer`, and `hub.load`, instead.
+No graph of a module is loaded or run, only the numbers stored beside it. A module of the
+TensorFlow 1 format cannot be written, because only TensorFlow 1 can trace its graphs. Modules
+written here load with `hub.KerasLayer` and `hub.load` instead.
 """
 
 import logging
 import re
 from pathlib import Path
 
+import numpy as np
+
 from albert_keras.config import AlbertConfig
-from albert_keras.interop.checkpoint_files import is_object_based, read_tokenizer_files
-from albert_keras.interop.google_checkpoint import read_model_tensors, read_reference_tensors
-from albert_keras.interop.hub_shape import shape_of_release
+from albert_keras.interop import tf_models
+from albert_keras.interop.checkpoint_tensors import is_object_based, read_named_tensors
+from albert_keras.interop.google_checkpoint import read_model_tensors
 from albert_keras.interop.hub_writing import write_module
+from albert_keras.interop.model_folder import read_tokenizer_files
 from albert_keras.interop.model_weights import ModelWeights
-from albert_keras.interop.object_checkpoint import read_named_tensors
-from albert_keras.interop.reference_shapes import encoder_shapes, head_shapes
-from albert_keras.interop.tensor_table import read_by_table
-from albert_keras.interop.tf_models import TABLE
+from albert_keras.interop.tensor_table import read_reference_tensors
 from data_pipeline.errors import InputError
 
 NAME = "tf-hub"
 CONFIG = "albert_config.json"
 _GRAPHS = ("saved_model.pb", "tfhub_module.pb")
-#: Their head's names begin with that of the model it was trained in.
+#: The names of their masked-LM head start with the name of the model it was trained in.
 _HEAD = re.compile(r"(?:[^/]+/)?cls/predictions/(.+)")
+_GROUP = re.compile(r"bert/encoder/transformer/group_(\d+)/inner_group_(\d+)/.*")
+_BLOCK = "bert/encoder/transformer/group_0/inner_group_0"
+_RELEASES = tuple(f"albert-{size}-v2" for size in ("base", "large", "xlarge", "xxlarge"))
+#: Size of a released vocabulary -> activation: the Chinese models have another.
+_ACTIVATIONS = {30_000: "gelu", 21_128: "relu"}
 
 logger = logging.getLogger(__name__)
 
 
 def is_source(path):
-    """Tells whether a path looks like the folder of a module; an export of ours is none."""
+    """Returns whether a path looks like the folder of a module; our own exports do not."""
     path = Path(path)
     has_graph = any((path / name).is_file() for name in _GRAPHS)
     has_tensors = (path / "variables" / "variables.index").is_file()
@@ -39,19 +44,10 @@ def is_source(path):
 
 
 def read(path, trust_pickle=False, config=None):
-    """Reads a module: its variables, its tokenizer; nothing of it is run.
+    """Reads the variables and the tokenizer of a module, and runs nothing of it; see `interop`.
 
-    Args:
-        path: str or Path. Folder with `variables/`, of either format.
-        trust_pickle: bool. Not needed.
-        config: str, Path or None. An `albert_config.json`; None takes the one in `assets/`, in the
-            folder or above, else the released model of the same sizes.
-
-    Returns:
-        ModelWeights.
-
-    Raises:
-        InputError: If it is none, its shape is not told, or tensors are not those of its shape.
+    Without a configuration in `assets/`, in the folder or above, the shape is that of the released
+    model of the same sizes.
 
     Source:
         google-research/albert, `export_to_tfhub.py`; tensorflow/models, `albert_encoder.py` and
@@ -60,63 +56,98 @@ def read(path, trust_pickle=False, config=None):
     path = Path(path)
     if not is_source(path):
         raise InputError(
-            f"`{path}` should be the folder of a TensorFlow Hub module, with `saved_model.pb` and "
-            "`variables/variables.index`. Received: no such folder."
+            f"`{path}` is not the folder of a TensorFlow Hub module, which contains "
+            "`saved_model.pb` and `variables/variables.index`."
         )
     prefix = str(path / "variables" / "variables")
-    of_objects = is_object_based(prefix)
-    tensors = read_named_tensors(prefix) if of_objects else read_model_tensors(prefix)
-    of_models = "word_embeddings/embeddings" in tensors  # tensorflow/models, as albert_en_*
-    if of_models:
+    read_tensors = read_named_tensors if is_object_based(prefix) else read_model_tensors
+    tensors = named = read_tensors(prefix)
+    is_of_tf_models = "word_embeddings/embeddings" in tensors  # as albert_en_*
+    if is_of_tf_models:
         tensors = {_HEAD.sub(r"bert/cls/predictions/\1", name): a for name, a in tensors.items()}
-    named = _renamed(TABLE, tensors) if of_models else tensors
+        rows = [row for row in tf_models.TABLE if row.theirs in tensors]
+        named = {row.ours: tensors[row.theirs] for row in rows}
     config_path = config or _find_config(path)
     if config_path is not None:
         config = AlbertConfig.from_reference_json(config_path)
     else:
         config = shape_of_release(named, path)
-        logger.info("%s does not tell its shape; it is that of a released model: %s", path, config)
-    if of_models:
-        shapes = encoder_shapes(config) | head_shapes(config, named)
-        found = read_by_table(TABLE, tensors, shapes, path)
-    else:
-        found = read_reference_tensors(config, tensors, path)
+        logger.info("%s has no configuration; its sizes are those of a release: %s", path, config)
+    read_model = tf_models.read_model if is_of_tf_models else read_reference_tensors
     return ModelWeights(
         config=config,
-        tensors=found,
+        tensors=read_model(config, tensors, path),
         source=str(path),
         tokenizer_files=read_tokenizer_files(path / "assets", path),
     )
 
 
 def write(weights, folder):
-    """Writes a SavedModel that `hub.KerasLayer` loads, for use and for fine-tuning.
+    """Writes a SavedModel that `hub.KerasLayer` loads, for inference and for fine-tuning.
 
     It takes a dict of int32 [B, S] `input_word_ids`, `input_mask`, `input_type_ids`, and returns
     `pooled_output` (also as `default`) [B, H], `sequence_output` [B, S, H] and `encoder_outputs`,
-    the output of each block. With a masked-LM head there is `mlm`, which takes
-    `masked_lm_positions` [B, P] besides and returns `mlm_logits` [B, P, V]. Other heads are in its
-    variables.
-
-    Args:
-        weights: ModelWeights.
-        folder: str or Path. An empty folder.
-
-    Raises:
-        InputError: If a tensor is missing or of another shape.
-        OSError: If it cannot be written.
+    the output of each block. With a masked-LM head it has `mlm`, which also takes
+    `masked_lm_positions` [B, P] and returns `mlm_logits` [B, P, V]. Other heads are stored in its
+    variables only.
     """
     tensors = read_reference_tensors(weights.config, weights.tensors, weights.source)
     write_module(weights._replace(tensors=tensors), Path(folder))
 
 
+def shape_of_release(tensors, source):
+    """Returns the AlbertConfig of the released model whose sizes the tensors have.
+
+    Published modules come without a configuration, and tensors do not show the number of layers
+    and heads, the activation or the dropout; the dropout is 0, as in version 2.
+
+    Args:
+        tensors: dict of the reference's name -> array. Heads may be an axis.
+        source: str. How the user calls it.
+
+    Raises:
+        InputError: If tensors are missing, or no released model has these sizes.
+    """
+    try:
+        sizes = _sizes(tensors)
+    except (KeyError, ValueError, IndexError) as error:
+        raise InputError(
+            f"`{source}` does not contain the tensors of an ALBERT model. Received {len(tensors)} "
+            f"tensors: {error!r}."
+        ) from error
+    for name in _RELEASES if sizes["vocab_size"] in _ACTIVATIONS else ():
+        release = AlbertConfig.from_name(
+            name,
+            vocab_size=sizes["vocab_size"],
+            hidden_act=_ACTIVATIONS[sizes["vocab_size"]],
+            max_position_embeddings=sizes["max_position_embeddings"],
+            type_vocab_size=sizes["type_vocab_size"],
+        )
+        if all(getattr(release, field) == size for field, size in sizes.items()):
+            return release
+    raise InputError(
+        f"`{source}` does not show `num_hidden_layers`, `num_attention_heads` and `hidden_act`, "
+        f"and no released model has its sizes, {sizes}. Put its `albert_config.json` into the "
+        "folder, or name the file with `config`."
+    )
+
+
+def _sizes(tensors):
+    vocabulary, embedding = tensors["bert/embeddings/word_embeddings"].shape
+    intermediate = tensors[f"{_BLOCK}/ffn_1/intermediate/dense/kernel"]
+    blocks = [match for match in map(_GROUP.fullmatch, tensors) if match]
+    return {
+        "vocab_size": vocabulary,
+        "embedding_size": embedding,
+        "hidden_size": intermediate.shape[0],
+        "intermediate_size": int(np.prod(intermediate.shape[1:])),
+        "max_position_embeddings": tensors["bert/embeddings/position_embeddings"].shape[0],
+        "type_vocab_size": tensors["bert/embeddings/token_type_embeddings"].shape[0],
+        "num_hidden_groups": 1 + max(int(match[1]) for match in blocks),
+        "inner_group_num": 1 + max(int(match[2]) for match in blocks),
+    }
+
+
 def _find_config(path):
-    for place in (path / "assets", path, path.absolute().parent):
-        if (place / CONFIG).is_file():
-            return place / CONFIG
-    return None
-
-
-def _renamed(table, tensors):
-    """Returns tensors under our names, in their layout."""
-    return {row.ours: tensors[row.theirs] for row in table if row.theirs in tensors}
+    folders = (path / "assets", path, path.absolute().parent)
+    return next((folder / CONFIG for folder in folders if (folder / CONFIG).is_file()), None)

@@ -19,7 +19,7 @@ _CONFIG = "albert_config.json"
 
 
 def write_module(weights, folder):
-    """Writes the module, see `hub_module.write`.
+    """Writes the module; see `hub_module.write`.
 
     Args:
         weights: ModelWeights. Complete.
@@ -29,24 +29,26 @@ def write_module(weights, folder):
         https://www.tensorflow.org/hub/reusable_saved_models and
         https://www.tensorflow.org/hub/common_saved_model_apis/text.
     """
-    encoder = AlbertEncoder(_without_drawing(weights.config), dtype="float32")
+    encoder = AlbertEncoder(_without_random_weights(weights.config), dtype="float32")
     _assign(encoder.weights, weights.tensors)
-    module = tf.train.Checkpoint()  # tracks what it is given; a Keras model would bring its code
-    _give_variables(module, encoder.weights)
+    module = tf.train.Checkpoint()  # tracks attributes only; a Keras model would store its code
+    _set_variables(module, encoder.weights)
     module.__call__ = _traced(lambda inputs, training: _encode(encoder, inputs, training)[1])
     if "masked_lm" in weights.heads:
         module.mlm = _masked_lm(encoder, weights)
-    others = [name for name in weights.tensors if _is_other_head(name)]
+    others = [
+        name for name in weights.tensors if not name.startswith(("bert/", *HEADS["masked_lm"]))
+    ]
     module.other_heads = [tf.Variable(weights.tensors[name], name=name) for name in others]
-    with tempfile.TemporaryDirectory() as place:
-        for attribute, path in _files(weights, Path(place)).items():
+    with tempfile.TemporaryDirectory() as temporary:
+        for attribute, path in _write_assets(weights, Path(temporary)).items():
             setattr(module, attribute, tf.saved_model.Asset(str(path)))
         tf.saved_model.save(module, str(folder))
 
 
 def _encode(encoder, inputs, training):
-    """Returns (sequence output, what the module returns)."""
-    # Plain operations in training, too: whoever loads the module lacks gradients of our own.
+    """Returns the sequence output and the outputs of the module: (Tensor, dict)."""
+    # Plain operations in training as well: who loads the module lacks our custom gradients.
     with inference():
         outputs = encoder(
             {ours: inputs[theirs] for theirs, ours in _INPUTS.items()},
@@ -62,7 +64,9 @@ def _encode(encoder, inputs, training):
 
 
 def _masked_lm(encoder, weights):
-    head = MaskedLMHead(_without_drawing(weights.config), encoder.embeddings, dtype="float32")
+    head = MaskedLMHead(
+        _without_random_weights(weights.config), encoder.embeddings, dtype="float32"
+    )
     own = [weight for weight in head.weights if weight.name.startswith(HEADS["masked_lm"])]
     _assign(own, weights.tensors)
 
@@ -73,13 +77,13 @@ def _masked_lm(encoder, weights):
         return outputs | {"mlm_logits": logits}
 
     module = tf.train.Checkpoint()
-    _give_variables(module, [*encoder.weights, *own])
+    _set_variables(module, [*encoder.weights, *own])
     module.__call__ = _traced(call, "masked_lm_positions")
     return module
 
 
 def _traced(call, *more_inputs):
-    """Returns a function with a trace for use and one for training, the former by default."""
+    """Returns a function traced for inference (the default) and for training."""
     inputs = {
         name: tf.TensorSpec([None, None], tf.int32, name) for name in (*_INPUTS, *more_inputs)
     }
@@ -89,7 +93,7 @@ def _traced(call, *more_inputs):
     return function
 
 
-def _give_variables(module, variables):
+def _set_variables(module, variables):
     module.variables = list(variables)
     module.trainable_variables = list(variables)
     module.regularization_losses = []
@@ -100,24 +104,19 @@ def _assign(variables, tensors):
         variable.assign(tensors[variable.name.removesuffix(":0")])
 
 
-def _is_other_head(name):
-    starts = [start for head, those in HEADS.items() if head != "masked_lm" for start in those]
-    return any(name.startswith(start) for start in starts)
-
-
-def _without_drawing(config):
+def _without_random_weights(config):
     return config.model_copy(update={"initializer_range": 0.0})
 
 
-def _files(weights, place):
-    """Writes the module's files: dict of attribute -> path."""
-    files = {"config_file": place / _CONFIG}
+def _write_assets(weights, folder):
+    """Writes the files that belong to the module: dict of attribute -> path."""
+    files = {"config_file": folder / _CONFIG}
     files["config_file"].write_text(weights.config.to_json(), encoding="utf-8")
     for number, (name, content) in enumerate(weights.tokenizer_files.items()):
         kinds = {".model": "sp_model_file", ".txt": "vocab_file"}  # as in tensorflow/models
         attribute = kinds.get(Path(name).suffix, "")
         if not attribute or attribute in files:
             attribute = f"tokenizer_file_{number}"
-        files[attribute] = place / name
+        files[attribute] = folder / name
         files[attribute].write_bytes(content)
     return files

@@ -1,144 +1,248 @@
 """Folders of Hugging Face, as transformers reads and writes them: `config.json` and weights.
 
-Nothing of a folder runs, and neither transformers nor PyTorch is needed, but for
+No code of a folder runs, and neither transformers nor PyTorch is needed, except for
 `pytorch_model.bin`.
 """
 
-import json
+import logging
 from pathlib import Path
 
+import numpy as np
+
 from albert_keras.interop.hugging_face_config import (
+    class_of,
+    family_for,
+    family_of,
     read_labels,
-    read_values,
     to_albert_config,
     to_values,
 )
-from albert_keras.interop.hugging_face_family import class_of, family_for, family_of
-from albert_keras.interop.hugging_face_files import (
-    CONFIG,
-    WEIGHTS,
-    find_weights,
-    read_tokenizer_files,
-    read_weights,
-    require_plain,
-)
-from albert_keras.interop.hugging_face_tensors import (
-    has_zero_pooler,
-    named_as_today,
-    rows_of,
+from albert_keras.interop.model_folder import check_file_name, read_json, write_files, write_json
+from albert_keras.interop.model_weights import (
+    ModelWeights,
+    encoder_shapes,
+    head_shapes,
     with_identity_projection,
-    with_pooler,
-    without_copies,
     without_identity_projection,
-    without_pooler,
 )
-from albert_keras.interop.model_weights import ModelWeights
-from albert_keras.interop.reference_shapes import encoder_shapes, head_shapes
-from albert_keras.interop.safetensors_file import write_safetensors
-from albert_keras.interop.tensor_table import Row, read_by_table, write_by_table
+from albert_keras.interop.safetensors_file import read_safetensors, write_safetensors
+from albert_keras.interop.tensor_table import (
+    expand,
+    read_by_table,
+    read_reference_tensors,
+    write_by_table,
+)
+from albert_keras.interop.torch_file import read_torch_file
 from data_pipeline.errors import InputError
 
 NAME = "hugging-face"
+CONFIG, WEIGHTS = "config.json", "model.safetensors"
+_PICKLE = "pytorch_model.bin"
+_INDEX = ".index.json"
+#: Files with weights or with a list of such files, in order of preference.
+_SOURCES = (WEIGHTS, WEIGHTS + _INDEX, _PICKLE, _PICKLE + _INDEX)
+#: Files of SentencePiece and of WordPiece tokenizers.
+_TOKENIZER_FILES = (
+    "spiece.model",
+    "vocab.txt",
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "added_tokens.json",
+)
+#: Names that normalizations had in earlier versions, as in TensorFlow.
+_OLD_NAMES = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
+#: Parts of the encoder, with which the names in a model without heads start.
+_PARTS = ("embeddings.", "encoder.", "pooler.")
+#: Constants that earlier versions saved, the same in each model.
+_BUFFERS = {"embeddings.position_ids": np.arange, "embeddings.token_type_ids": np.zeros}
+_POOLER = "bert/pooler/dense"
+
+logger = logging.getLogger(__name__)
 
 
 def is_source(path):
-    """Tells whether a folder looks like one of transformers, of whatever kind of model."""
+    """Returns whether a folder looks like one of transformers, of any kind of model."""
     folder = Path(path)
-    if not folder.is_dir() or not (folder / CONFIG).is_file() or find_weights(folder) is None:
+    if not folder.is_dir() or not (folder / CONFIG).is_file() or _find_weights(folder) is None:
         return False
     try:
-        values = read_values(folder / CONFIG)
+        values = read_json(folder / CONFIG)
     except InputError:
         return False
     return "model_type" in values or "architectures" in values
 
 
 def read(path, trust_pickle=False):
-    """Reads an ALBERT or a BERT.
+    """Reads an ALBERT or a BERT; see `interop`.
 
-    Heads that are not there are left out, but for a pooler, which is zeros where no head wants one.
-    Numbers of 16 bits are exact in float32, those of 64 are rounded.
-
-    Args:
-        path: str or Path. A folder with `config.json`, and `model.safetensors`, one or several
-            with an index, or `pytorch_model.bin`.
-        trust_pickle: bool. Whether `pytorch_model.bin` may be read, see `read_torch_file`.
-
-    Returns:
-        ModelWeights.
-
-    Raises:
-        InputError: If it is another model than ours can be, or tensors are missing, unknown,
-            misshapen or not finite: all are named.
+    A missing pooler is replaced by zeros, if no head needs it. Numbers of 16 bits are exact in
+    float32, those of 64 are rounded.
     """
     folder, source = Path(path), str(path)
-    values = read_values(folder / CONFIG)
+    values = read_json(folder / CONFIG)
     family = family_of(values)
-    tied = values.get("tie_word_embeddings") is not False
-    theirs = named_as_today(read_weights(folder, trust_pickle), family, source)
-    theirs = without_copies(theirs, family, tied, source)
+    is_tied = values.get("tie_word_embeddings") is not False
+    theirs = _with_current_names(_read_weights(folder, trust_pickle), family, source)
+    theirs = _without_copies(theirs, family, is_tied, source)
     heads = tuple(
         head for head, rows in family.heads.items() if any(row.theirs in theirs for row in rows)
     )
     config = to_albert_config(family, values, heads)
-    classes = values.get("architectures")
-    classes = classes if isinstance(classes, list) else []
-    theirs = with_pooler(theirs, family, config, heads, classes, source)
-    rows = rows_of(family, config, heads)
+    theirs = _with_pooler(theirs, family, config, heads, values.get("architectures"), source)
+    rows = _rows_of(family, config, heads)
     named = {row.ours: theirs[row.theirs] for row in rows if row.theirs in theirs}
     shapes = encoder_shapes(config) | head_shapes(config, named)
     tensors = read_by_table(rows, theirs, shapes, source)
-    labels = _labels(values, tensors) if "classifier" in heads else ()
+    labels = _labels(values, len(tensors["output_bias"])) if "classifier" in heads else ()
     tensors, config = without_identity_projection(tensors, config)
-    return ModelWeights(config, tensors, source, read_tokenizer_files(folder), labels)
+    paths = [folder / name for name in _TOKENIZER_FILES]
+    files = {path.name: path.read_bytes() for path in paths if path.is_file()}
+    return ModelWeights(config, tensors, source, files, labels)
 
 
 def write(weights, folder):
     """Writes a folder that transformers loads: configuration, weights in float32, tokenizer files.
 
-    Where E = H and we do not project, a projection that changes nothing is written: transformers'
-    ALBERT always has one. A pooler of zeros is left out where their class has none.
-
-    Args:
-        weights: ModelWeights.
-        folder: str or Path. It exists and is empty.
-
-    Raises:
-        InputError: If transformers has no such model or no such heads, or the weights are not
-            those of the configuration.
+    Where E = H and our model does not project, a projection that changes nothing is written,
+    because transformers' ALBERT always has one. A pooler of zeros is omitted where their class has
+    none.
     """
     folder, config, heads = Path(folder), weights.config, weights.heads
     for name in weights.tokenizer_files:
-        require_plain(name, weights.source)
+        check_file_name(name, weights.source)
         if name in (CONFIG, WEIGHTS):
-            raise InputError(f"`{name}` of `{weights.source}` is no file of a tokenizer.")
+            raise InputError(f"`{name}` of `{weights.source}` is not a file of a tokenizer.")
     family, groups = family_for(config)
-    name = class_of(family, heads, config.foreign_keys)
-    shapes = encoder_shapes(config) | head_shapes(config, weights.tensors)
-    same = [Row(tensor, tensor) for tensor in shapes]
-    tensors = read_by_table(same, weights.tensors, shapes, weights.source)
+    class_name = class_of(family, heads, config.foreign_keys)
+    tensors = read_reference_tensors(config, weights.tensors, weights.source)
     num_classes = len(tensors["output_bias"]) if "classifier" in heads else 0
     values = to_values(config, heads, weights.labels, num_classes)
-    rows = rows_of(family, config.replace(num_hidden_groups=groups), heads)
+    rows = _rows_of(family, config.replace(num_hidden_groups=groups), heads)
     if family.name == "albert" and not config.projects_embeddings:
         tensors = with_identity_projection(tensors, config)
-    if name.endswith(family.without_pooler) and has_zero_pooler(tensors):
-        tensors = without_pooler(tensors)
+    if class_name.endswith(family.without_pooler) and not any(
+        tensors[f"{_POOLER}/{part}"].any() for part in ("kernel", "bias")
+    ):
+        tensors = {name: array for name, array in tensors.items() if not name.startswith(_POOLER)}
     theirs = write_by_table(rows, tensors)
     if not heads:
         theirs = {name.removeprefix(family.prefix): array for name, array in theirs.items()}
     write_safetensors(folder / WEIGHTS, theirs)
-    text = json.dumps(values, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
-    (folder / CONFIG).write_text(text, encoding="utf-8")
-    for name, content in weights.tokenizer_files.items():
-        (folder / name).write_bytes(content)
+    write_json(folder / CONFIG, values, sort_keys=True, ensure_ascii=False)
+    write_files(folder, weights.tokenizer_files)
 
 
-def _labels(values, tensors):
+def _find_weights(folder):
+    """Returns the file with the weights, or the one that lists their files; None without one."""
+    return next((folder / name for name in _SOURCES if (folder / name).is_file()), None)
+
+
+def _read_weights(folder, trust_pickle):
+    """Reads all tensors of a folder, in one file or in several: dict of name -> array."""
+
+    def read_file(path):
+        if path.suffix == ".safetensors":
+            return read_safetensors(path)
+        return read_torch_file(path, trust_pickle)
+
+    path = _find_weights(folder)
+    if path is None:
+        raise InputError(f"`{folder}` does not contain weights: {WEIGHTS} or {_PICKLE}.")
+    if not path.name.endswith(_INDEX):
+        return read_file(path)
+    files = read_json(path).get("weight_map")
+    if not isinstance(files, dict) or not files:
+        raise InputError(f"`{path}` must contain a `weight_map`.")
+    for name in files.values():
+        check_file_name(name, path)
+    tensors = {}
+    for name in sorted(set(files.values())):
+        found = read_file(folder / name)
+        listed = {tensor for tensor, file in files.items() if file == name}
+        if found.keys() != listed:
+            difference = ", ".join(sorted(found.keys() ^ listed))
+            raise InputError(f"`{path}` and `{name}` must name the same tensors: {difference}.")
+        tensors |= found
+    return tensors
+
+
+def _rows_of(family, config, heads):
+    """Returns the table of a model without braces: list of Row."""
+    groups = config.num_hidden_layers if family.name == "bert" else config.num_hidden_groups
+    table = family.encoder + family.pooler
+    for head in heads:
+        table += family.heads.get(head, ())
+    return expand(table, groups, config.inner_group_num)
+
+
+def _with_current_names(tensors, family, source):
+    """Names tensors as transformers does today in models with heads, and drops constants.
+
+    Raises:
+        InputError: If two tensors get the same name, or a constant has another value.
+    """
+    named = {}
+    for name, array in tensors.items():
+        current = name
+        for old, new in _OLD_NAMES.items():
+            current = current.removesuffix(old) + new if current.endswith(old) else current
+        bare = current.removeprefix(family.prefix)
+        if bare in _BUFFERS:
+            expected = _BUFFERS[bare](np.shape(array)[-1] if np.ndim(array) else 0)
+            if np.ndim(array) not in (1, 2) or not (np.asarray(array) == expected).all():
+                raise InputError(f"{name} of `{source}` differs from the constant of every model.")
+            continue
+        current = family.prefix + bare if bare.startswith(_PARTS) else current
+        if current in named:
+            raise InputError(f"`{source}` contains {current} twice, under two names.")
+        named[current] = array
+    return named
+
+
+def _without_copies(tensors, family, is_tied, source):
+    """Removes the copies of tensors that two layers share; either of the two may be stored.
+
+    If `is_tied`, a missing tensor is a copy of the stored one. A copy that differs is an
+    InputError, because our output layer uses the table of the word embeddings.
+    """
+    tensors = dict(tensors)
+    has_output = any(row.theirs in tensors for row in family.heads["masked_lm"])
+    for copy, original in family.copies.items():
+        if copy in tensors and original in tensors:
+            if not np.array_equal(tensors[copy], tensors[original]):
+                raise InputError(
+                    f"{copy} of `{source}` must equal {original}: our models share one tensor."
+                )
+            del tensors[copy]
+        elif copy in tensors and is_tied:
+            tensors[original] = tensors.pop(copy)
+        elif not is_tied and has_output and copy.endswith("weight"):
+            raise InputError(
+                f"{copy} of `{source}` is missing, although `tie_word_embeddings` is false."
+            )
+    return tensors
+
+
+def _with_pooler(tensors, family, config, heads, classes, source):
+    """Adds a pooler of zeros where the model has none and no head needs one."""
+    class_names = classes if isinstance(classes, list) else []
+    has_own_inputs = any(str(name).endswith(family.without_pooler) for name in class_names)
+    is_needed = "sentence_order" in heads or ("classifier" in heads and not has_own_inputs)
+    weight, bias = (row.theirs for row in family.pooler)
+    if is_needed or weight in tensors or bias in tensors:
+        return tensors
+    logger.warning("`%s` has no pooler, and none of its heads needs one: ours is zeros.", source)
+    size = config.hidden_size
+    zeros = {weight: np.zeros((size, size), np.float32), bias: np.zeros(size, np.float32)}
+    return tensors | zeros
+
+
+def _labels(values, num_classes):
     """Returns the names of the classifier's classes; options of a choice have none."""
-    labels, number = read_labels(values), len(tensors["output_bias"])
-    if number == 1 and len(labels) != 1:
+    labels = read_labels(values)
+    if num_classes == 1 and len(labels) != 1:
         return ()
-    if labels and len(labels) != number:
-        raise InputError(f"`id2label` should name {number} classes. Received: {list(labels)}.")
+    if labels and len(labels) != num_classes:
+        raise InputError(f"`id2label` must name {num_classes} classes. Received: {list(labels)}.")
     return labels

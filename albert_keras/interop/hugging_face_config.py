@@ -1,18 +1,11 @@
-"""`config.json` of transformers' ALBERT and BERT to and from `AlbertConfig`."""
-
-import json
-from pathlib import Path
+"""Which model of transformers one of ours is, and its `config.json`."""
 
 from albert_keras.config import AlbertConfig
-from albert_keras.interop.hugging_face_family import (
-    class_of,
-    family_for,
-    require_same_groups,
-)
+from albert_keras.interop.hugging_face_tables import FAMILIES
+from albert_keras.models.sharing import layer_plan
 from data_pipeline.errors import InputError
 
-_MAX_BYTES = 16_000_000
-#: What a missing key means to transformers; these are called the same there and with us.
+#: Defaults of transformers for missing keys, which have the same names there and here.
 _BERT_DEFAULTS = {
     "vocab_size": 30_522,
     "hidden_size": 768,
@@ -33,13 +26,13 @@ _ALBERT_DEFAULTS = _BERT_DEFAULTS | {
     "num_attention_heads": 64,
     "intermediate_size": 16_384,
     "inner_group_num": 1,
-    "down_scale_factor": 1,  # not known there, but in the released files
+    "down_scale_factor": 1,  # unknown there, but present in the released files
     "hidden_dropout_prob": 0.0,
     "attention_probs_dropout_prob": 0.0,
 }
 _DEFAULTS = {"albert": _ALBERT_DEFAULTS, "bert": _BERT_DEFAULTS}
 _DEFAULT_ACTIVATION = {"albert": "gelu_new", "bert": "gelu"}
-#: Their activation → ours. The first of equal ones is written.
+#: Their activation -> ours. Of several equal ones the first is written.
 _ACTIVATIONS = {
     "gelu_new": "gelu",
     "gelu_pytorch_tanh": "gelu",
@@ -54,62 +47,125 @@ _ACTIVATIONS = {
     "linear": "linear",
 }
 _NORM = "layer_norm_eps"
-#: Key → what it may be, if it is there: all else is another model than ours.
+#: Key -> the values it may have, if it is present: anything else is a model we cannot express.
 _ALLOWED = {
     _NORM: (1e-12,),
     "position_embedding_type": ("absolute", None),
     "is_decoder": (False, None),
     "add_cross_attention": (False, None),
     "pruned_heads": ({}, None),
-    "auto_map": ({}, None),  # a program of its own
+    "auto_map": ({}, None),  # code in the folder
 }
 _LABELS = ("id2label", "label2id", "num_labels")
 _DTYPES = ("dtype", "torch_dtype")  # the later and the earlier name
 
 
-def read_values(path):
-    """Reads a `config.json`: dict.
+def family_of(values):
+    """Returns the kind of model, from `model_type` or, in old files without it, the class: Family.
 
     Raises:
-        InputError: If it is no JSON object, or of more than 16 MB.
+        InputError: If it is neither ALBERT nor BERT.
     """
-    try:
-        if Path(path).stat().st_size > _MAX_BYTES:
-            raise InputError(f"`{path}` should have {_MAX_BYTES:,} bytes at most.")
-        values = json.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"`{path}` should be a readable JSON file. Received: {error}.") from error
-    if not isinstance(values, dict):
-        raise InputError(f"`{path}` should hold a JSON object. Received: {type(values).__name__}.")
-    return values
+    name = values.get("model_type")
+    if name is None:
+        classes = values.get("architectures")
+        first = str(classes[0]) if isinstance(classes, list) and classes else ""
+        name = next((name for name in FAMILIES if first.lower().startswith(name)), first)
+    if name not in FAMILIES:
+        known = " or ".join(FAMILIES)
+        raise InputError(f"`model_type` of a config.json must be {known}. Received: {name!r}.")
+    return FAMILIES[name]
+
+
+def family_for(config):
+    """Chooses the model of transformers as which one of ours is written.
+
+    Args:
+        config: AlbertConfig.
+
+    Returns:
+        (Family, int): kind of model and number of groups.
+
+    Raises:
+        InputError: If transformers cannot express what the layers share.
+    """
+    is_bert = config.sharing == "none" and config.inner_group_num == 1
+    if is_bert and not config.projects_embeddings:
+        return FAMILIES["bert"], config.num_hidden_layers
+    depths, inner = config.num_hidden_layers, config.inner_group_num
+    plan = layer_plan(depths, config.sharing, config.num_hidden_groups, inner)
+    for groups in (config.num_hidden_groups, depths):
+        if layer_plan(depths, "all", groups, inner) == plan:
+            check_groups(config.replace(sharing="all", num_hidden_groups=groups))
+            return FAMILIES["albert"], groups
+    raise InputError(
+        'transformers cannot express this model: `sharing` must be "all" or "none". '
+        f"Received: {config.sharing!r}."
+    )
+
+
+def class_of(family, heads, foreign):
+    """Returns the class of transformers with these heads: the source's class, or the usual one.
+
+    Raises:
+        InputError: If there is no such class.
+    """
+    classes = family.classes.get(tuple(heads))
+    if classes is None:
+        known = "; ".join(" and ".join(heads) or "none" for heads in family.classes)
+        raise InputError(
+            f"transformers has no {family.name} with the heads {' and '.join(heads)}. It has: "
+            f"{known}."
+        )
+    named = foreign.get("architectures")
+    first = named[0] if isinstance(named, list) and len(named) == 1 else None
+    return first if first in classes else classes[0]
+
+
+def check_groups(config):
+    """Refuses the few numbers of layers and groups for which transformers, which divides floats,
+    differs.
+
+    Args:
+        config: AlbertConfig.
+
+    Raises:
+        InputError: If a layer would be in another group there.
+    """
+    depths, groups = config.num_hidden_layers, config.num_hidden_groups
+    for depth in range(depths):
+        if int(depth / (depths / groups)) != depth * groups // depths:
+            raise InputError(
+                f"{groups} groups of {depths} depths are not the same in transformers: by its "
+                f"rounding depth {depth} is in group {int(depth / (depths / groups))}, not in "
+                f"{depth * groups // depths}."
+            )
 
 
 def to_albert_config(family, values, heads=()):
-    """Brings a configuration into ours.
+    """Converts a configuration of transformers into ours.
 
     Args:
         family: Family.
-        values: dict. What a `config.json` holds.
-        heads: tuple of str. Those of the model.
+        values: dict. Contents of a `config.json`.
+        heads: tuple of str. Heads of the model.
 
     Returns:
-        AlbertConfig. What means nothing to us, and is not written anyhow, is in `foreign_keys`.
-        ALBERT of transformers projects the embeddings always.
+        AlbertConfig. Keys without a meaning here that `to_values` would not write are in
+        `foreign_keys`. transformers' ALBERT always projects the embeddings.
 
     Raises:
-        InputError: If it describes another model than ours can be.
+        InputError: If our models cannot express it.
     """
     for key, allowed in _ALLOWED.items():
         if key in values and values[key] not in allowed:
-            raise InputError(f"`{key}` should be {allowed[0]!r}. Received: {values[key]!r}.")
+            raise InputError(f"`{key}` must be {allowed[0]!r}. Received: {values[key]!r}.")
     defaults = _DEFAULTS[family.name]
     ours = {name: values.get(name, default) for name, default in defaults.items()}
     activation = values.get("hidden_act", _DEFAULT_ACTIVATION[family.name])
     if not isinstance(activation, str) or activation not in _ACTIVATIONS:
         known = ", ".join(_ACTIVATIONS)
-        raise InputError(f"`hidden_act` should be one of {known}. Received: {activation!r}.")
+        raise InputError(f"`hidden_act` must be one of {known}. Received: {activation!r}.")
     ours["hidden_act"] = _ACTIVATIONS[activation]
     if family.name == "bert":
         ours |= {"embedding_size": ours["hidden_size"], "sharing": "none"}
@@ -119,41 +175,41 @@ def to_albert_config(family, values, heads=()):
     clashes = sorted(AlbertConfig.model_fields.keys() & config.foreign_keys.keys())
     if clashes:
         raise InputError(
-            f"`{clashes[0]}` means nothing to {family.name} of transformers, but something else "
-            "to us: take it out of config.json."
+            f"`{clashes[0]}` has no meaning for {family.name} in transformers, but another one "
+            "here. Remove it from config.json."
         )
-    require_same_groups(config)
+    check_groups(config)
     return config
 
 
 def read_labels(values):
-    """Returns the names of the classes (tuple of str), none where they are only numbered.
+    """Returns the names of the classes (tuple of str); empty where they are only numbered.
 
     Raises:
-        InputError: If they are not numbered from 0 on.
+        InputError: If they are not numbered from 0.
     """
     names = values.get("id2label") or {}
     numbers = [str(number) for number in range(len(names))]
     if not isinstance(names, dict) or names.keys() != set(numbers):
-        raise InputError(f"`id2label` should name classes from 0 on. Received: {names!r}.")
+        raise InputError(f"`id2label` must name classes numbered from 0. Received: {names!r}.")
     labels = tuple(str(names[number]) for number in numbers)
     return () if labels == _numbered(len(labels)) else labels
 
 
 def to_values(config, heads, labels=(), num_classes=0):
-    """Brings one of our configurations into transformers'.
+    """Converts one of our configurations into the values of a `config.json`.
 
     Args:
         config: AlbertConfig.
-        heads: tuple of str. Those of the model.
-        labels: tuple of str. Names of the classifier's classes, or none.
-        num_classes: int. How many it has, 0 without one.
+        heads: tuple of str. Heads of the model.
+        labels: tuple of str. Names of the classifier's classes; may be empty.
+        num_classes: int. Number of classes, 0 without a classifier.
 
     Returns:
-        dict, for `config.json`.
+        dict.
 
     Raises:
-        InputError: If transformers has no such model, or there are more or fewer names than
+        InputError: If transformers has no such model, or the number of labels is not the number of
             classes.
     """
     family, groups = family_for(config)
@@ -172,19 +228,19 @@ def to_values(config, heads, labels=(), num_classes=0):
             foreign.pop(key, None)
         if labels and len(labels) != num_classes:
             raise InputError(
-                f"There should be a label for each of {num_classes} classes. Received: {labels}."
+                f"There must be a label for each of {num_classes} classes. Received: {labels}."
             )
-        if labels or num_classes != 2:  # what transformers takes two for is left out there, too
+        if labels or num_classes != 2:  # transformers omits its default as well
             labels = labels or _numbered(num_classes)
             values["id2label"] = {str(number): name for number, name in enumerate(labels)}
             values["label2id"] = {name: number for number, name in enumerate(labels)}
     values = foreign | values
-    to_albert_config(family, values, heads)  # what is written can be read
+    to_albert_config(family, values, heads)  # refuses what could not be read again
     return values
 
 
 def _foreign_keys(family, values, heads):
-    """Returns the keys to keep: neither known to us nor what would be written anyhow."""
+    """Returns the keys that are neither known here nor written in any case."""
     written = {"model_type": family.name, "tie_word_embeddings": True, _NORM: 1e-12}
     written["torch_dtype"] = values.get("torch_dtype")
     written["architectures"] = list(family.classes.get(tuple(heads), ("",)))[:1]
@@ -199,4 +255,4 @@ def _foreign_keys(family, values, heads):
 
 
 def _numbered(number):
-    return tuple(f"LABEL_{place}" for place in range(number))
+    return tuple(f"LABEL_{index}" for index in range(number))

@@ -1,14 +1,15 @@
 """Which tensor of transformers is which of ours: data, one `Family` for each kind of model.
 
-Theirs are the names of models with heads; a model without one leaves the first part out. Their
-dense layers lie [out, in].
+The names are those of models with heads; a model without heads omits their first part. Kernels of
+their dense layers have the shape [out, in].
 
 Source: `modeling_albert.py` and `modeling_bert.py` of transformers 5.23.
 """
 
 from typing import NamedTuple
 
-from albert_keras.interop.tensor_table import Row
+from albert_keras.interop.model_weights import PROJECTION
+from albert_keras.interop.tensor_table import Row, dense_rows, norm_rows
 
 _BLOCK = "bert/encoder/transformer/group_{g}/inner_group_{k}"
 
@@ -18,14 +19,14 @@ class Family(NamedTuple):
 
     Attributes:
         name: str. Its `model_type`.
-        prefix: str. What the names of the encoder's tensors begin with.
+        prefix: str. What the names of the encoder's tensors start with.
         encoder: tuple of Row. Without the pooler.
-        pooler: tuple of Row. Models that do not use it come without.
+        pooler: tuple of Row. Models that do not use it do not store it.
         heads: dict of head -> tuple of Row, see `HEADS` in `model_weights.py`.
-        copies: dict of their name -> their name. Tensors that have to equal another, or are
-            missing; at most one of the two is.
-        classes: dict of heads -> tuple of str. Classes with these heads, the one we write first.
-        without_pooler: tuple of str. How names of classes end that come without a pooler.
+        copies: dict of their name -> their name. Tensors that equal another one; at most one of
+            the two is missing.
+        classes: dict of heads -> tuple of str. Classes with these heads; the first is written.
+        without_pooler: tuple of str. Ends of the names of classes that have no pooler.
     """
 
     name: str
@@ -39,22 +40,17 @@ class Family(NamedTuple):
 
 
 def _dense(ours, theirs):
-    return (
-        Row(f"{ours}/kernel", f"{theirs}.weight", "transposed"),
-        Row(f"{ours}/bias", f"{theirs}.bias"),
-    )
+    return dense_rows(ours, theirs, (".weight", ".bias"), "transposed")
 
 
 def _norm(ours, theirs):
-    return Row(f"{ours}/gamma", f"{theirs}.weight"), Row(f"{ours}/beta", f"{theirs}.bias")
+    return norm_rows(ours, theirs, (".weight", ".bias"))
 
 
-def _linear(ours, theirs):
-    """A head with one row per class, as they lie there, too."""
-    start = f"{ours}/" if ours else ""
-    return (
-        Row(f"{start}output_weights", f"{theirs}.weight"),
-        Row(f"{start}output_bias", f"{theirs}.bias"),
+def _classes(ours, theirs):
+    """Returns the rows of a head with one row of weights per class in both formats."""
+    return Row(f"{ours}output_weights", f"{theirs}.weight"), Row(
+        f"{ours}output_bias", f"{theirs}.bias"
     )
 
 
@@ -64,103 +60,90 @@ def _embeddings(prefix):
     return (*rows, *_norm("bert/embeddings/LayerNorm", f"{prefix}embeddings.LayerNorm"))
 
 
-def _block(theirs, denses, norms):
-    rows = [_dense(f"{_BLOCK}/{ours}", f"{theirs}.{name}") for ours, name in denses.items()]
-    rows += [_norm(f"{_BLOCK}/{ours}", f"{theirs}.{name}") for ours, name in norms.items()]
+def _block(theirs, query, output, attention_norm, wide, narrow, norm):
+    """Returns the rows of a block: tuple of Row. `query` is without its last part."""
+    attention = f"{_BLOCK}/attention_1"
+    rows = [
+        _dense(f"{attention}/self/{part}", f"{theirs}.{query}.{part}")
+        for part in ("query", "key", "value")
+    ]
+    rows += [
+        _dense(f"{attention}/output/dense", f"{theirs}.{output}"),
+        _norm(f"{_BLOCK}/LayerNorm", f"{theirs}.{attention_norm}"),
+        _dense(f"{_BLOCK}/ffn_1/intermediate/dense", f"{theirs}.{wide}"),
+        _dense(f"{_BLOCK}/ffn_1/intermediate/output/dense", f"{theirs}.{narrow}"),
+        _norm(f"{_BLOCK}/LayerNorm_1", f"{theirs}.{norm}"),
+    ]
     return sum(rows, ())
 
 
-_TASK_HEADS = {
-    "classifier": _linear("", "classifier"),
-    "spans": _linear("cls/squad", "qa_outputs"),  # row 0 scores starts, 1 ends, there and here
-}
+def _heads(predictions, transform, order):
+    """Returns the rows of all heads: dict. Class 1 of `order` is swapped, or a random sentence."""
+    return {
+        "masked_lm": _dense("cls/predictions/transform/dense", f"{transform}dense")
+        + _norm("cls/predictions/transform/LayerNorm", f"{transform}LayerNorm")
+        + (Row("cls/predictions/output_bias", f"{predictions}.bias"),),
+        "sentence_order": _classes("cls/seq_relationship/", order),
+        "classifier": _classes("", "classifier"),
+        "spans": _classes("cls/squad/", "qa_outputs"),  # row 0 scores starts, 1 ends, in both
+    }
 
-#: Sentence order: class 0 in order, 1 swapped, there and here.
+
+def _copies(prefix, predictions):
+    return {
+        f"{predictions}.decoder.weight": f"{prefix}embeddings.word_embeddings.weight",
+        f"{predictions}.decoder.bias": f"{predictions}.bias",
+    }
+
+
+def _class_names(name):
+    tasks = ("SequenceClassification", "TokenClassification", "MultipleChoice")
+    return {
+        (): (f"{name}Model",),
+        ("masked_lm", "sentence_order"): (f"{name}ForPreTraining",),
+        ("masked_lm",): (f"{name}ForMaskedLM",),
+        ("classifier",): tuple(f"{name}For{task}" for task in tasks),
+        ("spans",): (f"{name}ForQuestionAnswering",),
+    }
+
+
 ALBERT = Family(
     name="albert",
     prefix="albert.",
     encoder=_embeddings("albert.")
-    + _dense(
-        "bert/encoder/embedding_hidden_mapping_in", "albert.encoder.embedding_hidden_mapping_in"
-    )
+    + _dense(PROJECTION, "albert.encoder.embedding_hidden_mapping_in")
     + _block(
         "albert.encoder.albert_layer_groups.{g}.albert_layers.{k}",
-        {
-            "attention_1/self/query": "attention.query",
-            "attention_1/self/key": "attention.key",
-            "attention_1/self/value": "attention.value",
-            "attention_1/output/dense": "attention.dense",
-            "ffn_1/intermediate/dense": "ffn",
-            "ffn_1/intermediate/output/dense": "ffn_output",
-        },
-        {"LayerNorm": "attention.LayerNorm", "LayerNorm_1": "full_layer_layer_norm"},
+        query="attention",
+        output="attention.dense",
+        attention_norm="attention.LayerNorm",
+        wide="ffn",
+        narrow="ffn_output",
+        norm="full_layer_layer_norm",
     ),
     pooler=_dense("bert/pooler/dense", "albert.pooler"),
-    heads={
-        "masked_lm": _dense("cls/predictions/transform/dense", "predictions.dense")
-        + _norm("cls/predictions/transform/LayerNorm", "predictions.LayerNorm")
-        + (Row("cls/predictions/output_bias", "predictions.bias"),),
-        "sentence_order": _linear("cls/seq_relationship", "sop_classifier.classifier"),
-    }
-    | _TASK_HEADS,
-    copies={
-        "predictions.decoder.weight": "albert.embeddings.word_embeddings.weight",
-        "predictions.decoder.bias": "predictions.bias",
-    },
-    classes={
-        (): ("AlbertModel",),
-        ("masked_lm", "sentence_order"): ("AlbertForPreTraining",),
-        ("masked_lm",): ("AlbertForMaskedLM",),
-        ("classifier",): (
-            "AlbertForSequenceClassification",
-            "AlbertForTokenClassification",
-            "AlbertForMultipleChoice",
-        ),
-        ("spans",): ("AlbertForQuestionAnswering",),
-    },
+    heads=_heads("predictions", "predictions.", "sop_classifier.classifier"),
+    copies=_copies("albert.", "predictions"),
+    classes=_class_names("Albert"),
 )
 
-#: Next sentence: class 0 the next one, 1 a random one, there and here.
 BERT = Family(
     name="bert",
     prefix="bert.",
     encoder=_embeddings("bert.")
     + _block(
         "bert.encoder.layer.{g}",
-        {
-            "attention_1/self/query": "attention.self.query",
-            "attention_1/self/key": "attention.self.key",
-            "attention_1/self/value": "attention.self.value",
-            "attention_1/output/dense": "attention.output.dense",
-            "ffn_1/intermediate/dense": "intermediate.dense",
-            "ffn_1/intermediate/output/dense": "output.dense",
-        },
-        {"LayerNorm": "attention.output.LayerNorm", "LayerNorm_1": "output.LayerNorm"},
+        query="attention.self",
+        output="attention.output.dense",
+        attention_norm="attention.output.LayerNorm",
+        wide="intermediate.dense",
+        narrow="output.dense",
+        norm="output.LayerNorm",
     ),
     pooler=_dense("bert/pooler/dense", "bert.pooler.dense"),
-    heads={
-        "masked_lm": _dense("cls/predictions/transform/dense", "cls.predictions.transform.dense")
-        + _norm("cls/predictions/transform/LayerNorm", "cls.predictions.transform.LayerNorm")
-        + (Row("cls/predictions/output_bias", "cls.predictions.bias"),),
-        "sentence_order": _linear("cls/seq_relationship", "cls.seq_relationship"),
-    }
-    | _TASK_HEADS,
-    copies={
-        "cls.predictions.decoder.weight": "bert.embeddings.word_embeddings.weight",
-        "cls.predictions.decoder.bias": "cls.predictions.bias",
-    },
-    classes={
-        (): ("BertModel",),
-        ("masked_lm", "sentence_order"): ("BertForPreTraining",),
-        ("masked_lm",): ("BertForMaskedLM",),
-        ("sentence_order",): ("BertForNextSentencePrediction",),
-        ("classifier",): (
-            "BertForSequenceClassification",
-            "BertForTokenClassification",
-            "BertForMultipleChoice",
-        ),
-        ("spans",): ("BertForQuestionAnswering",),
-    },
+    heads=_heads("cls.predictions", "cls.predictions.transform.", "cls.seq_relationship"),
+    copies=_copies("bert.", "cls.predictions"),
+    classes=_class_names("Bert") | {("sentence_order",): ("BertForNextSentencePrediction",)},
 )
 
 #: `model_type` -> the family.

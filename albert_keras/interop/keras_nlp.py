@@ -1,25 +1,106 @@
 """KerasNLP's ALBERT models in memory, to and from ours. For its folders see `keras_nlp_preset.py`.
 
-KerasNLP is imported inside the functions: nobody else has to load it. Written for version 0.12.1,
-whose blocks keep their parts in private attributes and whose weight names are not unique.
+KerasNLP is imported inside the functions, so that nobody else has to load it. Written for version
+0.12.1, whose blocks keep their parts in private attributes and whose weight names are not unique.
+
+Source: `AlbertBackbone`, `AlbertMaskedLM`, `TransformerEncoder` and `MaskedLMHead` of KerasNLP
+0.12.1.
 """
 
 import logging
 
-from albert_keras.interop.keras_nlp_config import ARGUMENTS, arguments_of, config_of
-from albert_keras.interop.keras_nlp_tables import from_theirs, rows_of, to_theirs
+import numpy as np
+
+from albert_keras.config import AlbertConfig
+from albert_keras.interop.model_weights import (
+    PROJECTION,
+    check_expressible,
+    encoder_shapes,
+    head_shapes,
+    with_identity_projection,
+    without_identity_projection,
+)
+from albert_keras.interop.tensor_table import (
+    Row,
+    check_heads,
+    dense_rows,
+    expand,
+    norm_rows,
+    read_by_table,
+    shapes_with_heads,
+    write_by_table,
+)
 from albert_keras.models.encoder import AlbertEncoder
 from albert_keras.models.pretraining import AlbertForPretraining
 from data_pipeline.errors import InputError
 
 logger = logging.getLogger(__name__)
 
+#: The backbone's argument -> our field. `dropout` sets both of ours.
+ARGUMENTS = {
+    "vocabulary_size": "vocab_size",
+    "num_layers": "num_hidden_layers",
+    "num_heads": "num_attention_heads",
+    "num_groups": "num_hidden_groups",
+    "num_inner_repetitions": "inner_group_num",
+    "embedding_dim": "embedding_size",
+    "hidden_dim": "hidden_size",
+    "intermediate_dim": "intermediate_size",
+    "max_sequence_length": "max_position_embeddings",
+    "num_segments": "type_vocab_size",
+}
+_OURS = "bert/encoder/transformer/group_{g}/inner_group_{k}"
+_THEIRS = "transformer_layers/{g}/{k}"
+_ATTENTION = f"{_THEIRS}/_self_attention_layer"
+_NAMES = ("/vars/0", "/vars/1")
+# A weight of theirs is named by the path to it: attributes from `AlbertBackbone` (for the head
+# from `AlbertMaskedLM`), then its index among the weights of its layer.
+_BACKBONE = (
+    Row("bert/embeddings/word_embeddings", "token_embedding/vars/0"),
+    Row("bert/embeddings/token_type_embeddings", "segment_embedding/vars/0"),
+    Row("bert/embeddings/position_embeddings", "position_embedding/vars/0"),
+    *norm_rows("bert/embeddings/LayerNorm", "embeddings_layer_norm", _NAMES),
+    *dense_rows(PROJECTION, "embeddings_projection", _NAMES),
+    *(
+        row
+        for part in ("query", "key", "value")
+        for row in dense_rows(
+            f"{_OURS}/attention_1/self/{part}",
+            f"{_ATTENTION}/_{part}_dense",
+            _NAMES,
+            layout="heads",
+            bias_layout="heads",
+        )
+    ),
+    *dense_rows(
+        f"{_OURS}/attention_1/output/dense", f"{_ATTENTION}/_output_dense", _NAMES, "heads"
+    ),
+    *norm_rows(f"{_OURS}/LayerNorm", f"{_THEIRS}/_self_attention_layer_norm", _NAMES),
+    *dense_rows(
+        f"{_OURS}/ffn_1/intermediate/dense", f"{_THEIRS}/_feedforward_intermediate_dense", _NAMES
+    ),
+    *dense_rows(
+        f"{_OURS}/ffn_1/intermediate/output/dense",
+        f"{_THEIRS}/_feedforward_output_dense",
+        _NAMES,
+    ),
+    *norm_rows(f"{_OURS}/LayerNorm_1", f"{_THEIRS}/_feedforward_layer_norm", _NAMES),
+    *dense_rows("bert/pooler/dense", "pooled_dense", _NAMES),
+)
+_MASKED_LM = (
+    Row("cls/predictions/output_bias", "masked_lm_head/vars/0"),
+    *dense_rows("cls/predictions/transform/dense", "masked_lm_head/_intermediate_dense", _NAMES),
+    *norm_rows(
+        "cls/predictions/transform/LayerNorm", "masked_lm_head/_intermediate_layer_norm", _NAMES
+    ),
+)
 
-def from_keras_nlp(model):
+
+def from_keras_nlp(model) -> AlbertEncoder | AlbertForPretraining:
     """Returns a model of ours with the weights of a KerasNLP model.
 
-    KerasNLP's masked-LM head adds 1e-5 to the variance it divides by, where we add 1e-12: its
-    scores differ by a share of about 5e-6 / variance.
+    KerasNLP's masked-LM head adds 1e-5 to the variance it divides by, where ours adds 1e-12: its
+    scores differ by a fraction of about 5e-6 / variance.
 
     Args:
         model: keras_nlp.models.AlbertBackbone or keras_nlp.models.AlbertMaskedLM.
@@ -37,7 +118,7 @@ def from_keras_nlp(model):
     backbone = model.backbone if has_head else model
     if not isinstance(backbone, keras_nlp.models.AlbertBackbone):
         raise InputError(
-            "`model` should be an AlbertBackbone or AlbertMaskedLM. "
+            "`model` must be an AlbertBackbone or AlbertMaskedLM of KerasNLP. "
             f"Received: {type(model).__name__}."
         )
     config = config_of({name: getattr(backbone, name) for name in (*ARGUMENTS, "dropout")})
@@ -64,19 +145,19 @@ def to_keras_nlp(model):
 
     Returns:
         keras_nlp.models.AlbertBackbone, or keras_nlp.models.AlbertMaskedLM without the
-        sentence-order head, which has no place there (a warning is logged); with the model's dtype
+        sentence-order head, which it does not have (a warning is logged); with the model's dtype
         policy.
 
     Raises:
-        InputError: If it is another model, or the backbone cannot express it: another activation
-            than "gelu", other sharing than "all", two different dropouts, or groups of unequal
+        InputError: If it is another model, or the backbone cannot express it: an activation other
+            than "gelu", sharing other than "all", two different dropouts, or groups of unequal
             depth.
     """
     import keras_nlp
 
     if not isinstance(model, AlbertEncoder | AlbertForPretraining):
         raise InputError(
-            "`model` should be an AlbertEncoder or AlbertForPretraining. "
+            "`model` must be an AlbertEncoder or AlbertForPretraining. "
             f"Received: {type(model).__name__}."
         )
     has_head = isinstance(model, AlbertForPretraining)
@@ -85,20 +166,115 @@ def to_keras_nlp(model):
     theirs = keras_nlp.models.AlbertBackbone(dtype=encoder.dtype_policy, **arguments)
     theirs = keras_nlp.models.AlbertMaskedLM(theirs) if has_head else theirs
     if has_head and model.sentence_order_head is not None:
-        logger.warning("KerasNLP has no place for the sentence-order head: it is left out.")
+        logger.warning("KerasNLP has no sentence-order head: it is dropped.")
     rows = rows_of(encoder.config, has_head)
-    wanted = {row.ours for row in rows}
-    named = {weight.name.removesuffix(":0"): weight for weight in model.weights}
-    tensors = {name: weight.numpy() for name, weight in named.items() if name in wanted}
+    names = {row.ours for row in rows}
+    weights = {weight.name.removesuffix(":0"): weight for weight in model.weights}
+    tensors = {name: weight.numpy() for name, weight in weights.items() if name in names}
     for name, array in to_theirs(encoder.config, rows, tensors).items():
         _weight(theirs, name).assign(array)
     return theirs
 
 
+def config_of(arguments):
+    """Returns the AlbertConfig of a backbone's arguments (dict of name -> value)."""
+    return AlbertConfig(
+        hidden_act="gelu",
+        hidden_dropout_prob=arguments["dropout"],
+        attention_probs_dropout_prob=arguments["dropout"],
+        **{ours: arguments[theirs] for theirs, ours in ARGUMENTS.items()},
+    )
+
+
+def arguments_of(config):
+    """Returns the backbone's arguments (dict of name -> value) for an AlbertConfig.
+
+    Raises:
+        InputError: If the backbone cannot express it; see `to_keras_nlp`.
+    """
+    dropouts = (config.hidden_dropout_prob, config.attention_probs_dropout_prob)
+    depths = (config.num_hidden_layers, config.num_hidden_groups)
+    rules = (
+        ("sharing", config.sharing == "all", '"all"'),
+        ("hidden_act", config.hidden_act == "gelu", '"gelu"'),
+        (
+            "hidden_dropout_prob",
+            dropouts[0] == dropouts[1],
+            "equal to `attention_probs_dropout_prob`",
+            dropouts,
+        ),
+        (
+            "num_hidden_layers",
+            depths[0] % depths[1] == 0,
+            "a multiple of `num_hidden_groups`",
+            depths,
+        ),
+    )
+    check_expressible("KerasNLP's AlbertBackbone", config, rules)
+    arguments = {theirs: getattr(config, ours) for theirs, ours in ARGUMENTS.items()}
+    return arguments | {"dropout": config.hidden_dropout_prob}
+
+
+def rows_of(config, masked_lm):
+    """Returns the rows of a model: list of Row.
+
+    Args:
+        config: AlbertConfig. One that KerasNLP can express.
+        masked_lm: bool. Whether it has the head.
+    """
+    table = _BACKBONE + _MASKED_LM if masked_lm else _BACKBONE
+    return expand(table, config.num_hidden_groups, config.inner_group_num)
+
+
+def from_theirs(config, rows, theirs, source):
+    """Converts KerasNLP's weights into ours.
+
+    KerasNLP always projects the embeddings. Where E = H, a projection that changes nothing is
+    dropped; `to_theirs` adds one where our model has none.
+
+    Args:
+        config: AlbertConfig. From the backbone's arguments.
+        rows: list of Row. All of the model.
+        theirs: dict of name -> array. All of the model.
+        source: str. How the user calls it.
+
+    Returns:
+        (AlbertConfig, dict of name -> float32 array).
+
+    Raises:
+        InputError: With all weights that are missing, unexpected or of another shape.
+    """
+    projected = config.replace(embedding_projection="always")
+    shapes = encoder_shapes(projected) | head_shapes(projected, {row.ours: None for row in rows})
+    check_heads(rows, theirs, shapes, config, source)
+    tensors = read_by_table(rows, theirs, shapes, source)
+    if config.embedding_size != config.hidden_size:
+        return config, tensors
+    tensors, config = without_identity_projection(tensors, projected)
+    return config, tensors
+
+
+def to_theirs(config, rows, tensors):
+    """Converts our weights into KerasNLP's.
+
+    Args:
+        config: AlbertConfig.
+        rows: list of Row. All of the model.
+        tensors: dict of name -> array. The model's tensors.
+
+    Returns:
+        dict of their name -> float32 array.
+    """
+    if not config.projects_embeddings:
+        tensors = with_identity_projection(tensors, config)
+    shapes = {name: np.shape(array) for name, array in tensors.items()}
+    return write_by_table(rows, tensors, shapes_with_heads(rows, shapes, config))
+
+
 def _weight(model, path):
     """Returns the variable of a KerasNLP model that a table calls `path`."""
-    *way, _, number = path.split("/")
-    place = model if way[0] == "masked_lm_head" else getattr(model, "backbone", model)
-    for part in way:
-        place = place[int(part)] if part.isdecimal() else getattr(place, part)
-    return place.weights[int(number)]
+    *attributes, _, index = path.split("/")
+    part = model if attributes[0] == "masked_lm_head" else getattr(model, "backbone", model)
+    for name in attributes:
+        part = part[int(name)] if name.isdecimal() else getattr(part, name)
+    return part.weights[int(index)]

@@ -1,27 +1,32 @@
 """Folders of KerasNLP's presets: ALBERT's backbone and its masked-LM model, read and written.
 
-Nothing that a folder names is made or run: sizes come from `config.json`, numbers from the HDF5
-files. What is written loads in KerasNLP 0.12.1: the backbone with Keras 2.15 and Keras 3, the
-masked-LM model with Keras 3 only, as that version cannot load heads with Keras 2.
+No class that a folder names is created or run: sizes come from `config.json`, numbers from the
+HDF5 files (`.weights.h5`). Their attributes, where a whole model's file stores what to run, are
+never read, and whatever would make HDF5 open other files or expand data is refused.
+
+What is written loads in KerasNLP 0.12.1: the backbone with Keras 2.15 and Keras 3, the masked-LM
+model with Keras 3 only, because that version cannot load heads with Keras 2.
 """
 
-import json
-import logging
+import os
+import re
 from pathlib import Path
 
+import h5py
 import numpy as np
 
-from albert_keras.interop.google_checkpoint import read_reference_tensors
-from albert_keras.interop.keras_nlp_config import (
+from albert_keras.interop.keras_nlp import (
+    ARGUMENTS,
     arguments_of,
-    read_backbone,
-    read_json,
-    serialized,
-    settings_of,
+    config_of,
+    from_theirs,
+    logger,
+    rows_of,
+    to_theirs,
 )
-from albert_keras.interop.keras_nlp_hdf5 import read_arrays, write_arrays
-from albert_keras.interop.keras_nlp_tables import from_theirs, rows_of_file, to_theirs
-from albert_keras.interop.model_weights import HEADS, ModelWeights
+from albert_keras.interop.model_folder import read_json, read_vocabulary_file, write_json
+from albert_keras.interop.model_weights import ModelWeights, pretraining_tensors
+from albert_keras.interop.tensor_table import read_reference_tensors
 from data_pipeline.errors import InputError
 
 NAME = "keras-nlp"
@@ -30,35 +35,44 @@ TASK_CONFIG, TASK_WEIGHTS = "task.json", "task.weights.h5"
 TOKENIZER, VOCABULARY = "tokenizer.json", "assets/tokenizer/vocabulary.spm"
 _VERSIONS = {"keras_version": "3.3.3", "keras_nlp_version": "0.12.1"}
 _BACKBONE = "layers/albert_backbone/"  # in the weights of a task, which repeat the backbone's
-_MOST_BYTES = 64 * 2**20  # a vocabulary has one or two million
-
-logger = logging.getLogger(__name__)
+_MODULES = {
+    "AlbertBackbone": "albert_backbone",
+    "AlbertMaskedLM": "albert_masked_lm",
+    "AlbertMaskedLMPreprocessor": "albert_masked_lm_preprocessor",
+    "AlbertTokenizer": "albert_tokenizer",
+}
+#: Keys of a serialized object; the last two occur in older presets.
+_OBJECT_KEYS = {"module", "class_name", "config", "registered_name", "assets", "weights"}
+_NOT_SIZES = {"dropout", "name", "trainable", "dtype"}
+_MAX_JSON_BYTES = 2**20
+_MAX_OBJECTS, _MAX_DEPTH = 50_000, 16
+#: Attribute -> layer in a file of weights: its class in snake case, counted from the second on.
+_FILE_LAYERS = {
+    "token_embedding": "reversible_embedding",
+    "segment_embedding": "embedding",
+    "position_embedding": "position_embedding",
+    "embeddings_layer_norm": "layer_normalization",
+    "embeddings_projection": "dense",
+    "pooled_dense": "dense_1",
+    "masked_lm_head": "masked_lm_head",
+}
+#: Keras 3 calls a part of its attention "query_dense", Keras 2 "_query_dense".
+_ATTENTION = re.compile(r"(?<=/_self_attention_layer/)_?((?:query|key|value|output)_dense)(?=/)")
 
 
 def is_source(path):
-    """Tells whether a path looks like a preset, or like a Keras file, which `read` refuses."""
+    """Returns whether a path looks like a preset, or like a Keras file, which `read` refuses."""
     path = Path(path)
     if path.suffix in (".keras", ".h5"):
         return path.is_file()
     try:
-        return {"class_name", "config"} <= read_json(path / CONFIG).keys()
+        return {"class_name", "config"} <= read_json(path / CONFIG, _MAX_JSON_BYTES).keys()
     except InputError:
         return False
 
 
 def read(path, trust_pickle=False):
-    """Reads a preset.
-
-    Args:
-        path: str or Path. The folder.
-        trust_pickle: bool. Not needed.
-
-    Returns:
-        ModelWeights. With the masked-LM head if there is a `task.json`.
-
-    Raises:
-        InputError: If it is a single Keras file, names another class, or its weights are not those
-            of the configuration: with all that are wrong.
+    """Reads a preset, with the masked-LM head if there is a `task.json`; see `interop`.
 
     Source:
         `utils/preset_utils.py` and `models/task.py` of KerasNLP 0.12.1.
@@ -66,48 +80,39 @@ def read(path, trust_pickle=False):
     path = Path(path)
     if path.suffix in (".keras", ".h5") and not path.is_dir():
         raise InputError(
-            f"`{path}` is not read: Keras loads such a file by running what it names. Where you "
-            'trust it, load it with KerasNLP and Keras 3, call `model.save_to_preset("folder")`, '
-            "and give that folder."
+            f"`{path}` is not read, because Keras loads such a file by running what it names. If "
+            "you trust it, load it with KerasNLP and Keras 3, call "
+            '`model.save_to_preset("folder")`, and pass that folder.'
         )
-    config = read_backbone(read_json(path / CONFIG), path / CONFIG)
+    config = _read_backbone(read_json(path / CONFIG, _MAX_JSON_BYTES), path / CONFIG)
     arrays = read_arrays(path / WEIGHTS)
     has_head = (path / TASK_CONFIG).exists()
     if has_head:
         arrays |= _read_head(path, config, arrays)
-    config, tensors = from_theirs(config, rows_of_file(config, has_head), arrays, path)
-    return ModelWeights(
-        config=config,
-        tensors=tensors,
-        source=str(path),
-        tokenizer_files=_read_vocabulary(path / VOCABULARY),
-    )
+    config, tensors = from_theirs(config, _rows_of_file(config, has_head), arrays, path)
+    vocabulary = path / VOCABULARY
+    files = {"spiece.model": read_vocabulary_file(vocabulary)} if vocabulary.is_file() else {}
+    return ModelWeights(config, tensors, str(path), files)
 
 
 def write(weights, folder):
-    """Writes a preset.
+    """Writes a preset; see `interop`.
 
-    KerasNLP's masked-LM head adds 1e-5 to the variance it divides by, where we add 1e-12: its
-    scores differ by a share of about 5e-6 / variance.
-
-    Args:
-        weights: ModelWeights.
-        folder: str or Path. An empty folder.
-
-    Raises:
-        InputError: If KerasNLP's AlbertBackbone cannot express the model, or a tensor is missing.
+    KerasNLP's masked-LM head adds 1e-5 to the variance it divides by, where ours adds 1e-12: its
+    scores differ by a fraction of about 5e-6 / variance.
     """
     folder, config = Path(folder), weights.config
     arguments = {"name": "albert_backbone", "trainable": True} | arguments_of(config)
     has_head = "masked_lm" in weights.heads
-    tensors = read_reference_tensors(config, _with_a_place(weights), weights.source)
-    arrays = to_theirs(config, rows_of_file(config, has_head), tensors)
+    tensors = pretraining_tensors(weights, "KerasNLP")
+    tensors = read_reference_tensors(config, tensors, weights.source)
+    arrays = to_theirs(config, _rows_of_file(config, has_head), tensors)
     head = {name: arrays.pop(name) for name in list(arrays) if "/masked_lm_head/" in name}
-    backbone = serialized("AlbertBackbone", arguments)
+    backbone = _serialized("AlbertBackbone", arguments)
     write_arrays(folder / WEIGHTS, arrays)
-    _write_json(folder / CONFIG, backbone)
+    write_json(folder / CONFIG, backbone, indent=4)
     count = sum(array.size for array in arrays.values())
-    _write_json(folder / "metadata.json", _VERSIONS | {"parameter_count": count})
+    write_json(folder / "metadata.json", _VERSIONS | {"parameter_count": count}, indent=4)
     tokenizer = _write_tokenizer(weights.tokenizer_files, folder)
     if has_head:
         repeated = {
@@ -119,14 +124,83 @@ def write(weights, folder):
             "preprocessor": tokenizer and _preprocessor(config, tokenizer),
             "name": "albert_masked_lm",
         }
-        _write_json(folder / TASK_CONFIG, serialized("AlbertMaskedLM", settings))
+        write_json(folder / TASK_CONFIG, _serialized("AlbertMaskedLM", settings), indent=4)
+
+
+def _rows_of_file(config, masked_lm):
+    """As `keras_nlp.rows_of`, with the names that the weights have in a preset's HDF5 file."""
+    rows = []
+    for row in rows_of(config, masked_lm):
+        layer, rest = row.theirs.split("/", 1)
+        if layer == "transformer_layers":
+            group, inner, rest = rest.split("/", 2)
+            number = int(group) * config.inner_group_num + int(inner)
+            layer = f"transformer_encoder_{number}" if number else "transformer_encoder"
+        else:
+            layer = _FILE_LAYERS[layer]
+        rows.append(row._replace(theirs=f"layers/{layer}/{rest}"))
+    return rows
+
+
+def _read_backbone(values, source):
+    """Returns the AlbertConfig of a serialized AlbertBackbone.
+
+    Raises:
+        InputError: If it is something else, a key is missing or unknown, or a value is not valid.
+    """
+    settings = _settings_of(values, "AlbertBackbone", source)
+    expected = set(ARGUMENTS) | {"dropout"}
+    missing, unknown = expected - set(settings), set(settings) - expected - _NOT_SIZES
+    if missing or unknown:
+        raise InputError(
+            f"`{source}` must have the arguments of AlbertBackbone. "
+            f"Missing: {sorted(missing)}; unknown: {sorted(unknown)}."
+        )
+    for name in ARGUMENTS:
+        if type(settings[name]) is not int:
+            raise InputError(
+                f"`{name}` in `{source}` must be an integer. Received: {settings[name]!r}."
+            )
+    config = config_of(settings)
+    arguments_of(config)  # refuses groups of unequal depth
+    return config
+
+
+def _settings_of(values, class_name, source):
+    """Returns the settings (dict) of a serialized object of exactly one class.
+
+    Raises:
+        InputError: If it names another class, has unknown keys or no settings.
+    """
+    values = values if isinstance(values, dict) else {}
+    expected = {"class_name": class_name, "registered_name": f"keras_nlp>{class_name}"}
+    received = {key: values.get(key) for key in expected}
+    if received != expected or not str(values.get("module")).startswith("keras_nlp."):
+        raise InputError(
+            f"`{source}` must describe KerasNLP's {class_name}. Received: "
+            f"{[values.get('module'), *received.values()]}."
+        )
+    if set(values) - _OBJECT_KEYS or not isinstance(values.get("config"), dict):
+        raise InputError(f"`{source}` must contain `config`. Received keys: {sorted(values)}.")
+    return values["config"]
+
+
+def _serialized(class_name, settings):
+    """Returns how KerasNLP serializes an object (dict of JSON values)."""
+    return {
+        "module": f"keras_nlp.src.models.albert.{_MODULES[class_name]}",
+        "class_name": class_name,
+        "config": settings,
+        "registered_name": f"keras_nlp>{class_name}",
+    }
 
 
 def _read_head(path, config, backbone):
-    """Returns the head's arrays; makes sure that the rest is what the backbone's files say."""
-    settings = settings_of(read_json(path / TASK_CONFIG), "AlbertMaskedLM", path / TASK_CONFIG)
-    if read_backbone(settings.get("backbone"), path / TASK_CONFIG) != config:
-        raise InputError(f"`{path / TASK_CONFIG}` should describe the backbone of `{CONFIG}`.")
+    """Returns the head's arrays; checks that the others equal those of the backbone's files."""
+    source = path / TASK_CONFIG
+    settings = _settings_of(read_json(source, _MAX_JSON_BYTES), "AlbertMaskedLM", source)
+    if _read_backbone(settings.get("backbone"), source) != config:
+        raise InputError(f"`{source}` must describe the same backbone as `{CONFIG}`.")
     head = {}
     for name, array in read_arrays(path / TASK_WEIGHTS).items():
         if not name.startswith((_BACKBONE, "optimizer/")):
@@ -134,47 +208,28 @@ def _read_head(path, config, backbone):
         elif name.startswith(_BACKBONE):
             other = backbone.get(name.removeprefix(_BACKBONE))
             if other is None or not np.array_equal(array, other):
-                raise InputError(
-                    f"{name} in `{path / TASK_WEIGHTS}` should be as in `{WEIGHTS}`, and is not."
-                )
+                raise InputError(f"{name} in `{path / TASK_WEIGHTS}` differs from `{WEIGHTS}`.")
     return head
 
 
-def _with_a_place(weights):
-    """Returns the tensors of the encoder and the masked-LM head; says what stays behind."""
-    kept = ("bert/", *HEADS["masked_lm"])
-    left = sorted(name for name in weights.tensors if not name.startswith(kept))
-    if left:
-        logger.warning("KerasNLP has no place for these, they are left out: %s", ", ".join(left))
-    return {name: array for name, array in weights.tensors.items() if name.startswith(kept)}
-
-
-def _read_vocabulary(path):
-    if not path.is_file():
-        return {}
-    if path.stat().st_size > _MOST_BYTES:
-        raise InputError(f"`{path}` should be a vocabulary, of at most {_MOST_BYTES:,} bytes.")
-    return {"spiece.model": path.read_bytes()}
-
-
 def _write_tokenizer(files, folder):
-    """Writes a SentencePiece vocabulary; returns how the tokenizer is serialised, or None."""
+    """Writes a SentencePiece vocabulary; returns the serialized tokenizer, or None."""
     models = [name for name in files if name.endswith(".model")]
-    left = sorted(set(files) - set(models[:1]))
-    if left:
-        logger.warning("KerasNLP's AlbertTokenizer does not use %s.", ", ".join(left))
+    unused = sorted(set(files) - set(models[:1]))
+    if unused:
+        logger.warning("KerasNLP's AlbertTokenizer does not use %s.", ", ".join(unused))
     if not models:
         return None
     settings = {"trainable": True, "dtype": "int32", "proto": None, "sequence_length": None}
-    tokenizer = serialized("AlbertTokenizer", {"name": "albert_tokenizer"} | settings)
+    tokenizer = _serialized("AlbertTokenizer", {"name": "albert_tokenizer"} | settings)
     (folder / VOCABULARY).parent.mkdir(parents=True)
     (folder / VOCABULARY).write_bytes(files[models[0]])
-    _write_json(folder / TOKENIZER, tokenizer)
+    write_json(folder / TOKENIZER, tokenizer, indent=4)
     return tokenizer
 
 
 def _preprocessor(config, tokenizer):
-    """Returns how KerasNLP serialises its preprocessor, with its own defaults."""
+    """Returns KerasNLP's serialized preprocessor, with its own defaults."""
     settings = {
         "name": "albert_masked_lm_preprocessor",
         "trainable": True,
@@ -187,8 +242,96 @@ def _preprocessor(config, tokenizer):
         "mask_token_rate": 0.8,
         "random_token_rate": 0.1,
     }
-    return serialized("AlbertMaskedLMPreprocessor", settings)
+    return _serialized("AlbertMaskedLMPreprocessor", settings)
 
 
-def _write_json(path, values):
-    path.write_text(json.dumps(values, indent=4) + "\n", encoding="utf-8")
+def read_arrays(path):
+    """Reads all arrays of a file of weights.
+
+    Args:
+        path: str or Path.
+
+    Returns:
+        dict of name -> array. Parts of attention are named as in Keras 2; an array with both names
+        is returned once.
+
+    Raises:
+        InputError: If it is not an HDF5 file, is damaged, or contains anything but groups and plain
+            arrays of its own; or if one array has two values.
+    """
+    arrays = {}
+    try:
+        with h5py.File(path, "r") as file:
+            for name, dataset in _datasets(file, path):
+                array = _read_array(name, dataset, path)
+                name = _ATTENTION.sub(r"_\1", name)
+                if name in arrays and not np.array_equal(arrays[name], array):
+                    raise InputError(f"{name} in `{path}` has two values, for Keras 2 and 3.")
+                arrays[name] = array
+    except InputError:
+        raise
+    except (OSError, RuntimeError, KeyError, ValueError, TypeError) as error:
+        raise InputError(f"`{path}` is not a readable HDF5 file: {error}") from error
+    return arrays
+
+
+def write_arrays(path, arrays):
+    """Writes arrays such that Keras 2 and Keras 3 find them.
+
+    Args:
+        path: str or Path.
+        arrays: dict of name -> array. Named as `read_arrays` does.
+    """
+    with h5py.File(path, "w") as file:
+        file.create_group("vars")
+        for name, array in arrays.items():
+            file[name] = array
+            other = _ATTENTION.sub(r"\1", name)
+            if other != name:
+                file[other] = file[name]  # a second name for the same bytes
+            for layer in _layers(name) + _layers(other):
+                file.require_group(f"{layer}/vars")  # Keras expects it without weights as well
+
+
+def _layers(name):
+    """Returns the names of the layers that contain an array, from the outermost on."""
+    parts = name.partition("/vars/")[0].split("/")
+    return ["/".join(parts[: i + 1]) for i, part in enumerate(parts) if part != "layers"]
+
+
+def _datasets(file, path):
+    """Yields (name, dataset); the number of objects and their depth are bounded against cycles."""
+    waiting, seen = [("", file, 0)], 0
+    while waiting:
+        prefix, group, depth = waiting.pop()
+        for key in group:
+            name = f"{prefix}{key}"
+            seen += 1
+            if seen > _MAX_OBJECTS or depth > _MAX_DEPTH:
+                raise InputError(f"`{path}` is not a file of weights: it has too many groups.")
+            if not isinstance(group.get(key, getlink=True), h5py.HardLink):
+                raise InputError(f"{name} in `{path}` must be an array, not a link elsewhere.")
+            item = group[key]
+            if isinstance(item, h5py.Group):
+                waiting.append((f"{name}/", item, depth + 1))
+            elif isinstance(item, h5py.Dataset):
+                yield name, item
+            else:
+                raise InputError(f"{name} in `{path}` must be an array or a group.")
+
+
+def _read_array(name, dataset, path):
+    """Reads an array that is stored in the file as it is, with a byte for each of its bytes."""
+    is_plain = (
+        dataset.dtype.kind in "fiu"
+        and dataset.chunks is None
+        and dataset.external is None
+        and not dataset.is_virtual
+        and dataset.id.get_storage_size() == dataset.nbytes <= os.path.getsize(path)
+    )
+    if not is_plain:
+        raise InputError(
+            f"{name} in `{path}` must be a plain array, as Keras writes them: of numbers, not "
+            "compressed and not stored in another file."
+        )
+    return dataset[()]

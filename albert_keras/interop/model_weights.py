@@ -1,18 +1,90 @@
-"""A model as numbers: what every format is read into and written from."""
+"""A model as numbers: what every format is read into and written from.
 
+The names and shapes of its tensors are those of google-research/albert.
+"""
+
+import logging
 from typing import NamedTuple
 
 import numpy as np
 
 from albert_keras.config import AlbertConfig
+from albert_keras.models.sharing import layer_plan
+from data_pipeline.errors import InputError
 
-#: Names of the parts a model may have besides the encoder -> how their tensors' names begin.
+logger = logging.getLogger(__name__)
+
+PROJECTION = "bert/encoder/embedding_hidden_mapping_in"
+#: Names of the parts a model may have besides the encoder -> how their tensors' names start.
 HEADS = {
     "masked_lm": ("cls/predictions/",),
     "sentence_order": ("cls/seq_relationship/",),
     "classifier": ("output_weights", "output_bias"),
     "spans": ("cls/squad/",),
     "spans_or_none": ("start_logits/", "end_logits/", "answer_class/"),
+}
+
+#: Tensor -> its axes, by letter, see `_shapes`.
+_EMBEDDINGS = {
+    "bert/embeddings/word_embeddings": "VE",
+    "bert/embeddings/token_type_embeddings": "TE",
+    "bert/embeddings/position_embeddings": "PE",
+    "bert/embeddings/LayerNorm/beta": "E",
+    "bert/embeddings/LayerNorm/gamma": "E",
+}
+_PROJECTION = {
+    f"{PROJECTION}/kernel": "EH",
+    f"{PROJECTION}/bias": "H",
+}
+_POOLER = {"bert/pooler/dense/kernel": "HH", "bert/pooler/dense/bias": "H"}
+#: What follows `inner_group_K/` in the attention and in the feed-forward part of a block.
+_ATTENTION = {
+    "attention_1/self/query/kernel": "HH",
+    "attention_1/self/query/bias": "H",
+    "attention_1/self/key/kernel": "HH",
+    "attention_1/self/key/bias": "H",
+    "attention_1/self/value/kernel": "HH",
+    "attention_1/self/value/bias": "H",
+    "attention_1/output/dense/kernel": "HH",
+    "attention_1/output/dense/bias": "H",
+    "LayerNorm/beta": "H",
+    "LayerNorm/gamma": "H",
+}
+_FEED_FORWARD = {
+    "ffn_1/intermediate/dense/kernel": "HI",
+    "ffn_1/intermediate/dense/bias": "I",
+    "ffn_1/intermediate/output/dense/kernel": "IH",
+    "ffn_1/intermediate/output/dense/bias": "H",
+    "LayerNorm_1/beta": "H",
+    "LayerNorm_1/gamma": "H",
+}
+_HEADS = {
+    "masked_lm": {
+        "cls/predictions/transform/dense/kernel": "HE",
+        "cls/predictions/transform/dense/bias": "E",
+        "cls/predictions/transform/LayerNorm/beta": "E",
+        "cls/predictions/transform/LayerNorm/gamma": "E",
+        "cls/predictions/output_bias": "V",
+    },
+    "sentence_order": {
+        "cls/seq_relationship/output_weights": "2H",
+        "cls/seq_relationship/output_bias": "2",
+    },
+    "classifier": {"output_weights": "CH", "output_bias": "C"},
+    "spans": {"cls/squad/output_weights": "2H", "cls/squad/output_bias": "2"},
+    "spans_or_none": {
+        "start_logits/dense/kernel": "H1",
+        "start_logits/dense/bias": "1",
+        "end_logits/dense_0/kernel": "DH",
+        "end_logits/dense_0/bias": "H",
+        "end_logits/LayerNorm/beta": "H",
+        "end_logits/LayerNorm/gamma": "H",
+        "end_logits/dense_1/kernel": "H1",
+        "end_logits/dense_1/bias": "1",
+        "answer_class/dense_0/kernel": "DH",
+        "answer_class/dense_0/bias": "H",
+        "answer_class/dense_1/kernel": "H1",  # has no bias
+    },
 }
 
 
@@ -22,10 +94,10 @@ class ModelWeights(NamedTuple):
     Attributes:
         config: AlbertConfig.
         tensors: dict of name -> float32 array. The whole encoder ("bert/..."), and heads.
-        source: str. Where they came from, for people.
-        tokenizer_files: dict of file name -> bytes. What came along: `spiece.model`, `vocab.txt`
-            and so on; may be empty.
-        labels: tuple of str. Names of classes, where the source tells.
+        source: str. Where they were read from, for people.
+        tokenizer_files: dict of file name -> bytes. Files of the vocabulary that were stored
+            beside the weights: `spiece.model`, `vocab.txt` and so on; may be empty.
+        labels: tuple of str. Names of classes, if the source has them.
     """
 
     config: AlbertConfig
@@ -36,8 +108,137 @@ class ModelWeights(NamedTuple):
 
     @property
     def heads(self):
-        """tuple of str. Which of `HEADS` there are."""
-        return tuple(head for head, starts in HEADS.items() if any(map(self._has, starts)))
+        """tuple of str. Those of `HEADS` that the model has."""
+        return heads_of(self.tensors)
 
-    def _has(self, start):
-        return any(name.startswith(start) for name in self.tensors)
+
+def heads_of(names):
+    """Returns those of `HEADS` that have at least one tensor among these names: tuple of str."""
+    return tuple(
+        head for head, starts in HEADS.items() if any(name.startswith(starts) for name in names)
+    )
+
+
+def pretraining_tensors(weights, format_name):
+    """Returns the tensors of the encoder and the masked-LM head; warns about those it drops.
+
+    Args:
+        weights: ModelWeights.
+        format_name: str. The format that can store these only, for the warning.
+
+    Returns:
+        dict of name -> array.
+    """
+    stored = ("bert/", *HEADS["masked_lm"])
+    dropped = sorted(name for name in weights.tensors if not name.startswith(stored))
+    if dropped:
+        logger.warning("%s cannot store, and drops: %s", format_name, ", ".join(dropped))
+    return {name: array for name, array in weights.tensors.items() if name.startswith(stored)}
+
+
+def with_identity_projection(tensors, config):
+    """Adds a projection that changes nothing, exactly: dict of name -> array."""
+    size = config.hidden_size
+    return tensors | {
+        f"{PROJECTION}/kernel": np.eye(size, dtype=np.float32),
+        f"{PROJECTION}/bias": np.zeros(size, np.float32),
+    }
+
+
+def without_identity_projection(tensors, config):
+    """Removes a projection that changes nothing.
+
+    Args:
+        tensors: dict of name -> array.
+        config: AlbertConfig. One that projects the embeddings.
+
+    Returns:
+        (dict, AlbertConfig). Unchanged if there is no such projection.
+    """
+    kernel, bias = (tensors.get(f"{PROJECTION}/{part}") for part in ("kernel", "bias"))
+    is_square = kernel is not None and config.embedding_size == config.hidden_size
+    if not is_square or bias.any() or not np.array_equal(kernel, np.eye(len(kernel))):
+        return tensors, config
+    others = {name: array for name, array in tensors.items() if not name.startswith(PROJECTION)}
+    return others, config.replace(embedding_projection="auto")
+
+
+def encoder_shapes(config):
+    """Returns the encoder's tensors: dict of name -> shape.
+
+    Args:
+        config: AlbertConfig. With any sharing.
+    """
+    axes = dict(_EMBEDDINGS)
+    if config.projects_embeddings:
+        axes |= _PROJECTION
+    plan = layer_plan(
+        config.num_hidden_layers,
+        config.sharing,
+        config.num_hidden_groups,
+        config.inner_group_num,
+    )
+    for use in plan:
+        for block, part in ((use.attention, _ATTENTION), (use.feed_forward, _FEED_FORWARD)):
+            scope = f"bert/encoder/transformer/{block.scope}"
+            axes |= {f"{scope}/{name}": letters for name, letters in part.items()}
+    return _shapes(axes | _POOLER, config)
+
+
+def head_shapes(config, tensors):
+    """Returns all tensors of the heads that have at least one tensor: dict of name -> shape.
+
+    Args:
+        config: AlbertConfig.
+        tensors: mapping of name -> array. The whole model, named as in the reference.
+    """
+    # The length of the classifier's bias, which no transposition can hide.
+    first = next((name for name in ("output_bias", "output_weights") if name in tensors), None)
+    num_classes = tensors[first].shape[0] if first and tensors[first].ndim else 0
+    axes = {}
+    for head in heads_of(tensors):
+        axes |= _HEADS[head]
+    return _shapes(axes, config, num_classes)
+
+
+def _shapes(axes, config, num_classes=0):
+    sizes = {
+        "V": config.vocab_size,
+        "E": config.embedding_size,
+        "H": config.hidden_size,
+        "D": 2 * config.hidden_size,
+        "I": config.intermediate_size,
+        "P": config.max_position_embeddings,
+        "T": config.type_vocab_size,
+        "C": num_classes,
+        "1": 1,
+        "2": 2,
+    }
+    return {name: tuple(sizes[letter] for letter in letters) for name, letters in axes.items()}
+
+
+def check_expressible(format_name, config, rules):
+    """Checks that a format can express a model.
+
+    Args:
+        format_name: str. For the message.
+        config: AlbertConfig.
+        rules: iterable of (field of the configuration, whether the rule holds, what the field must
+            be), and optionally what was received, if it is not the field alone.
+
+    Raises:
+        InputError: With all rules that do not hold.
+    """
+    problems = []
+    for field, holds, wanted, *received in rules:
+        if not holds:
+            found = received[0] if received else getattr(config, field)
+            problems.append(f"`{field}` must be {wanted}. Received: {found!r}.")
+    if problems:
+        raise InputError(f"{format_name} cannot express this model: {' '.join(problems)}")
+
+
+def projection_rule(config):
+    """Returns the rule of formats that project the embeddings only where E and H differ."""
+    needed = config.embedding_size != config.hidden_size
+    return "embedding_projection", config.projects_embeddings == needed, '"auto"'

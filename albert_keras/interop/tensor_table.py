@@ -1,22 +1,15 @@
 """Tables of tensors: which tensor of another format is which of ours, and in what layout.
 
-A table is data, a tuple of `Row`. Ours are the names of google-research/albert, which are those of
-our weights, too; `{g}` stands for a group and `{k}` for a block in it.
+A table is data, a tuple of `Row`. Our names are those of google-research/albert, which are also
+the names of our weights; `{g}` stands for a group and `{k}` for a block in it.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
+from albert_keras.interop.model_weights import encoder_shapes, head_shapes
 from data_pipeline.errors import InputError
-
-#: Layout of theirs → (theirs to ours, ours to theirs), functions of array and our shape.
-_LAYOUTS = {
-    "same": (lambda array, shape: array, lambda array: array),
-    "transposed": (lambda array, shape: array.T, lambda array: array.T),
-    # Heads are an axis of their own: [H, A, D], [A, D], [A, D, H].
-    "heads": (lambda array, shape: array.reshape(shape), None),
-}
 
 
 class Row(NamedTuple):
@@ -25,8 +18,8 @@ class Row(NamedTuple):
     Attributes:
         ours: str. Name, perhaps with `{g}` and `{k}`.
         theirs: str. Likewise.
-        layout: str. How theirs lies: "same", "transposed" or "heads" (an axis of ours is several
-            axes of theirs, in the same order).
+        layout: str. Layout of theirs: "same"; "transposed"; or "heads", where attention heads are
+            an axis of their own: [H, A, D], [A, D] or [A, D, H].
     """
 
     ours: str
@@ -34,45 +27,63 @@ class Row(NamedTuple):
     layout: str = "same"
 
 
+def dense_rows(ours, theirs, names, layout="same", bias_layout="same"):
+    """Returns the rows of a dense layer: tuple of two Row.
+
+    Args:
+        ours, theirs: str. What the names of its tensors start with.
+        names: tuple of two str. What their names of kernel and bias end with.
+        layout, bias_layout: str. Of the kernel and of the bias.
+    """
+    kernel, bias = names
+    return (
+        Row(f"{ours}/kernel", f"{theirs}{kernel}", layout),
+        Row(f"{ours}/bias", f"{theirs}{bias}", bias_layout),
+    )
+
+
+def norm_rows(ours, theirs, names):
+    """Returns the rows of a layer normalization: its gamma and its beta, as `dense_rows`."""
+    gamma, beta = names
+    return Row(f"{ours}/gamma", f"{theirs}{gamma}"), Row(f"{ours}/beta", f"{theirs}{beta}")
+
+
 def expand(table, groups=1, inner=1):
-    """Writes a row for each group and each block in it.
+    """Repeats the rows of a table for each group and each block in it.
 
     Args:
         table: iterable of Row.
-        groups: int. How many; `{g}` runs from 0.
-        inner: int. Blocks in each; `{k}` runs from 0.
+        groups: int. Number of groups; `{g}` runs from 0.
+        inner: int. Number of blocks in each group; `{k}` runs from 0.
 
     Returns:
         list of Row, without braces.
     """
-    rows = []
-    for row in table:
-        places = {"g": range(groups if "{g}" in row.ours else 1)}
-        places["k"] = range(inner if "{k}" in row.ours else 1)
-        rows += [
-            row._replace(ours=row.ours.format(g=g, k=k), theirs=row.theirs.format(g=g, k=k))
-            for g in places["g"]
-            for k in places["k"]
-        ]
-    return rows
+    return [
+        row._replace(ours=row.ours.format(g=g, k=k), theirs=row.theirs.format(g=g, k=k))
+        for row in table
+        for g in range(groups if "{g}" in row.ours else 1)
+        for k in range(inner if "{k}" in row.ours else 1)
+    ]
 
 
 def read_by_table(rows, theirs, shapes, source, ignored=()):
-    """Brings tensors of another format into ours. Nothing unmatched passes.
+    """Converts tensors of another format into ours. Every tensor must be matched.
 
     Args:
         rows: iterable of Row, without braces.
         theirs: mapping of name -> array. All tensors of the source.
-        shapes: dict of our name -> shape. What the model wants; rows of other tensors are left out.
-        source: str. What the user calls it.
-        ignored: iterable of str. Names of theirs that may be left, such as moments of an optimizer.
+        shapes: dict of our name -> shape. The model's tensors; other rows are skipped.
+        source: str. How the user calls it.
+        ignored: iterable of str. Names of theirs that may be skipped, such as moments of an
+            optimizer.
 
     Returns:
         dict of our name -> float32 array, in the order of `shapes`.
 
     Raises:
-        InputError: With all tensors that are missing, there besides, of another shape, no floats,
-            or not finite.
+        InputError: With all tensors that are missing, unexpected, of another shape, not floats, or
+            not finite.
     """
     by_name = {row.ours: row for row in rows}
     problems, found = [], {}
@@ -86,62 +97,118 @@ def read_by_table(rows, theirs, shapes, source, ignored=()):
             found[name] = _read(row, theirs[row.theirs], tuple(shape), problems)
     used = {by_name[name].theirs for name in found}
     for name in sorted(set(theirs) - used - set(ignored)):
-        problems.append(f"{name}: not wanted, of shape {list(np.shape(theirs[name]))}")
-    if problems:
-        listing = "\n  ".join(problems)
-        raise InputError(f"The tensors of `{source}` are not those of the model:\n  {listing}")
+        problems.append(f"{name}: unexpected tensor of shape {list(np.shape(theirs[name]))}")
+    _raise_for(problems, source)
     return found
 
 
+def read_reference_tensors(config, tensors, source):
+    """Checks tensors that have our names: dict of name -> float32 array.
+
+    Raises:
+        InputError: With all that are missing, unexpected or of another shape.
+    """
+    shapes = encoder_shapes(config) | head_shapes(config, tensors)
+    return read_by_table([Row(name, name) for name in shapes], tensors, shapes, source)
+
+
 def write_by_table(rows, tensors, shapes=None):
-    """Brings tensors of ours into another format.
+    """Converts tensors of ours into another format.
 
     Args:
         rows: iterable of Row, without braces.
         tensors: dict of our name -> array.
-        shapes: dict of their name -> shape, where heads are an axis, or None.
+        shapes: dict of their name -> shape, where heads are an axis (see `shapes_with_heads`), or
+            None.
 
     Returns:
         dict of their name -> array, contiguous.
 
     Raises:
-        InputError: If the format has no place for one of them.
+        InputError: If the format cannot store one of them.
     """
     by_name = {row.ours: row for row in rows}
     missing = sorted(set(tensors) - set(by_name))
     if missing:
-        raise InputError(f"The format has no place for {', '.join(missing)}.")
+        raise InputError(f"The format cannot store {', '.join(missing)}.")
     written = {}
     for name, array in tensors.items():
         row = by_name[name]
-        if row.layout == "heads":
+        if row.layout == "transposed":
+            array = array.T
+        elif row.layout == "heads":
             array = np.reshape(array, shapes[row.theirs])
-        else:
-            array = _LAYOUTS[row.layout][1](array)
         written[row.theirs] = np.ascontiguousarray(array)
     return written
 
 
+def shapes_with_heads(rows, shapes, config):
+    """Returns the shapes of weights in Keras' `MultiHeadAttention`, where heads are an axis.
+
+    Args:
+        rows: iterable of Row.
+        shapes: dict of our name -> shape.
+        config: AlbertConfig.
+
+    Returns:
+        dict of their name -> shape, for rows whose layout is "heads".
+    """
+    heads = config.num_attention_heads
+    sizes = (heads, config.hidden_size // heads)
+    split = {}
+    for row in rows:
+        if row.layout == "heads" and row.ours in shapes:
+            *first, last = shapes[row.ours]
+            is_output = row.ours.endswith("output/dense/kernel")
+            split[row.theirs] = (*sizes, last) if is_output else (*first, *sizes)
+    return split
+
+
+def check_heads(rows, theirs, shapes, config, source):
+    """Checks the number and size of attention heads, where they are an axis of their own.
+
+    `read_by_table` would take [H, D, A] for [H, A, D].
+
+    Args:
+        rows: iterable of Row.
+        theirs: mapping of name -> array.
+        shapes: dict of our name -> shape.
+        config: AlbertConfig.
+        source: str. How the user calls it.
+
+    Raises:
+        InputError: With all tensors of another shape.
+    """
+    found = {name: np.shape(array) for name, array in theirs.items()}
+    problems = [
+        _other_shape(name, shape, found[name])
+        for name, shape in shapes_with_heads(rows, shapes, config).items()
+        if found.get(name, shape) != shape
+    ]
+    _raise_for(problems, source)
+
+
 def _read(row, array, shape, problems):
-    """Returns one tensor in our layout; tells what is wrong with it in `problems`."""
+    """Returns one tensor in our layout; adds what is wrong with it to `problems`."""
     array = np.asarray(array)
     if array.dtype.kind != "f" and array.dtype.name != "bfloat16":
-        problems.append(f"{row.theirs}: floats wanted, {array.dtype.name} found")
+        problems.append(f"{row.theirs}: expected floats, received {array.dtype.name}")
         return None
-    # A square kernel may lie either way, and nobody can tell by its shape.
-    wanted = shape[::-1] if row.layout == "transposed" else shape
-    fits = _splits(array.shape, shape) if row.layout == "heads" else array.shape == wanted
+    # The shape of a square kernel does not show whether it is transposed.
+    expected = shape[::-1] if row.layout == "transposed" else shape
+    fits = _splits(array.shape, shape) if row.layout == "heads" else array.shape == expected
     if not fits:
-        problems.append(f"{row.theirs}: {list(wanted)} wanted, {list(array.shape)} found")
+        problems.append(_other_shape(row.theirs, expected, array.shape))
         return None
-    array = np.ascontiguousarray(_LAYOUTS[row.layout][0](array, shape), dtype=np.float32)
+    array = array.T if row.layout == "transposed" else array.reshape(shape)
+    array = np.ascontiguousarray(array, dtype=np.float32)
     if not np.isfinite(array).all():
         problems.append(f"{row.theirs}: {np.sum(~np.isfinite(array)):,} numbers are not finite")
     return array
 
 
 def _splits(found, shape):
-    """Tells whether `found` is `shape` with axes split into several: [H, A, D] is [H, A * D]."""
+    """Returns whether `found` is `shape` with axes split: [H, A, D] is [H, A * D]."""
     rest = list(found)
     for size in shape:
         product = 1
@@ -150,3 +217,13 @@ def _splits(found, shape):
         if product != size:
             return False
     return not rest
+
+
+def _other_shape(name, expected, received):
+    return f"{name}: expected shape {list(expected)}, received {list(received)}"
+
+
+def _raise_for(problems, source):
+    if problems:
+        listing = "\n  ".join(problems)
+        raise InputError(f"The tensors of `{source}` do not match the model:\n  {listing}")

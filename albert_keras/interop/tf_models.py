@@ -1,19 +1,17 @@
 """Checkpoints of ALBERT in tensorflow/models (the package tf-models-official), read and written.
 
-Covered are checkpoints of `networks.AlbertEncoder` and of `models.BertPretrainerV2` around it, as
-`tf2_albert_encoder_checkpoint_converter.py` and training make them, with an `albert_config.json`
-in the folder or above; tried with version 2.15.0. Variables are told by their names, which the
-checkpoint lists beside the objects that hold them, so that what the objects are called ("encoder",
-"model") does not matter. Not covered are classification heads, which have a pooler of their own
-there, and encoders before `TransformerEncoderBlock` (2020), whose blocks name their parts
-otherwise: their tensors are listed and refused.
+Supported are checkpoints of `networks.AlbertEncoder` and of `models.BertPretrainerV2` around it,
+as `tf2_albert_encoder_checkpoint_converter.py` and training write them, with an
+`albert_config.json` in the folder or above; tested with version 2.15.0. Variables are identified
+by their names, which the checkpoint lists for its objects, so the names of the objects ("encoder",
+"model") do not matter. Not supported, and refused with a list of their tensors, are classification
+heads, which have a pooler of their own there, and encoders before `TransformerEncoderBlock` (2020).
 
 Source: tensorflow/models, `official/nlp/modeling/networks/albert_encoder.py`,
 `official/nlp/modeling/models/bert_pretrainer.py` and
 `official/nlp/tools/tf2_albert_encoder_checkpoint_converter.py`.
 """
 
-import json
 import logging
 import re
 from pathlib import Path
@@ -21,79 +19,109 @@ from pathlib import Path
 import tensorflow as tf
 
 from albert_keras.config import AlbertConfig
-from albert_keras.interop.checkpoint_files import (
-    find_beside,
-    find_prefix,
+from albert_keras.interop.checkpoint_tensors import (
+    find_checkpoint,
     find_prefixes,
     is_object_based,
-    read_tokenizer_files,
+    read_named_tensors,
 )
-from albert_keras.interop.google_checkpoint import read_reference_tensors, reference_config
-from albert_keras.interop.keras_nlp_tables import check_heads, shapes_with_heads
-from albert_keras.interop.model_weights import HEADS, ModelWeights
-from albert_keras.interop.object_checkpoint import read_named_tensors
-from albert_keras.interop.reference_shapes import check_expressible, encoder_shapes, head_shapes
-from albert_keras.interop.tensor_table import Row, read_by_table, write_by_table
-from albert_keras.interop.tf_models_objects import HEAD, encoder_objects, masked_lm_objects
-from data_pipeline.errors import InputError
+from albert_keras.interop.google_checkpoint import ACTIVATIONS, reference_config
+from albert_keras.interop.model_folder import read_tokenizer_files, write_files, write_json
+from albert_keras.interop.model_weights import (
+    ModelWeights,
+    check_expressible,
+    encoder_shapes,
+    head_shapes,
+    pretraining_tensors,
+    projection_rule,
+)
+from albert_keras.interop.tensor_table import (
+    Row,
+    check_heads,
+    dense_rows,
+    norm_rows,
+    read_by_table,
+    read_reference_tensors,
+    shapes_with_heads,
+    write_by_table,
+)
 
 NAME = "tf-models"
 CHECKPOINT, CONFIG = "albert_model.ckpt", "albert_config.json"
+_DENSE, _NORM = ("/kernel", "/bias"), ("/gamma", "/beta")
 _BLOCK = "bert/encoder/transformer/group_0/inner_group_0"
-_PARTS = (
-    ("bert/embeddings/LayerNorm", "embeddings/layer_norm", ("gamma", "beta"), "same"),
-    (
-        "bert/encoder/embedding_hidden_mapping_in",
-        "embedding_projection",
-        ("kernel", "bias"),
-        "same",
-    ),
-    *(
-        (f"{_BLOCK}/{ours}", f"transformer/{theirs}", weights, layout)
-        for ours, theirs, weights, layout in (
-            ("attention_1/self/query", "self_attention/query", ("kernel", "bias"), "heads"),
-            ("attention_1/self/key", "self_attention/key", ("kernel", "bias"), "heads"),
-            ("attention_1/self/value", "self_attention/value", ("kernel", "bias"), "heads"),
-            ("attention_1/output/dense", "self_attention/attention_output", ("kernel",), "heads"),
-            ("attention_1/output/dense", "self_attention/attention_output", ("bias",), "same"),
-            ("LayerNorm", "self_attention_layer_norm", ("gamma", "beta"), "same"),
-            ("ffn_1/intermediate/dense", "intermediate", ("kernel", "bias"), "same"),
-            ("ffn_1/intermediate/output/dense", "output", ("kernel", "bias"), "same"),
-            ("LayerNorm_1", "output_layer_norm", ("gamma", "beta"), "same"),
-        )
-    ),
-    ("bert/pooler/dense", "pooler_transform", ("kernel", "bias"), "same"),
-    ("cls/predictions/transform/dense", f"{HEAD}/transform/dense", ("kernel", "bias"), "same"),
-    (
-        "cls/predictions/transform/LayerNorm",
-        f"{HEAD}/transform/LayerNorm",
-        ("gamma", "beta"),
-        "same",
-    ),
-)
+_ATTENTION = "transformer/self_attention"
+_HEAD = "bert/cls/predictions"  # of the variables of the masked-LM head
 #: Ours -> the name of their variable.
 TABLE = (
     Row("bert/embeddings/word_embeddings", "word_embeddings/embeddings"),
     Row("bert/embeddings/position_embeddings", "position_embedding/embeddings"),
     Row("bert/embeddings/token_type_embeddings", "type_embeddings/embeddings"),
-    Row("cls/predictions/output_bias", f"{HEAD}/output_bias/bias"),
+    *norm_rows("bert/embeddings/LayerNorm", "embeddings/layer_norm", _NORM),
+    *dense_rows("bert/encoder/embedding_hidden_mapping_in", "embedding_projection", _DENSE),
     *(
-        Row(f"{ours}/{weight}", f"{theirs}/{weight}", layout)
-        for ours, theirs, weights, layout in _PARTS
-        for weight in weights
+        row
+        for part in ("query", "key", "value")
+        for row in dense_rows(
+            f"{_BLOCK}/attention_1/self/{part}", f"{_ATTENTION}/{part}", _DENSE, "heads", "heads"
+        )
     ),
+    *dense_rows(
+        f"{_BLOCK}/attention_1/output/dense", f"{_ATTENTION}/attention_output", _DENSE, "heads"
+    ),
+    *norm_rows(f"{_BLOCK}/LayerNorm", "transformer/self_attention_layer_norm", _NORM),
+    *dense_rows(f"{_BLOCK}/ffn_1/intermediate/dense", "transformer/intermediate", _DENSE),
+    *dense_rows(f"{_BLOCK}/ffn_1/intermediate/output/dense", "transformer/output", _DENSE),
+    *norm_rows(f"{_BLOCK}/LayerNorm_1", "transformer/output_layer_norm", _NORM),
+    *dense_rows("bert/pooler/dense", "pooler_transform", _DENSE),
+    *dense_rows("cls/predictions/transform/dense", f"{_HEAD}/transform/dense", _DENSE),
+    *norm_rows("cls/predictions/transform/LayerNorm", f"{_HEAD}/transform/LayerNorm", _NORM),
+    Row("cls/predictions/output_bias", f"{_HEAD}/output_bias/bias"),
 )
+#: Layers of their encoder in order: what their variables' names start with, "" without variables.
+_LAYERS = (
+    "",
+    "word_embeddings",
+    "",
+    "position_embedding",
+    "type_embeddings",
+    "",
+    "embeddings/layer_norm",
+    "",
+    "embedding_projection",
+    "",
+    "",
+    "transformer",
+    "",
+    "pooler_transform",
+)
+#: Attributes of their block, likewise; a dict where an attribute is an object with attributes.
+_BLOCK_ATTRIBUTES = {
+    "_attention_layer": {
+        "_query_dense": f"{_ATTENTION}/query",
+        "_key_dense": f"{_ATTENTION}/key",
+        "_value_dense": f"{_ATTENTION}/value",
+        "_softmax": "",
+        "_dropout_layer": "",
+        "_output_dense": f"{_ATTENTION}/attention_output",
+    },
+    "_attention_dropout": "",
+    "_attention_layer_norm": "transformer/self_attention_layer_norm",
+    "_intermediate_dense": "transformer/intermediate",
+    "_intermediate_activation_layer": "",
+    "_inner_dropout_layer": "",
+    "_output_dense": "transformer/output",
+    "_output_dropout": "",
+    "_output_layer_norm": "transformer/output_layer_norm",
+}
 _MOMENTS = "m|v|vhat|momentum"
-_ACTIVATIONS = ("gelu", "relu", "tanh", "linear")
 
 logger = logging.getLogger(__name__)
 
 
 def is_source(path):
-    """Tells whether a path looks like a checkpoint of tensorflow/models.
-
-    The list of names is not compressed; a functional Keras model calls its layers like this.
-    """
+    """Returns whether a path looks like a checkpoint of tensorflow/models."""
+    # The list of names is not compressed; a functional Keras model calls its layers like this.
     return any(
         is_object_based(prefix) and b"layer_with_weights-" in Path(f"{prefix}.index").read_bytes()
         for prefix in find_prefixes(path)
@@ -101,102 +129,126 @@ def is_source(path):
 
 
 def read(path, trust_pickle=False, config=None):
-    """Reads a checkpoint; what an optimizer left in it is not taken.
+    """Reads a checkpoint, with the masked-LM head if it has one; see `interop`.
 
-    Args:
-        path: str or Path. Prefix, one of the checkpoint's files, or a folder with one checkpoint.
-        trust_pickle: bool. Not needed.
-        config: str, Path or None. An `albert_config.json`; None takes the one in the checkpoint's
-            folder or above.
-
-    Returns:
-        ModelWeights. With the masked-LM head if it is there.
-
-    Raises:
-        InputError: If there is no checkpoint or no configuration, their encoder cannot have the
-            configuration, or the tensors are not those of it: with all that are wrong.
+    The state of an optimizer is skipped.
     """
-    prefix = find_prefix(path)
-    config_path = config or find_beside(prefix, CONFIG)
-    if config_path is None:
-        raise InputError(
-            f"The shape of the model in `{path}` should be told by `{CONFIG}` in its folder or "
-            "above, or by `config`. Received: none of these."
-        )
+    prefix, config_path = find_checkpoint(path, config, CONFIG)
     config = AlbertConfig.from_reference_json(config_path)
-    _require_expressible(config)
+    _check_config(config)
     theirs = read_named_tensors(prefix)
-    if left := _of_optimizers(theirs):
-        logger.info("Left in `%s`: %s", prefix, ", ".join(sorted(left)))
-    theirs = {name: array for name, array in theirs.items() if name not in left}
-    there = {row.ours: None for row in TABLE if row.theirs in theirs}
-    shapes = encoder_shapes(config) | head_shapes(config, there)
-    check_heads(TABLE, theirs, shapes, config, path)
+    skipped = _optimizer_state(theirs)
+    if skipped:
+        logger.info("Skipped in `%s`: %s", prefix, ", ".join(sorted(skipped)))
+    theirs = {name: array for name, array in theirs.items() if name not in skipped}
     return ModelWeights(
         config=config,
-        tensors=read_by_table(TABLE, theirs, shapes, path),
+        tensors=read_model(config, theirs, path),
         source=str(path),
-        tokenizer_files=read_tokenizer_files(Path(prefix).parent, Path(config_path).parent),
+        tokenizer_files=read_tokenizer_files(Path(prefix).parent, config_path.parent),
     )
+
+
+def read_model(config, theirs, source):
+    """Converts all variables (dict of their name -> array): dict of our name -> float32 array.
+
+    Raises:
+        InputError: With all variables that do not match the configuration.
+    """
+    found = {row.ours: None for row in TABLE if row.theirs in theirs}
+    shapes = encoder_shapes(config) | head_shapes(config, found)
+    check_heads(TABLE, theirs, shapes, config, source)
+    return read_by_table(TABLE, theirs, shapes, source)
 
 
 def write(weights, folder):
-    """Writes a checkpoint for `tf.train.Checkpoint(encoder=..., masked_lm=...)`, and what is read.
+    """Writes a checkpoint for `tf.train.Checkpoint(encoder=..., masked_lm=...)`; see `interop`.
 
     `encoder` is their `AlbertEncoder`, `masked_lm` the head of their `BertPretrainerV2`; other
-    heads have no place there, which is logged.
-
-    Args:
-        weights: ModelWeights.
-        folder: str or Path. An empty folder.
-
-    Raises:
-        InputError: If their encoder cannot have such a model, or a tensor is missing.
+    heads cannot be stored there, which is logged.
     """
-    folder, config = Path(folder), weights.config
-    _require_expressible(config)
+    config = weights.config
+    _check_config(config)
     values = reference_config(config)
-    kept = ("bert/", *HEADS["masked_lm"])
-    left = sorted(name for name in weights.tensors if not name.startswith(kept))
-    if left:
-        logger.warning("tf-models has no place for these, they are left out: %s", ", ".join(left))
-    tensors = {name: array for name, array in weights.tensors.items() if name.startswith(kept)}
-    tensors = read_reference_tensors(config, tensors, weights.source)
+    tensors = read_reference_tensors(config, pretraining_tensors(weights, NAME), weights.source)
     shapes = {name: array.shape for name, array in tensors.items()}
     theirs = write_by_table(TABLE, tensors, shapes_with_heads(TABLE, shapes, config))
     variables = {name: tf.Variable(array, name=name) for name, array in theirs.items()}
-    objects = {"encoder": encoder_objects(variables)}
+    objects = {"encoder": _encoder_objects(variables)}
     if "masked_lm" in weights.heads:
-        objects["masked_lm"] = masked_lm_objects(variables)
-    tf.train.Checkpoint(**objects).save(str(folder / CHECKPOINT))
-    (folder / CONFIG).write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
-    for name, content in weights.tokenizer_files.items():
-        (folder / name).write_bytes(content)
+        objects["masked_lm"] = _masked_lm_objects(variables)
+    tf.train.Checkpoint(**objects).save(str(Path(folder, CHECKPOINT)))
+    write_json(Path(folder, CONFIG), values)
+    write_files(folder, weights.tokenizer_files)
 
 
-def _require_expressible(config):
+def _check_config(config):
     groups = (config.num_hidden_groups, config.inner_group_num)
-    needed = config.embedding_size != config.hidden_size
     rules = (
-        ("sharing", config.sharing == "all", '"all"', config.sharing),
-        ("num_hidden_groups", groups == (1, 1), "1, as `inner_group_num`", groups),
-        ("hidden_act", config.hidden_act in _ACTIVATIONS, str(_ACTIVATIONS), config.hidden_act),
-        (
-            "embedding_projection",
-            config.projects_embeddings == needed,
-            '"auto"',
-            config.embedding_projection,
-        ),
+        ("sharing", config.sharing == "all", '"all"'),
+        ("num_hidden_groups", groups == (1, 1), "1, like `inner_group_num`", groups),
+        ("hidden_act", config.hidden_act in ACTIVATIONS, str(ACTIVATIONS)),
+        projection_rule(config),
     )
-    check_expressible("The encoder of tf-models", rules)
+    check_expressible("The encoder of tf-models", config, rules)
 
 
-def _of_optimizers(names):
-    """Returns those names that begin as the moments of a weight do, which give optimizers away."""
+def _optimizer_state(names):
+    """Returns the names that belong to optimizers, which their moments of weights identify."""
     weights = "|".join(re.escape(row.theirs) for row in TABLE)
-    # The first is what Keras' older optimizers and those of tensorflow/models call them.
+    # The first alternative is how Keras' older optimizers and tensorflow/models name them.
     moment = re.compile(f"([^/]+/)(({weights})/({_MOMENTS})|({_MOMENTS})/({weights}))")
     matches = filter(None, map(moment.fullmatch, names))
     optimizers = tuple({match[1] for match in matches})
     own = {"learning_rate"} if optimizers else set()
     return {name for name in names if name in own or name.startswith(optimizers)}
+
+
+def _encoder_objects(variables):
+    """Returns objects as Keras tracks those of the encoder: tf.Module.
+
+    TensorFlow restores by the names of attributes, from object to object, and expects objects
+    without variables as well. `variables` is a dict of full name -> tf.Variable.
+    """
+    encoder = tf.Module()
+    with_weights = 0
+    projects = "embedding_projection/kernel" in variables
+    layers = [name for name in _LAYERS if name != "embedding_projection" or projects]
+    for number, name in enumerate(layers):
+        is_block = name == "transformer"
+        layer = _objects(_BLOCK_ATTRIBUTES, variables) if is_block else _leaf(name, variables)
+        if name:
+            setattr(encoder, f"layer_with_weights-{with_weights}", layer)
+            with_weights += 1
+        setattr(encoder, f"layer-{number}", layer)
+    return encoder
+
+
+def _masked_lm_objects(variables):
+    """As `_encoder_objects`, for the masked-LM head."""
+    head = tf.Module()
+    head.embedding_table = variables["word_embeddings/embeddings"]
+    head.dense = _leaf(f"{_HEAD}/transform/dense", variables)
+    head.layer_norm = _leaf(f"{_HEAD}/transform/LayerNorm", variables)
+    # The weight's name, under which theirs is saved, and the layer's attribute.
+    for attribute in ("output_bias/bias", "bias"):
+        setattr(head, attribute, variables[f"{_HEAD}/output_bias/bias"])
+    return head
+
+
+def _objects(attributes, variables):
+    parent = tf.Module()
+    for attribute, name in attributes.items():
+        make = _objects if isinstance(name, dict) else _leaf
+        setattr(parent, attribute, make(name, variables))
+    return parent
+
+
+def _leaf(name, variables):
+    """Returns an object whose attributes are the variables called `name`/..."""
+    leaf = tf.Module()
+    for full_name, variable in variables.items():
+        scope, _, attribute = full_name.rpartition("/")
+        if scope == name:
+            setattr(leaf, attribute, variable)
+    return leaf

@@ -1,8 +1,8 @@
 """Weights in PyTorch's own files, which are pickles: programs that run when they are read.
 
-They are read only where the user trusts them, and even then by PyTorch's reader of weights alone,
-which runs nothing but what makes tensors. As a program (`python -m` with the name of this module,
-a file and a target) this turns such a file into one of safetensors.
+They are read only if the user trusts them, in another process and with PyTorch's `weights_only`
+reader, which runs only what creates tensors. Run as a program with a file and a target, this
+module converts such a file into safetensors.
 """
 
 import os
@@ -16,60 +16,65 @@ import numpy as np
 from albert_keras.interop.safetensors_file import read_safetensors, write_safetensors
 from data_pipeline.errors import InputError
 
-#: Earlier ones can be made to run code even with `weights_only` (CVE-2025-32434).
+#: Earlier versions can be made to run code even with `weights_only` (CVE-2025-32434).
 _MIN_TORCH = (2, 6)
-#: Tensors may share numbers in the file; how often, so that a small file cannot fill the disk.
+#: Tensors may share bytes of the file. This bounds how often, so that a small file cannot fill
+#: the disk.
 _MAX_GROWTH = 16
-#: Seconds.
-_TIMEOUT = 1800
+_TIMEOUT_SECONDS = 1800
 
 
 def read_torch_file(path, trust_pickle=False, python=sys.executable):
-    """Reads the tensors of a file of `torch.save`, in another process.
+    """Reads the tensors of a file written by `torch.save`, in another process.
 
     Args:
         path: str or Path. For example `pytorch_model.bin`.
-        trust_pickle: bool. Whether the user trusts whoever made the file.
-        python: str. The Python to do it, which needs PyTorch; this one by default.
+        trust_pickle: bool. Whether the user trusts whoever wrote the file.
+        python: str. The Python that reads it, which needs PyTorch; by default this one.
 
     Returns:
         dict of name -> array; bfloat16 becomes float32, which holds it exactly.
 
     Raises:
-        InputError: If it is not trusted, PyTorch is missing or too old, or the file holds anything
-            but named tensors.
+        InputError: If it is not trusted, PyTorch is missing or too old, or the file contains
+            anything but named tensors.
     """
     path = Path(path)
     if not trust_pickle:
         raise InputError(
-            f"`{path}` is a pickle, a program that runs when it is read: take `model.safetensors` "
-            "of the same model, or, if you trust whoever made it, pass --trust-pickle "
+            f"`{path}` is a pickle, a program that runs when it is read. Use `model.safetensors` "
+            "of the same model or, if you trust whoever wrote the file, pass --trust-pickle "
             "(`trust_pickle=True`)."
         )
     if not path.is_file():
-        raise InputError(f"`{path}` should be a file of weights. There is none.")
+        raise InputError(f"The file of weights `{path}` does not exist.")
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder, "model.safetensors")
         command = [python, "-m", "albert_keras.interop.torch_file", path.absolute(), target]
-        # Not where the user stands: a `torch.py` that came with the weights would be imported.
-        place = {"cwd": folder, "env": os.environ | {"PYTHONPATH": _python_path()}}
+        # Not in the user's folder, where a `torch.py` beside the weights would be imported.
+        where = {"cwd": folder, "env": os.environ | {"PYTHONPATH": _python_path()}}
         try:
             done = subprocess.run(
-                command, capture_output=True, text=True, timeout=_TIMEOUT, check=False, **place
+                command,
+                capture_output=True,
+                text=True,
+                timeout=_TIMEOUT_SECONDS,
+                check=False,
+                **where,
             )
         except (OSError, subprocess.TimeoutExpired) as error:
             raise InputError(f"`{path}` could not be read: {error}.") from error
         if done.returncode:
             lines = (done.stdout.strip() or done.stderr.strip()).splitlines()
-            raise InputError(f"`{path}` cannot be read: {lines[-1] if lines else 'no words'}")
+            raise InputError(f"`{path}` cannot be read: {lines[-1] if lines else 'no message'}")
         return read_safetensors(target)
 
 
 def main(path, target):
-    """Turns a file of `torch.save` into one of safetensors, in this process.
+    """Converts a file written by `torch.save` into safetensors, in this process.
 
     Args:
-        path: str. It may hold nothing but a dict of tensors.
+        path: str. A file that contains nothing but a dict of tensors.
         target: str. The file to write.
 
     Raises:
@@ -80,29 +85,30 @@ def main(path, target):
         import torch
     except ImportError as error:
         raise InputError(
-            "PyTorch is needed for it and is not installed: `pip install torch`, or take "
+            "PyTorch is needed to read it and is not installed. Run `pip install torch`, or use "
             "`model.safetensors` of the same model."
         ) from error
     version = tuple(int(part) for part in torch.__version__.split(".")[:2])
     if version < _MIN_TORCH:
         raise InputError(
-            "PyTorch should be 2.6 or later, as earlier ones can be made to run code. "
+            "PyTorch must be 2.6 or later, because earlier versions can be made to run code. "
             f"Received: {torch.__version__}."
         )
     tensors = torch.load(path, map_location="cpu", weights_only=True)
     if not isinstance(tensors, dict) or not tensors:
-        raise InputError(f"it should hold a dict of tensors. It holds {type(tensors).__name__}.")
+        raise InputError(f"it must contain a dict of tensors. Received: {type(tensors).__name__}.")
     for name, tensor in tensors.items():
         if not isinstance(name, str) or not isinstance(tensor, torch.Tensor):
-            raise InputError(f"it should hold tensors alone. {name!r}: {type(tensor).__name__}.")
+            raise InputError(
+                f"it must contain tensors alone. {name!r} is a {type(tensor).__name__}."
+            )
     size = sum(tensor.numel() * tensor.element_size() for tensor in tensors.values())
     if size > _MAX_GROWTH * os.path.getsize(path):
-        raise InputError(f"its tensors would have {size:,} bytes, far more than the file.")
+        raise InputError(f"its tensors would take {size:,} bytes, far more than the file.")
     write_safetensors(target, {name: _to_array(tensor) for name, tensor in tensors.items()})
 
 
 def _to_array(tensor):
-    """Returns a tensor as an array that can be written."""
     if str(tensor.dtype) == "torch.bfloat16":
         tensor = tensor.float()
     array = tensor.detach().numpy()
@@ -110,7 +116,6 @@ def _to_array(tensor):
 
 
 def _python_path():
-    """Returns where Python looks for modules, this package first."""
     ours = str(Path(__file__).parents[2])
     return os.pathsep.join(filter(None, (ours, os.environ.get("PYTHONPATH"))))
 
@@ -119,7 +124,7 @@ if __name__ == "__main__":
     try:
         main(*sys.argv[1:])
     except Exception as error:
-        words = " ".join(str(error).split())
+        message = " ".join(str(error).split())
         kind = "" if isinstance(error, InputError) else f"{type(error).__name__}: "
-        sys.stdout.write(f"{kind}{words}\n")
+        sys.stdout.write(f"{kind}{message}\n")
         sys.exit(1)

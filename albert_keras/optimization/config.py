@@ -1,6 +1,6 @@
-"""Settings of the optimizer and its learning rate, and the two rules behind their defaults.
+"""Configuration of the optimizer and the learning rate, and the two rules for their defaults.
 
-Plain Python; `build.py` turns them into a Keras optimizer.
+`build.py` creates the Keras optimizer.
 """
 
 import math
@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 from pydantic import Field, NonNegativeInt, field_validator
 
 from data_pipeline.errors import InputError
-from data_pipeline.settings import Settings
+from data_pipeline.settings import Settings, option, setting
 
 PositiveNumber = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NonNegativeNumber = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -22,7 +22,7 @@ def scaled_lr(batch_size, reference_lr=1.76e-3, reference_batch=4096):
 
     Args:
         batch_size: int. Sequences per update, over all replicas and accumulated batches.
-        reference_lr: float. Rate known to work at `reference_batch`.
+        reference_lr: float. Rate that works at `reference_batch`.
         reference_batch: int. Sequences per update.
 
     Returns:
@@ -30,18 +30,18 @@ def scaled_lr(batch_size, reference_lr=1.76e-3, reference_batch=4096):
 
     Source:
         LAMB, section 4 (https://arxiv.org/abs/1904.00962) for the rule; ALBERT, section 4.1
-        (https://arxiv.org/abs/1909.11942) for rate and batch size. The unscaled rate blows up or
+        (https://arxiv.org/abs/1909.11942) for rate and batch size. The unscaled rate diverges or
         plateaus at 512 and below (google-research/albert#29, #111).
     """
     return reference_lr * math.sqrt(batch_size / reference_batch)
 
 
 def default_warmup_steps(num_steps):
-    """Returns the warm-up of a run for which none was chosen, in steps.
+    """Returns the default warm-up of a run, in steps.
 
     2.5 % of the run as in the paper (3125 of 125 000), but at least 100: the second moment averages
-    over about 1000 steps and is not bias-corrected, so that the first updates are its least
-    reliable. Never more than a tenth of the run.
+    over about 1000 steps and is not bias-corrected, so that it is least reliable in the first
+    updates. Never more than a tenth of the run.
 
     Args:
         num_steps: int. Length of the run.
@@ -53,52 +53,58 @@ def default_warmup_steps(num_steps):
 
 
 class OptimizerConfig(Settings):
-    """How weights are updated. The defaults are those of ALBERT's pre-training.
-
-    Attributes:
-        name: "lamb" (pre-training) or "adamw" (fine-tuning), both without bias correction.
-        lr: Peak learning rate, or "auto" for `scaled_lr` of the batch size.
-        warmup_steps: Steps of linear warm-up; 0 for none, None for `default_warmup_steps`.
-        power: Exponent of the polynomial decay to 0; 1 is linear, 0 keeps the rate.
-        decay_from_warmup_end: Whether the decay starts where the warm-up ends. False is the
-            reference, where it starts at step 0 and the rate falls by W/T when warm-up ends.
-        weight_decay: Decoupled weight decay, multiplied by the learning rate.
-        beta_1: Decay rate of the first moment.
-        beta_2: Decay rate of the second moment.
-        epsilon: Added to the root of the second moment.
-        clip_norm: Largest global norm of the gradients; None for no clipping.
-        exclude_patterns: Regular expressions, searched in the names of variables. Those found are
-            neither decayed nor, under LAMB, given a trust ratio.
+    """Optimizer and learning-rate schedule. The defaults are those of ALBERT's pre-training.
 
     Source:
         google-research/albert, `optimization.py` and `lamb_optimizer.py`; rates in
         `run_pretraining.py`.
     """
 
-    name: Literal["lamb", "adamw"] = "lamb"
-    lr: PositiveNumber | Literal["auto"] = "auto"
-    warmup_steps: NonNegativeInt | None = None
-    power: NonNegativeNumber = 1.0
-    decay_from_warmup_end: bool = False
-    weight_decay: NonNegativeNumber = 0.01
-    beta_1: DecayRate = 0.9
-    beta_2: DecayRate = 0.999
-    epsilon: PositiveNumber = 1e-6
-    clip_norm: PositiveNumber | None = 1.0
-    exclude_patterns: tuple[str, ...] = ("LayerNorm", "layer_norm", "bias")
+    name: Literal["lamb", "adamw"] = setting("lamb", "lamb or adamw, both without bias correction.")
+    lr: PositiveNumber | Literal["auto"] = option(
+        "auto",
+        "Peak learning rate; auto computes it from the batch size in pre-training, and from the "
+        "hidden size in fine-tuning.",
+        default_text="by model size",
+    )
+    warmup_steps: NonNegativeInt | None = setting(
+        None, "Steps of linear warm-up; 0 disables it, None uses `default_warmup_steps`."
+    )
+    power: NonNegativeNumber = setting(
+        1.0, "Exponent of the polynomial decay to 0; 0 keeps the rate constant."
+    )
+    decay_from_warmup_end: bool = setting(
+        False,
+        "Start the decay at the end of the warm-up. The reference starts it at step 0, "
+        "so that the rate drops by W/T when the warm-up of W of T steps ends.",
+    )
+    weight_decay: NonNegativeNumber = setting(
+        0.01, "Decoupled weight decay, multiplied by the learning rate."
+    )
+    beta_1: DecayRate = setting(0.9, "Decay rate of the first moment.")
+    beta_2: DecayRate = setting(0.999, "Decay rate of the second moment.")
+    epsilon: PositiveNumber = setting(1e-6, "Added to the square root of the second moment.")
+    clip_norm: PositiveNumber | None = setting(
+        1.0, "Maximum global norm of the gradients; None disables clipping."
+    )
+    exclude_patterns: tuple[str, ...] = setting(
+        ("LayerNorm", "layer_norm", "bias"),
+        "Regular expressions searched in variable names. Matching variables have no "
+        "weight decay and, with LAMB, no trust ratio.",
+    )
 
     @field_validator("lr", mode="before")
     @classmethod
     def _one_message_for_both_kinds(cls, lr):
-        # pydantic would report each member of the union apart.
+        # pydantic would report one error for each member of the union.
         if lr == "auto":
             return lr
         try:
-            number = math.nan if isinstance(lr, bool) else float(lr)  # YAML reads 1e-3 as a word
+            number = math.nan if isinstance(lr, bool) else float(lr)  # YAML reads 1e-3 as a string
         except (TypeError, ValueError):
             number = math.nan
         if not 0 < number < math.inf:
-            raise ValueError('should be a positive number or "auto"')
+            raise ValueError('must be a positive number or "auto"')
         return number
 
     @field_validator("exclude_patterns")
@@ -108,7 +114,9 @@ class OptimizerConfig(Settings):
             try:
                 re.compile(pattern)
             except re.error as error:
-                raise ValueError(f"holds {pattern!r}, no regular expression: {error}") from error
+                raise ValueError(
+                    f"contains {pattern!r}, which is not a regular expression: {error}"
+                ) from error
         return patterns
 
     def peak_lr(self, batch_size):
@@ -116,17 +124,15 @@ class OptimizerConfig(Settings):
         return scaled_lr(batch_size) if self.lr == "auto" else self.lr
 
     def lr_advice(self, batch_size):
-        """Says what may be wrong with a chosen rate: str, or None if it is near the rule.
-
-        The rule is that of LAMB; for AdamW there is none.
-        """
+        """Returns a warning about a chosen rate: str, or None if it is near the rule of LAMB."""
         rule = scaled_lr(batch_size)
         if self.lr == "auto" or self.name != "lamb" or rule / 2 <= self.lr <= rule * 2:
             return None
         return (
-            f"the learning rate {self.lr:.3g} is {self.lr / rule:.2g} times what the square-root "
-            f"rule gives for batches of {batch_size} (1.76e-3 · √({batch_size}/4096) = "
-            f"{rule:.3g}); --lr auto takes that. Too high a rate blows up, more so on large models"
+            f"the learning rate {self.lr:.3g} is {self.lr / rule:.2g} times the rate of the "
+            f"square-root rule for batches of {batch_size} (1.76e-3 · √({batch_size}/4096) = "
+            f"{rule:.3g}), which --lr auto uses. A rate that is too high makes training diverge, "
+            "above all in large models"
         )
 
     def warmup_for(self, num_steps):
@@ -139,8 +145,8 @@ class OptimizerConfig(Settings):
             return default_warmup_steps(num_steps)
         if self.warmup_steps > num_steps:
             raise InputError(
-                "`warmup_steps` should not exceed the steps of the run. Received: "
-                f"warmup_steps={self.warmup_steps}, num_steps={num_steps}. Leave `warmup_steps` "
-                "out for a share of the run."
+                "`warmup_steps` must not exceed the steps of the run. Received: "
+                f"warmup_steps={self.warmup_steps}, num_steps={num_steps}. Omit `warmup_steps` "
+                "for a fraction of the run."
             )
         return self.warmup_steps

@@ -1,7 +1,7 @@
 """python -m albert_keras.tpu_check: the check of `make check-tpu`.
 
-Exit code 0: all could be compiled, whether it fits or not. 1: something has to be mended.
-2: something given cannot be used.
+Exit code 0: everything compiles, whether it fits or not. 1: there is a fault. 2: an option is not
+valid.
 """
 
 import argparse
@@ -13,10 +13,9 @@ from pathlib import Path
 
 from albert_keras.config import AlbertConfig
 from albert_keras.tasks.kinds import KINDS
-from albert_keras.tpu_check.check import check, compiler_versions
+from albert_keras.tpu_check.check import TOPOLOGIES, check, compiler_versions
+from albert_keras.tpu_check.program import program_of
 from albert_keras.tpu_check.report import fault_lines, table
-from albert_keras.tpu_check.task_program import program_of
-from albert_keras.tpu_check.topologies import TOPOLOGIES
 from data_pipeline.errors import InputError
 from data_pipeline.files import whole_file
 
@@ -24,7 +23,7 @@ _PRETRAINING = "pretraining"
 
 
 def main(arguments=None):
-    """Checks what was asked for and prints a table: int, the exit code."""
+    """Checks the requested programs and prints a table; returns the exit code (int)."""
     options = _parser().parse_args(arguments)
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     try:
@@ -58,7 +57,7 @@ def _check(options):
         )
     ]
     for fields in programs:
-        program_of(fields).config()  # refuses, before any work, what is not valid
+        program_of(fields).config()  # refuses invalid settings before any work
     compiler = None if options.no_compile else options.compiler
     versions = compiler_versions(compiler) if compiler else {}
     results = []
@@ -84,7 +83,7 @@ def _parser():
     parser = argparse.ArgumentParser(
         prog="python -m albert_keras.tpu_check",
         description="Checks training steps for TPUs on a machine without one; see docs/tpu.md. "
-        "All combinations of what is given are checked.",
+        "All combinations of the options are checked.",
     )
     add = parser.add_argument
     add("--model", nargs="+", default=["albert-base"], choices=AlbertConfig.names(), metavar="NAME")
@@ -94,11 +93,15 @@ def _parser():
         default=[_PRETRAINING],
         choices=[_PRETRAINING, *KINDS],
         metavar="KIND",
-        help=f"what is learnt: {_PRETRAINING} or, of fine-tuning, {', '.join(KINDS)}",
+        help=f"kind of training: {_PRETRAINING} or, for fine-tuning, {', '.join(KINDS)}",
     )
-    add("--predict", action="store_true", help="compute the answers of a kind, learn nothing")
+    add(
+        "--predict",
+        action="store_true",
+        help="check the prediction of a kind instead of its training",
+    )
     add("--batch", nargs="+", type=int, default=[32], help="rows per replica and step")
-    add("--seq", nargs="+", type=int, default=[512], help="pieces per sequence")
+    add("--seq", nargs="+", type=int, default=[512], help="tokens per sequence")
     add("--topology", nargs="+", default=list(TOPOLOGIES), choices=list(TOPOLOGIES))
     add(
         "--precision",
@@ -106,16 +109,18 @@ def _parser():
         default=["mixed_bfloat16"],
         choices=["mixed_bfloat16", "float32"],
     )
-    add("--accumulation", nargs="+", type=int, default=[1], help="parts a batch is worked off in")
-    add("--recompute", action="store_true", help="compute activations anew in the backward pass")
-    add("--out", type=Path, default=Path("build/tpu-check"), help="folder of HLO and results")
+    add(
+        "--accumulation", nargs="+", type=int, default=[1], help="parts into which a batch is split"
+    )
+    add("--recompute", action="store_true", help="recompute activations in the backward pass")
+    add("--out", type=Path, default=Path("build/tpu-check"), help="folder for HLO and results")
     add(
         "--compiler",
         type=Path,
         default=Path(".venv-tpu/bin/python"),
         help="Python of the environment that compiles",
     )
-    add("--no-compile", action="store_true", help="trace and translate only, in seconds")
+    add("--no-compile", action="store_true", help="only trace and lower, which takes seconds")
     return parser
 
 

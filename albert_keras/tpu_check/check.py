@@ -1,7 +1,7 @@
 """Programs through TensorFlow and through the TPU's compiler, each in a process of its own.
 
-In the output folder, `hlo/<digest>.hlo` is what was compiled and `compiled/` what came of it. A
-program that gives the same HLO again is not compiled again.
+In the output folder, `hlo/<digest>.hlo` is what was compiled and `compiled/` the results. A program
+with the same HLO is not compiled again.
 """
 
 import hashlib
@@ -14,9 +14,7 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
-from albert_keras.tpu_check.program import Program
-from albert_keras.tpu_check.task_program import program_of
-from albert_keras.tpu_check.topologies import TOPOLOGIES
+from albert_keras.tpu_check.program import Program, program_of
 from data_pipeline.errors import InputError
 from data_pipeline.files import whole_file
 
@@ -24,12 +22,41 @@ logger = logging.getLogger(__name__)
 
 _SCRIPT = Path(__file__).with_name("compile_hlo.py")
 REQUIREMENTS = Path(__file__).with_name("requirements.txt")
-#: Longest time a single process may take, in seconds.
-_TIME_LIMIT = 3600
+_TIME_LIMIT = 3600  # of a process, in seconds
+
+
+class Topology(NamedTuple):
+    """One TPU of a single host.
+
+    Attributes:
+        layout: str. Generation and arrangement of the chips, as libtpu names it.
+        replicas: int. Of `TPUStrategy`: cores on v2 and v3, whole chips later, where the two cores
+            of a v4 or v5p act as one.
+        replicas_per_chip: int.
+        memory_gib: int. Memory of a replica. The compiler reserves some of it.
+        options: dict. Further arguments of `jax.experimental.topologies.get_topology_desc`.
+    """
+
+    layout: str
+    replicas: int
+    replicas_per_chip: int
+    memory_gib: int
+    options: dict = {}
+
+
+#: Named as by Google Cloud; "v5e-8" is called v5litepod-8 there.
+TOPOLOGIES = {
+    "v2-8": Topology("v2:2x2", 8, 2, 8),
+    "v3-8": Topology("v3:2x2", 8, 2, 16),
+    "v4-8": Topology("v4:2x2x1", 4, 1, 32, {"chip_config_name": "megacore"}),
+    "v5e-8": Topology("v5e:2x4", 8, 1, 16),
+    "v5p-8": Topology("v5p:2x2x1", 4, 1, 95),
+    "v6e-8": Topology("v6e:2x4", 8, 1, 32),
+}
 
 
 class Checked(NamedTuple):
-    """What is known of a program on a TPU.
+    """The results of a program on a TPU.
 
     Attributes:
         program: Program or TaskProgram.
@@ -45,7 +72,7 @@ class Checked(NamedTuple):
 
     @property
     def faults(self):
-        """list of str. What has to be mended; that a program does not fit is no fault."""
+        """list of str. What must be repaired; a program that does not fit is not a fault."""
         if self.compiled and self.compiled["outcome"] == "failed":
             return [*self.traced["faults"], self.compiled["message"]]
         return self.traced["faults"]
@@ -58,11 +85,11 @@ def check(programs, topologies, out, compiler=None):
         programs: iterable of dict. Fields of Program or, with a `kind`, of TaskProgram, without
             those that follow from the TPU.
         topologies: iterable of str. Names of TOPOLOGIES.
-        out: Path. Folder for what is worth keeping.
-        compiler: Path or None. Python of the environment that compiles; None ends before that.
+        out: Path. Folder for HLO and results.
+        compiler: Path or None. Python of the environment that compiles; None does not compile.
 
     Yields:
-        Checked. Each as soon as it is known.
+        Checked. Each as soon as it is available.
 
     Raises:
         InputError: If a program is not valid.
@@ -88,13 +115,10 @@ def check(programs, topologies, out, compiler=None):
 
 
 def compiler_versions(compiler):
-    """Asks the environment that compiles for its versions.
+    """Returns the versions of the environment that compiles: dict of package -> version.
 
     Args:
         compiler: str or Path. Its Python.
-
-    Returns:
-        dict from a package to its version, both str.
 
     Raises:
         InputError: If there is no such Python, or it lacks a package.
@@ -108,15 +132,15 @@ def compiler_versions(compiler):
         done = subprocess.run([compiler, "-c", code], capture_output=True, check=True, timeout=60)
     except (OSError, subprocess.SubprocessError) as error:
         raise InputError(
-            f"`--compiler` should be a Python with the packages of {REQUIREMENTS.name}; "
-            f"`make check-tpu` makes one. Received: {compiler}."
+            f"`--compiler` must be a Python with the packages of {REQUIREMENTS.name}; "
+            f"`make check-tpu` creates one. Received: {compiler}."
         ) from error
     return json.loads(done.stdout)
 
 
 def _trace(program, out):
     logger.info(
-        "tracing %s: %d x %d pieces on each of %d replicas",
+        "tracing %s: %d x %d tokens on each of %d replicas",
         ", ".join([program.model["size"], *program.about]),
         program.batch,
         program.sequence_length,
@@ -159,7 +183,7 @@ def _compile(digest, name, out, compiler):
         hlo_path = out / "hlo" / f"{digest}.hlo"
         failure = _run([compiler, _SCRIPT, hlo_path, path, json.dumps(target)], {})
         if failure:
-            return {"outcome": "failed", "message": f"The compiler broke off: {failure}"}
+            return {"outcome": "failed", "message": f"The compiler failed: {failure}"}
         result = json.loads(path.read_text(encoding="utf-8"))
     if result["outcome"] != "failed":
         with whole_file(known) as temporary:
@@ -168,7 +192,7 @@ def _compile(digest, name, out, compiler):
 
 
 def _run(command, environment):
-    """Runs a process to its end: str, the end of what it complained of, or None if it succeeded."""
+    """Runs a process to its end; returns the end of its errors (str), or None if it succeeded."""
     try:
         done = subprocess.run(
             [str(part) for part in command],

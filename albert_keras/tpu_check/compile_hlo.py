@@ -1,7 +1,7 @@
-"""Compiles HLO for TPUs that are not there, with the compiler of libtpu.
+"""Compiles HLO for TPUs on a machine without one, with the compiler of libtpu.
 
-A script for an environment of its own, with the packages of `requirements.txt`; it imports nothing
-of this project, and no TensorFlow. Rests on private names of jax 0.5.3.
+A script for an environment of its own, with the packages of `requirements.txt`; it imports neither
+this project nor TensorFlow, and uses private names of jax 0.5.3.
 
     python compile_hlo.py step.hlo result.json '{"layout": "v3:2x2", "replicas": 8, "options": {}}'
 """
@@ -13,8 +13,7 @@ import sys
 import time
 from pathlib import Path
 
-#: So that libtpu looks for no TPU and asks no metadata server. One compiler per process is enough,
-#: but several processes may have one.
+#: Keeps libtpu from looking for a TPU and a metadata server, and lets several processes use it.
 _ENVIRONMENT = {
     "JAX_PLATFORMS": "cpu",
     "TPU_SKIP_MDS_QUERY": "1",
@@ -35,7 +34,7 @@ _OPERATION = re.compile(r" ([a-z][a-z0-9\-]*)\((?:(\w+)\[[^%]*)?%?([\w.\-]*)")
 
 
 def main(hlo_path, result_path, topology):
-    """Compiles one program and writes what came of it.
+    """Compiles one program and writes the result.
 
     Args:
         hlo_path: str. A serialised HloModuleProto for one replica, not optimised.
@@ -43,15 +42,15 @@ def main(hlo_path, result_path, topology):
             If compiled: `seconds`, `gib` (arguments + results - what both share + temporary +
             code, per replica), `tflop` per step and replica, `all_reduces` and `products` (by the
             type of the operands) of the compiled program, `device`. Else `message`, and
-            `used_gib` and `available_gib` where the compiler tells.
-        topology: str. JSON object of `layout`, `replicas` and `options`, see `topologies.py`.
+            `used_gib` and `available_gib` if the compiler reports them.
+        topology: str. JSON object of `layout`, `replicas` and `options`, see `check.Topology`.
     """
     result = compile_program(Path(hlo_path).read_bytes(), **json.loads(topology))
     Path(result_path).write_text(json.dumps(result), encoding="utf-8")
 
 
 def compile_program(proto, layout, replicas, options):
-    """Compiles one program: dict as described in `main`."""
+    """Compiles one program and returns the result (dict, see `main`)."""
     os.environ.update(_ENVIRONMENT)  # before jax and libtpu are loaded
     import numpy as np
     from jax._src import compiler
@@ -89,7 +88,7 @@ def compile_program(proto, layout, replicas, options):
 
 
 def failure(message):
-    """Reads an error of the compiler: dict as described in `main`."""
+    """Returns the result (dict, see `main`) for an error of the compiler."""
     if "RESOURCE_EXHAUSTED" not in message:
         return {"outcome": "failed", "message": message[:2000]}
     result = {"outcome": "out of memory", "message": message[:2000]}
@@ -102,7 +101,7 @@ def failure(message):
 
 
 def count_instructions(text):
-    """Counts what a compiled program says: products by the type they multiply, and all-reduces.
+    """Counts products, by the type of their operands, and all-reduces of a compiled program.
 
     Args:
         text: str. HLO as text. Loops count once, however often they run.

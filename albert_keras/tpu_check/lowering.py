@@ -1,4 +1,4 @@
-"""What a replica executes, from a graph to HLO, the language of the TPU's compiler."""
+"""The graph of a replica, lowered to HLO, the language of the TPU's compiler."""
 
 import hashlib
 from typing import NamedTuple
@@ -8,7 +8,7 @@ from tensorflow.compiler.xla.service import hlo_pb2
 from tensorflow.core.framework import graph_pb2, types_pb2
 from tensorflow.python.eager import context
 
-#: Follows the name of a function once it can be translated without a TPU.
+#: Suffix of the names of functions that can be lowered without a TPU.
 _CHANGED = "_translatable"
 
 
@@ -17,13 +17,13 @@ class Lowered(NamedTuple):
 
     Attributes:
         proto: bytes. A serialised HloModuleProto.
-        digest: str. Of all of it that decides what is compiled: not of names and source lines.
+        digest: str. Of everything that affects the compiled program, not of names and source lines.
         all_reduces: int. Sums over the replicas.
-        all_reduces_in_loops: int. Those of them that a loop repeats.
+        all_reduces_in_loops: int. How many of them a loop repeats.
         loops: int.
         dynamic_shapes: int. Instructions whose result has no fixed shape.
-        barriers: int. Places across which nothing is merged or moved.
-        variables: int. Inputs that are given back changed, in the same memory.
+        barriers: int. Points across which the compiler merges and moves nothing.
+        variables: int. Inputs that are updated in place.
     """
 
     proto: bytes
@@ -37,17 +37,14 @@ class Lowered(NamedTuple):
 
 
 def lower(cluster, replicas):
-    """Translates a cluster into HLO, with TensorFlow's own translation for CPUs.
+    """Lowers a Cluster to HLO (Lowered), with TensorFlow's own lowering for CPUs.
 
     Args:
         cluster: Cluster.
-        replicas: int. How many there are to sum over.
-
-    Returns:
-        Lowered.
+        replicas: int. Number of replicas to sum over.
 
     Raises:
-        ValueError: If an operation cannot be translated.
+        ValueError: If an operation cannot be lowered.
     """
     arguments = {
         name: value for name, value in cluster.inputs.items() if isinstance(value, tf.TensorSpec)
@@ -81,7 +78,7 @@ def lower(cluster, replicas):
 
 
 def _with_collectives(graph, replicas):
-    """Replaces `CrossReplicaSum`, which TensorFlow without a TPU cannot translate."""
+    """Replaces `CrossReplicaSum`, which TensorFlow cannot lower without a TPU."""
     graph = graph_pb2.GraphDef.FromString(graph.SerializeToString())
     numbers = iter(range(1, 1 << 30))
     _replace_sums(graph.node, "", replicas, numbers)
@@ -95,7 +92,7 @@ def _with_collectives(graph, replicas):
 
 
 def _rename_calls(nodes, names):
-    """TensorFlow knows the traced functions already and would not look at ones of equal names."""
+    """Renames functions: TensorFlow would take the traced ones with equal names instead."""
     for node in nodes:
         if node.op in names:
             node.op += _CHANGED
@@ -106,16 +103,16 @@ def _rename_calls(nodes, names):
 
 
 def _replace_sums(nodes, output, replicas, numbers):
-    """Puts `CollectiveReduceV2` in place, which becomes the same all-reduce.
+    """Replaces each sum by `CollectiveReduceV2`, which becomes the same all-reduce.
 
     Args:
         nodes: repeated NodeDef. Of a graph or a function; changed.
-        output: str. How a tensor of a constant is called there: "name:<output>0".
+        output: str. Part of the name of a constant's tensor there: "name:<output>0".
         replicas: int.
         numbers: iterator of int. Each sum of a program has its own.
     """
     for node in [node for node in nodes if node.op == "CrossReplicaSum"]:
-        value, _, *controls = node.input  # the second one lists the replicas: all
+        value, _, *controls = node.input  # the second input lists the replicas: all
         kind = node.attr["T"].type
         sizes = {"size": replicas, "key": 1, "number": next(numbers)}
         for name, size in sizes.items():
@@ -146,8 +143,8 @@ def _lowered(module):
         instruction for part in module.computations for instruction in part.instructions
     ]
     for instruction in instructions:
-        # TensorFlow adds a copy for each variable it changes; later compilers do not read such an
-        # instruction, and one that reshapes to the same shape means the same.
+        # TensorFlow adds a copy for each variable it changes. Later compilers do not read this
+        # instruction; a reshape to the same shape is equivalent.
         if instruction.opcode == "copy":
             instruction.opcode = "reshape"
     opcodes = [instruction.opcode for instruction in instructions]

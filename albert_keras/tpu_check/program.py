@@ -1,20 +1,26 @@
-"""What is traced: a step of pre-training, with one shape of batch, for so many replicas."""
+"""What is traced: a step of pre-training or fine-tuning, or a prediction, with one batch shape."""
+
+import functools
+from typing import Literal
 
 from pydantic import Field, PositiveInt
 
+from albert_keras.finetuning.config import FinetuneConfig
+from albert_keras.finetuning.step import build_step as build_task_step
+from albert_keras.tasks.build import build_task
+from albert_keras.tasks.kinds import KINDS
 from albert_keras.training.build import build_step
-from albert_keras.training.config import PretrainingConfig, TrainingConfig
+from albert_keras.training.config import PretrainingConfig
 from data_pipeline.config import PretrainingDataConfig
-from data_pipeline.errors import InputError
 from data_pipeline.records.schema import PRETRAINING_FEATURES, feature_length
 from data_pipeline.settings import Rule, Settings
 
-#: Settings of a program -> fields of TrainingConfig.
-_TRAINING_FIELDS = {"accumulation": "accumulation_steps", "recompute": "recompute"}
+#: Answer options of each row where a task has any.
+_OPTIONS = 4
 
 
 class Program(Settings):
-    """One step of pre-training. Two of equal settings give the same HLO.
+    """One step of pre-training. Equal settings give the same HLO.
 
     Attributes:
         model: dict. As in PretrainingConfig: `size` and fields of AlbertConfig to change in it.
@@ -23,8 +29,8 @@ class Program(Settings):
         replicas: int.
         replicas_per_chip: int.
         precision: str. "mixed_bfloat16" or "float32".
-        accumulation: int. Parts that a replica's batch is worked off in.
-        recompute: bool. Whether the backward pass computes activations anew.
+        accumulation: int. Parts into which a replica's batch is split.
+        recompute: bool. Whether the backward pass recomputes activations.
         vocab_size: int.
     """
 
@@ -42,13 +48,13 @@ class Program(Settings):
         Rule(
             ("batch", "accumulation"),
             lambda batch, accumulation: batch % accumulation == 0,
-            "should be a multiple of `accumulation`",
+            "must be a multiple of `accumulation`",
         ),
     )
 
     @property
     def about(self):
-        """tuple of str. What a table tells of it beside the model."""
+        """tuple of str. What a table shows besides the model."""
         return ()
 
     @property
@@ -61,31 +67,25 @@ class Program(Settings):
         return Program.config(self).albert_config(self.vocab_size)
 
     def replica_function(self):
-        """Makes what is traced; call it in a strategy's scope.
-
-        Returns:
-            callable. What one replica executes, of a dict as `features` tells it.
-        """
+        """Returns the step of one replica (callable); call this in a strategy's scope."""
         return build_step(self.config(), self.albert_config()).train_step
 
     def config(self):
-        """Returns the PretrainingConfig of the run that would make this step.
-
-        Raises:
-            InputError: If TrainingConfig has no such setting, or a value is not valid.
-        """
-        training = {"batch_size": self.batch * self.replicas, "strategy": "tpu"}
-        for name, field in _TRAINING_FIELDS.items():
-            if field in TrainingConfig.model_fields:
-                training[field] = getattr(self, name)
-            elif getattr(self, name) != type(self).model_fields[name].default:
-                raise InputError(f"`{name}` cannot be checked: training has no `{field}`.")
+        """Returns the PretrainingConfig of a run with this step; InputError if it is not valid."""
         model = {"max_position_embeddings": max(512, self.sequence_length)} | self.model
-        config = PretrainingConfig.of({"model": model, "training": training})
+        config = PretrainingConfig.of({"model": model, "training": self._training()})
         return config.resolved(self.precision)
 
+    def _training(self):
+        return {
+            "batch_size": self.batch * self.replicas,
+            "strategy": "tpu",
+            "accumulation_steps": self.accumulation,
+            "recompute": self.recompute,
+        }
+
     def features(self):
-        """Tells what a replica gets of each batch, as `training_dataset` makes it.
+        """Returns a replica's part of each batch, as `training_dataset` creates it.
 
         Returns:
             dict from a name to (dtype, shape): str and tuple of int, the batch size first.
@@ -101,3 +101,71 @@ class Program(Settings):
                 length = feature_length(feature, self.sequence_length, self.predictions)
                 shapes[name] = (dtype, (self.batch, length))
         return shapes
+
+
+class TaskProgram(Program):
+    """One step of fine-tuning, or what `RowPredictor` computes on a device.
+
+    Attributes:
+        kind: str. One of `KINDS`.
+        predicts: bool. Whether it predicts instead of training.
+        batch: int. Rows per replica; of a choice, each has four sequences.
+    """
+
+    kind: Literal[tuple(KINDS)]
+    predicts: bool = False
+
+    rules = Program.rules + (
+        Rule(
+            ("accumulation", "predicts"),
+            lambda accumulation, predicts: accumulation == 1 or not predicts,
+            "must not be used together: without training nothing is accumulated",
+        ),
+        Rule(
+            ("recompute", "predicts"),
+            lambda recompute, predicts: not (recompute and predicts),
+            "must not be used together: without training nothing is kept",
+        ),
+    )
+
+    @property
+    def about(self):
+        return (self.kind, "predicting") if self.predicts else (self.kind,)
+
+    def config(self):
+        """Returns the FinetuneConfig of a run with this step; InputError if it is not valid."""
+        length = self.sequence_length
+        # Short rows have no room for a usual question.
+        windows = {"max_query_length": min(64, length // 4), "doc_stride": min(128, length // 2)}
+        training = self._training() | {"steps": 1000}
+        task = KINDS[self.kind].check_task | windows | {"max_seq_length": length}
+        config = FinetuneConfig.of({"task": task, "training": training})
+        hidden_size = self.albert_config().hidden_size
+        return config.resolved(
+            build_task(config.task), hidden_size, training["batch_size"], self.precision
+        )
+
+    def replica_function(self):
+        config = self.config()
+        step = build_task_step(config, self.albert_config(), build_task(config.task))
+        return functools.partial(step.model, training=False) if self.predicts else step.train_step
+
+    def features(self):
+        """As `Program.features`, in the layout of `Features.batch`."""
+        tokens = (self.batch, self.sequence_length)
+        if KINDS[self.kind].has_options:
+            tokens = (self.batch, _OPTIONS, self.sequence_length)
+        names = ["input_ids", "input_mask", "segment_ids"]
+        if KINDS[self.kind].finds_spans:
+            names.append("p_mask")
+        shapes = {name: ("int32", tokens) for name in names}
+        if self.predicts:
+            return shapes
+        for name, dtype in KINDS[self.kind].targets.items():
+            shapes[name] = (dtype, tokens if name == "tag_ids" else (self.batch,))
+        return shapes | {"example_weights": ("float32", (self.batch,))}
+
+
+def program_of(fields):
+    """Returns the TaskProgram of fields (dict) with a `kind`, else the Program."""
+    return TaskProgram(**fields) if "kind" in fields else Program(**fields)

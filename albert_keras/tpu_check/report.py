@@ -1,6 +1,6 @@
-"""What was found, as a table for the screen and for the documentation."""
+"""The results as a table for the screen and for the documentation."""
 
-from albert_keras.tpu_check.topologies import TOPOLOGIES
+from albert_keras.tpu_check.check import TOPOLOGIES
 
 _HEADINGS = (
     "model",
@@ -18,14 +18,7 @@ _HEADINGS = (
 
 
 def table(results):
-    """Makes a table in Markdown, its columns aligned.
-
-    Args:
-        results: iterable of Checked.
-
-    Returns:
-        list of str. Lines.
-    """
+    """Returns the lines of a Markdown table of results (iterable of Checked), aligned."""
     rows = [_HEADINGS, *(_cells(result) for result in results)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = [
@@ -37,7 +30,7 @@ def table(results):
 
 
 def fault_lines(results):
-    """Yields one line for each different thing to mend, and where it was first seen."""
+    """Yields one line for each different fault, and where it was first found."""
     seen = set()
     for result in results:
         for fault in result.faults:

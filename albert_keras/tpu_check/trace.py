@@ -1,6 +1,8 @@
 """One program, in a process of its own: traces it, checks its operations, lowers it to HLO.
 
-A process divides its devices once, so it has one number of replicas.
+A process divides its devices once, so it has one number of replicas. `kernels.txt` lists the
+operations that a TPU can execute, with its source. An operation without a kernel there fails when
+the program is compiled, minutes into a run.
 
     python -m albert_keras.tpu_check.trace '{"batch": 32}' out.json out.hlo
 """
@@ -8,17 +10,20 @@ A process divides its devices once, so it has one number of replicas.
 import json
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
-from albert_keras.tpu_check.cluster import trace_cluster
-from albert_keras.tpu_check.fake_strategy import fake_tpu_strategy
-from albert_keras.tpu_check.kernels import find_faults, read_kernels
+from tensorflow.core.framework import types_pb2
+
 from albert_keras.tpu_check.lowering import lower
-from albert_keras.tpu_check.task_program import program_of
+from albert_keras.tpu_check.program import program_of
+from albert_keras.tpu_check.replica import fake_tpu_strategy, trace_cluster
 from data_pipeline.errors import InputError
+
+_KERNELS = Path(__file__).with_name("kernels.txt")
 
 
 def trace_program(program):
-    """Takes a program as far as TensorFlow takes it.
+    """Traces a program, checks its operations and lowers it to HLO.
 
     Call it in a fresh process, see `fake_tpu_strategy`.
 
@@ -27,23 +32,23 @@ def trace_program(program):
 
     Returns:
         tuple. dict with `operations`, the number of different ones, `faults`, a list of str, and
-        the fields of Lowered but for `proto`, if it could be lowered; and the HLO, bytes or None.
+        the fields of Lowered except `proto`, if it could be lowered; and the HLO, bytes or None.
     """
-    program.config()  # refuses what is not valid before anything is built
+    program.config()  # refuses invalid settings before anything is built
     strategy = fake_tpu_strategy(program.replicas, program.replicas_per_chip)
     with strategy.scope():
         function = program.replica_function()
     summary, proto = check_step(strategy, function, program.features())
     if program.recompute and proto is not None and not summary["barriers"]:
         summary["faults"].append(
-            "`recompute` has no effect: without an XlaOptimizationBarrier the compiler merges what "
-            "is computed twice, and keeps it in memory"
+            "`recompute` has no effect: without an XlaOptimizationBarrier the compiler merges the "
+            "two computations and keeps the result in memory"
         )
     return summary, proto
 
 
 def check_step(strategy, replica_step, features):
-    """Does the same for any function of a replica; arguments as of `trace_cluster`."""
+    """As `trace_program`, for any function of a replica; arguments as for `trace_cluster`."""
     cluster = trace_cluster(strategy, replica_step, features)
     operations, faults = find_faults(cluster.graph, read_kernels())
     summary = {"operations": operations, "faults": [str(fault) for fault in faults]}
@@ -54,6 +59,95 @@ def check_step(strategy, replica_step, features):
     if lowered["dynamic_shapes"]:
         summary["faults"].append(f"{lowered['dynamic_shapes']} instructions have no fixed shape")
     return summary | lowered, proto
+
+
+class Fault(NamedTuple):
+    """An operation that a TPU cannot execute.
+
+    Attributes:
+        operation: str. Its type, for example "StringFormat".
+        node: str. Its name in the graph.
+        problem: str. Completes "`StringFormat` ...".
+    """
+
+    operation: str
+    node: str
+    problem: str
+
+    def __str__(self):
+        return f"`{self.operation}` {self.problem} (node `{self.node}`)"
+
+
+def read_kernels():
+    """Reads the list of operations with a TPU kernel.
+
+    Returns:
+        dict from an operation to a dict from each type attribute to the frozenset of the types it
+        may have, as str: "bfloat16", "float".
+    """
+    named, kernels = {}, {}
+    for line in _KERNELS.read_text(encoding="utf-8").splitlines():
+        if line.startswith("#"):
+            continue
+        name, *values = line.split()
+        if name.startswith("*"):
+            named[name] = frozenset(values[0].split(","))
+            continue
+        attributes = dict(value.split("=") for value in values)
+        kernels[name] = {
+            attribute: named.get(types) or frozenset(types.split(","))
+            for attribute, types in attributes.items()
+        }
+    return kernels
+
+
+def find_faults(graph, kernels):
+    """Checks every operation of a graph and of the functions it calls.
+
+    Args:
+        graph: GraphDef.
+        kernels: dict as of `read_kernels`.
+
+    Returns:
+        tuple. Number of different operations (int) and list of Fault.
+    """
+    functions = {function.signature.name: function for function in graph.library.function}
+    faults, operations, seen = [], set(), set()
+    waiting = [graph.node]
+    while waiting:
+        for node in waiting.pop():
+            for name in _called(node, functions):
+                if name not in seen:
+                    seen.add(name)
+                    waiting.append(functions[name].node_def)
+            if node.op not in functions:
+                operations.add(node.op)
+                problem = _problem_of(node, kernels)
+                if problem:
+                    faults.append(Fault(node.op, node.name, problem))
+    return len(operations), faults
+
+
+def _called(node, functions):
+    """Yields the functions a node refers to: a call, the body of a loop, both sides of an if."""
+    names = [node.op]
+    for value in node.attr.values():
+        names += [value.func.name, *(function.name for function in value.list.func)]
+    yield from (name for name in names if name in functions)
+
+
+def _problem_of(node, kernels):
+    if node.op not in kernels:
+        return "has no TPU kernel"
+    for attribute, allowed in kernels[node.op].items():
+        value = node.attr[attribute] if attribute in node.attr else None
+        if value is None:
+            continue
+        for number in [value.type] if value.type else value.list.type:
+            received = types_pb2.DataType.Name(number).removeprefix("DT_").lower()
+            if received not in allowed:
+                return f"has no TPU kernel for {attribute}={received}"
+    return None
 
 
 def main(settings, summary_path, hlo_path):

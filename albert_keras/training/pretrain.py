@@ -79,8 +79,8 @@ def pretrain(
         max_steps: int or None. Steps of this call at most; the next one goes on.
         initial: InitialWeights or None. What `open_weights` found: trained weights to begin with,
             the heads too, and the shape of the model. None begins with random ones.
-        **flags: Single settings in the words of the command line: `size`, `steps`, `batch_size`,
-            `lr`, `seed`, `strategy`, `precision`, `checkpoint_every`, `masks`, ... (`FLAGS`).
+        **flags: Single settings by the keywords of `options_of(PretrainingConfig)`: `size`,
+            `steps`, `batch_size`, `lr`, `seed`, `strategy`, `precision`, `masks`, ...
 
     Returns:
         PretrainingResult.

@@ -68,7 +68,7 @@ def test_overrides_change_a_named_size():
 
 
 def test_a_misspelt_name_is_answered_with_the_nearest():
-    with pytest.raises(InputError, match="did you mean `albert-xlarge`"):
+    with pytest.raises(InputError, match="Did you mean `albert-xlarge`"):
         AlbertConfig.from_name("albert-xlrge")
 
 
@@ -89,7 +89,7 @@ def test_all_problems_are_told_at_once():
 
 
 def test_an_unknown_key_is_named():
-    with pytest.raises(InputError, match="hiden_size.*did you mean `hidden_size`"):
+    with pytest.raises(InputError, match="hiden_size.*Did you mean `hidden_size`"):
         AlbertConfig.from_dict({"hiden_size": 768})
 
 

@@ -147,8 +147,8 @@ def test_every_number_is_told_with_its_assumption():
 @pytest.mark.parametrize(
     "changes, message",
     [
-        ({"device": "tpu-v9-8"}, "did you mean"),
-        ({"size": "albert-bas"}, "did you mean"),
+        ({"device": "tpu-v9-8"}, "Did you mean"),
+        ({"size": "albert-bas"}, "Did you mean"),
         ({"precision": "bfloat"}, "`precision` should be one of"),
         ({"batch_size": 4095, "device": "tpu-v3-8"}, "multiple of the 8 replicas"),
         ({"size": "bert-xlarge"}, "`memory` should be at least .* GB for bert-xlarge"),

@@ -155,10 +155,10 @@ def test_the_rate_for_one_gpu_follows_the_batch():
 
 def test_an_unknown_recipe_has_no_path():
     assert recipes.path("albert-mini-cpu").is_file()
-    with pytest.raises(InputError, match="did you mean `albert-mini-cpu`"):
+    with pytest.raises(InputError, match="Did you mean `albert-mini-cpu`"):
         recipes.path("albert-mini-gpu")
     assert recipes.path("sst-2", "finetuning").is_file()
-    with pytest.raises(InputError, match="`sst2` is not a recipe for finetuning, did you mean"):
+    with pytest.raises(InputError, match="`sst2` is not a recipe for finetuning. Did you mean"):
         recipes.path("sst2", "finetuning")
     with pytest.raises(InputError, match="`fine` is not a kind of recipe"):
         recipes.names("fine")

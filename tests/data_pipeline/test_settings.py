@@ -1,14 +1,14 @@
-"""All problems of a configuration at once, each with what would mend it."""
+"""A configuration reports all its problems at once; its fields may be options."""
 
 import pytest
 
-from data_pipeline.settings import Rule, Settings, SettingsError
+from data_pipeline.settings import Rule, Settings, SettingsError, option, options_of
 
 
 class Inner(Settings):
     low: int = 1
     high: int = 4
-    rules = (Rule(("low", "high"), lambda low, high: low < high, "should be below `high`"),)
+    rules = (Rule(("low", "high"), lambda low, high: low < high, "must be below `high`"),)
 
 
 class Outer(Settings):
@@ -25,22 +25,51 @@ def test_all_problems_are_reported_at_once():
         ("name",),
         ("nmae",),
     }
-    assert "did you mean `high`?" in str(caught.value)
-    assert "`inner.low` should be below `high`. Received: low=9, high=4." in str(caught.value)
+    assert "`inner.hihg` is not a known key. Did you mean `high`?" in str(caught.value)
+    assert "`inner.low` must be below `high`. Received: low=9, high=4." in str(caught.value)
 
 
-def test_a_wrong_type_names_the_value_received():
+def test_a_wrong_type_is_reported_with_the_value_received():
     with pytest.raises(SettingsError, match=r"`inner\.low` .* Received: 'many'\."):
         Outer(inner={"low": "many"}, name="x")
 
 
-def test_a_rule_is_not_checked_on_a_field_that_is_wrong_itself():
+def test_a_rule_is_not_checked_for_an_invalid_field():
     with pytest.raises(SettingsError) as caught:
         Inner(low="many")
     assert len(caught.value.problems) == 1
 
 
-def test_settings_cannot_be_changed_but_copied():
+def test_pydantic_messages_state_a_rule():
+    class Bounded(Settings):
+        size: int = option(2, "Size.", ge=1)
+
+    with pytest.raises(SettingsError, match="`size` must be greater than or equal to 1. Received"):
+        Bounded(size=0)
+
+
+def test_options_are_found_in_sections_and_own_fields_come_before_inherited_ones():
+    class Base(Settings):
+        seed: int = option(1, "Random seed.")
+
+    class Section(Base):
+        steps: int = option(5, "Number of steps.", keyword="length", flag="--len")
+        other: int = 3
+
+    class Whole(Settings):
+        model: dict = option({"size": "small"}, "Named model.", keyword="size", key="size")
+        section: Section = Section()
+
+    options = options_of(Whole)
+    assert {name: option.path for name, option in options.items()} == {
+        "size": ("model", "size"),
+        "length": ("section", "steps"),
+        "seed": ("section", "seed"),
+    }
+    assert list(options) == ["size", "length", "seed"] and options["length"].flag == "--len"
+
+
+def test_settings_are_frozen_but_can_be_copied():
     settings = Inner(low=2)
     with pytest.raises(ValueError, match="frozen"):
         settings.low = 3

@@ -1,14 +1,14 @@
-"""`albert-keras data ...`: one file per command."""
+"""`albert-keras data ...`."""
 
 import typer
 
-from albert_keras.cli.data import adopt, build, check, inspect, verify
+from albert_keras.cli.data import build, check, records
 
 app = typer.Typer(
-    help="Make, check and take over records.", no_args_is_help=True, rich_markup_mode=None
+    help="Build, check and adopt records.", no_args_is_help=True, rich_markup_mode=None
 )
 app.command("build")(build.build)
 app.command("check")(check.check)
-app.command("inspect")(inspect.inspect)
-app.command("verify")(verify.verify)
-app.command("adopt")(adopt.adopt)
+app.command("inspect")(records.inspect)
+app.command("verify")(records.verify)
+app.command("adopt")(records.adopt)

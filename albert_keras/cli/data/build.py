@@ -2,178 +2,98 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
 from albert_keras.cli import options
-from albert_keras.cli.output import show, start
+from albert_keras.cli.arguments import read_values
+from albert_keras.cli.command import Output, command
+from albert_keras.cli.options import argument, option
+from albert_keras.cli.output import count_of, percent
+from data_pipeline.config import PretrainingDataConfig
+from data_pipeline.errors import InputError
 
 
 def _check_beam_options(context: typer.Context, words):
     """Refuses words before `--`, which typer takes for the same argument, and our own options."""
-    ours = {name for option in context.command.params for name in option.opts}
+    ours = {name for parameter in context.command.params for name in parameter.opts}
     for word in words or ():
         if not word.startswith("--"):
             context.fail(
-                f"Got unexpected extra argument ({word}). A pattern such as 'books/*.txt' needs "
-                "quotes; an option of Apache Beam reads `--name=value`, behind `--`."
+                f"Got unexpected extra argument ({word}). Quote a pattern such as 'books/*.txt'. "
+                "Options of Apache Beam have the form `--name=value` and follow `--`."
             )
         if (name := word.partition("=")[0]) in ours:
-            context.fail(f"`{name}` belongs before `--`; behind it are options of Apache Beam.")
+            context.fail(f"`{name}` must precede `--`, which only options of Apache Beam follow.")
     return words
 
 
+@command(PretrainingDataConfig)
 def build(
-    corpus: options.Corpus,
-    tokenizer: Annotated[
-        Path, options.option(help="Folder made by `vocab`, a .model file or a vocab.txt.")
-    ],
-    out: Annotated[
-        str,
-        options.option(metavar="PATH", help="Folder to make; an unfinished build there goes on."),
-    ],
-    beam_options: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="-- BEAM_OPTION",
-            help="Options of Apache Beam, each --name=value; only with --runner.",
-            callback=_check_beam_options,
-            show_default=False,
-        ),
-    ] = None,
-    max_seq_length: Annotated[
-        int | None, options.option(help="Pieces per record.", default="512")
-    ] = None,
-    max_predictions_per_seq: Annotated[
-        int | None, options.option(help="Masked pieces per record.", default="15 %")
-    ] = None,
-    copies: Annotated[
-        int | None, options.option(help="Passes over the corpus, each masked anew.", default="1")
-    ] = None,
-    input_format: Annotated[
-        str | None,
-        options.option(
-            help="segment-pair, sentence-pair, full-sentences or doc-sentences.",
-            default="segment-pair",
-        ),
-    ] = None,
-    objective: Annotated[
-        str | None,
-        options.option(
-            help="sop: swapped or not; nsp: random second; none.", default="by input format"
-        ),
-    ] = None,
-    static_masks: Annotated[
-        bool | None,
-        options.option(
-            "--static-masks/--no-static-masks",
-            help="Write masks into the records, or leave them to the reader.",
-            default="yes",
-        ),
-    ] = None,
-    language: Annotated[
-        str | None, options.option(help="Code, for sentence splitting.", default="en")
-    ] = None,
-    splitter: Annotated[
-        str | None,
-        options.option(help="sentencex, tensorflow-text, line or none.", default="sentencex"),
-    ] = None,
-    num_shards: Annotated[
-        int | None, options.option(help="Record files.", default="by size of the corpus")
-    ] = None,
-    preset: Annotated[
-        str,
-        typer.Option(help="Settings to start from: albert, reference, bert or roberta."),
-    ] = "albert",
-    corpus_format: options.CorpusFormat = "auto",
-    workers: Annotated[
-        int | None, options.option(min=1, help="Processes.", default="one per processor")
-    ] = None,
-    runner: Annotated[
-        str | None,
-        options.option(
-            help="Build with Apache Beam: DirectRunner, DataflowRunner, FlinkRunner, SparkRunner, "
-            "PrismRunner, ... An unfinished build starts anew.",
-        ),
-    ] = None,
-    seed: options.Seed = None,
-    config: options.ConfigFile = None,
-    assignments: options.Set = None,
-    as_json: options.Json = False,
-    verbose: options.Verbose = False,
-    debug: options.Debug = False,
+    corpus: list[str] = options.CORPUS,
+    tokenizer: Path = option(..., "Folder written by `vocab`, a .model file or a vocab.txt."),
+    out: str = option(..., "Output folder; an unfinished build is resumed.", metavar="PATH"),
+    beam_options: list[str] | None = argument(
+        None,
+        "Options of Apache Beam as --name=value; only with --runner.",
+        metavar="-- BEAM_OPTION",
+        callback=_check_beam_options,
+    ),
+    *,
+    flags,
+    preset: str = option("albert", "Settings to start from: albert, reference, bert or roberta."),
+    corpus_format: str = options.CORPUS_FORMAT,
+    workers: int | None = option(None, "Number of processes.", min=1, shown="one per processor"),
+    runner: str | None = option(
+        None,
+        "Build with Apache Beam on this runner: DirectRunner, DataflowRunner, FlinkRunner, "
+        "SparkRunner or PrismRunner. An unfinished build is started again.",
+    ),
+    config: Path | None = options.CONFIG,
+    assignments: list[str] | None = options.SET,
 ):
-    """Turn text into pre-training records; the same command goes on with an interrupted build.
+    """Convert text to pre-training records, or resume a build.
 
     \b
     Example:
       albert-keras data build --corpus 'books/*.txt' --tokenizer tokenizer/ \\
           --out records/ --max-seq-length 128
-    Example on other machines, the same bytes:
+    Example on other machines, with identical records:
       albert-keras data build --corpus 'gs://b/*.txt' --tokenizer tokenizer/ \\
           --out gs://b/records --runner DataflowRunner -- --project=p --region=r
     """
-    start(verbose, debug)
-    from albert_keras.cli.arguments import read_values
-    from data_pipeline.config import PretrainingDataConfig
     from data_pipeline.tokenizers.tokenization import Tokenizer
 
     beam_flags = _beam_flags(runner, workers, beam_options or [])
-    flags = {
-        "max_seq_length": max_seq_length,
-        "max_predictions_per_seq": max_predictions_per_seq,
-        "copies": copies,
-        "input_format": input_format,
-        "objective": objective,
-        "static_masks": static_masks,
-        "language": language,
-        "splitter": splitter,
-        "num_shards": num_shards,
-        "seed": seed,
-    }
-    given = {name: value for name, value in flags.items() if value is not None}
-    values = read_values(config, assignments) | given
-    settings = PretrainingDataConfig.preset(preset, **values)
-    what = (corpus, Tokenizer.load(tokenizer), out, settings, corpus_format)
+    settings = PretrainingDataConfig.preset(preset, **(read_values(config, assignments) | flags))
+    arguments = (corpus, Tokenizer.load(tokenizer), out, settings, corpus_format)
     if beam_flags:
         from data_pipeline.building.beam import build_with_beam
 
-        result = build_with_beam(*what, beam_flags)
+        result = build_with_beam(*arguments, beam_flags)
     else:
         from data_pipeline.building.build import build_records
 
-        result = build_records(*what, workers, transient_progress=sys.stderr.isatty())
-    counts = result.info.statistics
-    show(
-        {
-            "path": result.path,
-            "num_records": result.info.num_records,
-            "num_shards": len(result.info.shards),
-            "shards_reused": result.shards_reused,
-            "fingerprint": result.info.fingerprint,
-            "seconds": round(result.seconds, 1),
-            **counts,
-        },
-        [
-            f"{result.info.num_records} records of {settings.max_seq_length} pieces in "
-            f"{len(result.info.shards)} shards from {counts['documents']} documents in "
-            f"{result.seconds:.0f} s: {result.path}",
-            *_worth_knowing(result.info, settings),
-            _next_step(result.path),
-        ],
-        as_json,
-    )
+        result = build_records(*arguments, workers, transient_progress=sys.stderr.isatty())
+    info = result.info
+    values = {
+        "path": result.path,
+        "num_records": info.num_records,
+        "num_shards": len(info.shards),
+        "shards_reused": result.shards_reused,
+        "fingerprint": info.fingerprint,
+        "seconds": round(result.seconds, 1),
+        **info.statistics,
+    }
+    return Output(values, _lines(result, settings))
 
 
 def _beam_flags(runner, workers, beam_options):
-    """Returns all that Apache Beam is to be told, or an empty list for a build without it."""
-    from data_pipeline.errors import InputError
-
+    """Returns the options of Apache Beam, or an empty list for a build without it."""
     if runner is None:
         if beam_options:
             raise InputError(
-                "What stands behind `--` is for Apache Beam, which only `--runner NAME` calls. "
+                "Options after `--` are for Apache Beam and require `--runner NAME`. "
                 f"Received: {' '.join(beam_options)}."
             )
         return []
@@ -181,29 +101,37 @@ def _beam_flags(runner, workers, beam_options):
     if workers is not None:
         if runner.lower().removesuffix("runner") != "direct":
             raise InputError(
-                f"`--workers` should not be given with `--runner {runner}`, which has options of "
-                f"its own for that, behind `--`. Received: --workers {workers}."
+                f"`--workers` must not be given with `--runner {runner}`. Set its own options "
+                f"for the number of workers after `--`. Received: --workers {workers}."
             )
         flags += [f"--direct_num_workers={workers}", "--direct_running_mode=multi_processing"]
     return [*flags, *beam_options]
 
 
-def _next_step(path):
+def _lines(result, settings):
     from data_pipeline.text.storage import is_remote
 
-    if is_remote(path):  # records are read from this machine's disk
-        return f"next: copy {path} to a disk, and albert-keras pretrain --data ... --out runs/..."
-    return f"next: albert-keras pretrain --data {path} --out runs/..."
-
-
-def _worth_knowing(info, settings):
-    counts = info.statistics
-    said = [f"{1 - counts['real_positions'] / counts['positions']:.1%} of the places are padding"]
+    info, counts = result.info, result.info.statistics
+    yield (
+        f"{info.num_records} records of {settings.max_seq_length} tokens in "
+        f"{count_of(len(info.shards), 'shard')} from {count_of(counts['documents'], 'document')} "
+        f"in {result.seconds:.0f} s: {result.path}"
+    )
+    masked = f"{counts['predictions']} masked tokens"
+    details = [masked if settings.static_masks else "the reader samples the masks"]
     if settings.label_objective != "none":
-        said.insert(0, f"{counts['label_1'] / counts['instances']:.1%} of the pairs have label 1")
-    said.insert(0, f"{counts['predictions']} masked pieces")
-    if not settings.static_masks:
-        said[0] = "masks are left to the reader"
-    if counts["single_sentences_skipped"]:
-        said.append(f"{counts['single_sentences_skipped']} stretches of one sentence left out")
-    yield "; ".join(said)
+        details.append(
+            f"{percent(counts['label_1'] / counts['instances'])} of the pairs have label 1"
+        )
+    padding = 1 - counts["real_positions"] / counts["positions"]
+    details.append(f"{percent(padding)} of positions are padding")
+    if skipped := counts["single_sentences_skipped"]:
+        details.append(f"{count_of(skipped, 'stretch')} of a single sentence skipped")
+    yield "; ".join(details)
+    if is_remote(result.path):  # records are read from a local disk
+        yield (
+            f"next: copy {result.path} to a local disk, then "
+            "albert-keras pretrain --data ... --out runs/..."
+        )
+    else:
+        yield f"next: albert-keras pretrain --data {result.path} --out runs/..."

@@ -2,58 +2,45 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from albert_keras.cli import options
-from albert_keras.cli.output import show, start
+from albert_keras.cli.command import Output, command
+from albert_keras.cli.options import argument, option
+from albert_keras.cli.output import count_of, percent, plain
+from data_pipeline.errors import InputError
 
 _GOOD, _WARNING, _PLAIN = "✔", "⚠", " "
 _ASCII = {"✔": "ok", "⚠": "!!", "→": "->", "…": "..."}
 
-#: Beyond these a line is a warning.
+#: A line beyond these limits is a warning.
 _MOST_REPEATED, _MOST_ONE_SENTENCE, _MOST_UNKNOWN, _MOST_TRUNCATED = 0.01, 0.1, 0.005, 0.05
 _MOST_PIECES_PER_WORD, _LEAST_IN_SCRIPT = 2.5, 0.5
 _PROBLEMS_SHOWN, _UNKNOWN_SHOWN, _SEGMENT_CHARS, _LEAST_NAMED = 10, 5, 90, 0.005
 
 
+@command()
 def check(
-    corpus: Annotated[
-        list[str],
-        typer.Argument(help="Text files, folders or 'globs'.", show_default=False),
-    ],
-    tokenizer: Annotated[
-        Path | None,
-        typer.Option(
-            help="Folder made by `vocab`, a .model file or a vocab.txt.", show_default=False
-        ),
-    ] = None,
-    corpus_format: options.CorpusFormat = "auto",
-    language: Annotated[str, typer.Option(help="Code, for sentence splitting.")] = "en",
-    splitter: Annotated[
-        str, typer.Option(help="sentencex, tensorflow-text, line or none.")
-    ] = "sentencex",
-    max_seq_length: Annotated[int, typer.Option(help="Pieces per record.")] = 512,
-    copies: Annotated[int, typer.Option(help="Passes over the corpus.")] = 1,
-    sample_mb: Annotated[float, typer.Option(help="Megabytes to read of a larger corpus.")] = 50,
-    figure: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE.png", help="Picture to draw.", show_default=False),
-    ] = None,
-    as_json: options.Json = False,
-    verbose: options.Verbose = False,
-    debug: options.Debug = False,
+    corpus: list[str] = argument(..., "Text files, folders or 'globs'.", metavar="CORPUS..."),
+    tokenizer: Path | None = option(
+        None, "Folder written by `vocab`, a .model file or a vocab.txt."
+    ),
+    corpus_format: str = options.CORPUS_FORMAT,
+    language: str = option("en", "Language code for sentence splitting."),
+    splitter: str = option(
+        "sentencex", "Sentence splitter: sentencex, tensorflow-text, line or none."
+    ),
+    max_seq_length: int = option(512, "Tokens per record."),
+    copies: int = option(1, "Passes over the corpus."),
+    sample_mb: float = option(50, "Megabytes to read of a larger corpus."),
+    figure: Path | None = option(None, "Figure to write.", metavar="FILE.png"),
 ):
-    """Look at a corpus before building records: what is in it, what is wrong, what it will make.
+    """Check a corpus for problems and estimate its records.
 
     \b
     Example:
       albert-keras data check 'books/*.txt' --tokenizer tokenizer/ --max-seq-length 128
     """
-    start(verbose, debug)
     from data_pipeline.config import PretrainingDataConfig
-    from data_pipeline.errors import InputError
     from data_pipeline.reports.corpus_check import check_corpus
     from data_pipeline.tokenizers.tokenization import Tokenizer
 
@@ -74,36 +61,38 @@ def check(
         *_summary(report),
         *(f"{mark} {text}" for mark, text in findings),
         *_outlook(report, config, figure),
-        _number(len(warnings), "warning"),
+        count_of(len(warnings), "warning"),
     ]
-    show(_plain(report) | {"warnings": warnings}, map(_printable, lines), as_json)
-    if report.problems:
-        reasons = [problem.reason for problem in report.problems]
-        more = len(reasons) - _PROBLEMS_SHOWN
-        said = [f"  {reason}" for reason in reasons[:_PROBLEMS_SHOWN]]
-        said += [f"  ... and {more} more, see --json"] if more > 0 else []
-        raise InputError(_printable("\n".join([f"{_refusal(report)}:", *said])))
+    values = plain(report) | {"warnings": warnings}
+    return Output(values, map(_printable, lines), _refusal(report))
 
 
 def _refusal(report):
-    if not report.problems[0].file:
-        return "a build would refuse this corpus"
-    count, files = len(report.problems), report.files
-    return f"a build would refuse {count} of {files} file{'' if files == 1 else 's'}"
+    """Returns the error that a build would raise, or None."""
+    if not report.problems:
+        return None
+    reasons = [problem.reason for problem in report.problems]
+    summary = "A build would refuse this corpus"
+    if report.problems[0].file:
+        summary = f"A build would refuse {len(reasons)} of {count_of(report.files, 'file')}"
+    lines = [f"{summary}:", *(f"  {reason}" for reason in reasons[:_PROBLEMS_SHOWN])]
+    if (more := len(reasons) - _PROBLEMS_SHOWN) > 0:
+        lines.append(f"  ... and {more} more, see --json")
+    return InputError(_printable("\n".join(lines)))
 
 
 def _summary(report):
     formats = ", ".join(f"{count} {name}" for name, count in report.formats.items())
     count = report.counts
-    part = "" if report.share_read == 1 else f"; a sample of {report.share_read:.1%} was read"
+    part = "" if report.share_read == 1 else f"; read a sample of {percent(report.share_read)}"
     yield (
-        f"{_number(report.files, 'file')}, {_size(report.bytes)} ({formats or 'none'})"
+        f"{count_of(report.files, 'file')}, {_size(report.bytes)} ({formats or 'none'})"
         f"{part}, in {report.seconds:.0f} s"
     )
     names = ["document", "paragraph", "sentence", "word"]
-    named = [_number(count[f"{name}s"], name) for name in names]
+    named = [count_of(count[f"{name}s"], name) for name in names]
     if report.unit == "pieces":
-        named.append(_number(count["pieces"], "piece"))
+        named.append(count_of(count["pieces"], "token"))
     yield f"  {', '.join(named)}"
     if not count["documents"]:
         return
@@ -112,11 +101,12 @@ def _summary(report):
         ("sentences", report.sentence_lengths),
     ):
         shown = ", ".join(f"{quantile} {length:,}" for quantile, length in lengths.items())
-        yield f"  length of {name}  {shown} {report.unit}"
+        unit = "tokens" if report.unit == "pieces" else report.unit
+        yield f"  length of {name}  {shown} {unit}"
 
 
 def _findings(report, config):
-    """Yields (mark, text) for everything that may be good or bad."""
+    """Yields (mark, text) for each property of the corpus."""
     from data_pipeline.reports.corpus_statistics import expected_scripts
 
     count = report.counts
@@ -126,60 +116,61 @@ def _findings(report, config):
     repeated = report.repeated_documents / documents
     yield (
         _mark(max(repeated, report.repeated_text) <= _MOST_REPEATED),
-        f"repeated           {repeated:.1%} of the documents ({report.repeated_text:.1%} of the "
-        f"text); {report.repeated_paragraphs_text:.1%} of the text in repeated paragraphs",
+        f"repeated           {percent(repeated)} of the documents "
+        f"({percent(report.repeated_text)} of the text); "
+        f"{percent(report.repeated_paragraphs_text)} of the text in repeated paragraphs",
     )
     lone = count["one_sentence_documents"] / documents
     yield (
         _mark(lone <= _MOST_ONE_SENTENCE),
-        f"one sentence only  {lone:.1%} of the documents, which have no order to learn from; "
+        f"one sentence only  {percent(lone)} of the documents, which have no sentence order; "
         f"{count['empty_documents']} are empty",
     )
     if report.unit == "pieces":
         yield from _piece_findings(count, report.unknown_characters, config)
-    shares = {name: share for name, share in report.scripts.items() if share >= _LEAST_NAMED}
-    named = ", ".join(f"{name} {share:.1%}" for name, share in shares.items()) or "none"
+    scripts = {name: part for name, part in report.scripts.items() if part >= _LEAST_NAMED}
+    named = ", ".join(f"{name} {percent(part)}" for name, part in scripts.items()) or "none"
     expected = sum(report.scripts.get(script, 0) for script in expected_scripts(config.language))
-    right = not shares or expected >= _LEAST_IN_SCRIPT
-    hint = f": not those of --language {config.language}"
+    right = not scripts or expected >= _LEAST_IN_SCRIPT
+    hint = f": not the script of --language {config.language}"
     yield _mark(right), f"letters            {named}{'' if right else hint}"
     odd = [f"{name} {seen}" for name, seen in report.odd_characters.items() if seen]
     yield _PLAIN, f"odd characters     {', '.join(odd) or 'none'}"
-    said = ", ".join(f'"{name}" {seen}' for name, seen in report.literals.items())
-    yield _PLAIN, f"special names      {f'{said}: kept as plain text' if said else 'none'}"
+    literals = ", ".join(f'"{name}" {seen}' for name, seen in report.literals.items())
+    literals = f"{literals}: treated as plain text" if literals else "none"
+    yield _PLAIN, f"special tokens     {literals}"
 
 
 def _encodings(report):
     refused = sum(bool(problem.file) for problem in report.problems)
-    said = [f"{_number(refused, 'file')} cannot be read, see below" if refused else "all are UTF-8"]
-    if report.share_read < 1 and not refused:
-        said = ["all that was read is UTF-8"]
+    found = "all are UTF-8" if report.share_read == 1 else "the sample is UTF-8"
+    found = [f"{count_of(refused, 'file')} cannot be read, see below" if refused else found]
     notes = {
         "with a byte order mark": report.files_with_bom,
         "with CRLF": report.files_with_crlf,
         "without text": report.files_without_text,
     }
-    said += [f"{seen:,} {note}" for note, seen in notes.items() if seen]
-    return _mark(not refused), f"files              {', '.join(said)}"
+    found += [f"{seen:,} {note}" for note, seen in notes.items() if seen]
+    return _mark(not refused), f"files              {', '.join(found)}"
 
 
 def _piece_findings(count, unknown_characters, config):
     truncated = count["long_sentences"] / max(count["sentences"], 1)
     yield (
         _mark(truncated <= _MOST_TRUNCATED),
-        f"truncated          {truncated:.1%} of the sentences have more than "
-        f"{config.max_num_tokens} pieces",
+        f"truncated          {percent(truncated)} of the sentences have more than "
+        f"{config.max_num_tokens} tokens",
     )
     per_word = count["pieces"] / max(count["words"], 1)
     right = per_word <= _MOST_PIECES_PER_WORD
     hint = ": wrong vocabulary or language?"
-    yield _mark(right), f"pieces per word    {per_word:.2f}{'' if right else hint}"
+    yield _mark(right), f"tokens per word    {per_word:.2f}{'' if right else hint}"
     unknown = count["unknown_pieces"] / max(count["pieces"], 1)
     shown = unknown_characters[:_UNKNOWN_SHOWN]
     named = ", ".join(f'"{character}" {seen:,}' for character, seen in shown)
     yield (
         _mark(unknown <= _MOST_UNKNOWN),
-        f"unknown pieces     {unknown:.2%}{f', most often {named}' if named else ''}",
+        f"unknown tokens     {percent(unknown, 2)}{f', most often {named}' if named else ''}",
     )
 
 
@@ -188,25 +179,25 @@ def _outlook(report, config, figure):
     if not report.counts["documents"]:
         return
     if estimate is None:
-        yield "  a build            give --tokenizer to learn about pieces and records"
+        yield "  build              give --tokenizer for an estimate of tokens and records"
     else:
         seconds = round(estimate.seconds)
         yield (
-            f"  a build            about {estimate.records:,} records of "
-            f"{config.max_seq_length} pieces, {_size(estimate.bytes)} in "
-            f"{_number(estimate.shards, 'shard')}, "
+            f"  build              about {estimate.records:,} records of "
+            f"{config.max_seq_length} tokens, {_size(estimate.bytes)} in "
+            f"{count_of(estimate.shards, 'shard')}, "
             f"{seconds // 3600}:{seconds // 60 % 60:02d}:{seconds % 60:02d} with "
-            f"{_number(estimate.workers, 'process')}"
+            f"{count_of(estimate.workers, 'process')}"
         )
     for example in report.examples:
         segments = " [SEP] ".join(map(_shortened, example.segments))
         yield f"  {example.order:<17}  [CLS] {segments} [SEP]"
     if figure is not None:
-        yield f"picture: {figure}"
+        yield f"figure: {figure}"
 
 
 def _shortened(text):
-    """Leaves out the middle of a long text, at spaces."""
+    """Replaces the middle of a long text by an ellipsis, at spaces."""
     if len(text) <= _SEGMENT_CHARS:
         return text
     half = _SEGMENT_CHARS // 2
@@ -223,22 +214,10 @@ def _mark(is_good):
     return _GOOD if is_good else _WARNING
 
 
-def _number(count, name):
-    plural = name if count == 1 else f"{name}es" if name.endswith("s") else f"{name}s"
-    return f"{count:,} {plural}"
-
-
 def _printable(line):
-    """Puts ASCII for what an output that is not UTF-8 could not show, and typer would choke on."""
+    """Replaces characters that cannot be encoded if the output is not UTF-8."""
     if (sys.stdout.encoding or "ascii").lower().replace("-", "").startswith("utf"):
         return line
-    for sign, plain in _ASCII.items():
-        line = line.replace(sign, plain)
+    for sign, replacement in _ASCII.items():
+        line = line.replace(sign, replacement)
     return line.encode("ascii", "backslashreplace").decode()
-
-
-def _plain(value):
-    """Turns named tuples into dicts, so that JSON has their names."""
-    if hasattr(value, "_asdict"):
-        return {name: _plain(part) for name, part in value._asdict().items()}
-    return [_plain(part) for part in value] if isinstance(value, list) else value

@@ -16,7 +16,7 @@ import tensorflow as tf
 
 from albert_keras.training.distributed.cluster import noticing_lost_workers, read_workers
 from albert_keras.training.distributed.rendezvous import meet
-from albert_keras.training.loop.names import STRATEGIES
+from albert_keras.training.loop.loop_config import STRATEGIES
 from data_pipeline.errors import InputError
 from data_pipeline.settings import did_you_mean
 

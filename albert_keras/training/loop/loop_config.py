@@ -1,71 +1,122 @@
-"""How long a run trains, how wide and how careful, whatever it learns."""
+"""Configuration of a training loop, whatever the model learns."""
 
 from typing import ClassVar, Literal
 
-from pydantic import Field, field_validator
+from pydantic import field_validator
 
-from albert_keras.training.loop.names import PRECISIONS, STRATEGIES
 from albert_keras.training.loop.time_budget import parse_duration
 from data_pipeline.errors import InputError
-from data_pipeline.settings import Rule, Settings
+from data_pipeline.settings import Rule, Settings, did_you_mean, option, options_of, setting
+
+#: Where training runs; `strategy.py` explains each of them.
+STRATEGIES = ("auto", "tpu", "mirrored", "multiworker", "single")
+
+#: Data types of the computation; weights and moments are float32 in all of them. "auto" is
+#: mixed_bfloat16 on hardware that multiplies it faster (TPUs, CPUs with AVX-512 bfloat16 or AMX),
+#: see `choose_precision`.
+PRECISIONS = ("auto", "float32", "mixed_bfloat16", "mixed_float16")
+
+
+class RunConfig(Settings):
+    """Base of the configurations of a run, whose fields may also be set by keyword."""
+
+    @classmethod
+    def of(cls, values, **flags):
+        """Creates a configuration from nested values and single settings.
+
+        Args:
+            values: dict of section -> dict, or None for an empty section.
+            **flags: Settings by the keywords of `options_of`; they take precedence over `values`.
+                None means not given.
+
+        Raises:
+            InputError: If a section is not a mapping. `SettingsError` if a value is invalid.
+            TypeError: If a keyword is unknown.
+        """
+        for name, section in values.items():
+            if not isinstance(section, dict | None):
+                raise InputError(f"`{name}` must contain keys and values. Received: {section!r}.")
+        values = {name: dict(section or {}) for name, section in values.items()}
+        options = options_of(cls)
+        for keyword, value in flags.items():
+            if keyword not in options:
+                hint = did_you_mean(keyword, options)
+                raise TypeError(f"`{keyword}` is not a known setting{hint}")
+            if value is not None:
+                section, key = options[keyword].path
+                values.setdefault(section, {})[key] = value
+        return cls(**values)
+
+    @classmethod
+    def defaults(cls):
+        """Returns the values of settings that the record of an older run lacks: dict."""
+        return cls().model_dump(mode="json")
+
+    def with_flags(self, **flags):
+        """Returns a checked copy with some settings changed, see `of`."""
+        return type(self).of(self.model_dump(exclude_unset=True), **flags)
 
 
 class LoopConfig(Settings):
-    """What pre-training and fine-tuning have in common.
+    """Settings that pre-training and fine-tuning share."""
 
-    Attributes:
-        batch_size: int. Global batch size, B, over all replicas.
-        seed: int. Decides the first weights and the order of the examples.
-        strategy: str. Where to train, see `strategy.py`.
-        precision: str. "float32", "mixed_bfloat16" (float32 weights, bfloat16 products),
-            "mixed_float16" (the same with float16 and a scaled loss), or "auto", see
-            `choose_precision`.
-        accumulation_steps: int. Parts each replica splits its share of the batch into, one after
-            the other: memory for one part, the update of the whole batch.
-        recompute: bool. Whether blocks are computed again for their gradient instead of kept: about
-            a third more work, several times less memory.
-        padding: str. "skip" spends (almost) no work on padding, with shapes that depend on the
-            batch; "compute" treats it like text, as TPUs need it; "auto" skips it where that pays.
-        steps_per_execution: int. Steps between two looks of the host at the run; TPUs want
-            hundreds.
-        skip_spikes: bool. Whether to leave out updates whose loss is far out of line, see
-            `UpdateGuard`. Those that are not finite are left out always.
-        keep_checkpoints: int. The newest this many stay, and the best.
-        report_every: int. Steps between lines of the log.
-        time_limit_seconds: float or None. Ends the run early, saved, once training has taken this
-            long; the same command goes on with it.
-        time_budget: str or None. Time all training of the run may take, such as "8h" or "1h30m":
-            the schedule is stretched so that it ends then, whatever `steps` is.
-        peak_tflops: float or None. What one replica can do at most, in 10^12 floating-point
-            operations a second, for the share used; None measures it (not on a TPU).
-    """
+    batch_size: int = option(32, "Global batch size, over all replicas.", ge=1)
+    seed: int = option(12345, "Random seed for weights and the order of examples.", ge=0)
+    strategy: Literal[STRATEGIES] = option("auto", "Distribution strategy.")
+    precision: Literal[PRECISIONS] = option(
+        "auto",
+        "Data type of the computation. auto is mixed_bfloat16 where the hardware multiplies it "
+        "faster, otherwise float32.",
+    )
+    accumulation_steps: int = option(
+        1,
+        "Number of parts a batch is split into to save memory; gradients are accumulated.",
+        flag="--accumulate",
+        ge=1,
+    )
+    recompute: bool = option(
+        False, "Recompute the blocks in the backward pass: a third more work, much less memory."
+    )
+    padding: Literal["auto", "skip", "compute"] = setting(
+        "auto",
+        "skip computes (almost) no padding, with shapes that depend on the batch. "
+        "compute treats padding like text, as TPUs require. auto skips it where that is faster.",
+    )
+    steps_per_execution: int = option(
+        1, "Steps per host call; raise it on TPUs, e.g. to 100.", ge=1
+    )
+    skip_spikes: bool = setting(
+        False,
+        "Also skip updates whose loss is an outlier, see `UpdateGuard`. Updates that "
+        "are not finite are always skipped.",
+    )
+    keep_checkpoints: int = setting(
+        3, "Number of newest checkpoints to keep, besides the best one.", ge=1
+    )
+    report_every: int = setting(50, "Steps between log lines.", ge=1)
+    time_limit_seconds: float | None = setting(
+        None, "Save and stop after this training time; the same command resumes the run.", gt=0
+    )
+    time_budget: str | None = option(
+        None,
+        "Total training time, such as 8h or 1h30m. The schedule is scaled to end then, whatever "
+        "the number of steps.",
+        metavar="DURATION",
+    )
+    peak_tflops: float | None = option(
+        None,
+        "Peak TFLOP/s of one replica, to report the model FLOPs utilization (MFU).",
+        default_text="measured",
+        gt=0,
+    )
 
-    batch_size: int = Field(32, ge=1)
-    seed: int = Field(12345, ge=0)
-    strategy: Literal[STRATEGIES] = "auto"
-    precision: Literal[PRECISIONS] = "auto"
-    accumulation_steps: int = Field(1, ge=1)
-    recompute: bool = False
-    padding: Literal["auto", "skip", "compute"] = "auto"
-    steps_per_execution: int = Field(1, ge=1)
-    skip_spikes: bool = False
-    keep_checkpoints: int = Field(3, ge=1)
-    report_every: int = Field(50, ge=1)
-    time_limit_seconds: float | None = Field(None, gt=0)
-    time_budget: str | None = None
-    peak_tflops: float | None = Field(None, gt=0)
-
-    rules: ClassVar[tuple[Rule, ...]] = (
+    rules: ClassVar[tuple[Rule, ...]] = tuple(
         Rule(
-            ("checkpoint_every", "steps_per_execution"),
+            (name, "steps_per_execution"),
             lambda every, together: every is None or every % together == 0,
-            "should be a multiple of `steps_per_execution`",
-        ),
-        Rule(
-            ("report_every", "steps_per_execution"),
-            lambda every, together: every is None or every % together == 0,
-            "should be a multiple of `steps_per_execution`",
-        ),
+            "must be a multiple of `steps_per_execution`",
+        )
+        for name in ("checkpoint_every", "report_every")
     )
 
     @field_validator("time_budget")
@@ -74,5 +125,5 @@ class LoopConfig(Settings):
         try:
             parse_duration("1s" if time_budget is None else time_budget)
         except InputError:
-            raise ValueError('should be a duration such as "8h", "1h30m" or "2d"') from None
+            raise ValueError('must be a duration such as "8h", "1h30m" or "2d"') from None
         return time_budget

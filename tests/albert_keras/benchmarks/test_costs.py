@@ -3,7 +3,6 @@
 import pytest
 
 from albert_keras.benchmarks import costs
-from albert_keras.benchmarks.costs_report import costs_lines
 from albert_keras.benchmarks.shapes import make_shape
 from albert_keras.training.cost.flops import training_flops
 from data_pipeline.errors import InputError
@@ -29,7 +28,7 @@ def test_what_fits_is_measured_whole_and_the_rest_at_small_depths(steps):
     whole, extended = result["models"]["bert-large"], result["models"]["bert-xlarge"]
     assert whole["seconds"]["median"] == extended["seconds"]["median"] == 6.5
     assert extended["peak_mb"]["median"] == 3000 and extended["from_layers"] == [2, 4]
-    lines = "\n".join(costs_lines(result))
+    lines = "\n".join(costs.costs_lines(result))
     assert "bert-xlarge: does not fit; extrapolated from 2 and 4 of 24 layers" in lines
     assert "from 2+4 layers" in lines and lines.count("whole") == 1
 
@@ -50,7 +49,7 @@ def test_what_does_not_fit_at_all_or_dies_is_told(steps, monkeypatch):
     monkeypatch.setattr(costs, "_try", lambda shape, precision: {"failed": "out of memory"})
     result = costs.benchmark_costs(("albert-base",), memory_bytes=50e9)
     assert result["models"]["albert-base"]["failed"] == "out of memory"
-    assert "albert-base: out of memory" in list(costs_lines(result))
+    assert "albert-base: out of memory" in list(costs.costs_lines(result))
 
 
 def test_a_line_goes_through_two_depths():
@@ -59,7 +58,7 @@ def test_a_line_goes_through_two_depths():
 
 
 def test_an_unknown_model_is_refused():
-    with pytest.raises(InputError, match="did you mean"):
+    with pytest.raises(InputError, match="Did you mean"):
         costs.benchmark_costs(("albert-bas",))
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from albert_keras.benchmarks.data import benchmark_data, repeat_files
-from albert_keras.benchmarks.report import data_lines
+from albert_keras.benchmarks.corpus import repeat_files
+from albert_keras.benchmarks.data import benchmark_data, data_lines
 from data_pipeline.errors import InputError
 
 
@@ -75,7 +75,7 @@ def test_workers_are_compared_on_the_larger_corpus(result):
 @pytest.mark.slow
 def test_the_report_has_every_stage_and_its_shares_add_up(result):
     lines = list(data_lines(result))
-    begin = lines.index("Where the time goes, one worker") + 2
+    begin = lines.index("Time of the stages, one worker") + 2
     shares = [float(line.split()[-1].rstrip("%")) for line in lines[begin : begin + 9]]
     assert sum(shares) == pytest.approx(100, abs=1)
     assert lines[begin + 9].split()[-1] == "100.0%"

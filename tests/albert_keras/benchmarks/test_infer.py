@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 
-from albert_keras.benchmarks.infer import OURS, benchmark_infer, describe
-from albert_keras.benchmarks.infer_report import infer_lines
-from albert_keras.benchmarks.inferrers.questions import Question, difference, exact_texts
-from albert_keras.benchmarks.inferrers.transformers import state_of
+from albert_keras.benchmarks.infer import OURS, benchmark_infer, describe, infer_lines
+from albert_keras.benchmarks.infer_inputs import Question, difference, exact_texts, write_inputs
 from albert_keras.benchmarks.measure import machine, summary
+from albert_keras.benchmarks.shapes import make_shape
+from albert_keras.interop import hugging_face
+from albert_keras.models.encoder import AlbertEncoder
 from data_pipeline.errors import InputError
 
 PRODUCTS = {"float32": {"flops": 100e9, "by": "TensorFlow, square"}}
@@ -51,7 +52,7 @@ def test_texts_repeat_where_there_are_too_few(tiny_corpus, tiny_tokenizer):
 
 
 def test_a_corpus_without_such_a_text_is_refused(tiny_tokenizer):
-    with pytest.raises(InputError, match="a text of 500 pieces"):
+    with pytest.raises(InputError, match="a text of 500 tokens"):
         exact_texts(["too short"], tiny_tokenizer, 500, 1)
 
 
@@ -73,7 +74,7 @@ def test_the_difference_of_an_answer_is_the_largest():
     ],
 )
 def test_a_wrong_answer_takes_no_part(answer, dtype):
-    with pytest.raises(InputError, match="An answer"):
+    with pytest.raises(InputError, match="An output"):
         difference(answer, question(), dtype)
 
 
@@ -134,21 +135,14 @@ def test_a_wrong_setting_is_refused(settings, says):
         benchmark_infer(**settings)
 
 
-def test_weights_get_the_names_and_shapes_of_transformers():
-    block = "bert/encoder/transformer/group_1/inner_group_0"
-    values = {
-        "bert/embeddings/word_embeddings": np.zeros([5, 2]),
-        "bert/embeddings/LayerNorm/gamma": np.zeros([2]),
-        f"{block}/ffn_1/intermediate/dense/kernel": np.zeros([3, 4]),
-        f"{block}/LayerNorm_1/beta": np.zeros([3]),
-    }
-    theirs = "encoder.albert_layer_groups.1.albert_layers.0"
-    assert {name: value.shape for name, value in state_of(values).items()} == {
-        "embeddings.word_embeddings.weight": (5, 2),
-        "embeddings.LayerNorm.weight": (2,),
-        f"{theirs}.ffn.weight": (4, 3),
-        f"{theirs}.full_layer_layer_norm.bias": (3,),
-    }
+def test_peers_load_a_folder_of_transformers_with_our_weights(tiny_vocabulary, tmp_path):
+    config = make_shape("1x64", max_seq_length=8).config
+    inputs = write_inputs(tmp_path, config, tiny_vocabulary.path, (), (8,), 2)
+    found = hugging_face.read(inputs.weights)
+    encoder = AlbertEncoder(inputs.config, seed=0, dtype="float32")
+    for weight in encoder.weights:
+        np.testing.assert_array_equal(found.tensors[weight.name.removesuffix(":0")], weight)
+    assert inputs.questions[8].ids.shape == (2, 8) and len(inputs.short_texts) == 2
 
 
 @pytest.mark.slow

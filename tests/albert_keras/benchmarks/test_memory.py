@@ -2,8 +2,7 @@
 
 import pytest
 
-from albert_keras.benchmarks.contest_report import memory_lines
-from albert_keras.benchmarks.memory import benchmark_memory
+from albert_keras.benchmarks.memory import benchmark_memory, memory_lines
 from data_pipeline.errors import InputError
 
 

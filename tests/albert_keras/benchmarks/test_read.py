@@ -4,8 +4,7 @@ import shutil
 
 import pytest
 
-from albert_keras.benchmarks.read import FAR_STEP, benchmark_read
-from albert_keras.benchmarks.report import read_lines
+from albert_keras.benchmarks.read import FAR_STEP, benchmark_read, read_lines
 from data_pipeline.records.dataset_info import DatasetInfo
 
 

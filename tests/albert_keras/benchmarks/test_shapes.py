@@ -30,11 +30,11 @@ def test_named_models_are_without_dropout_and_of_one_vocabulary(name):
 @pytest.mark.parametrize(
     "model, says",
     [
-        ("albert-bse", "did you mean `albert-base`"),
+        ("albert-bse", "Did you mean `albert-base`"),
         ("6*256", "did you mean `6x256`"),
         ("6x250", "did you mean `6x256`"),
         ("0x256", "did you mean `1x256`"),
-        ("elephant", "known are: albert-base,"),
+        ("elephant", "Expected one of: albert-base,"),
     ],
 )
 def test_a_wrong_model_is_corrected(model, says):
@@ -45,5 +45,5 @@ def test_a_wrong_model_is_corrected(model, says):
 
 @pytest.mark.parametrize("batch_size, length", [(0, 128), (8, 0), (8, 513)])
 def test_a_wrong_size_is_refused(batch_size, length):
-    with pytest.raises(InputError, match="should be"):
+    with pytest.raises(InputError, match="must be"):
         make_shape("6x256", batch_size, length)

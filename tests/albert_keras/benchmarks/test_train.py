@@ -5,13 +5,22 @@ import importlib.util
 import numpy as np
 import pytest
 
-from albert_keras.benchmarks.contest_report import train_lines
 from albert_keras.benchmarks.products import higher, measure_products
 from albert_keras.benchmarks.shapes import make_shape
-from albert_keras.benchmarks.train import benchmark_train, compare, describe
-from albert_keras.benchmarks.trainers import keras_nlp, ours, trainers, transformers
-from albert_keras.benchmarks.trainers.batch import made_up_batch
-from albert_keras.benchmarks.trainers.losses import LossLog
+from albert_keras.benchmarks.train import (
+    benchmark_train,
+    compare,
+    contestants_for,
+    describe,
+    train_lines,
+)
+from albert_keras.benchmarks.trainers import (
+    LossLog,
+    prepare_keras_nlp,
+    prepare_ours,
+    prepare_transformers,
+    synthetic_batch,
+)
 from albert_keras.cli import main
 from data_pipeline.errors import InputError
 
@@ -121,14 +130,14 @@ def test_the_table_tells_all_of_them(results):
     assert "  dead, bfloat16: out of memory" in lines
     assert "10.40 → 9.50" in text and "torch 2.5" in text
     assert lines[-2:] == [
-        "ours, bfloat16: 2.00 [1.00..3.00] times the fastest peer (quick, bfloat16)",
+        "ours, bfloat16: 2.00 [1.00..3.00] times as fast as the fastest peer (quick, bfloat16)",
         "ours, bfloat16: 0.50 times the memory of the leanest peer (quick, bfloat16)",
     ]
 
 
 def test_peers_and_precisions_are_chosen_by_name():
     def labels(**chosen):
-        return [contestant.label for contestant in trainers(SHAPE, **chosen)]
+        return [contestant.label for contestant in contestants_for(SHAPE, **chosen)]
 
     assert labels(precisions=["mixed_bfloat16"], peers=["none"]) == ["ours, bfloat16"]
     assert labels(peers=["keras-nlp"])[2:] == ["keras-nlp, float32", "keras-nlp, bfloat16"]
@@ -139,18 +148,18 @@ def test_peers_and_precisions_are_chosen_by_name():
 @pytest.mark.parametrize(
     "chosen, says",
     [
-        ({"peers": ["transformer"]}, "did you mean `transformers`"),
-        ({"peers": ["all", "keras-nlp"]}, "should be the only peer"),
+        ({"peers": ["transformer"]}, "Did you mean `transformers`"),
+        ({"peers": ["all", "keras-nlp"]}, "must be the only peer"),
         ({"precisions": ["bfloat16"]}, "float32 or mixed_bfloat16"),
     ],
 )
 def test_unknown_words_are_refused(chosen, says):
     with pytest.raises(InputError, match=says):
-        trainers(SHAPE, **chosen)
+        contestants_for(SHAPE, **chosen)
 
 
 def test_the_batch_predicts_different_positions_of_a_full_sequence():
-    batch = made_up_batch(SHAPE)
+    batch = synthetic_batch(SHAPE)
     assert {name: values.shape for name, values in batch.items()} == {
         "input_ids": (2, 32),
         "segment_ids": (2, 32),
@@ -171,7 +180,7 @@ def test_the_loss_of_a_step_is_found_from_means():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("prepare", [ours.prepare, keras_nlp.prepare])
+@pytest.mark.parametrize("prepare", [prepare_ours, prepare_keras_nlp])
 def test_ours_and_keras_nlp_train(prepare):
     check_training(prepare(SHAPE, "float32"), 4_007_024)
 
@@ -186,7 +195,7 @@ def test_pytorch_trains(at_masked_positions):
 
 def check_pytorch(at_masked_positions):
     without_pooler = 4_007_024 - 64 * 64 - 64
-    prepared = transformers.prepare(SHAPE, "float32", False, at_masked_positions)
+    prepared = prepare_transformers(SHAPE, "float32", False, at_masked_positions)
     check_training(prepared, without_pooler)
 
 
@@ -215,7 +224,7 @@ def test_a_wrong_word_on_the_command_line_is_told(capsys):
     assert main(["benchmark", "train", "--model", "6*256", "--peers", "none"]) == 2
     assert "did you mean `6x256`" in capsys.readouterr().err
     assert main(["benchmark", "memory", "--model", "2x64", "--peers", "transformer"]) == 2
-    assert "did you mean `transformers`" in capsys.readouterr().err
+    assert "Did you mean `transformers`" in capsys.readouterr().err
 
 
 @pytest.mark.slow

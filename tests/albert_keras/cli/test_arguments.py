@@ -1,4 +1,4 @@
-"""What `--config` and `--set` hold, as nested values."""
+"""`--config` and `--set` are read into nested values."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ def test_a_recipe_is_read_by_its_name(form):
     assert values["training"]["steps"] == 125_000
 
 
-def test_a_file_wins_over_a_recipe_of_its_name(tmp_path, monkeypatch):
+def test_a_file_takes_precedence_over_a_recipe_of_its_name(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("albert-base-paper").write_text("training: {steps: 3}")
     assert read_values("albert-base-paper") == {"training": {"steps": 3}}
@@ -29,26 +29,26 @@ def test_a_folder_of_its_name_does_not_hide_a_recipe(tmp_path, monkeypatch):
     assert "optimizer" in read_values("albert-base-paper")
 
 
-def test_a_word_that_is_near_a_recipe_gets_its_name_and_all_others():
+def test_a_misspelt_recipe_gets_the_nearest_name_and_all_others():
     with pytest.raises(InputError) as caught:
         read_values("albert-base-papr")
     assert str(caught.value) == (
-        "There is no configuration file `albert-base-papr`, and no recipe of that name, did you "
-        f"mean `albert-base-paper`? Recipes: {', '.join(recipes.names())}."
+        "`albert-base-papr` is neither a configuration file nor the name of a recipe. "
+        f"Did you mean `albert-base-paper`? Recipes: {', '.join(recipes.names())}."
     )
 
 
-def test_a_file_that_is_not_there_gets_the_recipes(tmp_path):
+def test_a_missing_file_gets_the_recipes(tmp_path):
     with pytest.raises(InputError) as caught:
         read_values(tmp_path / "nowhere.yaml")
-    assert f"There is no configuration file `{tmp_path}/nowhere.yaml`" in str(caught.value)
-    assert str(caught.value).endswith(f"known are: {', '.join(recipes.names())}.")
+    assert f"`{tmp_path}/nowhere.yaml` is neither a configuration file" in str(caught.value)
+    assert str(caught.value).endswith(f"Expected one of: {', '.join(recipes.names())}.")
 
 
-def test_the_command_line_says_so(tmp_path, capsys):
+def test_the_command_line_names_the_nearest_recipe(tmp_path, capsys):
     command = ["pretrain", "--data", "records", "--out", str(tmp_path / "run")]
     assert main([*command, "--config", "albert-base"]) == 2
-    assert "did you mean `albert-base-" in capsys.readouterr().err
+    assert "Did you mean `albert-base-" in capsys.readouterr().err
 
 
 def test_assignments_are_nested_yaml_values():
@@ -63,29 +63,29 @@ def test_assignments_are_nested_yaml_values():
 
 
 @pytest.mark.parametrize(
-    "assignment, says",
+    "assignment, message",
     [
-        ("training.steps", "should be KEY=VALUE"),
-        ("training.steps.more=3", "`steps` holds a value, not keys"),
+        ("training.steps", "must be KEY=VALUE"),
+        ("training.steps.more=3", "`steps` is a value, not a section"),
         ("training.steps=[", "is not valid YAML"),
-        ("training.steps=&a 3", "should hold no YAML anchors"),
+        ("training.steps=&a 3", "must not contain YAML anchors"),
     ],
 )
-def test_a_wrong_assignment_is_refused(assignment, says):
-    with pytest.raises(InputError, match=says):
+def test_a_wrong_assignment_is_refused(assignment, message):
+    with pytest.raises(InputError, match=message):
         read_values(None, ["training.steps=5", assignment])
 
 
 @pytest.mark.parametrize(
-    "content, says",
+    "content, message",
     [
-        ("- 1", "should hold keys and values"),
+        ("- 1", "must contain keys and values"),
         ("a: [", "is not valid YAML"),
-        ("a: &x 1\nb: *x", "should hold no YAML anchors"),
-        ("a: 1\n" + "#" * (1 << 20), "should be a configuration of at most"),
+        ("a: &x 1\nb: *x", "must not contain YAML anchors"),
+        ("a: 1\n" + "#" * (1 << 20), "too large for a configuration"),
     ],
 )
-def test_a_wrong_file_is_refused(tmp_path, content, says):
+def test_a_wrong_file_is_refused(tmp_path, content, message):
     (tmp_path / "config.yaml").write_text(content)
-    with pytest.raises(InputError, match=says):
+    with pytest.raises(InputError, match=message):
         read_values(tmp_path / "config.yaml")

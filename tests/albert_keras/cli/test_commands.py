@@ -1,4 +1,4 @@
-"""Commands as a user gives them: help, results, mistakes."""
+"""Commands as a user runs them: help, results, mistakes."""
 
 import io
 import json
@@ -66,7 +66,7 @@ def test_options_in_the_example_exist(command, capsys):
         assert f"{option} " in options
 
 
-def test_training_takes_the_promised_options(capsys):
+def test_training_has_the_documented_options(capsys):
     main(["pretrain", "--help"])
     shown = capsys.readouterr().out
     for option in (
@@ -103,7 +103,7 @@ def test_a_config_file_and_set_decide_a_run(tiny_records, tmp_path, capsys):
     assert record["optimizer"]["lr"] == 0.01 and record["model"]["hidden_size"] == 16
 
 
-def test_a_run_is_evaluated_exported_and_asked(tiny_run, tiny_records, tmp_path, capsys):
+def test_a_run_is_evaluated_exported_and_used(tiny_run, tiny_records, tmp_path, capsys):
     import shutil
 
     shutil.copytree(tiny_run, tmp_path / "run")
@@ -115,18 +115,19 @@ def test_a_run_is_evaluated_exported_and_asked(tiny_run, tiny_records, tmp_path,
     assert main(["predict", out, "The [MASK] left.", "--json", "--top-k", "2"]) == 0
     (answer,) = json.loads(capsys.readouterr().out)
     assert answer["text"] == "The [MASK] left." and len(answer["masks"][0]) == 2
+    assert set(answer["masks"][0][0]) == {"piece", "score"}
     assert main(["predict", out, "It began.", "--then", "It ended.", "--json"]) == 0
     assert 0 < json.loads(capsys.readouterr().out)[0]["in_order"] < 1
 
 
-def test_an_export_tells_what_its_variants_lose(monkeypatch, tmp_path, capsys):
+def test_an_export_reports_the_loss_of_its_variants(monkeypatch, tmp_path, capsys):
     from albert_keras.serving import publish
 
     loss = publish.AccuracyLoss(256, 0.992, 0.0021, 0.0511, 6.05, 6.04)
     losses = {"bfloat16": loss, "lite int8": loss._replace(agreement=0.5)}
 
     def export(*arguments, **options):
-        asked.append((*arguments, options))
+        called.append((*arguments, options))
         return publish.ExportResult(
             tmp_path / "m" / "1",
             1,
@@ -142,20 +143,20 @@ def test_an_export_tells_what_its_variants_lose(monkeypatch, tmp_path, capsys):
             None,
         )
 
-    asked = []
+    called = []
     monkeypatch.setattr(publish, "export", export)
     command = ["export", "--run", "r", "--out", "m", "--precision", "bfloat16", "--lite", "int8"]
     more = ["--eval-data", "held", "--keep", "3", "--encode-layers", "2,1"]
     assert main([*command, *more]) == 0
-    told = {"keep": 3, "layers": (2, 1)}
-    assert asked[0][-4:] == ("bfloat16", ["int8"], Path("held"), told)
+    given = {"keep": 3, "layers": (2, 1)}
+    assert called[0][-4:] == ("bfloat16", ["int8"], Path("held"), given)
     shown = capsys.readouterr().out
-    assert "bfloat16: 6.1 MB, likeliest piece as float32 99.2%" in shown
-    assert "differ by 0.21% (one by 5.1% at most)" in shown
-    assert "lite int8: 3.3 MB, likeliest piece as float32 50.0%" in shown
+    assert "bfloat16: 6.1 MB, same best token as float32 for 99.2 %" in shown
+    assert "differ by 0.21 % on average and 5.1 % at most" in shown
+    assert "lite int8: 3.3 MB, same best token as float32 for 50.0 %" in shown
     assert main([*command, "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)["losses"]
-    assert told == {name: loss._asdict() for name, loss in losses.items()}
+    given = json.loads(capsys.readouterr().out)["losses"]
+    assert given == {name: loss._asdict() for name, loss in losses.items()}
 
 
 MISTAKES = {
@@ -182,7 +183,7 @@ MISTAKES = {
     "unknown data key": (
         ["data", "build", "--corpus", "{tmp}/short", "--tokenizer", "{tokenizer}"]
         + ["--out", "{tmp}/o", "--set", "masking.max_ngrm=2"],
-        "masking.max_ngrm` is not a known key, did you mean `max_ngram`",
+        "masking.max_ngrm` is not a known key. Did you mean `max_ngram`",
     ),
     "records without info": (
         ["pretrain", "--data", "{tmp}/folder", "--out", "{tmp}/o"],
@@ -190,15 +191,15 @@ MISTAKES = {
     ),
     "unknown training key": (
         ["pretrain", "--data", "{records}", "--out", "{tmp}/o", "--set", "training.stpes=3"],
-        "training.stpes` is not a known key, did you mean `steps`",
+        "training.stpes` is not a known key. Did you mean `steps`",
     ),
     "unknown model key": (
         ["pretrain", "--data", "{records}", "--out", "{tmp}/o", "--set", "model.hiden_size=64"],
-        "model.hiden_size` is not a known key, did you mean `hidden_size`",
+        "model.hiden_size` is not a known key. Did you mean `hidden_size`",
     ),
     "unknown size": (
         ["pretrain", "--data", "{records}", "--out", "{tmp}/o", "--size", "albert-bas"],
-        "did you mean `albert-base",
+        "Did you mean `albert-base",
     ),
     "wrong value": (
         ["pretrain", "--data", "{records}", "--out", "{tmp}/o", "--batch-size", "0"],
@@ -215,7 +216,7 @@ MISTAKES = {
     ),
     "missing config file": (
         ["pretrain", "--data", "{records}", "--out", "{tmp}/o", "--config", "{tmp}/no.yaml"],
-        "no configuration file",
+        "is neither a configuration file nor",
     ),
     "no run": (["evaluate", "--run", "{tmp}/folder", "--data", "{records}"], "has no run.json"),
     "unknown precision": (
@@ -227,7 +228,7 @@ MISTAKES = {
         "float16, int8",
     ),
     "no run to export": (["export", "--run", "{tmp}/folder", "--out", "{tmp}/o"], "run.json"),
-    "no export": (["predict", "{tmp}/folder", "[MASK]"], "holds no exported model"),
+    "no export": (["predict", "{tmp}/folder", "[MASK]"], "contains no exported model"),
     "unknown option": (["pretrain", "--dtaa", "x"], "--dtaa"),
     "missing option": (["evaluate"], "--run"),
 }
@@ -252,7 +253,7 @@ def test_a_mistake_gets_one_short_message_and_leaves_nothing(
     assert sorted(tmp_path.rglob("*")) == before
 
 
-def test_all_mistakes_of_a_configuration_are_told_at_once(tiny_records, tmp_path, capsys):
+def test_all_mistakes_of_a_configuration_are_reported_at_once(tiny_records, tmp_path, capsys):
     sets = ["--set", "training.sed=1", "--set", "model.hidden_size=7", "--set", "optimizer.lr=x"]
     command = ["pretrain", "--data", str(tiny_records), "--out", f"{tmp_path}/o", "--steps", "0"]
     assert main([*command, *sets]) == 2
@@ -266,7 +267,7 @@ def test_debug_shows_the_traceback(tmp_path):
         main(["vocab", "--corpus", f"{tmp_path}/nowhere", "--out", f"{tmp_path}/o", "--debug"])
 
 
-def test_a_fault_of_ours_is_told_apart(monkeypatch, capsys, tmp_path, corpus):
+def test_an_internal_error_has_its_own_exit_code(monkeypatch, capsys, tmp_path, corpus):
     def fail(*args, **kwargs):
         raise RuntimeError("broken")
 
@@ -280,7 +281,7 @@ def test_version(capsys):
     assert re.fullmatch(r"albert-keras \d+\.\d+\.\d+\n", capsys.readouterr().out)
 
 
-def test_start_is_quiet_unless_asked():
+def test_start_is_quiet_by_default():
     start()
     assert os.environ["TF_CPP_MIN_LOG_LEVEL"] == "3"
     start(debug=True)
@@ -294,7 +295,7 @@ def test_a_command_leaves_the_loggers_as_they_were(tmp_path):
     assert logger.propagate and not logger.handlers and logger.level == logging.NOTSET
 
 
-def test_silence_is_broken_while_work_goes_on():
+def test_a_long_silence_is_broken():
     shown = io.StringIO()
     progress = Progress(shown, silence=0.05)
     time.sleep(0.3)

@@ -1,4 +1,4 @@
-"""Going on with a trained model by command: a larger vocabulary, records of others, weights."""
+"""Continuing with a trained model: a larger vocabulary, foreign records, initial weights."""
 
 import json
 import shutil
@@ -18,7 +18,7 @@ def domain(tmp_path):
 
 @pytest.fixture
 def quick(monkeypatch):
-    """Runs end at once, with the weights they begin with."""
+    """Runs end at once, with their initial weights."""
     monkeypatch.setattr(pretraining, "fit", lambda *arguments: 0)
 
 
@@ -36,19 +36,19 @@ def test_a_vocabulary_is_extended_by_command(tiny_vocabulary, domain, tmp_path, 
 
 
 @pytest.mark.parametrize(
-    "command, says",
+    "command, message",
     [
         (["vocab", "--size", "280"], "Missing option '--corpus'"),
         (["vocab", "--corpus", "a.txt"], "Missing option '--out'"),
-        (["vocab", "--out", "o", "extend", "--add", "2"], "belong behind `extend`"),
+        (["vocab", "--out", "o", "extend", "--add", "2"], "Options must follow `extend`"),
     ],
 )
-def test_what_lacks_for_a_vocabulary_is_told(command, says, capsys):
+def test_a_missing_option_of_vocab_is_reported(command, message, capsys):
     assert main(command) == 2
-    assert says in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
-def test_records_of_others_are_adopted_by_command(tiny_records, tmp_path, capsys):
+def test_foreign_records_are_adopted_by_command(tiny_records, tmp_path, capsys):
     folder = shutil.copytree(tiny_records, tmp_path / "records")
     (folder / "dataset_info.json").unlink()
     command = ["data", "adopt", str(folder), "--tokenizer", str(folder / "tokenizer")]
@@ -58,7 +58,7 @@ def test_records_of_others_are_adopted_by_command(tiny_records, tmp_path, capsys
     assert (result["max_seq_length"], result["max_predictions_per_seq"]) == (32, 5)
 
 
-def test_a_run_begins_with_weights_by_command(tiny_run, tiny_records, tmp_path, quick, capsys):
+def test_a_run_starts_from_weights_by_command(tiny_run, tiny_records, tmp_path, quick, capsys):
     command = ["pretrain", "--data", str(tiny_records), "--init-from", str(tiny_run)]
     command += ["--config", "continue", "--set", "training.batch_size=8", "--from-step", "5"]
     with pytest.raises(KeyError):  # nothing was trained: there is no loss to show
@@ -73,14 +73,14 @@ def test_a_run_begins_with_weights_by_command(tiny_run, tiny_records, tmp_path, 
 @pytest.mark.parametrize(
     "more, says",
     [
-        (["--from-step", "5"], "`--from-step` is about the weights of `--init-from`"),
-        (["--init-from", "random"], "`--init-from` should be a path"),
+        (["--from-step", "5"], "`--from-step` requires `--init-from`"),
+        (["--init-from", "random"], "`--init-from` must be a path"),
         (["--init-from", "RUN", "--from-step", "7"], "no checkpoint of step 7. It has: 5, 10, 12"),
         (["--init-from", "RUN", "--size", "albert-base"], "hidden_size: 32 there, 768 asked for"),
         (["--init-from", "RUN", "--size", "albert-mini"], "hidden_size: 32 there, 256 asked for"),
     ],
 )
-def test_what_cannot_begin_leaves_nothing_behind(
+def test_a_run_that_cannot_start_leaves_nothing_behind(
     tiny_run, tiny_records, tmp_path, capsys, more, says
 ):
     more = [str(tiny_run) if word == "RUN" else word for word in more]
@@ -90,7 +90,7 @@ def test_what_cannot_begin_leaves_nothing_behind(
 
 
 @pytest.mark.slow
-def test_a_dry_run_begins_with_the_weights(tiny_run, tiny_records, tmp_path, capsys):
+def test_a_dry_run_starts_from_the_weights(tiny_run, tiny_records, tmp_path, capsys):
     command = ["pretrain", "--data", str(tiny_records), "--init-from", str(tiny_run), "--dry-run"]
     command += ["--config", "continue", "--set", "training.batch_size=8", "--out", f"{tmp_path}/r"]
     assert main([*command, "--set", "training.peak_tflops=1", "--json"]) == 0

@@ -17,15 +17,15 @@ def call(capsys):
     return call
 
 
-def test_it_tells_what_was_read_what_was_written_and_what_is_next(call, tiny_run, tmp_path):
+def test_source_target_and_next_command_are_printed(call, tiny_run, tmp_path):
     code, out, _ = call(tiny_run, tmp_path / "there", "--to", "google")
     assert code == 0
     lines = out.splitlines()
     assert lines[0] == f"read `{tiny_run}` (albert-keras)"
-    assert "  masked-LM head: came along" in lines
-    assert "  vocabulary: a vocabulary of 280 pieces of its own" in lines
+    assert "  masked-LM head: converted" in lines
+    assert "  vocabulary: a custom vocabulary of 280 pieces" in lines
     assert any(line.startswith(f"wrote {tmp_path / 'there'} (google)") for line in lines)
-    assert sum("oracle in NumPy" in line for line in lines) == 4
+    assert sum("reference in NumPy" in line for line in lines) == 4
     code, out, _ = call(tmp_path / "there", tmp_path / "back", "--no-verify")
     assert code == 0 and "  not verified (--no-verify)" in out
     assert f"next: albert-keras finetune --from {tmp_path / 'back'}" in out
@@ -42,7 +42,7 @@ def test_what_is_no_model_is_an_input_error(call, tmp_path):
     (tmp_path / "empty").mkdir()
     code, out, err = call(tmp_path / "empty", tmp_path / "ours")
     assert (code, out) == (2, "")
-    assert "is of no known format" in err and "hugging-face: config.json with" in err
+    assert "format of" in err and "is unknown" in err and "hugging-face: config.json with" in err
 
 
 def test_help_lists_all_formats(call):

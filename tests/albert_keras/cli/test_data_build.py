@@ -1,4 +1,4 @@
-"""`albert-keras data build` as a user gives it: on this machine, in processes, by Apache Beam."""
+"""`albert-keras data build` as a user runs it: on this machine, in processes, by Apache Beam."""
 
 import json
 import os
@@ -32,18 +32,18 @@ def command(tmp_path, tiny_corpus, tiny_vocabulary):
 
 
 @pytest.fixture
-def told_to_beam(monkeypatch, tiny_records):
+def passed_to_beam(monkeypatch, tiny_records):
     """Returns a dict of what a command hands to Apache Beam, which does not run."""
     from data_pipeline.records.dataset_info import DatasetInfo
 
-    told = {}
+    passed = {}
 
     def build_with_beam(corpus, tokenizer, out, config, corpus_format, beam_options):
-        told.update(corpus=corpus, out=out, options=beam_options)
+        passed.update(corpus=corpus, out=out, options=beam_options)
         return BuildResult(out, DatasetInfo.read(tiny_records), 1.0, 0)
 
     monkeypatch.setattr(beam_module, "build_with_beam", build_with_beam)
-    return told
+    return passed
 
 
 def bytes_of(folder):
@@ -94,33 +94,33 @@ def test_a_preset_decides_what_no_option_does(command, tmp_path):
 
 
 MISTAKES = {
-    "preset": (["--preset", "refrence"], "`preset=refrence` is unknown, did you mean `reference`"),
-    "splitter": (["--splitter", "punkt"], "`splitter=punkt` is unknown, known are: line"),
+    "preset": (["--preset", "refrence"], "`preset=refrence` is unknown. Did you mean `reference`"),
+    "splitter": (["--splitter", "punkt"], "`splitter=punkt` is unknown. Expected one of: line"),
     "option": (["--max-seq-lenght", "64"], "No such option: --max-seq-lenght"),
     "option before Beam's": (
         ["--runner", "DirectRunner", "--max-seq-lenght", "64", "--", "--project=p"],
         "No such option: --max-seq-lenght",
     ),
-    "pattern without quotes": (["b.txt"], r"unexpected extra argument \(b.txt\).* needs quotes"),
+    "pattern without quotes": (["b.txt"], r"unexpected extra argument \(b.txt\).* Quote a pattern"),
     "word behind --": (
         ["--runner", "DataflowRunner", "--", "--project", "p"],
-        r"unexpected extra argument \(p\).* reads `--name=value`",
+        r"unexpected extra argument \(p\).* have the form `--name=value`",
     ),
     "Beam option without a runner": (
         ["--", "--project=p", "--region=r"],
-        "only `--runner NAME` calls. Received: --project=p --region=r",
+        "require `--runner NAME`. Received: --project=p --region=r",
     ),
     "option of ours behind --": (
         ["--runner", "FlinkRunner", "--", "--seed=3"],
-        "`--seed` belongs before `--`",
+        "`--seed` must precede `--`",
     ),
     "second runner": (
         ["--runner", "FlinkRunner", "--", "--runner=SparkRunner"],
-        "`--runner` belongs before `--`",
+        "`--runner` must precede `--`",
     ),
     "workers of other machines": (
         ["--runner", "DataflowRunner", "--workers", "2"],
-        "`--workers` should not be given with `--runner DataflowRunner`.* --workers 2",
+        "`--workers` must not be given with `--runner DataflowRunner`.* --workers 2",
     ),
     "scheme without a runner": (["--out", "gs://bucket/x"], "`gs://bucket/x` .* Add --runner"),
 }
@@ -128,7 +128,7 @@ MISTAKES = {
 
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_mistake_gets_one_short_message_and_leaves_nothing(
-    mistake, command, told_to_beam, tmp_path, monkeypatch, capfd
+    mistake, command, passed_to_beam, tmp_path, monkeypatch, capfd
 ):
     monkeypatch.chdir(tmp_path)
     before = sorted(tmp_path.rglob("*"))
@@ -137,7 +137,7 @@ def test_a_mistake_gets_one_short_message_and_leaves_nothing(
     shown = capfd.readouterr().err
     assert re.search(message, shown) and "Traceback" not in shown
     assert len(shown.strip().splitlines()) <= 4
-    assert sorted(tmp_path.rglob("*")) == before and not told_to_beam
+    assert sorted(tmp_path.rglob("*")) == before and not passed_to_beam
 
 
 def test_without_beam_the_extra_is_named(command, tmp_path, monkeypatch, capsys):
@@ -147,29 +147,29 @@ def test_without_beam_the_extra_is_named(command, tmp_path, monkeypatch, capsys)
     assert not (tmp_path / "out").exists()
 
 
-def test_beam_is_told_the_runner_and_what_stands_behind_two_dashes(command, told_to_beam, capsys):
+def test_beam_receives_the_runner_and_the_options_after_two_dashes(command, passed_to_beam, capsys):
     words = ["--out", "gs://bucket/x", "--runner", "DataflowRunner", "--", "--project=p", "--x"]
     assert main([*command, *words]) == 0
-    assert told_to_beam["out"] == "gs://bucket/x"
-    assert told_to_beam["options"] == ["--runner=DataflowRunner", "--project=p", "--x"]
+    assert passed_to_beam["out"] == "gs://bucket/x"
+    assert passed_to_beam["options"] == ["--runner=DataflowRunner", "--project=p", "--x"]
     assert "gs://bucket/x" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("runner", ["DirectRunner", "direct"])
-def test_workers_are_processes_of_the_direct_runner(runner, command, told_to_beam):
+def test_workers_are_processes_of_the_direct_runner(runner, command, passed_to_beam):
     assert main([*command, "--out", "out", "--runner", runner, "--workers", "3"]) == 0
     processes = ["--direct_num_workers=3", "--direct_running_mode=multi_processing"]
-    assert told_to_beam["options"] == [f"--runner={runner}", *processes]
+    assert passed_to_beam["options"] == [f"--runner={runner}", *processes]
 
 
-def test_beam_builds_and_tells_the_same(command, tmp_path, capsys):
+def test_a_beam_build_has_the_same_result(command, tmp_path, capsys):
     pytest.importorskip("apache_beam")
-    told = []
+    passed = []
     for name, words in (("local", []), ("beam", ["--runner", "DirectRunner"])):
         assert main([*command, "--out", f"{tmp_path}/{name}", "--json", *words]) == 0
-        told.append(json.loads(capsys.readouterr().out))
-        assert told[-1].pop("path") == f"{tmp_path}/{name}" and told[-1].pop("seconds") >= 0
-    assert told[0] == told[1] and told[1]["documents"] == 12
+        passed.append(json.loads(capsys.readouterr().out))
+        assert passed[-1].pop("path") == f"{tmp_path}/{name}" and passed[-1].pop("seconds") >= 0
+    assert passed[0] == passed[1] and passed[1]["documents"] == 12
     assert bytes_of(tmp_path / "beam") == bytes_of(tmp_path / "local")
 
 

@@ -1,4 +1,4 @@
-"""`albert-keras data check` as a user gives it."""
+"""`albert-keras data check` as a user runs it."""
 
 import io
 import json
@@ -47,14 +47,14 @@ def test_help_shows_an_example(capsys):
     assert "albert-keras data check" in capsys.readouterr().out.split("Example")[1]
 
 
-def test_a_good_corpus_is_told_on_one_screen(corpus, tokenizer, capsys):
+def test_a_good_corpus_is_reported_on_one_screen(corpus, tokenizer, capsys):
     assert main(["data", "check", str(corpus), *tokenizer]) == 0
     shown = capsys.readouterr()
     assert shown.out.startswith("29 files, ") and shown.err == ""
     assert len(shown.out.splitlines()) <= 25
     for name in ("files", "repeated", "one sentence only", "truncated", "letters"):
         assert line_of(name, shown.out)[0] == "✔"
-    assert line_of("a build", shown.out)[1].startswith("about ")
+    assert line_of("build", shown.out)[1].startswith("about ")
     assert shown.out.count("[CLS]") == 3 and "[MASK→" in shown.out
 
 
@@ -64,13 +64,13 @@ def test_warnings_leave_the_exit_code_alone(tmp_path, tokenizer, capsys):
     arguments = [str(tmp_path), *tokenizer, "--max-seq-length", "32", "--splitter", "line"]
     assert main(["data", "check", *arguments]) == 0
     shown = capsys.readouterr().out
-    assert line_of("repeated", shown)[1].startswith("16.7% of the documents")
-    assert line_of("one sentence only", shown)[1].startswith("100.0% of the documents")
-    assert line_of("truncated", shown)[1].startswith("100.0% of the sentences")
-    assert '"日" 1' in line_of("unknown pieces", shown)[1]
-    for name in ("repeated", "one sentence only", "truncated", "unknown pieces"):
+    assert line_of("repeated", shown)[1].startswith("16.7 % of the documents")
+    assert line_of("one sentence only", shown)[1].startswith("100.0 % of the documents")
+    assert line_of("truncated", shown)[1].startswith("100.0 % of the sentences")
+    assert '"日" 1' in line_of("unknown tokens", shown)[1]
+    for name in ("repeated", "one sentence only", "truncated", "unknown tokens"):
         assert line_of(name, shown)[0] == "⚠"
-    assert line_of("special names", shown) == (" ", '"[MASK]" 1: kept as plain text')
+    assert line_of("special tokens", shown) == (" ", '"[MASK]" 1: treated as plain text')
 
 
 def test_letters_of_another_script_are_a_warning(tmp_path, capsys):
@@ -88,8 +88,8 @@ def test_refused_files_are_counted_after_the_whole_report_with_exit_code_2(
     assert main(["data", "check", str(corpus), *tokenizer]) == 2
     shown = capsys.readouterr()
     assert line_of("files", shown.out) == ("⚠", "12 files cannot be read, see below")
-    assert "about" in line_of("a build", shown.out)[1]
-    assert "a build would refuse 12 of 41 files" in shown.err
+    assert "about" in line_of("build", shown.out)[1]
+    assert "A build would refuse 12 of 41 files" in shown.err
     assert shown.err.count("Latin-1`") == 0 and shown.err.count("It looks like Latin-1") == 10
     assert "... and 2 more" in shown.err
 
@@ -99,7 +99,7 @@ def test_an_empty_corpus_has_exit_code_2(tmp_path, capsys):
     assert main(["data", "check", str(tmp_path)]) == 2
     shown = capsys.readouterr()
     assert "✔ repeated" not in shown.out
-    assert "a build would refuse this corpus" in shown.err
+    assert "A build would refuse this corpus" in shown.err
 
 
 def test_json_has_the_numbers_by_name_and_the_warnings(corpus, tokenizer, capsys):
@@ -113,14 +113,14 @@ def test_json_has_the_numbers_by_name_and_the_warnings(corpus, tokenizer, capsys
     assert any(warning.startswith("files") for warning in result["warnings"])
 
 
-def test_a_sample_is_called_one(corpus, capsys):
+def test_a_sample_is_mentioned(corpus, capsys):
     assert main(["data", "check", str(corpus), "--sample-mb", "0.005"]) == 0
-    assert "; a sample of " in capsys.readouterr().out.splitlines()[0]
+    assert "; read a sample of " in capsys.readouterr().out.splitlines()[0]
 
 
-def test_a_picture_is_drawn_and_named(corpus, tmp_path, capsys):
+def test_a_figure_is_written_and_named(corpus, tmp_path, capsys):
     assert main(["data", "check", str(corpus), "--figure", str(tmp_path / "x.png")]) == 0
-    assert f"picture: {tmp_path / 'x.png'}" in capsys.readouterr().out
+    assert f"figure: {tmp_path / 'x.png'}" in capsys.readouterr().out
     assert (tmp_path / "x.png").exists()
 
 

@@ -25,11 +25,11 @@ def damaged(tiny_records, tmp_path):
     return folder
 
 
-def test_sound_records_get_one_line(tiny_records, capsys):
+def test_valid_records_get_one_line(tiny_records, capsys):
     assert main(["data", "verify", str(tiny_records)]) == 0
     shown = capsys.readouterr()
     (line,) = shown.out.splitlines()
-    assert "all is well" in line and "2 shards" in line and "MB/s" in line
+    assert "no problems" in line and "2 shards" in line and "MB/s" in line
     assert not shown.err
 
 
@@ -38,7 +38,7 @@ def test_damaged_records_get_one_error_with_every_problem(damaged, capsys):
     shown = capsys.readouterr()
     assert not shown.out
     title, first, second = shown.err.splitlines()
-    assert title == f"error: FAILED: 2 problems in `{damaged}`:"
+    assert title == f"error: 2 problems in `{damaged}`:"
     assert "`pretraining-00000-of-00002.tfrecord` does not exist" in first
     assert "`pretraining-00001-of-00002.tfrecord` must have" in second
 
@@ -59,11 +59,11 @@ def test_records_are_shown(tiny_records, tmp_path, capsys):
     assert main([*command, "--figure", f"{tmp_path}/x.png"]) == 0
     shown = capsys.readouterr()
     assert not shown.err
-    assert "50 of them looked at" in shown.out
+    assert "696 records, sample of 50" in shown.out
     for word in ("S = 32, P = 5", "segment-pair", "median", "padding", "95 % interval", "[MASK→"):
         assert word in shown.out
     assert shown.out.count("order: ") == 2 and shown.out.count("  [CLS]") == 2
-    assert shown.out.endswith(f"picture: {tmp_path}/x.png\n") and (tmp_path / "x.png").is_file()
+    assert shown.out.endswith(f"figure: {tmp_path}/x.png\n") and (tmp_path / "x.png").is_file()
 
 
 def test_the_inspection_is_json_with_names(tiny_records, tmp_path, capsys):
@@ -87,7 +87,7 @@ def test_the_seed_decides_the_examples(tiny_records, capsys):
     assert shown[0] == shown[1] != shown[2]
 
 
-def test_records_whose_masks_are_drawn_later_say_so(tiny_records, tmp_path, capsys):
+def test_records_without_masks_are_reported_as_such(tiny_records, tmp_path, capsys):
     from data_pipeline.records.dataset_info import DatasetInfo
 
     folder = shutil.copytree(tiny_records, tmp_path / "copy")
@@ -95,7 +95,7 @@ def test_records_whose_masks_are_drawn_later_say_so(tiny_records, tmp_path, caps
     info.replace(config=info.config | {"static_masks": False}).save(folder)
     assert main(["data", "inspect", str(folder)]) == 2  # there are masks where none should be
     shown = capsys.readouterr()
-    assert "masks                drawn by the reader" in shown.out
+    assert "masks                sampled by the reader" in shown.out
     title, problem = shown.err.splitlines()
     assert title.startswith("error: 1 problem in the records of")
     assert "masks, although the reader has to sample them" in problem
@@ -111,7 +111,7 @@ def test_records_whose_masks_are_drawn_later_say_so(tiny_records, tmp_path, caps
         (["inspect", "{records}", "--figure", "{tmp}/no/x.png"], "does not exist"),
         (["inspect", "{records}", "--sample", "0"], "--sample"),
         (["inspect", "{records}", "--examples", "-1"], "--examples"),
-        (["inspect"], "records"),
+        (["inspect"], "RECORDS"),
     ],
 )
 def test_a_mistake_gets_one_short_message(command, message, tiny_records, tmp_path, capsys):

@@ -1,4 +1,4 @@
-"""`albert-keras finetune` and `evaluate` as a user gives them, and their mistakes."""
+"""`albert-keras finetune` and `evaluate` as a user runs them, and their mistakes."""
 
 import json
 import os
@@ -109,7 +109,7 @@ def test_the_last_lines_say_what_came_out_and_how_to_go_on(tuned, begin, capsys)
 
 
 @pytest.mark.slow
-def test_the_result_is_json_if_asked(tuned, begin, capsys):
+def test_the_result_is_json_on_request(tuned, begin, capsys):
     command = ["finetune", *begin["table"], *begin["origin"], *FAST, "--steps", "1", "--json"]
     assert main([*command, "--out", str(tuned)]) == 0
     result = json.loads(capsys.readouterr().out)
@@ -168,18 +168,18 @@ QUESTIONS = [
 ]
 
 
-@pytest.mark.parametrize("name, columns, asked", QUESTIONS)
-def test_the_next_command_asks_as_the_task_wants(name, columns, asked):
+@pytest.mark.parametrize("name, columns, arguments", QUESTIONS)
+def test_the_next_command_has_the_inputs_of_the_task(name, columns, arguments):
     from albert_keras.cli.finetune import _question
     from albert_keras.tasks.task_config import TaskConfig
 
-    assert _question(TaskConfig(name=name, **columns)) == asked
+    assert _question(TaskConfig(name=name, **columns)) == arguments
 
 
 # What is added to `finetune` with a table (T), something to begin from (O), both (TO) or none.
 MISTAKES = {
-    "no task": ("O", [], "`--task` should name a task"),
-    "misspelt task": ("O", ["--task", "sst2"], "did you mean `sst-2`"),
+    "no task": ("O", [], "`--task` is required"),
+    "misspelt task": ("O", ["--task", "sst2"], "Did you mean `sst-2`"),
     "task without files": ("O", ["--task", "sst-2"], "`data_dir` must be the folder with the"),
     "questions without files": ("O", ["--task", "squad1"], "`data_dir` with `train-v1.1.json`"),
     "wrong folder": (
@@ -188,7 +188,7 @@ MISTAKES = {
         "nothing/CoLA/train.tsv` does not exist",
     ),
     "no passages": ("O", ["--task", "race", "--data-dir", "{place}/nothing"], "nothing"),
-    "missing text": ("TO", ["--text", "bdy"], "no column `bdy`, did you mean `body`"),
+    "missing text": ("TO", ["--text", "bdy"], "no column `bdy`. Did you mean `body`"),
     "missing label": ("TO", ["--label", "9"], "no column 9: it has 2, counted from 0"),
     "label that is no number": (
         "TO",
@@ -221,7 +221,7 @@ MISTAKES = {
     "unknown label": (
         "TO",
         ["--dev", "{place}/unknown.tsv"],
-        "line 3 has an unknown label, `inbox`, known are: ham, spam",
+        "line 3 has an unknown label, `inbox`. Expected one of: ham, spam",
     ),
     "unlabelled file": ("TO", ["--dev", "{place}/open.tsv"], "open.tsv` has no column `folder`"),
     "ragged tags": (
@@ -239,23 +239,27 @@ MISTAKES = {
     "no such origin": ("T", ["--from", "{place}/no"], "There is nothing of these"),
     "file as origin": ("T", ["--from", "{place}/mail.tsv"], "There is nothing of these"),
     "no tokenizer": ("T", ["--from", "random"], "comes without a tokenizer"),
-    "unknown shape": ("TO", ["--albert-config", "albert-bas"], "did you mean `albert-base"),
-    "zero steps": ("TO", ["--steps", "0"], "`training.steps` should be greater"),
+    "unknown shape": ("TO", ["--albert-config", "albert-bas"], "Did you mean `albert-base"),
+    "zero steps": ("TO", ["--steps", "0"], "`training.steps` must be greater"),
     "word as steps": ("TO", ["--steps", "many"], "Invalid value for '--steps'"),
-    "no epochs": ("TO", ["--epochs", "0"], "`training.epochs` should be greater than 0"),
-    "word as rate": ("TO", ["--lr", "abc"], "should be a positive number or \"auto\". .*'abc'"),
-    "no batch": ("TO", ["--batch-size", "0"], "`training.batch_size` should be greater"),
+    "no epochs": ("TO", ["--epochs", "0"], "`training.epochs` must be greater than 0"),
+    "word as rate": ("TO", ["--lr", "abc"], "must be a positive number or \"auto\". .*'abc'"),
+    "no batch": ("TO", ["--batch-size", "0"], "`training.batch_size` must be greater"),
     "too long": ("TO", ["--max-seq-length", "99"], "Received: 99 and 32"),
-    "too short": ("TO", ["--max-seq-length", "4"], "`task.max_seq_length` should be greater"),
-    "word as seeds": ("TO", ["--seeds", "x"], "`--seeds` should be how many .* Received: x"),
-    "no seed": ("TO", ["--seeds", "0"], "`--seeds` should be how many .* Received: 0"),
-    "negative seeds": ("TO", ["--seeds", "-2"], "`--seeds` should be how many .* Received: -2"),
+    "too short": ("TO", ["--max-seq-length", "4"], "`task.max_seq_length` must be greater"),
+    "word as seeds": ("TO", ["--seeds", "x"], "`--seeds` must be a positive number .* Received: x"),
+    "no seed": ("TO", ["--seeds", "0"], "`--seeds` must be a positive number .* Received: 0"),
+    "negative seeds": (
+        "TO",
+        ["--seeds", "-2"],
+        "`--seeds` must be a positive number .* Received: -2",
+    ),
     "seed twice": ("TO", ["--seeds", "3,3"], "different seeds .* Received: 3,3"),
-    "unknown precision": ("TO", ["--precision", "half"], "`training.precision` should be 'auto'"),
-    "unknown recipe": ("TO", ["--config", "sst"], "did you mean `sst-2`"),
-    "unknown key": ("TO", ["--set", "training.stps=1"], "did you mean `steps`"),
-    "value for a section": ("TO", ["--set", "task=3"], "`task` should hold keys and values"),
-    "value and no task": ("O", ["--set", "task=3"], "`task` should hold keys and values"),
+    "unknown precision": ("TO", ["--precision", "half"], "`training.precision` must be 'auto'"),
+    "unknown recipe": ("TO", ["--config", "sst"], "Did you mean `sst-2`"),
+    "unknown key": ("TO", ["--set", "training.stps=1"], "Did you mean `steps`"),
+    "value for a section": ("TO", ["--set", "task=3"], "`task` must contain keys and values"),
+    "value and no task": ("O", ["--set", "task=3"], "`task` must contain keys and values"),
     "unwritable": ("TO", ["--out", "/proc/x"], "`/proc/x` cannot be written"),
     "other things there": ("TO", ["--out", "{place}"], "is not empty"),
     "file there": ("TO", ["--out", "{place}/mail.tsv"], "is not empty"),
@@ -300,7 +304,7 @@ def damaged(tuned):
 
 EVALUATE_MISTAKES = {
     "no such run": (["{tuned}x"], "it has no run.json and no results.json"),
-    "no run": (["{place}/nothing"], "should be the folder of a run or of a fine-tuning"),
+    "no run": (["{place}/nothing"], "is not the folder of a run or a fine-tuning"),
     "records for a task": (["{tuned}", "--data", "{records}"], "end in .tsv, .csv or .jsonl"),
     "unlabelled": (["{tuned}", "--data", "{place}/open.tsv"], "has no column `folder`"),
     "unknown label": (["{tuned}", "--data", "{place}/unknown.tsv"], "line 3 has an unknown label"),
@@ -311,8 +315,8 @@ EVALUATE_MISTAKES = {
     "unwritable": (["{tuned}", "--out", "/proc/x"], "`/proc/x` cannot be written"),
     "pre-trained beside": (["{tuned}", "--run", "{run}"], "must be a fine-tuned run. Received"),
     "pre-trained, no data": (["{run}"], "Received: 1 run and no --data"),
-    "pre-trained, split": (["{run}", "--split", "dev"], "`--split` is for fine-tuned models"),
-    "pre-trained, seeds": (["{run}", "--all-seeds"], "`--all-seeds` is for fine-tuned models"),
+    "pre-trained, split": (["{run}", "--split", "dev"], "`--split` requires a fine-tuned model"),
+    "pre-trained, seeds": (["{run}", "--all-seeds"], "`--all-seeds` requires a fine-tuned model"),
     "damaged results": (["{damaged}/results"], "results.json` is damaged"),
     "unfinished": (["{damaged}/unfinished"], "Repeat its command to resume it"),
     "damaged tuning": (["{damaged}/tuned"], "tuned.json` is damaged"),
@@ -321,7 +325,7 @@ EVALUATE_MISTAKES = {
 
 
 @pytest.mark.parametrize("mistake", EVALUATE_MISTAKES)
-def test_a_mistake_in_evaluation_is_told(
+def test_a_mistake_in_evaluation_is_reported(
     mistake, place, tuned, damaged, tiny_run, tiny_records, capfd
 ):
     words, message = EVALUATE_MISTAKES[mistake]
@@ -331,7 +335,7 @@ def test_a_mistake_in_evaluation_is_told(
     assert re.search(message, shown_mistake(command, place, capfd))
 
 
-def test_a_run_is_no_place_for_a_run_of_another_kind(tuned, tiny_records, tiny_run, begin, capfd):
+def test_a_run_cannot_contain_a_run_of_another_kind(tuned, tiny_records, tiny_run, begin, capfd):
     folder, run = tuned.parent, str(tuned / "seed-12345")
     shown = shown_mistake(["pretrain", "--data", str(tiny_records), "--out", run], folder, capfd)
     assert "holds a run of finetuning, not of pretraining" in shown

@@ -19,7 +19,7 @@ def quiet_again(monkeypatch):
     monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", os.environ.get("TF_CPP_MIN_LOG_LEVEL", "2"))
 
 
-def test_a_plan_is_told(capsys):
+def test_a_plan_is_printed(capsys):
     assert main([*WORDS, "--device", "v100"]) == 0
     told = capsys.readouterr().out
     for words in ("12 GB per replica", "blocks kept", "assumed", "albert-keras pretrain --config"):
@@ -33,7 +33,7 @@ def test_a_plan_is_json(capsys):
     assert len(plan["fits"]) == 2 and plan["assumptions"]["mfu"]
 
 
-def test_the_table_is_told(capsys):
+def test_the_table_is_printed(capsys):
     assert main(["plan", "--table", "--memory", "12GB"]) == 0
     rows = capsys.readouterr().out.splitlines()
     assert "published 64 32 16 14 12 6" in [" ".join(row.split()) for row in rows]

@@ -60,7 +60,7 @@ def test_lines_and_json_are_those_of_the_run(folders, ask):
     words = ["--pair", "Wind."]
     code, shown, _ = ask(export, *words, stdin=lines)
     assert code == 0 and len(shown.splitlines()) == 2
-    assert re.fullmatch(r"(no|yes|maybe)  \d\d\.\d%  Rain\. \| Wind\.", shown.splitlines()[0])
+    assert re.fullmatch(r"(no|yes|maybe)  \d\d\.\d %  Rain\. \| Wind\.", shown.splitlines()[0])
     found, expected = (
         json.loads(ask(path, *words, "--json", stdin=lines)[1]) for path in (export, run)
     )
@@ -75,7 +75,7 @@ def test_a_question_is_answered_from_a_passage(folders, ask, tiny_corpus):
     code, shown, _ = ask(export / "2", tiny_corpus[0], *QUESTION)
     (answer,) = Predictor(export).answer({"context": tiny_corpus[0], "question": "Who left?"})
     assert code == 0
-    assert shown == f"{answer.text or '(no answer)'}  {answer.probability:.1%}  Who left?\n"
+    assert shown == f"{answer.text or '(no answer)'}  {100 * answer.probability:.1f} %  Who left?\n"
 
 
 @pytest.mark.parametrize(
@@ -86,27 +86,35 @@ def test_a_question_is_answered_from_a_passage(folders, ask, tiny_corpus):
         (
             "classification",
             ["a", *QUESTION],
-            "`--question` should be left out: pair is asked with `text` and `pair`.",
+            "`--question` must not be given: the inputs of pair are `text` and `pair`.",
         ),
-        ("classification", ["a", "--option", "b"], "`--option` should be left out: pair is"),
+        (
+            "classification",
+            ["a", "--option", "b"],
+            "`--option` must not be given: the inputs of pair",
+        ),
         (
             "spans_or_none",
             ["a", *QUESTION, "--pair", "b"],
-            "`--pair` should be left out: squad2 is asked with `context` and `question`.",
+            "`--pair` must not be given: the inputs of squad2 are `context` and `question`.",
         ),
         (
             "classification",
             ["a", "--then", "b"],
-            "`--then` is for exports of pre-trained models: `{export}` is fine-tuned.",
+            "`--then` requires an export of a pre-trained model: `{export}` is fine-tuned.",
         ),
-        ("classification", ["a", "--top-k", "3"], "`--top-k` is for exports of pre-trained"),
-        ("classification", ["--file", "a.tsv"], "`--file` is for runs: `{export}` is an export."),
-        ("classification", ["--split", "dev"], "`--split` is for runs"),
-        ("classification", ["a", "--out", "b"], "`--out` is for runs"),
-        ("classification", ["a", "--with", "b"], "`--with` is for runs"),
-        ("classification", ["a", "--all-seeds"], "`--all-seeds` is for runs"),
-        ("classification", ["a", "--text-column", "b"], "`--text-column` is for runs"),
-        ("classification", [], "What to answer should be TEXT or lines of stdin"),
+        ("classification", ["a", "--top-k", "3"], "`--top-k` requires an export of a pre-trained"),
+        (
+            "classification",
+            ["--file", "a.tsv"],
+            "`--file` requires a run: `{export}` is an export.",
+        ),
+        ("classification", ["--split", "dev"], "`--split` requires a run"),
+        ("classification", ["a", "--out", "b"], "`--out` requires a run"),
+        ("classification", ["a", "--with", "b"], "`--with` requires a run"),
+        ("classification", ["a", "--all-seeds"], "`--all-seeds` requires a run"),
+        ("classification", ["a", "--text-column", "b"], "`--text-column` requires a run"),
+        ("classification", [], "There is nothing to process"),
     ],
 )
 def test_a_mistake_gets_one_sentence(folders, ask, kind, words, message):
@@ -131,4 +139,4 @@ def test_an_older_export_without_kind_is_taken_for_what_its_run_was(tmp_path, as
     (tmp_path / "1").mkdir()
     (tmp_path / "1" / "export.json").write_text('{"step": 1, "run": {"kind": "pretraining"}}')
     code, _, shown = ask(tmp_path, "a [MASK]", "--pair", "b")
-    assert code == 2 and "`--pair` is for fine-tuned models" in shown
+    assert code == 2 and "`--pair` requires a fine-tuned model" in shown

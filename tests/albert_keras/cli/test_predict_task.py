@@ -78,7 +78,7 @@ def ask(tuned, monkeypatch, capsys):
 def test_a_pair_is_answered_in_a_line(ask):
     shown = ask("Rain.", "Snow.", "--pair", "Wind.").splitlines()
     assert len(shown) == 2
-    assert re.fullmatch(r"(yes|no)  \d\d\.\d%  Rain\. \| Wind\.", shown[0])
+    assert re.fullmatch(r"(yes|no)  \d\d\.\d %  Rain\. \| Wind\.", shown[0])
     assert shown[1].endswith("  Snow. | Wind.")
 
 
@@ -107,7 +107,7 @@ def test_a_file_is_answered_and_written(ask, tmp_path):
     shown = ask("--file", tmp_path / "new.tsv", *columns)
     assert shown == ask("Rain.", "--pair", "Wind.")
     shown = ask("--file", tmp_path / "new.tsv", *columns, "--out", tmp_path / "out")
-    assert shown == f"1 answers: {tmp_path}/out/predictions-new.jsonl\n"
+    assert shown == f"1 answer: {tmp_path}/out/predictions-new.jsonl\n"
 
 
 def test_a_split_is_answered_by_several_models(ask, tuned):
@@ -118,13 +118,13 @@ def test_a_split_is_answered_by_several_models(ask, tuned):
 MISTAKES = {
     "no pair": (["Rain."], b"", "`pair`"),
     "blank": ([" ", "--pair", "Wind."], b"", "`text` must be a text. It is blank"),
-    "nothing": ([], b"\n \n", "should be TEXT or lines of stdin. Received: nothing"),
+    "nothing": ([], b"\n \n", "There is nothing to process"),
     "broken object": (
         [],
         b'{"text": "a", "pair": "b"}\n\n{"text": "a"\n',
-        "Line 3 of stdin should be a JSON object, as it begins with {",
+        "Line 3 of stdin starts with { but is not a valid JSON object",
     ),
-    "other bytes": ([], b"Rain.\ncaf\xe9\n", "Line 2 of stdin should be UTF-8. Received: 0xe9"),
+    "other bytes": ([], b"Rain.\ncaf\xe9\n", "Line 2 of stdin is not UTF-8. Received: 0xe9"),
     "half a pair": ([], b'{"text": "\\ud800", "pair": "b"}\n', "half a surrogate pair"),
     "wrong object": ([], b'{"text": "a", "pair": "b"}\n{"text": 3}\n', "Input 2 of 2"),
     "id twice": (
@@ -137,10 +137,10 @@ MISTAKES = {
         b"",
         r"An example of pair must have `text` and `pair` \(--pair\). Received: context, question",
     ),
-    "export's": (["Rain.", "--then", "Wind."], b"", "`--then` is for exports"),
-    "export's number": (["Rain.", "--top-k", "3"], b"", "`--top-k` is for exports"),
-    "text and file": (["Rain.", "--file", "a.tsv"], b"", "`TEXT` should be left out beside"),
-    "pair and file": (["--pair", "b", "--file", "a.tsv"], b"", "`--pair` should be left out"),
+    "export's": (["Rain.", "--then", "Wind."], b"", "`--then` requires an export"),
+    "export's number": (["Rain.", "--top-k", "3"], b"", "`--top-k` requires an export"),
+    "text and file": (["Rain.", "--file", "a.tsv"], b"", "`TEXT` must not be given with"),
+    "pair and file": (["--pair", "b", "--file", "a.tsv"], b"", "`--pair` must not be given"),
     "file and split": (["--split", "dev", "--file", "a.tsv"], b"", "Received: file and split"),
     "no file": (["--file", "nowhere.tsv"], b"", "`nowhere.tsv` cannot be read"),
     "spreadsheet": (["--file", "a.xlsx"], b"", "must end in .tsv, .csv or .jsonl"),
@@ -166,20 +166,21 @@ def test_an_export_takes_no_options_of_tasks(option, tmp_path, capsys):
     (tmp_path / "1").mkdir()
     assert main(["predict", str(tmp_path), "a [MASK]", option, "b"]) == 2
     shown = capsys.readouterr().err
-    assert shown == f"error: `{option}` is for fine-tuned models: `{tmp_path}` is an export.\n"
+    reason = f"requires a fine-tuned model: `{tmp_path}` is a pre-trained export."
+    assert shown == f"error: `{option}` {reason}\n"
 
 
 def test_neither_export_nor_fine_tuning(tmp_path, tiny_run, capsys):
     assert main(["predict", str(tmp_path), "a"]) == 2
-    assert "holds no exported model and no fine-tuning" in capsys.readouterr().err
+    assert "contains no exported model and no fine-tuning" in capsys.readouterr().err
     assert main(["predict", f"{tmp_path}/nowhere", "a"]) == 2
-    assert f"There is no folder `{tmp_path}/nowhere`" in capsys.readouterr().err
+    assert f"The folder `{tmp_path}/nowhere` does not exist" in capsys.readouterr().err
     assert main(["predict", str(tiny_run), "a"]) == 2
     assert "must be a fine-tuned run. Received: a run of pretraining" in capsys.readouterr().err
 
 
 SHOWN = [
-    (TextExample("0", "a\nb", None), ClassAnswer("0", "no", 0.75, {}), "no  75.0%  a b"),
+    (TextExample("0", "a\nb", None), ClassAnswer("0", "no", 0.75, {}), "no  75.0 %  a b"),
     (TextExample("0", "a", "b"), ScoreAnswer("0", 2.5), "  2.500  a | b"),
     (
         TaggedExample("0", ("Ada", "slept")),
@@ -189,17 +190,17 @@ SHOWN = [
     (
         ChoiceExample("0", "c", "Who?", ("Ada", "Bob")),
         ChoiceAnswer("0", 1, "Bob", 0.5, (0.5, 0.5)),
-        "Bob  50.0%  Who?",
+        "Bob  50.0 %  Who?",
     ),
     (
         QuestionExample("0", "Who?", "Ada slept."),
         SpanAnswer("0", "Ada", 0.25, 0, 3, None, []),
-        "Ada  25.0%  Who?",
+        "Ada  25.0 %  Who?",
     ),
     (
         QuestionExample("0", "Who?", "It slept."),
         SpanAnswer("0", "", 0.25, None, None, 1.0, []),
-        "(no answer)  25.0%  Who?",
+        "(no answer)  25.0 %  Who?",
     ),
 ]
 

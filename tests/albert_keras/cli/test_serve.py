@@ -1,4 +1,4 @@
-"""`albert-keras serve` as a user gives it."""
+"""`albert-keras serve` as a user runs it."""
 
 import json
 import re
@@ -12,6 +12,7 @@ import pytest
 
 from albert_keras.cli import main
 from albert_keras.serving.local import local_server
+from albert_keras.serving.local.limits import Limits
 from tests.albert_keras.serving.contract.model import ContractModel
 
 
@@ -41,7 +42,7 @@ def test_help_shows_an_example_with_options_that_exist(capsys):
     assert all(f"{option} " in listed for option in re.findall(r"--[a-z-]+", example))
 
 
-def test_options_become_limits_and_the_address_is_told(served, capsys):
+def test_options_become_limits_and_the_address_is_printed(served, capsys):
     command = ["serve", "a", "b", "--port", "0", "--requests-per-second", "5", "--burst", "7"]
     assert main([*command, "--computed-at-once", "3", "--rows", "9"]) == 0
     ((models, host, port, limits, access_log),) = served
@@ -52,7 +53,12 @@ def test_options_become_limits_and_the_address_is_told(served, capsys):
     assert capsys.readouterr().out == "serving books (version 3): http://127.0.0.1:8501/\n"
 
 
-def test_json_tells_the_same(served, capsys):
+def test_the_defaults_are_those_of_the_server(served):
+    assert main(["serve", "a"]) == 0
+    assert served[0][3] == Limits()
+
+
+def test_json_has_the_same_result(served, capsys):
     assert main(["serve", "a", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {
         "url": "http://127.0.0.1:8501/",
@@ -60,7 +66,7 @@ def test_json_tells_the_same(served, capsys):
     }
 
 
-def test_mistakes_are_told_in_one_line(tmp_path, capsys):
+def test_mistakes_are_reported_in_one_line(tmp_path, capsys):
     assert main(["serve", str(tmp_path)]) == 2
     assert capsys.readouterr().err.startswith(f"error: `{tmp_path}` contains no exported model.")
 

@@ -82,7 +82,7 @@ def test_help_shows_an_example_of_options_that_exist(command, capsys):
         assert f"{option} " in options
 
 
-def test_the_answers_and_the_speed_of_both_interfaces_are_told(server, capsys):
+def test_the_answers_and_the_speed_of_both_interfaces_are_printed(server, capsys):
     words = ["--rest", server.url, "--grpc", server.grpc_target, "--model", "books"]
     words += ["--requests", "10", "--clients", "2", "--label", "stable"]
     assert main(["serve-check", *words]) == 0
@@ -97,7 +97,7 @@ def test_the_answers_and_the_speed_of_both_interfaces_are_told(server, capsys):
         assert all(mark in line for mark in ("median ", "90 % ", "99 % ", "slowest "))
 
 
-def test_an_interface_alone_is_asked(server, capsys):
+def test_one_interface_can_be_checked_alone(server, capsys):
     for words, key, other in (
         (["--rest", server.url], "load", "grpc_load"),
         (["--grpc", server.grpc_target], "grpc_load", "load"),
@@ -111,7 +111,7 @@ def test_an_interface_alone_is_asked(server, capsys):
         assert [case["name"] for case in result["cases"]] == [case.name for case in cases]
 
 
-def test_texts_of_a_file_are_asked_and_failures_have_an_exit_code(server, tmp_path, capsys):
+def test_texts_of_a_file_are_sent_and_failures_have_an_exit_code(server, tmp_path, capsys):
     (tmp_path / "texts").write_text("a\nfail\n\n")
     words = ["--rest", server.url, "--grpc", server.grpc_target, "--model", "books", "--json"]
     words += ["--texts", f"{tmp_path / 'texts'}", "--clients", "1", "--requests", "6"]
@@ -121,7 +121,7 @@ def test_texts_of_a_file_are_asked_and_failures_have_an_exit_code(server, tmp_pa
     assert "no fail" in result["load"]["first_failure"]
 
 
-def test_a_wrong_answer_has_an_exit_code_and_is_told(server, capsys):
+def test_a_wrong_answer_has_an_exit_code_and_is_reported(server, capsys):
     words = ["--rest", server.url, "--model", "books", "--requests", "0", "--label", "no_label"]
     assert main(["serve-check", *words]) == 4
     assert "failed: a label: expected status 200, received 400" in capsys.readouterr().out
@@ -163,7 +163,7 @@ def test_rest_alone_loads_no_tensorflow(server):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_an_export_of_every_kind_is_asked_forty_cases_or_more(kind, module_of):
+def test_an_export_of_every_kind_is_checked_by_forty_cases_or_more(kind, module_of):
     module = module_of(kind)
     functions = {**module.functions, **module.token_functions}
     names = names_of({name: signature_of(name, one) for name, one in functions.items()})

@@ -1,4 +1,4 @@
-"""`albert-keras server-kit` as a user gives it."""
+"""`albert-keras server-kit` as a user runs it."""
 
 import json
 import os
@@ -34,14 +34,14 @@ def config_of(kit):
     return config
 
 
-def test_a_kit_has_the_name_of_its_folder_and_the_next_commands_are_told(
+def test_a_kit_has_the_name_of_its_folder_and_the_next_commands_are_printed(
     export_folder, tmp_path, capsys
 ):
     assert main(["server-kit", str(export_folder), "--out", f"{tmp_path / 'kit'}"]) == 0
-    told = capsys.readouterr().out.splitlines()
-    assert told[0].startswith(f"{tmp_path / 'kit'}: README.md, ") and "client.py" in told[0]
-    assert told[1] == f"next: {tmp_path / 'kit' / 'docker-run.sh'}"
-    assert told[2] == (
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith(f"{tmp_path / 'kit'}: README.md, ") and "client.py" in lines[0]
+    assert lines[1] == f"next: {tmp_path / 'kit' / 'docker-run.sh'}"
+    assert lines[2] == (
         "then: albert-keras serve-check --rest http://127.0.0.1:8501 --grpc 127.0.0.1:8500 "
         "--model books"
     )
@@ -78,13 +78,13 @@ def test_so_many_of_the_newest_versions_are_served(export_folder, tmp_path):
     [
         (["--latest", "1", "--specific", "41"], "--latest or --specific"),
         (["--latest", "0"], "`latest`"),
-        (["--label", "stable"], "`--label` should be LABEL=VERSION"),
-        (["--label", "stable=x"], "`--label` should be LABEL=VERSION"),
-        (["--label", f"stable={'4' * 9999}"], "`--label` should be LABEL=VERSION"),
-        (["--label", "a=42", "--label", "a=41"], "each label once"),
+        (["--label", "stable"], "`--label` must be LABEL=VERSION"),
+        (["--label", "stable=x"], "`--label` must be LABEL=VERSION"),
+        (["--label", f"stable={'4' * 9999}"], "`--label` must be LABEL=VERSION"),
+        (["--label", "a=42", "--label", "a=41"], "with each label only once"),
         (["--label", "stable=41"], "version that is served (42)"),
         (["--name", "Books"], "name of a model"),
-        (["--rest-port", "8500"], "ports should differ"),
+        (["--rest-port", "8500"], "three ports must be different"),
     ],
 )
 def test_a_mistake_is_one_error_and_leaves_no_kit(words, says, export_folder, tmp_path, capsys):

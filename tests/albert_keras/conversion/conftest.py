@@ -5,8 +5,7 @@ import pytest
 
 from albert_keras.config import AlbertConfig
 from albert_keras.conversion import own
-from albert_keras.interop.model_weights import ModelWeights
-from albert_keras.interop.reference_shapes import encoder_shapes
+from albert_keras.interop.model_weights import ModelWeights, encoder_shapes
 
 SHAPE = AlbertConfig(
     vocab_size=280,

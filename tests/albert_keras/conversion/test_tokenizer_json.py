@@ -5,9 +5,9 @@ import copy
 import json
 
 import pytest
+from sentencepiece.sentencepiece_model_pb2 import ModelProto
 
 from albert_keras.conversion.tokenizer_json import read_tokenizer_json
-from albert_keras.conversion.unigram_model import read_charsmap
 from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.tokenization import Tokenizer
 from data_pipeline.tokenizers.vocabulary import read_model
@@ -29,7 +29,9 @@ def albert(official_model):
     """Returns what transformers makes of the official vocabulary, as a dict."""
     model = official_model.read_bytes()
     vocab = [[piece.piece, piece.score] for piece in read_model(model).pieces]
-    charsmap = base64.b64encode(read_charsmap(model)).decode()
+    charsmap = base64.b64encode(
+        ModelProto.FromString(model).normalizer_spec.precompiled_charsmap
+    ).decode()
     normalizers = [
         {"type": "Replace", "pattern": {"String": "``"}, "content": '"'},
         {"type": "Replace", "pattern": {"String": "''"}, "content": '"'},
@@ -114,7 +116,7 @@ def test_word_pieces_become_a_list(bert, word_pieces):
         (("added_tokens", 4), token(5, "(", False, lstrip=True), "takes spaces with it"),
         (("model", "byte_fallback"), True, "byte_fallback"),
         (("model", "type"), "BPE", "Unigram or WordPiece. Received: BPE"),
-        (("model", "vocab"), "none", "should be the tokenizer of an ALBERT or BERT"),
+        (("model", "vocab"), "none", "is not the tokenizer of an ALBERT or BERT"),
     ],
 )
 def test_what_cannot_be_expressed_is_named(short, place, value, named):
@@ -144,5 +146,5 @@ def test_what_our_word_pieces_do_not_do_is_named(bert, part, key, value):
 
 
 def test_what_is_no_json_is_refused():
-    with pytest.raises(InputError, match="should be the tokenizer of an ALBERT or BERT"):
+    with pytest.raises(InputError, match="is not the tokenizer of an ALBERT or BERT"):
         read_tokenizer_json(b"{")

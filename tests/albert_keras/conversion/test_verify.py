@@ -52,7 +52,7 @@ def test_the_oracle_agrees_with_our_model(random_weights, changes):
 def test_equal_models_pass_and_are_told_how_equal_they_are(random_weights):
     weights = random_weights(heads=("masked_lm",))
     found = check(weights, weights)
-    assert (found.source, found.target) == ("oracle in NumPy", "albert-keras")
+    assert (found.source, found.target) == ("reference in NumPy", "albert-keras")
     assert found.differences.keys() == {"sequence_output", "pooled_output", "masked_lm_logits"}
     assert found.equal_tensors == len(weights.tensors)
 
@@ -70,7 +70,7 @@ def test_a_tensor_with_one_other_bit_is_named(random_weights, name):
     changed = source.tensors[name].copy()
     changed.flat[1] = np.nextafter(changed.flat[1], 9, dtype=np.float32)
     target = source._replace(tensors=source.tensors | {name: changed})
-    with pytest.raises(InputError, match=f"Other ones are in: {name}. "):
+    with pytest.raises(InputError, match=f"These tensors differ: {name}. "):
         check(source, target)
 
 

@@ -1,4 +1,4 @@
-"""Settings of a fine-tuning: what follows from what, and who wins."""
+"""Settings of a fine-tuning: their defaults and their precedence."""
 
 import pytest
 import yaml
@@ -6,7 +6,6 @@ import yaml
 from albert_keras import recipes
 from albert_keras.config import AlbertConfig
 from albert_keras.finetuning.config import (
-    FLAGS,
     FinetuneConfig,
     FinetuneOptimizer,
     FinetuneTraining,
@@ -15,6 +14,7 @@ from albert_keras.finetuning.config import (
 )
 from albert_keras.tasks.build import build_task
 from data_pipeline.errors import InputError
+from data_pipeline.settings import options_of
 
 
 def resolved(num_examples=1000, **training):
@@ -26,40 +26,40 @@ def of_recipe(name, **flags):
     return FinetuneConfig.of(values, **flags)
 
 
-def test_without_a_word_it_is_three_epochs_and_ten_scores():
+def test_the_default_is_three_epochs_and_ten_evaluations():
     training = resolved(num_examples=1000, batch_size=32)
     assert training.steps == 94 and training.epochs == pytest.approx(3.008)
     assert training.evaluate_every == training.checkpoint_every == 10
     assert training.precision == "float32"
 
 
-def test_steps_win_over_epochs_and_tell_how_many_they_are():
+def test_steps_take_precedence_over_epochs_and_determine_them():
     training = resolved(num_examples=64, batch_size=32, steps=5, epochs=9.0)
     assert (training.steps, training.epochs) == (5, 2.5)
     assert resolved(num_examples=64, batch_size=32, epochs=0.01).steps == 1
 
 
-def test_what_is_resolved_stays_so():
+def test_resolving_twice_changes_nothing():
     training = resolved(batch_size=7, epochs=1.5)
     assert training.resolved(1000, "mixed_bfloat16") == training
 
 
-def test_what_is_told_is_not_decided():
+def test_given_values_are_kept():
     training = resolved(evaluate_every=7, checkpoint_every=3, precision="mixed_float16", steps=50)
     assert (training.evaluate_every, training.checkpoint_every) == (7, 3)
     assert training.precision == "mixed_float16"
 
 
-@pytest.mark.parametrize("told", [{}, {"evaluate_every": 5}, {"steps": 37, "evaluate_every": 9}])
-def test_several_steps_at_a_time_fit_in_whole(told):
-    training = resolved(batch_size=32, steps_per_execution=4, report_every=8, **told)
-    assert training.steps == told.get("steps", 96)
-    assert training.evaluate_every == told.get("evaluate_every", 12)
+@pytest.mark.parametrize("given", [{}, {"evaluate_every": 5}, {"steps": 37, "evaluate_every": 9}])
+def test_evaluations_fall_on_host_calls(given):
+    training = resolved(batch_size=32, steps_per_execution=4, report_every=8, **given)
+    assert training.steps == given.get("steps", 96)
+    assert training.evaluate_every == given.get("evaluate_every", 12)
     assert training.checkpoint_every % 4 == 0
     assert 0 <= training.checkpoint_every - training.evaluate_every < 4
 
 
-def test_checkpoints_amid_steps_taken_together_are_refused():
+def test_checkpoints_between_host_calls_are_refused():
     with pytest.raises(InputError, match="multiple of `steps_per_execution`"):
         FinetuneTraining(steps_per_execution=4, report_every=8, checkpoint_every=6)
 
@@ -70,23 +70,23 @@ def test_every_flag_reaches_its_key():
         "label": "c", "max_seq_length": 64, "steps": 9, "epochs": 2.0, "batch_size": 8, "seed": 4,
         "strategy": "single", "precision": "float32", "accumulation_steps": 2, "recompute": True,
         "steps_per_execution": 5, "evaluate_every": 6, "checkpoint_every": 10, "patience": 2,
-        "time_budget": "8h", "lr": 0.5,
+        "time_budget": "8h", "peak_tflops": 2.0, "lr": 0.5,
     }  # fmt: skip
-    assert values.keys() == FLAGS.keys()
+    assert values.keys() == options_of(FinetuneConfig).keys()
     config = FinetuneConfig.of({}, **values)
     for word, value in values.items():
-        section, key = FLAGS[word]
+        section, key = options_of(FinetuneConfig)[word].path
         assert getattr(getattr(config, section), key) == value, word
 
 
-def test_flags_win_over_a_recipe_and_none_is_no_flag():
+def test_flags_take_precedence_over_a_recipe_and_none_is_ignored():
     config = of_recipe("mrpc", batch_size=8, lr=None, data_dir="glue")
     assert (config.training.batch_size, config.training.steps) == (8, 800)
     assert (config.optimizer.lr, config.optimizer.warmup_steps) == (2e-5, 200)
     assert (config.task.name, config.task.data_dir) == ("mrpc", "glue")
 
 
-def test_epochs_beat_the_steps_of_a_recipe_but_not_those_of_a_flag():
+def test_epochs_replace_the_steps_of_a_recipe_but_not_given_steps():
     assert of_recipe("mrpc", epochs=2).training.resolved(3668, "float32").steps == 230
     assert of_recipe("mrpc", epochs=2, steps=11).training.steps == 11
     config = of_recipe("mrpc").with_flags(epochs=1.0)
@@ -94,30 +94,30 @@ def test_epochs_beat_the_steps_of_a_recipe_but_not_those_of_a_flag():
 
 
 @pytest.mark.parametrize(
-    "values, says",
+    "values, message",
     [
-        ({"training": {"stepz": 3}}, "`training.stepz` is not a known key, did you mean `steps`"),
-        ({"trainin": {}}, "`trainin` is not a known key, did you mean `training`"),
+        ({"training": {"stepz": 3}}, "`training.stepz` is not a known key. Did you mean `steps`"),
+        ({"trainin": {}}, "`trainin` is not a known key. Did you mean `training`"),
         ({"optimizer": {"name": "sgd"}}, "optimizer.name"),
         ({"training": {"epochs": 0}}, "training.epochs"),
-        ({"task": {"name": "sst2"}}, "did you mean `sst-2`"),
+        ({"task": {"name": "sst2"}}, "Did you mean `sst-2`"),
         ({"model": {"head_dropout": 1.0}}, "model.head_dropout"),
     ],
 )
-def test_what_is_not_known_is_refused_by_name(values, says):
-    with pytest.raises(InputError, match=says):
+def test_an_unknown_key_or_value_is_refused_by_name(values, message):
+    with pytest.raises(InputError, match=message):
         FinetuneConfig.of({"task": {"name": "rte"}} | values)
 
 
-def test_an_empty_section_is_none_and_a_word_is_no_section():
+def test_a_section_may_be_empty_but_must_not_be_a_value():
     rte = {"task": {"name": "rte"}}
     assert FinetuneConfig.of(rte | {"training": None}, steps=3).training.steps == 3
-    with pytest.raises(InputError, match="`training` should hold keys and values. Received: 'a'"):
+    with pytest.raises(InputError, match="`training` must contain keys and values. Received: 'a'"):
         FinetuneConfig.of(rte | {"training": "a"})
 
 
-def test_an_unknown_flag_is_a_fault_of_the_program():
-    with pytest.raises(TypeError, match="`stepz` is not one of"):
+def test_an_unknown_keyword_is_a_type_error():
+    with pytest.raises(TypeError, match="`stepz` is not a known setting. Did you mean `steps`"):
         FinetuneConfig.of({"task": {"name": "rte"}}, stepz=3)
 
 
@@ -133,12 +133,12 @@ def test_every_recipe_can_be_resolved_and_warms_up_within_its_steps(name):
     assert None not in (done.task.max_seq_length, done.training.evaluate_every)
 
 
-def test_a_tenth_of_the_run_warms_up_unless_told():
+def test_the_default_warm_up_is_a_tenth_of_the_run():
     optimizer = FinetuneOptimizer()
     assert optimizer.name == "adamw"
     assert [optimizer.warmup_for(steps) for steps in (5, 100, 30_000)] == [0, 10, 3000]
     assert FinetuneOptimizer(warmup_steps=7).warmup_for(100) == 7
-    with pytest.raises(InputError, match="should not exceed the 100 step.*warmup_steps=null"):
+    with pytest.raises(InputError, match="must not exceed the 100 step.*warmup_steps=null"):
         FinetuneOptimizer(warmup_steps=101).warmup_for(100)
 
 
@@ -151,17 +151,17 @@ def test_the_usual_rate_is_the_papers_from_base_on_and_higher_for_small_models()
     assert config.resolved(task, 384, 100, "float32").optimizer.lr == pytest.approx(
         5.657e-5, rel=1e-3
     )
-    told = config.with_flags(lr="3e-3")
-    assert told.resolved(task, 384, 100, "float32").optimizer.lr == 3e-3
+    given = config.with_flags(lr="3e-3")
+    assert given.resolved(task, 384, 100, "float32").optimizer.lr == 3e-3
 
 
-def test_a_model_changes_only_where_told():
+def test_only_given_dropout_rates_change():
     shape = AlbertConfig(hidden_dropout_prob=0.3, attention_probs_dropout_prob=0.2)
     assert ModelChanges(head_dropout=0.5).applied(shape) == shape
     changed = ModelChanges(hidden_dropout_prob=0.0).applied(shape)
     assert (changed.hidden_dropout_prob, changed.attention_probs_dropout_prob) == (0.0, 0.2)
 
 
-def test_defaults_know_every_setting_but_the_task():
+def test_defaults_cover_every_setting_except_the_task():
     assert FinetuneConfig.defaults().keys() == {"task", "model", "training", "optimizer"}
     assert FinetuneConfig.defaults()["training"].keys() == set(FinetuneTraining.model_fields)

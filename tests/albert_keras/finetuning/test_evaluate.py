@@ -152,7 +152,7 @@ def evaluate_dev(tuned):
             {"split": "test"},
             "`test` of squad2 has no labels to score. .*use `albert-keras predict .*/",
         ),
-        ({"split": "dve"}, "The split `dve` of squad2 is unknown, did you mean `dev`"),
+        ({"split": "dve"}, "The split `dve` of squad2 is unknown. Did you mean `dev`"),
         ({"out": "/proc/nowhere"}, "cannot be written"),
         ({"runs": []}, "at least one fine-tuned run"),
     ],

@@ -111,7 +111,7 @@ def test_what_cannot_begin_leaves_nothing_and_can_be_mended(
     narrow = small_shape.replace(intermediate_size=32)
     words = {"albert_config": narrow, "tokenizer": tiny_tokenizer}
     for says, arguments in (
-        ("warmup_steps` should not exceed the", {"config": long}),
+        ("warmup_steps` must not exceed the", {"config": long}),
         ("`training.batch_size` should be a multiple", {"accumulation_steps": 3}),
         ("Two shapes for the weights", {"origin": broken, **words}),
         ("does not exist|no such|No such|should be", {"train": str(tmp_path / "none.tsv")}),

@@ -244,7 +244,7 @@ def test_damage_is_named(copy, damage, says):
     [
         ({"step": 7}, "no checkpoint of step 7"),
         ({"step": "newest"}, 'number or "best"'),
-        ({"strategy": "gpu"}, "did you mean `tpu`"),
+        ({"strategy": "gpu"}, "Did you mean `tpu`"),
         ({"batch_size": 0}, "`batch_size` must be at least 1. Received: 0"),
         ({"pair": "q"}, "column of `pair` must not be given: classification had none"),
     ],

@@ -129,5 +129,5 @@ def test_what_cannot_be_answered_is_refused(tuned, arguments, says):
 
 def test_a_missing_column_is_named(tuned, tmp_path):
     (tmp_path / "a.tsv").write_text("one\tothr\na\tb\n")
-    with pytest.raises(InputError, match="no column `other`, did you mean `othr`"):
+    with pytest.raises(InputError, match="no column `other`. Did you mean `othr`"):
         predict_task(tuned, file=tmp_path / "a.tsv")

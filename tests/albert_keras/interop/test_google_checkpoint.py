@@ -118,7 +118,7 @@ def test_a_renamed_or_missing_tensor_is_named(tmp_path, name):
     with pytest.raises(InputError) as error:
         google_checkpoint.read(prefix)
     assert f"\n  {name}: missing" in str(error.value)
-    assert f"\n  {name}_2: not wanted" in str(error.value)
+    assert f"\n  {name}_2: unexpected tensor" in str(error.value)
     del tensors[name]
     with pytest.raises(InputError, match=f"\n  {name}: missing"):
         google_checkpoint.read(write_release(tmp_path, tensors))
@@ -144,7 +144,7 @@ def test_a_transposed_tensor_is_named(tmp_path, name):
 
 def test_more_groups_than_the_configuration_says_are_named(tmp_path):
     config = CONFIG.model_copy(update={"num_hidden_groups": 1})
-    with pytest.raises(InputError, match=f"{BLOCK}/LayerNorm/beta: not wanted"):
+    with pytest.raises(InputError, match=f"{BLOCK}/LayerNorm/beta: unexpected tensor"):
         google_checkpoint.read(write_release(tmp_path, reference_tensors(), config))
 
 
@@ -179,7 +179,7 @@ def test_a_folder_with_two_checkpoints_is_refused(release):
 
 
 def test_a_folder_without_a_checkpoint_is_refused(tmp_path):
-    with pytest.raises(InputError, match="should be a TensorFlow checkpoint: its prefix"):
+    with pytest.raises(InputError, match="is not a TensorFlow checkpoint. Pass its prefix"):
         google_checkpoint.read(tmp_path)
 
 
@@ -229,15 +229,15 @@ def test_a_model_without_sharing_has_a_group_for_each_depth(tmp_path):
 @pytest.mark.parametrize(
     "change, message",
     [
-        ({"sharing": "attention"}, "`sharing` should be .*'attention'"),
-        ({"hidden_act": "gelu_erf"}, "`hidden_act` should be .*'gelu_erf'"),
+        ({"sharing": "attention"}, "`sharing` must be .*'attention'"),
+        ({"hidden_act": "gelu_erf"}, "`hidden_act` must be .*'gelu_erf'"),
         (
             {"sharing": "none", "num_hidden_layers": 22, "inner_group_num": 1},
             "rounds wrongly and skips a group. Received: 22",
         ),
         (
             {"embedding_size": 8, "embedding_projection": "always"},
-            '`embedding_projection` should be "auto"',
+            '`embedding_projection` must be "auto"',
         ),
     ],
 )

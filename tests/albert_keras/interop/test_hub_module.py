@@ -8,7 +8,7 @@ import tensorflow as tf
 from albert_keras.config import AlbertConfig
 from albert_keras.interop import hub_module
 from albert_keras.interop.checkpoint_tensors import write_tensors
-from albert_keras.interop.hub_shape import shape_of_release
+from albert_keras.interop.hub_module import shape_of_release
 from albert_keras.models.pretraining import AlbertForPretraining
 from data_pipeline.errors import InputError
 from tests.albert_keras import numpy_albert
@@ -139,7 +139,7 @@ def test_an_unknown_variable_of_a_module_is_named(of_tensorflow_models):
     path, _, _, root = of_tensorflow_models
     root.more = tf.Variable([1.0], name="mystery/kernel")
     tf.saved_model.save(root, str(path))
-    with pytest.raises(InputError, match=r"mystery/kernel: not wanted, of shape \[1\]"):
+    with pytest.raises(InputError, match=r"mystery/kernel: unexpected tensor of shape \[1\]"):
         hub_module.read(path)
 
 
@@ -156,7 +156,7 @@ def test_other_folders_are_refused(of_tensorflow_models, name):
     path = of_tensorflow_models[0]
     (path / name).rename(path / "elsewhere")
     assert not hub_module.is_source(path)
-    with pytest.raises(InputError, match="should be the folder of a TensorFlow Hub module"):
+    with pytest.raises(InputError, match="is not the folder of a TensorFlow Hub module"):
         hub_module.read(path)
 
 

@@ -126,7 +126,7 @@ def test_a_copy_that_differs_is_refused(source, name, changed):
     tensors = tensors_of(source)
     tensors[name] = tensors[changed] + np.float32(1e-6)
     change(source, tensors)
-    with pytest.raises(InputError, match=f"{name} .* should equal {changed}"):
+    with pytest.raises(InputError, match=f"{name} .* must equal {changed}"):
         hugging_face.read(source)
 
 

@@ -4,8 +4,12 @@ import pytest
 
 from albert_keras.config import AlbertConfig
 from albert_keras.interop import hugging_face
-from albert_keras.interop.hugging_face_config import read_labels, to_albert_config, to_values
-from albert_keras.interop.hugging_face_family import family_for
+from albert_keras.interop.hugging_face_config import (
+    family_for,
+    read_labels,
+    to_albert_config,
+    to_values,
+)
 from albert_keras.interop.hugging_face_tables import ALBERT
 from albert_keras.interop.hugging_face_tables import BERT as BERT_FAMILY
 from albert_keras.interop.safetensors_file import read_safetensors

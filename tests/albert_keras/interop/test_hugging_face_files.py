@@ -105,7 +105,7 @@ def test_a_folder_without_weights_or_a_file_is_no_source(source):
     (source / INDEX).unlink()
     assert not hugging_face.is_source(source)
     assert not hugging_face.is_source(source / "config.json")
-    with pytest.raises(InputError, match="should hold weights"):
+    with pytest.raises(InputError, match="does not contain weights"):
         hugging_face.read(source)
 
 

@@ -9,8 +9,7 @@ from tensorflow import keras
 
 from albert_keras.config import AlbertConfig
 from albert_keras.interop import keras_nlp_preset
-from albert_keras.interop.model_weights import ModelWeights
-from albert_keras.interop.reference_shapes import encoder_shapes
+from albert_keras.interop.model_weights import ModelWeights, encoder_shapes
 from data_pipeline.errors import InputError
 
 CONFIG = AlbertConfig(
@@ -89,7 +88,7 @@ def test_another_class_is_refused(preset, changes):
     values = json.loads((preset / "config.json").read_text())
     (preset / "config.json").write_text(json.dumps(values | changes))
     assert keras_nlp_preset.is_source(preset)
-    with pytest.raises(InputError, match="should describe KerasNLP's AlbertBackbone"):
+    with pytest.raises(InputError, match="must describe KerasNLP's AlbertBackbone"):
         keras_nlp_preset.read(preset)
 
 

@@ -134,9 +134,9 @@ def swap_axes(file):
 @pytest.mark.parametrize(
     "change, named",
     [
-        (rename, "layers/dense_1/vars/1: missing(.|\n)*layers/dense_2/vars/1: not wanted"),
+        (rename, "layers/dense_1/vars/1: missing(.|\n)*layers/dense_2/vars/1: unexpected tensor"),
         (remove, "layers/dense_1/vars/1: missing"),
-        (swap_axes, r"query_dense/vars/0: \[8, 2, 4\] wanted, \[4, 2, 8\] found"),
+        (swap_axes, r"query_dense/vars/0: expected shape \[8, 2, 4\], received \[4, 2, 8\]"),
     ],
 )
 def test_a_wrong_tensor_is_named(preset, change, named):

@@ -1,8 +1,7 @@
 import numpy as np
 import pytest
 
-from albert_keras.interop.google_checkpoint import read
-from albert_keras.interop.norm_aliases import without_aliases
+from albert_keras.interop.google_checkpoint import read, without_aliases
 from data_pipeline.errors import InputError
 from tests.albert_keras.interop.reference_models import assert_same_tensors, reference_tensors
 from tests.albert_keras.interop.test_google_checkpoint import write_release
@@ -45,10 +44,10 @@ def test_numbers_are_ordered_as_numbers():
 @pytest.mark.parametrize(
     "names, message",
     [
-        ([f"{BLOCK}/layer_normalization/beta"], "1 layer_normalization, 2 wanted"),
+        ([f"{BLOCK}/layer_normalization/beta"], "1 layer_normalization, expected 2"),
         (
             [f"{BLOCK}/layer_normalization_{number}/beta" for number in (1, 2, 3, 4)],
-            "4 layer_normalization, 2 wanted",
+            "4 layer_normalization, expected 2",
         ),
         (
             ["bert/embeddings/layer_normalization/beta", "bert/embeddings/LayerNorm/gamma"],
@@ -61,7 +60,7 @@ def test_numbers_are_ordered_as_numbers():
                 "/beta"
                 for n in (5, 6)
             ],
-            "group_0_2/layer_2/inner_group_0: 2 layer_normalization, 0 wanted",
+            "group_0_2/layer_2/inner_group_0: 2 layer_normalization, expected 0",
         ),
     ],
 )

@@ -44,7 +44,7 @@ def test_a_warmup_longer_than_the_run_is_refused_with_both_numbers():
 
 @pytest.mark.parametrize("lr", [0, -1e-3, math.nan, math.inf, True, None, "fast"])
 def test_an_unusable_learning_rate_is_one_problem_that_names_both_choices(lr):
-    with pytest.raises(SettingsError, match='`lr` should be a positive number or "auto"') as raised:
+    with pytest.raises(SettingsError, match='`lr` must be a positive number or "auto"') as raised:
         OptimizerConfig(lr=lr)
     assert len(raised.value.problems) == 1
 
@@ -73,7 +73,7 @@ def test_a_config_survives_json():
 
 
 @pytest.mark.parametrize("lr, batch_size", [(1.76e-3, 64), (1e-5, 4096)])
-def test_a_rate_far_from_the_rule_is_told(lr, batch_size):
+def test_a_rate_far_from_the_rule_is_reported(lr, batch_size):
     assert "--lr auto" in OptimizerConfig(lr=lr).lr_advice(batch_size)
 
 

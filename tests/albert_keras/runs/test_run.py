@@ -172,11 +172,11 @@ def test_an_override_without_a_change_does_no_harm(begin):
 @pytest.mark.parametrize(
     "key, hint",
     [
-        ("config.training.sede", "did you mean `config.training.seed`?"),
-        ("seed", "known are: config.training.seed."),
-        ("data.fingerprnt", "did you mean `data.fingerprint`?"),
-        ("whatever", "known are: albert_config, config, config.model"),
-        ("versions", "known are"),
+        ("config.training.sede", "Did you mean `config.training.seed`?"),
+        ("seed", "Expected one of: config.training.seed."),
+        ("data.fingerprnt", "Did you mean `data.fingerprint`?"),
+        ("whatever", "Expected one of: albert_config, config, config.model"),
+        ("versions", "Expected one of"),
         ("config.training.se", "`--allow-change config.training.se` should name a setting"),
     ],
 )

@@ -124,7 +124,7 @@ def test_what_has_no_score_is_refused(metric, labels, predictions, says):
 
 
 def test_an_unknown_metric_is_refused():
-    with pytest.raises(InputError, match="`pearsen` is unknown, did you mean `pearson`?"):
+    with pytest.raises(InputError, match="`pearsen` is unknown. Did you mean `pearson`?"):
         scores(["pearsen"], [1.0], [1.0])
     with pytest.raises(InputError, match="`pearsen` is unknown"):
         bootstrap_interval("pearsen", [1.0], [1.0])

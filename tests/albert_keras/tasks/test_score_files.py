@@ -101,7 +101,7 @@ def test_a_broken_row_is_named(cola, lines, message):
 
 def test_what_cannot_be_scored_is_refused(tmp_path):
     data = squad(tmp_path, a=["fox"])
-    with pytest.raises(InputError, match="'squad' is unknown, did you mean `squad"):
+    with pytest.raises(InputError, match="'squad' is unknown. Did you mean `squad"):
         score_predictions("squad", data, data)
     with pytest.raises(InputError, match="`null_odds` must not be given for squad1"):
         score_predictions("squad1", data, data, data)

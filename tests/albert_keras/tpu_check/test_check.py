@@ -51,7 +51,7 @@ def test_a_compiler_that_breaks_off_is_a_fault_and_is_asked_again(compiler, tmp_
     compiler.write_text("#!/bin/sh\necho no room >&2\nexit 3\n")
     for _ in range(2):
         (result,) = check([{}], ["v3-8"], tmp_path / "out", compiler)
-        assert result.faults == ["The compiler broke off: exit code 3, no room"]
+        assert result.faults == ["The compiler failed: exit code 3, no room"]
     assert not list((tmp_path / "out" / "compiled").iterdir())
 
 
@@ -63,7 +63,7 @@ def test_what_has_a_fault_is_not_compiled(compiler, tmp_path, monkeypatch):
 
 
 def test_without_the_environment_one_line_says_how_to_make_it(tmp_path):
-    with pytest.raises(InputError, match="`make check-tpu` makes one"):
+    with pytest.raises(InputError, match="`make check-tpu` creates one"):
         compiler_versions(tmp_path / "python")
     with pytest.raises(InputError, match="requirements.txt"):
         compiler_versions(sys.executable)  # has TensorFlow, not libtpu

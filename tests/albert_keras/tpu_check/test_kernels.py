@@ -1,6 +1,6 @@
 from tensorflow.core.framework import graph_pb2, types_pb2
 
-from albert_keras.tpu_check.kernels import Fault, find_faults, read_kernels
+from albert_keras.tpu_check.trace import Fault, find_faults, read_kernels
 
 
 def test_the_list_is_that_of_tensorflow_tpu():

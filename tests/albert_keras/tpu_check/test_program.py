@@ -24,7 +24,7 @@ def test_the_run_has_the_global_batch_and_nothing_left_to_decide():
 
 
 def test_a_batch_that_cannot_be_parted_is_refused():
-    with pytest.raises(InputError, match="should be a multiple of `accumulation`"):
+    with pytest.raises(InputError, match="must be a multiple of `accumulation`"):
         Program(batch=4, accumulation=3)
 
 

@@ -10,17 +10,16 @@ import tensorflow as tf
 from albert_keras.finetuning.example_source import ExampleSource
 from albert_keras.tasks.kinds import KINDS
 from albert_keras.tpu_check.check import Checked
-from albert_keras.tpu_check.program import Program
+from albert_keras.tpu_check.program import Program, TaskProgram, program_of
 from albert_keras.tpu_check.report import table
-from albert_keras.tpu_check.task_program import TaskProgram, program_of
 from data_pipeline.errors import InputError
 from tests.albert_keras.finetuning.small_tasks import make_examples, make_task
 
 #: Traces programs, one after another.
 SCRIPT = """
 import json, sys
-from albert_keras.tpu_check.fake_strategy import fake_tpu_strategy
-from albert_keras.tpu_check.task_program import TaskProgram
+from albert_keras.tpu_check.replica import fake_tpu_strategy
+from albert_keras.tpu_check.program import TaskProgram
 from albert_keras.tpu_check.trace import check_step
 
 strategy = fake_tpu_strategy(2, 2)

@@ -10,9 +10,9 @@ SCRIPT = """
 import json
 import tensorflow as tf
 from tensorflow.compiler.tf2xla.ops import gen_xla_ops
-from albert_keras.tpu_check.fake_strategy import fake_tpu_strategy
+from albert_keras.tpu_check.replica import fake_tpu_strategy
 from albert_keras.tpu_check.program import Program
-from albert_keras.tpu_check.task_program import TaskProgram
+from albert_keras.tpu_check.program import TaskProgram
 from albert_keras.tpu_check.trace import check_step
 from albert_keras.training.build import build_step
 

@@ -1,4 +1,4 @@
-"""What a run was told, and what that leaves to be decided."""
+"""Settings of a pre-training run and their defaults."""
 
 import pytest
 
@@ -6,13 +6,13 @@ from albert_keras.training.config import PretrainingConfig
 from data_pipeline.settings import SettingsError
 
 
-def test_flags_win_over_a_file():
+def test_flags_take_precedence_over_a_file():
     config = PretrainingConfig.of({"training": {"steps": 5, "seed": 3}}, steps=7, lr=None)
     assert config.training.steps == 7 and config.training.seed == 3
 
 
-def test_an_unknown_flag_is_a_fault_of_the_caller():
-    with pytest.raises(TypeError, match="`stpes`"):
+def test_an_unknown_keyword_is_a_type_error():
+    with pytest.raises(TypeError, match="`stpes` is not a known setting. Did you mean `steps`"):
         PretrainingConfig().with_flags(stpes=3)
 
 
@@ -31,26 +31,34 @@ def test_the_learning_rate_follows_size_and_batch_unless_given(flags, lr):
     assert config.resolved("mixed_bfloat16") == config
 
 
-def test_the_model_takes_the_vocabulary_of_the_records():
+def test_the_model_has_the_vocabulary_size_of_the_records():
     config = PretrainingConfig(model={"size": "albert-base", "num_hidden_layers": 3})
     assert config.albert_config(500).vocab_size == 500
     assert config.albert_config(500).num_hidden_layers == 3
 
 
-def test_mistakes_in_the_model_are_named_with_their_section():
+def test_mistakes_in_the_model_are_reported_with_their_section():
     with pytest.raises(SettingsError, match="`model.num_hiden_layers`.*`num_hidden_layers`"):
         PretrainingConfig(model={"num_hiden_layers": 3})
 
 
-def test_a_time_budget_that_is_none_is_one_clear_problem():
+def test_an_unknown_size_gets_the_nearest_name():
+    with pytest.raises(SettingsError) as caught:
+        PretrainingConfig().with_flags(size="albert-bas")
+    assert str(caught.value).splitlines()[1].strip() == (
+        "`model.size` is unknown. Received: 'albert-bas'. Did you mean `albert-base`?"
+    )
+
+
+def test_an_invalid_time_budget_is_one_clear_problem():
     with pytest.raises(SettingsError) as caught:
         PretrainingConfig(training={"time_budget": "soon"})
     assert str(caught.value).splitlines()[1].strip() == (
-        '`training.time_budget` should be a duration such as "8h", "1h30m" or "2d". '
+        '`training.time_budget` must be a duration such as "8h", "1h30m" or "2d". '
         "Received: 'soon'."
     )
 
 
-def test_reports_and_checkpoints_fall_on_executions():
-    with pytest.raises(SettingsError, match="should be a multiple of `steps_per_execution`"):
+def test_reports_and_checkpoints_fall_on_host_calls():
+    with pytest.raises(SettingsError, match="must be a multiple of `steps_per_execution`"):
         PretrainingConfig(training={"steps_per_execution": 7})

@@ -198,7 +198,7 @@ def test_records_without_order_and_masks_train_a_masked_model(
 def test_an_order_loss_without_labels_is_refused(unlabelled_records, tiny_training, tmp_path):
     values = tiny_training.model_dump(exclude_unset=True)
     values["training"]["sentence_order_weight"] = 0.5
-    with pytest.raises(InputError, match="sentence_order_weight` should be 0: the records were"):
+    with pytest.raises(InputError, match="sentence_order_weight` must be 0: the records have no"):
         pretrain(unlabelled_records, tmp_path / "run", type(tiny_training)(**values))
 
 
@@ -221,6 +221,6 @@ def test_dynamic_masks_go_on_where_they_were(tiny_records, tiny_training, tmp_pa
 def test_masks_that_are_not_there_are_refused_before_a_run_is_begun(
     unlabelled_records, tiny_training, tmp_path
 ):
-    with pytest.raises(InputError, match="hold no masks"):
+    with pytest.raises(InputError, match="contain no masks"):
         pretrain(unlabelled_records, tmp_path / "run", tiny_training, masks="static")
     assert not (tmp_path / "run").exists()

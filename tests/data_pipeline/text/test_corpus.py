@@ -205,7 +205,7 @@ def test_arguments_are_checked_when_called_and_not_at_the_first_document(tmp_pat
     for call in (read_corpus, corpus_ranges):
         with pytest.raises(InputError, match="nowhere.*does not exist"):
             call([tmp_path / "nowhere"])
-        with pytest.raises(InputError, match="did you mean `prose`"):
+        with pytest.raises(InputError, match="Did you mean `prose`"):
             call([tmp_path], "pose")
 
 
@@ -222,7 +222,7 @@ def test_a_small_file_is_one_range_of_the_format_found(tmp_path):
 
 
 def test_an_unknown_format_brings_the_nearest_one(tmp_path):
-    with pytest.raises(InputError, match="did you mean `prose`"):
+    with pytest.raises(InputError, match="Did you mean `prose`"):
         read_text(tmp_path, "Text.", "pose")
 
 

@@ -196,9 +196,9 @@ def test_a_document_without_text_has_no_sentences(splitter):
 @pytest.mark.parametrize(
     "settings, message",
     [
-        ({"splitter": "sentencx"}, "`splitter=sentencx`.*did you mean `sentencex`"),
-        ({"splitter": "tensorflow_text"}, "did you mean `tensorflow-text`"),
-        ({"language": "english"}, "`language=english`.*known are.*en"),
+        ({"splitter": "sentencx"}, "`splitter=sentencx`.*Did you mean `sentencex`"),
+        ({"splitter": "tensorflow_text"}, "Did you mean `tensorflow-text`"),
+        ({"language": "english"}, "`language=english`.*Expected one of.*en"),
     ],
 )
 def test_unknown_names_are_refused(settings, message):

@@ -200,9 +200,9 @@ def test_several_broken_rows_are_told_at_once(tmp_path):
 @pytest.mark.parametrize(
     "task, split, says",
     [
-        ("colaa", "dev", "The GLUE task `colaa` is unknown, did you mean `cola`?"),
+        ("colaa", "dev", "The GLUE task `colaa` is unknown. Did you mean `cola`?"),
         ("mnli", "dev", "The split `dev` of mnli is unknown"),
-        ("ax", "train", "The split `train` of ax is unknown, known are: test."),
+        ("ax", "train", "The split `train` of ax is unknown. Expected one of: test."),
         ("rte", "dev", "does not exist."),
     ],
 )

@@ -86,7 +86,7 @@ def test_json_numbers_and_truth_values_are_names_of_classes(tmp_path):
         ("x.tsv", "", "must contain at least one row. It is empty."),
         ("x.tsv", "text\tlabel\n", "must contain at least one row. It is empty."),
         ("x.jsonl", "\n", "must contain at least one row. It is empty."),
-        ("x.tsv", "texts\tlabel\nA.\t1\n", "has no column `text`, did you mean `texts`?"),
+        ("x.tsv", "texts\tlabel\nA.\t1\n", "has no column `text`. Did you mean `texts`?"),
         ("x.tsv", "text\tlabel\ttext\nA.\t1\tB\n", "must have one column `text`. It has 2."),
         ("x.tsv", "text\tlabel\nA.\n", "line 2 must have 2 columns, like the first row. It has 1."),
         ("x.tsv", "text\tlabel\n \t1\n", "line 2 must have a text as `text`. It is blank."),
@@ -98,7 +98,7 @@ def test_json_numbers_and_truth_values_are_names_of_classes(tmp_path):
         ("x.jsonl", "[1]\n", "line 1 must be a JSON object. Received: [1]."),
         ("x.jsonl", '{"text": "A"\n', "line 1 must be a JSON object."),
         ("x.jsonl", '\n{"text": "A", "label": 1}', "line 1 must be a JSON object. Received: not"),
-        ("x.jsonl", '{"txt": "A", "label": 1}', "line 1 has no `text`, did you mean `txt`?"),
+        ("x.jsonl", '{"txt": "A", "label": 1}', "line 1 has no `text`. Did you mean `txt`?"),
         ("x.jsonl", '{"text": 3, "label": 1}', "line 1 must have a text as `text`. Received: 3."),
         ("x.jsonl", '{"text": "\\ud800", "label": 1}', "has half a surrogate pair in `text`."),
         ("x.jsonl", '{"text": "A", "label": null}', "a name as label. Received: None."),
@@ -124,8 +124,8 @@ def test_all_missing_columns_are_told(tmp_path):
     with pytest.raises(InputError) as error:
         read_table(path, "sentense", "pair", 2)
     assert str(error.value).split("\n") == [
-        f"`{path}` has no column `sentense`, did you mean `sentence`?",
-        f"`{path}` has no column `pair`, known are: gold, sentence.",
+        f"`{path}` has no column `sentense`. Did you mean `sentence`?",
+        f"`{path}` has no column `pair`. Expected one of: gold, sentence.",
         f"`{path}` has no column 2: it has 2, counted from 0.",
     ]
 
@@ -141,7 +141,7 @@ def test_problems_of_several_rows_are_told_up_to_a_few(tmp_path):
 
 def test_a_label_unknown_to_the_training_file_is_refused(tmp_path):
     path = write(tmp_path, "x.tsv", "text\tlabel\nA.\tgood\nB.\tgoood\n")
-    with pytest.raises(InputError, match="line 3 has an unknown label, `goood`, did you mean `go"):
+    with pytest.raises(InputError, match="line 3 has an unknown label, `goood`. Did you mean `go"):
         read_table(path, "text", label="label", known_labels=("bad", "good"))
 
 

@@ -156,7 +156,7 @@ def test_a_tpu_is_initialised_before_its_strategy_is_made(monkeypatch):
 
 
 def test_an_unknown_word_is_answered_with_the_nearest_known_one():
-    with pytest.raises(InputError, match="did you mean `mirrored`"):
+    with pytest.raises(InputError, match="Did you mean `mirrored`"):
         build_strategy("miror")
 
 

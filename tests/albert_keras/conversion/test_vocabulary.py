@@ -4,8 +4,13 @@ import json
 
 import pytest
 
-from albert_keras.conversion.vocabulary_files import check_size, read_vocabulary, vocabulary_of
-from albert_keras.conversion.vocabulary_writing import files_for, notes_for
+from albert_keras.conversion.vocabulary import (
+    check_size,
+    files_for,
+    notes_for,
+    read_vocabulary,
+    vocabulary_of,
+)
 from data_pipeline.errors import InputError
 from tests.albert_keras.conversion.conftest import SHAPE
 
@@ -41,19 +46,19 @@ def test_a_model_goes_before_the_json_that_was_made_of_it(tiny_tokenizer):
 def test_several_none_and_damaged_ones_are_refused(tiny_tokenizer, tmp_path):
     assert vocabulary_of({}, "x") is None
     files = {"a.model": tiny_tokenizer.model_bytes, "b.model": b"other"}
-    with pytest.raises(InputError, match="several vocabularies. Give one: a.model, b.model"):
+    with pytest.raises(InputError, match="several vocabularies. Pass one: a.model, b.model"):
         vocabulary_of(files, "x")
-    with pytest.raises(InputError, match="It holds: notes.txt"):
+    with pytest.raises(InputError, match="It contains: notes.txt"):
         vocabulary_of({"notes.txt": b""}, "x")
     with pytest.raises(InputError, match="`?x"):
         vocabulary_of({"a.model": b"no model"}, "x")
-    with pytest.raises(InputError, match="should be a folder or a file. Received: .*nowhere"):
+    with pytest.raises(InputError, match="nowhere` cannot be read"):
         read_vocabulary(tmp_path / "nowhere")
 
 
 def test_another_size_than_that_of_the_model_names_both(vocabulary):
     check_size(vocabulary, SHAPE)
-    with pytest.raises(InputError, match=r"should have 30,000 pieces.* Received: 280"):
+    with pytest.raises(InputError, match=r"must have 30,000 pieces.* Received: 280"):
         check_size(vocabulary, SHAPE.replace(vocab_size=30_000))
 
 
@@ -78,7 +83,7 @@ def test_word_pieces_keep_their_case_in_transformers(word_pieces):
     settings = b'{"do_lower_case": false}'
     files = {"vocab.txt": word_pieces, "tokenizer_config.json": settings}
     vocabulary = vocabulary_of(files, "x")
-    assert vocabulary.identity.sentence == "a vocabulary of 280 pieces of its own"
+    assert vocabulary.identity.sentence == "a custom vocabulary of 280 pieces"
     written = files_for(vocabulary, "hugging-face", 24)
     assert written["vocab.txt"] == word_pieces
     config = vocabulary_of(written, "x").tokenizer.config

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from albert_keras.benchmarks import stages
+from albert_keras.benchmarks import data_runs as stages
 from data_pipeline.building.build import build_records
 
 

@@ -1,0 +1,208 @@
+"""What an inference contest needs: exports and weights of one model, texts and expected outputs."""
+
+import logging
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from albert_keras.config import AlbertConfig
+from data_pipeline.errors import InputError
+from data_pipeline.text.installed_docs import installed_documentation
+from data_pipeline.tokenizers.tokenization import Tokenizer
+from data_pipeline.tokenizers.vocabulary import train_vocabulary
+
+logger = logging.getLogger(__name__)
+
+#: Signature over ids, which only the exports written for this benchmark have.
+ENCODE_IDS = "encode_ids"
+#: An output in float32 that differs by more is another computation, not rounding.
+TOLERANCE = 1e-3
+#: Tokens of a short text, including [CLS] and [SEP].
+_SHORT_LENGTH = 9
+#: Size of the vocabulary if none is given; the speed of the encoder does not depend on it.
+_VOCAB_SIZE = 8000
+#: Characters of text for the vocabulary and the inputs; more take longer and change nothing.
+_CHARACTERS = 2_000_000
+_SEED = 0
+
+
+class Question(NamedTuple):
+    """One batch of inputs, the same for all contestants.
+
+    Attributes:
+        texts: tuple of str, B of them.
+        ids: int32 array [B, S]. The texts as [CLS] tokens [SEP], without padding.
+        expected: float32 array [B, H]. The pooled outputs of our encoder in float32, without an
+            export.
+    """
+
+    texts: tuple[str, ...]
+    ids: np.ndarray
+    expected: np.ndarray
+
+    def first(self, batch_size):
+        """Returns the Question with the first texts only."""
+        return Question(*(values[:batch_size] for values in self))
+
+    def inputs(self):
+        """Returns dict of int64 [B, S], named as by the tokenizers of transformers."""
+        ids = self.ids.astype(np.int64)
+        return {
+            "input_ids": ids,
+            "attention_mask": np.ones_like(ids),
+            "token_type_ids": np.zeros_like(ids),
+        }
+
+
+class InferenceInputs(NamedTuple):
+    """What was written for a contest.
+
+    Attributes:
+        config: AlbertConfig. With the size of the tokenizer's vocabulary.
+        weights: Path. Folder of Hugging Face with the encoder.
+        exports: dict of str to Path. Precision -> folder of the export.
+        questions: dict of int to Question. S -> the largest batch of that length.
+        short_texts: tuple of str. Texts of 9 tokens, as many as in the largest batch.
+    """
+
+    config: AlbertConfig
+    weights: Path
+    exports: dict
+    questions: dict
+    short_texts: tuple
+
+
+def write_inputs(folder, config, tokenizer, precisions, max_seq_lengths, batch_size):
+    """Writes the InferenceInputs of a contest; the same weights and texts each time.
+
+    Args:
+        folder: str or Path.
+        config: AlbertConfig.
+        tokenizer: str, Path or None. None trains one on the documentation of the installed
+            packages, which the texts are always taken from.
+        precisions: sequence of str. An export for each.
+        max_seq_lengths: sequence of int. A question for each.
+        batch_size: int. Texts of a question.
+
+    Raises:
+        InputError: If there is no such tokenizer, or the texts are all too short.
+    """
+    from albert_keras.interop import hugging_face
+    from albert_keras.interop.model_weights import ModelWeights
+    from albert_keras.models.encoder import AlbertEncoder
+
+    folder = Path(folder)
+    paragraphs = _some_paragraphs()
+    if tokenizer is None:
+        logger.info("training a vocabulary of %d pieces", _VOCAB_SIZE)
+        trained = train_vocabulary(paragraphs, folder / "tokenizer", _VOCAB_SIZE, hard_limit=False)
+        tokenizer = trained.path
+    tokenizer = Tokenizer.load(tokenizer)
+    config = config.replace(vocab_size=tokenizer.vocab_size)
+    encoder = AlbertEncoder(config, seed=_SEED, dtype="float32")
+    weights = folder / "transformers"
+    weights.mkdir()
+    values = {weight.name.removesuffix(":0"): weight.numpy() for weight in encoder.weights}
+    try:
+        hugging_face.write(ModelWeights(config, values, "benchmark"), weights)
+    except InputError as error:  # transformers has no such model: only its contestants fail
+        logger.warning("%s", error)
+
+    def question(length):
+        texts = exact_texts(paragraphs, tokenizer, length - 2, batch_size)
+        rows = [[tokenizer.cls_id, *tokenizer.encode(text), tokenizer.sep_id] for text in texts]
+        ids = np.array(rows, np.int32)
+        # One by one: a large batch of long texts takes gigabytes here.
+        expected = [encoder({"input_ids": row[None]})["pooled_output"] for row in ids]
+        return Question(texts, ids, np.concatenate(expected))
+
+    questions = {length: question(length) for length in max_seq_lengths}
+    exports = {precision: folder / "exports" / precision for precision in precisions}
+    for precision, path in exports.items():
+        logger.info("exporting the model in %s", precision)
+        _write_export(path, config, tokenizer, precision)
+    short_texts = exact_texts(paragraphs, tokenizer, _SHORT_LENGTH - 2, batch_size)
+    return InferenceInputs(config, weights, exports, questions, short_texts)
+
+
+def difference(output, question, dtype):
+    """Returns the largest absolute difference of an output [B, H] from the expected one (float).
+
+    Raises:
+        InputError: If it has another shape, is not finite, or differs by over 0.001 in "float32";
+            other dtypes compute with less precision.
+    """
+    output = np.asarray(output, np.float32)
+    if output.shape != question.expected.shape:
+        raise InputError(
+            f"An output must have the shape {question.expected.shape}. Received: {output.shape}."
+        )
+    largest = float(np.abs(output - question.expected).max())
+    if not np.isfinite(largest) or (dtype == "float32" and largest > TOLERANCE):
+        raise InputError(
+            f"An output in {dtype} must be finite, and in float32 within {TOLERANCE} of that of "
+            f"the other libraries with the same weights. Received: a difference of {largest}."
+        )
+    return largest
+
+
+def exact_texts(paragraphs, tokenizer, num_tokens, count):
+    """Splits paragraphs into `count` texts of `num_tokens` tokens, without [CLS] and [SEP].
+
+    Returns:
+        tuple of str, in the order of the text, with normalized white space. They repeat where the
+        text is too short.
+
+    Raises:
+        InputError: If the text has no part of this length.
+    """
+    texts, words, size = [], [], 0
+    for paragraph in paragraphs:
+        for word in paragraph.split():
+            words.append(word)
+            size += len(tokenizer.encode(word))
+            while size > num_tokens:  # start later: whole words do not always fit
+                size -= len(tokenizer.encode(words.pop(0)))
+            if size == num_tokens:
+                text = " ".join(words)
+                if len(tokenizer.encode(text)) == num_tokens:
+                    texts.append(text)
+                words, size = [], 0
+            if len(texts) == count:
+                return tuple(texts)
+    if not texts:
+        raise InputError(f"The corpus does not contain a text of {num_tokens} tokens.")
+    return tuple(texts[number % len(texts)] for number in range(count))
+
+
+def _write_export(folder, config, tokenizer, precision):
+    """Writes what `albert-keras export` would write of a model with its initial weights."""
+    import tensorflow as tf
+
+    from albert_keras.models.pretraining import AlbertForPretraining
+    from albert_keras.serving.graph.text_model import TextModel
+
+    model = AlbertForPretraining(config, sentence_head=False, dtype="float32")
+    module = TextModel(model, tokenizer, config.max_position_embeddings, precision=precision)
+    names = ("input_ids", "input_mask", "segment_ids")
+
+    @tf.function(input_signature=[tf.TensorSpec([None, None], tf.int32, name) for name in names])
+    def encode_ids(input_ids, input_mask, segment_ids):
+        inputs = dict(zip(names, (input_ids, input_mask, segment_ids), strict=True))
+        pooled = module.stored.pooled(inputs)
+        return {"pooled_output": tf.cast(pooled, tf.float32)}
+
+    signatures = module.functions | {ENCODE_IDS: encode_ids}
+    tf.saved_model.save(module, str(folder), signatures=signatures)
+
+
+def _some_paragraphs():
+    """Returns the first paragraphs of the documentation, list of str."""
+    found, characters = [], 0
+    for document in installed_documentation():
+        found += document.paragraphs
+        characters += sum(map(len, document.paragraphs))
+        if characters > _CHARACTERS:
+            break
+    return found

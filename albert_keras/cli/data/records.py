@@ -1,0 +1,161 @@
+"""`albert-keras data inspect`, `verify` and `adopt`: commands on a folder of records."""
+
+from pathlib import Path
+
+from albert_keras.cli.command import Output, command
+from albert_keras.cli.options import argument, option
+from albert_keras.cli.output import count_of, percent, plain
+from data_pipeline.errors import InputError
+
+RECORDS = argument(..., "Folder of records.", metavar="RECORDS")
+
+
+@command()
+def inspect(
+    records: Path = RECORDS,
+    examples: int = option(3, "Records to print as text.", min=0),
+    seed: int = option(0, "Random seed of the sample.", min=0),
+    sample: int = option(2000, "Records in the random sample.", min=1),
+    figure: Path | None = option(None, "Figure to write.", metavar="FILE.png"),
+):
+    """Print statistics of a random sample, and examples as text.
+
+    \b
+    Example:
+      albert-keras data inspect records/ --examples 5 --figure records.png
+    """
+    from data_pipeline.reports.inspection import inspect_records
+
+    seen = inspect_records(records, examples, seed, sample, figure)
+    error = _error(f"in the records of `{seen.folder}`", seen.problems)
+    return Output(plain(seen) | {"figure": figure}, _inspection_lines(seen, figure), error)
+
+
+def _error(where, problems):
+    """Returns one error for all problems, or None if there are none."""
+    if not problems:
+        return None
+    lines = [f"  {problem}" for problem in problems]
+    return InputError("\n".join([f"{count_of(len(problems), 'problem')} {where}:", *lines]))
+
+
+def _inspection_lines(seen, figure):
+    lengths = ", ".join(f"{name} {length}" for name, length in seen.lengths.items())
+    yield f"{count_of(seen.num_records, 'record')}, sample of {seen.num_sampled}: {seen.folder}"
+    yield f"  length, predictions  S = {seen.max_seq_length}, P = {seen.max_predictions_per_seq}"
+    yield f"  input format         {seen.input_format or 'unknown'}, objective {seen.objective}"
+    yield f"  length of sequences  {lengths}"
+    yield f"  padding              {percent(seen.padding)} of positions"
+    if seen.label_1:
+        fraction, low, high = map(percent, seen.label_1)
+        yield f"  label 1              {fraction} (95 % interval {low} to {high})"
+    if seen.word_starts is not None:
+        yield f"  word starts          {percent(seen.word_starts)} of tokens"
+    yield from _mask_lines(seen.masks)
+    for example in seen.examples:
+        yield ""
+        padding = f", {count_of(example.padding, 'padding position')}" if example.padding else ""
+        yield f"record {example.record}, order: {example.order}{padding}"
+        for segment in example.segments:
+            yield f"  {segment}"
+    if figure is not None:
+        yield ""
+        yield f"figure: {figure}"
+
+
+def _mask_lines(masks):
+    if masks is None:
+        yield "  masks                sampled by the reader"
+        return
+    yield (
+        f"  predictions          {masks.per_sequence:.1f} per sequence, "
+        f"{percent(masks.quota_reached)} of sequences have the expected number"
+    )
+    yield (
+        f"  replaced by          [MASK] {percent(masks.mask)}, the token itself "
+        f"{percent(masks.kept)}, a random token {percent(masks.random)}"
+    )
+    if masks.run_words is None:
+        yield "  masked words         unknown: the records do not mark starts of words"
+    else:
+        runs = ", ".join(f"{size}: {percent(part)}" for size, part in masks.run_words.items())
+        yield f"  masked words         {runs} of runs (adjacent n-grams count as one run)"
+    pieces = ", ".join(f"{piece} {count}" for piece, count in masks.top_pieces)
+    yield f"  most often masked    {pieces}"
+
+
+@command()
+def verify(records: Path = RECORDS):
+    """Check every byte of the records and report all problems.
+
+    \b
+    Example:
+      albert-keras data verify records/
+    """
+    from data_pipeline.reports.verification import verify_records
+
+    found = verify_records(records)
+    speed = found.num_bytes / 1e6 / max(found.seconds, 1e-9)
+    line = (
+        f"no problems: {count_of(found.num_records, 'record')} in "
+        f"{count_of(found.num_shards, 'shard')}, "
+        f"{found.num_bytes / 1e6:.1f} MB at {speed:.0f} MB/s: {found.folder}"
+    )
+    values = found._asdict() | {"problems": [problem._asdict() for problem in found.problems]}
+    error = _error(f"in `{found.folder}`", found.problems)
+    return Output(values, [] if error else [line], error)
+
+
+@command()
+def adopt(
+    folder: Path = argument(..., "Folder of record files.", metavar="FOLDER"),
+    max_seq_length: int | None = option(None, "Tokens per record.", shown="as in the first record"),
+    max_predictions_per_seq: int | None = option(
+        None, "Masked tokens per record.", shown="as in the first record"
+    ),
+    tokenizer: Path | None = option(None, "Tokenizer of the records."),
+    vocab_size: int | None = option(None, "Size of the vocabulary, if there is no tokenizer."),
+    objective: str | None = option(
+        None,
+        "Meaning of label 1: sop (swapped), nsp (random second segment) or none.",
+        shown="as in the program that wrote them",
+    ),
+    pattern: str = option("*.tf*record*", "Glob pattern of the record files."),
+):
+    """Adopt records of ALBERT, BERT, tensorflow/models or NVIDIA.
+
+    All records are checked, and the missing dataset_info.json is written.
+
+    \b
+    Example:
+      albert-keras data adopt records/ --tokenizer 30k-clean.model
+    """
+    from data_pipeline.records.adoption import adopt_records
+    from data_pipeline.records.foreign_records import LABELS
+    from data_pipeline.tokenizers.tokenization import Tokenizer
+
+    info = adopt_records(
+        folder,
+        max_seq_length,
+        max_predictions_per_seq,
+        tokenizer=Tokenizer.load(tokenizer) if tokenizer else None,
+        vocab_size=vocab_size,
+        pattern=pattern,
+        objective=objective,
+    )
+    values = {
+        "path": folder,
+        "num_records": info.num_records,
+        "fingerprint": info.fingerprint,
+        "max_seq_length": info.max_seq_length,
+        "max_predictions_per_seq": info.max_predictions_per_seq,
+        "written_by": info.builder_version,
+        "objective": info.objective,
+    }
+    lines = [
+        f"{info.num_records} records of {info.max_seq_length} tokens, "
+        f"{info.max_predictions_per_seq} of them masked, written by {info.builder_version}",
+        f"label 1 means: {LABELS[info.objective]} (change it with --objective)",
+        f"{count_of(len(info.shards), 'file')} ready for training: {folder}",
+    ]
+    return Output(values, lines)

@@ -1,0 +1,286 @@
+"""The files of a vocabulary, from one format into another, and which vocabulary they contain.
+
+SentencePiece models are copied byte for byte. A `tokenizer.json` alone is converted into the file
+that it was made from.
+
+A public fork of google-research/albert has German vocabularies that are named `30k-clean.model`
+like the released English one. They were trained with the same options, so the first 14 ids are the
+same and everything loads, but the outputs are meaningless. The pieces identify a vocabulary, its
+name does not.
+"""
+
+import json
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+from albert_keras.config import AlbertConfig
+from albert_keras.conversion.tokenizer_json import QUOTES_NOTE, read_tokenizer_json
+from data_pipeline.errors import InputError
+from data_pipeline.tokenizers.tokenization import Tokenizer
+from data_pipeline.tokenizers.vocabulary import (
+    CONFIG_FILE,
+    CONTROL_SYMBOLS,
+    USER_DEFINED_SYMBOLS,
+)
+
+_MODELS = (".model", ".spm")
+_GOOGLE_MODEL = "30k-clean.model"
+#: Format -> name of a SentencePiece model in it; in all others it is `_GOOGLE_MODEL`.
+_MODEL_NAMES = {"hugging-face": "spiece.model", "keras-nlp": "spiece.model"}
+#: Pieces 0 to 13 of all vocabularies trained with the options of google-research/albert.
+_FIRST = ("<pad>", "<unk>", *CONTROL_SYMBOLS, *USER_DEFINED_SYMBOLS, "▁")
+_SIZE = 30_000
+#: Name -> pieces, by id, that only this vocabulary has, and its description.
+#: Source: ids of the released vocabulary as listed in google-research/albert#127.
+_KNOWN = {
+    "official-english": (
+        {14: "▁the", 15: ",", 17: "▁and", 18: "s", 29_999: "▁eloquent"},
+        "the official English vocabulary of the released ALBERT, 30,000 pieces",
+    ),
+    "german-30k": (
+        {14: ",", 15: "▁der"},
+        "the German vocabulary that has the file name of the official English one "
+        "(30k-clean.model), 30,000 pieces",
+    ),
+}
+#: The formats in which the English ALBERT was released.
+_RELEASED_FORMATS = ("google", "tf-hub", "hugging-face")
+
+
+class VocabularyIdentity(NamedTuple):
+    """Which vocabulary it is.
+
+    Attributes:
+        name: str. "official-english", "german-30k" or "own".
+        sentence: str. Description, for people.
+    """
+
+    name: str
+    sentence: str
+
+
+class Vocabulary(NamedTuple):
+    """A vocabulary with its text normalization.
+
+    Attributes:
+        tokenizer: Tokenizer. Of SentencePiece or of WordPiece.
+        source: str. Where it was read.
+        identity: VocabularyIdentity.
+        notes: tuple of str. Differences from the code it comes from, for people.
+    """
+
+    tokenizer: Tokenizer
+    source: str
+    identity: VocabularyIdentity
+    notes: tuple[str, ...] = ()
+
+
+def read_vocabulary(path) -> Vocabulary:
+    """Reads the vocabulary that a user names.
+
+    Args:
+        path: str or Path. A tokenizer folder of ours, or one with the files of another format; or
+            one file: `*.model`, `*.spm`, `tokenizer.json`, `vocab.txt`.
+
+    Raises:
+        InputError: If it is not a vocabulary, or cannot be expressed.
+    """
+    path = Path(path)
+    try:
+        paths = sorted(path.iterdir()) if path.is_dir() else [path]
+        files = {file.name: file.read_bytes() for file in paths if not file.is_dir()}
+    except OSError as error:
+        raise InputError(f"The vocabulary `{path}` cannot be read: {error.strerror}.") from error
+    return vocabulary_of(files, path)
+
+
+def vocabulary_of(files, source) -> Vocabulary | None:
+    """Finds the vocabulary among files stored beside weights.
+
+    Args:
+        files: dict of file name -> bytes.
+        source: str or Path. How the user calls it.
+
+    Returns:
+        Vocabulary; None if there are no files.
+
+    Raises:
+        InputError: If there are several vocabularies, none among the files, or it is damaged.
+    """
+    if not files:
+        return None
+    models = sorted(name for name in files if name.endswith(_MODELS))
+    if len({files[name] for name in models}) > 1:
+        listing = ", ".join(models)
+        raise InputError(f"`{source}` contains several vocabularies. Pass one: {listing}.")
+    settings = _json(files[CONFIG_FILE]) if CONFIG_FILE in files else {}
+    if "sha256" in settings:
+        return _load(files, None, source, {})
+    settings = _normalization(settings)
+    lists = sorted(name for name in files if name.startswith("vocab") and name.endswith(".txt"))
+    if models or lists:
+        name = (models or lists)[0]
+        return _load(files, name, f"{source}: {name}", settings)
+    jsons = [name for name in files if name.endswith(".json") and name != CONFIG_FILE]
+    if len(jsons) == 1:
+        found = read_tokenizer_json(files[jsons[0]], jsons[0])
+        settings = {"lower_case": found.lower_case, "strip_accents": found.strip_accents}
+        files = {found.file_name: found.content}
+        vocabulary = _load(files, found.file_name, f"{source}: {jsons[0]}", settings)
+        return vocabulary._replace(notes=found.notes)
+    raise InputError(
+        f"`{source}` does not contain a vocabulary: a SentencePiece model (*.model), vocab.txt or "
+        f"tokenizer.json. It contains: {', '.join(sorted(files))}."
+    )
+
+
+def identify_pieces(pieces) -> VocabularyIdentity:
+    """Returns which vocabulary some pieces (sequence of str, by id) are."""
+    if len(pieces) == _SIZE and tuple(pieces[: len(_FIRST)]) == _FIRST:
+        for name, (marks, sentence) in _KNOWN.items():
+            if all(pieces[id] == piece for id, piece in marks.items()):
+                return VocabularyIdentity(name, sentence)
+    return VocabularyIdentity("own", f"a custom vocabulary of {len(pieces):,} pieces")
+
+
+def check_size(vocabulary, config):
+    """Raises InputError if a vocabulary has another number of pieces than the model."""
+    size = vocabulary.tokenizer.vocab_size
+    if size != config.vocab_size:
+        raise InputError(
+            f"The vocabulary in `{vocabulary.source}` must have {config.vocab_size:,} pieces, the "
+            f"`vocab_size` of the model. Received: {size:,}."
+        )
+
+
+def check_identity(identity, config, source_format, is_given):
+    """Refuses the German vocabulary beside what looks like a released English ALBERT.
+
+    There are German models of the same shape, and nothing in their files distinguishes them from
+    the English ones, so it is accepted if the user names it with `--tokenizer`.
+
+    Args:
+        identity: VocabularyIdentity.
+        config: AlbertConfig. Of the weights.
+        source_format: str. What they were read from.
+        is_given: bool. Whether the user named this vocabulary.
+
+    Raises:
+        InputError: If it is stored beside weights of a released shape and was not requested.
+    """
+    if is_given or identity.name != "german-30k" or source_format not in _RELEASED_FORMATS:
+        return
+    release = _released_size(config)
+    if release is not None:
+        raise InputError(
+            f"The vocabulary beside weights of the shape of {release} must be the official English "
+            f"one (14 is `▁the`, 29,999 `▁eloquent`). Received: {identity.sentence}. If the "
+            "weights are German, pass that file with --tokenizer."
+        )
+
+
+def files_for(vocabulary, format_name, max_length):
+    """Returns the files of a vocabulary in a format.
+
+    Args:
+        vocabulary: Vocabulary.
+        format_name: str. See `formats.FORMATS`.
+        max_length: int. Longest sequence of the model, in tokens.
+
+    Returns:
+        dict of file name -> bytes.
+    """
+    tokenizer = vocabulary.tokenizer
+    with tempfile.TemporaryDirectory() as folder:
+        tokenizer.save(folder)
+        own = {path.name: path.read_bytes() for path in sorted(Path(folder).iterdir())}
+    if format_name == "albert-keras":
+        return own
+    name = _MODEL_NAMES.get(format_name, _GOOGLE_MODEL) if _is_unigram(tokenizer) else "vocab.txt"
+    files = {name: tokenizer.model_bytes}
+    if name == _GOOGLE_MODEL:
+        files["30k-clean.vocab"] = own["tokenizer.vocab"]
+    if format_name == "hugging-face":
+        config = tokenizer.config
+        accents = (
+            {"keep_accents": not config.strip_accents}
+            if _is_unigram(tokenizer)
+            else {"strip_accents": config.strip_accents}
+        )
+        settings = {
+            "tokenizer_class": "AlbertTokenizer" if _is_unigram(tokenizer) else "BertTokenizer",
+            "do_lower_case": config.lower_case,
+            **accents,
+            "model_max_length": max_length,
+        }
+        files["tokenizer_config.json"] = (json.dumps(settings, indent=2) + "\n").encode()
+    return files
+
+
+def notes_for(vocabulary, format_name):
+    """Returns what the format's own code does differently with a vocabulary: list of str."""
+    config = vocabulary.tokenizer.config
+    if not _is_unigram(vocabulary.tokenizer) or format_name == "albert-keras":
+        return []
+    if format_name == "hugging-face":
+        return [f"{QUOTES_NOTE} and produces no lone ▁ before ( and similar characters"]
+    notes = []
+    if not config.lower_case:
+        notes.append("the vocabulary is cased: pass --do_lower_case=False or similar to that code")
+    if not config.strip_accents and format_name in ("google", "tf-hub"):
+        notes.append(
+            "google-research/albert removes accents from all text; this vocabulary keeps them"
+        )
+    return notes
+
+
+def _is_unigram(tokenizer):
+    return tokenizer.config.kind == "unigram"
+
+
+def _load(files, name, source, settings):
+    """Loads a tokenizer from the contents of files; `name` is None for a tokenizer folder."""
+    with tempfile.TemporaryDirectory() as folder:
+        for file_name, content in files.items():
+            if name in (None, file_name):
+                Path(folder, Path(file_name).name).write_bytes(content)
+        try:
+            tokenizer = Tokenizer.load(Path(folder, name or ""), **settings)
+        except InputError as error:
+            raise InputError(str(error).replace(folder, str(source))) from error
+    pieces = [tokenizer.piece_of(id) for id in range(tokenizer.vocab_size)]
+    return Vocabulary(tokenizer, str(source), identify_pieces(pieces))
+
+
+def _normalization(values):
+    """Returns the settings of Hugging Face's `tokenizer_config.json` as `Tokenizer.load` does."""
+    settings = {"lower_case": values.get("do_lower_case")}
+    if values.get("keep_accents") is not None:
+        settings["strip_accents"] = not values["keep_accents"]
+    else:
+        settings["strip_accents"] = values.get("strip_accents")
+    return {name: value for name, value in settings.items() if isinstance(value, bool)}
+
+
+def _json(content):
+    try:
+        return dict(json.loads(content))
+    except (ValueError, TypeError) as error:
+        raise InputError(f"`{CONFIG_FILE}` must contain a JSON object: {error}.") from error
+
+
+def _released_size(config):
+    """Returns the name of the released ALBERT of this shape, or None."""
+    free = (
+        "hidden_dropout_prob",
+        "attention_probs_dropout_prob",
+        "initializer_range",
+        "down_scale_factor",
+        "foreign_keys",
+    )
+    changes = {name: getattr(config, name) for name in free}
+    for size in ("albert-base", "albert-large", "albert-xlarge", "albert-xxlarge"):
+        if AlbertConfig.from_name(size).replace(**changes) == config:
+            return size
+    return None
