@@ -82,9 +82,9 @@ def prepare_ours(shape, precision, settings=None):
     """
     import tensorflow as tf
 
-    from albert_keras.training.pretraining_step import build_step
     from albert_keras.training.config import PretrainingConfig
     from albert_keras.training.distributed.strategy import build_strategy, choose_precision
+    from albert_keras.training.pretraining_step import build_step
 
     config = PretrainingConfig.of(
         {

@@ -1,25 +1,30 @@
-"""What is written about answers to labelled examples: the answers, the errors, a picture."""
+"""Files about answers to labelled examples: the answers, the wrong ones, and a figure."""
 
+import re
 from pathlib import Path
 
 from albert_keras.finetuning.confusion_figure import draw_confusion, draw_scores
-from albert_keras.finetuning.worst_errors import write_errors
 from albert_keras.tasks.kinds import REGRESSION
+from data_pipeline.files import naming, whole_file
+
+_HEADER = ("id", "confidence", "truth", "answer", "text")
+#: What ends a cell or a line, here or in programs that read the file.
+_BREAKS = re.compile(r"[\t\n\v\f\r\x00\x1c-\x1e\x85\u2028\u2029]+")
 
 
 def write_answers(folder, task, split, examples, answers):
-    """Writes answers in the files of the task, wrong ones as a table, and a picture of them.
+    """Writes answers in the task's files, a table of the wrong ones, and a figure.
 
     Args:
-        folder: str or Path. Is made if missing; older files of these names are replaced.
+        folder: str or Path. Is created if missing; older files of these names are replaced.
         task: Task.
         split: str.
         examples: list, labelled.
-        answers: list, as `Task.answers` returns.
+        answers: list, as returned by `Task.answers`.
 
     Returns:
-        dict of str to str or list of str. Paths by what they are: "answers", "errors", and
-        "confusions" or "scores" where there is such a picture.
+        dict of str to str or list of str. Paths: "answers", "errors", and "confusions" or "scores"
+        if the task has such a figure.
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -37,3 +42,31 @@ def write_answers(folder, task, split, examples, answers):
         scores = [answer.score for answer in answers]
         files["scores"] = str(draw_scores(folder / "scores.png", truth, scores, title))
     return files
+
+
+def write_errors(path, errors) -> Path:
+    """Writes wrong answers as tab-separated values under a header, the most confident first.
+
+    Columns are `id`, `confidence`, `truth`, `answer` and `text`. Nothing is quoted; tabs and line
+    ends inside a cell become a space.
+
+    Args:
+        path: str or Path. An older file is replaced.
+        errors: iterable of `albert_keras.tasks.task.Error`.
+
+    Raises:
+        OSError: If it cannot be written.
+    """
+    path = Path(path)
+    ordered = sorted(errors, key=lambda error: -error.confidence)
+    rows = [_HEADER, *(_cells(error) for error in ordered)]
+    text = "".join("\t".join(row) + "\n" for row in rows)
+    with naming(path), whole_file(path) as temporary:
+        # Halves of surrogate pairs, which JSON allows, have no UTF-8.
+        temporary.write_bytes(text.encode("utf-8", errors="backslashreplace"))
+    return path
+
+
+def _cells(error):
+    values = (error.id, f"{error.confidence:.6g}", error.truth, error.answer, error.text)
+    return [_BREAKS.sub(" ", str(value)) for value in values]

@@ -1,75 +1,69 @@
-"""What was answered for what, as a picture."""
+"""Figures of answers: a confusion matrix, or scores over the truth."""
 
 import textwrap
 from pathlib import Path
 
 import numpy as np
 
-from data_pipeline.errors import InputError
 from data_pipeline.files import naming, whole_file
 
 # Okabe and Ito's, as in the curves of a training.
 _BLUE, _ORANGE = "#0072b2", "#e69f00"
-#: Up to so many classes a cell shows its share too; up to so many its count.
-_SHARES_UP_TO, _COUNTS_UP_TO = 10, 30
-#: Up to so many classes each has its name at the sides and lines around; of more only some have.
+#: Up to this many classes a cell shows its proportion too; up to this many its count.
+_PROPORTIONS_UP_TO, _COUNTS_UP_TO = 10, 30
+#: Up to this many classes each has its name at the sides and grid lines; of more only some have.
 _NAMES_UP_TO = 60
 _LONGEST_NAME = 24
 
 
 def draw_confusion(path, matrix, names, title) -> Path:
-    """Draws a confusion matrix: rows are the truth, columns the answers, colours shares of a row.
+    """Draws a confusion matrix: rows are the truth, columns the answers.
 
-    Cells hold count and share; of many classes the count alone, of very many nothing. Of many
-    classes colours tell small shares better apart than large ones.
+    Colours show the proportions of a row; for many classes they distinguish small proportions
+    better than large ones. Cells contain count and proportion; with many classes only the count,
+    with very many nothing.
 
     Args:
-        path: str or Path. The picture to write, PNG.
+        path: str or Path. The PNG file to write.
         matrix: int [C, C].
-        names: sequence of C str. Long ones are cut in the middle.
+        names: sequence of C str. Long names are shortened in the middle.
         title: str.
 
     Returns:
         Path.
 
     Raises:
-        InputError: If the shapes do not fit, or there is no class or a negative count.
         OSError: If it cannot be written.
     """
     from matplotlib.colors import PowerNorm
 
     matrix = np.asarray(matrix)
     count = len(names)
-    if not count or matrix.shape != (count, count) or matrix.min() < 0:
-        raise InputError(
-            "A confusion matrix should hold a count for each two of its classes, 0 or more. "
-            f"Received: {list(matrix.shape)} for {count} names."
-        )
     side = np.clip(2.5 + 0.42 * count, 4.5, 15)
     figure = _figure((side + 2.2, side + 0.8), title)
     axes = figure.subplots()
     totals = matrix.sum(axis=1, keepdims=True)
-    shares = matrix / np.maximum(totals, 1)
-    scale = PowerNorm(1 if count <= _SHARES_UP_TO else 0.5, vmin=0, vmax=1)
-    image = axes.imshow(shares, cmap="Blues", norm=scale)
+    proportions = matrix / np.maximum(totals, 1)
+    scale = PowerNorm(1 if count <= _PROPORTIONS_UP_TO else 0.5, vmin=0, vmax=1)
+    image = axes.imshow(proportions, cmap="Blues", norm=scale)
     _name_classes(axes, names)
     if count <= _COUNTS_UP_TO:
-        _write_cells(axes, matrix, shares, scale)
+        _write_cells(axes, matrix, proportions, scale)
     bar = figure.colorbar(
-        image, ax=axes, shrink=0.8, aspect=2.5 * side, format=lambda share, _: f"{share:.0%}"
+        image, ax=axes, shrink=0.8, aspect=2.5 * side, format=lambda value, _: f"{value:.0%}"
     )
     bar.set_ticks([0, 0.2, 0.4, 0.6, 0.8, 1] if scale.gamma == 1 else [0, 0.01, 0.05, 0.2, 0.5, 1])
-    bar.set_label("share of the row")
+    bar.set_label("proportion of the row")
     bar.outline.set_visible(False)
     return _save(figure, path)
 
 
 def draw_scores(path, truth, scores, title) -> Path:
-    """Draws answers of a regression over the truth, with the line on which both are the same.
+    """Draws the answers of a regression over the truth, with the line of equality.
 
     Args:
-        path: str or Path. The picture to write, PNG.
-        truth: float [count].
+        path: str or Path. The PNG file to write.
+        truth: float [count], at least one.
         scores: float [count].
         title: str.
 
@@ -77,18 +71,10 @@ def draw_scores(path, truth, scores, title) -> Path:
         Path.
 
     Raises:
-        InputError: If the lengths differ, or there is nothing or something not finite to draw.
         OSError: If it cannot be written.
     """
     truth, scores = np.asarray(truth, np.float64), np.asarray(scores, np.float64)
-    both = np.concatenate([truth.ravel(), scores.ravel()])
-    if truth.ndim != 1 or truth.shape != scores.shape or not truth.size:
-        raise InputError(
-            "There should be a score for each true one, and at least one. "
-            f"Received: {list(truth.shape)} and {list(scores.shape)}."
-        )
-    if not np.isfinite(both).all():
-        raise InputError("Scores to draw should be finite.")
+    both = np.concatenate([truth, scores])
     figure = _figure((6, 6), title)
     axes = figure.subplots()
     margin = 0.05 * (both.max() - both.min()) or 0.5
@@ -109,7 +95,7 @@ def _figure(size, title):
 
     figure = Figure(figsize=size, layout="constrained")
     FigureCanvasAgg(figure)
-    # Ten letters of this size to an inch. Matplotlib's own wrapping stumbles over `$`.
+    # Ten letters of this size to an inch. Matplotlib's own wrapping fails at `$`.
     figure.suptitle(textwrap.fill(title, int(10 * size[0])), fontsize=12, parse_math=False)
     return figure
 
@@ -130,9 +116,9 @@ def _name_classes(axes, names):
     every = -(-count // _NAMES_UP_TO)
     size = float(np.clip(11 - 0.1 * count, 6.5, 10))
     is_narrow = count > 4 or max(map(len, shown)) > 10
-    places = np.arange(0, count, every)
-    axes.set_xticks(places, shown[::every], rotation=90 if is_narrow else 0, fontsize=size)
-    axes.set_yticks(places, shown[::every], fontsize=size)
+    ticks = np.arange(0, count, every)
+    axes.set_xticks(ticks, shown[::every], rotation=90 if is_narrow else 0, fontsize=size)
+    axes.set_yticks(ticks, shown[::every], fontsize=size)
     for label in (*axes.get_xticklabels(), *axes.get_yticklabels()):
         label.set_parse_math(False)
     axes.set(xlabel="answer", ylabel="truth")
@@ -145,23 +131,23 @@ def _name_classes(axes, names):
         axes.tick_params(which="minor", length=0)
 
 
-def _write_cells(axes, matrix, shares, scale):
+def _write_cells(axes, matrix, proportions, scale):
     count = len(matrix)
-    has_shares = count <= _SHARES_UP_TO
+    has_proportions = count <= _PROPORTIONS_UP_TO
     size = 10 if count <= 6 else 8 if count <= 20 else 6.5
     for (row, column), number in np.ndenumerate(matrix):
-        if not number and not has_shares:
+        if not number and not has_proportions:
             continue
-        share = shares[row, column]
-        text = f"{number:,}" if has_shares else f"{number}"
-        if has_shares and shares[row].any():
-            text += f"\n{share:.0%}"
-        colour = "white" if scale(share) > 0.55 else "black"
+        proportion = proportions[row, column]
+        text = f"{number:,}" if has_proportions else f"{number}"
+        if has_proportions and proportions[row].any():
+            text += f"\n{proportion:.0%}"
+        colour = "white" if scale(proportion) > 0.55 else "black"
         axes.text(column, row, text, ha="center", va="center", color=colour, fontsize=size)
 
 
 def _short(name, number, drawable):
-    """Cuts a long name in the middle; a name the font cannot draw becomes its number."""
+    """Shortens a long name in the middle; a name the font cannot draw becomes its number."""
     name = " ".join(str(name).split())
     if not name or any(ord(letter) not in drawable for letter in name):
         return f"#{number}"

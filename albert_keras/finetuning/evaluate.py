@@ -1,5 +1,7 @@
 """Scores of fine-tuned models on labelled examples."""
 
+import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,17 +15,17 @@ class TaskEvaluation(NamedTuple):
     """Scores on labelled examples.
 
     Attributes:
-        runs: tuple of str. Whose predictions were averaged.
-        task, split, metric: str. `split` is that of the task, or the file.
+        runs: tuple of str. The runs whose predictions were averaged.
+        task, split, metric: str. `split` is a split of the task, or the name of the file.
         examples: int.
         scores: dict of str to float. The main metric first.
         interval: Interval. 95 % bootstrap interval of the main metric.
-        guessing: dict of str to float, or None. What the best answer that is always the same
-            scores on these very examples.
+        guessing: dict of str to float, or None. Scores of the best constant answer on these
+            examples.
         collapse: str or None. See `Task.collapse`.
         tuned: dict of str to float. What was tuned, see `Task.tune`.
-        is_tuned_here: bool. Whether that was done on these very examples: those that chose the
-            best checkpoint, too. On others the values from then are taken.
+        is_tuned_here: bool. Whether it was tuned on these examples: those that determined the best
+            checkpoint, too. On others the tuned values are those of the training.
         files: dict. What was written, see `write_answers`.
     """
 
@@ -42,44 +44,42 @@ class TaskEvaluation(NamedTuple):
 
 
 def evaluate_task(
-    runs,
-    data=None,
-    data_dir=None,
-    split=None,
-    out=None,
-    all_seeds=False,
-    step="best",
-    batch_size=64,
-    strategy="auto",
-):
-    """Scores fine-tuned models; of several, the average of their predictions.
+    runs: str | os.PathLike | Sequence[str | os.PathLike],
+    data: str | os.PathLike | None = None,
+    data_dir: str | os.PathLike | None = None,
+    split: str | None = None,
+    out: str | os.PathLike | None = None,
+    all_seeds: bool = False,
+    step: int | str | None = "best",
+    batch_size: int = 64,
+    strategy: str = "auto",
+) -> TaskEvaluation:
+    """Scores fine-tuned models; the predictions of several are averaged.
 
     Args:
         runs: str, Path or sequence of them. See `FinetunedModels`.
-        data: str, Path or None. A labelled file as those of the task.
+        data: str, Path or None. A labelled file in the format of the task.
         data_dir: str, Path or None. Folder of the official files; None is that of the training.
-        split: str or None. Which of them; None is the one the best checkpoint was chosen by.
-        out: str, Path or None. Folder for answers, errors and the picture of confusions.
+        split: str or None. A split of these files; None is the split that determined the best
+            checkpoint.
+        out: str, Path or None. Folder for answers, errors and the confusion figure.
         all_seeds, step, batch_size, strategy: See `FinetunedModels`.
 
     Returns:
         TaskEvaluation.
 
     Raises:
-        InputError: If models and examples cannot be used together.
+        InputError: If models and examples do not fit together.
+
+    Example:
+        evaluate_task("runs/sst-2", data="reviews.tsv").scores["accuracy"]
     """
     if data is not None and (split is not None or data_dir is not None):
         other = "split" if split is not None else "data_dir"
-        raise InputError(f"Of `data` and `{other}` one should be given. Received: both.")
+        raise InputError(f"Only one of `data` and `{other}` may be given. Received: both.")
     check_answers_folder(out)
-    models = FinetunedModels(
-        runs,
-        all_seeds,
-        step,
-        strategy,
-        batch_size,
-        data_dir=None if data_dir is None else str(data_dir),
-    )
+    data_dir = None if data_dir is None else str(data_dir)
+    models = FinetunedModels(runs, all_seeds, step, strategy, batch_size, data_dir=data_dir)
     task = models.task
     if data is not None:
         examples, split = task.read_file(data, labelled=True), Path(data).name
@@ -87,8 +87,8 @@ def evaluate_task(
         split = split or task.dev_splits[0]
         if split in task.test_splits and split not in task.labelled_tests:
             raise InputError(
-                f"`{split}` of {task.config.name} has no labels to score. "
-                f"`albert-keras predict {models.runs[0].path} --split {split}` answers it."
+                f"`{split}` of {task.config.name} has no labels to score. To answer it, use "
+                f"`albert-keras predict {models.runs[0].path} --split {split}`."
             )
         examples = task.read(split)
     features, results = models.outputs(examples)

@@ -1,12 +1,17 @@
-"""From a pre-trained model to one that solves a task, with what it is to be compared with."""
+"""From a pre-trained model to a model for a task, with the baselines to compare it with."""
 
+import dataclasses
 import logging
+import os
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
+from albert_keras.config import AlbertConfig
 from albert_keras.finetuning.answer_files import write_answers
 from albert_keras.finetuning.config import FinetuneConfig
 from albert_keras.finetuning.results import FinetuneResult, best_seed, read_results, save_results
-from albert_keras.finetuning.task_data import from_random, prepare
+from albert_keras.finetuning.task_data import prepare
 from albert_keras.finetuning.train_seed import train_seed
 from albert_keras.training.distributed.cluster import (
     barrier,
@@ -23,34 +28,35 @@ logger = logging.getLogger(__name__)
 
 
 def finetune(
-    origin,
-    out,
-    config=None,
-    seeds=1,
-    random_baseline=True,
-    from_step=None,
-    albert_config=None,
-    tokenizer=None,
-    cache=None,
-    allow_changes=(),
-    **flags,
-):
+    origin: str | os.PathLike | None,
+    out: str | os.PathLike,
+    config: FinetuneConfig | None = None,
+    seeds: int | Sequence[int] = 1,
+    random_baseline: bool = True,
+    from_step: int | str | None = None,
+    albert_config: AlbertConfig | str | os.PathLike | None = None,
+    tokenizer: Any = None,
+    cache: str | os.PathLike | None = None,
+    allow_changes: Iterable[str] = (),
+    **flags: Any,
+) -> FinetuneResult:
     """Fine-tunes a pre-trained model on a task and scores it on development examples.
 
-    The same call goes on with one that was interrupted, and ends in the same weights as one that
-    was not. `out` holds a folder of a run for each seed, `seed-N`, and the one of random weights,
-    `random`; `results.json`; the answers, the errors and the confusions of the best seed.
+    The same call resumes an interrupted fine-tuning, and ends with the same weights as without the
+    interruption. `out` contains the folder of a run for each seed, `seed-N`, and of the one from
+    random weights, `random`; `results.json`; and the answers, errors and confusion figure of the
+    best seed.
 
     Args:
-        origin: str, Path or None. What to begin from, see `open_weights`.
-        out: str or Path. Folder to make, or to go on in.
-        config: FinetuneConfig or None. None: all comes from `flags`.
-        seeds: int or sequence of int. How many trainings, with the seeds that follow
+        origin: str, Path or None. The initial weights, see `open_weights`.
+        out: str or Path. Folder to create or to resume in.
+        config: FinetuneConfig or None. None takes all settings from `flags`.
+        seeds: int or sequence of int. The number of trainings, with consecutive seeds from
             `training.seed`; or the seeds themselves.
         random_baseline: bool. Whether to train the same model from random weights, too, with the
-            first seed: what the pre-training is worth.
+            first seed, to measure what the pre-training is worth.
         from_step, albert_config, tokenizer: As `step` and the others of `open_weights`.
-        cache: str, Path or None. Folder of features, to be used again by other trainings; None is
+        cache: str, Path or None. Folder of features, which other trainings may share; None is
             `out`/features.
         allow_changes: iterable of str. See `Run.create_or_resume`.
         **flags: Single settings by the keywords of `options_of(FinetuneConfig)`.
@@ -59,39 +65,47 @@ def finetune(
         FinetuneResult.
 
     Raises:
-        InputError: If files, settings and model do not go together, or `out` holds something else.
+        InputError: If files, settings and model do not fit together, or `out` contains other files.
         TrainingStopped, TrainingDiverged, WorkerLost: As `pretrain`.
+
+    Example:
+        result = finetune("runs/books", "runs/sst-2", task="sst-2", data_dir="glue")
+        print(result.seeds[0].scores["dev"]["accuracy"])
     """
     config = FinetuneConfig.of({}, **flags) if config is None else config.with_flags(**flags)
-    seeds = seeds_of(config, seeds)
+    all_seeds = seeds_of(config, seeds)
     out = Path(out)
     _check_out(out)
     strategy = build_strategy(config.training.strategy)
     with noticing_lost_workers(num_workers(strategy) > 1):
-        origin = open_weights(origin, from_step, albert_config, tokenizer)
+        initial_weights = open_weights(origin, from_step, albert_config, tokenizer)
         cache = out / "features" if cache is None else Path(cache)
-        data = prepare(config, origin, choose_precision(strategy), cache)
-        trained = [
-            train_seed(strategy, data, origin, out / f"seed-{seed}", seed, allow_changes)
-            for seed in seeds
+        data = prepare(config, initial_weights, choose_precision(strategy), cache)
+        outcomes = [
+            train_seed(strategy, data, initial_weights, out / f"seed-{seed}", seed, allow_changes)
+            for seed in all_seeds
         ]
-        baseline = None
-        if random_baseline and origin.kind != "random":
-            logger.info("the same model from random weights (--no-random-baseline leaves it out)")
-            start = from_random(origin)
-            baseline = train_seed(strategy, data, start, out / "random", seeds[0], allow_changes)
+        random = None
+        if random_baseline and initial_weights.kind != "random":
+            logger.info("Training the same model from random weights (--no-random-baseline skips).")
+            untrained = dataclasses.replace(
+                initial_weights, path="random", kind="random", step=None, _open=None
+            )
+            random = train_seed(
+                strategy, data, untrained, out / "random", all_seeds[0], allow_changes
+            )
         result = FinetuneResult(
             path=str(out),
             task=config.task.name,
             metric=data.task.metric,
-            seeds=tuple(each.result for each in trained),
+            seeds=tuple(outcome.result for outcome in outcomes),
             majority=_majority(data),
-            random=baseline and baseline.result,
-            origin=str(origin),
-            loaded=tuple(trained[0].loaded),
+            random=random and random.result,
+            origin=str(initial_weights),
+            loaded=tuple(outcomes[0].loaded),
             examples={split: len(dev.examples) for split, dev in data.dev.items()},
         )
-        best = next(each for each in trained if each.result == best_seed(result))
+        best = next(outcome for outcome in outcomes if outcome.result == best_seed(result))
         result = result._replace(tuned=best.tuned)
         if is_chief(strategy):
             result = result._replace(files=_write(out, data, best))
@@ -103,38 +117,36 @@ def finetune(
 
 
 def seeds_of(config, seeds):
-    """Returns the seeds of the trainings: tuple of int.
-
-    Raises:
-        InputError: If there is none, or one twice.
-    """
+    """Returns the seeds of the trainings (tuple of int); InputError for none, or one twice."""
     if isinstance(seeds, int):
         first = config.training.seed
         seeds = range(first, first + seeds)
     seeds = tuple(seeds)
     if not seeds or len(set(seeds)) < len(seeds) or min(seeds) < 0:
         raise InputError(
-            f"`seeds` should be different numbers from 0, at least one. Received: {list(seeds)}."
+            f"`seeds` must be different numbers from 0, at least one. Received: {list(seeds)}."
         )
     return seeds
 
 
 def _check_out(out):
-    """Makes sure that `out` is new, or the folder of a fine-tuning."""
+    """Raises InputError unless `out` is new, or the folder of a fine-tuning."""
     names = {path.name for path in out.iterdir()} if out.is_dir() else set()
     if "run.json" in names:
         raise InputError(
-            f"`{out}` is the folder of a run. A fine-tuning wants one of its own: choose another "
+            f"`{out}` is the folder of a run. A fine-tuning needs its own folder: choose another "
             "--out."
         )
-    # A run that was being made when the process was killed has a dot before its name.
-    is_begun = names == {"features"} or any(name.startswith(("seed-", ".seed-")) for name in names)
-    if not is_begun:
+    # A run that was being created when the process was killed has a dot before its name.
+    is_started = names == {"features"} or any(
+        name.startswith(("seed-", ".seed-")) for name in names
+    )
+    if not is_started:
         check_output_folder(out)
 
 
 def _majority(data):
-    """Scores the answers of somebody who does not look, by split."""
+    """Scores the most frequent answer, by split; None if the task has none."""
     scores = {}
     for split, (examples, _) in data.dev.items():
         guesses = data.task.guesses(data.train.examples, examples)
@@ -145,7 +157,7 @@ def _majority(data):
 
 
 def _write(out, data, best):
-    """Writes what the best seed answered and where it is wrong; returns the files by split."""
+    """Writes the answers and errors of the best seed; returns the files by split."""
     files = {}
     for number, (split, (examples, _)) in enumerate(data.dev.items()):
         folder = out / split if number else out

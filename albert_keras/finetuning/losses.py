@@ -1,7 +1,7 @@
 """Losses of the kinds of tasks, in float32; cross-entropies are in nats.
 
-They come as sums, as in `training/losses.py`, so that a caller can add them up over replicas and
-accumulated parts before it divides by the count of the whole batch.
+They are sums, as in `training/losses.py`, so that a caller can add them up over replicas and
+accumulated parts before dividing by the count of the whole batch.
 """
 
 import tensorflow as tf
@@ -18,15 +18,15 @@ from albert_keras.training.losses import Sums
 
 
 def task_counts(kind, features):
-    """Counts by how many the loss of a batch is divided.
+    """Returns the count by which the loss of a batch is divided.
 
     Args:
         kind: TaskKind.
         features: dict. "example_weights" float [B], 1 for a real row, 0 for one that fills up the
-            batch; of tagging "tag_ids" too.
+            batch; for tagging "tag_ids" too.
 
     Returns:
-        float32 scalar. Sum of the rows' weights; of tagging, of the scored words'.
+        float32 scalar. Sum of the weights of the rows; for tagging, of the scored words.
     """
     return tf.reduce_sum(_weights(kind, features))
 
@@ -36,17 +36,17 @@ def task_sums(kind, outputs, features):
 
     Args:
         kind: TaskKind.
-        outputs: dict. The model's; of spans_or_none those in training, also to evaluate.
+        outputs: dict. The model's; for spans_or_none always those in training.
         features: dict. The targets of `Features.batch`, and "example_weights" float [B].
 
     Returns:
-        Sums. What one row adds, times its weight, is
+        Sums. Each row adds, times its weight,
             classification, choice: the cross-entropy of the class or option;
-            regression: the squared error; no answer counts as right;
+            regression: the squared error; no answer is counted as right;
             tagging: the cross-entropies of its scored words, each word counting once;
             spans: the mean of the cross-entropies of start and end; right if both are;
-            spans_or_none: half of those of start, end (after the right start) and "no answer"
-                together; right if start and end are.
+            spans_or_none: half the sum of the cross-entropies of start, end (after the right
+                start) and "no answer"; right if start and end are.
 
     Raises:
         ValueError: If labels and outputs differ in their shapes.
@@ -54,11 +54,11 @@ def task_sums(kind, outputs, features):
     Source:
         google-research/albert, `classifier_utils.py`, `race_utils.py`, `squad_utils.py`.
     """
-    losses, is_right = _LOSSES[kind](outputs, features)  # [B], of tagging [B, S]
+    losses, is_right = _LOSSES[kind](outputs, features)  # [B], for tagging [B, S]
     weights = _weights(kind, features)
     if not weights.shape.is_compatible_with(losses.shape):
         raise ValueError(
-            "There should be one loss for each weight, with labels shaped like the outputs. "
+            "There must be one loss for each weight, with labels shaped like the outputs. "
             f"Received: losses {losses.shape}, weights {weights.shape}."
         )
     return Sums(
@@ -85,7 +85,7 @@ def _regression(outputs, features):
 
 
 def _tagging(outputs, features):
-    # Places that are not scored have weight 0 and get any tag there is.
+    # Positions that are not scored have weight 0 and receive any valid tag.
     return _of_classes(outputs["logits"], tf.maximum(features["tag_ids"], 0))
 
 
@@ -97,8 +97,8 @@ def _spans(outputs, features):
 
 def _spans_or_none(outputs, features):
     # Log-probabilities are logits too, their sum of exponentials being 1.
-    places = {f"{place}_logits": outputs[f"{place}_log_probs"] for place in ("start", "end")}
-    losses, is_right = _spans(places, features)
+    logits = {f"{end}_logits": outputs[f"{end}_log_probs"] for end in ("start", "end")}
+    losses, is_right = _spans(logits, features)
     is_impossible = _float32(features["is_impossible"])
     null_logits = _float32(outputs["null_logits"])
     null = tf.nn.sigmoid_cross_entropy_with_logits(is_impossible, null_logits)

@@ -1,5 +1,7 @@
-"""New text in, answers of fine-tuned models out: no training file is needed."""
+"""Answers of fine-tuned models to new examples; no training file is needed."""
 
+import os
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from albert_keras.finetuning.finetuned import FinetunedModels, check_answers_folder
@@ -22,51 +24,53 @@ class Predictions(NamedTuple):
 
 
 def predict_task(
-    runs,
-    inputs=None,
-    file=None,
-    data_dir=None,
-    split=None,
-    out=None,
-    all_seeds=False,
-    step="best",
-    batch_size=64,
-    strategy="auto",
-    text=None,
-    pair=None,
-):
-    """Answers new examples with fine-tuned models; of several, predictions are averaged.
+    runs: str | os.PathLike | Sequence[str | os.PathLike],
+    inputs: Iterable[str | dict] | str | dict | None = None,
+    file: str | os.PathLike | None = None,
+    data_dir: str | os.PathLike | None = None,
+    split: str | None = None,
+    out: str | os.PathLike | None = None,
+    all_seeds: bool = False,
+    step: int | str | None = "best",
+    batch_size: int = 64,
+    strategy: str = "auto",
+    text: str | int | None = None,
+    pair: str | int | None = None,
+) -> Predictions:
+    """Answers new examples with fine-tuned models; the predictions of several are averaged.
 
     Args:
         runs: str, Path or sequence of them. See `FinetunedModels`.
-        inputs: list of dict of str or of str, or None. What was typed, see
-            `FinetunedModels.examples`.
-        file: str, Path or None. Instead: a file as those of the task, without answers.
+        inputs: list of dict of str or of str, or None. See `FinetunedModels.examples`.
+        file: str, Path or None. Instead: a file in the format of the task, without answers.
         split: str or None. Instead: a split of the task's files, such as "test".
         data_dir: str, Path or None. Folder of these files; None is that of the training.
-        out: str, Path or None. Folder for the files of the task, for leaderboards too.
+        out: str, Path or None. Folder for the task's official files, as leaderboards take them.
         all_seeds, step, batch_size, strategy: See `FinetunedModels`.
-        text, pair: str, int or None. Columns of `file` where they are not those of the training.
+        text, pair: str, int or None. Columns of `file` if they are not those of the training.
 
     Returns:
         Predictions.
 
     Raises:
         InputError: If not exactly one of `inputs`, `file` and `split` is given, or models and
-            examples cannot be used together.
+            examples do not fit together.
+
+    Example:
+        predict_task("runs/sst-2", ["a gripping, funny film"]).answers[0].label
     """
     given = [
         name for name, value in (("inputs", inputs), ("file", file), ("split", split)) if value
     ]
     if len(given) != 1:
         raise InputError(
-            "What to answer should be texts, a file or a split, one of the three. Received: "
+            "Give exactly one of `inputs`, `file` and `split` to predict. Received: "
             f"{' and '.join(given) or 'none'}."
         )
     if split is None and data_dir is not None:
-        raise InputError(f"`data_dir` is for a split. Received: {data_dir} and {given[0]}.")
+        raise InputError(f"`data_dir` requires `split`. Received: {data_dir} and {given[0]}.")
     if file is None and (text is not None or pair is not None):
-        raise InputError(f"Columns of text and pair are for a file. Received: {given[0]}.")
+        raise InputError(f"Columns of text and pair require `file`. Received: {given[0]}.")
     check_answers_folder(out)
     changes = {"data_dir": data_dir and str(data_dir), "text": text, "pair": pair}
     models = FinetunedModels(runs, all_seeds, step, strategy, batch_size, **changes)
@@ -78,7 +82,7 @@ def predict_task(
     else:
         examples = task.read(split)
     answers = models.answers(examples)
-    files = ()
+    files: tuple[str, ...] = ()
     if out is not None:
         files = tuple(map(str, task.write(out, split or "new", examples, answers)))
     return Predictions(task.config.name, examples, answers, files)

@@ -1,198 +1,163 @@
-"""What a fine-tuning found, in a few lines for people."""
+"""The result of a fine-tuning as lines of text."""
 
 import textwrap
-from typing import NamedTuple
 
-from albert_keras.finetuning.results import first_split, spread
+from albert_keras.finetuning.results import spread
+from albert_keras.tasks.kinds import KINDS
 
-#: Tasks whose official scores are percentages.
-_IN_PERCENT = ("squad1", "squad2")
-#: Metrics of numbers, not of classes.
+#: Metrics of numbers instead of classes.
 _OF_NUMBERS = ("pearson", "spearman", "mean_squared_error")
 _WIDTH = 100
 
 
-class _Baseline(NamedTuple):
-    name: str
-    scores: dict
-    interval: tuple | None
-
-
-def lines(result, in_percent=None) -> list[str]:
+def lines(result) -> list[str]:
     """Describes a result: scores, baselines beside them, and warnings.
 
     Args:
         result: FinetuneResult.
-        in_percent: bool or None. Whether scores go from 0 to 100 and are shown with one digit
-            behind the point; else with three. None: of SQuAD they do.
 
     Returns:
-        list of str. One seed: the main metric of each split, below it what it is to be compared
-        with; several seeds: a row of each before that. Warnings come last.
+        list of str. The main metric of each split, and below it its baselines; before that, if
+        there are several seeds, a row for each. Warnings come last.
     """
-    if in_percent is None:
-        in_percent = result.task in _IN_PERCENT
-    shown = _seed_table(result, in_percent) if len(result.seeds) > 1 else []
-    for split in result.seeds[0].scores:
-        shown.append(_headline(result, split, in_percent))
-        shown += _comparisons(result, split, in_percent)
-        shown += _other_metrics(result, split, in_percent)
+    table = _ResultTable(result)
+    shown = table.seed_rows() if len(result.seeds) > 1 else []
+    for split in table.splits:
+        shown += [table.headline(split), *table.comparisons(split), *table.other_metrics(split)]
     if result.tuned:
         tuned = ", ".join(f"{name} {value:.3g}" for name, value in result.tuned.items())
         shown.append(f"tuned: {tuned}")
-    return shown + [f"warning: {warning}" for warning in _warnings(result, in_percent)]
+    return shown + [f"warning: {warning}" for warning in table.warnings()]
 
 
-def _headline(result, split, in_percent):
-    place = f"{split}: " if len(result.seeds[0].scores) > 1 else ""
-    scores = result.seeds[0].scores[split]
-    count = result.examples.get(split) or scores.get("total")
-    examples = f" on {count:,.0f} example{'' if count == 1 else 's'}" if count else ""
-    if len(result.seeds) > 1:
-        over = spread(_main_scores(result, split))
-        low, high = (_number(value, in_percent) for value in (over.minimum, over.maximum))
-        return (
-            f"{place}{result.metric} median {_number(over.median, in_percent)}, {low} to {high} "
-            f"over {over.count} seeds{_collapsed(result)}{examples} "
-            f"(standard deviation {_number(over.standard_deviation, in_percent)})"
-        )
-    seed = result.seeds[0]
-    line = f"{place}{result.metric} {_number(scores[result.metric], in_percent)}"
-    if split == first_split(result):
-        return f"{line} {_interval(seed.interval, in_percent)}{examples} (best at {_step(seed)})"
-    return line + examples
+class _ResultTable:
+    def __init__(self, result):
+        self.result, self.metric, self.seeds = result, result.metric, result.seeds
+        self.splits = list(result.seeds[0].scores)  # the first one determines the best step
+        percent = (kind.official_tasks for kind in KINDS.values() if kind.finds_spans)
+        self.digits = 1 if any(result.task in names for names in percent) else 3
 
-
-def _collapsed(result):
-    count = sum(1 for seed in result.seeds if seed.collapse)
-    return f", {count} collapsed among them," if count else ""
-
-
-def _seed_table(result, in_percent):
-    """Returns a header and a row for each seed."""
-    splits = list(result.seeds[0].scores)
-    names = splits if len(splits) > 1 else [result.metric]
-    rows = [["seed", names[0], "95 % interval", *names[1:], "best at"]]
-    for seed in result.seeds:
-        first, *others = (_number(seed.scores[name][result.metric], in_percent) for name in splits)
-        rows.append([str(seed.seed), first, _interval(seed.interval, in_percent), *others])
-        rows[-1].append(_step(seed) + (", collapsed" if seed.collapse else ""))
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join(
-            [*(cell.rjust(width) for cell, width in zip(row, widths[:-1], strict=False)), row[-1]]
-        )
-        for row in rows
-    ]
-
-
-def _comparisons(result, split, in_percent):
-    """Returns a line for each baseline; names, scores and differences stand below each other."""
-    ours = _median(result, split)
-    rows = []
-    for baseline in _baselines(result, split):
-        score = baseline.scores[result.metric]
-        digits = 1 if in_percent else 3
-        difference = f"{ours - score:+.{digits}f}"
-        rows.append((baseline.name, _number(score, in_percent), difference))
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        f"  {name:<{widths[0]}}  {score:>{widths[1]}}  difference {difference:>{widths[2]}}"
-        for name, score, difference in rows
-    ]
-
-
-def _other_metrics(result, split, in_percent):
-    shown = []
-    for name in result.seeds[0].scores[split]:
-        if name in (result.metric, "total"):
-            continue
-        value = spread(seed.scores[split][name] for seed in result.seeds).median
-        if name.endswith("_total"):
-            shown.append(f"{name} {value:,.0f}")
-        elif name.endswith("_thresh"):
-            shown.append(f"{name} {value:.3g}")
-        else:
-            shown.append(f"{name} {_number(value, in_percent)}")
-    title = "medians of" if len(result.seeds) > 1 else "also"
-    # Spaces that do not break keep names and values on one line.
-    text = f"  {title} " + ", ".join(shown).replace(" ", "\xa0").replace(",\xa0", ", ")
-    wrapped = textwrap.wrap(text, _WIDTH, subsequent_indent="    ", break_on_hyphens=False)
-    return [line.replace("\xa0", " ") for line in wrapped] if shown else []
-
-
-def _warnings(result, in_percent):
-    for seed in result.seeds:
-        if seed.collapse:
-            yield (
-                f"seed {seed.seed} collapsed: {seed.collapse}; a lower learning rate or more "
-                "warm-up usually helps"
+    def headline(self, split):
+        prefix = f"{split}: " if len(self.splits) > 1 else ""
+        scores = self.seeds[0].scores[split]
+        count = self.result.examples.get(split) or scores.get("total")
+        examples = f" on {count:,.0f} example{'' if count == 1 else 's'}" if count else ""
+        if len(self.seeds) > 1:
+            over = self.spread(split)
+            collapsed = sum(1 for seed in self.seeds if seed.collapse)
+            return (
+                f"{prefix}{self.metric} median {self.number(over.median)}, "
+                f"{self.number(over.minimum)} to {self.number(over.maximum)} over {over.count} "
+                f"seeds{f' ({collapsed} collapsed)' if collapsed else ''}{examples} "
+                f"(standard deviation {self.number(over.standard_deviation)})"
             )
-    if result.random and result.random.collapse:
-        yield (
-            f"the same model from random weights collapsed: {result.random.collapse}; the "
-            "difference from it tells little"
-        )
-    for split in result.seeds[0].scores:
-        place = f" on {split}" if len(result.seeds[0].scores) > 1 else ""
-        for baseline in _baselines(result, split):
-            ours, theirs = _median(result, split), baseline.scores[result.metric]
-            if ours <= theirs:
+        seed = self.seeds[0]
+        line = f"{prefix}{self.metric} {self.number(scores[self.metric])}"
+        if split == self.splits[0]:
+            return f"{line} {self.interval(seed.interval)}{examples} (best at {_step(seed)})"
+        return line + examples
+
+    def seed_rows(self):
+        """Returns a header and a row for each seed."""
+        names = self.splits if len(self.splits) > 1 else [self.metric]
+        rows = [["seed", names[0], "95 % interval", *names[1:], "best at"]]
+        for seed in self.seeds:
+            first, *others = (self.number(seed.scores[name][self.metric]) for name in self.splits)
+            step = _step(seed) + (", collapsed" if seed.collapse else "")
+            rows.append([str(seed.seed), first, self.interval(seed.interval), *others, step])
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        widths[-1] = 0  # the last column is aligned to the left
+        return [
+            "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))
+            for row in rows
+        ]
+
+    def comparisons(self, split):
+        """Returns a line for each baseline, with names, scores and differences in columns."""
+        rows = []
+        for name, score, _ in self.baselines(split):
+            difference = self.spread(split).median - score
+            rows.append((name, self.number(score), f"{difference:+.{self.digits}f}"))
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        return [
+            f"  {name:<{widths[0]}}  {score:>{widths[1]}}  difference {difference:>{widths[2]}}"
+            for name, score, difference in rows
+        ]
+
+    def other_metrics(self, split):
+        shown = []
+        for name in self.seeds[0].scores[split]:
+            if name in (self.metric, "total"):
+                continue
+            value = self.spread(split, name).median
+            if name.endswith("_total"):
+                shown.append(f"{name} {value:,.0f}")
+            elif name.endswith("_thresh"):
+                shown.append(f"{name} {value:.3g}")
+            else:
+                shown.append(f"{name} {self.number(value)}")
+        title = "medians of" if len(self.seeds) > 1 else "also"
+        # Non-breaking spaces keep names and values on one line.
+        text = f"  {title} " + ", ".join(shown).replace(" ", "\xa0").replace(",\xa0", ", ")
+        wrapped = textwrap.wrap(text, _WIDTH, subsequent_indent="    ", break_on_hyphens=False)
+        return [line.replace("\xa0", " ") for line in wrapped] if shown else []
+
+    def warnings(self):
+        for seed in self.seeds:
+            if seed.collapse:
                 yield (
-                    f"not better than the {baseline.name}{place}: {result.metric} "
-                    f"{_number(ours, in_percent)} against {_number(theirs, in_percent)}"
+                    f"seed {seed.seed} collapsed: {seed.collapse}. A lower learning rate or more "
+                    "warm-up usually helps."
                 )
-            elif split == first_split(result):
-                yield from _chance(result, baseline, in_percent)
+        if self.result.random and self.result.random.collapse:
+            yield (
+                "the same model from random weights collapsed: "
+                f"{self.result.random.collapse}. The difference from it says little."
+            )
+        for split in self.splits:
+            suffix = f" on {split}" if len(self.splits) > 1 else ""
+            for name, score, interval in self.baselines(split):
+                ours = self.spread(split).median
+                if ours <= score:
+                    yield (
+                        f"no better than the {name}{suffix}: {self.metric} {self.number(ours)} "
+                        f"versus {self.number(score)}"
+                    )
+                elif split == self.splits[0]:
+                    yield from self.chance(name, score, interval)
 
+    def chance(self, name, score, theirs):
+        """Yields a warning if other development examples might reverse the lead over a baseline."""
+        ordered = sorted(self.seeds, key=lambda seed: seed.scores[self.splits[0]][self.metric])
+        ours = ordered[(len(ordered) - 1) // 2].interval  # of the median seed
+        if ours[0] > (theirs[1] if theirs else score):
+            return
+        reason = f"{self.number(score)} is within {self.interval(ours)}"
+        if theirs:
+            reason = f"the intervals {self.interval(ours)} and {self.interval(theirs)} overlap"
+        yield f"the lead over the {name} may be due to chance: {reason}"
 
-def _chance(result, baseline, in_percent):
-    """Yields a warning if the lead over a baseline is within what other examples would change."""
-    split = first_split(result)
-    ordered = sorted(result.seeds, key=lambda seed: seed.scores[split][result.metric])
-    ours = ordered[(len(ordered) - 1) // 2].interval  # of the seed in the middle
-    score = baseline.scores[result.metric]
-    highest = baseline.interval[1] if baseline.interval else score
-    if ours[0] > highest:
-        return
-    if baseline.interval:
-        reason = f"{_interval(baseline.interval, in_percent)} overlap"
-        reason = f"{_interval(ours, in_percent)} and {reason}"
-    else:
-        reason = f"{_number(score, in_percent)} lies within {_interval(ours, in_percent)}"
-    yield f"the lead over the {baseline.name} may be chance: {reason}"
+    def baselines(self, split):
+        """Yields name, score and interval (or None) of the baselines scored on a split."""
+        majority, random = self.result.majority, self.result.random
+        if majority and split in majority:
+            is_number = self.metric in _OF_NUMBERS
+            name = "mean of the training scores" if is_number else "majority class"
+            yield name, majority[split][self.metric], None
+        if random and split in random.scores:
+            name = "same model from random weights"
+            yield name, random.scores[split][self.metric], random.interval
 
+    def spread(self, split, metric=None):
+        return spread(seed.scores[split][metric or self.metric] for seed in self.seeds)
 
-def _baselines(result, split):
-    """Returns the baselines that have a score on a split."""
-    guess = "mean of the training scores" if result.metric in _OF_NUMBERS else "majority class"
-    found = []
-    if result.majority and split in result.majority:
-        found.append(_Baseline(guess, result.majority[split], None))
-    if result.random and split in result.random.scores:
-        random = result.random
-        name = "same model from random weights"
-        found.append(_Baseline(name, random.scores[split], random.interval))
-    return found
+    def number(self, value):
+        return f"{value:.{self.digits}f}"
 
-
-def _main_scores(result, split):
-    return [seed.scores[split][result.metric] for seed in result.seeds]
-
-
-def _median(result, split):
-    return spread(_main_scores(result, split)).median
+    def interval(self, interval):
+        return f"[{self.number(interval[0])}, {self.number(interval[1])}]"
 
 
 def _step(seed):
     early = ", stopped early" if seed.stopped_early else ""
     return f"step {seed.best_step:,} of {seed.last_step:,}{early}"
-
-
-def _number(value, in_percent):
-    return f"{value:.1f}" if in_percent else f"{value:.3f}"
-
-
-def _interval(interval, in_percent):
-    low, high = (_number(value, in_percent) for value in interval)
-    return f"[{low}, {high}]"

@@ -1,4 +1,4 @@
-"""What a fine-tuning found, kept as `results.json` in its folder."""
+"""The result of a fine-tuning, stored as `results.json` in its folder."""
 
 import json
 import statistics
@@ -19,14 +19,14 @@ class SeedResult(NamedTuple):
 
     Attributes:
         seed: int.
-        path: str. Folder of the training, its best weights in it.
-        best_step, last_step: int. Steps after which it was best, and after which it ended.
-        scores: dict of str to dict of str to float. By split, then by metric, of the best step; the
-            first split decides.
+        path: str. Folder of the training, which contains its best weights.
+        best_step, last_step: int. The step of the best weights, and the last one.
+        scores: dict of str to dict of str to float. By split, then by metric, of the best step;
+            the first split determined the best step.
         interval: Interval. 95 % bootstrap interval of the main metric on the first split.
-        collapse: str or None. That all answers are the same one, see `Task.collapse`.
-        stopped_early: bool. Whether it ended before its time because nothing got better.
-        seconds: float. How long it took.
+        collapse: str or None. Set if all answers are the same, see `Task.collapse`.
+        stopped_early: bool. Whether it ended early because scores no longer improved.
+        seconds: float. Duration.
     """
 
     seed: int
@@ -41,20 +41,20 @@ class SeedResult(NamedTuple):
 
 
 class FinetuneResult(NamedTuple):
-    """A fine-tuning: the same training from one or several seeds, and what to compare it with.
+    """A fine-tuning: the same training with one or several seeds, and its baselines.
 
     Attributes:
         path: str. Its folder.
         task: str. Name of the task.
         metric: str. The main metric, `Task.metric`; more is better.
         seeds: tuple of SeedResult. At least one.
-        majority: dict of str to dict of str to float, or None. Scores, by split, of answering
-            without looking; None where no such answer is.
+        majority: dict of str to dict of str to float, or None. Scores, by split, of the
+            most frequent answer; None if the task has none.
         random: SeedResult or None. The same model trained from random weights.
-        tuned: dict of str to float. What `Task.tune` found.
-        origin: str. What the weights are from.
-        loaded: tuple of str. What became of each weight, line by line.
-        files: dict of str. What was written besides, plain JSON.
+        tuned: dict of str to float. Returned by `Task.tune`.
+        origin: str. The initial weights.
+        loaded: tuple of str. What was loaded from the initial weights, line by line.
+        files: dict of str. Other files that were written, plain JSON.
         examples: dict of str to int. How many examples each split of the scores has.
     """
 
@@ -75,9 +75,9 @@ _RESULT = TypeAdapter(FinetuneResult)
 
 
 class Spread(NamedTuple):
-    """How far values lie apart: all float, of `count` int values.
+    """The spread of `count` (int) values, all float.
 
-    `standard_deviation` is that of a sample (divided by count - 1), 0 of a single value.
+    `standard_deviation` is the sample's (divided by count - 1), 0 for a single value.
     """
 
     median: float
@@ -88,23 +88,14 @@ class Spread(NamedTuple):
 
 
 def spread(values) -> Spread:
-    """Returns the spread of a score over seeds; collapsed ones are to be among them.
-
-    Args:
-        values: iterable of float.
-
-    Raises:
-        InputError: If there is no value.
-    """
+    """Returns the spread of a score over all seeds (iterable of float, not empty)."""
     values = [float(value) for value in values]
-    if not values:
-        raise InputError("A spread should be of at least one value. Received: none.")
     deviation = statistics.stdev(values) if len(values) > 1 else 0.0
     return Spread(statistics.median(values), min(values), max(values), deviation, len(values))
 
 
 def first_split(result) -> str:
-    """Returns the split that decides."""
+    """Returns the split that determines the best step and the best seed."""
     return next(iter(result.seeds[0].scores))
 
 
@@ -152,7 +143,7 @@ def read_results(folder) -> FinetuneResult:
     """
     path = Path(folder) / _NAME
     if not path.is_file():
-        raise InputError(f"`{folder}` should be a fine-tuning that came to its end: no `{_NAME}`.")
+        raise InputError(f"`{folder}` must be a complete fine-tuning: it has no `{_NAME}`.")
     try:
         with naming(path):
             result = _RESULT.validate_python(json.loads(path.read_text(encoding="utf-8")))
@@ -168,19 +159,19 @@ def read_results(folder) -> FinetuneResult:
 
 def _check_scores(path, result):
     if not result.seeds:
-        raise InputError(f"`{path}` is damaged: it should hold at least one seed.")
+        raise InputError(f"`{path}` is damaged: it must contain at least one seed.")
     splits = list(result.seeds[0].scores)
     for seed in result.seeds:
         complete = all(result.metric in scores for scores in seed.scores.values())
         if not splits or list(seed.scores) != splits or not complete:
             raise InputError(
-                f"`{path}` is damaged: seed {seed.seed} should have the score `{result.metric}` "
-                "on every split."
+                f"`{path}` is damaged: seed {seed.seed} must have the score `{result.metric}` on "
+                "every split."
             )
 
 
 def _plain(value):
-    if hasattr(value, "item"):  # a number of NumPy's
+    if hasattr(value, "item"):  # a NumPy number
         return value.item()
     if isinstance(value, Path):
         return str(value)

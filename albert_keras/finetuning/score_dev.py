@@ -1,23 +1,33 @@
-"""Scores on development examples while a run goes on: they choose its best checkpoint."""
+"""Scores on development examples during a run, which determine its best checkpoint."""
 
 import logging
 
 from tensorflow import keras
 
+from albert_keras.training.loop.curves import (
+    BLUE,
+    GREEN,
+    ORANGE,
+    PANELS,
+    RED,
+    Curve,
+    Panel,
+    draw_curves,
+)
 from albert_keras.training.loop.reports import log_evaluation, read_evaluations
+
+#: Endings of scores that would spoil the scale of the others in a figure.
+_OTHER_SCALES = ("mean_squared_error", "total", "_thresh")
 
 logger = logging.getLogger(__name__)
 
 
-def is_enough(values, patience):
-    """Tells whether training should end: so many scores in a row were no better than the best.
+def is_enough(values, patience) -> bool:
+    """Returns whether to stop early: the last `patience` scores were not better than the best.
 
     Args:
         values: list of float. Scores so far; more is better.
-        patience: int or None. None never ends it.
-
-    Returns:
-        bool.
+        patience: int or None. None never stops early.
     """
     if patience is None or not values:
         return False
@@ -25,25 +35,25 @@ def is_enough(values, patience):
 
 
 class ScoreDev(keras.callbacks.Callback):
-    """Scores the model each so many steps and at the end, and ends training that gains nothing.
+    """Scores the model at intervals and at the end, and stops a run that no longer improves.
 
-    Put it after `Report` and before `SaveCheckpoints`.
+    Must come after `Report` and before `SaveCheckpoints`.
 
     Args:
         folder: Path. Of the run; scores go to its log.
         task: Task.
-        dev: dict of str to (examples, Features). By split; the first one decides.
+        dev: dict of str to (examples, Features). By split; the first one determines the best.
         predict: callable of Features -> outputs, see `RowPredictor`.
         every: int. Steps between scores.
         patience: int or None. See `is_enough`.
-        first_step, last_step: int. Steps done before this `fit`, and the one that ends the run.
+        first_step, last_step: int. Steps done before this `fit`, and the step that ends the run.
         writes: bool. Whether this worker writes the log.
 
     Attributes:
         score: float or None. The metric of the task at `step`, negative, as lower counts as better.
         step: int or None.
         collapse: str or None. What the last answers had in common, see `Task.collapse`.
-        saving: SaveCheckpoints. Has to be set before training.
+        saving: SaveCheckpoints. Must be set before training.
     """
 
     def __init__(
@@ -71,7 +81,7 @@ class ScoreDev(keras.callbacks.Callback):
             prefix = f"{split}/" if number else ""
             scores |= {f"{prefix}{name}": value for name, value in found.items()}
         value = scores[self.task.metric]
-        # Of equals the newest counts, as among checkpoints: it has to be one of them.
+        # Of equals the newest counts, as among checkpoints.
         is_best = value >= max(self._values, default=float("-inf"))
         self._values.append(value)
         self.step, self.score = self.done, -value
@@ -82,10 +92,12 @@ class ScoreDev(keras.callbacks.Callback):
             listing = "  ".join(f"{name} {value:.4g}" for name, value in scores.items())
             logger.info("dev at step %d: %s%s", self.done, listing, "  *best" if is_best else "")
             if self.collapse:
-                logger.warning("at step %d %s", self.done, self.collapse)
+                logger.warning("At step %d, %s.", self.done, self.collapse)
         if is_enough(self._values, self.patience) and self.done < self.last_step:
-            logger.info("no better score in %d evaluations: training ends", self.patience)
-            self.saving.last_step = self.done  # the end, and not time that is up
+            logger.info(
+                "Stopping early: no better score in the last %d evaluations.", self.patience
+            )
+            self.saving.last_step = self.done  # the end, not a stop to resume from
             self.saving.ask_to_stop()
 
 
@@ -94,3 +106,38 @@ def values_so_far(folder, metric, step):
     return [
         scores[metric] for at, scores in read_evaluations(folder) if at <= step and metric in scores
     ]
+
+
+def draw_dev_curves(folder, metric):
+    """Draws loss and accuracy in training and the scores on development examples.
+
+    Args:
+        folder: Path. Of the run.
+        metric: str. Name of the main score; the others in the log are drawn too.
+
+    Returns:
+        Path of the figure.
+    """
+    colours = (BLUE, ORANGE, GREEN, RED)
+    found = [
+        name
+        for _, scores in read_evaluations(folder)
+        for name in scores
+        if not name.endswith(_OTHER_SCALES)
+    ]
+    names = list(dict.fromkeys([metric, *found]))[: len(colours)]
+    curves = tuple(
+        Curve(name, name.replace("_", " "), colour)
+        for name, colour in zip(names, colours, strict=False)
+    )
+    accuracy = (Curve("answer_accuracy", "answers", BLUE),)
+    speed, rate, gradients = PANELS[2:5]
+    panels = (
+        Panel("Loss in training", "mean over examples", (Curve("loss", "loss", BLUE),)),
+        Panel("Accuracy in training", "fraction", accuracy, range=(0, 1)),
+        Panel("Development examples", "score", curves, range=(None, None)),
+        rate,
+        gradients,
+        speed,
+    )
+    return draw_curves(folder, panels=panels)

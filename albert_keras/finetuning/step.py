@@ -1,4 +1,4 @@
-"""What a step of fine-tuning learns: the answers of a task."""
+"""The training step of fine-tuning: it learns the answers of a task."""
 
 from albert_keras.finetuning.losses import task_counts, task_sums
 from albert_keras.models.finetuning import build_model
@@ -11,7 +11,7 @@ class FinetuningStep(TrainingStep):
     """Trains a model on the answers of a task.
 
     Args:
-        model: keras.Model. As `build_model` makes it.
+        model: keras.Model. As returned by `build_model`.
         kind: TaskKind.
         **kwargs: As in `TrainingStep`.
     """
@@ -33,13 +33,13 @@ class FinetuningStep(TrainingStep):
 
     def _results(self):
         results = super()._results()
-        if self.kind is REGRESSION:  # where no answer is just right
+        if self.kind is REGRESSION:  # where no answer is simply right
             del results["answer_accuracy"]
         return results
 
 
 def build_step(config, albert_config, task, skips_padding=False):
-    """Makes the compiled FinetuningStep of a configuration; call it in a strategy's scope.
+    """Builds the compiled FinetuningStep of a configuration; to be called in a strategy's scope.
 
     Args:
         config: FinetuneConfig, resolved.
@@ -48,7 +48,7 @@ def build_step(config, albert_config, task, skips_padding=False):
         skips_padding: bool. See `AlbertEncoder`.
 
     Returns:
-        FinetuningStep. Weights, all of them random, and moments exist.
+        FinetuningStep. All weights, which are random, and moments exist.
     """
     model = build_model(
         task.kind.name,
@@ -57,6 +57,6 @@ def build_step(config, albert_config, task, skips_padding=False):
         head_dropout=config.model.head_dropout,
         **model_settings(config.training, skips_padding),
     )
-    step = FinetuningStep(model, task.kind, **step_settings(config))
-    compile_step(step, config)
-    return step
+    training_step = FinetuningStep(model, task.kind, **step_settings(config))
+    compile_step(training_step, config)
+    return training_step

@@ -1,13 +1,12 @@
 """What all trainings of a fine-tuning share: task, examples, features, settings."""
 
-import dataclasses
 import logging
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from albert_keras.finetuning.config import FinetuneConfig
-from albert_keras.finetuning.source import digest_of
+from albert_keras.finetuning.example_source import digest_of
 from albert_keras.tasks.build import build_task
 from albert_keras.tasks.task import Features, Task
 from data_pipeline.errors import InputError
@@ -31,8 +30,8 @@ class TaskData(NamedTuple):
         albert_config: AlbertConfig. With the changes of `config.model`.
         tokenizer: Tokenizer.
         train: Examples.
-        dev: dict of str to Examples. By split; the first one decides.
-        fingerprints: dict of str. What `run.json` tells two sets of examples apart by.
+        dev: dict of str to Examples. By split; the first one determines the best checkpoint.
+        fingerprints: dict of str. Identify the examples in `run.json`.
     """
 
     task: Task
@@ -44,24 +43,24 @@ class TaskData(NamedTuple):
     fingerprints: dict[str, str]
 
 
-def prepare(config, origin, precision, cache=None):
-    """Reads the files of a task and lays its examples out.
+def prepare(config, initial_weights, precision, cache=None):
+    """Reads the files of a task and encodes its examples.
 
     Args:
         config: FinetuneConfig.
-        origin: InitialWeights. Brings tokenizer and shape of the model.
+        initial_weights: InitialWeights. With tokenizer and shape of the model.
         precision: str. What "auto" means here.
-        cache: Path or None. Folder where features are kept.
+        cache: Path or None. Folder of `cached_features`.
 
     Returns:
         TaskData.
 
     Raises:
-        InputError: If files, settings and model do not go together.
+        InputError: If files, settings and model do not fit together.
     """
-    albert_config = config.model.applied(origin.albert_config)
-    config = with_length(config, albert_config)
-    task = build_task(config.task)
+    albert_config = config.model.applied(initial_weights.albert_config)
+    config = _with_length(config, albert_config)
+    task, tokenizer = build_task(config.task), initial_weights.tokenizer
     train = task.read("train")
     dev = {split: task.read(split) for split in task.dev_splits}
     listing = ", ".join(f"{split} {len(examples):,}" for split, examples in dev.items())
@@ -69,57 +68,40 @@ def prepare(config, origin, precision, cache=None):
     batch_size = config.training.batch_size
     if batch_size > len(train):
         logger.warning(
-            "`training.batch_size` %d is more than all %d training examples: each step sees some "
-            "of them twice",
+            "`training.batch_size` %d is larger than the number of training examples, %d: each "
+            "step uses some of them twice.",
             batch_size,
             len(train),
         )
-    tokenizer = origin.tokenizer
+    fingerprints = {
+        "fingerprint": digest_of(train),
+        "dev_fingerprint": digest_of(example for examples in dev.values() for example in examples),
+    }
     train = Examples(train, task.features(train, tokenizer, training=True, cache=cache))
     dev = {
         split: Examples(examples, task.features(examples, tokenizer, cache=cache))
         for split, examples in dev.items()
     }
     rows, length = len(train.features), train.features.max_seq_length
-    cut = np.count_nonzero(train.features.lengths >= length)
-    if cut > rows / 100 and not task.kind.uses_windows:
+    full = np.count_nonzero(train.features.lengths >= length)
+    if full > rows / 100 and not task.kind.uses_windows:
         logger.warning(
-            "%.0f %% of the training rows fill all of max_seq_length %d: they may have been cut",
-            100 * cut / rows,
+            "%.0f %% of the training rows fill the whole max_seq_length of %d and may have been "
+            "truncated.",
+            100 * full / rows,
             length,
         )
-    return TaskData(
-        task,
-        config.resolved(task, albert_config.hidden_size, rows, precision),
-        albert_config,
-        tokenizer,
-        train,
-        dev,
-        {
-            "fingerprint": digest_of(train.examples),
-            "dev_fingerprint": digest_of(
-                example for split in dev.values() for example in split.examples
-            ),
-        },
-    )
+    config = config.resolved(task, albert_config.hidden_size, rows, precision)
+    return TaskData(task, config, albert_config, tokenizer, train, dev, fingerprints)
 
 
-def with_length(config, albert_config):
-    """Returns a FinetuneConfig whose `max_seq_length` is told, and fits the model.
-
-    Raises:
-        InputError: If the one asked for does not fit.
-    """
-    longest, asked = albert_config.max_position_embeddings, config.task.max_seq_length
-    if asked is not None and asked > longest:
+def _with_length(config, albert_config):
+    """Returns a FinetuneConfig with a `max_seq_length` that fits the model; else InputError."""
+    longest, length = albert_config.max_position_embeddings, config.task.max_seq_length
+    if length is not None and length > longest:
         raise InputError(
-            "`max_seq_length` should not exceed `max_position_embeddings` of the model. "
-            f"Received: {asked} and {longest}."
+            "`max_seq_length` must not exceed `max_position_embeddings` of the model. "
+            f"Received: {length} and {longest}."
         )
-    length = asked or min(build_task(config.task).usual_length, longest)
+    length = length or min(build_task(config.task).usual_length, longest)
     return config.replace(task=config.task.replace(max_seq_length=length))
-
-
-def from_random(origin):
-    """Returns an InitialWeights of the same shape and tokenizer, without its weights."""
-    return dataclasses.replace(origin, path="random", kind="random", step=None, _open=None)

@@ -1,16 +1,15 @@
-"""One training of a fine-tuning: from a seed to the best of its weights, and their answers."""
+"""One training of a fine-tuning: from a seed to its best weights, and their answers."""
 
 import json
 import logging
 import time
 from typing import Any, NamedTuple
 
-from albert_keras.finetuning.dev_curves import draw_dev_curves
+from albert_keras.finetuning.example_source import ExampleSource
 from albert_keras.finetuning.finetuned import save_tuned
-from albert_keras.finetuning.predicting import RowPredictor
 from albert_keras.finetuning.results import SeedResult
-from albert_keras.finetuning.score_dev import ScoreDev, is_enough, values_so_far
-from albert_keras.finetuning.source import ExampleSource
+from albert_keras.finetuning.row_predictor import RowPredictor
+from albert_keras.finetuning.score_dev import ScoreDev, draw_dev_curves, is_enough, values_so_far
 from albert_keras.finetuning.step import build_step
 from albert_keras.training.distributed.cluster import broadcast, is_chief
 from albert_keras.training.errors import TrainingDiverged, TrainingStopped
@@ -30,7 +29,7 @@ class SeedOutcome(NamedTuple):
         result: SeedResult.
         answers: dict of str to list. By development split, of the best weights.
         tuned: dict. See `Task.tune`.
-        loaded: list of str. What became of each weight at the beginning.
+        loaded: list of str. What was loaded from the initial weights.
     """
 
     result: SeedResult
@@ -39,15 +38,15 @@ class SeedOutcome(NamedTuple):
     loaded: list[str]
 
 
-def train_seed(strategy, data, origin, out, seed, allow_changes=()):
-    """Trains from one seed, or goes on with it, and returns to the best weights.
+def train_seed(strategy, data, initial_weights, out, seed, allow_changes=()):
+    """Trains with one seed, or resumes the training, and evaluates its best weights.
 
     Args:
         strategy: tf.distribute.Strategy.
         data: TaskData.
-        origin: InitialWeights. Of the first weights.
+        initial_weights: InitialWeights.
         out: Path. Folder of the run.
-        seed: int. Decides head, order of the examples and dropout.
+        seed: int. Determines head, order of the examples and dropout.
         allow_changes: iterable of str. See `Run.create_or_resume`.
 
     Returns:
@@ -60,17 +59,17 @@ def train_seed(strategy, data, origin, out, seed, allow_changes=()):
     config, task = data.config.with_flags(seed=seed), data.task
     training, features = config.training, data.train.features
     check_batch_size(strategy, training)
-    about = {"origin": str(origin), "origin_digest": origin.digest} | data.fingerprints
-    source = ExampleSource(features, data.tokenizer, training, about)
+    description = {"origin": str(initial_weights), "origin_digest": initial_weights.digest}
+    source = ExampleSource(features, data.tokenizer, training, description | data.fingerprints)
     statistics = {
         "positions": len(features) * features.max_seq_length,
         "real_positions": int(features.lengths.sum()),
     }
-    skips = should_skip_padding(strategy, training, statistics)
+    skips_padding = should_skip_padding(strategy, training, statistics)
     with strategy.scope():
-        training_step = build_step(config, data.albert_config, task, skips)
+        training_step = build_step(config, data.albert_config, task, skips_padding)
         # Loading comes first: weights that do not fit must leave no folder.
-        loaded = origin.load(training_step.model)
+        loaded = initial_weights.load(training_step.model)
         context = create_or_resume(
             strategy, out, config, data.albert_config, source, training_step, allow_changes
         )
@@ -78,7 +77,8 @@ def train_seed(strategy, data, origin, out, seed, allow_changes=()):
         if first_step == 0:
             report_loaded(context, loaded.lines())
         if is_chief(strategy):
-            keep_log_until(run.path, first_step)  # a killed process may have cut the last line
+            # A killed process may have truncated the last line.
+            keep_log_until(run.path, first_step)
         predictor = RowPredictor(strategy, training_step.model, task.kind, training.eval_batch_size)
         scores = ScoreDev(
             run.path,
@@ -100,21 +100,17 @@ def train_seed(strategy, data, origin, out, seed, allow_changes=()):
         training.precision,
     )
     values = values_so_far(run.path, task.metric, first_step)
-    if broadcast(strategy, int(is_enough(values, training.patience))):
-        logger.info("`%s` has ended early, nothing is left to train", run.path)
-        last_step = first_step
-    else:
-        last_step = _fit(context, scores, task)
-    _draw(strategy, run, task)
-    return _best(strategy, data, run, training_step, predictor, last_step, started)
-
-
-def _fit(context, scores, task):
     try:
-        return fit(context, scores)
+        if broadcast(strategy, int(is_enough(values, training.patience))):
+            logger.info("`%s` stopped early and is complete.", run.path)
+            last_step = first_step
+        else:
+            last_step = fit(context, scores)
     except (TrainingStopped, TrainingDiverged):
-        _draw(context.strategy, context.run, task)
+        _draw(strategy, run, task)
         raise
+    _draw(strategy, run, task)
+    return _evaluate_best(strategy, data, run, training_step.model, predictor, last_step, started)
 
 
 def _draw(strategy, run, task):
@@ -122,13 +118,13 @@ def _draw(strategy, run, task):
         draw_dev_curves(run.path, task.metric)
 
 
-def _best(strategy, data, run, training_step, predictor, last_step, started):
-    """Loads the best weights and lets them answer."""
+def _evaluate_best(strategy, data, run, model, predictor, last_step, started):
+    """Loads the best weights and scores their answers."""
     task, training = data.task, data.config.training
     best_step = run.checkpoints.best() if is_chief(strategy) else None
     best_step = broadcast(strategy, best_step or 0) or last_step
     with strategy.scope():
-        run.checkpoints.restore(best_step, training_step.model)
+        run.checkpoints.restore(best_step, model)
     answers, tuned, scores, interval, collapse = {}, {}, {}, None, None
     for number, (split, (examples, features)) in enumerate(data.dev.items()):
         results = [predictor.predict(features)]
@@ -142,7 +138,7 @@ def _best(strategy, data, run, training_step, predictor, last_step, started):
     if is_chief(strategy):
         save_tuned(run, tuned)
     values = values_so_far(run.path, task.metric, last_step)
-    # Those of earlier calls, which were interrupted, stand in the log.
+    # The log has the seconds of earlier calls, which were interrupted.
     logged = sum(line["seconds"] for line in read_log(run.path))
     result = SeedResult(
         seed=run.record["config"]["training"]["seed"],
@@ -155,10 +151,6 @@ def _best(strategy, data, run, training_step, predictor, last_step, started):
         stopped_early=last_step < training.steps and is_enough(values, training.patience),
         seconds=round(max(time.monotonic() - started, logged), 1),
     )
-    return SeedOutcome(result, answers, tuned, _told(run))
-
-
-def _told(run):
-    """Returns what was told when the run began, perhaps in an earlier process."""
-    path = run.path / LOADED
-    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else []
+    path = run.path / LOADED  # perhaps written by an earlier process
+    loaded = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else []
+    return SeedOutcome(result, answers, tuned, loaded)

@@ -1,4 +1,4 @@
-"""The models that are fine-tuned: the encoder and the head of a task.
+"""Models for tasks: the encoder and the head of a task.
 
 Source: `classifier_utils.py`, `race_utils.py` and `squad_utils.py` in google-research/albert.
 """
@@ -14,17 +14,17 @@ from data_pipeline.errors import InputError
 
 
 class AlbertForTask(keras.Model):
-    """Base of the models: an encoder and a head. All weights exist after construction.
+    """Base class of models for tasks: an encoder and a head. All weights exist after construction.
 
     Args:
         config: AlbertConfig.
         head_dropout: float. Rate of the head's dropout in training.
-        seed: int. Decides the initial weights, together with each weight's name.
+        seed: int. Determines the initial weights, together with the name of each weight.
         dtype, recompute, skips_padding: As in `AlbertEncoder`.
 
     Call arguments:
         inputs: dict. The encoder's inputs, any B and S. Other keys, such as labels, are ignored.
-        dropout_seed: DropoutSeed or None. What dropout is drawn for, see `layers/dropout.py`.
+        dropout_seed: DropoutSeed or None. See `layers/dropout.py`.
 
     Attributes:
         encoder: AlbertEncoder.
@@ -59,14 +59,14 @@ class AlbertForTask(keras.Model):
 
     @property
     def trained_weights(self):
-        """list of variables. Those the loss depends on: no pooler where no head reads it."""
+        """list of variables. Those the loss depends on: without the pooler if no head reads it."""
         if self._reads_pooler:
             return self.trainable_variables
         unused = {id(weight) for weight in self.encoder.pooler.weights}
         return [weight for weight in self.trainable_variables if id(weight) not in unused]
 
     def build(self, input_shape=None):
-        """Does nothing: the weights exist already."""
+        """Does nothing: the weights already exist."""
 
     def call(self, inputs, training=None, dropout_seed=None):
         with inference(not training):
@@ -76,7 +76,7 @@ class AlbertForTask(keras.Model):
         raise NotImplementedError
 
     def _pooled(self, inputs, training, dropout_seed):
-        """Returns what the pooler gives, [B, H]; the last block is computed at [CLS] alone."""
+        """Returns the pooled output, [B, H]; the last block is computed only at [CLS]."""
         positions = tf.zeros_like(tf.convert_to_tensor(inputs["input_ids"])[:, :1])
         outputs = self.encoder(
             inputs, training=training, dropout_seed=dropout_seed, positions=positions
@@ -101,7 +101,7 @@ class AlbertForTask(keras.Model):
 
 @keras.saving.register_keras_serializable("albert_keras")
 class AlbertForClassification(AlbertForTask):
-    """Tells classes of texts or pairs of texts apart, or gives them a number.
+    """Classifies texts or pairs of texts, or predicts a number for them.
 
     Args:
         config: AlbertConfig.
@@ -109,7 +109,7 @@ class AlbertForClassification(AlbertForTask):
         **kwargs: As in `AlbertForTask`.
 
     Returns:
-        dict. "logits" float32 [B, C], of regression the number itself.
+        dict. "logits" float32 [B, C]; for regression the number itself.
     """
 
     _reads_pooler = True
@@ -154,7 +154,7 @@ class AlbertForMultipleChoice(AlbertForTask):
         options, length = (shape[axis] or dynamic[axis] for axis in (1, 2))
         names = [name for name in ("input_ids", "input_mask", "segment_ids") if name in inputs]
         texts = {name: tf.reshape(inputs[name], (-1, length)) for name in names}
-        if dropout_seed is not None:  # counts texts from here on
+        if dropout_seed is not None:  # which counts texts, not examples, from here on
             dropout_seed = dropout_seed._replace(row=dropout_seed.row * tf.cast(options, tf.int64))
         pooled = self._pooled(texts, training, dropout_seed)  # [B * options, H]
         logits = self.head(pooled, dropout_seed, training=training)
@@ -163,11 +163,11 @@ class AlbertForMultipleChoice(AlbertForTask):
 
 @keras.saving.register_keras_serializable("albert_keras")
 class AlbertForTagging(AlbertForTask):
-    """Gives each piece a tag.
+    """Predicts a tag for each token.
 
     Args:
         config: AlbertConfig.
-        num_labels: int. T, tags to tell apart.
+        num_labels: int. T, number of tags.
         **kwargs: As in `AlbertForTask`.
 
     Returns:
@@ -195,16 +195,16 @@ class AlbertForSpans(AlbertForTask):
 
     Args:
         config: AlbertConfig.
-        can_be_none: bool. Whether there may be no answer, as in SQuAD 2.0.
-        **kwargs: As in `AlbertForTask`; `head_dropout` matters for `can_be_none` alone.
+        can_be_none: bool. Whether a question may have no answer, as in SQuAD 2.0.
+        **kwargs: As in `AlbertForTask`; `head_dropout` is used only for `can_be_none`.
 
     Call arguments:
         inputs: dict. As in `AlbertForTask`; for `can_be_none` also "p_mask" and, in training,
             "start_positions", see `SpansOrNoneHead`.
 
     Returns:
-        dict, as of `SpansHead`, where a deviation from google-research/albert is told, or of
-        `SpansOrNoneHead`, whose outputs in training are others.
+        dict. As `SpansHead`, which deviates from google-research/albert, or `SpansOrNoneHead`,
+        whose outputs in training differ.
     """
 
     def __init__(self, config, can_be_none=False, name="albert_for_spans", **kwargs):
@@ -236,12 +236,12 @@ _MODELS = {
 
 
 def build_model(kind, config, num_outputs, **kwargs):
-    """Makes the model of a kind of task.
+    """Builds the model of a kind of task.
 
     Args:
         kind: str. Name of one of the `KINDS` in `tasks/kinds.py`.
         config: AlbertConfig.
-        num_outputs: int. Classes or tags to tell apart; other kinds do not read it.
+        num_outputs: int. Number of classes or tags; ignored for other kinds.
         **kwargs: As in `AlbertForTask`.
 
     Returns:
@@ -256,5 +256,5 @@ def build_model(kind, config, num_outputs, **kwargs):
     """
     if kind not in _MODELS:
         kinds = ", ".join(_MODELS)
-        raise InputError(f"The kind of a task should be one of {kinds}. Received: {kind}.")
+        raise InputError(f"The kind of a task must be one of {kinds}. Received: {kind}.")
     return _MODELS[kind](config, num_outputs, **kwargs)

@@ -5,42 +5,42 @@ import tensorflow as tf
 from albert_keras.layers.fused import dense
 from albert_keras.layers.weights import NamedDense, NamedLayer, NamedLayerNorm
 
-#: The reference draws the weights of its linear heads with this, whatever the configuration says.
+#: The reference initializes its linear heads with this, whatever the configuration.
 _STDDEV = 0.02
-#: What takes a place out of a softmax. Only float32 meets it: float16 has no such number.
+#: Excludes a position from a softmax. Used only in float32: float16 has no such number.
 _OUT = -1e30
-#: How many starts are followed, and how many ends of each (`start_n_top`, `end_n_top`).
+#: Number of best starts, and of best ends of each (`start_n_top`, `end_n_top`).
 NUM_STARTS = NUM_ENDS = 5
 
 
 class LinearHead(NamedLayer):
-    """Drops out, then maps to scores in float32: of classes, tags or options.
+    """Dropout and a linear layer in float32: scores of classes, tags or options.
 
     Args:
         config: AlbertConfig.
         num_outputs: int. C.
         dropout: float. Rate in training.
-        scope: str. First part of the weights' names; "" is the root.
+        scope: str. First part of the names of the weights; "" is the root.
         seed: int. The model's seed.
         **kwargs: `name`, `dtype`, as in Keras.
 
     Call arguments:
         inputs: float [B, ..., H].
-        dropout_seed: DropoutSeed or None. What dropout is drawn for, see `layers/dropout.py`.
+        dropout_seed: DropoutSeed or None. See `layers/dropout.py`.
 
     Returns:
-        float32 [B, ..., C]. Scores, not normalised.
+        float32 [B, ..., C]. Logits.
 
     Source:
-        google-research/albert, `classifier_utils.py` and `race_utils.py`. Tagging, which is not
-        there, takes the same names.
+        google-research/albert, `classifier_utils.py` and `race_utils.py`. Tagging, which it does
+        not have, uses the same names.
     """
 
     def __init__(self, config, num_outputs, dropout=0.1, scope="", seed=0, **kwargs):
         kwargs.setdefault("name", "head")
         super().__init__(scope, seed, _STDDEV, **kwargs)
         self.inputs_dropout = self.dropout(dropout, "dropout")
-        # One row per class, as the reference's checkpoints have it.
+        # One row per class, as in the reference's checkpoints.
         self.output_weights = self.named_weight("output_weights", (num_outputs, config.hidden_size))
         self.output_bias = self.named_weight("output_bias", (num_outputs,), "zeros")
 
@@ -54,10 +54,10 @@ class LinearHead(NamedLayer):
 
 
 class SpansHead(LinearHead):
-    """Scores each place as the start and as the end of an answer that exists (SQuAD 1.1).
+    """Scores each position as the start and as the end of an answer (SQuAD 1.1).
 
-    Deviation from google-research/albert: padding has no part in the softmax of the loss; its
-    scores are -1e30. So neither skipped padding nor another S changes anything.
+    Deviation from google-research/albert: padding is excluded from the softmax of the loss, with
+    scores of -1e30. So neither skipped padding nor another S changes anything.
 
     Args:
         config: AlbertConfig.
@@ -66,7 +66,7 @@ class SpansHead(LinearHead):
 
     Call arguments:
         sequence_output: float [B, S, H].
-        inputs: dict. "input_mask" int [B, S], 1 for a real piece (all by default).
+        inputs: dict. "input_mask" int [B, S], 1 for a real token (all by default).
 
     Returns:
         dict. "start_logits" and "end_logits", float32 [B, S].
@@ -81,14 +81,14 @@ class SpansHead(LinearHead):
     def call(self, sequence_output, inputs, dropout_seed=None, training=None):
         logits = super().call(sequence_output, dropout_seed, training)  # [B, S, 2]
         is_out = _is_padding(inputs, sequence_output)
-        starts, ends = (tf.where(is_out, _OUT, logits[..., place]) for place in (0, 1))
+        starts, ends = (tf.where(is_out, _OUT, logits[..., column]) for column in (0, 1))
         return {"start_logits": starts, "end_logits": ends}
 
 
 class SpansOrNoneHead(NamedLayer):
-    """Scores starts, the ends that follow a start, and that there is no answer (SQuAD 2.0).
+    """Scores starts, ends given a start, and the absence of an answer (SQuAD 2.0).
 
-    In training ends follow the right start, otherwise each of the five best.
+    In training, ends are given the right start, otherwise each of the five best.
 
     Args:
         config: AlbertConfig.
@@ -99,16 +99,16 @@ class SpansOrNoneHead(NamedLayer):
     Call arguments:
         sequence_output: float [B, S, H].
         inputs: dict. "p_mask" int [B, S], 1 where an answer can neither start nor end, 0 at [CLS];
-            "input_mask" int [B, S], 1 for a real piece (all by default); in training
+            "input_mask" int [B, S], 1 for a real token (all by default); in training
             "start_positions" int [B].
-        dropout_seed: DropoutSeed or None. What dropout is drawn for, see `layers/dropout.py`.
+        dropout_seed: DropoutSeed or None. See `layers/dropout.py`.
 
     Returns:
         dict. "null_logits" float32 [B], positive where there is no answer. In training
         "start_log_probs" and "end_log_probs", float32 [B, S]; otherwise the best ones:
         "start_log_probs" float32 and "start_indices" int32 [B, 5], "end_log_probs" float32 and
-        "end_indices" int32 [B, 25], the ends of the first start first. Where S < 5, [CLS] at
-        -1e30 fills up.
+        "end_indices" int32 [B, 25], the ends of the first start first. If S < 5, missing
+        positions are [CLS] with -1e30.
 
     Source:
         `create_v2_model` in google-research/albert, `squad_utils.py`.
@@ -179,14 +179,14 @@ def _is_padding(inputs, sequence_output):
 
 
 def _log_probs(logits, is_out):
-    """Normalises over places: float32 [..., S, 1] -> [..., S]."""
+    """Normalises over positions: float32 [..., S, 1] -> [..., S]."""
     return tf.nn.log_softmax(tf.where(is_out, _OUT, logits[..., 0]))
 
 
 def _best(log_probs, number):
-    """Returns the largest log-probabilities and their places: [..., S] -> [..., number] each."""
+    """Returns the largest log-probabilities and positions: [..., S] -> [..., number] each."""
     length = tf.shape(log_probs)[-1]
     missing = tf.maximum(number - length, 0)
     paddings = [[0, 0]] * (log_probs.shape.rank - 1) + [[0, missing]]
-    largest, places = tf.math.top_k(tf.pad(log_probs, paddings, constant_values=_OUT), number)
-    return largest, tf.where(places < length, places, 0)
+    largest, positions = tf.math.top_k(tf.pad(log_probs, paddings, constant_values=_OUT), number)
+    return largest, tf.where(positions < length, positions, 0)

@@ -9,11 +9,11 @@ needs nothing but the signatures over strings, as a client of a server has them;
 import numpy as np
 import tensorflow as tf
 
-from albert_keras.finetuning.predicting import RowPredictor
+from albert_keras.finetuning.row_predictor import RowPredictor
 from albert_keras.tasks.kinds import CHOICE, CLASSIFICATION, REGRESSION, TAGGING
-from albert_keras.tasks.plain_predictions import class_answers, score_answers
 from albert_keras.tasks.race.choice_task import ChoiceAnswer
 from albert_keras.tasks.tagging.tag_task import TagAnswer
+from albert_keras.tasks.text_task import class_answers, score_answers
 from data_pipeline.errors import InputError
 
 #: Sequences that are computed at a time; of a choice, which has several for each example, fewer.

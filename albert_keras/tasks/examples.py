@@ -1,16 +1,16 @@
-"""What is read from the files of a task, one record type per kind of task. Plain Python."""
+"""Examples as the readers of task files return them: one record type per layout. Plain Python."""
 
 from typing import NamedTuple
 
 
 class TextExample(NamedTuple):
-    """One text or a pair, to be classified or scored.
+    """One text or a pair of texts, to be classified or scored.
 
     Attributes:
-        id: str. As in the file; else its number there.
+        id: str. As in the file; otherwise the number of the row.
         first: str.
         second: str or None.
-        label: str, float or None. A class by name, a score, or None where there is none.
+        label: str, float or None. The name of a class, a score, or None if unknown.
     """
 
     id: str
@@ -20,7 +20,7 @@ class TextExample(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """An answer as somebody gave it: `text` str, and `start` int, its first character."""
+    """A correct answer: `text` str, and `start` int, its first character in the passage."""
 
     text: str
     start: int
@@ -33,8 +33,8 @@ class QuestionExample(NamedTuple):
         id: str.
         question: str.
         context: str. The passage, as in the file.
-        answers: tuple of Answer. Empty where there is none, or none is known.
-        is_impossible: bool or None. Whether the passage holds no answer; None in version 1.
+        answers: tuple of Answer. Empty if there is none, or none is known.
+        is_impossible: bool or None. Whether the passage has no answer; None in version 1.
     """
 
     id: str
@@ -52,7 +52,7 @@ class ChoiceExample(NamedTuple):
         context: str.
         question: str.
         options: tuple of str.
-        label: int or None. Which option is right.
+        label: int or None. The number of the right option.
         level: str. "middle" or "high" in RACE, else "".
     """
 
@@ -70,7 +70,7 @@ class TaggedExample(NamedTuple):
     Attributes:
         id: str.
         words: tuple of str.
-        tags: tuple of str, or None where they are to be found.
+        tags: tuple of str, or None if unknown.
     """
 
     id: str

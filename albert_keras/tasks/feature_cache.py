@@ -1,4 +1,4 @@
-"""Features kept on disk, under a name made from all they depend on, so that none can be stale."""
+"""Features cached on disk, under a hash of everything they depend on, so that none can be stale."""
 
 import functools
 import hashlib
@@ -19,48 +19,50 @@ _SOURCES = ("albert_keras/tasks", "data_pipeline")
 logger = logging.getLogger(__name__)
 
 
-def cached_features(folder, kind, examples, tokenizer, settings, build) -> dict[str, np.ndarray]:
-    """Returns features made earlier from the very same things, else makes and keeps them.
+def cached_features(folder, name, examples, tokenizer, settings, build) -> dict[str, np.ndarray]:
+    """Returns features from the cache; builds and stores them if they are not in it.
 
-    Older files stay; the folder can be deleted at any time.
+    Older files remain; the folder can be deleted at any time.
 
     Args:
-        folder: path. Where the files are; made if missing.
-        kind: str. What the features are, such as "pair"; part of the file's name.
-        examples: list of named tuples of plain values. What `build` makes features of.
+        folder: path or None. Is created if missing. None builds the features and stores nothing.
+        name: str. What the features are, such as "text"; part of the file's name.
+        examples: list of named tuples of plain values. What `build` encodes.
         tokenizer: Tokenizer. What `build` encodes with.
         settings: dict of plain values. All else that `build` depends on: lengths, label names.
         build: callable without arguments. Returns a dict of str to array, no arrays of objects.
 
     Returns:
-        dict of str to array. As `build` returns it.
+        dict of str to array. As returned by `build`.
 
     Raises:
-        TypeError: If examples or settings hold other than plain values.
+        TypeError: If examples or settings contain other than plain values.
         ValueError: If `build` returns an array of objects.
     """
-    key = features_key(kind, examples, tokenizer, settings)
-    path = Path(folder) / f"{kind}-{key[:32]}.npz"
+    if folder is None:
+        return build()
+    key = features_key(name, examples, tokenizer, settings)
+    path = Path(folder) / f"{name}-{key[:32]}.npz"
     if path.exists():
         try:
             return _read(path, key)
-        except Exception as error:  # what a damaged zip file may raise has no end
-            logger.warning("`%s` is damaged and is made anew: %s.", path, error)
+        except Exception as error:  # a damaged zip file may raise anything
+            logger.warning("`%s` is damaged (%s): the features are built again.", path, error)
     features = build()
     path.parent.mkdir(parents=True, exist_ok=True)
     _write(path, key, features)
     return features
 
 
-def features_key(kind, examples, tokenizer, settings) -> str:
-    """Names features by their content; arguments as in `cached_features`.
+def features_key(name, examples, tokenizer, settings) -> str:
+    """Returns a hash of all that features depend on; arguments as in `cached_features`.
 
     Returns:
         str. 64 hexadecimal digits that change with any example, the tokenizer, the settings, the
-        code here and the versions of what it relies on.
+        code here and the versions of its dependencies.
     """
     digest = hashlib.sha256()
-    for part in (kind, tokenizer.digest, settings, _code_version()):
+    for part in (name, tokenizer.digest, settings, _code_version()):
         digest.update(_line(part))
     for example in examples:
         digest.update(_line([type(example).__name__, example]))
@@ -68,37 +70,37 @@ def features_key(kind, examples, tokenizer, settings) -> str:
 
 
 def _line(value):
-    """JSON without line breaks, in ASCII: a line cannot be mistaken for two."""
+    """Returns JSON without line breaks, in ASCII: a line cannot be mistaken for two."""
     return (json.dumps(value, sort_keys=True) + "\n").encode()
 
 
 @functools.cache
 def _code_version():
-    """Hashes the sources that features come from; so nobody needs to count versions."""
+    """Returns a hash of the sources that build features; so there is no version to increment."""
     root = Path(__file__).parents[2]
     digest = hashlib.sha256()
     for folder in _SOURCES:
-        for path in sorted((root / folder).glob("*.py")):
+        for path in sorted((root / folder).rglob("*.py")):
             content = path.read_bytes()
-            digest.update(f"{folder}/{path.name} {len(content)}\n".encode() + content)
+            digest.update(f"{path.relative_to(root)} {len(content)}\n".encode() + content)
     return [digest.hexdigest(), sentencepiece.__version__, unicodedata.unidata_version]
 
 
 def _write(path, key, features):
     for name, values in features.items():
         if values.dtype.hasobject:
-            raise ValueError(f"Features should be arrays of numbers or text. {name!r} is not.")
-    # Through a file, as to a name NumPy would add an ending.
+            raise ValueError(f"Features must be arrays of numbers or text. {name!r} is not.")
+    # Through a file, as NumPy would add an extension to a name.
     with whole_file(path) as temporary, open(temporary, "wb") as file:
         np.savez(file, **features, **{_KEY: np.array(key)})
 
 
 def _read(path, key):
     with zipfile.ZipFile(path) as archive:
-        damaged = archive.testzip()  # by checksum, before any header is believed
+        damaged = archive.testzip()  # by checksum, before any header is trusted
     if damaged:
-        raise ValueError(f"`{damaged}` in it has another checksum")
+        raise ValueError(f"wrong checksum of `{damaged}`")
     with np.load(path, allow_pickle=False) as arrays:
         if str(arrays[_KEY]) != key:
-            raise ValueError("it holds features of something else")
+            raise ValueError("it contains other features")
         return {name: arrays[name] for name in arrays.files if name != _KEY}

@@ -82,7 +82,7 @@ def load_class(name):
     return getattr(importlib.import_module(module), name)
 
 
-_TEXT_TASK = "albert_keras.tasks.tables.text_task:TextTask"
+_TEXT_TASK = "albert_keras.tasks.text_task:TextTask"
 _SPAN_TASK = "albert_keras.tasks.squad.span_task:SpanTask"
 _SPAN_GRAPH = "albert_keras.serving.graph.task_models:SpanModel"
 _REVIEW = {"text": "A warm, funny and thoroughly enjoyable film."}

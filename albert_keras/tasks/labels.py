@@ -1,38 +1,39 @@
-"""Names of classes and of tags: which there may be, and the numbers that models know them by."""
+"""Labels of examples: their numbers, and the examples held out to score a model on."""
+
+import hashlib
+import json
 
 import numpy as np
 
+from albert_keras.tasks.examples import TaggedExample
 from data_pipeline.errors import InputError
 from data_pipeline.settings import did_you_mean
 
 
 def check_labels(labels, what):
-    """Makes sure that there are two labels or more, all different.
+    """Raises InputError unless there are at least two labels, all different.
 
     Args:
         labels: sequence of str.
-        what: str. What they are called in the error.
-
-    Raises:
-        InputError: If there are not.
+        what: str. How the error names them.
     """
     if len(set(labels)) < 2 or len(set(labels)) < len(labels):
         listing = ", ".join(labels) or "none"
-        raise InputError(f"{what} should be two or more, all different. Received: {listing}.")
+        raise InputError(f"{what} must be at least two, all different. Received: {listing}.")
 
 
 def label_numbers(values, labels):
-    """Numbers labels.
+    """Converts labels to numbers.
 
     Args:
         values: iterable of str.
-        labels: sequence of str. All there are, in the order of their numbers.
+        labels: sequence of str. All labels, in the order of their numbers.
 
     Returns:
-        int64 array. Of each value, its place in `labels`.
+        int64 array. The position of each value in `labels`.
 
     Raises:
-        InputError: If a value is none of them.
+        InputError: If a value is not in `labels`.
     """
     numbers = {label: number for number, label in enumerate(labels)}
     values = list(values)
@@ -40,3 +41,43 @@ def label_numbers(values, labels):
     if unknown:
         raise InputError(f"The label `{unknown[0]}` is unknown{did_you_mean(unknown[0], labels)}")
     return np.array([numbers[value] for value in values], np.int64)
+
+
+def hold_out(examples, share):
+    """Splits examples into those to train on and those held out for scoring.
+
+    Only its text decides on which side an example is: equal texts, whatever their case and white
+    space, stay together, the order makes no difference, and other examples change nothing. But if
+    one side would be empty, it receives the text nearest to it.
+
+    Args:
+        examples: list of TextExample or TaggedExample.
+        share: float. Approximate proportion to hold out, above 0 and below 1.
+
+    Returns:
+        tuple of two lists: the rest and what is held out, each in the order of `examples`.
+
+    Raises:
+        InputError: If there are fewer than two different texts.
+    """
+    fractions = [_fraction(example) for example in examples]
+    different = sorted(set(fractions))
+    if len(different) < 2:
+        raise InputError(
+            "Holding out examples requires at least two different texts. "
+            f"Received: {len(different)} in {len(examples)} examples. Give a development file."
+        )
+    limit = min(max(share, different[0]), different[-2])
+    pairs = list(zip(examples, fractions, strict=True))
+    rest = [example for example, fraction in pairs if fraction > limit]
+    held = [example for example, fraction in pairs if fraction <= limit]
+    return rest, held
+
+
+def _fraction(example):
+    """Returns a number from 0 to 1 that the text of an example determines, as if at random."""
+    is_tagged = isinstance(example, TaggedExample)
+    texts = example.words if is_tagged else (example.first, example.second or "")
+    plain = [" ".join(text.casefold().split()) for text in texts]
+    digest = hashlib.sha256(json.dumps(plain).encode()).digest()
+    return int.from_bytes(digest[:8], "big") / 2**64

@@ -4,19 +4,20 @@ from typing import NamedTuple
 
 import numpy as np
 
+from albert_keras.tasks.task import Features
 from data_pipeline.errors import InputError
 from data_pipeline.instances.packing import pack
 
-_MIN_SEQ_LENGTH = 5  # [CLS] a [SEP] b [SEP] with one piece each
+_MIN_SEQ_LENGTH = 5  # [CLS] a [SEP] b [SEP] with one token each
 
 
 class EncodedPairs(NamedTuple):
-    """Pairs before they are laid out: what `pack` takes, a fraction of the size of its result.
+    """Pairs before they are laid out: the input of `pack`, a fraction of the size of its output.
 
     Attributes:
-        ids: int32 [T]. Pieces of all different texts.
-        starts: int64 [N, 2]. First piece of A and B in `ids`.
-        lengths: int64 [N, 2]. Pieces of A and B after truncation; 0 for B where there is none.
+        ids: int32 [T]. Tokens of all different texts.
+        starts: int64 [N, 2]. First token of A and B in `ids`.
+        lengths: int64 [N, 2]. Tokens of A and B after truncation; 0 for B if there is none.
     """
 
     ids: np.ndarray
@@ -24,20 +25,57 @@ class EncodedPairs(NamedTuple):
     lengths: np.ndarray
 
 
-def pair_features(examples, tokenizer, max_seq_length) -> dict[str, np.ndarray]:
-    """Lays out texts and pairs for the encoder.
+class PairFeatures(Features):
+    """Texts or pairs, laid out one batch at a time: padded rows of all of them would be too large.
 
-    A second text that the tokenizer leaves nothing of counts as absent. What is too long loses
-    pieces as in `truncated_lengths`.
+    Args:
+        pairs: EncodedPairs. N of them, or N * C.
+        tokenizer: Tokenizer.
+        max_seq_length: int. S.
+        labels: int32 [N] numbers of classes or options, float32 [N] scores, or None.
+        options: int or None. C, if a row has several sequences, which are consecutive in `pairs`.
+    """
+
+    def __init__(self, pairs, tokenizer, max_seq_length, labels=None, options=None):
+        self.pairs, self.labels = pairs, labels
+        self.max_seq_length = max_seq_length
+        self._tokenizer, self._options = tokenizer, options
+        lengths = pairs.lengths.sum(axis=1) + np.where(pairs.lengths[:, 1] > 0, 3, 2)
+        self.lengths = lengths.reshape(-1, options or 1).max(axis=1)
+
+    def batch(self, rows, length=None):
+        rows = np.asarray(rows, np.int64)
+        length = self.checked_length(rows, length)
+        ids, starts, lengths = self.pairs
+        if self._options is None:
+            batch = lay_out(EncodedPairs(ids, starts[rows], lengths[rows]), self._tokenizer, length)
+        else:
+            pairs = (rows[:, None] * self._options + np.arange(self._options)).ravel()
+            part = EncodedPairs(ids, starts[pairs], lengths[pairs])
+            batch = {
+                name: values.reshape(-1, self._options, length)
+                for name, values in lay_out(part, self._tokenizer, length).items()
+            }
+        if self.labels is not None:
+            batch["labels"] = self.labels[rows]
+        return batch
+
+
+def pair_features(examples, tokenizer, max_seq_length) -> dict[str, np.ndarray]:
+    """Encodes and lays out texts and pairs; see `encode_pairs` and `lay_out`."""
+    return lay_out(encode_pairs(examples, tokenizer, max_seq_length), tokenizer, max_seq_length)
+
+
+def encode_pairs(examples, tokenizer, max_seq_length) -> EncodedPairs:
+    """Encodes and truncates texts and pairs.
+
+    A second text without tokens counts as absent. Texts that are too long are truncated as in
+    `truncated_lengths`.
 
     Args:
         examples: list of TextExample. N of them.
         tokenizer: Tokenizer.
         max_seq_length: int. S, at least 5.
-
-    Returns:
-        dict of int32 [N, S]: `input_ids`, `input_mask` (1 = real) and `segment_ids` (0 up to and
-        with the first [SEP], then 1; 0 on padding).
 
     Raises:
         InputError: If `max_seq_length` leaves no room for a pair.
@@ -45,19 +83,10 @@ def pair_features(examples, tokenizer, max_seq_length) -> dict[str, np.ndarray]:
     Source:
         `convert_single_example` in google-research/albert, `classifier_utils.py`.
     """
-    pairs = encode_pairs(examples, tokenizer, max_seq_length)
-    return lay_out(pairs, tokenizer, max_seq_length)
-
-
-def encode_pairs(examples, tokenizer, max_seq_length) -> EncodedPairs:
-    """Encodes and truncates without laying out: where padded rows of all examples are too many.
-
-    Arguments and errors as in `pair_features`. `lay_out` makes rows of the result or of a part.
-    """
     if max_seq_length < _MIN_SEQ_LENGTH:
         raise InputError(
-            f"`max_seq_length` should be at least {_MIN_SEQ_LENGTH}, [CLS], [SEP] and [SEP] with "
-            f"a piece of each text. Received: {max_seq_length}."
+            f"`max_seq_length` must be at least {_MIN_SEQ_LENGTH}: [CLS], [SEP] and [SEP] with "
+            f"a token of each text. Received: {max_seq_length}."
         )
     texts = [example.first for example in examples]
     texts += [example.second or "" for example in examples]
@@ -68,7 +97,12 @@ def encode_pairs(examples, tokenizer, max_seq_length) -> EncodedPairs:
 
 
 def lay_out(pairs, tokenizer, max_seq_length) -> dict[str, np.ndarray]:
-    """Lays out EncodedPairs; returns as `pair_features`."""
+    """Lays out EncodedPairs for the encoder.
+
+    Returns:
+        dict of int32 [N, S]: `input_ids`, `input_mask` (1 = real) and `segment_ids` (0 up to and
+        including the first [SEP], then 1; 0 on padding).
+    """
     return pack(
         pairs.ids,
         pairs.starts,
@@ -88,8 +122,8 @@ def encode_texts(texts, tokenizer):
         tokenizer: Tokenizer.
 
     Returns:
-        tuple. int32 [T], the ids of all different texts end to end; int64 [N], where those of a
-        text start; int64 [N], how many they are.
+        tuple. int32 [T], the ids of all different texts, concatenated; int64 [N], where the ids of
+        each text start; int64 [N], how many they are.
     """
     numbers = {}
     for text in texts:
@@ -101,13 +135,13 @@ def encode_texts(texts, tokenizer):
 
 
 def truncated_lengths(lengths, room) -> np.ndarray:
-    """Tells what remains if the longer text, B on a tie, loses pieces until both fit.
+    """Returns the lengths after truncating the longer text, B on a tie, until both fit.
 
-    It is the last piece that goes each time, so the beginnings stay.
+    The last token is removed each time, so the beginnings remain.
 
     Args:
-        lengths: int64 [N, 2]. Pieces of A and B.
-        room: int or int64 [N]. Pieces for both together.
+        lengths: int64 [N, 2]. Tokens of A and B.
+        room: int or int64 [N]. Tokens for both together.
 
     Returns:
         int64 [N, 2].

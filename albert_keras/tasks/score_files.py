@@ -9,15 +9,21 @@ from albert_keras.tasks import metrics
 from albert_keras.tasks.glue.files import read_glue_file
 from albert_keras.tasks.glue.glue_tasks import GLUE_TASKS, glue_task
 from albert_keras.tasks.glue.submission import HEADER
+from albert_keras.tasks.kinds import SPANS, SPANS_OR_NONE
+from albert_keras.tasks.labels import label_numbers
 from albert_keras.tasks.squad.files import read_null_odds, read_predictions, read_questions
-from albert_keras.tasks.squad.scores import best_thresholds, score_v1, score_v2
+from albert_keras.tasks.squad.scores import score_v1, score_v2
+from albert_keras.tasks.squad.threshold import best_thresholds
 from albert_keras.tasks.tables.rows import Problems, tsv_rows
 from data_pipeline.errors import InputError
 from data_pipeline.settings import did_you_mean
 
-_SQUAD = ("squad1", "squad2")
-#: Tasks whose files may hold predictions to be scored.
-SCORED_TASKS = (*(name for name, task in GLUE_TASKS.items() if task.labelled), *_SQUAD)
+#: Tasks whose files of predictions can be scored.
+SCORED_TASKS = (
+    *(name for name, task in GLUE_TASKS.items() if task.labelled),
+    *SPANS.official_tasks,
+    *SPANS_OR_NONE.official_tasks,
+)
 
 
 class FileScores(NamedTuple):
@@ -33,28 +39,28 @@ def score_predictions(task, data, predictions, null_odds=None) -> FileScores:
 
     Args:
         task: str. One of `SCORED_TASKS`.
-        data: str or Path. The labelled file, as the task has it.
-        predictions: str or Path. Of SQuAD a JSON object of id to text; of GLUE a row `index`,
+        data: str or Path. The labelled file of the task.
+        predictions: str or Path. For SQuAD a JSON object of id to text; for GLUE a row `index`,
             `prediction` (name of the class, or score) for each row of `data`, as the leaderboard
             takes it. Rows are matched by order.
-        null_odds: str, Path or None. Of squad2: a JSON object of id to score for "no answer". The
-            best thresholds are found with it; the predictions count as they are.
+        null_odds: str, Path or None. For squad2 a JSON object of id to score for "no answer". The
+            best thresholds are found with it; the predictions are scored as they are.
 
     Returns:
-        FileScores. Of SQuAD in percent.
+        FileScores. For SQuAD in percent.
 
     Raises:
         InputError: If a file cannot be used, with file and line.
     """
     if task not in SCORED_TASKS:
         raise InputError(f"`task` {task!r} is unknown{did_you_mean(task, SCORED_TASKS)}")
-    if null_odds is not None and task != "squad2":
-        raise InputError(f"`null_odds` should be left out: {task} has none. Received: {null_odds}.")
-    if task not in _SQUAD:
+    if null_odds is not None and task not in SPANS_OR_NONE.official_tasks:
+        raise InputError(f"`null_odds` must not be given for {task}. Received: {null_odds}.")
+    if task in GLUE_TASKS:
         examples = read_glue_file(task, data)
         return FileScores(task, len(examples), _glue_scores(task, examples, predictions))
     examples, answers = read_questions(data), read_predictions(predictions)
-    score = score_v1 if task == "squad1" else score_v2
+    score = score_v1 if task in SPANS.official_tasks else score_v2
     scores = score(examples, answers)
     if null_odds is not None:
         scores |= best_thresholds(examples, answers, read_null_odds(null_odds))
@@ -67,7 +73,7 @@ def _glue_scores(task, examples, path):
     _, header = next(rows, (1, []))
     if "\t".join(header) != HEADER:
         raise InputError(
-            f"`{path}` line 1 should be the header `index`, `prediction`. "
+            f"`{path}` line 1 must be the header `index`, `prediction`. "
             f"Received: {', '.join(header)[:100] or 'nothing'}."
         )
     problems, values = Problems(path), []
@@ -75,19 +81,18 @@ def _glue_scores(task, examples, path):
         value = fields[1] if len(fields) == 2 else ""
         if settings.labels and value not in settings.labels:
             known = " or ".join(settings.labels)
-            problems.add(line, f"should be an index and {known}. Received: {' '.join(fields)}.")
+            problems.add(line, f"must be an index and {known}. Received: {' '.join(fields)}.")
         elif not settings.labels and not re.fullmatch(r"-?\d+(\.\d+)?(e-?\d+)?", value):
-            problems.add(line, f"should be an index and a score. Received: {' '.join(fields)}.")
+            problems.add(line, f"must be an index and a score. Received: {' '.join(fields)}.")
         values.append(value)
     problems.check()
     if len(values) != len(examples):
         raise InputError(
-            f"`{path}` should hold a prediction for each of {len(examples)} rows. "
+            f"`{path}` must contain a prediction for each of {len(examples)} rows. "
             f"Received: {len(values)}."
         )
     truth = [example.label for example in examples]
     if not settings.labels:
         return metrics.scores(settings.metrics, np.array(truth), np.array(values, np.float64))
-    numbers = {label: number for number, label in enumerate(settings.labels)}
-    pair = (np.array([numbers[name] for name in names]) for names in (truth, values))
+    pair = (label_numbers(names, settings.labels) for names in (truth, values))
     return metrics.scores(settings.metrics, *pair)

@@ -1,25 +1,28 @@
 """What every task offers: examples → features → (a model's outputs) → answers → scores.
 
-No TensorFlow here. The model stands between `features` and `answers`; which head it has is `kind`.
+No TensorFlow here. The model runs between `features` and `answers`; `kind` determines its head.
 """
 
 import abc
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from albert_keras.tasks.kinds import FIELD_OPTIONS, TaskKind
 from albert_keras.tasks.metrics import Interval
+from albert_keras.tasks.predictions import write_predictions
 from data_pipeline.errors import InputError
+from data_pipeline.settings import did_you_mean
 
 
 class Error(NamedTuple):
     """A wrong answer, as a row of a table of errors.
 
     Attributes:
-        id, text, truth, answer: str. `text` holds all that was asked, in one line.
-        confidence: float. How wrong: the probability the model gave to its answer; of a regression
-            the distance from the truth.
+        id, text, truth, answer: str. `text` contains the whole input, in one line.
+        confidence: float. The probability that the model gave to its answer; for regression the
+            distance from the truth.
     """
 
     id: str
@@ -33,7 +36,7 @@ class Features(abc.ABC):
     """N rows for a model.
 
     Attributes:
-        lengths: int [N]. Real pieces of each row, of several sequences the longest.
+        lengths: int [N]. Tokens of each row without padding; of several sequences the longest.
         max_seq_length: int. S.
     """
 
@@ -49,15 +52,29 @@ class Features(abc.ABC):
 
         Args:
             rows: int [B].
-            length: int or None. Places of each row; no less than the longest of `rows`. None is S.
+            length: int or None. Length of each row; not less than the longest of `rows`. None is S.
 
         Returns:
             dict of int32 [B, length] (choice: [B, options, length]) `input_ids`, `input_mask`,
-            `segment_ids`, of spans `p_mask` too; and the targets, where the examples have any:
+            `segment_ids`, for spans `p_mask` too; and the targets, if the examples have any:
             `labels` int32 [B] (classification, choice) or float32 [B] (regression); `tag_ids`
-            int32 [B, length], -1 where nothing is scored; of spans int32 [B] `start_positions`,
+            int32 [B, length], -1 where nothing is scored; for spans int32 [B] `start_positions`,
             `end_positions` and `is_impossible`.
+
+        Raises:
+            InputError: If `length` is too short for a row, or more than S.
         """
+
+    def checked_length(self, rows, length):
+        """Returns the `length` of `batch`; InputError if it does not suit the rows."""
+        length = self.max_seq_length if length is None else length
+        longest = int(self.lengths[rows].max(initial=0))
+        if not longest <= length <= self.max_seq_length:
+            raise InputError(
+                f"`length` must be between {longest}, the longest of the rows, and "
+                f"{self.max_seq_length}, `max_seq_length`. Received: {length}."
+            )
+        return length
 
 
 class Task(abc.ABC):
@@ -68,16 +85,16 @@ class Task(abc.ABC):
     """
 
     kind: TaskKind
-    #: Name of the score that decides which checkpoint is the best; more is better.
+    #: Name of the score that determines the best checkpoint; more is better.
     metric: str
-    #: Pieces of a row that are usual, S.
+    #: Default length of a row in tokens, S.
     usual_length: int
-    #: Names of splits that are scored while training goes on, of which the first decides; of those
-    #: that are not; and which of the latter have answers all the same.
+    #: Names of the splits that are scored during training, the first of which determines the best
+    #: checkpoint; of the other splits; and of those among the others that have answers.
     dev_splits: tuple[str, ...]
     test_splits: tuple[str, ...]
     labelled_tests: tuple[str, ...] = ()
-    #: Whether what is classified or scored are two texts.
+    #: Whether an example is a pair of texts.
     takes_pair: bool = False
 
     def __init__(self, config):
@@ -85,13 +102,8 @@ class Task(abc.ABC):
 
     @property
     def max_seq_length(self) -> int:
-        """Pieces of a row, S."""
+        """Length of a row in tokens, S."""
         return self.config.max_seq_length or self.usual_length
-
-    @property
-    @abc.abstractmethod
-    def labels(self) -> tuple[str, ...]:
-        """Names of classes or tags in order of their numbers; () where there are none."""
 
     @property
     def fields(self) -> tuple[str, ...]:
@@ -99,8 +111,13 @@ class Task(abc.ABC):
         return (*self.kind.fields, "pair") if self.takes_pair else self.kind.fields
 
     @property
+    @abc.abstractmethod
+    def labels(self) -> tuple[str, ...]:
+        """Names of classes or tags in the order of their numbers; () if there are none."""
+
+    @property
     def num_outputs(self) -> int:
-        """Classes or tags to tell apart; 1 for every other head."""
+        """Number of classes or tags; 1 for every other head."""
         return len(self.labels) or 1
 
     @abc.abstractmethod
@@ -113,22 +130,30 @@ class Task(abc.ABC):
 
     @abc.abstractmethod
     def read_file(self, path, labelled) -> list:
-        """Reads a file laid out as those of the task; InputError as `read`.
+        """Reads a file with the layout of the task's files; InputError as `read`.
 
         Args:
             path: str or Path.
-            labelled: bool. Whether answers are in it.
+            labelled: bool. Whether it contains answers.
         """
+
+    def check_split(self, split):
+        """Raises InputError if the task has no such split."""
+        splits = ("train", *self.dev_splits, *self.test_splits)
+        if split not in splits:
+            raise InputError(
+                f"The split `{split}` of {self.config.name} is unknown{did_you_mean(split, splits)}"
+            )
 
     @abc.abstractmethod
     def example(self, number, fields):
-        """Makes an example without an answer from what a user typed.
+        """Returns an example without an answer, made from a user's input.
 
         Args:
             number: int. From 0; its id.
-            fields: dict of str to str. "text" and "pair"; of spans "question" and "context"; of
-                choice "context", "question" and "options" (list of str); of tagging "text", words
-                parted by white space, or "words" (list of str). Others are an InputError.
+            fields: dict of str, see `fields`. "options" is a list of str; for tagging "words", a
+                list of str, may replace "text", which is split at white space. InputError if
+                fields are missing, unknown or of another type.
         """
 
     def check_fields(self, fields):
@@ -149,29 +174,29 @@ class Task(abc.ABC):
 
     @abc.abstractmethod
     def features(self, examples, tokenizer, training=False, cache=None) -> Features:
-        """Lays examples out.
+        """Encodes examples.
 
         Args:
-            examples: list, as `read` returns.
+            examples: list, as returned by `read`.
             tokenizer: Tokenizer.
-            training: bool. Whether every example has an answer that is to be learnt.
-            cache: Path or None. Folder where features are kept, see `feature_cache`.
+            training: bool. Whether every example has an answer to learn.
+            cache: Path or None. Folder of `cached_features`.
         """
 
     def tune(self, examples, features, results) -> dict[str, float]:
-        """Finds what answers depend on besides the model: of squad2 `null_threshold`."""
+        """Finds what answers depend on besides the model: for squad2 `null_threshold`."""
         return {}
 
     @abc.abstractmethod
     def answers(self, examples, features, results, tuned=None) -> list[Any]:
-        """Turns outputs of a model into answers.
+        """Converts the outputs of models to answers.
 
         Args:
             examples: list.
             features: Features. Of these examples.
             results: list of dict of str to np.ndarray, see `TaskKind.outputs`. One per model; the
                 predictions of several models are averaged.
-            tuned: dict or None. As from `tune`.
+            tuned: dict or None. As returned by `tune`.
 
         Returns:
             list. One named tuple per example, `id` first, whose `_asdict()` is plain JSON.
@@ -187,24 +212,24 @@ class Task(abc.ABC):
 
     @abc.abstractmethod
     def guesses(self, training_examples, examples) -> list[Any] | None:
-        """Answers without looking: the most frequent answer in training. None where there is none.
+        """Answers with the most frequent answer of the training examples.
 
         Returns:
-            list as of `answers`, or None.
+            list as of `answers`, or None if the task has no such answer.
         """
 
     @abc.abstractmethod
     def collapse(self, answers) -> str | None:
-        """Says that all answers are the same one ("all 872 answers are `1`"); None if not."""
+        """Reports that all answers are the same ("all 872 answers are `1`"); None if not."""
 
     @abc.abstractmethod
     def errors(self, examples, answers) -> list[Error]:
         """Returns the wrong answers, the most confident first."""
 
     def confusion(self, examples, answers):
-        """Counts what was answered for what: int [C, C] (rows: truth) and names, or None."""
+        """Counts the answers for each truth: int [C, C] (rows: truth) and names, or None."""
         return None
 
-    @abc.abstractmethod
-    def write(self, folder, split, examples, answers) -> list:
-        """Writes answers in the files of the task, or `predictions-SPLIT.jsonl`; list of Path."""
+    def write(self, folder, split, examples, answers) -> list[Path]:
+        """Writes answers to the task's official files or `predictions-SPLIT.jsonl`."""
+        return [write_predictions(folder, split, answers)]

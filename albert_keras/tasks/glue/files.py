@@ -1,6 +1,6 @@
 """Reads the files of GLUE: a split of a task → examples.
 
-Rows are lines, fields are separated by tabs and quote nothing, so that a field may hold a lone `"`.
+Rows are lines. Fields are separated by tabs and not quoted, so that they may contain a lone `"`.
 """
 
 import logging
@@ -21,13 +21,13 @@ def read_glue(task, data_dir, split) -> list[TextExample]:
 
     Args:
         task: str. A name in `GLUE_TASKS`.
-        data_dir: str or Path. The folder that holds `CoLA`, `SST-2` and so on, or the one of these
-            that is the task's.
-        split: str. "train", "dev" or "test"; of mnli "train", "dev_matched", "dev_mismatched",
-            "test_matched" or "test_mismatched"; of ax "test".
+        data_dir: str or Path. The folder that contains `CoLA`, `SST-2` and so on, or the task's
+            own folder among these.
+        split: str. "train", "dev" or "test"; for mnli "train", "dev_matched", "dev_mismatched",
+            "test_matched" or "test_mismatched"; for ax "test".
 
     Returns:
-        list of TextExample, in order of the file.
+        list of TextExample, in the order of the file.
 
     Raises:
         InputError: As `read_glue_file`, and if there is no such task, split or file.
@@ -38,26 +38,26 @@ def read_glue(task, data_dir, split) -> list[TextExample]:
 
 
 def read_glue_file(task, path, is_labelled=True) -> list[TextExample]:
-    """Reads one file in the format of a task, wherever it stands and whatever its name.
+    """Reads one file in the format of a task, whatever its location and name.
 
     Args:
         task: str. A name in `GLUE_TASKS`.
         path: str or Path. UTF-8; a byte order mark, CRLF and blank lines at the end make no
-            difference, all other control characters stay in the text.
-        is_labelled: bool. Whether it is laid out like the training or like the test file.
+            difference, all other control characters remain in the text.
+        is_labelled: bool. Whether it has the layout of the training or of the test file.
 
     Returns:
         list of TextExample. `label` is a str of the task's labels, a float for sts-b, or None in
-        a test file; `id` is the row's own, or its number from 0 where it has none.
+        a test file; `id` is that of the row, otherwise its number from 0.
 
     Raises:
-        InputError: If the file cannot be read, if its header is another one, or if any row has
-            another number of columns or an unknown label; of these the first few are told.
+        InputError: If the file cannot be read, if its header is not the task's, or if a row has
+            another number of columns or an unknown label; the first few of these are listed.
     """
     settings = glue_task(task)
     columns = settings.labelled if is_labelled else settings.unlabelled
     if columns is None:
-        raise InputError(f"`{path}` should have no labels: {task} is a test set only.")
+        raise InputError(f"`{path}` must have no labels: {task} is only a test set.")
     rows = tsv_rows(path)
     width = columns.width or _width_of_header(path, columns, rows)
     skips = settings.skips_short_rows and is_labelled
@@ -66,7 +66,7 @@ def read_glue_file(task, path, is_labelled=True) -> list[TextExample]:
         if skips and len(fields) < width:
             short.append(line)
         elif len(fields) != width:
-            problems.add(line, f"should have {width} columns. It has {len(fields)}.")
+            problems.add(line, f"must have {width} columns. It has {len(fields)}.")
         else:
             label = _label(settings, columns, fields, line, problems)
             second = fields[columns.second.number] if columns.second else None
@@ -74,11 +74,11 @@ def read_glue_file(task, path, is_labelled=True) -> list[TextExample]:
             examples.append(TextExample(name, fields[columns.first.number], second, label))
     problems.check()
     if not examples:
-        raise InputError(f"`{path}` should hold at least one row of {task}. It holds none.")
+        raise InputError(f"`{path}` must contain at least one row of {task}. It has none.")
     if short:
         some = ", ".join(map(str, short[:5])) + (", ..." if len(short) > 5 else "")
         logger.warning(
-            "%s: left out %d of %d rows, with fewer than %d columns (line %s).",
+            "%s: skipped %d of %d rows that have fewer than %d columns (line %s).",
             path,
             len(short),
             len(short) + len(examples),
@@ -89,42 +89,42 @@ def read_glue_file(task, path, is_labelled=True) -> list[TextExample]:
 
 
 def _path(data_dir, folder, name):
-    """Finds a file in the folder of a task that lies in `data_dir`, or is `data_dir`."""
+    """Returns the path of a file in the task's folder, which is in `data_dir` or `data_dir`."""
     path = os.path.join(data_dir, folder, name)
     if storage.exists(path):
         return path
-    # The test files of several tasks look alike, so the folder of another one will not do.
+    # The test files of several tasks have the same layout, so the folder of another is refused.
     others = {task.folder for task in GLUE_TASKS.values()} - {folder}
     inside = os.path.join(data_dir, name)
     if os.path.basename(os.path.dirname(inside)) not in others and storage.exists(inside):
         return inside
     raise InputError(
-        f"`{path}` is missing. `{data_dir}` should be the folder that holds `{folder}`, or "
+        f"`{path}` does not exist. `{data_dir}` must be the folder that contains `{folder}`, or "
         f"`{folder}` itself with `{name}` in it."
     )
 
 
 def _width_of_header(path, columns, rows):
-    """Takes the header from `rows`, makes sure it is the task's, and returns its width."""
+    """Reads the header from `rows`, checks that it is the task's, and returns its width."""
     _, header = next(rows, (1, []))
     for column in columns:
         if isinstance(column, Column) and column.name not in header[column.number :][:1]:
-            place = "last" if column.number < 0 else f"number {column.number}, counted from 0"
+            position = "last" if column.number < 0 else f"number {column.number}, counted from 0"
             raise InputError(
-                f"`{path}` line 1 should be the header, its column `{column.name}` {place}. "
+                f"`{path}` line 1 must be the header, with the column `{column.name}` {position}. "
                 f"Received: {', '.join(header)[:200] or 'nothing'}."
             )
     return len(header)
 
 
 def _label(task, columns, fields, line, problems):
-    """Returns the label of a row, None if it has none; an unknown one is a problem."""
+    """Returns the label of a row, None if it has none; adds a problem if it is unknown."""
     if columns.label is None:
         return None
     text = fields[columns.label.number]
     if task.labels:
         if text not in task.labels:
-            problems.add(line, f"should be labelled {' or '.join(task.labels)}. Received: {text}.")
+            problems.add(line, f"must have the label {' or '.join(task.labels)}. Received: {text}.")
         return text
     low, high = task.score_range
     try:
@@ -132,5 +132,5 @@ def _label(task, columns, fields, line, problems):
     except ValueError:
         score = math.nan
     if not low <= score <= high:
-        problems.add(line, f"should have a score from {low} to {high}. Received: {text}.")
+        problems.add(line, f"must have a score from {low} to {high}. Received: {text}.")
     return score

@@ -11,7 +11,7 @@ from data_pipeline.settings import did_you_mean
 
 
 class Column(NamedTuple):
-    """A column: `number` int, from 0, -1 for the last; `name` str, what the header calls it."""
+    """A column: `number` int, from 0, -1 for the last; `name` str, as in the header."""
 
     number: int
     name: str | None = None
@@ -24,8 +24,8 @@ class Columns(NamedTuple):
         first: Column. The first text.
         second: Column or None. The second text of a pair.
         label: Column or None. None in test files.
-        id: Column or None. None where rows are only counted, from 0.
-        width: int or None. Columns of a file without a header; None if there is a header.
+        id: Column or None. None if the id is the number of the row, from 0.
+        width: int or None. Number of columns of a file without a header; None if it has one.
     """
 
     first: Column
@@ -40,9 +40,9 @@ class GlueFile(NamedTuple):
 
     Attributes:
         name: str.
-        submission: str or None. What the leaderboard calls the predictions for it; None in
+        submission: str or None. Name of the file of predictions on the leaderboard; None for
             labelled files.
-        rows: int or None. How many predictions the leaderboard wants.
+        rows: int or None. How many predictions the leaderboard requires.
     """
 
     name: str
@@ -55,15 +55,15 @@ class GlueTask(NamedTuple):
 
     Attributes:
         folder: str.
-        labels: tuple of str. Names in order of their numbers; none for a score.
-        metrics: tuple of str. Names in `albert_keras.tasks.metrics.METRICS`; the first decides
-            which checkpoint is the best, all are what the leaderboard and the reference report.
-        labelled: Columns or None. Of training and development files; AX has none.
+        labels: tuple of str. Names in the order of their numbers; none for a score.
+        metrics: tuple of str. Names in `albert_keras.tasks.metrics.METRICS`; the first determines
+            the best checkpoint, all are reported by the leaderboard and the reference.
+        labelled: Columns or None. Of training and development files; None for AX.
         unlabelled: Columns. Of test files.
         files: dict of str to GlueFile. By split.
-        score_range: tuple of two float, or None. Lowest and highest score of a regression.
-        skips_short_rows: bool. Whether labelled rows with too few columns are left out, as the
-            reference does, with a warning; else they are errors.
+        score_range: tuple of two float, or None. Lowest and highest score for regression.
+        skips_short_rows: bool. Whether labelled rows with too few columns are skipped with a
+            warning, as in the reference; otherwise they are errors.
     """
 
     folder: str
@@ -84,7 +84,7 @@ _SENTENCE = Columns(Column(1, "sentence"), id=_INDEX)
 
 
 def _pair(first, second, names=("sentence1", "sentence2"), label=None, id=_INDEX):
-    """Returns the columns of a pair that stand at `first` and `second`; `label` is a name."""
+    """Returns the columns of a pair; `first` and `second` are numbers, `label` is a name."""
     last = Column(-1, label) if label else None
     return Columns(Column(first, names[0]), Column(second, names[1]), last, id)
 
@@ -210,9 +210,9 @@ def glue_file(task, split) -> GlueFile:
 
 
 def glue_splits(name) -> dict[str, tuple[str, str]]:
-    """Tells whose files a task is trained, scored and tested on.
+    """Returns the files that a task is trained, scored and tested on.
 
-    MNLI answers the diagnostic set, too, as "ax"; the task ax does nothing else, and is trained
+    MNLI answers the diagnostic set, too, as "ax"; the task ax answers nothing else, and is trained
     and scored on the labelled files of MNLI.
 
     Args:
@@ -222,12 +222,12 @@ def glue_splits(name) -> dict[str, tuple[str, str]]:
         dict of str to tuple of two str. Split -> the name of a task and of one of its own splits;
         "train" is first, then those with labels, then those without.
     """
-    source = "mnli" if name == "ax" else name
-    splits = {split: (source, split) for split in glue_task(source).files}
-    if source == "mnli":
+    base = "mnli" if name == "ax" else name
+    splits = {split: (base, split) for split in glue_task(base).files}
+    if base == "mnli":
         splits["ax"] = ("ax", "test")
     return {
-        split: place
-        for split, place in splits.items()
-        if name != "ax" or split == "ax" or glue_file(*place).submission is None
+        split: source
+        for split, source in splits.items()
+        if name != "ax" or split == "ax" or glue_file(*source).submission is None
     }

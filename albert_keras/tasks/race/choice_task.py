@@ -1,21 +1,25 @@
 """Questions with options to choose from: RACE."""
 
+import re
 from typing import NamedTuple
 
 import numpy as np
 
 from albert_keras.tasks.examples import ChoiceExample
+from albert_keras.tasks.feature_cache import cached_features
 from albert_keras.tasks.kinds import CHOICE
 from albert_keras.tasks.metrics import bootstrap_interval, confusion_matrix, majority_baseline
-from albert_keras.tasks.plain_predictions import mean_probabilities, one_line, write_predictions
-from albert_keras.tasks.race.choice_features import make_choice_features
-from albert_keras.tasks.race.files import choice_accuracy, read_race, read_race_path
+from albert_keras.tasks.pair_features import EncodedPairs, PairFeatures, encode_texts
+from albert_keras.tasks.predictions import mean_probabilities, one_line
+from albert_keras.tasks.race.files import LEVELS, read_race, read_race_path
 from albert_keras.tasks.task import Error, Task
 from data_pipeline.errors import InputError
 
-#: Probabilities that differ by no more are equal, and the first option is taken: the last digits
+#: Probabilities that differ by no more are equal, and the first option is chosen: the last digits
 #: depend on what else is computed at the same time.
 EQUALLY_LIKELY = 1e-5
+# The blank of a question: the underscore and the characters that clean-up turns into one.
+_BLANK = re.compile("[_\ufe33\ufe34\ufe4d-\ufe4f\uff3f]")
 
 
 class ChoiceAnswer(NamedTuple):
@@ -26,7 +30,7 @@ class ChoiceAnswer(NamedTuple):
         choice: int. Its number, from 0.
         option: str. Its text.
         probability: float.
-        probabilities: tuple of float. Those of all options.
+        probabilities: tuple of float. Of all options.
     """
 
     id: str
@@ -37,7 +41,7 @@ class ChoiceAnswer(NamedTuple):
 
 
 class ChoiceTask(Task):
-    """RACE, or other questions in its files; typed ones may have any number of options."""
+    """RACE, or other questions in its format; typed ones may have any number of options."""
 
     kind = CHOICE
     metric = "accuracy"
@@ -47,26 +51,23 @@ class ChoiceTask(Task):
     labels = ()
 
     def read(self, split):
-        """Reads a split, from the file configured for it or the official ones; see `Task.read`."""
-        if split not in ("train", "dev", "test"):
-            raise InputError(f"`split` of race should be train, dev or test. Received: {split}.")
+        self.check_split(split)
         given = {"train": self.config.train, "dev": self.config.dev}.get(split)
         if given:
             return self.read_file(given, labelled=True)
         if self.config.data_dir is None:
             raise InputError(
-                f"race should have a `data_dir` with the folder `RACE/{split}`. Received: none."
+                f"race must have a `data_dir` with the folder `RACE/{split}`. Received: none."
             )
         examples = read_race(self.config.data_dir, split, self.config.levels)
         return _labelled(examples, f"{self.config.data_dir}, {split}")
 
     def read_file(self, path, labelled):
-        """Reads a file of passages or a folder of such files; see `Task.read_file`."""
         examples = read_race_path(path, self.config.levels)
         return _labelled(examples, path) if labelled else examples
 
     def example(self, number, fields):
-        """Makes an example of "context", "question" and "options"; see `Task.example`."""
+        """Returns an example of "context", "question" and "options"; see `Task.example`."""
         self.check_fields(fields)
         options = fields["options"]
         is_list = isinstance(options, (list, tuple)) and len(options) > 1
@@ -75,10 +76,25 @@ class ChoiceTask(Task):
         return ChoiceExample(str(number), fields["context"], fields["question"], tuple(options))
 
     def features(self, examples, tokenizer, training=False, cache=None):
-        """Encodes passages, questions and options; see `Task.features`."""
-        usual = min(128, self.max_seq_length // 4)
-        lengths = self.max_seq_length, self.config.max_qa_length or usual
-        return make_choice_features(examples, tokenizer, *lengths, training, cache)
+        if not examples:
+            raise InputError("There must be at least one question. Received: none.")
+        unlabelled = [example.id for example in examples if example.label is None]
+        if training and unlabelled:
+            raise InputError(
+                f"For training, every question must have an answer. {len(unlabelled)} of "
+                f"{len(examples)} have none, the first is {unlabelled[0]!r}."
+            )
+        length = self.max_seq_length
+        max_qa_length = self.config.max_qa_length or min(128, length // 4)
+
+        def build():
+            return encode_choices(examples, tokenizer, length, max_qa_length)._asdict()
+
+        settings = {"max_seq_length": length, "max_qa_length": max_qa_length}
+        arrays = cached_features(cache, "choice", examples, tokenizer, settings, build)
+        labels = None if unlabelled else np.array([one.label for one in examples], np.int32)
+        pairs, options = EncodedPairs(**arrays), len(examples[0].options)
+        return PairFeatures(pairs, tokenizer, length, labels, options)
 
     def answers(self, examples, features, results, tuned=None):
         """Chooses; probabilities of several models are averaged. See `Task.answers`.
@@ -87,36 +103,43 @@ class ChoiceTask(Task):
             list of ChoiceAnswer.
         """
         shape = len(examples), len(examples[0].options) if examples else 0
-        return [
-            _answer(example, probabilities)
-            for example, probabilities in zip(
-                examples, mean_probabilities(results, shape), strict=True
-            )
-        ]
+        answers = []
+        for example, probabilities in zip(
+            examples, mean_probabilities(results, shape), strict=True
+        ):
+            choice = int(np.argmax(probabilities >= probabilities.max() - EQUALLY_LIKELY))
+            values = tuple(probabilities.tolist())
+            option = example.options[choice]
+            answers.append(ChoiceAnswer(example.id, choice, option, values[choice], values))
+        return answers
 
     def scores(self, examples, answers):
-        """Accuracy, 0 to 1, of all and by level; see `choice_accuracy`."""
-        return choice_accuracy(examples, [answer.choice for answer in answers])
+        """Returns accuracy, 0 to 1, of all questions and by level if the examples have one."""
+        is_right = _is_right(examples, answers)
+        levels = np.array([example.level for example in examples])
+        scores = {"accuracy": float(is_right.mean())}
+        for level in LEVELS:
+            if (levels == level).any():
+                scores[f"accuracy_{level}"] = float(is_right[levels == level].mean())
+        return scores
 
     def interval(self, examples, answers):
-        """Returns the interval of accuracy; see `Task.interval`."""
-        labels = np.array([example.label for example in examples])
-        choices = np.array([answer.choice for answer in answers])
-        return bootstrap_interval(lambda ours, theirs: (ours == theirs).mean(), labels, choices)
+        is_right = _is_right(examples, answers)
+        return bootstrap_interval(lambda sample, _: sample.mean(), is_right, is_right)
 
     def guesses(self, training_examples, examples):
         """Chooses the letter that is most often right in training."""
         labels = [example.label for example in training_examples]
         (choice,) = majority_baseline(labels, 1)
         counts = np.bincount(labels, minlength=len(training_examples[0].options))
-        shares = tuple((counts / len(labels)).tolist())
+        proportions = tuple((counts / len(labels)).tolist())
+        best = max(proportions)
         return [
-            ChoiceAnswer(example.id, int(choice), example.options[choice], max(shares), shares)
+            ChoiceAnswer(example.id, int(choice), example.options[choice], best, proportions)
             for example in examples
         ]
 
     def collapse(self, answers):
-        """Says that all choices are the same letter; None if not."""
         choices = {answer.choice for answer in answers}
         if len(answers) < 2 or len(choices) > 1:
             return None
@@ -124,17 +147,13 @@ class ChoiceTask(Task):
 
     def errors(self, examples, answers):
         """Returns the wrong choices, the most confident first."""
-        errors = [
-            Error(
-                example.id,
-                one_line(*_asked(example)),
-                _named(example, example.label),
-                _named(example, answer.choice),
-                answer.probability,
-            )
-            for example, answer in zip(examples, answers, strict=True)
-            if answer.choice != example.label
-        ]
+        errors = []
+        for example, answer in zip(examples, answers, strict=True):
+            if answer.choice != example.label:
+                options = [_named(example, number) for number in range(len(example.options))]
+                text = one_line(example.question, " ".join(options), example.context)
+                truth, given = options[example.label], options[answer.choice]
+                errors.append(Error(example.id, text, truth, given, answer.probability))
         return sorted(errors, key=lambda error: -error.confidence)
 
     def confusion(self, examples, answers):
@@ -145,25 +164,75 @@ class ChoiceTask(Task):
         names = tuple(_letter(number) for number in range(options))
         return confusion_matrix(labels, choices, options), names
 
-    def write(self, folder, split, examples, answers):
-        """Writes `predictions-SPLIT.jsonl`; see `write_predictions`."""
-        return [write_predictions(folder, split, answers)]
+
+def choice_text(question, option) -> str:
+    """Returns the question with an option in its blanks, or followed by it if it has none.
+
+    Args:
+        question: str. A blank is `_`, or any other low line that clean-up turns into one.
+        option: str.
+    """
+    question, option = question.strip(), option.strip()
+    filled, blanks = _BLANK.subn(lambda _: option, question)
+    return filled if blanks else f"{question} {option}"
 
 
-def _labelled(examples, place):
+def encode_choices(examples, tokenizer, max_seq_length, max_qa_length) -> EncodedPairs:
+    """Encodes `[CLS] passage [SEP] question with option [SEP]` for every option.
+
+    The last tokens of question and option are read, and the first ones of the passage.
+
+    Args:
+        examples: list of ChoiceExample. N of them, all with C options.
+        tokenizer: Tokenizer.
+        max_seq_length: int. S.
+        max_qa_length: int. Most tokens of question and option, at least 1 and below S - 3.
+
+    Returns:
+        EncodedPairs. N * C of them, the options of a question one after another.
+
+    Raises:
+        InputError: If lengths do not fit or the examples have different numbers of options.
+
+    Source:
+        `convert_single_example` in google-research/albert, `race_utils.py`.
+    """
+    counts = {len(example.options) for example in examples}
+    if len(counts) > 1:
+        raise InputError(
+            f"All questions must have the same number of options. Received: {sorted(counts)}."
+        )
+    if not 1 <= max_qa_length < max_seq_length - 3:
+        raise InputError(
+            "`max_qa_length` must be at least 1 and less than `max_seq_length` - 3. "
+            f"Received: max_qa_length={max_qa_length}, max_seq_length={max_seq_length}."
+        )
+    texts = [example.context for example in examples for _ in example.options]
+    texts += [
+        choice_text(example.question, option) for example in examples for option in example.options
+    ]
+    ids, starts, lengths = encode_texts(texts, tokenizer)
+    starts, lengths = starts.reshape(2, -1).T.copy(), lengths.reshape(2, -1).T.copy()
+    surplus = np.maximum(lengths[:, 1] - max_qa_length, 0)
+    starts[:, 1] += surplus
+    lengths[:, 1] -= surplus
+    lengths[:, 0] = np.minimum(lengths[:, 0], max_seq_length - 3 - lengths[:, 1])
+    return EncodedPairs(ids, starts, lengths)
+
+
+def _labelled(examples, source):
     without = [example.id for example in examples if example.label is None]
     if without:
         raise InputError(
-            f"In {place}, every question should have an answer. {len(without)} of "
+            f"In {source}, every question must have an answer. {len(without)} of "
             f"{len(examples)} have none, the first is {without[0]!r}."
         )
     return examples
 
 
-def _answer(example, probabilities):
-    choice = int(np.argmax(probabilities >= probabilities.max() - EQUALLY_LIKELY))
-    values = tuple(probabilities.tolist())
-    return ChoiceAnswer(example.id, choice, example.options[choice], values[choice], values)
+def _is_right(examples, answers):
+    pairs = zip(examples, answers, strict=True)
+    return np.array([example.label == answer.choice for example, answer in pairs])
 
 
 def _letter(number):
@@ -172,8 +241,3 @@ def _letter(number):
 
 def _named(example, number):
     return one_line(f"{_letter(number)}: {example.options[number]}")
-
-
-def _asked(example):
-    options = (_named(example, number) for number in range(len(example.options)))
-    return example.question, " ".join(options), example.context

@@ -1,191 +1,190 @@
-"""Reads answers out of what a model says about windows: the n best texts per question."""
+"""Reads answers out of a model's outputs for windows: the n best texts per question."""
 
+import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import scipy.special
 
 from albert_keras.tasks.examples import QuestionExample
-from albert_keras.tasks.squad.predictions import DecodedAnswers
-from albert_keras.tasks.squad.window_features import SquadFeatures
+from albert_keras.tasks.predictions import check_numbers
+from albert_keras.tasks.squad.windows import SpanFeatures
+from data_pipeline.files import whole_file
 
 _NO_WINDOW = 1e6  # the null score of a question without windows
 _NOTHING_LEFT = -1e6  # the scores of the empty text where version 2 finds no answer
 
 
-class SpanLogits(NamedTuple):
-    """What a model of version 1 says: `starts` and `ends`, float [W, S], raw logits."""
-
-    starts: np.ndarray
-    ends: np.ndarray
-
-
-class SpanCandidates(NamedTuple):
-    """What a model of version 2 says: the N best starts and the M best ends of each.
+class DecodedAnswers(NamedTuple):
+    """The answers to questions.
 
     Attributes:
-        start_log_probs: float [W, N].
-        start_indices: int [W, N]. Places of the window.
-        end_log_probs: float [W, N * M]. The ends of the first start, then those of the second.
-        end_indices: int [W, N * M].
-        null_logits: float [W]. Positive: the window holds no answer.
+        predictions: dict of str to str. Id -> the best text. Never "no answer" by choice: see
+            `apply_null_threshold`.
+        nbest: dict of str to list of dict. Id -> "text", "probability", "start_log_prob" and
+            "end_log_prob" of the best texts, best first.
+        null_scores: dict of str to float, or None. Id -> score for "no answer"; version 2 only.
+        locations: dict of str to (int, int) or None; or None where not known. Id -> the first
+            character of the best text in the raw passage, and one more than the last. Not saved.
     """
 
-    start_log_probs: np.ndarray
-    start_indices: np.ndarray
-    end_log_probs: np.ndarray
-    end_indices: np.ndarray
-    null_logits: np.ndarray
+    predictions: dict[str, str]
+    nbest: dict[str, list[dict]]
+    null_scores: dict[str, float] | None = None
+    locations: dict[str, tuple[int, int] | None] | None = None
+
+    def save(self, folder) -> list[Path]:
+        """Writes `predictions.json`, `nbest_predictions.json` and, in version 2, `null_odds.json`.
+
+        Args:
+            folder: str or Path. An existing folder; older files of these names are replaced.
+
+        Returns:
+            list of Path. The files.
+        """
+        contents = {"predictions.json": self.predictions, "nbest_predictions.json": self.nbest}
+        if self.null_scores is not None:
+            contents["null_odds.json"] = self.null_scores
+        for name, content in contents.items():
+            with whole_file(Path(folder) / name) as temporary:
+                temporary.write_text(json.dumps(content, indent=4) + "\n", encoding="ascii")
+        return [Path(folder) / name for name in contents]
 
 
 def decode_v1(
     examples: Sequence[QuestionExample],
-    features: SquadFeatures,
-    results: Sequence[SpanLogits],
+    features: SpanFeatures,
+    results: Sequence[dict[str, np.ndarray]],
     n_best: int = 20,
     max_answer_length: int = 30,
 ) -> DecodedAnswers:
     """Returns the best texts for questions that all have an answer.
 
     Args:
-        examples: sequence of QuestionExample. Those the features were made from.
-        features: SquadFeatures.
-        results: sequence of SpanLogits. One per model; a span's scores are averaged over the
-            models that have it among their best.
+        examples: sequence of QuestionExample.
+        features: SpanFeatures. Of these examples, not for training.
+        results: sequence of dict of "start_logits" and "end_logits", float [W, S]. One per model;
+            a span's scores are averaged over the models that have it among their best.
         n_best: int. How many starts and how many ends are tried per window, and how many texts
-            are kept.
-        max_answer_length: int. The longest answer, in pieces.
+            are returned.
+        max_answer_length: int. Largest number of tokens of an answer.
 
     Returns:
-        DecodedAnswers. Where no span is left, the answer is the literal text `empty`.
+        DecodedAnswers. Where no span is possible, the answer is the literal text `empty`.
 
     Raises:
-        ValueError: If an array has another shape, or holds NaN.
+        InputError: If an output contains NaN.
 
     Source:
         `accumulate_predictions_v1` and `write_predictions_v1` in google-research/albert,
         `squad_utils.py`.
     """
-    windows, length = features.input_ids.shape
-    _check_examples(examples, features, results)
-    for result in results:
-        _check_arrays(result, (windows, length), (windows, length))
 
     def candidates(row):
         for result in results:
-            starts = _best(result.starts[row], n_best)
-            ends = _best(result.ends[row], n_best)
+            start_logits, end_logits = result["start_logits"][row], result["end_logits"][row]
+            starts, ends = _best(start_logits, n_best), _best(end_logits, n_best)
             yield (
                 np.repeat(starts, len(ends)),
                 np.tile(ends, len(starts)),
-                np.repeat(result.starts[row][starts], len(ends)),
-                np.tile(result.ends[row][ends], len(starts)),
+                np.repeat(start_logits[starts], len(ends)),
+                np.tile(end_logits[ends], len(starts)),
             )
 
-    nbest, places = _nbest(
-        examples, features, candidates, n_best, max_answer_length, ("empty", 0.0, 0.0)
-    )
-    predictions = {id: texts[0]["text"] for id, texts in nbest.items()}
-    return DecodedAnswers(predictions, nbest, places=places)
+    check_numbers(results)
+    return _decode(examples, features, candidates, n_best, max_answer_length, ("empty", 0.0, 0.0))
 
 
 def decode_v2(
     examples: Sequence[QuestionExample],
-    features: SquadFeatures,
-    results: Sequence[SpanCandidates],
+    features: SpanFeatures,
+    results: Sequence[dict[str, np.ndarray]],
     n_best: int = 20,
     max_answer_length: int = 30,
 ) -> DecodedAnswers:
     """Returns the best texts for questions that may have no answer, and scores for "no answer".
 
     Args:
-        examples: sequence of QuestionExample. Those the features were made from.
-        features: SquadFeatures.
-        results: sequence of SpanCandidates. One per model; spans as in `decode_v1`, null scores
-            averaged over all.
-        n_best: int. How many texts are kept.
-        max_answer_length: int. The longest answer, in pieces.
+        examples: sequence of QuestionExample.
+        features: SpanFeatures. Of these examples, not for training.
+        results: sequence of dict, see the outputs of `SPANS_OR_NONE`. One per model; spans as in
+            `decode_v1`, null scores averaged over all.
+        n_best: int. How many texts are returned.
+        max_answer_length: int. Largest number of tokens of an answer.
 
     Returns:
-        DecodedAnswers. Where no span is left, the text is empty. The null score of a question is
-        the least of its windows'; 1e6 without any.
+        DecodedAnswers. Where no span is possible, the text is empty. The null score of a question
+        is the lowest of its windows'; 1e6 if it has none.
 
     Raises:
-        ValueError: If an array has another shape, or holds NaN.
+        InputError: If an output contains NaN.
 
     Source:
         `accumulate_predictions_v2` and `write_predictions_v2` in google-research/albert,
         `squad_utils.py`.
     """
-    windows = len(features)
-    _check_examples(examples, features, results)
-    for result in results:
-        starts, ends = np.shape(result.start_log_probs)[-1], np.shape(result.end_log_probs)[-1]
-        shapes = (windows, starts), (windows, starts), (windows, ends), (windows, ends), (windows,)
-        _check_arrays(result, *shapes)
-        if not starts or ends % starts:
-            raise ValueError(
-                "There should be equally many ends for each start. "
-                f"Received: {ends} ends for {starts} starts."
-            )
 
     def candidates(row):
         for result in results:
-            per_start = result.end_indices.shape[1] // result.start_indices.shape[1]
+            starts, ends = result["start_indices"][row], result["end_indices"][row]
+            per_start = len(ends) // len(starts)
             yield (
-                np.repeat(result.start_indices[row], per_start),
-                result.end_indices[row],
-                np.repeat(result.start_log_probs[row], per_start),
-                result.end_log_probs[row],
+                np.repeat(starts, per_start),
+                ends,
+                np.repeat(result["start_log_probs"][row], per_start),
+                result["end_log_probs"][row],
             )
 
+    check_numbers(results)
     nothing = "", _NOTHING_LEFT, _NOTHING_LEFT
-    nbest, places = _nbest(examples, features, candidates, n_best, max_answer_length, nothing)
+    decoded = _decode(examples, features, candidates, n_best, max_answer_length, nothing)
     lowest = np.full((len(results), len(examples)), _NO_WINDOW)
     for of_questions, result in zip(lowest, results, strict=True):
-        np.minimum.at(of_questions, features.example_indices, result.null_logits)
+        np.minimum.at(of_questions, features.example_indices, result["null_logits"])
     averaged = lowest.mean(axis=0).tolist()
     null_scores = {example.id: score for example, score in zip(examples, averaged, strict=True)}
-    predictions = {id: texts[0]["text"] for id, texts in nbest.items()}
-    return DecodedAnswers(predictions, nbest, null_scores, places)
+    return decoded._replace(null_scores=null_scores)
 
 
-def _nbest(examples, features, candidates, n_best, max_answer_length, nothing):
+def _decode(examples, features, candidates, n_best, max_answer_length, nothing):
     rows_of = [[] for _ in examples]
     for row, index in enumerate(features.example_indices.tolist()):
         rows_of[index].append(row)
-    nbest, places = {}, {}
+    nbest, locations = {}, {}
     for example, rows in zip(examples, rows_of, strict=True):
-        nbest[example.id], places[example.id] = _best_texts(
-            example, rows, features, candidates, n_best, max_answer_length, nothing
+        spans = []
+        for row in rows:
+            spans += _spans(features, row, candidates(row), max_answer_length)
+        spans.sort(key=lambda span: span[3] + span[4], reverse=True)  # stable
+        nbest[example.id], locations[example.id] = _best_texts(
+            example.context, features, spans, n_best, nothing
         )
-    return nbest, places
+    predictions = {id: texts[0]["text"] for id, texts in nbest.items()}
+    return DecodedAnswers(predictions, nbest, locations=locations)
 
 
-def _best_texts(example, rows, features, candidates, n_best, max_answer_length, nothing):
-    spans = []
-    for row in rows:
-        spans += _spans(features, row, candidates(row), max_answer_length)
-    spans.sort(key=lambda span: span[3] + span[4], reverse=True)  # keeps the order of equals
-    texts, place = {}, None
+def _best_texts(context, features, spans, n_best, nothing):
+    texts, location = {}, None
     for row, start, end, start_score, end_score in spans:
         if len(texts) >= n_best:
             break
-        characters = features.characters_at(row, start, end, example.context)
-        place = place or characters
-        texts.setdefault(example.context[slice(*characters)], (start_score, end_score))
+        characters = features.characters_at(row, start, end, context)
+        location = location or characters
+        texts.setdefault(context[slice(*characters)], (start_score, end_score))
     if not texts:
         texts[nothing[0]] = nothing[1:]
-    probabilities = _softmax([start + end for start, end in texts.values()])
+    probabilities = scipy.special.softmax([start + end for start, end in texts.values()]).tolist()
     nbest = [
         {"text": text, "probability": probability, "start_log_prob": start, "end_log_prob": end}
         for (text, (start, end)), probability in zip(texts.items(), probabilities, strict=True)
     ]
-    return nbest, place
+    return nbest, location
 
 
 def _spans(features, row, candidates, max_answer_length):
-    """Returns row, first and last place, and both scores of each span that may be an answer."""
+    """Returns row, first and last position, and both scores of each span that may be an answer."""
     scores = {}
     begin = features.query_lengths[row] + 2
     stop = begin + features.passage_lengths[row]
@@ -203,30 +202,5 @@ def _spans(features, row, candidates, max_answer_length):
 
 
 def _best(scores, count):
-    """Returns the places of the highest scores, the first of equals first."""
+    """Returns the positions of the highest scores, the first of equals first."""
     return np.argsort(-np.asarray(scores, np.float64), kind="stable")[:count]
-
-
-def _softmax(scores):
-    weights = np.exp(np.array(scores) - max(scores))
-    return (weights / weights.sum()).tolist()
-
-
-def _check_examples(examples, features, results):
-    if features.is_max_context is None:
-        raise ValueError("Features made with `training=True` are not for reading answers out.")
-    if len(examples) != len(features.passages):
-        raise ValueError(
-            f"The examples should be the {len(features.passages)} that the features were made of. "
-            f"Received: {len(examples)}."
-        )
-    if not results:
-        raise ValueError("`results` should hold those of one model at least. Received: none.")
-
-
-def _check_arrays(result, *shapes):
-    for name, array, shape in zip(result._fields, result, shapes, strict=True):
-        if np.shape(array) != shape:
-            raise ValueError(f"`{name}` should be {shape}. Received: {np.shape(array)}.")
-        if np.isnan(array).any():
-            raise ValueError(f"`{name}` should be numbers. Received: NaN among them.")

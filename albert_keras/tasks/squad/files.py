@@ -11,37 +11,37 @@ _SHOWN = 10  # broken entries in one message
 
 
 class _Broken(Exception):
-    """Says what is wrong with an entry, where it is being told by whoever catches this."""
+    """Raised with a description of a broken entry, to which the caller adds its location."""
 
 
 def read_questions(path) -> list[QuestionExample]:
-    """Returns the questions of a SQuAD file, in its order.
+    """Returns the questions of a SQuAD file, in the order of the file.
 
     Args:
-        path: str or Path. A JSON file of version 1.1 or 2.0. The answers of a file to predict
-            for may be missing. Other keys, such as `plausible_answers`, are not read.
+        path: str or Path. A JSON file of version 1.1 or 2.0. Questions to predict for need no
+            answers. Other keys, such as `plausible_answers`, are ignored.
 
     Returns:
         list of QuestionExample. Questions of one paragraph share one `context` object.
 
     Raises:
-        InputError: If there is no such file, it is not JSON of this form, an id comes twice, or
-            an answer is not at its `answer_start`. Each broken entry is named by the numbers of
+        InputError: If there is no such file, it is not JSON of this form, an id occurs twice, or
+            an answer is not at its `answer_start`. Broken entries are named by the numbers of
             article, paragraph and question, from 1.
     """
     content = _read_json(path)
     try:
         articles = _get(_of_type(content, dict, "an object"), "data", list, "a list")
     except _Broken as error:
-        raise InputError(f"{path} should be a SQuAD file, but {error}") from error
-    examples, problems, places = [], [], {}
+        raise InputError(f"{path} must be a SQuAD file, but {error}") from error
+    examples, problems, locations = [], [], {}
     for where, question, context in _questions(articles, problems):
         try:
             example = _example(question, context)
-            if example.id in places:
-                earlier = places[example.id]
-                raise _Broken(f"`id` should be unique. Received: {example.id!r}, as in {earlier}.")
-            places[example.id] = where
+            if example.id in locations:
+                earlier = locations[example.id]
+                raise _Broken(f"`id` must be unique. Received: {example.id!r}, as in {earlier}.")
+            locations[example.id] = where
             examples.append(example)
         except _Broken as error:
             problems.append(f"{where}: {error}")
@@ -50,41 +50,29 @@ def read_questions(path) -> list[QuestionExample]:
         rest = f"\n  and {len(problems) - _SHOWN} more" if len(problems) > _SHOWN else ""
         raise InputError(f"{path} has broken entries ({len(problems)}):\n{shown}{rest}")
     if not examples:
-        raise InputError(f"{path} should hold at least one question. Received: none.")
+        raise InputError(f"{path} must contain at least one question. Received: none.")
     return examples
 
 
 def read_predictions(path) -> dict[str, str]:
-    """Returns the answers of an official prediction file.
-
-    Args:
-        path: str or Path. A JSON object: id of a question -> text, "" for no answer.
-
-    Returns:
-        dict of str to str.
+    """Returns the answers of an official prediction file: question id -> text, "" for no answer.
 
     Raises:
-        InputError: If there is no such file, or it is not of this form.
+        InputError: If there is no such file, or it is not a JSON object of texts.
     """
     return _read_map(path, str, "a text")
 
 
 def read_null_odds(path) -> dict[str, float]:
-    """Returns the scores for "no answer" of a file like `null_odds.json`.
-
-    Args:
-        path: str or Path. A JSON object: id of a question -> number, higher for "no answer".
-
-    Returns:
-        dict of str to float.
+    """Returns the scores of a file like `null_odds.json`: question id -> higher for "no answer".
 
     Raises:
-        InputError: If there is no such file, or it is not of this form.
+        InputError: If there is no such file, or it is not a JSON object of numbers.
     """
     scores = {id: float(score) for id, score in _read_map(path, (int, float), "a number").items()}
     for id, score in scores.items():
         if math.isnan(score):
-            raise InputError(f"{path}: `{id}` should be a number. Received: NaN.")
+            raise InputError(f"{path}: `{id}` must be a number. Received: NaN.")
     return scores
 
 
@@ -94,12 +82,12 @@ def _read_map(path, kind, kind_name):
         for id in content:
             _get(content, id, kind, kind_name)
     except _Broken as error:
-        raise InputError(f"{path} should be a file of predictions, but {error}") from error
+        raise InputError(f"{path} must be a file of predictions, but {error}") from error
     return content
 
 
 def _questions(articles, problems):
-    """Yields place, question and context; what is broken above them goes to `problems`."""
+    """Yields location, question and context; broken articles and paragraphs are `problems`."""
     for article_number, article in enumerate(articles, 1):
         where = f"article {article_number}"
         try:
@@ -110,15 +98,15 @@ def _questions(articles, problems):
             problems.append(f"{where}: {error}")
             continue
         for paragraph_number, paragraph in enumerate(paragraphs, 1):
-            place = f"{where}, paragraph {paragraph_number}"
+            here = f"{where}, paragraph {paragraph_number}"
             try:
                 context = _get(_of_type(paragraph, dict, "an object"), "context", str, "a text")
                 questions = _get(paragraph, "qas", list, "a list")
             except _Broken as error:
-                problems.append(f"{place}: {error}")
+                problems.append(f"{here}: {error}")
                 continue
             for number, question in enumerate(questions, 1):
-                yield f"{place}, question {number}", question, context
+                yield f"{here}, question {number}", question, context
 
 
 def _example(question, context):
@@ -132,35 +120,35 @@ def _example(question, context):
         _answer(answer, context, f"answer {number} ") for number, answer in enumerate(answers, 1)
     )
     if is_impossible and answers:
-        raise _Broken(f"an impossible question should have no `answers`. Received: {len(answers)}.")
+        raise _Broken(f"an impossible question must have no `answers`. Received: {len(answers)}.")
     return QuestionExample(id, text, context, answers, is_impossible)
 
 
 def _answer(answer, context, where):
-    _of_type(answer, dict, "an object", f"{where}")
+    _of_type(answer, dict, "an object", where)
     text = _get(answer, "text", str, "a text", where)
     start = _get(answer, "answer_start", int, "a whole number", where)
     if not text.strip():
-        raise _Broken(f"{where}should have a `text`. Received: {text!r}.")
+        raise _Broken(f"{where}must have a `text`. Received: {text!r}.")
     found = context[start : start + len(text)] if start >= 0 else ""
     if found != text:
         raise _Broken(
-            f"{where}should stand in the context at `answer_start`. "
-            f"Received: {text!r} at {start}, where the context says {found!r}."
+            f"{where}must be in the context at `answer_start`. "
+            f"Received: {text!r} at {start}, where the context has {found!r}."
         )
     return Answer(text, start)
 
 
 def _get(entry, key, kind, kind_name, where=""):
     if key not in entry:
-        raise _Broken(f"{where}should have the key `{key}`. Received: {_short(list(entry))}.")
+        raise _Broken(f"{where}must have the key `{key}`. Received: {_short(list(entry))}.")
     return _of_type(entry[key], kind, kind_name, f"{where}`{key}` ")
 
 
 def _of_type(value, kind, kind_name, what="the entry "):
     is_boolean = isinstance(value, bool)  # which Python counts among the numbers
     if not isinstance(value, kind) or (is_boolean and kind is not bool):
-        raise _Broken(f"{what}should be {kind_name}. Received: {_short(value)}.")
+        raise _Broken(f"{what}must be {kind_name}. Received: {_short(value)}.")
     return value
 
 
@@ -173,15 +161,15 @@ def _read_json(path):
     try:
         return json.loads(Path(path).read_bytes().decode("utf-8-sig"), strict=False)
     except OSError as error:
-        raise InputError(f"{path} should be a file to read ({error.strerror}).") from error
+        raise InputError(f"{path} cannot be read: {error.strerror}.") from error
     except UnicodeDecodeError as error:
+        byte = error.object[error.start]
         raise InputError(
-            f"{path} should be UTF-8. Received: byte {error.object[error.start]:#04x} "
-            f"at {error.start}."
+            f"{path} must be UTF-8. Received: byte {byte:#04x} at {error.start}."
         ) from error
     except json.JSONDecodeError as error:
         raise InputError(
-            f"{path}, line {error.lineno}, column {error.colno}: should be JSON ({error.msg})."
+            f"{path}, line {error.lineno}, column {error.colno}: must be JSON ({error.msg})."
         ) from error
     except (ValueError, RecursionError) as error:  # a number or a nesting of absurd length
-        raise InputError(f"{path} should be JSON to read ({error}).") from error
+        raise InputError(f"{path} must be JSON ({error}).") from error

@@ -8,20 +8,23 @@ import collections
 import logging
 import re
 import string
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from albert_keras.tasks.examples import QuestionExample
 from data_pipeline.errors import InputError
 
-_logger = logging.getLogger(__name__)
+#: Error where no question has a prediction.
+NO_PREDICTION = "The predictions must be for these questions. None of them is."
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
+logger = logging.getLogger(__name__)
+
 
 def normalize_answer(text: str) -> str:
-    """Returns a text as answers are compared: lowered, without ASCII punctuation and the words a,
-    an and the, in single spaces.
+    """Returns the form in which answers are compared: lower case, single spaces, and without ASCII
+    punctuation and the words a, an and the.
 
     Source:
         `normalize_answer` in `evaluate-v1.1.py` and `evaluate-v2.0.py`, SQuAD.
@@ -40,7 +43,7 @@ def f1(gold: str, predicted: str, version: int = 2) -> float:
     Args:
         gold: str.
         predicted: str.
-        version: int. 1 or 2. Of two texts without words, version 1 says 0, version 2 says 1.
+        version: int. 1 or 2. For two texts without words, version 1 returns 0, version 2 returns 1.
 
     Returns:
         float. Between 0 and 1.
@@ -91,8 +94,8 @@ def question_scores(
     Args:
         examples: iterable of QuestionExample. One without answers has the gold answer "" in
             version 2.
-        predictions: mapping of str to str. Id -> text. Missing ones are left out.
-        version: int. 1 or 2, whose rules.
+        predictions: mapping of str to str. Id -> text. Missing ones are ignored.
+        version: int. 1 or 2. The version whose rules apply.
 
     Returns:
         dict of str to int, exact matches; dict of str to float, F1.
@@ -107,7 +110,7 @@ def question_scores(
     for example in examples:
         golds = [answer.text for answer in example.answers]
         if version == 1 and not golds:
-            raise InputError(f"Question {example.id!r} should have an answer to be scored.")
+            raise InputError(f"Question {example.id!r} must have an answer to be scored.")
         if version == 2:
             golds = [gold for gold in golds if normalize_answer(gold)] or [""]
         if example.id in predictions:
@@ -118,109 +121,41 @@ def question_scores(
 
 
 def score_v2(
-    examples: Iterable[QuestionExample],
-    predictions: Mapping[str, str],
-    no_answer_probabilities: Mapping[str, float] | None = None,
-    threshold: float = 1.0,
+    examples: Iterable[QuestionExample], predictions: Mapping[str, str]
 ) -> dict[str, float]:
     """Returns what `evaluate-v2.0.py` prints.
 
     Args:
         examples: iterable of QuestionExample.
         predictions: mapping of str to str. Id -> text, "" for no answer. Missing questions are
-            left out of all figures, and logged.
-        no_answer_probabilities: mapping of str to float, or None. Id -> how probable it is that
-            there is no answer. With it, the best thresholds are found too.
-        threshold: float. Questions with a higher probability count as not answered, whatever the
-            prediction says. Scores that are no probabilities (logits) want `math.inf` here.
+            ignored in all figures, and logged.
 
     Returns:
         dict: "exact", "f1" in percent and "total"; the same with "HasAns_" and "NoAns_" in front
-        for questions with and without answers, where there are any; and the entries of
-        `best_thresholds`.
+        for questions with and without answers, if there are any.
 
     Raises:
-        InputError: If there is no example or no prediction for any, or the probability of a
-            predicted question is missing.
+        InputError: If there is no example or no prediction for any.
     """
     examples = _checked(examples)
     exact, word_f1 = question_scores(examples, predictions)
     if not exact:
-        raise InputError("The predictions should be for these questions, but none is.")
-    _log_missing(examples, predictions, "left out")
+        raise InputError(NO_PREDICTION)
+    _log_missing(examples, predictions, "ignored")
+    scores = _summary(exact, word_f1, list(exact))
     scored = [example for example in examples if example.id in predictions]
-    with_answers = [example.id for example in scored if example.answers]
-    without_answers = [example.id for example in scored if not example.answers]
-    final_exact, final_f1 = dict(exact), dict(word_f1)
-    if no_answer_probabilities is not None:
-        _check_all_there(exact, no_answer_probabilities)
-        answerable = set(with_answers)
-        for id in exact:
-            if no_answer_probabilities[id] > threshold:
-                final_exact[id] = final_f1[id] = float(id not in answerable)
-    scores = _summary(final_exact, final_f1, list(exact))
-    for name, ids in (("HasAns", with_answers), ("NoAns", without_answers)):
+    for name, has_answer in (("HasAns", True), ("NoAns", False)):
+        ids = [example.id for example in scored if bool(example.answers) == has_answer]
         if ids:
-            part = _summary(final_exact, final_f1, ids)
+            part = _summary(exact, word_f1, ids)
             scores |= {f"{name}_{key}": value for key, value in part.items()}
-    if no_answer_probabilities is not None:
-        scores |= best_thresholds(scored, predictions, no_answer_probabilities)
     return scores
-
-
-def best_thresholds(
-    examples: Sequence[QuestionExample],
-    predictions: Mapping[str, str],
-    null_scores: Mapping[str, float],
-) -> dict[str, float]:
-    """Finds the scores for "no answer" above which to leave questions unanswered.
-
-    The search counts the question at the threshold itself as answered; `apply_null_threshold` of
-    `squad_predictions`, like the original, does not answer it.
-
-    Args:
-        examples: sequence of QuestionExample.
-        predictions: mapping of str to str. Id -> text, for every question the best text if it had
-            an answer. Missing questions are left out.
-        null_scores: mapping of str to float. Id -> score, higher for "no answer".
-
-    Returns:
-        dict: "best_exact" and "best_f1" in percent, "best_exact_thresh" and "best_f1_thresh".
-
-    Raises:
-        InputError: If there is no prediction for any example, or no score for a prediction.
-
-    Source:
-        `find_best_thresh` in `evaluate-v2.0.py`, the same as `find_best_thresh_v2` in
-        google-research/albert, `squad_utils.py`.
-    """
-    best = {}
-    exact, word_f1 = question_scores(examples, predictions)
-    if not exact:
-        raise InputError("The predictions should be for these questions, but none is.")
-    _check_all_there(exact, null_scores)
-    answerable = {example.id: bool(example.answers) for example in examples if example.id in exact}
-    # Ties stay in the order of the scores, as there: of all of them, so that it is the same one.
-    by_score = [id for id in sorted(null_scores, key=null_scores.__getitem__) if id in exact]
-    for name, scores in (("exact", exact), ("f1", word_f1)):
-        best_sum = current = sum(1 for has_answer in answerable.values() if not has_answer)
-        threshold = 0.0
-        for id in by_score:
-            if answerable[id]:
-                current += scores[id]
-            elif predictions[id]:
-                current -= 1
-            if current > best_sum:
-                best_sum, threshold = current, null_scores[id]
-        best[f"best_{name}"] = 100.0 * best_sum / len(scores)
-        best[f"best_{name}_thresh"] = threshold
-    return best
 
 
 def _checked(examples):
     examples = list(examples)
     if not examples:
-        raise InputError("There should be at least one question to score. Received: none.")
+        raise InputError("There must be at least one question to score. Received: none.")
     return examples
 
 
@@ -232,19 +167,10 @@ def _summary(exact, word_f1, ids):
     }
 
 
-def _check_all_there(ids, scores):
-    missing = [id for id in ids if id not in scores]
-    if missing:
-        raise InputError(
-            f"Every predicted question should have a score for no answer. Missing: {len(missing)}, "
-            f"the first is {missing[0]!r}."
-        )
-
-
 def _log_missing(examples, predictions, consequence):
     missing = [example.id for example in examples if example.id not in predictions]
     if missing:
-        _logger.warning(
+        logger.warning(
             "%d of %d questions have no prediction and are %s; the first is %r.",
             len(missing), len(examples), consequence, missing[0],
         )  # fmt: skip

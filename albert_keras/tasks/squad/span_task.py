@@ -1,4 +1,4 @@
-"""Questions whose answers are stretches of a passage: SQuAD 1.1 and 2.0."""
+"""Questions whose answers are spans of a passage: SQuAD 1.1 and 2.0."""
 
 import logging
 from pathlib import Path
@@ -10,14 +10,12 @@ import scipy.special
 from albert_keras.tasks.examples import QuestionExample
 from albert_keras.tasks.kinds import SPANS, SPANS_OR_NONE
 from albert_keras.tasks.metrics import bootstrap_interval, confusion_matrix
-from albert_keras.tasks.plain_predictions import one_line
-from albert_keras.tasks.squad.decoding import SpanCandidates, SpanLogits, decode_v1, decode_v2
+from albert_keras.tasks.predictions import one_line
+from albert_keras.tasks.squad.decoding import DecodedAnswers, decode_v1, decode_v2
 from albert_keras.tasks.squad.files import read_questions
-from albert_keras.tasks.squad.predictions import DecodedAnswers, apply_null_threshold
 from albert_keras.tasks.squad.scores import question_scores, score_v1, score_v2
-from albert_keras.tasks.squad.span_features import span_features
-from albert_keras.tasks.squad.threshold import null_threshold
-from albert_keras.tasks.squad.windows import SquadWindowConfig
+from albert_keras.tasks.squad.threshold import apply_null_threshold, null_threshold
+from albert_keras.tasks.squad.windows import SquadWindowConfig, span_features
 from albert_keras.tasks.task import Error, Task
 from data_pipeline.errors import InputError
 
@@ -32,8 +30,8 @@ class SpanAnswer(NamedTuple):
 
     Attributes:
         id: str.
-        text: str. As in the passage; "" for no answer. Of squad1 `empty` if no span was possible.
-        probability: float. Of a text among those of `nbest`; of no answer what `null_score` gives.
+        text: str. As in the passage; "" for no answer. In squad1 `empty` if no span was possible.
+        probability: float. Of a text among the texts of `nbest`; of no answer, from `null_score`.
         start, end: int or None. The first character of the text in the passage, and one more than
             the last; None where there is no answer.
         null_score: float or None. The logit of "no answer"; None in squad1.
@@ -60,23 +58,19 @@ class SpanTask(Task):
 
     def __init__(self, config):
         super().__init__(config)
-        self._version = {"squad1": 1, "squad2": 2}[config.name]
-        self.kind = SPANS if self._version == 1 else SPANS_OR_NONE
+        self.kind = SPANS if config.name in SPANS.official_tasks else SPANS_OR_NONE
+        self._version = 1 if self.kind is SPANS else 2
 
     def read(self, split):
-        """Reads a split, from the file configured for it or the official one; see `Task.read`."""
-        if split not in ("train", *self.dev_splits, *self.test_splits):
-            raise InputError(
-                f"`split` of {self.config.name} should be train, dev or test. Received: {split}."
-            )
+        self.check_split(split)
         given = {"train": self.config.train, "dev": self.config.dev}.get(split)
         return self.read_file(given or self._official(split), split not in self.test_splits)
 
     def _official(self, split):
-        name = f"{split}-{('v1.1', 'v2.0')[self._version - 1]}"
+        name = f"{split}-v1.1" if self._version == 1 else f"{split}-v2.0"
         if self.config.data_dir is None:
             raise InputError(
-                f"{self.config.name} should have a `data_dir` with `{name}.json`. Received: none."
+                f"{self.config.name} must have a `data_dir` with `{name}.json`. Received: none."
             )
         folder = Path(self.config.data_dir)
         if (folder / f"{name}.json").is_file():
@@ -84,32 +78,31 @@ class SpanTask(Task):
         similar = sorted(folder.glob(f"{name}*.json"))
         if len(similar) != 1:
             raise InputError(
-                f"`{folder}` should hold `{name}.json` or just one file like `{name}*.json`. "
+                f"`{folder}` must contain `{name}.json` or exactly one file like `{name}*.json`. "
                 f"Received: {', '.join(path.name for path in similar) or 'none'}."
             )
-        logger.info("`%s` is taken for `%s.json`, which is not there.", similar[0], name)
+        logger.info("`%s.json` does not exist: using `%s` instead.", name, similar[0])
         return similar[0]
 
     def read_file(self, path, labelled):
-        """Reads a file of questions; see `Task.read_file`."""
         examples = read_questions(path)
         if not labelled:
             return examples
         if self._version == 1:
-            says = "every question should have an answer; squad2 is for those that have none"
-            open_ones = [one for one in examples if one.is_impossible or not one.answers]
+            rule = "every question must have an answer; squad2 is for questions without answers"
+            unanswered = [one for one in examples if one.is_impossible or not one.answers]
         else:
-            says = "every question should have an answer or be impossible"
-            open_ones = [one for one in examples if not (one.is_impossible or one.answers)]
-        if open_ones:
+            rule = "every question must have an answer or be impossible"
+            unanswered = [one for one in examples if not (one.is_impossible or one.answers)]
+        if unanswered:
             raise InputError(
-                f"In {path}, {says}. Received: {len(open_ones)} of {len(examples)} without, "
-                f"the first is {open_ones[0].id!r}."
+                f"In {path}, {rule}. Received: {len(unanswered)} of {len(examples)} without, "
+                f"the first is {unanswered[0].id!r}."
             )
         return examples
 
     def example(self, number, fields):
-        """Makes an example of "question" and "context"; see `Task.example`."""
+        """Returns an example of "question" and "context"; see `Task.example`."""
         self.check_fields(fields)
         for name, text in fields.items():
             if not text.strip():
@@ -117,7 +110,6 @@ class SpanTask(Task):
         return QuestionExample(str(number), fields["question"], fields["context"])
 
     def features(self, examples, tokenizer, training=False, cache=None):
-        """Cuts the passages into windows; see `Task.features`."""
         config = SquadWindowConfig(
             max_seq_length=self.max_seq_length,
             doc_stride=self.config.doc_stride,
@@ -126,7 +118,7 @@ class SpanTask(Task):
         return span_features(examples, tokenizer, config, training, cache)
 
     def tune(self, examples, features, results):
-        """Finds the score for "no answer" from which on squad2 leaves a question unanswered."""
+        """Finds the score for "no answer" from which squad2 leaves a question unanswered."""
         if self._version == 1:
             return {}
         decoded = self._decode(examples, features, results)
@@ -135,8 +127,8 @@ class SpanTask(Task):
     def answers(self, examples, features, results, tuned=None):
         """Reads the answers out; see `Task.answers`.
 
-        Without a tuned threshold squad2 takes 0: a question is left unanswered where that is at
-        least as probable as not.
+        Without a tuned threshold squad2 uses 0: a question is left unanswered if "no answer" is
+        at least as probable as an answer.
 
         Returns:
             list of SpanAnswer.
@@ -149,7 +141,7 @@ class SpanTask(Task):
         answers = []
         for example in examples:
             text, nbest = predictions[example.id], decoded.nbest[example.id]
-            start, end = (text and decoded.places[example.id]) or (None, None)
+            start, end = (text and decoded.locations[example.id]) or (None, None)
             null_score = null_scores[example.id] if self._version == 2 else None
             probability = nbest[0]["probability"]
             if self._version == 2 and not text:
@@ -158,25 +150,12 @@ class SpanTask(Task):
         return answers
 
     def _decode(self, examples, features, results):
-        for name, array in ((name, array) for result in results for name, array in result.items()):
-            faults = np.count_nonzero(np.isnan(array))
-            if faults:
-                raise InputError(
-                    f"The model gives no numbers: {faults} of {np.size(array)} `{name}` are NaN. "
-                    "Its training may have diverged; a lower learning rate may help."
-                )
-        settings = self.config.n_best, self.config.max_answer_length
-        if self._version == 1:
-            results = [SpanLogits(one["start_logits"], one["end_logits"]) for one in results]
-            return decode_v1(examples, features.windows, results, *settings)
-        results = [
-            SpanCandidates(**{name: one[name] for name in SpanCandidates._fields})
-            for one in results
-        ]
-        return decode_v2(examples, features.windows, results, *settings)
+        decode = decode_v1 if self._version == 1 else decode_v2
+        config = self.config
+        return decode(examples, features, results, config.n_best, config.max_answer_length)
 
     def scores(self, examples, answers):
-        """Scores in percent, as the official script of the version prints them; F1 first."""
+        """Returns scores in percent as the official script of the version prints them, F1 first."""
         score = score_v1 if self._version == 1 else score_v2
         scores = score(examples, _texts(answers))
         return {"f1": scores.pop("f1"), **scores}
@@ -186,19 +165,19 @@ class SpanTask(Task):
         return np.array([100.0 * word_f1[example.id] for example in examples])
 
     def interval(self, examples, answers):
-        """Returns the interval of F1, in percent; see `Task.interval`."""
         values = self._question_f1(examples, answers)
-        return bootstrap_interval(lambda drawn, _: drawn.mean(), values, values)
+        return bootstrap_interval(lambda sample, _: sample.mean(), values, values)
 
     def guesses(self, training_examples, examples):
-        """Answers no question of squad2, the best known guess; there is none of squad1."""
+        """Answers no question of squad2, the best known guess; there is none for squad1."""
         if self._version == 1:
             return None
-        share = float(np.mean([not example.answers for example in training_examples]))
-        return [SpanAnswer(example.id, "", share, None, None, None, []) for example in examples]
+        proportion = float(np.mean([not example.answers for example in training_examples]))
+        return [
+            SpanAnswer(example.id, "", proportion, None, None, None, []) for example in examples
+        ]
 
     def collapse(self, answers):
-        """Says that no question is answered, or all with the same text."""
         texts = {answer.text for answer in answers}
         if len(answers) < 2 or len(texts) > 1:
             return None
@@ -206,7 +185,7 @@ class SpanTask(Task):
         return f"all {len(answers)} answers are " + (f"`{text[:60]}`" if text else "no answer")
 
     def errors(self, examples, answers):
-        """Returns the answers below full F1: those without a right word first."""
+        """Returns the answers below full F1: first those without a right word."""
         errors = []
         word_f1 = self._question_f1(examples, answers)
         for example, answer, score in zip(examples, answers, word_f1, strict=True):
@@ -220,7 +199,7 @@ class SpanTask(Task):
         return [error for *_, error in sorted(errors, key=lambda one: one[:2])]
 
     def confusion(self, examples, answers):
-        """Counts of squad2 what has an answer and what got one; see `Task.confusion`."""
+        """Counts for squad2 what has an answer and what received one; see `Task.confusion`."""
         if self._version == 1:
             return None
         truth = [int(not example.answers) for example in examples]
@@ -232,10 +211,8 @@ class SpanTask(Task):
         Path(folder).mkdir(parents=True, exist_ok=True)
         nbest = {answer.id: answer.nbest for answer in answers}
         null_scores = {answer.id: answer.null_score for answer in answers}
-        decoded = DecodedAnswers(
-            _texts(answers), nbest, null_scores if self._version == 2 else None
-        )
-        return decoded.save(folder)
+        null_scores = null_scores if self._version == 2 else None
+        return DecodedAnswers(_texts(answers), nbest, null_scores).save(folder)
 
 
 def _texts(answers):

@@ -1,19 +1,31 @@
-"""How a long passage is cut into windows that overlap."""
+"""Questions and passages as windows of fixed length: `[CLS] question [SEP] passage [SEP]`.
 
+A passage that is too long for one window is split into several that overlap. Every position of a
+window can be mapped back to characters of the raw passage.
+"""
+
+import dataclasses
+import logging
 from typing import ClassVar
 
 import numpy as np
 
+from albert_keras.tasks.feature_cache import cached_features
+from albert_keras.tasks.task import Features
+from data_pipeline.errors import InputError
 from data_pipeline.settings import Rule, Settings
+from data_pipeline.tokenizers.offsets import AlignedPieces, TextAligner
+
+logger = logging.getLogger(__name__)
 
 
 class SquadWindowConfig(Settings):
-    """How passages are cut into windows.
+    """How passages are split into windows.
 
     Attributes:
-        max_seq_length: int. Places of a window, S.
-        doc_stride: int. How many pieces of the passage a window starts after the one before.
-        max_query_length: int. Pieces of a question that are read; the rest is cut off.
+        max_seq_length: int. Length of a window in tokens, S.
+        doc_stride: int. Tokens of the passage between the starts of two windows.
+        max_query_length: int. Tokens of a question that are read; the rest is truncated.
     """
 
     max_seq_length: int = 384
@@ -21,26 +33,26 @@ class SquadWindowConfig(Settings):
     max_query_length: int = 64
 
     rules: ClassVar[tuple[Rule, ...]] = (
-        Rule(("doc_stride",), lambda stride: stride > 0, "should be at least 1"),
-        Rule(("max_query_length",), lambda length: length >= 0, "should not be negative"),
+        Rule(("doc_stride",), lambda stride: stride > 0, "must be at least 1"),
+        Rule(("max_query_length",), lambda length: length >= 0, "must not be negative"),
         Rule(
             ("max_seq_length", "max_query_length"),
             lambda length, query: length > query + 3,
-            "should be more than `max_query_length` + 3, for three symbols and the passage",
+            "must be more than `max_query_length` + 3, for three symbols and the passage",
         ),
     )
 
 
 def lay_out_windows(total: int, budget: int, stride: int) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the first piece and the number of pieces of each window over a passage.
+    """Returns the first token and the number of tokens of each window over a passage.
 
     Args:
-        total: int. Pieces of the passage.
-        budget: int. The most that fit into a window.
-        stride: int. From the start of a window to the start of the next, at most.
+        total: int. Tokens of the passage.
+        budget: int. Tokens of the passage that fit into a window.
+        stride: int. Largest distance between the starts of two windows.
 
     Returns:
-        int64 [K], int64 [K]. The last window reaches the end; there is none if `total` is 0.
+        int64 [K], int64 [K]. The last window reaches the end; K is 0 if `total` is 0.
     """
     step = min(budget, stride)
     count = 1 + max(0, -(-(total - budget) // step)) if total else 0
@@ -49,25 +61,262 @@ def lay_out_windows(total: int, budget: int, stride: int) -> tuple[np.ndarray, n
 
 
 def max_context(offsets: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """Returns for each piece of a passage the window that shows most of what is around it.
+    """Returns for each token of a passage the window that shows most of its context.
 
     Args:
-        offsets, lengths: int64 [K]. As from `lay_out_windows`.
+        offsets, lengths: int64 [K]. As returned by `lay_out_windows`.
 
     Returns:
-        int64 [T]. The first of several windows that are equally good.
+        int64 [T]. The first of several equally good windows.
 
     Source:
         `_check_is_max_context` in google-research/albert, `squad_utils.py`.
     """
     if not len(offsets):
         return np.zeros(0, np.int64)
-    pieces = np.arange(offsets[-1] + lengths[-1])
-    best, best_score = np.zeros(len(pieces), np.int64), np.full(len(pieces), -np.inf)
+    tokens = np.arange(offsets[-1] + lengths[-1])
+    best, best_score = np.zeros(len(tokens), np.int64), np.full(len(tokens), -np.inf)
     for window, (offset, length) in enumerate(zip(offsets, lengths, strict=True)):
         inside = slice(offset, offset + length)
-        left, right = pieces[:length], pieces[:length][::-1]
+        left, right = tokens[:length], tokens[:length][::-1]
         score = np.minimum(left, right) + 0.01 * length
         better = score > best_score[inside]
         best[inside][better], best_score[inside][better] = window, score[better]
     return best
+
+
+@dataclasses.dataclass(frozen=True)
+class SpanFeatures(Features):
+    """W windows of S positions, in the order of the questions.
+
+    A question has several windows if its passage is long, and none if its passage is empty.
+
+    Attributes:
+        example_indices: int32 [W]. The number of each window's question, from 0.
+        input_ids: int32 [W, S].
+        query_lengths: int32 [W]. Tokens of the question.
+        passage_lengths: int32 [W]. Tokens of the passage in this window.
+        passage_offsets: int32 [W]. The first of them, as a number in the whole passage.
+        is_max_context: bool [W, S] or None. Whether a position belongs to the passage and no other
+            window shows more of its context. None in features for training.
+        passages: tuple of AlignedPieces, one per question. Questions may share one.
+        starts, ends: int32 [W] or None. First and last position of the answer; 0 in a window that
+            does not contain all of it. None unless for training.
+        is_impossible: int32 [W] or None. 1 where `starts` and `ends` are 0, else 0.
+    """
+
+    example_indices: np.ndarray
+    input_ids: np.ndarray
+    query_lengths: np.ndarray
+    passage_lengths: np.ndarray
+    passage_offsets: np.ndarray
+    is_max_context: np.ndarray | None
+    passages: tuple[AlignedPieces, ...]
+    starts: np.ndarray | None = None
+    ends: np.ndarray | None = None
+    is_impossible: np.ndarray | None = None
+
+    @property
+    def lengths(self):
+        return self.query_lengths + self.passage_lengths + 3  # [CLS] and two [SEP]
+
+    @property
+    def max_seq_length(self):
+        return self.input_ids.shape[1]
+
+    def batch(self, rows, length=None) -> dict[str, np.ndarray]:
+        """Lays out some windows; see `Features.batch`.
+
+        Returns:
+            dict of int32 [B, length]: "input_ids"; "input_mask", 1 up to the last [SEP];
+            "segment_ids", 1 after the first [SEP] up to the last; "p_mask", 0 where an answer may
+            be ([CLS] for none, and the passage), else 1. For training, int32 [B]
+            "start_positions", "end_positions" and "is_impossible" as well.
+        """
+        length = self.checked_length(rows, length)
+        positions = np.arange(length)
+        passage_start = self.query_lengths[rows, None] + 2
+        last_sep = passage_start + self.passage_lengths[rows, None]
+        is_text = positions <= last_sep
+        is_second = (positions >= passage_start) & is_text
+        may_be_answer = (is_second & (positions < last_sep)) | (positions == 0)
+        batch = {
+            "input_ids": self.input_ids[rows, :length],
+            "input_mask": is_text.astype(np.int32),
+            "segment_ids": is_second.astype(np.int32),
+            "p_mask": (~may_be_answer).astype(np.int32),
+        }
+        if self.starts is not None:
+            batch["start_positions"] = self.starts[rows]
+            batch["end_positions"] = self.ends[rows]
+            batch["is_impossible"] = self.is_impossible[rows]
+        return batch
+
+    def characters_at(self, row: int, start: int, end: int, context: str) -> tuple[int, int]:
+        """Returns where the raw text of a span is in the passage, without white space around it.
+
+        Args:
+            row: int. The window.
+            start, end: int. First and last position, both of the passage.
+            context: str. The raw passage.
+
+        Returns:
+            (int, int), the first character in the passage, and one more than the last.
+        """
+        passage = self.passages[self.example_indices[row]]
+        shift = int(self.passage_offsets[row]) - int(self.query_lengths[row]) - 2
+        first, last = int(passage.starts[start + shift]), int(passage.ends[end + shift])
+        text = context[first:last].rstrip()
+        first += len(text) - len(text.lstrip())
+        return first, first + len(text.lstrip())
+
+
+def span_features(examples, tokenizer, config, training=False, cache=None) -> SpanFeatures:
+    """Splits passages into windows, or reads the windows from a cache.
+
+    Args:
+        examples: list of QuestionExample.
+        tokenizer: Tokenizer.
+        config: SquadWindowConfig.
+        training: bool. Whether to locate the answers; otherwise `is_impossible` and `answers` of
+            the examples are not read. Windows without the whole answer have [CLS] as their answer,
+            in version 1 too.
+        cache: path or None. Folder of `cached_features`.
+
+    Returns:
+        SpanFeatures. Questions about an empty passage have no window, and are logged.
+
+    Raises:
+        InputError: If there is no question or all passages are empty; if the vocabulary is not a
+            SentencePiece one; or in training, if a question that is not impossible does not have
+            exactly one answer, or an answer has no tokens.
+
+    Source:
+        `convert_examples_to_features` in google-research/albert, `squad_utils.py`; with offsets
+        that are tracked instead of guessed by the longest common subsequence.
+    """
+    if not examples:
+        raise InputError("There must be at least one question. Received: none.")
+
+    def build():
+        return _to_arrays(_make_features(examples, tokenizer, config, training))
+
+    settings = {**config.model_dump(), "training": training}
+    arrays = cached_features(cache, "spans", examples, tokenizer, settings, build)
+    features = _from_arrays(arrays)
+    have_windows = set(features.example_indices.tolist())
+    empty = [example.id for at, example in enumerate(examples) if at not in have_windows]
+    if empty:
+        logger.warning(
+            "%d of %d questions are about an empty passage and have no window; the first is %r.",
+            len(empty), len(examples), empty[0],
+        )  # fmt: skip
+    if len(empty) == len(examples):
+        raise InputError(
+            "At least one passage must contain text that remains after clean-up. "
+            f"Received: {len(examples)} questions, all about empty passages."
+        )
+    return features
+
+
+def _make_features(examples, tokenizer, config, training):
+    aligner = TextAligner(tokenizer)
+    aligned, laid_out, passages, rows = {}, {}, [], []
+    for number, example in enumerate(examples):
+        if example.context not in aligned:
+            aligned[example.context] = aligner.align(example.context)
+        passage = aligned[example.context]
+        passages.append(passage)
+        answer = _answer_tokens(example, passage) if training else None
+        query = tokenizer.encode(example.question)[: config.max_query_length]
+        layout = len(passage.ids), config.max_seq_length - len(query) - 3
+        if layout not in laid_out:
+            windows = lay_out_windows(*layout, config.doc_stride)
+            laid_out[layout] = windows, max_context(*windows)
+        (offsets, lengths), best = laid_out[layout]
+        for window, (offset, length) in enumerate(zip(offsets, lengths, strict=True)):
+            is_best = None if training else best[offset : offset + length] == window
+            start, end = _positions_of(answer, offset, length, len(query) + 2)
+            rows.append((number, query, passage.ids, offset, length, is_best, start, end))
+    return _filled(rows, tuple(passages), tokenizer, config.max_seq_length, training)
+
+
+def _answer_tokens(example, passage):
+    if example.is_impossible:
+        return None
+    if len(example.answers) != 1:
+        raise InputError(
+            f"For training, question {example.id!r} must have exactly one answer. "
+            f"Received: {len(example.answers)}."
+        )
+    (answer,) = example.answers
+    start = answer.start + len(answer.text) - len(answer.text.lstrip())
+    tokens = passage.covering(start, answer.start + len(answer.text.rstrip()))
+    if tokens is None:
+        raise InputError(
+            f"The answer to question {example.id!r} must contain text that remains after "
+            f"clean-up. Received: {answer.text!r}."
+        )
+    return tokens
+
+
+def _positions_of(answer, offset, length, passage_start):
+    """Returns first and last position of an answer in a window; [CLS] unless all is in it."""
+    if answer is None or answer[0] < offset or answer[1] >= offset + length:
+        return 0, 0
+    return answer[0] - offset + passage_start, answer[1] - offset + passage_start
+
+
+def _filled(rows, passages, tokenizer, seq_length, training):
+    count = len(rows)
+    input_ids = np.full((count, seq_length), tokenizer.pad_id, np.int32)
+    is_max_context = None if training else np.zeros((count, seq_length), bool)
+    numbers = np.zeros((6, count), np.int32)
+    for row, (number, query, ids, offset, length, is_best, start, end) in enumerate(rows):
+        begin = len(query) + 2
+        input_ids[row, 0] = tokenizer.cls_id
+        input_ids[row, 1 : begin - 1] = query
+        input_ids[row, begin - 1] = input_ids[row, begin + length] = tokenizer.sep_id
+        input_ids[row, begin : begin + length] = ids[offset : offset + length]
+        if not training:
+            is_max_context[row, begin : begin + length] = is_best
+        numbers[:, row] = number, len(query), length, offset, start, end
+    example_indices, query_lengths, passage_lengths, passage_offsets, starts, ends = numbers
+    return SpanFeatures(
+        example_indices,
+        input_ids,
+        query_lengths,
+        passage_lengths,
+        passage_offsets,
+        is_max_context,
+        passages,
+        starts if training else None,
+        ends if training else None,
+        (ends == 0).astype(np.int32) if training else None,
+    )
+
+
+def _to_arrays(features):
+    """Returns SpanFeatures as a dict of arrays; a passage that questions share is stored once."""
+    different = list({id(passage): passage for passage in features.passages}.values())
+    numbers = {id(passage): number for number, passage in enumerate(different)}
+    arrays = {
+        field.name: getattr(features, field.name)
+        for field in dataclasses.fields(features)
+        if field.name != "passages" and getattr(features, field.name) is not None
+    }
+    arrays["passage_numbers"] = np.array([numbers[id(one)] for one in features.passages], np.int32)
+    arrays["piece_counts"] = np.array([len(passage.ids) for passage in different], np.int64)
+    for name in AlignedPieces._fields:
+        arrays[f"piece_{name}"] = np.concatenate([getattr(one, name) for one in different])
+    return arrays
+
+
+def _from_arrays(arrays):
+    """Returns the SpanFeatures that `_to_arrays` was given."""
+    ends = arrays["piece_counts"].cumsum()[:-1]
+    parts = [np.split(arrays[f"piece_{name}"], ends) for name in AlignedPieces._fields]
+    different = [AlignedPieces(*pieces) for pieces in zip(*parts, strict=True)]
+    passages = tuple(different[number] for number in arrays["passage_numbers"].tolist())
+    names = (field.name for field in dataclasses.fields(SpanFeatures) if field.name != "passages")
+    return SpanFeatures(passages=passages, **{name: arrays.get(name) for name in names})

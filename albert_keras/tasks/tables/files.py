@@ -1,6 +1,6 @@
-"""Anyone's own table, .tsv, .csv or .jsonl: rows with a text, or two, and a label → examples.
+"""A user's own table, .tsv, .csv or .jsonl: rows with one or two texts and a label → examples.
 
-Nothing is skipped in silence: what cannot be used is refused with file, line and reason.
+No row is skipped silently: one that cannot be used is an error with file, line and reason.
 """
 
 import collections
@@ -15,6 +15,9 @@ from albert_keras.tasks.tables.rows import Problems, is_number, read_rows
 from data_pipeline.errors import InputError
 from data_pipeline.settings import did_you_mean
 
+#: With more labels than this, they must be fewer than half of the rows.
+_FEW_LABELS = 20
+
 logger = logging.getLogger(__name__)
 
 
@@ -23,30 +26,30 @@ def read_table(
 ) -> list[TextExample]:
     """Reads a table.
 
-    A .csv may quote its fields, with `"` and commas and line ends inside. A .tsv has no quoting: a
-    row is a line. A .jsonl has an object per line. All are UTF-8; a byte order mark, CRLF and
-    blank lines at the end make no difference.
+    A .csv may quote its fields, which may then contain commas and line breaks. A .tsv has no
+    quoting: a row is a line. A .jsonl has an object per line. All are UTF-8; a byte order mark,
+    CRLF and blank lines at the end make no difference.
 
     Args:
-        path: str or Path. Its extension tells the format.
-        text: str or int. The column of the text: its name, or its number counted from 0.
+        path: str or Path. Its extension determines the format.
+        text: str or int. The column of the text: its name, or its number from 0.
         pair: str, int or None. The column of the second text.
-        label: str, int or None. The column of the label; None where labels are to be predicted.
+        label: str, int or None. The column of the label; None if labels are to be predicted.
         has_scores: bool. Whether labels are numbers; otherwise they are names of classes, and
             white space around them is removed.
         has_header: bool or None. Whether the first row of a .tsv or .csv names the columns; None
-            says so if any column is given by name.
-        known_labels: sequence of str or None. The only labels there may be, for example those of
-            the training file.
+            if it does so as soon as any column is given by name.
+        known_labels: sequence of str or None. The only labels that are allowed, for example those
+            of the training file.
 
     Returns:
         list of TextExample. `id` is the number of the row, from 0. `label` is a str, a float, or
         None if no column is given.
 
     Raises:
-        InputError: If the file cannot be read or is of another format, if a column is missing, or
-            if any row has another number of columns, a blank text or a label that cannot be used;
-            of these the first few are told.
+        InputError: If the file cannot be read or has another format, if a column is missing, or
+            if a row has another number of columns, a blank text or an unusable label; the first
+            few of these are listed.
     """
     columns = [column for column in (text, pair, label) if column is not None]
     if has_header is None:
@@ -63,39 +66,30 @@ def read_table(
         examples.append(TextExample(str(len(examples)), first, second, value))
     problems.check()
     if not examples:
-        raise InputError(f"`{path}` should hold at least one row. It holds none.")
+        raise InputError(f"`{path}` must contain at least one row. It is empty.")
     if label is not None and not has_scores and not has_header:
         _warn_of_header(path, examples)
     return examples
 
 
-#: From more labels on, most rows should not have one of their own.
-_FEW_LABELS = 20
-
-
-def label_names(examples, order="sorted") -> tuple[str, ...]:
-    """Returns the different labels of examples.
+def label_names(examples) -> tuple[str, ...]:
+    """Returns the different labels of examples, sorted; whole numbers by value.
 
     Args:
         examples: list of TextExample, labelled by name.
-        order: str. "sorted", whole numbers by value, or "first sight".
 
     Raises:
         InputError: If there are fewer than two, or about as many as examples.
     """
     names = list(dict.fromkeys(example.label for example in examples))
     if len(names) < 2:
-        raise InputError(f"The labels should be of two classes or more. Received: {names}.")
+        raise InputError(f"There must be at least two classes of labels. Received: {names}.")
     if len(names) > _FEW_LABELS and 2 * len(names) > len(examples):
         raise InputError(
-            f"The labels should be names of classes. Received: {len(names)} different ones in "
-            f"{len(examples)} rows, such as {names[0][:40]!r}. Is it the column of the label? Of "
-            "numbers take --task regression."
+            f"The labels must be names of classes. Received: {len(names)} different ones in "
+            f"{len(examples)} rows, such as {names[0][:40]!r}. Is this the column of the label? "
+            "If labels are numbers, use --task regression."
         )
-    if order == "first sight":
-        return tuple(names)
-    if order != "sorted":
-        raise InputError(f"`order` is unknown{did_you_mean(order, ('sorted', 'first sight'))}")
     if all(re.fullmatch(r"-?\d+", name) for name in names):
         return tuple(sorted(names, key=lambda name: (int(name), name)))
     return tuple(sorted(names))
@@ -103,27 +97,27 @@ def label_names(examples, order="sorted") -> tuple[str, ...]:
 
 def _check_text(text, column, line, problems, may_be_blank=False):
     if not isinstance(text, str):
-        problems.add(line, f"should have a text as `{column}`. Received: {text!r}.")
+        problems.add(line, f"must have a text as `{column}`. Received: {text!r}.")
     elif not text.strip() and not may_be_blank:
-        problems.add(line, f"should have a text as `{column}`. It is blank.")
+        problems.add(line, f"must have a text as `{column}`. It is blank.")
     elif not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text):
         problems.add(line, f"has half a surrogate pair in `{column}`.")
 
 
 def _label(value, has_scores, names, line, problems):
-    """Returns the label that stands in a field; one that cannot be used is a problem."""
+    """Returns the label in a field; adds a problem if it cannot be used."""
     if has_scores:
         try:
             number = math.nan if isinstance(value, bool) else float(value)
         except (TypeError, ValueError, OverflowError):
             number = math.nan
         if not math.isfinite(number):
-            problems.add(line, f"should have a number as label. Received: {value!r}.")
+            problems.add(line, f"must have a number as label. Received: {value!r}.")
         return number
     if isinstance(value, (bool, int)):
         value = json.dumps(value)
     if not isinstance(value, str) or not value.strip():
-        problems.add(line, f"should have a name as label. Received: {value!r}.")
+        problems.add(line, f"must have a name as label. Received: {value!r}.")
         return None
     name = value.strip()
     if names is not None and name not in names:
@@ -132,15 +126,15 @@ def _label(value, has_scores, names, line, problems):
 
 
 def _warn_of_header(path, examples):
-    """Warns if the first row looks like a header: its label is the only one that stands alone."""
+    """Warns if the first row may be a header: its label is the only one that occurs once."""
     if PurePath(path).suffix.lower() == ".jsonl":
         return
     counts = collections.Counter(example.label for example in examples)
     once = [name for name, count in counts.items() if count == 1]
     if once == [examples[0].label] and len(counts) > 1:
         logger.warning(
-            "%s: the label `%s` of the first row is in no other row. If that row is the header, "
-            "name the columns or pass has_header=True.",
+            "%s: the label `%s` of the first row does not occur again. If that row is the header, "
+            "give the columns by name or pass has_header=True.",
             path,
             once[0],
         )

@@ -1,7 +1,4 @@
-"""Reads the rows of a .tsv, .csv or .jsonl: a file → the fields of each row, with its line.
-
-What cannot be read is refused with file, line and reason.
-"""
+"""Reads the rows of a .tsv, .csv or .jsonl: a file → the fields of each row, with its line."""
 
 import csv
 import itertools
@@ -12,36 +9,36 @@ from data_pipeline.errors import InputError
 from data_pipeline.settings import did_you_mean
 from data_pipeline.text import storage
 
-#: How many problems of a file are told in full.
-MAX_PROBLEMS_TOLD = 5
+#: How many problems of a file are described.
+MAX_PROBLEMS_SHOWN = 5
 
 
 class Problems:
-    """What is wrong with the rows of a file, gathered to be told at once."""
+    """The problems of a file's rows, collected to be reported together."""
 
     def __init__(self, path):
         self.path = path
         self.count = 0
-        self._told = []
+        self._shown = []
 
-    def add(self, line, says):
-        """Adds a problem: int `line`, 1-based, and str `says`, which completes "line 7 ..."."""
+    def add(self, line, problem):
+        """Adds a problem: int `line`, from 1, and str `problem`, which continues "line 7 ..."."""
         self.count += 1
-        if self.count <= MAX_PROBLEMS_TOLD:
-            self._told.append(f"line {line} {says}")
+        if self.count <= MAX_PROBLEMS_SHOWN:
+            self._shown.append(f"line {line} {problem}")
 
     def check(self):
         """Raises InputError with the first few problems if there are any."""
         if self.count == 1:
-            raise InputError(f"`{self.path}` {self._told[0]}")
+            raise InputError(f"`{self.path}` {self._shown[0]}")
         if self.count:
-            some = f", the first {MAX_PROBLEMS_TOLD}" if self.count > MAX_PROBLEMS_TOLD else ""
-            listing = "\n".join(f"  {says}" for says in self._told)
+            some = f", the first {MAX_PROBLEMS_SHOWN}" if self.count > MAX_PROBLEMS_SHOWN else ""
+            listing = "\n".join(f"  {problem}" for problem in self._shown)
             raise InputError(f"{self.count} problems in `{self.path}`{some}:\n{listing}")
 
 
 def is_number(column) -> bool:
-    """Tells whether a column is given by number, int or str of digits, not by name."""
+    """Returns whether a column is given by number (int or str of digits), not by name."""
     return str(column).isdecimal()
 
 
@@ -52,14 +49,14 @@ def read_rows(path, columns, has_header, problems):
         path: str or Path. Ends in .tsv, .csv or .jsonl.
         columns: list of str or int. Names, or numbers from 0; in a .jsonl always names.
         has_header: bool. Whether the first row of a .tsv or .csv names the columns.
-        problems: Problems. Takes the rows that cannot be used, which are left out.
+        problems: Problems. Receives the rows that cannot be used, which are skipped.
 
     Yields:
         tuple (int, list). The number of the row's first line, from 1, and the values of `columns`
-        in this order: str, or whatever JSON holds.
+        in this order: str, or any JSON value.
 
     Raises:
-        InputError: If the file cannot be read, is not UTF-8 or of another format, is empty, or
+        InputError: If the file cannot be read, is not UTF-8 or has another format, is empty, or
             lacks a column.
     """
     extension = PurePath(path).suffix.lower()
@@ -69,26 +66,28 @@ def read_rows(path, columns, has_header, problems):
         return _values(path, _without_last_blanks(_csv_rows(path)), columns, has_header, problems)
     if extension == ".jsonl":
         return _json_values(path, columns, problems)
-    raise InputError(f"`{path}` should end in .tsv, .csv or .jsonl. It does not.")
+    raise InputError(f"`{path}` must end in .tsv, .csv or .jsonl.")
 
 
 def tsv_rows(path):
-    """Yields the rows of a file of tab-separated values, which quotes nothing.
+    """Yields the rows of a file of tab-separated values without quoting.
 
-    A line ends with LF or CRLF and nothing else; other control characters are text.
+    Only LF or CRLF ends a line; other control characters are text.
 
     Args:
         path: str or Path.
 
     Yields:
         tuple (int, list of str). The number of the line, from 1, and its fields. Blank lines at
-        the end of the file are left out.
+        the end of the file are skipped.
 
     Raises:
         InputError: If the file cannot be read or is not UTF-8.
     """
-    lines = ((line, _without_end(text).split("\t")) for line, text in _lines(path))
-    return _without_last_blanks(lines)
+    return _without_last_blanks(
+        (line, text.removesuffix("\n").removesuffix("\r").split("\t"))
+        for line, text in _lines(path)
+    )
 
 
 def _csv_rows(path):
@@ -99,24 +98,20 @@ def _csv_rows(path):
             yield line, fields
             line = reader.line_num + 1
     except csv.Error as error:
-        raise InputError(f"`{path}` line {line} should be CSV: {error}.") from None
+        raise InputError(f"`{path}` line {line} must be CSV: {error}.") from None
 
 
 def _lines(path):
-    """Yields (number, text) of each line, its end included."""
+    """Yields (number, text) of each line, including its end."""
     with storage.open_to_read(path) as file:
         for line, data in enumerate(file, start=1):
             try:
                 yield line, data.decode("utf-8-sig" if line == 1 else "utf-8")
             except UnicodeDecodeError as error:
                 raise InputError(
-                    f"`{path}` line {line} should be UTF-8. "
+                    f"`{path}` line {line} must be UTF-8. "
                     f"Its byte {error.start} (0x{data[error.start]:02x}) is not."
                 ) from None
-
-
-def _without_end(text):
-    return text.removesuffix("\n").removesuffix("\r")
 
 
 def _without_last_blanks(rows):
@@ -134,30 +129,30 @@ def _values(path, rows, columns, has_header, problems):
     """Yields (line, values of `columns`) of each row; rows of another width are problems."""
     first = next(rows, None)
     if first is None:
-        raise InputError(f"`{path}` should hold at least one row. It holds none.")
+        raise InputError(f"`{path}` must contain at least one row. It is empty.")
     top = first[1]
-    places = _places(path, top, columns, has_header)
+    numbers = _numbers(path, top, columns, has_header)
     for line, fields in rows if has_header else itertools.chain([first], rows):
         if len(fields) == len(top):
-            yield line, [fields[place] for place in places]
+            yield line, [fields[number] for number in numbers]
         else:
-            rule = f"should have {len(top)} columns, as the first row"
+            rule = f"must have {len(top)} columns, like the first row"
             problems.add(line, f"{rule}. It has {len(fields)}.")
 
 
-def _places(path, top, columns, has_header):
-    """Returns the number of each column; tells all that are missing."""
+def _numbers(path, top, columns, has_header):
+    """Returns the number of each column; InputError with all that are missing."""
     faults = []
     for column in columns:
         if is_number(column):
             if int(column) >= len(top):
                 faults.append(f"has no column {column}: it has {len(top)}, counted from 0.")
         elif not has_header:
-            faults.append(f"has no header, so `{column}` should be the number of a column.")
+            faults.append(f"has no header, so `{column}` must be the number of a column.")
         elif column not in top:
             faults.append(f"has no column `{column}`{did_you_mean(column, top)}")
         elif top.count(column) > 1:
-            faults.append(f"should have one column `{column}`. It has {top.count(column)}.")
+            faults.append(f"must have one column `{column}`. It has {top.count(column)}.")
     if faults:
         raise InputError("\n".join(f"`{path}` {fault}" for fault in faults))
     return [int(column) if is_number(column) else top.index(column) for column in columns]
@@ -172,7 +167,7 @@ def _json_values(path, columns, problems):
         except (ValueError, RecursionError):
             record = None
         if not isinstance(record, dict):
-            problems.add(line, f"should be a JSON object. Received: {text[:40] or 'nothing'}.")
+            problems.add(line, f"must be a JSON object. Received: {text[:40] or 'nothing'}.")
             continue
         missing = [name for name in columns if name not in record]
         for name in missing:

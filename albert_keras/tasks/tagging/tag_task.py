@@ -1,4 +1,4 @@
-"""Tagging of words: entities, parts of speech, and whatever else there is one of per word."""
+"""Tagging of words: entities, parts of speech, and any other tags of words."""
 
 import functools
 from typing import NamedTuple
@@ -7,12 +7,11 @@ import numpy as np
 
 from albert_keras.tasks import metrics
 from albert_keras.tasks.examples import TaggedExample
-from albert_keras.tasks.hold_out import hold_out
 from albert_keras.tasks.kinds import TAGGING
-from albert_keras.tasks.labels import check_labels, label_numbers
-from albert_keras.tasks.plain_predictions import mean_probabilities, one_line, write_predictions
-from albert_keras.tasks.tables.text_features import tagged_features
-from albert_keras.tasks.tagging.files import read_tagged, tag_names_of
+from albert_keras.tasks.labels import check_labels, hold_out, label_numbers
+from albert_keras.tasks.predictions import mean_probabilities, one_line
+from albert_keras.tasks.tagging.files import read_tagged
+from albert_keras.tasks.tagging.tag_features import tag_features
 from albert_keras.tasks.tagging.tag_scores import (
     entity_counts,
     entity_scores,
@@ -29,7 +28,7 @@ class TagAnswer(NamedTuple):
 
     Attributes:
         id: str.
-        words, tags: tuple of str. As many of both.
+        words, tags: tuple of str. A tag for each word.
         probabilities: tuple of float. Of each of these tags.
     """
 
@@ -40,15 +39,15 @@ class TagAnswer(NamedTuple):
 
 
 class TagTask(Task):
-    """Tagging of anyone's own sentences, in columns or in .jsonl, see `read_tagged`.
+    """Tagging of a user's own sentences, in columns or in .jsonl, see `read_tagged`.
 
     Args:
         config: TaskConfig. `text` and `label` are the numbers of the columns of words and tags,
             by default the first and the last.
 
     Raises:
-        InputError: If a column is no number, there is a second text, or `labels` are not two
-            different ones or more.
+        InputError: If a column is not a number, there is a second text, or `labels` are fewer than
+            two or not all different.
     """
 
     kind = TAGGING
@@ -63,7 +62,7 @@ class TagTask(Task):
             "tag_column": _column("label", config.label, default=-1),
         }
         if config.pair is not None:
-            raise InputError(f"`pair` should be left out of tagging. Received: {config.pair}.")
+            raise InputError(f"Tagging takes no `pair`. Received: {config.pair}.")
         if config.labels is not None:
             check_labels(config.labels, "`labels`")
 
@@ -75,15 +74,13 @@ class TagTask(Task):
     def labels(self):
         if self.config.labels:
             return self.config.labels
-        names = tuple(tag_names_of([*self._training, *self._development]))
+        examples = [*self._training, *self._development]
+        names = tuple(sorted({tag for example in examples for tag in example.tags}))
         check_labels(names, f"The tags in `{self.config.train}`")
         return names
 
     def read(self, split):
-        if split not in ("train", "dev"):
-            raise InputError(
-                f"The split `{split}` of tagging is unknown{did_you_mean(split, ('train', 'dev'))}"
-            )
+        self.check_split(split)
         if split == "dev" and self.config.dev is not None:
             return self._known(self._development, self.config.dev)
         training = self._known(self._training, self.config.train)
@@ -99,29 +96,31 @@ class TagTask(Task):
         names = ("text", "words")
         for name in fields:
             if name not in names:
-                raise InputError(f"`{name}` is no field of tagging{did_you_mean(name, names)}")
+                raise InputError(f"`{name}` is not a field of tagging{did_you_mean(name, names)}")
         if len(fields) != 1:
-            raise InputError("A sentence should have either `text` or `words`, one of both.")
+            raise InputError("A sentence must have either `text` or `words`, not both or neither.")
         [(name, words)] = fields.items()
         is_usable = isinstance(words, str if name == "text" else (list, tuple))
         words = words.split() if is_usable and name == "text" else words
         if not is_usable or not words or not all(isinstance(word, str) and word for word in words):
             rule = "a text, not blank" if name == "text" else "a list of words, none empty"
-            raise InputError(f"`{name}` should be {rule}. Received: {fields[name]!r}.")
+            raise InputError(f"`{name}` must be {rule}. Received: {fields[name]!r}.")
         return TaggedExample(str(number), tuple(words))
 
     def features(self, examples, tokenizer, training=False, cache=None):
-        has_tags = training or all(example.tags is not None for example in examples)
+        if training:
+            _truth(examples)  # raises where tags are missing
+        has_tags = all(example.tags is not None for example in examples)
         names = self.labels if has_tags else None
-        return tagged_features(examples, tokenizer, self.max_seq_length, names, cache)
+        return tag_features(examples, tokenizer, self.max_seq_length, names, cache)
 
     def answers(self, examples, features, results, tuned=None):
         if not examples:
             return []
-        words = [{"logits": result["logits"][features.word_starts]} for result in results]
-        rows = mean_probabilities(words, (_num_words(examples), self.num_outputs))
-        tags = [self.labels[number] for number in rows.argmax(axis=1)]
-        return self._answers(examples, tags, rows.max(axis=1).tolist())
+        logits = [{"logits": result["logits"][features.word_starts]} for result in results]
+        probabilities = mean_probabilities(logits, (_num_words(examples), self.num_outputs))
+        tags = [self.labels[number] for number in probabilities.argmax(axis=1)]
+        return _answers(examples, tags, probabilities.max(axis=1).tolist())
 
     def scores(self, examples, answers):
         truth, given = _truth(examples), _given(answers)
@@ -129,11 +128,10 @@ class TagTask(Task):
         if not has_entities(self.labels):
             return accuracy
         entities = entity_scores(truth, given)
-        overall = entities.overall
         return {
-            "entity_f1": overall.f1,
-            "entity_precision": overall.precision,
-            "entity_recall": overall.recall,
+            "entity_f1": entities.overall.f1,
+            "entity_precision": entities.overall.precision,
+            "entity_recall": entities.overall.recall,
             "entity_macro_f1": entities.macro_f1,
             **accuracy,
         }
@@ -148,8 +146,8 @@ class TagTask(Task):
         numbers = self._numbers(_truth(training_examples))
         count = _num_words(examples)
         tags = [self.labels[number] for number in metrics.majority_baseline(numbers, count)]
-        share = float(np.bincount(numbers).max() / len(numbers))
-        return self._answers(examples, tags, [share] * count)
+        proportion = float(np.bincount(numbers).max() / len(numbers))
+        return _answers(examples, tags, [proportion] * count)
 
     def collapse(self, answers):
         tags = [tag for answer in answers for tag in answer.tags]
@@ -158,7 +156,7 @@ class TagTask(Task):
         return f"all {len(tags)} words are tagged `{tags[0]}`"
 
     def errors(self, examples, answers):
-        """As of `Task`; truth and answer are the wrongly tagged words, each as `word/TAG`."""
+        """As in `Task`; truth and answer are the wrongly tagged words, each as `word/TAG`."""
         errors = []
         for example, answer in zip(examples, answers, strict=True):
             rows = zip(example.words, example.tags, answer.tags, answer.probabilities, strict=True)
@@ -175,13 +173,10 @@ class TagTask(Task):
         truth, given = self._numbers(_truth(examples)), self._numbers(_given(answers))
         return metrics.confusion_matrix(truth, given, self.num_outputs), self.labels
 
-    def write(self, folder, split, examples, answers):
-        return [write_predictions(folder, split, answers)]
-
     @functools.cached_property
     def _training(self):
         if self.config.train is None:
-            raise InputError("`train` should be the training file of tagging. Received: None.")
+            raise InputError("`train` must be the training file of tagging. Received: None.")
         return read_tagged(self.config.train, **self._columns)
 
     @functools.cached_property
@@ -189,7 +184,7 @@ class TagTask(Task):
         return read_tagged(self.config.dev, **self._columns) if self.config.dev else []
 
     def _known(self, examples, path):
-        """Returns a copy of examples of a file; an unknown tag is an InputError."""
+        """Returns a copy of a file's examples; an unknown tag is an InputError."""
         known = set(self.labels) if any(example.tags for example in examples) else ()
         for number, example in enumerate(examples, start=1):
             for word, tag in zip(example.words, example.tags or (), strict=False):
@@ -199,15 +194,6 @@ class TagTask(Task):
                         f"{did_you_mean(tag, known)}"
                     )
         return list(examples)
-
-    def _answers(self, examples, tags, probabilities):
-        """Deals tags and probabilities of all words, end to end, to their sentences."""
-        answers, begin = [], 0
-        for id, words, _ in examples:
-            own = slice(begin, begin + len(words))
-            answers.append(TagAnswer(id, words, tuple(tags[own]), tuple(probabilities[own])))
-            begin = own.stop
-        return answers
 
     def _numbers(self, sentences):
         """Returns the numbers of all tags, int64 [words]."""
@@ -221,8 +207,18 @@ def _column(name, value, default):
         return int(value)
     except ValueError:
         raise InputError(
-            f"`{name}` of tagging should be the number of a column. Received: {value}."
+            f"`{name}` of tagging must be the number of a column. Received: {value}."
         ) from None
+
+
+def _answers(examples, tags, probabilities):
+    """Splits the tags and probabilities of all words into those of each sentence."""
+    answers, begin = [], 0
+    for id, words, _ in examples:
+        own = slice(begin, begin + len(words))
+        answers.append(TagAnswer(id, words, tuple(tags[own]), tuple(probabilities[own])))
+        begin = own.stop
+    return answers
 
 
 def _num_words(examples):
@@ -232,7 +228,7 @@ def _num_words(examples):
 def _truth(examples):
     for example in examples:
         if example.tags is None:
-            raise InputError(f"Sentence {example.id} should have tags. It has none.")
+            raise InputError(f"Sentence {example.id} must have tags. It has none.")
     return [example.tags for example in examples]
 
 

@@ -180,12 +180,12 @@ def test_the_next_command_has_the_inputs_of_the_task(name, columns, arguments):
 MISTAKES = {
     "no task": ("O", [], "`--task` is required"),
     "misspelt task": ("O", ["--task", "sst2"], "Did you mean `sst-2`"),
-    "task without files": ("O", ["--task", "sst-2"], "`data_dir` should be the folder with the"),
+    "task without files": ("O", ["--task", "sst-2"], "`data_dir` must be the folder with the"),
     "questions without files": ("O", ["--task", "squad1"], "`data_dir` with `train-v1.1.json`"),
     "wrong folder": (
         "O",
         ["--task", "cola", "--data-dir", "{place}/nothing"],
-        "nothing/CoLA/train.tsv` is missing",
+        "nothing/CoLA/train.tsv` does not exist",
     ),
     "no passages": ("O", ["--task", "race", "--data-dir", "{place}/nothing"], "nothing"),
     "missing text": ("TO", ["--text", "bdy"], "no column `bdy`. Did you mean `body`"),
@@ -193,14 +193,18 @@ MISTAKES = {
     "label that is no number": (
         "TO",
         ["--task", "regression"],
-        "40 problems .*the first 5:(.|\n)*line 2 should have a number as label. Received: 'ham'",
+        "40 problems .*the first 5:(.|\n)*line 2 must have a number as label. Received: 'ham'",
     ),
     "pair without pair": ("TO", ["--task", "pair"], "name the column of the second text"),
     "no training file": ("TO", ["--train", "{place}/no.tsv"], "no.tsv` cannot be read: No such"),
     "folder as table": ("TO", ["--train", "{place}/nothing"], "end in .tsv, .csv or .jsonl"),
-    "empty file": ("TO", ["--train", "{place}/empty.tsv"], "at least one row. It holds none"),
-    "only a header": ("TO", ["--train", "{place}/header.tsv"], "at least one row. It holds none"),
-    "one class": ("TO", ["--train", "{place}/one.tsv"], r"two classes or more. Received: \['ham'"),
+    "empty file": ("TO", ["--train", "{place}/empty.tsv"], "at least one row. It is empty"),
+    "only a header": ("TO", ["--train", "{place}/header.tsv"], "at least one row. It is empty"),
+    "one class": (
+        "TO",
+        ["--train", "{place}/one.tsv"],
+        r"two classes of labels. Received: \['ham'",
+    ),
     "blank text": (
         "TO",
         ["--train", "{place}/blank.tsv"],
@@ -209,11 +213,11 @@ MISTAKES = {
     "broken row": (
         "TO",
         ["--train", "{place}/ragged.tsv"],
-        "ragged.tsv` line 3 should have 2 columns, as the first row. It has 1",
+        "ragged.tsv` line 3 must have 2 columns, like the first row. It has 1",
     ),
-    "not UTF-8": ("TO", ["--train", "{place}/latin.tsv"], "line 2 should be UTF-8. Its byte 3"),
-    "spreadsheet": ("TO", ["--train", "{place}/mail.xlsx"], "should end in .tsv, .csv or .jsonl"),
-    "broken JSON": ("TO", ["--train", "{place}/broken.jsonl"], "line 2 should be a JSON object"),
+    "not UTF-8": ("TO", ["--train", "{place}/latin.tsv"], "line 2 must be UTF-8. Its byte 3"),
+    "spreadsheet": ("TO", ["--train", "{place}/mail.xlsx"], "must end in .tsv, .csv or .jsonl"),
+    "broken JSON": ("TO", ["--train", "{place}/broken.jsonl"], "line 2 must be a JSON object"),
     "unknown label": (
         "TO",
         ["--dev", "{place}/unknown.tsv"],
@@ -223,14 +227,14 @@ MISTAKES = {
     "ragged tags": (
         "O",
         ["--task", "tagging", "--train", "{place}/ragged.conll"],
-        "line 3 should have 2 columns",
+        "line 3 must have 2 columns",
     ),
     "version 2 as 1": (
         "O",
         ["--task", "squad1", "--train", "{place}/v2.json", "--dev", "{place}/v2.json"],
-        "squad2 is for those that have none",
+        "squad2 is for questions without answers",
     ),
-    "columns of GLUE": ("O", ["--task", "sst-2", "--text", "body"], "has columns of its own"),
+    "columns of GLUE": ("O", ["--task", "sst-2", "--text", "body"], "has its own columns"),
     "nothing to begin from": ("T", ["--from", "{place}/nothing"], "must be the folder of a run"),
     "no such origin": ("T", ["--from", "{place}/no"], "No weights were found at"),
     "file as origin": ("T", ["--from", "{place}/mail.tsv"], "No weights were found at"),
@@ -309,12 +313,12 @@ EVALUATE_MISTAKES = {
     "unknown step": (["{tuned}", "--step", "9"], "no checkpoint of step 9. It has: 1"),
     "no batch": (["{tuned}", "--batch-size", "0"], "--batch-size"),
     "unwritable": (["{tuned}", "--out", "/proc/x"], "`/proc/x` cannot be written"),
-    "pre-trained beside": (["{tuned}", "--run", "{run}"], "should be a fine-tuned run. Received"),
+    "pre-trained beside": (["{tuned}", "--run", "{run}"], "must be a fine-tuned run. Received"),
     "pre-trained, no data": (["{run}"], "Received: 1 run and no --data"),
     "pre-trained, split": (["{run}", "--split", "dev"], "`--split` requires a fine-tuned model"),
     "pre-trained, seeds": (["{run}", "--all-seeds"], "`--all-seeds` requires a fine-tuned model"),
     "damaged results": (["{damaged}/results"], "results.json` is damaged"),
-    "unfinished": (["{damaged}/unfinished"], "Give its command again to go on with it"),
+    "unfinished": (["{damaged}/unfinished"], "Repeat its command to resume it"),
     "damaged tuning": (["{damaged}/tuned"], "tuned.json` is damaged"),
     "damaged checkpoint": (["{damaged}/checkpoint"], "Checkpoint .* is damaged"),
 }
@@ -338,7 +342,7 @@ def test_a_run_cannot_contain_a_run_of_another_kind(tuned, tiny_records, tiny_ru
     command = ["finetune", *begin["table"], *begin["origin"]]
     for out in (run, str(tiny_run)):
         shown = shown_mistake([*command, "--out", out], folder, capfd)
-        assert f"`{out}` is the folder of a run. A fine-tuning wants one of its own" in shown
+        assert f"`{out}` is the folder of a run. A fine-tuning needs its own folder" in shown
     command = ["finetune", *begin["table"], "--from", str(tuned), "--out", f"{folder}/new"]
     shown = shown_mistake(command, folder, capfd)
     assert "Choose one of them: seed-12345" in shown

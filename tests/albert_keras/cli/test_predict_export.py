@@ -82,7 +82,7 @@ def test_a_question_is_answered_from_a_passage(folders, ask, tiny_corpus):
     "kind, words, message",
     [
         ("classification", ["a"], "An example of pair must have `text` and `pair` (--pair)"),
-        ("classification", [" ", "--pair", "b"], "`text` should be a text. It is blank."),
+        ("classification", [" ", "--pair", "b"], "`text` must be a text. It is blank."),
         (
             "classification",
             ["a", *QUESTION],

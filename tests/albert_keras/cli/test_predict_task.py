@@ -17,10 +17,10 @@ from albert_keras.tasks.examples import (
     TaggedExample,
     TextExample,
 )
-from albert_keras.tasks.plain_predictions import ClassAnswer, ScoreAnswer
 from albert_keras.tasks.race.choice_task import ChoiceAnswer
 from albert_keras.tasks.squad.span_task import SpanAnswer
 from albert_keras.tasks.tagging.tag_task import TagAnswer
+from albert_keras.tasks.text_task import ClassAnswer, ScoreAnswer
 
 
 @pytest.fixture(autouse=True)
@@ -117,7 +117,7 @@ def test_a_split_is_answered_by_several_models(ask, tuned):
 
 MISTAKES = {
     "no pair": (["Rain."], b"", "`pair`"),
-    "blank": ([" ", "--pair", "Wind."], b"", "`text` should be a text. It is blank"),
+    "blank": ([" ", "--pair", "Wind."], b"", "`text` must be a text. It is blank"),
     "nothing": ([], b"\n \n", "There is nothing to process"),
     "broken object": (
         [],
@@ -130,7 +130,7 @@ MISTAKES = {
     "id twice": (
         [],
         b'{"text": "a", "pair": "b", "id": 1}\n' * 2,
-        "Inputs should have different ids. Received twice: '1'",
+        "Inputs must have different ids. Received twice: '1'",
     ),
     "question": (
         ["Rain.", "--question", "Who?"],
@@ -143,12 +143,12 @@ MISTAKES = {
     "pair and file": (["--pair", "b", "--file", "a.tsv"], b"", "`--pair` must not be given"),
     "file and split": (["--split", "dev", "--file", "a.tsv"], b"", "Received: file and split"),
     "no file": (["--file", "nowhere.tsv"], b"", "`nowhere.tsv` cannot be read"),
-    "spreadsheet": (["--file", "a.xlsx"], b"", "should end in .tsv, .csv or .jsonl"),
+    "spreadsheet": (["--file", "a.xlsx"], b"", "must end in .tsv, .csv or .jsonl"),
     "unknown split": (["--split", "test"], b"", "`test` of pair is unknown"),
-    "column of nothing": (["a", "--pair", "b", "--text-column", "c"], b"", "are for a file"),
-    "folder of nothing": (["a", "--pair", "b", "--data-dir", "c"], b"", "is for a split"),
+    "column of nothing": (["a", "--pair", "b", "--text-column", "c"], b"", "require `file`"),
+    "folder of nothing": (["a", "--pair", "b", "--data-dir", "c"], b"", "requires `split`"),
     "unwritable": (["a", "--pair", "b", "--out", "/proc/x"], b"", "cannot be written"),
-    "no other": (["a", "--pair", "b", "--with", "nowhere"], b"", "`nowhere` should be the folder"),
+    "no other": (["a", "--pair", "b", "--with", "nowhere"], b"", "`nowhere` must be the folder"),
 }
 
 
@@ -176,7 +176,7 @@ def test_neither_export_nor_fine_tuning(tmp_path, tiny_run, capsys):
     assert main(["predict", f"{tmp_path}/nowhere", "a"]) == 2
     assert f"The folder `{tmp_path}/nowhere` does not exist" in capsys.readouterr().err
     assert main(["predict", str(tiny_run), "a"]) == 2
-    assert "should be a fine-tuned run. Received: one of pretraining" in capsys.readouterr().err
+    assert "must be a fine-tuned run. Received: a run of pretraining" in capsys.readouterr().err
 
 
 SHOWN = [

@@ -7,7 +7,6 @@ import pytest
 from matplotlib.figure import Figure
 
 from albert_keras.finetuning.confusion_figure import draw_confusion, draw_scores
-from data_pipeline.errors import InputError
 
 
 @pytest.fixture
@@ -87,15 +86,6 @@ def test_names_are_shortened_and_drawn_as_they_are(drawn):
     assert names_of(axes.xaxis) == ["comp.sys.ib…rdware.misc", "$x^$", "#2", "two lines"]
 
 
-@pytest.mark.parametrize(
-    "matrix, names", [([[1, 2]], ["a"]), ([[1]], ["a", "b"]), (np.zeros((0, 0)), []), ([[-1]], "a")]
-)
-def test_a_matrix_that_does_not_fit_is_an_error(tmp_path, matrix, names):
-    with pytest.raises(InputError, match="confusion matrix"):
-        draw_confusion(tmp_path / "confusion.png", matrix, names, "title")
-    assert not list(tmp_path.iterdir())
-
-
 @pytest.mark.parametrize("truth, scores", [([1.0, 5.0], [2.0, 4.5]), ([3], [3])])
 def test_scores_are_points_over_the_truth_beside_the_diagonal(drawn, truth, scores):
     axes = drawn(draw_scores, truth, scores, "sts-b")
@@ -104,12 +94,3 @@ def test_scores_are_points_over_the_truth_beside_the_diagonal(drawn, truth, scor
     assert axes.get_xlim() == axes.get_ylim()
     (diagonal,) = axes.lines
     assert tuple(diagonal.get_xdata()) == tuple(diagonal.get_ydata()) == axes.get_xlim()
-
-
-@pytest.mark.parametrize(
-    "truth, scores, says",
-    [([1.0], [1.0, 2.0], "a score for each"), ([], [], "at least one"), ([1], [np.nan], "finite")],
-)
-def test_scores_that_cannot_be_drawn_are_an_error(tmp_path, truth, scores, says):
-    with pytest.raises(InputError, match=says):
-        draw_scores(tmp_path / "scores.png", truth, scores, "title")

@@ -115,7 +115,7 @@ def test_what_cannot_begin_leaves_nothing_and_can_be_mended(
         ("`training.batch_size` must be a multiple", {"accumulation_steps": 3}),
         ("The shapes given for the weights", {"origin": broken, **words}),
         ("does not exist|no such|No such|should be", {"train": str(tmp_path / "none.tsv")}),
-        ("should not exceed `max_position_embeddings`", {"max_seq_length": 65}),
+        ("must not exceed `max_position_embeddings`", {"max_seq_length": 65}),
     ):
         with pytest.raises(InputError, match=says):
             tune(out, **arguments)
@@ -143,7 +143,7 @@ def test_weights_that_do_not_fit_leave_no_run(tune, untrained, tiny_tokenizer, t
 
 @pytest.mark.parametrize("seeds", [0, [], [3, 3], [-1, 2]])
 def test_seeds_are_different_numbers(seeds, toy_config):
-    with pytest.raises(InputError, match="`seeds` should be different numbers from 0"):
+    with pytest.raises(InputError, match="`seeds` must be different numbers from 0"):
         seeds_of(toy_config, seeds)
     assert seeds_of(toy_config, 2) == (SEED, SEED + 1) and seeds_of(toy_config, [5, 1]) == (5, 1)
 

@@ -139,7 +139,7 @@ def change_labels(record):
 def test_different_tasks_are_refused(tuned, copy, change, says):
     other = runs_of(copy)[1]
     change_record(other, change)
-    with pytest.raises(InputError, match=f"should be of one task. {says}"):
+    with pytest.raises(InputError, match=f"must have the same task. {says}"):
         FinetunedModels([runs_of(tuned)[0], other])
 
 
@@ -175,7 +175,7 @@ def test_a_pre_training_run_is_none(copy):
     with pytest.raises(InputError) as caught:
         FinetunedModels(run)
     assert str(caught.value) == (
-        f"`{run}` should be a fine-tuned run. Received: one of pretraining. Make one with "
+        f"`{run}` must be a fine-tuned run. Received: a run of pretraining. Create one with "
         "`albert-keras finetune`."
     )
 
@@ -223,10 +223,10 @@ def no_tokenizer(folder):
 @pytest.mark.parametrize(
     "damage, says",
     [
-        (no_results, "came to its end: it has no results.json. Give its command again .*seed-"),
+        (no_results, "not complete: it has no results.json. Repeat its command .*seed-"),
         (broken_results, r"results.json` is damaged"),
-        (no_run, "is not whole: its results.json names the run `seed-[0-9]+`"),
-        (no_record, "is not whole"),
+        (no_run, "is damaged: its results.json names the run `seed-[0-9]+`"),
+        (no_record, "is damaged: its results.json names"),
         (broken_checkpoint, "is damaged"),
         (no_checkpoint, "contains no checkpoint with a score"),
         (broken_tuned, r"tuned.json` is damaged"),
@@ -245,8 +245,8 @@ def test_damage_is_named(copy, damage, says):
         ({"step": 7}, "no checkpoint of step 7"),
         ({"step": "newest"}, 'number or "best"'),
         ({"strategy": "gpu"}, "Did you mean `tpu`"),
-        ({"batch_size": 0}, "`batch_size` should be 1 or more. Received: 0"),
-        ({"pair": "q"}, "column of `pair` should be left out: classification had none"),
+        ({"batch_size": 0}, "`batch_size` must be at least 1. Received: 0"),
+        ({"pair": "q"}, "column of `pair` must not be given: classification had none"),
     ],
 )
 def test_wrong_settings_are_refused(tuned, arguments, says):
@@ -270,13 +270,13 @@ def test_answers_keep_the_ids_of_what_was_asked(models):
 @pytest.mark.parametrize(
     "inputs, says",
     [
-        ([{"text": " "}], "^`text` should be a text. It is blank"),
-        (["Rain.", ""], "^Input 2 of 2: `text` should be a text"),
+        ([{"text": " "}], "^`text` must be a text. It is blank"),
+        (["Rain.", ""], "^Input 2 of 2: `text` must be a text"),
         ([{"txt": "Rain."}], "text"),
         ([{"text": 3}], "Received: 3"),
-        ([3], "should be texts by name. Received: 3"),
-        ([{"text": "a \ud800"}], "`text` should be Unicode. It has half a surrogate pair"),
-        ([{"id": None, "text": "a"}], "`id` should be a text or a number. Received: None"),
+        ([3], "must be a dict of texts by name. Received: 3"),
+        ([{"text": "a \ud800"}], "`text` must be Unicode. It has half a surrogate pair"),
+        ([{"id": None, "text": "a"}], "`id` must be a text or a number. Received: None"),
         ([{"id": "1", "text": "a"}, "b"], "different ids. Received twice: '1'"),
     ],
 )

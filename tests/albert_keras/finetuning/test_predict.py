@@ -103,12 +103,12 @@ def test_several_models_answer_with_their_mean(tuned, typed):
 @pytest.mark.parametrize(
     "arguments, says",
     [
-        ({}, "a file or a split, one of the three. Received: none"),
+        ({}, "exactly one of `inputs`, `file` and `split`.* Received: none"),
         ({"inputs": []}, "Received: none"),
         ({"inputs": ["a"], "split": "dev"}, "Received: inputs and split"),
         ({"file": "a.tsv", "split": "dev"}, "Received: file and split"),
-        ({"inputs": ["a"], "data_dir": "d"}, "`data_dir` is for a split. Received: d and inputs"),
-        ({"inputs": ["a"], "text": "b"}, "Columns of text and pair are for a file"),
+        ({"inputs": ["a"], "data_dir": "d"}, "`data_dir` requires `split`. Received: d and inputs"),
+        ({"inputs": ["a"], "text": "b"}, "Columns of text and pair require `file`"),
         ({"inputs": ["a"]}, "`pair`"),
         ({"inputs": [PAIR, {"text": "a"}]}, "^Input 2 of 2: .*`pair`"),
         (
@@ -116,7 +116,7 @@ def test_several_models_answer_with_their_mean(tuned, typed):
             "An example of regression must have .*Received: text, pair, question",
         ),
         ({"file": "nowhere.tsv"}, "`nowhere.tsv` cannot be read"),
-        ({"file": "new.xlsx"}, "should end in .tsv, .csv or .jsonl"),
+        ({"file": "new.xlsx"}, "must end in .tsv, .csv or .jsonl"),
         ({"split": "test"}, "`test` of regression is unknown"),
         ({"inputs": [PAIR], "out": "/proc/nowhere"}, "cannot be written"),
         ({"inputs": [PAIR], "step": 9}, "no checkpoint of step 9"),

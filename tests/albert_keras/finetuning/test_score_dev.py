@@ -123,7 +123,7 @@ def test_patience_ends_training_saved_and_it_is_no_signal(tmp_path, caplog):
     assert saving.step == saving.saved == saving.last_step == 20
     assert saving.stopping and saving.stopped_by is None
     assert checkpoints.steps() == [20] and checkpoints.best() == 20
-    assert "no better score in 2 evaluations: training ends" in caplog.messages
+    assert "Stopping early: no better score in the last 2 evaluations." in caplog.messages
 
 
 def test_patience_remembers_what_came_before_an_interruption(tmp_path):
@@ -141,7 +141,7 @@ def test_patience_remembers_what_came_before_an_interruption(tmp_path):
 def test_the_last_score_does_not_end_early_what_ends_anyway(tmp_path, caplog):
     with caplog.at_level(logging.INFO):
         run(tmp_path, [0.5, 0.4], patience=1, steps=10)
-    assert "training ends" not in caplog.text
+    assert "Stopping early" not in caplog.text
 
 
 def test_scores_so_far_are_those_up_to_a_step(tmp_path):
@@ -169,7 +169,7 @@ def test_collapse_is_told_at_each_score(tmp_path, caplog):
         scores, *_ = run(tmp_path, [0.5, 0.5], steps=10, collapse="all 60 answers are `no`")
     assert scores.collapse == "all 60 answers are `no`"
     told = [line for line in caplog.messages if "all 60" in line]
-    assert told == [f"at step {step} all 60 answers are `no`" for step in (5, 10)]
+    assert told == [f"At step {step}, all 60 answers are `no`." for step in (5, 10)]
 
 
 def test_a_worker_that_does_not_write_decides_the_same(tmp_path, caplog):

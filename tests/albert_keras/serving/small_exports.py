@@ -7,8 +7,8 @@ import tensorflow as tf
 
 from albert_keras.config import AlbertConfig
 from albert_keras.finetuning.config import FinetuneConfig
+from albert_keras.finetuning.example_source import ExampleSource
 from albert_keras.finetuning.finetuned import save_tuned
-from albert_keras.finetuning.source import ExampleSource
 from albert_keras.models.finetuning import build_model
 from albert_keras.runs.run import Run
 from albert_keras.runs.tensors import training_variables

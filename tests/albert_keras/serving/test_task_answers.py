@@ -16,7 +16,7 @@ from albert_keras.serving.task_answers import (
     call_by_rows,
     model_of_signature,
 )
-from albert_keras.tasks.plain_predictions import ClassAnswer
+from albert_keras.tasks.text_task import ClassAnswer
 from data_pipeline.errors import InputError
 from tests.albert_keras.finetuning.small_tasks import make_examples, make_task
 from tests.albert_keras.serving.small_exports import (

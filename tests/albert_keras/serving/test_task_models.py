@@ -10,7 +10,7 @@ from albert_keras.serving.graph.precision import StoredModel
 from albert_keras.serving.graph.task_models import build_task_model
 from albert_keras.serving.saved_model.server_ops import check_ops
 from albert_keras.tasks.examples import ChoiceExample, TaggedExample, TextExample
-from albert_keras.tasks.race.choice_features import choice_text
+from albert_keras.tasks.race.choice_task import choice_text
 from data_pipeline.errors import InputError
 from tests.albert_keras.finetuning.small_tasks import SETTINGS, make_examples, make_task
 

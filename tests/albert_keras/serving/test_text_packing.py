@@ -54,7 +54,9 @@ def test_rows_of_pairs_are_those_of_fine_tuning(tiny_tokenizer, tiny_corpus, len
     firsts = ["", "a", tiny_corpus[0], tiny_corpus[1], tiny_corpus[2], "short"]
     seconds = ["", "", "", tiny_corpus[3], "a", tiny_corpus[4]]
     examples = [TextExample("0", *pair) for pair in zip(firsts, seconds, strict=True)]
-    expected = pair_features.pair_features(examples, tiny_tokenizer, length)
+    expected = pair_features.lay_out(
+        pair_features.encode_pairs(examples, tiny_tokenizer, length), tiny_tokenizer, length
+    )
     first, second = (
         tf.ragged.constant([tiny_tokenizer.encode(text) for text in texts], tf.int32)
         for texts in (firsts, seconds)

@@ -54,7 +54,7 @@ def test_features_are_made_once(tmp_path, tiny_tokenizer, build):
 @pytest.mark.parametrize(
     "changes",
     [
-        {"kind": "choice"},
+        {"name": "choice"},
         {"settings": {**SETTINGS, "max_seq_length": 9}},
         {"settings": {**SETTINGS, "labels": ["yes", "no"]}},
         {"examples": EXAMPLES[::-1]},
@@ -67,7 +67,7 @@ def test_features_are_made_once(tmp_path, tiny_tokenizer, build):
 )
 def test_anything_else_makes_them_anew(tmp_path, tiny_tokenizer, build, changes):
     arguments = {
-        "kind": "pair",
+        "name": "pair",
         "examples": EXAMPLES,
         "tokenizer": tiny_tokenizer,
         "settings": SETTINGS,
@@ -94,10 +94,11 @@ def test_another_code_makes_them_anew(tmp_path, tiny_tokenizer, build, monkeypat
     assert build.calls == 2
 
 
-def test_the_code_version_follows_the_sources(tmp_path, monkeypatch):
+@pytest.mark.parametrize("folder", ["data_pipeline", "data_pipeline/text", "albert_keras/tasks"])
+def test_the_code_version_follows_the_sources(tmp_path, monkeypatch, folder):
     version = feature_cache._code_version.__wrapped__
-    source = tmp_path / "data_pipeline" / "packing.py"
-    source.parent.mkdir()
+    source = tmp_path / folder / "here.py"
+    source.parent.mkdir(parents=True)
     monkeypatch.setattr(feature_cache, "__file__", str(tmp_path / "albert_keras/tasks/here.py"))
     versions = []
     for text in ("a = 1", "a = 2"):
@@ -135,7 +136,7 @@ def test_a_damaged_file_is_made_anew_and_told(tmp_path, tiny_tokenizer, build, c
     damage(only_file(tmp_path), how)
     check(cached_features(*arguments))
     assert build.calls == 2
-    assert f"{only_file(tmp_path)}` is damaged and is made anew" in caplog.text
+    assert f"{only_file(tmp_path)}` is damaged (" in caplog.text
     check(cached_features(*arguments))
     assert build.calls == 2 and len(only_file(tmp_path).read_bytes()) == len(whole)
 
@@ -146,7 +147,7 @@ def test_a_file_under_the_name_of_another_is_not_believed(tmp_path, tiny_tokeniz
     only_file(tmp_path / "one").replace(only_file(tmp_path / "two"))
     cached_features(tmp_path / "two", "pair", EXAMPLES[:1], tiny_tokenizer, SETTINGS, build)
     assert build.calls == 3
-    assert "it holds features of something else" in caplog.text
+    assert "it contains other features" in caplog.text
 
 
 def test_a_failure_leaves_nothing(tmp_path, tiny_tokenizer, monkeypatch, build):

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from albert_keras.tasks.examples import TaggedExample, TextExample
-from albert_keras.tasks.hold_out import hold_out
+from albert_keras.tasks.labels import hold_out
 from data_pipeline.errors import InputError
 
 EXAMPLES = [TextExample(str(number), f"text {number}", label="a") for number in range(2000)]
@@ -66,9 +66,3 @@ def test_no_side_is_ever_empty(count, share):
 def test_less_than_two_different_texts_are_refused(examples):
     with pytest.raises(InputError, match="at least two different texts"):
         hold_out(examples, 0.5)
-
-
-@pytest.mark.parametrize("share", [0, 1, -1, float("nan")])
-def test_a_share_that_is_none_is_refused(share):
-    with pytest.raises(InputError, match="between 0 and 1"):
-        hold_out(EXAMPLES, share)

@@ -18,7 +18,6 @@ SPELLED = {
     # Heads of checkpoints, two of which have the name of a kind.
     "interop/model_weights.py",
     "interop/hugging_face_tables.py",
-    "interop/reference_shapes.py",
     "conversion/conversion_card.py",
     "serving/graph/task_models.py",  # an output of the signature `multiple_choice`
 }

@@ -8,7 +8,7 @@ from data_pipeline.errors import InputError
 @pytest.mark.parametrize("labels", [(), ("yes",), ("yes", "yes"), ("yes", "no", "yes")])
 def test_fewer_than_two_different_labels_are_refused(labels):
     check_labels(("yes", "no"), "`labels`")
-    with pytest.raises(InputError, match=f"`labels` should be two or more.*: {', '.join(labels)}"):
+    with pytest.raises(InputError, match=f"`labels` must be at least two.*: {', '.join(labels)}"):
         check_labels(labels, "`labels`")
 
 

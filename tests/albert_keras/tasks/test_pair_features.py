@@ -93,5 +93,5 @@ def test_no_examples_make_no_rows(tiny_tokenizer):
 
 def test_a_length_without_room_for_a_pair_is_refused(tiny_tokenizer):
     pair_features([TextExample("1", FIRST, SECOND)], tiny_tokenizer, 5)
-    with pytest.raises(InputError, match="`max_seq_length` should be at least 5.* Received: 4"):
+    with pytest.raises(InputError, match="`max_seq_length` must be at least 5.* Received: 4"):
         pair_features([TextExample("1", FIRST, SECOND)], tiny_tokenizer, 4)

@@ -89,8 +89,8 @@ def test_null_odds_find_thresholds_and_change_no_score(tmp_path):
 @pytest.mark.parametrize(
     "lines, message",
     [
-        (["0\t1", "1\tyes", "2\t0", "3\t1"], "line 3 should be an index and 0 or 1. Received: 1 y"),
-        (["0\t1", "1", "2\t0", "3\t1"], "line 3 should be an index"),
+        (["0\t1", "1\tyes", "2\t0", "3\t1"], "line 3 must be an index and 0 or 1. Received: 1 y"),
+        (["0\t1", "1", "2\t0", "3\t1"], "line 3 must be an index"),
         (["0\t1"], "a prediction for each of 4 rows. Received: 1"),
     ],
 )
@@ -103,8 +103,8 @@ def test_what_cannot_be_scored_is_refused(tmp_path):
     data = squad(tmp_path, a=["fox"])
     with pytest.raises(InputError, match="'squad' is unknown. Did you mean `squad"):
         score_predictions("squad", data, data)
-    with pytest.raises(InputError, match="`null_odds` should be left out: squad1 has none"):
+    with pytest.raises(InputError, match="`null_odds` must not be given for squad1"):
         score_predictions("squad1", data, data, data)
-    with pytest.raises(InputError, match="should be the header `index`, `prediction`"):
+    with pytest.raises(InputError, match="must be the header `index`, `prediction`"):
         score_predictions("sst-2", write(tmp_path / "d", "sentence\tlabel", "Good\t1"), data)
     assert "ax" not in SCORED_TASKS  # has no labels

@@ -7,7 +7,7 @@ import sys
 import pytest
 import tensorflow as tf
 
-from albert_keras.finetuning.source import ExampleSource
+from albert_keras.finetuning.example_source import ExampleSource
 from albert_keras.tasks.kinds import KINDS
 from albert_keras.tpu_check.check import Checked
 from albert_keras.tpu_check.program import Program, TaskProgram, program_of

@@ -146,31 +146,36 @@ def test_short_rows_of_qqp_are_left_out_and_told(tmp_path, caplog):
         assert [example.id for example in read_glue_file("qqp", path)] == ["2", "3"]
     [record] = caplog.records
     assert record.getMessage() == (
-        f"{path}: left out 2 of 4 rows, with fewer than 6 columns (line 2, 4)."
+        f"{path}: skipped 2 of 4 rows that have fewer than 6 columns (line 2, 4)."
     )
 
 
 @pytest.mark.parametrize(
     "task, text, is_labelled, says",
     [
-        ("rte", "a\tb\n", True, "line 1 should be the header, its column `sentence1` number 1"),
-        ("rte", "", True, "line 1 should be the header"),
-        ("sts-b", STS_B.replace("score", "s"), True, "its column `score` last. Received: index, g"),
-        ("cola", "", True, "should hold at least one row of cola. It holds none."),
-        ("cola", "s\t1\t\tA.\ns\t1\tA.\n", True, "line 2 should have 4 columns. It has 3."),
-        ("cola", "s\t1\t\tA.\n\ns\t1\t\tA.\n", True, "line 2 should have 4 columns. It has 1."),
-        ("cola", "s\t2\t\tA.\n", True, "line 1 should be labelled 0 or 1. Received: 2."),
-        ("qqp", QQP + "1\tx\ty\tA\t?\tB?\t0\n", True, "line 2 should have 6 columns. It has 7."),
+        ("rte", "a\tb\n", True, "line 1 must be the header, with the column `sentence1` number 1"),
+        ("rte", "", True, "line 1 must be the header"),
+        (
+            "sts-b",
+            STS_B.replace("score", "s"),
+            True,
+            "the column `score` last. Received: index, g",
+        ),
+        ("cola", "", True, "must contain at least one row of cola. It has none."),
+        ("cola", "s\t1\t\tA.\ns\t1\tA.\n", True, "line 2 must have 4 columns. It has 3."),
+        ("cola", "s\t1\t\tA.\n\ns\t1\t\tA.\n", True, "line 2 must have 4 columns. It has 1."),
+        ("cola", "s\t2\t\tA.\n", True, "line 1 must have the label 0 or 1. Received: 2."),
+        ("qqp", QQP + "1\tx\ty\tA\t?\tB?\t0\n", True, "line 2 must have 6 columns. It has 7."),
         (
             "qqp",
             "id\tquestion1\tquestion2\n1\tA?\n",
             False,
-            "line 2 should have 3 columns. It has 2.",
+            "line 2 must have 3 columns. It has 2.",
         ),
         ("sts-b", STS_B + numbered(10, "5.1"), True, "a score from 0.0 to 5.0. Received: 5.1."),
         ("sts-b", STS_B + numbered(10, "nan"), True, "a score from 0.0 to 5.0. Received: nan."),
-        ("cola", b"s\t1\t\tA.\ns\t1\t\t\xff.\n", True, "line 2 should be UTF-8. Its byte 5 (0xff)"),
-        ("ax", "", True, "should have no labels: ax is a test set only."),
+        ("cola", b"s\t1\t\tA.\ns\t1\t\t\xff.\n", True, "line 2 must be UTF-8. Its byte 5 (0xff)"),
+        ("ax", "", True, "must have no labels: ax is only a test set."),
     ],
 )
 def test_a_broken_file_is_refused_by_name_and_line(tmp_path, task, text, is_labelled, says):
@@ -188,7 +193,7 @@ def test_several_broken_rows_are_told_at_once(tmp_path):
     first, *lines = str(error.value).split("\n")
     assert first == f"7 problems in `{path}`, the first 5:"
     assert lines == [
-        f"  line {line} should be labelled 0 or 1. Received: 2." for line in range(1, 6)
+        f"  line {line} must have the label 0 or 1. Received: 2." for line in range(1, 6)
     ]
 
 
@@ -198,7 +203,7 @@ def test_several_broken_rows_are_told_at_once(tmp_path):
         ("colaa", "dev", "The GLUE task `colaa` is unknown. Did you mean `cola`?"),
         ("mnli", "dev", "The split `dev` of mnli is unknown"),
         ("ax", "train", "The split `train` of ax is unknown. Expected one of: test."),
-        ("rte", "dev", "is missing."),
+        ("rte", "dev", "does not exist."),
     ],
 )
 def test_what_does_not_exist_is_refused(tmp_path, task, split, says):

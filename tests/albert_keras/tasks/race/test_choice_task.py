@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from albert_keras.tasks.examples import ChoiceExample
-from albert_keras.tasks.race import choice_features as module
-from albert_keras.tasks.race.choice_features import choice_features
+from albert_keras.tasks.race import choice_task as module
 from albert_keras.tasks.race.choice_task import ChoiceAnswer, ChoiceTask
 from albert_keras.tasks.task_config import TaskConfig
 from data_pipeline.errors import InputError
+from tests.albert_keras.tasks.race.test_files import choice_features
 
 OPTIONS = ("at noon", "at night", "in the long and cold spring", "never")
 CONTEXT = "The ferry left at noon.\nIt came back at night."
@@ -59,7 +59,7 @@ def test_rows_are_laid_out_when_asked_for_and_as_all_at_once(tiny_tokenizer):
         for name, array in batch.items():
             assert array.dtype == np.int32
             np.testing.assert_array_equal(array, whole[name][rows, :, :places])
-    with pytest.raises(InputError, match=f"Received: {length}"):
+    with pytest.raises(InputError, match=f"Received: {length - 1}"):
         features.batch(rows, length - 1)
 
 
@@ -112,7 +112,7 @@ def test_probabilities_of_several_models_are_averaged():
 
 def test_a_model_that_gives_no_numbers_is_named():
     bad = {"logits": np.full((3, 4), np.nan)}
-    with pytest.raises(InputError, match="gives no numbers"):
+    with pytest.raises(InputError, match="of the model are not finite"):
         task().answers(EXAMPLES, None, [bad])
 
 
@@ -167,7 +167,7 @@ def test_splits_come_from_the_folder_or_from_files(tmp_path):
     assert [one.id for one in task(dev=str(own)).read("dev")] == ["x-1"]
     with pytest.raises(InputError, match="`data_dir` with the folder `RACE/train`"):
         task(dev=str(own)).read("train")
-    with pytest.raises(InputError, match="should be train, dev or test. Received: eval"):
+    with pytest.raises(InputError, match="The split `eval` of race is unknown"):
         race.read("eval")
 
 
@@ -188,7 +188,7 @@ def test_files_and_folders_elsewhere_are_read(tmp_path):
     with pytest.raises(InputError, match="none.txt` cannot be read"):
         read(tmp_path / "none.txt", True)
     write(several, passage(), '{"article": 1}')
-    with pytest.raises(InputError, match="any.jsonl`, line 2 should have a text"):
+    with pytest.raises(InputError, match="any.jsonl`, line 2 must have a text"):
         read(several, True)
 
 

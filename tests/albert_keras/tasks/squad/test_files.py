@@ -76,26 +76,26 @@ PARAGRAPH = "article 1 ('Cities'), paragraph 1"
 @pytest.mark.parametrize(
     "damage, message",
     [
-        (lambda q: q.pop("id"), "question 1: should have the key `id`"),
-        (lambda q: q.update(id=7), "question 1: `id` should be a text. Received: 7"),
-        (lambda q: q.update(id="q2"), "question 2: `id` should be unique. Received: 'q2'"),
-        (lambda q: q.update(question=None), "question 1: `question` should be a text"),
-        (lambda q: q.update(is_impossible="no"), "question 1: `is_impossible` should be true or"),
-        (lambda q: q.update(is_impossible=True), "question 1: an impossible question should have"),
-        (lambda q: q.update(answers={}), "question 1: `answers` should be a list"),
-        (lambda q: q["answers"].append("x"), "question 1: answer 3 should be an object"),
-        (lambda q: q["answers"][1].pop("text"), "question 1: answer 2 should have the key `text`"),
+        (lambda q: q.pop("id"), "question 1: must have the key `id`"),
+        (lambda q: q.update(id=7), "question 1: `id` must be a text. Received: 7"),
+        (lambda q: q.update(id="q2"), "question 2: `id` must be unique. Received: 'q2'"),
+        (lambda q: q.update(question=None), "question 1: `question` must be a text"),
+        (lambda q: q.update(is_impossible="no"), "question 1: `is_impossible` must be true or"),
+        (lambda q: q.update(is_impossible=True), "question 1: an impossible question must have"),
+        (lambda q: q.update(answers={}), "question 1: `answers` must be a list"),
+        (lambda q: q["answers"].append("x"), "question 1: answer 3 must be an object"),
+        (lambda q: q["answers"][1].pop("text"), "question 1: answer 2 must have the key `text`"),
         (
             lambda q: q["answers"][1].update(answer_start="11"),
-            "question 1: answer 2 `answer_start` should be a whole number. Received: '11'",
+            "question 1: answer 2 `answer_start` must be a whole number. Received: '11'",
         ),
         (
             lambda q: q["answers"][0].update(answer_start=15),
-            "question 1: answer 1 should stand in the context at `answer_start`. "
-            "Received: 'Rome' at 15, where the context says 'ome.'",
+            "question 1: answer 1 must be in the context at `answer_start`. "
+            "Received: 'Rome' at 15, where the context has 'ome.'",
         ),
-        (lambda q: q["answers"][0].update(answer_start=-18), "answer 1 should stand in the"),
-        (lambda q: q["answers"][0].update(text=" "), "answer 1 should have a `text`"),
+        (lambda q: q["answers"][0].update(answer_start=-18), "answer 1 must be in the"),
+        (lambda q: q["answers"][0].update(text=" "), "answer 1 must have a `text`"),
     ],
 )
 def test_a_broken_question_is_named(damage, message, write):
@@ -109,12 +109,12 @@ def test_a_broken_question_is_named(damage, message, write):
 @pytest.mark.parametrize(
     "damage, message",
     [
-        (lambda file: file.pop("data"), "should have the key `data`. Received: ['version']"),
-        (lambda file: file.update(data=3), "`data` should be a list. Received: 3"),
-        (lambda file: file["data"].append([]), "article 2: the entry should be an object"),
-        (lambda file: file["data"][0].pop("paragraphs"), "article 1 ('Cities'): should have"),
-        (lambda file: file["data"][0]["paragraphs"].append({}), "paragraph 2: should have the key"),
-        (lambda file: file.update(data=[]), "should hold at least one question"),
+        (lambda file: file.pop("data"), "must have the key `data`. Received: ['version']"),
+        (lambda file: file.update(data=3), "`data` must be a list. Received: 3"),
+        (lambda file: file["data"].append([]), "article 2: the entry must be an object"),
+        (lambda file: file["data"][0].pop("paragraphs"), "article 1 ('Cities'): must have"),
+        (lambda file: file["data"][0]["paragraphs"].append({}), "paragraph 2: must have the key"),
+        (lambda file: file.update(data=[]), "must contain at least one question"),
     ],
 )
 def test_a_broken_structure_is_named(damage, message, write):
@@ -132,18 +132,18 @@ def test_all_broken_entries_are_counted_and_ten_are_shown(write):
     with pytest.raises(InputError) as error:
         read_questions(write(file))
     assert "broken entries (12)" in str(error.value)
-    assert str(error.value).count("`id` should be unique") == 10
+    assert str(error.value).count("`id` must be unique") == 10
     assert str(error.value).endswith("and 2 more")
 
 
 @pytest.mark.parametrize(
     "content, message",
     [
-        (b'{"data":\n [{"x": }]}', "line 2, column 9: should be JSON"),
-        (b'{"data": "\xff"}', "should be UTF-8. Received: byte 0xff at 10"),
-        (b"[" * 100_000, "should be JSON"),
-        (b"[]", "should be an object"),
-        (b"", "line 1, column 1: should be JSON"),
+        (b'{"data":\n [{"x": }]}', "line 2, column 9: must be JSON"),
+        (b'{"data": "\xff"}', "must be UTF-8. Received: byte 0xff at 10"),
+        (b"[" * 100_000, "must be JSON"),
+        (b"[]", "must be an object"),
+        (b"", "line 1, column 1: must be JSON"),
     ],
 )
 def test_what_is_no_such_file_is_refused(content, message, write):
@@ -153,18 +153,18 @@ def test_what_is_no_such_file_is_refused(content, message, write):
 
 
 def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(InputError, match="none.json should be a file to read"):
+    with pytest.raises(InputError, match="none.json cannot be read"):
         read_questions(tmp_path / "none.json")
 
 
 def test_predictions_and_null_scores_are_read(write):
     assert read_predictions(write({"q1": "Rome", "q2": ""})) == {"q1": "Rome", "q2": ""}
     assert read_null_odds(write({"q1": -3, "q2": 0.5})) == {"q1": -3.0, "q2": 0.5}
-    with pytest.raises(InputError, match="`q1` should be a text. Received: 5"):
+    with pytest.raises(InputError, match="`q1` must be a text. Received: 5"):
         read_predictions(write({"q1": 5}))
-    with pytest.raises(InputError, match="`q1` should be a number. Received: True"):
+    with pytest.raises(InputError, match="`q1` must be a number. Received: True"):
         read_null_odds(write({"q1": True}))
-    with pytest.raises(InputError, match="`q1` should be a number. Received: NaN"):
+    with pytest.raises(InputError, match="`q1` must be a number. Received: NaN"):
         read_null_odds(write(b'{"q1": NaN}'))
 
 

@@ -65,7 +65,7 @@ def test_a_header_taken_for_a_row_is_warned_of(tmp_path, caplog):
         read_table(write(tmp_path, "x.csv", rows), 0, label=1)
         assert not caplog.records
         read_table(write(tmp_path, "x.csv", "text,label\n" + rows), 0, label=1)
-    assert "the label `label` of the first row is in no other row" in caplog.text
+    assert "the label `label` of the first row does not occur again" in caplog.text
 
 
 def test_regression_reads_numbers(tmp_path):
@@ -82,24 +82,24 @@ def test_json_numbers_and_truth_values_are_names_of_classes(tmp_path):
 @pytest.mark.parametrize(
     "name, text, says",
     [
-        ("x.txt", "text\tlabel\n", "should end in .tsv, .csv or .jsonl."),
-        ("x.tsv", "", "should hold at least one row. It holds none."),
-        ("x.tsv", "text\tlabel\n", "should hold at least one row. It holds none."),
-        ("x.jsonl", "\n", "should hold at least one row. It holds none."),
+        ("x.txt", "text\tlabel\n", "must end in .tsv, .csv or .jsonl."),
+        ("x.tsv", "", "must contain at least one row. It is empty."),
+        ("x.tsv", "text\tlabel\n", "must contain at least one row. It is empty."),
+        ("x.jsonl", "\n", "must contain at least one row. It is empty."),
         ("x.tsv", "texts\tlabel\nA.\t1\n", "has no column `text`. Did you mean `texts`?"),
-        ("x.tsv", "text\tlabel\ttext\nA.\t1\tB\n", "should have one column `text`. It has 2."),
-        ("x.tsv", "text\tlabel\nA.\n", "line 2 should have 2 columns, as the first row. It has 1."),
-        ("x.tsv", "text\tlabel\n \t1\n", "line 2 should have a text as `text`. It is blank."),
-        ("x.tsv", "text\tlabel\nA.\t \n", "line 2 should have a name as label. Received: ' '."),
-        ("x.tsv", b"text\tlabel\nA\xe9.\t1\n", "line 2 should be UTF-8. Its byte 1 (0xe9) is not."),
-        ("x.csv", 'text,label\nA.,1\n"B\n.,1\n', "line 3 should be CSV: unexpected end of data."),
-        ("x.csv", 'text,label\n"a\nb",1\n"c" d,1\n', "line 4 should be CSV: ',' expected after"),
-        ("x.csv", 'text,label\n"a\nb",1\nc\n', "line 4 should have 2 columns"),
-        ("x.jsonl", "[1]\n", "line 1 should be a JSON object. Received: [1]."),
-        ("x.jsonl", '{"text": "A"\n', "line 1 should be a JSON object."),
-        ("x.jsonl", '\n{"text": "A", "label": 1}', "line 1 should be a JSON object. Received: not"),
+        ("x.tsv", "text\tlabel\ttext\nA.\t1\tB\n", "must have one column `text`. It has 2."),
+        ("x.tsv", "text\tlabel\nA.\n", "line 2 must have 2 columns, like the first row. It has 1."),
+        ("x.tsv", "text\tlabel\n \t1\n", "line 2 must have a text as `text`. It is blank."),
+        ("x.tsv", "text\tlabel\nA.\t \n", "line 2 must have a name as label. Received: ' '."),
+        ("x.tsv", b"text\tlabel\nA\xe9.\t1\n", "line 2 must be UTF-8. Its byte 1 (0xe9) is not."),
+        ("x.csv", 'text,label\nA.,1\n"B\n.,1\n', "line 3 must be CSV: unexpected end of data."),
+        ("x.csv", 'text,label\n"a\nb",1\n"c" d,1\n', "line 4 must be CSV: ',' expected after"),
+        ("x.csv", 'text,label\n"a\nb",1\nc\n', "line 4 must have 2 columns"),
+        ("x.jsonl", "[1]\n", "line 1 must be a JSON object. Received: [1]."),
+        ("x.jsonl", '{"text": "A"\n', "line 1 must be a JSON object."),
+        ("x.jsonl", '\n{"text": "A", "label": 1}', "line 1 must be a JSON object. Received: not"),
         ("x.jsonl", '{"txt": "A", "label": 1}', "line 1 has no `text`. Did you mean `txt`?"),
-        ("x.jsonl", '{"text": 3, "label": 1}', "line 1 should have a text as `text`. Received: 3."),
+        ("x.jsonl", '{"text": 3, "label": 1}', "line 1 must have a text as `text`. Received: 3."),
         ("x.jsonl", '{"text": "\\ud800", "label": 1}', "has half a surrogate pair in `text`."),
         ("x.jsonl", '{"text": "A", "label": null}', "a name as label. Received: None."),
     ],
@@ -115,7 +115,7 @@ def test_a_table_that_cannot_be_used_is_refused(tmp_path, name, text, says):
 @pytest.mark.parametrize("value", ["", "x", "nan", "-inf", "3,5"])
 def test_a_score_that_is_no_number_is_refused(tmp_path, value):
     path = write(tmp_path, "x.tsv", f"text\tscore\nA.\t{value}\n")
-    with pytest.raises(InputError, match="line 2 should have a number as label"):
+    with pytest.raises(InputError, match="line 2 must have a number as label"):
         read_table(path, "text", label="score", has_scores=True)
 
 
@@ -136,7 +136,7 @@ def test_problems_of_several_rows_are_told_up_to_a_few(tmp_path):
         read_table(path, "text", label="label")
     first, *lines = str(error.value).split("\n")
     assert first == f"7 problems in `{path}`, the first 5:"
-    assert [line.split(" should")[0] for line in lines] == [f"  line {n}" for n in (2, 3, 4, 6, 7)]
+    assert [line.split(" must")[0] for line in lines] == [f"  line {n}" for n in (2, 3, 4, 6, 7)]
 
 
 def test_a_label_unknown_to_the_training_file_is_refused(tmp_path):
@@ -146,21 +146,20 @@ def test_a_label_unknown_to_the_training_file_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "labels, order, expected",
+    "labels, expected",
     [
-        (["b", "a", "b", "C"], "sorted", ("C", "a", "b")),
-        (["b", "a", "b", "C"], "first sight", ("b", "a", "C")),
-        (["10", "9", "-1"], "sorted", ("-1", "9", "10")),
-        (["10", "9", "--1"], "sorted", ("--1", "10", "9")),
+        (["b", "a", "b", "C"], ("C", "a", "b")),
+        (["10", "9", "-1"], ("-1", "9", "10")),
+        (["10", "9", "--1"], ("--1", "10", "9")),
     ],
 )
-def test_label_names_are_ordered(labels, order, expected):
+def test_label_names_are_ordered(labels, expected):
     examples = [TextExample("0", "A.", None, label) for label in labels]
-    assert label_names(examples, order) == expected
+    assert label_names(examples) == expected
 
 
 def test_a_single_class_is_refused():
-    with pytest.raises(InputError, match="two classes or more"):
+    with pytest.raises(InputError, match="at least two classes"):
         label_names([TextExample("0", "A.", None, "x")] * 3)
 
 

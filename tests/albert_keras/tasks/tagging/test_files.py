@@ -4,13 +4,8 @@ import numpy as np
 import pytest
 
 from albert_keras.tasks.examples import TaggedExample
-from albert_keras.tasks.tagging.files import (
-    NOT_SCORED,
-    read_tagged,
-    tag_features,
-    tag_names_of,
-    tags_of_words,
-)
+from albert_keras.tasks.tagging.files import read_tagged
+from albert_keras.tasks.tagging.tag_features import NOT_SCORED, tag_rows
 from data_pipeline.errors import InputError
 
 COLUMNS = """-DOCSTART- -X- O O
@@ -80,13 +75,13 @@ def test_objects_are_read(tmp_path):
 @pytest.mark.parametrize(
     "content, options, says",
     [
-        ("a O\n\nb X O\n", {}, "line 3 should have 2 columns, as the lines before it. Received: 3"),
-        ("a O\nb\n", {}, "line 2 should have 2 columns.* Received: 1"),
-        ("\na\nb\n", {}, "line 2 should have a word and a tag"),
-        ("a O\n", {"tag_column": 2}, "line 1 should have .*: tag_column=2, and 2 columns"),
-        ("a O\n", {"word_column": -3}, "line 1 should have .*: word_column=-3, and 2 columns"),
-        (b"a O\nb\xff O\n", {}, "line 2 should be UTF-8. Received: byte 0xff"),
-        ("-DOCSTART- O\n\n", {}, "should hold at least one sentence"),
+        ("a O\n\nb X O\n", {}, "line 3 must have 2 columns, like the lines before it. Received: 3"),
+        ("a O\nb\n", {}, "line 2 must have 2 columns.* Received: 1"),
+        ("\na\nb\n", {}, "line 2 must have a word and a tag"),
+        ("a O\n", {"tag_column": 2}, "line 1 must have .*: tag_column=2, and 2 columns"),
+        ("a O\n", {"word_column": -3}, "line 1 must have .*: word_column=-3, and 2 columns"),
+        (b"a O\nb\xff O\n", {}, "line 2 must be UTF-8. Received: byte 0xff"),
+        ("-DOCSTART- O\n\n", {}, "must contain at least one sentence"),
     ],
 )
 def test_a_broken_line_of_columns_is_named(tmp_path, content, options, says):
@@ -97,8 +92,8 @@ def test_a_broken_line_of_columns_is_named(tmp_path, content, options, says):
 @pytest.mark.parametrize(
     "line, says",
     [
-        ("{", "should be a JSON object. It is broken"),
-        ("[]", "should be a JSON object. Received"),
+        ("{", "must be a JSON object. It is broken"),
+        ("[]", "must be a JSON object. Received"),
         ('{"words": "a b", "tags": []}', 'list of texts, none of them empty, as "words"'),
         ('{"words": ["a", ""], "tags": ["X", "Y"]}', 'none of them empty, as "words"'),
         ('{"words": ["a"], "tags": [1]}', 'as "tags"'),
@@ -118,9 +113,8 @@ def test_a_missing_file_is_named(tmp_path):
 
 
 def test_the_first_piece_of_a_word_has_its_tag(tiny_tokenizer):
-    tag_names = tag_names_of(SENTENCES)
-    assert tag_names == ["LOC", "O"]
-    features = tag_features(SENTENCES, tiny_tokenizer, 48, tag_names)
+    tag_names = ["LOC", "O"]
+    features = tag_rows(SENTENCES, tiny_tokenizer, 48, tag_names)
     for row, example in enumerate(SENTENCES):
         ids, tags, starts = [tiny_tokenizer.cls_id], [NOT_SCORED], [0]
         for word, tag in zip(example.words, example.tags, strict=True):
@@ -142,7 +136,7 @@ def test_the_first_piece_of_a_word_has_its_tag(tiny_tokenizer):
 def test_long_sentences_go_into_rows_cut_between_words(tiny_tokenizer):
     lengths = [len(tiny_tokenizer.encode(word)) for word in SENTENCES[0].words]
     room = max(lengths) + 1
-    features = tag_features(SENTENCES, tiny_tokenizer, room + 2, ["O", "LOC"])
+    features = tag_rows(SENTENCES, tiny_tokenizer, room + 2, ["O", "LOC"])
     rows = [
         ids[mask == 1][1:-1].tolist()
         for ids, mask in zip(features["input_ids"], features["input_mask"], strict=True)
@@ -164,40 +158,33 @@ def test_long_sentences_go_into_rows_cut_between_words(tiny_tokenizer):
 @pytest.mark.parametrize("max_seq_length", [3, 9, 48])
 def test_predictions_find_back_to_their_words(tiny_tokenizer, max_seq_length):
     examples = [*SENTENCES, TaggedExample("none", (), ()), *SENTENCES[::-1]]
-    tag_names = tag_names_of(examples)
-    features = tag_features(examples, tiny_tokenizer, max_seq_length, tag_names)
-    # Where nothing is scored anything may be predicted.
-    predictions = np.where(features["tag_ids"] == NOT_SCORED, 0, features["tag_ids"])
-    assert tags_of_words(predictions, features, examples, tag_names) == [
-        example.tags for example in examples
-    ]
+    features = tag_rows(examples, tiny_tokenizer, max_seq_length, ["LOC", "O"])
+    tags = [["LOC", "O"][id] for id in features["tag_ids"][features["word_starts"] == 1]]
+    assert tags == [tag for example in examples for tag in example.tags]
 
 
 def test_a_word_longer_than_a_row_is_told(tiny_tokenizer, caplog):
-    features = tag_features(SENTENCES[1:], tiny_tokenizer, 3)
+    features = tag_rows(SENTENCES[1:], tiny_tokenizer, 3)
     kept = [tiny_tokenizer.encode(word)[0] for word in SENTENCES[1].words]
     assert features["input_ids"][:, 1].tolist() == kept
-    assert "2 words have more than 1 pieces and lose the rest, such as 'Nobody'" in caplog.text
+    assert "2 words have more than 1 tokens and are truncated, such as 'Nobody'" in caplog.text
 
 
 def test_a_word_of_nothing_is_an_unknown_piece(tiny_tokenizer):
     assert tiny_tokenizer.encode("\u00a0") == []
-    features = tag_features([TaggedExample("1", ("\u00a0",), ("O",))], tiny_tokenizer, 4, ["O"])
+    features = tag_rows([TaggedExample("1", ("\u00a0",), ("O",))], tiny_tokenizer, 4, ["O"])
     assert features["input_ids"][0, 1] == tiny_tokenizer.unk_id
     assert features["tag_ids"].tolist() == [[NOT_SCORED, 0, NOT_SCORED, NOT_SCORED]]
 
 
 def test_no_sentences_make_no_rows(tiny_tokenizer):
-    features = tag_features([], tiny_tokenizer, 8, ["O"])
+    features = tag_rows([], tiny_tokenizer, 8, ["O"])
     assert {values.shape for values in features.values()} == {(0, 8)}
-    assert tags_of_words(np.zeros((0, 8), int), features, [], ["O"]) == []
 
 
 def test_tags_that_cannot_be_learned_are_named(tiny_tokenizer):
-    with pytest.raises(InputError, match="The tag `LOC` of sentence a is not a known one.*LOK"):
-        tag_features(SENTENCES, tiny_tokenizer, 32, ["LOK", "O"])
-    with pytest.raises(InputError, match="Sentence b should have a tag for every word"):
-        tag_features([SENTENCES[1]._replace(tags=None)], tiny_tokenizer, 32, ["O"])
-    assert "tag_ids" not in tag_features([SENTENCES[1]._replace(tags=None)], tiny_tokenizer, 32)
-    with pytest.raises(InputError, match="`max_seq_length` should be at least 3. Received: 2"):
-        tag_features(SENTENCES, tiny_tokenizer, 2)
+    with pytest.raises(InputError, match="The label `LOC` is unknown.*LOK"):
+        tag_rows(SENTENCES, tiny_tokenizer, 32, ["LOK", "O"])
+    assert "tag_ids" not in tag_rows([SENTENCES[1]._replace(tags=None)], tiny_tokenizer, 32)
+    with pytest.raises(InputError, match="`max_seq_length` must be at least 3. Received: 2"):
+        tag_rows(SENTENCES, tiny_tokenizer, 2)

@@ -9,7 +9,6 @@ from albert_keras.tasks.tagging.tag_scores import (
     Score,
     entities_of,
     entity_scores,
-    entity_table,
     tag_accuracy,
 )
 from data_pipeline.errors import InputError
@@ -47,7 +46,7 @@ def test_entities_are_found(tags, entities):
 
 @pytest.mark.parametrize("tag", ["NN", "BPER", "U-PER", "o", "", "OO"])
 def test_a_tag_of_no_entity_scheme_is_refused(tag):
-    with pytest.raises(InputError, match=f"need tags such as O, B-PER.* Received: '{tag}'"):
+    with pytest.raises(InputError, match=f"require tags such as O, B-PER.* Received: '{tag}'"):
         entities_of(["O", tag])
 
 
@@ -87,27 +86,8 @@ def test_nothing_found_and_nothing_there_score_zero():
     assert scores.macro_f1 == 0.0
 
 
-def test_the_table_has_a_row_for_each_type_and_one_for_all():
-    scores = entity_scores([["B-PER", "B-LOC"]], [["B-PER", "O"]])
-    assert [line.split() for line in entity_table(scores).splitlines()] == [
-        ["precision", "recall", "f1", "support"],
-        ["LOC", "0.0000", "0.0000", "0.0000", "1"],
-        ["PER", "1.0000", "1.0000", "1.0000", "1"],
-        ["all", "1.0000", "0.5000", "0.6667", "2"],
-    ]
-
-
 def test_accuracy_is_of_words():
     assert tag_accuracy([["NN", "VB", "NN"], ["DT"]], [["NN", "NN", "NN"], ["JJ"]]) == 0.5
-    with pytest.raises(InputError, match="at least one word"):
-        tag_accuracy([], [])
-
-
-def test_what_does_not_match_in_number_is_refused():
-    with pytest.raises(InputError, match="every sentence. Received: 1 for 2"):
-        entity_scores([["O"], ["O"]], [["O"]])
-    with pytest.raises(InputError, match="Sentence 2 should have .* Received: 1 for 2"):
-        tag_accuracy([["O"], ["O", "O"]], [["O"], ["O"]])
 
 
 def test_scores_equal_those_of_seqeval():

@@ -101,13 +101,13 @@ def test_an_unknown_tag_is_told_by_file_and_sentence(tmp_path, labels):
 @pytest.mark.parametrize(
     "settings, split, says",
     [
-        ({}, "train", "`train` should be the training file"),
+        ({}, "train", "`train` must be the training file"),
         ({}, "test", "split `test` of tagging is unknown"),
-        ({"text": "word"}, "train", "`text` of tagging should be the number of a column"),
-        ({"pair": 1}, "train", "`pair` should be left out of tagging"),
-        ({"labels": ("O",)}, "train", "`labels` should be two or more"),
-        ({"labels": ("O", "X", "O")}, "train", "`labels` should be two or more, all different"),
-        ({"train": "train.txt", "text": 1, "label": 0}, "train", "tags in `train.txt` should be"),
+        ({"text": "word"}, "train", "`text` of tagging must be the number of a column"),
+        ({"pair": 1}, "train", "Tagging takes no `pair`"),
+        ({"labels": ("O",)}, "train", "`labels` must be at least two"),
+        ({"labels": ("O", "X", "O")}, "train", "`labels` must be at least two, all different"),
+        ({"train": "train.txt", "text": 1, "label": 0}, "train", "tags in `train.txt` must be"),
     ],
 )
 def test_what_cannot_be_used_is_told(tmp_path, monkeypatch, settings, split, says):
@@ -128,13 +128,13 @@ def test_an_example_is_made_of_what_was_typed():
     [
         ({}, "either `text` or `words`"),
         ({"text": "a", "words": ["a"]}, "either `text` or `words`"),
-        ({"word": "a"}, "`word` is no field of tagging. Did you mean `words`"),
-        ({"text": " \n"}, "`text` should be a text, not blank"),
-        ({"text": ["a"]}, "`text` should be a text"),
-        ({"words": "ab"}, "`words` should be a list of words"),
-        ({"words": []}, "`words` should be a list of words"),
-        ({"words": ["a", ""]}, "`words` should be a list of words"),
-        ({"words": ["a", 7]}, "`words` should be a list of words"),
+        ({"word": "a"}, "`word` is not a field of tagging. Did you mean `words`"),
+        ({"text": " \n"}, "`text` must be a text, not blank"),
+        ({"text": ["a"]}, "`text` must be a text"),
+        ({"words": "ab"}, "`words` must be a list of words"),
+        ({"words": []}, "`words` must be a list of words"),
+        ({"words": ["a", ""]}, "`words` must be a list of words"),
+        ({"words": ["a", 7]}, "`words` must be a list of words"),
     ],
 )
 def test_fields_that_cannot_be_used_are_refused(fields, says):
@@ -162,18 +162,18 @@ def test_models_answer_together(tiny_tokenizer):
     [found] = it.answers(PLACES[1:], features, [even, sure])
     assert found.tags == ("I-LOC", "O")
     np.testing.assert_allclose(found.probabilities, 2 / 3)
-    with pytest.raises(InputError, match="The model gives no numbers"):
+    with pytest.raises(InputError, match="of the model are not finite"):
         it.answers(PLACES[1:], features, [even, logits(features, [1, 2], high=np.nan)])
-    with pytest.raises(InputError, match=r"should be \[2, 3\]. Received: \[2, 4\]"):
+    with pytest.raises(InputError, match=r"must be \[2, 3\]. Received: \[2, 4\]"):
         it.answers(PLACES[1:], features, [even, logits(features, [1, 2], count=4)])
 
 
 def test_untagged_sentences_cannot_be_learnt_or_scored(tiny_tokenizer):
     it, examples = task(labels=TAGS), [PLACES[1]._replace(tags=None)]
     assert "tag_ids" not in it.features([*PLACES, *examples], tiny_tokenizer).batch([0])
-    with pytest.raises(InputError, match="Sentence 2 should have a tag for every word"):
+    with pytest.raises(InputError, match="Sentence 2 must have tags. It has none."):
         it.features(examples, tiny_tokenizer, training=True)
-    with pytest.raises(InputError, match="Sentence 2 should have tags. It has none."):
+    with pytest.raises(InputError, match="Sentence 2 must have tags. It has none."):
         it.scores(examples, [answer(PLACES[1], "O", "O")])
 
 

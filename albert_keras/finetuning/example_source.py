@@ -1,4 +1,4 @@
-"""Examples of a task, as what a run learns from: any batch is a function of (seed, step)."""
+"""Examples of a task as the source of a run: any batch is a function of (seed, step)."""
 
 import hashlib
 import json
@@ -10,12 +10,12 @@ from albert_keras.training.cost.flops import forward_flops
 from albert_keras.training.loop.batches import batches_of
 from data_pipeline.reader.reader import training_numbers
 
-#: Batches made ahead.
+#: Batches prepared in advance.
 _PREFETCHED = 4
 
 
 def digest_of(examples):
-    """Names examples by all that is in them: str, 64 hexadecimal digits."""
+    """Returns a hash of examples: str, 64 hexadecimal digits."""
     digest = hashlib.sha256()
     for example in examples:
         digest.update((json.dumps(example) + "\n").encode())
@@ -23,27 +23,29 @@ def digest_of(examples):
 
 
 class ExampleSource:
-    """What a run, and `fit`, ask of the examples they are given; see `RecordSource`.
+    """What a run and `fit` need of their examples; see `RecordSource`.
 
-    Examples are seen in a new random order in each epoch, all of them.
+    Every epoch goes through all examples in a new random order.
 
     Args:
         features: Features. With targets.
-        tokenizer: Tokenizer. What they were made with.
+        tokenizer: Tokenizer. What they were encoded with.
         training: FinetuneTraining, resolved.
-        about: dict. What `run.json` keeps besides: fingerprints, and what the run begins from.
+        description: dict. Further entries of `run.json`: fingerprints and the initial weights.
     """
 
     kind = "finetuning"
+    #: Whether there is a tokenizer to save.
+    has_tokenizer = True
 
-    def __init__(self, features, tokenizer, training, about):
+    def __init__(self, features, tokenizer, training, description):
         self.features, self.tokenizer = features, tokenizer
-        self.training, self.about = training, about
+        self.training, self.description = training, description
         self.failure = None
 
     @property
     def max_seq_length(self):
-        """int. Pieces of a row, S; of several sequences to choose from, of all of them."""
+        """int. Tokens of a row, S; for options to choose from, of all of them."""
         return int(np.prod(self.features.batch(np.zeros(1, np.int64))["input_ids"].shape[1:]))
 
     @property
@@ -52,24 +54,21 @@ class ExampleSource:
         return self.tokenizer.digest
 
     def describe(self):
-        """Returns what `run.json` keeps of them: dict."""
-        return self.about | {
+        """Returns the entries of `run.json` about the examples: dict."""
+        return self.description | {
             "num_records": len(self.features),
             "max_seq_length": self.features.max_seq_length,
         }
 
     def check_tokenizer(self):
-        """Does nothing: the features come from this very tokenizer."""
-
-    #: Whether there is one to be copied.
-    has_tokenizer = True
+        """Does nothing: the features were encoded with this tokenizer."""
 
     def save_tokenizer(self, folder):
-        """Writes the tokenizer into a folder that exists."""
+        """Saves the tokenizer in an existing folder."""
         self.tokenizer.save(folder)
 
     def numbers(self, step):
-        """Returns the numbers of the rows seen after so many steps: int64 [B]."""
+        """Returns the numbers of the rows of the batch after `step` steps: int64 [B]."""
         training = self.training
         return training_numbers(step, training.batch_size, len(self.features), training.seed)
 
@@ -82,9 +81,9 @@ class ExampleSource:
         return batches_of(strategy, self.training, read)
 
     def flops(self, model):
-        """Counts the useful operations of one step with a model (int), without its small head.
+        """Returns the useful operations of one step with a model (int), without its small head.
 
-        That of an average batch, padding left out: most rows of a task are short.
+        For an average batch without padding, as most rows of a task are short.
         """
         sample = self.features.batch(np.zeros(1, np.int64))["input_ids"]
         sequences = self.training.batch_size * sample.size // sample.shape[-1]
@@ -116,7 +115,7 @@ class ExampleSource:
         dataset = tf.data.Dataset.range(first_step, np.iinfo(np.int64).max)
         dataset = dataset.map(features_of, num_parallel_calls=2, deterministic=True).unbatch()
         options = tf.data.Options()
-        options.autotune.enabled = False  # as in `data_pipeline/reader.py`
+        options.autotune.enabled = False  # as in `data_pipeline/reader/reader.py`
         policy = tf.data.experimental.AutoShardPolicy.DATA
         options.experimental_distribute.auto_shard_policy = policy
         dataset = dataset.with_options(options).prefetch(_PREFETCHED * replicas)

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from albert_keras.finetuning.config import FinetuneTraining
-from albert_keras.finetuning.source import ExampleSource, digest_of
+from albert_keras.finetuning.example_source import ExampleSource, digest_of
 from albert_keras.tasks.examples import TextExample
 from albert_keras.tasks.kinds import KINDS
 from albert_keras.tasks.task import Features

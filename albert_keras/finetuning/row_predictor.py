@@ -5,22 +5,23 @@ import tensorflow as tf
 
 from albert_keras.training.distributed.cluster import num_workers
 
-#: What such an output is beyond the places that were computed: nothing to be chosen.
+#: The output per position beyond the computed positions: never chosen.
 _NOWHERE = -1e30
-#: Rows are computed at the next multiple of so many pieces.
+#: Rows are computed at the next multiple of this number of tokens.
 _LENGTHS = 16
 
 
 class RowPredictor:
-    """Runs a model over rows, short ones with short ones, so that little padding is computed.
+    """Runs a model over rows, sorted by length, so that little padding is computed.
 
-    A TPU, whose shapes are fixed, gets rows of full length. With several workers each computes all.
+    A TPU, whose shapes are fixed, receives rows of full length. Of several workers each computes
+    all rows.
 
     Args:
         strategy: tf.distribute.Strategy.
-        model: keras.Model. As `build_model` makes it.
+        model: keras.Model. As returned by `build_model`.
         kind: TaskKind.
-        batch_size: int. Rows a device computes at a time.
+        batch_size: int. Rows per device and call.
     """
 
     def __init__(self, strategy, model, kind, batch_size=64):
@@ -29,7 +30,7 @@ class RowPredictor:
         self._batch_size = batch_size
         self._is_static = isinstance(strategy, tf.distribute.TPUStrategy)
 
-        # New lengths and the last, smaller batch make no new graph.
+        # New lengths and the last, smaller batch build no new graph.
         @tf.function(reduce_retracing=True)
         def run(inputs):
             return strategy.run(lambda part: model(part, training=False), args=(inputs,))
@@ -52,14 +53,15 @@ class RowPredictor:
             rows = order[begin : begin + together]
             for name, values in self._outputs(features, rows).items():
                 if name not in found:
-                    shape = self._shape(values, features)
-                    found[name] = np.full(shape, _NOWHERE if values.dtype.kind == "f" else 0)
-                    found[name] = found[name].astype(values.dtype)
-                target = found[name]
+                    rest = values.shape[1:]
+                    if self._kind.per_position:
+                        rest = (features.max_seq_length, *rest[1:])
+                    filler = _NOWHERE if values.dtype.kind == "f" else 0
+                    found[name] = np.full((len(features), *rest), filler, values.dtype)
                 if self._kind.per_position:
-                    target[rows, : values.shape[1]] = values
+                    found[name][rows, : values.shape[1]] = values
                 else:
-                    target[rows] = values
+                    found[name][rows] = values
         return found
 
     def _outputs(self, features, rows):
@@ -68,7 +70,7 @@ class RowPredictor:
         if not self._is_static:
             longest = int(features.lengths[rows].max())
             length = min(length, -(-longest // _LENGTHS) * _LENGTHS)
-        # Each replica gets as many; what fills up is computed and thrown away.
+        # Each replica receives the same number of rows; surplus rows are computed and discarded.
         count = self._batch_size if self._is_static else -(-len(rows) // self._replicas)
         filled = np.resize(rows, count * self._replicas)
         inputs = features.batch(filled, length)
@@ -82,10 +84,9 @@ class RowPredictor:
             distributed = self._strategy.experimental_distribute_values_from_function(
                 lambda context: parts[context.replica_id_in_sync_group % self._replicas]
             )
-            outputs = self._run(distributed)
             local = {
                 name: self._strategy.experimental_local_results(value)
-                for name, value in outputs.items()
+                for name, value in self._run(distributed).items()
             }
             outputs = [
                 {name: values[number] for name, values in local.items()}
@@ -95,9 +96,3 @@ class RowPredictor:
             name: np.concatenate([part[name].numpy() for part in outputs])[: len(rows)]
             for name in outputs[0]
         }
-
-    def _shape(self, values, features):
-        rest = values.shape[1:]
-        if self._kind.per_position:
-            rest = (features.max_seq_length, *rest[1:])
-        return (len(features), *rest)

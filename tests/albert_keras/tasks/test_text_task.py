@@ -5,8 +5,8 @@ import pytest
 
 from albert_keras.tasks.examples import TextExample
 from albert_keras.tasks.glue.glue_tasks import GLUE_TASKS
-from albert_keras.tasks.tables.text_task import TextTask
 from albert_keras.tasks.task_config import TaskConfig
+from albert_keras.tasks.text_task import TextTask
 from data_pipeline.errors import InputError
 
 RTE = "index\tsentence1\tsentence2\tlabel\n"
@@ -79,7 +79,7 @@ def test_the_folder_may_be_that_of_the_task(tmp_path, inside):
 def test_the_folder_of_another_task_is_refused_though_its_test_file_fits(tmp_path):
     write(tmp_path / "WNLI" / "test.tsv", RTE.replace("\tlabel", "") + "7\tA.\tB.")
     assert len(task("wnli", data_dir=str(tmp_path)).read("test")) == 1
-    with pytest.raises(InputError, match="is missing.* or `RTE` itself"):
+    with pytest.raises(InputError, match="does not exist.* or `RTE` itself"):
         task("rte", data_dir=str(tmp_path / "WNLI")).read("test")
 
 
@@ -149,11 +149,11 @@ def test_a_file_without_labels_is_laid_out_as_one_with_them(tmp_path):
 @pytest.mark.parametrize(
     "settings, split, says",
     [
-        ({"name": "rte"}, "dev", "`data_dir` should be the folder with the files of rte"),
+        ({"name": "rte"}, "dev", "`data_dir` must be the folder with the files of rte"),
         ({"name": "rte", "data_dir": "."}, "dev_matched", "split `dev_matched` of rte is unknown"),
-        ({}, "train", "`train` should be the training file"),
+        ({}, "train", "`train` must be the training file"),
         ({}, "test", "split `test` of classification is unknown"),
-        ({"train": "x.tsv", "label": None}, "train", "`label` should name the column"),
+        ({"train": "x.tsv", "label": None}, "train", "`label` must name the column"),
     ],
 )
 def test_what_is_missing_is_told(settings, split, says):
@@ -165,11 +165,11 @@ def test_what_is_missing_is_told(settings, split, says):
     "settings, says",
     [
         ({"name": "squad1"}, "`squad1` must be a task of GLUE or one of"),
-        ({"name": "cola", "text": 0}, "`text` should be left out: cola has columns of its own"),
-        ({"name": "cola", "labels": ("1", "0")}, "`labels` of cola should be 0, 1"),
-        ({"name": "regression", "labels": ("1", "0")}, "`labels` of regression should be none"),
-        ({"labels": ("a",)}, "`labels` should be two or more, all different"),
-        ({"labels": ("a", "b", "a")}, "`labels` should be two or more, all different"),
+        ({"name": "cola", "text": 0}, "`text` must not be given: cola has its own columns"),
+        ({"name": "cola", "labels": ("1", "0")}, "`labels` of cola must be 0, 1"),
+        ({"name": "regression", "labels": ("1", "0")}, "`labels` of regression must be none"),
+        ({"labels": ("a",)}, "`labels` must be at least two, all different"),
+        ({"labels": ("a", "b", "a")}, "`labels` must be at least two, all different"),
     ],
 )
 def test_settings_that_do_not_fit_are_refused(settings, says):
@@ -195,7 +195,7 @@ def test_an_example_is_made_of_what_was_typed():
         ("sst-2", {"text": "A.", "texts": "B."}, "must have `text`. Received: text, texts"),
         ("sst-2", {}, "must have `text`. Received: nothing"),
         ("sst-2", {"text": 7}, "`text` must be a text. Received: 7"),
-        ("sst-2", {"text": " \n"}, "`text` should be a text. It is blank"),
+        ("sst-2", {"text": " \n"}, "`text` must be a text. It is blank"),
         (
             "rte",
             {"text": "A."},
@@ -214,7 +214,7 @@ def test_scores_are_learnt_as_floats_and_nothing_where_there_is_none(tiny_tokeni
     batch = it.features(examples[:1], tiny_tokenizer, training=True).batch([0])
     assert batch["labels"].dtype == np.float32 and batch["labels"].tolist() == [2.5]
     assert "labels" not in it.features(examples, tiny_tokenizer).batch([0])
-    with pytest.raises(InputError, match="Example 1 should have a label. It has none."):
+    with pytest.raises(InputError, match="Example 1 must have a label. It has none."):
         it.features(examples, tiny_tokenizer, training=True)
 
 

@@ -6,16 +6,13 @@ import numpy as np
 import pytest
 
 from albert_keras.tasks.examples import TextExample
-from albert_keras.tasks.plain_predictions import (
-    ClassAnswer,
-    ScoreAnswer,
-    class_answers,
+from albert_keras.tasks.predictions import (
     mean_outputs,
     mean_probabilities,
     one_line,
-    score_answers,
     write_predictions,
 )
+from albert_keras.tasks.text_task import ClassAnswer, ScoreAnswer, class_answers, score_answers
 from data_pipeline.errors import InputError
 
 EXAMPLES = [TextExample("a", "x"), TextExample("b", "y")]
@@ -60,11 +57,10 @@ def test_the_best_class_is_answered_and_the_first_of_equals():
 @pytest.mark.parametrize(
     "results, says",
     [
-        ([], "at least one model"),
-        ([{"logits": np.zeros((2, 3))}], r"should be \[2, 2\]. Received: \[2, 3\]"),
+        ([{"logits": np.zeros((2, 3))}], r"must be \[2, 2\]. Received: \[2, 3\]"),
         (
             [{"logits": np.zeros((2, 2))}, {"logits": np.array([[0, np.nan], [0, np.inf]])}],
-            "The model gives no numbers: 2 of 4",
+            "2 of 4 `logits` of the model are not finite",
         ),
     ],
 )

@@ -6,8 +6,12 @@ import pytest
 from albert_keras.tasks.examples import Answer, QuestionExample
 from albert_keras.tasks.squad.files import read_questions
 from albert_keras.tasks.squad.scores import normalize_answer
-from albert_keras.tasks.squad.window_features import make_features
-from albert_keras.tasks.squad.windows import SquadWindowConfig, lay_out_windows, max_context
+from albert_keras.tasks.squad.windows import (
+    SquadWindowConfig,
+    lay_out_windows,
+    max_context,
+    span_features,
+)
 from data_pipeline.errors import InputError
 from data_pipeline.settings import SettingsError
 from data_pipeline.tokenizers.tokenization import Tokenizer
@@ -54,12 +58,12 @@ def test_windows_and_their_max_context_are_those_of_the_original():
 
 
 def test_every_place_of_every_window_is_laid_out_as_in_the_original(tiny_tokenizer):
-    features = make_features([question()], tiny_tokenizer, WINDOWS)
+    features = span_features([question()], tiny_tokenizer, WINDOWS)
     query = tiny_tokenizer.encode("Who wondered?")[:8]
     passage = tiny_tokenizer.encode(CONTEXT)
     spans = windows_by_hand(len(passage), 24 - len(query) - 3, 6)
     assert len(features) == len(spans) > 2
-    inputs = features.inputs()
+    inputs = features.batch(slice(None))
     for row, (start, length) in enumerate(spans):
         shown = passage[start : start + length]
         padding = [0] * (24 - len(query) - length - 3)
@@ -76,13 +80,12 @@ def test_every_place_of_every_window_is_laid_out_as_in_the_original(tiny_tokeniz
         outside = [False] * (len(query) + 2), [False] * (len(padding) + 1)
         assert features.is_max_context[row].tolist() == outside[0] + best + outside[1]
     assert all(array.dtype == np.int32 for array in inputs.values())
-    assert features.unique_ids.tolist() == [1_000_000_000 + row for row in range(len(spans))]
 
 
 def test_some_windows_may_be_asked_for(tiny_tokenizer):
-    features = make_features([question("1", "ferry")], tiny_tokenizer, WINDOWS, training=True)
-    inputs, targets = features.inputs([2, 0]), features.targets([2, 0])
-    for name, array in features.inputs().items():
+    features = span_features([question("1", "ferry")], tiny_tokenizer, WINDOWS, training=True)
+    inputs = targets = features.batch([2, 0])
+    for name, array in features.batch(slice(None)).items():
         np.testing.assert_array_equal(inputs[name], array[[2, 0]])
     assert targets["start_positions"].tolist() == features.starts[[2, 0]].tolist()
 
@@ -90,14 +93,14 @@ def test_some_windows_may_be_asked_for(tiny_tokenizer):
 @pytest.mark.parametrize("answer", ["ferry", "harbour before  sunrise", "(but me)", "why.", "The"])
 def test_an_answer_is_placed_where_it_is_read_again(answer, tiny_tokenizer):
     config = SquadWindowConfig(max_seq_length=60, doc_stride=10, max_query_length=8)
-    features = make_features([question("1", answer)], tiny_tokenizer, config, training=True)
-    targets = features.targets()
+    features = span_features([question("1", answer)], tiny_tokenizer, config, training=True)
+    targets = features.batch(slice(None))
     found = 0
     for row, (start, end) in enumerate(zip(features.starts, features.ends, strict=True)):
         if end:
             found += 1
-            assert features.text_at(row, start, end, CONTEXT) == answer
-            assert features.inputs()["p_mask"][row, start : end + 1].tolist() == [0] * (
+            assert CONTEXT[slice(*features.characters_at(row, start, end, CONTEXT))] == answer
+            assert features.batch(slice(None))["p_mask"][row, start : end + 1].tolist() == [0] * (
                 end - start + 1
             )
         assert targets["is_impossible"][row] == (end == 0)
@@ -105,7 +108,7 @@ def test_an_answer_is_placed_where_it_is_read_again(answer, tiny_tokenizer):
 
 
 def test_windows_without_the_whole_answer_stay_and_say_no(tiny_tokenizer):
-    features = make_features([question("1", "ferry")], tiny_tokenizer, WINDOWS, training=True)
+    features = span_features([question("1", "ferry")], tiny_tokenizer, WINDOWS, training=True)
     assert features.is_impossible.tolist()[0] == 0 and features.ends[0] > 0
     assert features.is_impossible.tolist()[-1] == 1
     assert features.starts[-1] == features.ends[-1] == 0
@@ -113,45 +116,45 @@ def test_windows_without_the_whole_answer_stay_and_say_no(tiny_tokenizer):
 
 def test_an_impossible_question_has_no_place(tiny_tokenizer):
     example = question(is_impossible=True)
-    features = make_features([example], tiny_tokenizer, WINDOWS, training=True)
+    features = span_features([example], tiny_tokenizer, WINDOWS, training=True)
     assert features.is_impossible.all() and not features.ends.any()
 
 
 def test_for_prediction_answers_are_not_read(tiny_tokenizer):
     example = question()._replace(answers=(Answer("x", 0), Answer("y", 99)), is_impossible=True)
-    features = make_features([example], tiny_tokenizer, WINDOWS)
+    features = span_features([example], tiny_tokenizer, WINDOWS)
     assert features.starts is features.ends is features.is_impossible is None
-    with pytest.raises(ValueError, match="training=True"):
-        features.targets()
+    assert "start_positions" not in features.batch(slice(None))
 
 
 def test_training_wants_one_answer_that_leaves_something(tiny_tokenizer):
     two = question("7", "ferry")._replace(answers=(Answer("The", 0), Answer("old", 4)))
     for example, count in ((two, 2), (question("7"), 0)):
-        with pytest.raises(InputError, match=f"'7' should have exactly one answer.*: {count}"):
-            make_features([example], tiny_tokenizer, WINDOWS, training=True)
+        with pytest.raises(InputError, match=f"'7' must have exactly one answer.*: {count}"):
+            span_features([example], tiny_tokenizer, WINDOWS, training=True)
     lost = question("8", context="\x07 why")._replace(answers=(Answer("\x07", 0),))
-    with pytest.raises(InputError, match="'8' should leave something after clean-up"):
-        make_features([lost], tiny_tokenizer, WINDOWS, training=True)
+    with pytest.raises(InputError, match="'8' must contain text that remains after"):
+        span_features([lost], tiny_tokenizer, WINDOWS, training=True)
 
 
 def test_an_empty_passage_has_no_window_and_is_logged(tiny_tokenizer, caplog):
     examples = [question("1", context="  "), question("2"), question("3", asked="")]
     with caplog.at_level(logging.WARNING):
-        features = make_features(examples, tiny_tokenizer, WINDOWS)
+        features = span_features(examples, tiny_tokenizer, WINDOWS)
     assert set(features.example_indices) == {1, 2}
     assert features.input_ids[-1, 1] == tiny_tokenizer.sep_id  # an empty question is no problem
     assert "1 of 3 questions are about an empty passage" in caplog.text
     with pytest.raises(InputError, match="at least one question"):
-        make_features([], tiny_tokenizer)
-    assert len(make_features(examples[:1], tiny_tokenizer, training=False)) == 0
+        span_features([], tiny_tokenizer, WINDOWS)
+    with pytest.raises(InputError, match="1 questions, all about empty passages"):
+        span_features(examples[:1], tiny_tokenizer, WINDOWS)
 
 
 def test_window_lengths_are_checked_together():
     with pytest.raises(SettingsError) as error:
         SquadWindowConfig(max_seq_length=67, doc_stride=0)
     assert "`max_query_length` + 3" in str(error.value)
-    assert "`doc_stride` should be at least 1" in str(error.value)
+    assert "`doc_stride` must be at least 1" in str(error.value)
 
 
 @pytest.mark.parametrize(
@@ -170,12 +173,13 @@ def test_gold_answers_of_real_questions_are_read_again(name, official_model, sha
         for example in read_questions(shared_data / "squad" / name)
         if example.answers
     ]
-    features = make_features(examples, tokenizer, training=True)
+    features = span_features(examples, tokenizer, SquadWindowConfig(), training=True)
     right = set()
     for row in np.flatnonzero(features.ends):
         number = int(features.example_indices[row])
         start, end = features.starts[row], features.ends[row]
-        text = features.text_at(row, start, end, examples[number].context)
+        context = examples[number].context
+        text = context[slice(*features.characters_at(row, start, end, context))]
         if normalize_answer(text) == normalize_answer(examples[number].answers[0].text):
             right.add(number)
     assert len(right) >= 0.99 * len(examples)

@@ -1,40 +1,72 @@
-"""Classification and regression of texts and pairs: GLUE, and anyone's own tables."""
+"""Classification and regression of texts and pairs: GLUE, and a user's own tables."""
 
 import functools
+from typing import NamedTuple
 
 import numpy as np
 
 from albert_keras.tasks import metrics
 from albert_keras.tasks.examples import TextExample
+from albert_keras.tasks.feature_cache import cached_features
 from albert_keras.tasks.glue.files import read_glue, read_glue_file
 from albert_keras.tasks.glue.glue_tasks import GLUE_TASKS, glue_file, glue_splits
 from albert_keras.tasks.glue.submission import write_submission
-from albert_keras.tasks.hold_out import hold_out
 from albert_keras.tasks.kinds import CLASSIFICATION, REGRESSION
-from albert_keras.tasks.labels import check_labels, label_numbers
-from albert_keras.tasks.plain_predictions import (
-    class_answers,
-    mean_outputs,
-    mean_probabilities,
-    one_line,
-    score_answers,
-    write_predictions,
-)
+from albert_keras.tasks.labels import check_labels, hold_out, label_numbers
+from albert_keras.tasks.pair_features import EncodedPairs, PairFeatures, encode_pairs
+from albert_keras.tasks.predictions import mean_outputs, mean_probabilities, one_line
 from albert_keras.tasks.tables.files import label_names, read_table
 from albert_keras.tasks.tables.rows import is_number
-from albert_keras.tasks.tables.text_features import text_features
 from albert_keras.tasks.task import Error, Task
 from data_pipeline.errors import InputError
-from data_pipeline.settings import did_you_mean
 
 _CLASS_METRICS = ("accuracy", "macro_f1")
 _SCORE_METRICS = ("pearson", "spearman", "mean_squared_error")
-#: Scores that spread less than this part of the range of labels are all the same.
+#: Scores that spread less than this fraction of the range of labels count as all the same.
 _LEAST_SPREAD = 1e-3
 
 
+class ClassAnswer(NamedTuple):
+    """A class: `label` str, its `probability`, and the `probabilities` of all classes by name."""
+
+    id: str
+    label: str
+    probability: float
+    probabilities: dict[str, float]
+
+
+class ScoreAnswer(NamedTuple):
+    """A score as the model returns it; it may be outside the range of labels."""
+
+    id: str
+    score: float
+
+
+def class_answers(examples, labels, probabilities) -> list[ClassAnswer]:
+    """Answers with the most probable class, the first of equals.
+
+    Args:
+        examples: list of named tuples with an `id`. N of them.
+        labels: sequence of str. Names of C classes.
+        probabilities: float [N, C].
+    """
+    best = np.argmax(probabilities, axis=1).tolist()
+    return [
+        ClassAnswer(example.id, labels[number], row[number], dict(zip(labels, row, strict=True)))
+        for example, number, row in zip(examples, best, probabilities.tolist(), strict=True)
+    ]
+
+
+def score_answers(examples, scores) -> list[ScoreAnswer]:
+    """Answers N examples with `scores`, float [N]."""
+    return [
+        ScoreAnswer(example.id, score)
+        for example, score in zip(examples, scores.tolist(), strict=True)
+    ]
+
+
 class TextTask(Task):
-    """A task of GLUE, or an own table: "classification", "pair" or "regression".
+    """A task of GLUE, or a user's own table: classification, pair or regression.
 
     Args:
         config: TaskConfig.
@@ -48,7 +80,6 @@ class TextTask(Task):
     def __init__(self, config):
         super().__init__(config)
         self._glue = GLUE_TASKS.get(config.name)
-        self._training = None  # all examples of an own training file; read once
         own = CLASSIFICATION.own_tasks + REGRESSION.own_tasks
         if self._glue is None and config.name not in own:
             raise InputError(f"`{config.name}` must be a task of GLUE or one of {', '.join(own)}.")
@@ -74,19 +105,15 @@ class TextTask(Task):
             return ()
         if self._glue:
             return self._glue.labels
-        return self.config.labels or label_names(self._own_training())
+        return self.config.labels or label_names(self._own_training)
 
     def read(self, split):
-        splits = ("train", *self.dev_splits, *self.test_splits)
-        if split not in splits:
-            raise InputError(
-                f"The split `{split}` of {self.config.name} is unknown{did_you_mean(split, splits)}"
-            )
+        self.check_split(split)
         path = {"train": self.config.train, "dev": self.config.dev}.get(split)
         if self._glue and path is None:
             if self.config.data_dir is None:
                 raise InputError(
-                    f"`data_dir` should be the folder with the files of {self.config.name}. "
+                    f"`data_dir` must be the folder with the files of {self.config.name}. "
                     "Received: None."
                 )
             task, name = self._splits[split]
@@ -94,8 +121,8 @@ class TextTask(Task):
         if self._glue or (split == "dev" and path is not None):
             return self.read_file(path, labelled=True)
         if self.config.dev is not None:
-            return list(self._own_training())
-        rest, held = hold_out(self._own_training(), self.config.dev_share)
+            return list(self._own_training)
+        rest, held = hold_out(self._own_training, self.config.dev_share)
         return rest if split == "train" else held
 
     def read_file(self, path, labelled):
@@ -108,15 +135,21 @@ class TextTask(Task):
     def example(self, number, fields):
         self.check_fields(fields)
         if not fields["text"].strip():
-            raise InputError("`text` should be a text. It is blank.")
+            raise InputError("`text` must be a text. It is blank.")
         return TextExample(str(number), fields["text"], fields.get("pair"))
 
     def features(self, examples, tokenizer, training=False, cache=None):
         labels = None
         if training or all(example.label is not None for example in examples):
-            kind = np.float32 if self.kind is REGRESSION else np.int32
-            labels = self._truth(examples).astype(kind)
-        return text_features(examples, tokenizer, self.max_seq_length, labels, cache)
+            dtype = np.float32 if self.kind is REGRESSION else np.int32
+            labels = self._truth(examples).astype(dtype)
+
+        def build():
+            return encode_pairs(examples, tokenizer, self.max_seq_length)._asdict()
+
+        settings = {"max_seq_length": self.max_seq_length}
+        arrays = cached_features(cache, "text", examples, tokenizer, settings, build)
+        return PairFeatures(EncodedPairs(**arrays), tokenizer, self.max_seq_length, labels)
 
     def answers(self, examples, features, results, tuned=None):
         if not examples:
@@ -141,8 +174,8 @@ class TextTask(Task):
         guesses = metrics.majority_baseline(truth, len(examples))
         if self.kind is REGRESSION:
             return score_answers(examples, guesses)
-        shares = np.bincount(truth, minlength=self.num_outputs) / len(truth)
-        return class_answers(examples, self.labels, np.tile(shares, (len(guesses), 1)))
+        proportions = np.bincount(truth, minlength=self.num_outputs) / len(truth)
+        return class_answers(examples, self.labels, np.tile(proportions, (len(guesses), 1)))
 
     def collapse(self, answers):
         if len(answers) < 2:
@@ -176,7 +209,7 @@ class TextTask(Task):
         return metrics.confusion_matrix(truth, given, self.num_outputs), self.labels
 
     def write(self, folder, split, examples, answers):
-        paths = [write_predictions(folder, split, answers)]
+        paths = super().write(folder, split, examples, answers)
         if split in self.test_splits:
             official = self._splits[split]
             paths.append(write_submission(*official, examples, self._given(answers), folder))
@@ -187,29 +220,28 @@ class TextTask(Task):
         for column in ("text", "pair", "label"):
             if self._glue and getattr(config, column) is not None:
                 raise InputError(
-                    f"`{column}` should be left out: {name} has columns of its own. "
+                    f"`{column}` must not be given: {name} has its own columns. "
                     f"Received: {getattr(config, column)}."
                 )
         labels = config.labels or ()
         fixed = self._glue.labels if self._glue else ()
         if (fixed or self.kind is REGRESSION) and labels not in ((), fixed):
             listing = ", ".join(fixed) or "none"
-            raise InputError(f"`labels` of {name} should be {listing}. Received: {labels}.")
+            raise InputError(f"`labels` of {name} must be {listing}. Received: {labels}.")
         if labels:
             check_labels(labels, "`labels`")
 
+    @functools.cached_property
     def _own_training(self):
-        """Returns all examples of the training file, those too that may be held out."""
-        if self._training is None:
-            if self.config.train is None:
-                raise InputError("`train` should be the training file. Received: None.")
-            self._training = self._table(self.config.train, True, self.config.labels)
-        return self._training
+        """All examples of the training file, including those that may be held out."""
+        if self.config.train is None:
+            raise InputError("`train` must be the training file. Received: None.")
+        return self._table(self.config.train, True, self.config.labels)
 
     def _table(self, path, labelled, known_labels):
         config = self.config
         if labelled and config.label is None:
-            raise InputError("`label` should name the column of the label. Received: None.")
+            raise InputError("`label` must name the column of the label. Received: None.")
         columns = [config.text, config.pair, config.label]
         return read_table(
             path,
@@ -217,7 +249,7 @@ class TextTask(Task):
             config.pair,
             config.label if labelled else None,
             has_scores=self.kind is REGRESSION,
-            # Told by all columns, so that a file without labels is read as one with them.
+            # From all columns, so that a file without labels is read like one with labels.
             has_header=not all(is_number(column) for column in columns if column is not None),
             known_labels=known_labels,
         )
@@ -226,7 +258,7 @@ class TextTask(Task):
         """Returns the labels of examples as numbers: int64 classes or float64 scores."""
         for example in examples:
             if example.label is None:
-                raise InputError(f"Example {example.id} should have a label. It has none.")
+                raise InputError(f"Example {example.id} must have a label. It has none.")
         return self._numbers([example.label for example in examples])
 
     def _given(self, answers):
@@ -239,7 +271,9 @@ class TextTask(Task):
         return label_numbers(values, self.labels)
 
     def _range(self):
-        """Returns from where to where labels go, 0 where it is not known."""
+        """Returns the range of labels, 0 if it is not known."""
         if self._glue:
             return np.ptp(self._glue.score_range)
-        return np.ptp([example.label for example in self._training or ()] or [0.0])
+        if "_own_training" not in self.__dict__:  # not read, as no training file is needed
+            return 0.0
+        return np.ptp([example.label for example in self._own_training])

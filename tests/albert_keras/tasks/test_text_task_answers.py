@@ -7,9 +7,8 @@ import pytest
 
 from albert_keras.tasks.examples import TextExample
 from albert_keras.tasks.glue.glue_tasks import GLUE_TASKS
-from albert_keras.tasks.plain_predictions import ClassAnswer, ScoreAnswer
-from albert_keras.tasks.tables.text_task import TextTask
 from albert_keras.tasks.task_config import TaskConfig
+from albert_keras.tasks.text_task import ClassAnswer, ScoreAnswer, TextTask
 from data_pipeline.errors import InputError
 
 
@@ -50,7 +49,7 @@ def test_models_answer_together():
 @pytest.mark.parametrize("number", [float("nan"), float("inf")])
 def test_a_model_without_numbers_is_told(number):
     for name, width in (("cola", 2), ("sts-b", 1)):
-        with pytest.raises(InputError, match="The model gives no numbers"):
+        with pytest.raises(InputError, match="of the model are not finite"):
             task(name).answers(labelled(None), None, [{"logits": np.full((1, width), number)}])
 
 
@@ -80,8 +79,6 @@ def test_guesses_are_the_most_frequent_class_or_the_mean():
     assert first == ("0", "1", 0.75, {"0": 0.25, "1": 0.75}) and second.id == "1"
     guesses = task("sts-b").guesses(labelled(1.0, 2.0, 4.5), examples)
     assert guesses == [("0", 2.5), ("1", 2.5)]
-    with pytest.raises(InputError, match="at least one label"):
-        task("cola").guesses([], examples)
 
 
 def test_collapse_to_one_class_is_told():

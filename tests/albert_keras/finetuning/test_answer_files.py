@@ -2,9 +2,8 @@
 
 import pytest
 
-from albert_keras.finetuning.worst_errors import write_errors
+from albert_keras.finetuning.answer_files import write_errors
 from albert_keras.tasks.task import Error
-from data_pipeline.errors import InputError
 
 ERRORS = [
     Error("7", "a dull\tfilm\r\nindeed", "0", "1", 0.75),
@@ -32,20 +31,8 @@ def test_nothing_ends_a_line_or_a_cell_but_the_table(tmp_path, mark):
     assert text.splitlines() == [HEADER.rstrip(), "a b\t1\te f\tg h\tc d"]
 
 
-@pytest.mark.parametrize("limit, count", [(None, 3), (5, 3), (2, 2), (0, 0)])
-def test_a_limit_keeps_the_worst(tmp_path, limit, count):
-    text = write_errors(tmp_path / "errors.tsv", iter(ERRORS), limit).read_text(encoding="utf-8")
-    assert [line[0] for line in text.splitlines()[1:]] == ["3", "7", "9"][:count]
-
-
 def test_no_errors_are_a_header(tmp_path):
     assert write_errors(tmp_path / "errors.tsv", []).read_text(encoding="utf-8") == HEADER
-
-
-def test_a_negative_limit_is_an_error(tmp_path):
-    with pytest.raises(InputError, match="0 or more"):
-        write_errors(tmp_path / "errors.tsv", ERRORS, -1)
-    assert not list(tmp_path.iterdir())
 
 
 def test_half_of_a_surrogate_pair_is_written_escaped(tmp_path):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_keras.finetuning.predicting import RowPredictor
+from albert_keras.finetuning.row_predictor import RowPredictor
 from albert_keras.models.finetuning import build_model
 from albert_keras.tasks.kinds import KINDS
 from albert_keras.tasks.task import Features

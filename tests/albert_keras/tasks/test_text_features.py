@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from albert_keras.tasks.examples import TaggedExample, TextExample
-from albert_keras.tasks.pair_features import pair_features
-from albert_keras.tasks.tables.text_features import tagged_features, text_features
-from albert_keras.tasks.tagging.files import tag_features
+from albert_keras.tasks.pair_features import encode_pairs, lay_out
+from albert_keras.tasks.tagging.tag_features import tag_features, tag_rows
+from albert_keras.tasks.task_config import TaskConfig
+from albert_keras.tasks.text_task import TextTask
 from data_pipeline.errors import InputError
 
 PAIRS = [
@@ -19,10 +20,18 @@ SENTENCES = [
 ]
 
 
+def text_features(examples, tokenizer, max_seq_length, labels=None, cache=None):
+    columns = {"text": "a", "pair": "b", "labels": ("no", "yes")}
+    task = TextTask(TaskConfig(name="pair", max_seq_length=max_seq_length, **columns))
+    if labels is None:
+        examples = [example._replace(label=None) for example in examples]
+    return task.features(examples, tokenizer, cache=cache)
+
+
 def test_pairs_are_laid_out_as_all_at_once(tiny_tokenizer):
     labels = np.array([1, 0], np.int32)
     features = text_features(PAIRS, tiny_tokenizer, 16, labels)
-    whole = pair_features(PAIRS, tiny_tokenizer, 16)
+    whole = lay_out(encode_pairs(PAIRS, tiny_tokenizer, 16), tiny_tokenizer, 16)
     assert len(features) == 2 and features.max_seq_length == 16
     assert features.lengths.tolist() == whole["input_mask"].sum(axis=1).tolist()
     batch = features.batch(np.array([1, 0, 1]))
@@ -36,8 +45,8 @@ def test_pairs_are_laid_out_as_all_at_once(tiny_tokenizer):
 
 
 def test_sentences_are_cut_to_the_length(tiny_tokenizer):
-    whole = tag_features(SENTENCES, tiny_tokenizer, 16, ["X", "Y"])
-    features = tagged_features(SENTENCES, tiny_tokenizer, 16, ("X", "Y"))
+    whole = tag_rows(SENTENCES, tiny_tokenizer, 16, ["X", "Y"])
+    features = tag_features(SENTENCES, tiny_tokenizer, 16, ("X", "Y"))
     assert len(features) == len(whole["input_ids"]) > 2
     assert (features.word_starts == whole["word_starts"]).all()
     assert features.lengths.tolist() == whole["input_mask"].sum(axis=1).tolist()
@@ -47,37 +56,37 @@ def test_sentences_are_cut_to_the_length(tiny_tokenizer):
     assert set(batch) == {"input_ids", "input_mask", "segment_ids", "tag_ids"}
     assert all((batch[name] == whole[name][last:, :short]).all() for name in batch)
     assert features.batch(np.array([0, last]))["tag_ids"].shape == (2, 16)
-    assert "tag_ids" not in tagged_features(SENTENCES, tiny_tokenizer, 16).batch([0])
+    assert "tag_ids" not in tag_features(SENTENCES, tiny_tokenizer, 16).batch([0])
 
 
 def test_a_length_that_rows_do_not_fit_is_refused(tiny_tokenizer):
     texts = text_features(PAIRS, tiny_tokenizer, 16)
-    tags = tagged_features(SENTENCES, tiny_tokenizer, 16)
+    tags = tag_features(SENTENCES, tiny_tokenizer, 16)
     for features in (texts, tags):
         longest = int(features.lengths.max())
         for length in (longest - 1, 17):
-            with pytest.raises(InputError, match=f"from {longest} places.* Received: {length}"):
+            with pytest.raises(InputError, match=f"between {longest}.* Received: {length}"):
                 features.batch(np.arange(len(features)), length)
 
 
 def test_features_are_kept(tiny_tokenizer, tmp_path, monkeypatch):
     made = [
-        (text_features, "encode_pairs", PAIRS, None),
-        (tagged_features, "tag_features", SENTENCES, ["X", "Y"]),
+        (text_features, "text_task.encode_pairs", PAIRS, None),
+        (tag_features, "tagging.tag_features.tag_rows", SENTENCES, ["X", "Y"]),
     ]
     for number, (make, builder, examples, names) in enumerate(made, start=1):
         first = make(examples, tiny_tokenizer, 16, names, tmp_path)
         make(examples, tiny_tokenizer, 15, names, tmp_path)
         assert len(list(tmp_path.iterdir())) == 2 * number
         with monkeypatch.context() as patch:
-            patch.setattr(f"albert_keras.tasks.tables.text_features.{builder}", None)
+            patch.setattr(f"albert_keras.tasks.{builder}", None)
             again = make(examples, tiny_tokenizer, 16, names, tmp_path)
         first, again = first.batch([0, 1]), again.batch([0, 1])
         assert all((again[name] == first[name]).all() for name in first if name != "labels")
-    tagged_features(SENTENCES, tiny_tokenizer, 16, ["Y", "X"], tmp_path)
+    tag_features(SENTENCES, tiny_tokenizer, 16, ["Y", "X"], tmp_path)
     assert len(list(tmp_path.iterdir())) == 5
 
 
 def test_no_examples_are_no_rows(tiny_tokenizer):
     assert len(text_features([], tiny_tokenizer, 16)) == 0
-    assert len(tagged_features([], tiny_tokenizer, 16)) == 0
+    assert len(tag_features([], tiny_tokenizer, 16)) == 0

@@ -1,0 +1,88 @@
+"""Outputs of several models → averages, and answers → files."""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import scipy.special
+
+from data_pipeline.errors import InputError
+from data_pipeline.files import whole_file
+
+_WHITE_SPACE = re.compile(r"\s+")
+
+
+def mean_outputs(results, shape):
+    """Averages the `logits` of several models.
+
+    Args:
+        results: list of dict of str to np.ndarray. One per model.
+        shape: tuple of int. The required shape.
+
+    Returns:
+        np.ndarray float64 [*shape].
+
+    Raises:
+        InputError: If an array has another shape, or a number in it is not finite.
+    """
+    return sum(_logits(result, shape) for result in results) / len(results)
+
+
+def mean_probabilities(results, shape):
+    """Averages the probabilities of several models: softmax over the last axis in float64.
+
+    Arguments, result and errors as of `mean_outputs`.
+    """
+    probabilities = (scipy.special.softmax(_logits(result, shape), axis=-1) for result in results)
+    return sum(probabilities) / len(results)
+
+
+def _logits(result, shape):
+    check_numbers([result])
+    values = np.asarray(result["logits"]).astype(np.float64)
+    if values.shape != tuple(shape):
+        raise InputError(
+            f"The `logits` of a model must be {list(shape)}. Received: {list(values.shape)}. "
+            "Models whose predictions are averaged must have the same task and labels."
+        )
+    return values
+
+
+def check_numbers(results):
+    """Raises InputError if an output (dicts of str to np.ndarray) is NaN or infinite."""
+    for name, array in ((name, array) for result in results for name, array in result.items()):
+        faults = np.count_nonzero(~np.isfinite(array))
+        if faults:
+            raise InputError(
+                f"{faults} of {np.size(array)} `{name}` of the model are not finite. Its training "
+                "may have diverged; a lower learning rate may help."
+            )
+
+
+def write_predictions(folder, split, answers) -> Path:
+    """Writes answers as lines of JSON, each with the fields of one answer.
+
+    Args:
+        folder: str or Path. Is created if missing.
+        split: str. What was answered; part of the file's name.
+        answers: list of named tuples of plain values, as `Task.answers` returns them.
+
+    Returns:
+        Path. `predictions-SPLIT.jsonl`, UTF-8, in the order of the answers.
+
+    Raises:
+        ValueError: If a number is not finite.
+    """
+    path = Path(folder) / f"predictions-{split}.jsonl"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with whole_file(path) as temporary, open(temporary, "w", encoding="utf-8") as file:
+        # In ASCII, so that a line separator or half a surrogate pair in a text does no harm.
+        file.writelines(json.dumps(answer._asdict(), allow_nan=False) + "\n" for answer in answers)
+    return path
+
+
+def one_line(*texts) -> str:
+    """Returns texts in one line without tabs, separated by ` ||| `; None is skipped."""
+    lines = [_WHITE_SPACE.sub(" ", text).strip() for text in texts if text is not None]
+    return " ||| ".join(lines)
