@@ -11,7 +11,6 @@ from albert_keras.serving.check.grpc_cases import GRPC_CASES, GrpcCase, check_ca
 from albert_keras.serving.check.serve_check import serve_check
 from albert_keras.serving.client.client_errors import ServingError
 from albert_keras.serving.client.grpc_client import GrpcClient
-from albert_keras.serving.client.rest_client import RestClient
 from data_pipeline.errors import InputError
 from tests.albert_keras.serving.contract.batching import BatchingParameters
 from tests.albert_keras.serving.contract.model import save_contract_model
@@ -43,8 +42,8 @@ def example(text):
     return tf.train.Example(features=tf.train.Features(feature={"text": feature}))
 
 
-def test_both_clients_get_the_same_answers(server, client):
-    rest = RestClient(server.url, "model")
+def test_both_clients_get_the_same_answers(connect, server, client):
+    rest = connect(server.url, "model")
     asked = [
         ("serving_default", {"text": ["a", "bé"]}),
         ("predict_tokens", {"input_ids": [[1, 2]]}),
