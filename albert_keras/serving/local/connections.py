@@ -4,19 +4,17 @@ import json
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from albert_keras.serving.local.limits import Limits
+
 
 class LimitedConnection(H11Protocol):
     """uvicorn's HTTP/1.1 connection with a limit on their number and with deadlines.
 
     uvicorn itself waits without limit for the head of a first request, and for a client that does
     not read its answer.
-
-    Args:
-        limits: Limits.
-        **options: Those of uvicorn.
     """
 
-    def __init__(self, limits, **options):
+    def __init__(self, limits: Limits, **options):
         super().__init__(**options)
         self._limits, self._head_deadline, self._answer_deadline = limits, None, None
 
