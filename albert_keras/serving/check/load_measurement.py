@@ -2,50 +2,39 @@
 
 import threading
 import time
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from albert_keras.serving.client.client_errors import ServingError
-from albert_keras.serving.client.rest_client import to_json_value
+from albert_keras.serving.client.grpc_client import GrpcClient
+from albert_keras.serving.client.rest_client import RestClient, Signature, to_json_value
 
 
 class Load(NamedTuple):
-    """Result of a load measurement.
+    """Result of a load measurement."""
 
-    Attributes:
-        clients: int. Threads, each of which sent its next request when it had received an answer.
-        requests: int. Number of requests of all clients.
-        failures: int. Number of requests without an answer or with an error.
-        first_failure: str. Message of the first failure, "" if there was none.
-        seconds: float. From the first request to the last answer.
-        latencies: dict of percentile ("50", "90", "99" and "100") -> milliseconds, of the
-            successful requests; empty if there were none.
-    """
-
-    clients: int
-    requests: int
-    failures: int
-    first_failure: str
-    seconds: float
-    latencies: dict
+    clients: int  # threads, each of which sent its next request when it had received an answer
+    requests: int  # of all clients
+    failures: int  # requests without an answer or with an error
+    first_failure: str  # its message, "" if there was none
+    seconds: float  # from the first request to the last answer
+    #: Percentile ("50", "90", "99" and "100") -> milliseconds, of the successful requests; empty if
+    #: there were none.
+    latencies: dict[str, float]
 
     @property
-    def throughput(self):
-        """float. Successful requests per second."""
+    def throughput(self) -> float:
+        """Successful requests per second."""
         return (self.requests - self.failures) / self.seconds
 
 
-def rows_of(signature, texts):
-    """Returns rows for a signature, made of texts.
+def rows_of(signature: Signature, texts: Sequence[str]) -> list[dict]:
+    """Returns rows for a signature whose inputs are strings of rank 1 or 2.
 
-    Args:
-        signature: Signature. Its inputs are strings of rank 1 or 2.
-        texts: sequence of str.
-
-    Returns:
-        list of dict of input -> text, or a list of two texts if the rank is 2. The inputs of a row
-        get different texts.
+    A row is a dict of input -> text, or a list of two texts if the rank is 2. The inputs of a row
+    get different texts.
 
     Raises:
         InputError: If a text cannot be sent.
@@ -63,22 +52,24 @@ def rows_of(signature, texts):
     ]
 
 
-def measure_load(connect, send, rows, clients, requests):
+def measure_load(
+    connect: Callable[[], RestClient | GrpcClient],
+    send: Callable[[RestClient | GrpcClient, dict], object],
+    rows: list[dict],
+    clients: int,
+    requests: int,
+) -> Load:
     """Measures a server that several clients call, one row per request.
 
     Each client sends one request before the clock starts, so that connections are open and the
     server has run the signature.
 
     Args:
-        connect: function. Returns a client without retries, a context manager.
-        send: function of a client and a row. Sends one request; raises ServingError if it fails.
-        rows: list of dict of input -> value of one row, see `rows_of`. They are sent in order,
-            repeatedly.
-        clients: int. Number of threads, each with a client.
-        requests: int. Number of requests of all threads; each thread sends at least one.
-
-    Returns:
-        Load.
+        connect: Returns a client without retries.
+        send: Sends one request; raises ServingError if it fails.
+        rows: Rows to send in order, repeatedly, see `rows_of`.
+        clients: Number of threads, each with a client.
+        requests: Number of requests of all threads; each thread sends at least one.
     """
     counts = [
         max(requests // clients + (number < requests % clients), 1) for number in range(clients)

@@ -2,19 +2,22 @@
 
 import contextlib
 import logging
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from albert_keras.serving.check.golden_cases import (
     FEATURES,
     GOLDEN_CASES,
+    GRPC_CASES,
     applies,
+    check_grpc_case,
     fill,
     judge,
     names_of,
 )
-from albert_keras.serving.check.grpc_cases import GRPC_CASES, check_case
 from albert_keras.serving.check.load_measurement import Load, measure_load, rows_of
 from albert_keras.serving.client.client_errors import ServingError
+from albert_keras.serving.client.grpc_client import GrpcClient
 from albert_keras.serving.client.http_connection import HttpConnection
 from albert_keras.serving.client.rest_client import RestClient
 from data_pipeline.errors import InputError
@@ -30,54 +33,39 @@ TEXTS = (
 
 
 class CaseResult(NamedTuple):
-    """Result of a golden case.
-
-    Attributes:
-        name: str.
-        needs: str. What the model lacks, if the case was skipped; else empty.
-        fault: str. What was wrong with the answer; empty if nothing was.
-    """
+    """Result of a golden case."""
 
     name: str
-    needs: str
-    fault: str
+    needs: str  # what the model lacks, if the case was skipped; else empty
+    fault: str  # what was wrong with the answer; empty if nothing was
 
 
 class ServeCheckResult(NamedTuple):
-    """Result of a check.
+    """Result of a check."""
 
-    Attributes:
-        url, grpc_target: str or None. Addresses of REST and gRPC.
-        model: str.
-        version: int. The newest version that is AVAILABLE.
-        cases: tuple of CaseResult.
-        load, grpc_load: Load or None. Over REST and over gRPC; None if it was not measured.
-        signature: str. The signature that was measured, "" if none was.
-    """
-
-    url: str | None
+    url: str | None  # of REST
     grpc_target: str | None
     model: str
-    version: int
+    version: int  # the newest one that is AVAILABLE
     cases: tuple[CaseResult, ...]
-    load: Load | None
+    load: Load | None  # over REST; None if it was not measured
     grpc_load: Load | None
-    signature: str
+    signature: str  # the one that was measured, "" if none was
 
     @property
-    def faults(self):
-        """tuple of CaseResult. Cases with a wrong answer."""
+    def faults(self) -> tuple[CaseResult, ...]:
+        """Cases with a wrong answer."""
         return tuple(case for case in self.cases if case.fault)
 
     @property
-    def ok(self):
-        """bool. Whether all answers were right and no request failed under load."""
+    def ok(self) -> bool:
+        """Whether all answers were right and no request failed under load."""
         loads = (load for load in (self.load, self.grpc_load) if load is not None)
         return not self.faults and not any(load.failures for load in loads)
 
     @property
-    def lines(self):
-        """list of str. The result as text."""
+    def lines(self) -> list[str]:
+        """The result as text."""
         run = [case for case in self.cases if not case.needs]
         missing = sorted({case.needs for case in self.cases if case.needs})
         address = ", ".join(filter(None, (self.url, self.grpc_target)))
@@ -94,46 +82,42 @@ class ServeCheckResult(NamedTuple):
                 lines += _lines_of(load, f"{self.signature} over {interface}")
         return lines
 
-    def to_dict(self):
+    def to_dict(self) -> dict:
         """Returns the result as dicts and lists, with `ok` and `throughput` (requests/s)."""
         values = self._asdict() | {"ok": self.ok, "cases": [one._asdict() for one in self.cases]}
         for key in ("load", "grpc_load"):
-            if values[key] is not None:
-                load = values[key]
+            if load := values[key]:
                 values[key] = load._asdict() | {"throughput": load.throughput}
         return values
 
 
 def serve_check(
-    url,
-    model,
-    clients=4,
-    requests=200,
-    texts=TEXTS,
-    timeout=30.0,
-    features=FEATURES,
-    grpc_target=None,
-    label=None,
-):
+    url: str | None,
+    model: str,
+    clients: int = 4,
+    requests: int = 200,
+    texts: Iterable[str] = TEXTS,
+    timeout: float = 30.0,
+    features: Iterable[str] = FEATURES,
+    grpc_target: str | None = None,
+    label: str | None = None,
+) -> ServeCheckResult:
     """Sends a server all golden cases that apply to its model, then measures it under load.
 
     Check the server itself: a proxy in front of it answers some of the cases differently.
 
     Args:
-        url: str or None. Address of its REST interface, such as `http://127.0.0.1:8501`.
-        model: str. Name of the model on the server.
-        clients: int. Number of threads that send requests at the same time.
-        requests: int. Number of requests of all threads, one row each, over each interface; 0
-            measures nothing.
-        texts: sequence of str. Texts of the requests.
-        timeout: float. Seconds for one request.
-        features: iterable of str. Features of a `tf.Example` that classify and regress need.
-        grpc_target: str or None. Address of the gRPC interface of the same server, such as
-            `127.0.0.1:8500`; if `url` is None, only this interface is checked.
-        label: str or None. A label of a loaded version, to check it as well.
-
-    Returns:
-        ServeCheckResult.
+        url: Address of its REST interface, such as `http://127.0.0.1:8501`; None checks only gRPC.
+        model: Name of the model on the server.
+        clients: Number of threads that send requests at the same time.
+        requests: Number of requests of all threads, one row each, over each interface; 0 measures
+            nothing.
+        texts: Texts of the requests.
+        timeout: Seconds for one request.
+        features: Features of a `tf.Example` that classify and regress need.
+        grpc_target: Address of the gRPC interface of the same server, such as `127.0.0.1:8500`;
+            None checks only REST.
+        label: A label of a loaded version, to check it as well.
 
     Raises:
         ServingError: If the server does not answer, or has no such model.
@@ -155,8 +139,6 @@ def serve_check(
         return RestClient(url, model, timeout=timeout, retries=retries)
 
     def connect_grpc(retries=0):
-        from albert_keras.serving.client.grpc_client import GrpcClient  # loads TensorFlow
-
         return GrpcClient(grpc_target, model, timeout=timeout, retries=retries)
 
     if grpc_target is not None:
@@ -173,15 +155,14 @@ def serve_check(
 
     def rest_fault(case):
         path, body = fill(case, model, version, names)
-        headers = {} if body is None else {"Content-Type": "application/json"}
         try:
-            with contextlib.closing(HttpConnection(url, timeout)) as connection:
-                return judge(case, *connection.request(case.method, path, body, headers))
+            with contextlib.closing(HttpConnection(url)) as connection:
+                return judge(case, *connection.request(case.method, path, body, timeout))
         except ServingError as error:
             return str(error)
 
     def grpc_fault(case):
-        return check_case(case, grpc_target, model, names, timeout)
+        return check_grpc_case(case, grpc_target, model, names, timeout)
 
     def send_rest(client, row):
         client.predict_rows([row], measured)

@@ -5,11 +5,12 @@ or behind TLS with client certificates.
 """
 
 import re
+from collections.abc import Iterable
 
 import numpy as np
 
 from albert_keras.serving.client.client_errors import Retries, ServingError
-from albert_keras.serving.client.rest_client import VersionState, signatures_from_json
+from albert_keras.serving.client.rest_client import Signature, VersionState, signatures_from_json
 from data_pipeline.errors import InputError
 
 
@@ -20,14 +21,14 @@ class GrpcClient:
     (UNAVAILABLE, RESOURCE_EXHAUSTED), but never after a time-out or if a message is too long.
 
     Args:
-        target: str. Address of the server, such as `127.0.0.1:8500`.
-        model: str. Name of the model on the server.
-        version: int or None. None is the newest version.
-        label: str or None. Label of a version, instead of its number.
-        timeout: float. Seconds for a call and its repetitions.
-        retries: int. Maximum number of repetitions of a call.
-        max_message_bytes: int. Longer requests and answers are an error; gRPC's default is 4 MiB.
-        credentials: grpc.ChannelCredentials or None. None connects without TLS.
+        target: Address of the server, such as `127.0.0.1:8500`.
+        model: Name of the model on the server.
+        version: None is the newest version.
+        label: Label of a version, instead of its number.
+        timeout: Seconds for a call and its repetitions.
+        retries: Maximum number of repetitions of a call.
+        max_message_bytes: Longer requests and answers are an error; gRPC's default is 4 MiB.
+        credentials: A grpc.ChannelCredentials; None connects without TLS.
 
     Raises:
         InputError: If an argument is invalid.
@@ -35,13 +36,13 @@ class GrpcClient:
 
     def __init__(
         self,
-        target,
-        model,
-        version=None,
-        label=None,
-        timeout=30.0,
-        retries=3,
-        max_message_bytes=64 << 20,
+        target: str,
+        model: str,
+        version: int | None = None,
+        label: str | None = None,
+        timeout: float = 30.0,
+        retries: int = 3,
+        max_message_bytes: int = 64 << 20,
         credentials=None,
     ):
         if not re.fullmatch(r"[^\s/]+:\d{1,5}", target):
@@ -79,17 +80,18 @@ class GrpcClient:
         """Closes the channel; the client cannot be used afterwards."""
         self._channel.close()
 
-    def predict(self, signature="serving_default", output_filter=(), **inputs):
+    def predict(
+        self, signature: str = "serving_default", output_filter: Iterable[str] = (), **inputs
+    ) -> dict[str, np.ndarray]:
         """Calls a signature.
 
         Args:
-            signature: str.
-            output_filter: iterable of str. Outputs to return; all if it is empty.
+            output_filter: Outputs to return; all if it is empty.
             **inputs: A nested list or array [B, ...] per input; Python integers become int32 and
                 floats float32.
 
         Returns:
-            dict of output -> array [B, ...]; strings as an array of bytes.
+            Output -> array [B, ...]; strings as an array of bytes.
 
         Raises:
             ServingError: If the server refuses the request, fails or does not answer.
@@ -123,8 +125,8 @@ class GrpcClient:
         result = self._call_examples(self._prediction.Regress, request, examples, signature)
         return [one.value for one in result.regressions]
 
-    def status(self):
-        """Returns the versions on the server, a list of VersionState."""
+    def status(self) -> list[VersionState]:
+        """Returns the versions on the server."""
         from tensorflow_serving.apis import get_model_status_pb2 as status_pb2
 
         request = status_pb2.GetModelStatusRequest()
@@ -135,8 +137,8 @@ class GrpcClient:
             for one in self._call(self._models.GetModelStatus, request).model_version_status
         ]
 
-    def metadata(self):
-        """Returns the signatures of the model, a dict of name -> Signature."""
+    def metadata(self) -> dict[str, Signature]:
+        """Returns the signatures of the model."""
         from google.protobuf.json_format import MessageToDict
         from tensorflow_serving.apis import get_model_metadata_pb2
 

@@ -10,25 +10,20 @@ from data_pipeline.errors import InputError
 
 
 class Answer(NamedTuple):
-    """An HTTP answer: `status` int and `body` bytes."""
+    """An HTTP answer."""
 
     status: int
     body: bytes
 
 
 class HttpConnection:
-    """Sends requests to one server, one after another.
-
-    Args:
-        url: str. Address of the server, such as `http://127.0.0.1:8501`.
-        timeout: float. Seconds without any data after which a request fails.
-        max_message_bytes: int. Longer answers are refused.
+    """Sends requests to one server, one after another, and refuses longer answers than a limit.
 
     Raises:
-        InputError: If the address is invalid.
+        InputError: If the address is not like `http://127.0.0.1:8501`.
     """
 
-    def __init__(self, url, timeout=30.0, max_message_bytes=64 << 20):
+    def __init__(self, url: str, max_message_bytes: int = 64 << 20):
         try:
             parts = urllib.parse.urlsplit(url)
             port = parts.port
@@ -43,31 +38,28 @@ class HttpConnection:
         kind = http.client.HTTPSConnection if is_secure else http.client.HTTPConnection
         self._connection = kind(parts.hostname, port)
         self._prefix = parts.path.rstrip("/")
-        self._timeout, self._max_message_bytes = timeout, max_message_bytes
+        self._max_message_bytes = max_message_bytes
 
     def close(self):
         """Closes the connection; the next request opens another."""
         self._connection.close()
 
-    def request(self, method, path, body=None, headers=None, timeout=None):
-        """Sends one HTTP request, without retries.
+    def request(
+        self, method: str, path: str, body: bytes | None = None, timeout: float = 30.0
+    ) -> Answer:
+        """Sends one HTTP request, without retries, and returns the answer, whatever its status.
 
         Args:
-            method: str. "GET" or "POST".
-            path: str. Starts with `/v1`.
-            body: bytes or None.
-            headers: dict or None.
-            timeout: float or None. Seconds; None is the time-out of the connection.
-
-        Returns:
-            Answer, whatever its status.
+            method: "GET" or "POST".
+            path: Starts with `/v1`.
+            body: JSON.
+            timeout: Seconds without any data after which the request fails.
 
         Raises:
             ServingError: If there is no answer, or it is too long.
         """
-        timeout = timeout or self._timeout
         try:
-            return self._exchange(method, path, body, headers or {}, timeout)
+            return self._exchange(method, path, body, timeout)
         except (OSError, http.client.HTTPException) as error:
             self.close()
             code, message = "UNREADABLE", str(error) or type(error).__name__
@@ -79,7 +71,8 @@ class HttpConnection:
                 code, message = "UNAVAILABLE", getattr(error, "strerror", None) or message
             raise ServingError(self.url + path, code, message, answered=False) from error
 
-    def _exchange(self, method, path, body, headers, timeout):
+    def _exchange(self, method, path, body, timeout):
+        headers = {} if body is None else {"Content-Type": "application/json"}
         self._connection.timeout = timeout
         if self._connection.sock is not None:
             self._connection.sock.settimeout(timeout)

@@ -17,31 +17,23 @@ from data_pipeline.errors import InputError
 
 
 class VersionState(NamedTuple):
-    """A version of a model on the server.
-
-    Attributes:
-        version: int.
-        state: str. "START", "LOADING", "AVAILABLE", "UNLOADING" or "END".
-        error: str. Why it failed to load; empty if it did not.
-    """
+    """A version of a model on the server."""
 
     version: int
-    state: str
-    error: str
+    state: str  # "START", "LOADING", "AVAILABLE", "UNLOADING" or "END"
+    error: str  # why it failed to load; empty if it did not
 
 
 class Signature(NamedTuple):
     """A signature of a model.
 
-    Attributes:
-        method: str. "predict", "classify" or "regress".
-        inputs, outputs: dict of name -> (dtype, shape), such as ("DT_STRING", (-1,)); the shape is
-            None if the rank is unknown.
+    Inputs and outputs are (dtype, shape), such as ("DT_STRING", (-1,)); the shape is None if the
+    rank is unknown.
     """
 
-    method: str
-    inputs: dict
-    outputs: dict
+    method: str  # "predict", "classify" or "regress"
+    inputs: dict[str, tuple]
+    outputs: dict[str, tuple]
 
 
 class RestClient:
@@ -51,13 +43,13 @@ class RestClient:
     and 429, a refused or broken connection), but never after a time-out.
 
     Args:
-        url: str. Address of the server, such as `http://127.0.0.1:8501`.
-        model: str. Name of the model on the server.
-        version: int or None. None is the newest version.
-        label: str or None. Label of a version, instead of its number.
-        timeout: float. Seconds for a call and its repetitions.
-        retries: int. Maximum number of repetitions of a call.
-        max_message_bytes: int. Longer answers are an error.
+        url: Address of the server, such as `http://127.0.0.1:8501`.
+        model: Name of the model on the server.
+        version: None is the newest version.
+        label: Label of a version, instead of its number.
+        timeout: Seconds for a call and its repetitions.
+        retries: Maximum number of repetitions of a call.
+        max_message_bytes: Longer answers are an error.
 
     Raises:
         InputError: If an argument is invalid.
@@ -65,13 +57,13 @@ class RestClient:
 
     def __init__(
         self,
-        url,
-        model,
-        version=None,
-        label=None,
-        timeout=30.0,
-        retries=3,
-        max_message_bytes=64 << 20,
+        url: str,
+        model: str,
+        version: int | None = None,
+        label: str | None = None,
+        timeout: float = 30.0,
+        retries: int = 3,
+        max_message_bytes: int = 64 << 20,
     ):
         if version is not None and label is not None:
             raise InputError("Give a version or a label, not both.")
@@ -82,7 +74,7 @@ class RestClient:
         if label is not None:
             self._path += f"/labels/{urllib.parse.quote(label, safe='')}"
         self._retries = Retries(retries, timeout)
-        self._connection = HttpConnection(url, timeout, max_message_bytes)
+        self._connection = HttpConnection(url, max_message_bytes)
         self.url = self._connection.url
 
     def __enter__(self):
@@ -95,15 +87,14 @@ class RestClient:
         """Closes the connection; the next call opens another."""
         self._connection.close()
 
-    def predict(self, signature="serving_default", **inputs):
+    def predict(self, signature: str = "serving_default", **inputs) -> dict[str, list]:
         """Calls a signature with the values of each input.
 
         Args:
-            signature: str.
             **inputs: A nested list or array [B, ...] per input; strings as str or bytes.
 
         Returns:
-            dict of output -> nested list [B, ...].
+            Output -> nested list [B, ...].
 
         Raises:
             ServingError: If the server refuses the request, fails or does not answer.
@@ -115,15 +106,14 @@ class RestClient:
         only = self.metadata()[signature].outputs  # the server omits the name of a single output
         return {next(iter(only)): outputs}
 
-    def predict_rows(self, rows, signature="serving_default"):
+    def predict_rows(self, rows: list, signature: str = "serving_default") -> list:
         """Calls a signature with rows.
 
         Args:
-            rows: list. Each is the value of the only input, or a dict with a value per input.
-            signature: str.
+            rows: Each is the value of the only input, or a dict with a value per input.
 
         Returns:
-            list. Per row the value of the only output, or a dict with a value per output.
+            Per row the value of the only output, or a dict with a value per output.
 
         Raises:
             ServingError: If the server refuses the request, fails or does not answer.
@@ -131,18 +121,18 @@ class RestClient:
         body = {"signature_name": signature, "instances": to_json_value(rows)}
         return self._call("POST", ":predict", "predictions", body)
 
-    def classify(self, examples, signature="classify"):
+    def classify(self, examples: list[dict], signature: str = "classify") -> list[list]:
         """Returns a list of [label, score] for each example, a dict of features."""
         body = {"signature_name": signature, "examples": to_json_value(examples)}
         return self._call("POST", ":classify", "results", body)
 
-    def regress(self, examples, signature="regress"):
+    def regress(self, examples: list[dict], signature: str = "regress") -> list[float]:
         """Returns a float for each example, a dict of features."""
         body = {"signature_name": signature, "examples": to_json_value(examples)}
         return self._call("POST", ":regress", "results", body)
 
-    def status(self):
-        """Returns the versions on the server, a list of VersionState."""
+    def status(self) -> list[VersionState]:
+        """Returns the versions on the server."""
         return [
             VersionState(
                 int(entry["version"]), entry["state"], entry["status"].get("error_message", "")
@@ -150,8 +140,8 @@ class RestClient:
             for entry in self._call("GET", "", "model_version_status")
         ]
 
-    def metadata(self):
-        """Returns the signatures of the model, a dict of name -> Signature."""
+    def metadata(self) -> dict[str, Signature]:
+        """Returns the signatures of the model."""
         metadata = self._call("GET", "/metadata", "metadata")
         return signatures_from_json(metadata["signature_def"]["signature_def"])
 
@@ -159,10 +149,9 @@ class RestClient:
         """Returns the value of a key of the answer."""
         path = self._path + path
         content = None if body is None else json.dumps(body).encode()
-        headers = {"Content-Type": "application/json"} if body is not None else {}
 
         def call(seconds):
-            answer = self._connection.request(method, path, content, headers, seconds)
+            answer = self._connection.request(method, path, content, seconds)
             return self._read(path, key, answer)
 
         try:
@@ -244,8 +233,8 @@ def to_json_value(value):
     )
 
 
-def signatures_from_json(definitions):
-    """Returns SignatureDef messages in JSON, dict of name -> dict, as dict of name -> Signature."""
+def signatures_from_json(definitions: dict[str, dict]) -> dict[str, Signature]:
+    """Returns the signatures of SignatureDef messages in JSON."""
     return {
         name: Signature(
             one.get("method_name", "").rpartition("/")[2],

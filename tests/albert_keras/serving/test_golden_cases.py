@@ -11,13 +11,13 @@ import tensorflow as tf
 
 from albert_keras.serving.check.golden_cases import (
     GOLDEN_CASES,
+    GRPC_CASES,
     applies,
     fill,
     judge,
     names_of,
     read_cases,
 )
-from albert_keras.serving.check.grpc_cases import GRPC_CASES
 from albert_keras.serving.check.serve_check import serve_check
 from albert_keras.serving.client.http_connection import Answer, HttpConnection
 from albert_keras.serving.client.rest_client import RestClient, Signature

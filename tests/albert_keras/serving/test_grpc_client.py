@@ -6,8 +6,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_keras.serving.check.golden_cases import names_of
-from albert_keras.serving.check.grpc_cases import GRPC_CASES, GrpcCase, check_case
+from albert_keras.serving.check.golden_cases import (
+    GRPC_CASES,
+    GrpcCase,
+    check_grpc_case,
+    names_of,
+)
 from albert_keras.serving.check.serve_check import serve_check
 from albert_keras.serving.client.client_errors import ServingError
 from albert_keras.serving.client.grpc_client import GrpcClient
@@ -118,7 +122,7 @@ def test_a_check_asks_all_cases_of_both_interfaces(server):
 def test_a_wrong_code_is_told(server, client, inputs, code, fault):
     case = GrpcCase("", code, inputs=inputs)
     names = names_of(client.metadata())
-    assert check_case(case, server.grpc_target, "model", names).startswith(fault)
+    assert check_grpc_case(case, server.grpc_target, "model", names).startswith(fault)
 
 
 @pytest.mark.parametrize("chosen", [{"version": 7}, {"model": "other"}])
