@@ -13,7 +13,6 @@ from typing import NamedTuple
 import yaml
 
 from albert_keras.serving.client.client_errors import ServingError
-from albert_keras.serving.client.grpc_client import GrpcClient
 from albert_keras.serving.client.rest_client import Signature
 
 #: Features of a `tf.Example` that our exports read.
@@ -206,6 +205,8 @@ def check_grpc_case(
         names: See `names_of`.
         timeout: Seconds.
     """
+    from albert_keras.serving.client.grpc_client import GrpcClient  # loads TensorFlow
+
     inputs = json.loads(_replace_names(case.inputs, names))
     outputs = [_replace_names(output, names) for output in case.output_filter]
     signature = names.get(case.signature, case.signature)

@@ -8,8 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from albert_keras.serving.client.client_errors import ServingError
-from albert_keras.serving.client.grpc_client import GrpcClient
-from albert_keras.serving.client.rest_client import RestClient, Signature, to_json_value
+from albert_keras.serving.client.rest_client import Signature, to_json_value
 
 
 class Load(NamedTuple):
@@ -53,8 +52,8 @@ def rows_of(signature: Signature, texts: Sequence[str]) -> list[dict]:
 
 
 def measure_load(
-    connect: Callable[[], RestClient | GrpcClient],
-    send: Callable[[RestClient | GrpcClient, dict], object],
+    connect: Callable,
+    send: Callable,
     rows: list[dict],
     clients: int,
     requests: int,
@@ -66,7 +65,7 @@ def measure_load(
 
     Args:
         connect: Returns a client without retries.
-        send: Sends one request; raises ServingError if it fails.
+        send: Called with a client and a row. Sends one request; raises ServingError if it fails.
         rows: Rows to send in order, repeatedly, see `rows_of`.
         clients: Number of threads, each with a client.
         requests: Number of requests of all threads; each thread sends at least one.

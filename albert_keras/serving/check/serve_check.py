@@ -17,7 +17,6 @@ from albert_keras.serving.check.golden_cases import (
 )
 from albert_keras.serving.check.load_measurement import Load, measure_load, rows_of
 from albert_keras.serving.client.client_errors import ServingError
-from albert_keras.serving.client.grpc_client import GrpcClient
 from albert_keras.serving.client.http_connection import HttpConnection
 from albert_keras.serving.client.rest_client import RestClient
 from data_pipeline.errors import InputError
@@ -139,6 +138,8 @@ def serve_check(
         return RestClient(url, model, timeout=timeout, retries=retries)
 
     def connect_grpc(retries=0):
+        from albert_keras.serving.client.grpc_client import GrpcClient  # loads TensorFlow
+
         return GrpcClient(grpc_target, model, timeout=timeout, retries=retries)
 
     if grpc_target is not None:

@@ -238,8 +238,8 @@ def signatures_from_json(definitions: dict[str, dict]) -> dict[str, Signature]:
     return {
         name: Signature(
             one.get("method_name", "").rpartition("/")[2],
-            {key: _tensor(info) for key, info in one.get("inputs", {}).items()},
-            {key: _tensor(info) for key, info in one.get("outputs", {}).items()},
+            {key: _tensor(info) for key, info in sorted(one.get("inputs", {}).items())},
+            {key: _tensor(info) for key, info in sorted(one.get("outputs", {}).items())},
         )
         for name, one in definitions.items()
         if not name.startswith("__")  # __saved_model_init_op cannot be called

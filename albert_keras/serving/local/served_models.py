@@ -5,8 +5,8 @@ import math
 
 import tensorflow as tf
 import tensorflow_text  # noqa: F401 - registers the operations of the tokenizers
-from tensorflow.core.framework import types_pb2
 
+from albert_keras.serving.client.rest_client import signatures_from_json
 from albert_keras.serving.local.exported_versions import ExportedVersion, read_task
 from albert_keras.serving.local.limits import Limits
 from albert_keras.serving.protocol.rest_routes import unknown_label, unknown_version
@@ -50,17 +50,11 @@ class ServedModel:
 
     def describe(self) -> dict:
         """Returns the description of the model that the page needs, plain JSON."""
+        signatures = signatures_from_json(self._servable.definitions())
         return {
             "name": self.name,
             "version": self.version,
-            "signatures": {
-                name: {
-                    "method": signature.method_name.rpartition("/")[2],
-                    "inputs": _describe(signature.inputs),
-                    "outputs": _describe(signature.outputs),
-                }
-                for name, signature in sorted(self._servable.signatures.items())
-            },
+            "signatures": {name: one._asdict() for name, one in sorted(signatures.items())},
             "kind": self._kind,
             "task": self._task,
         }
@@ -101,19 +95,6 @@ class _BoundedServable(Servable):
                 "send fewer or shorter texts."
             )
         return outputs
-
-
-def _describe(infos):
-    """Returns dict of name -> [dtype, shape], as in metadata; -1 is any size."""
-    return {
-        name: [
-            types_pb2.DataType.Name(info.dtype),
-            None
-            if info.tensor_shape.unknown_rank
-            else [size.size for size in info.tensor_shape.dim],
-        ]
-        for name, info in sorted(infos.items())
-    }
 
 
 def _sample(info):
