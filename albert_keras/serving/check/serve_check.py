@@ -2,8 +2,12 @@
 
 import contextlib
 import logging
-from collections.abc import Iterable
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
+
+import numpy as np
 
 from albert_keras.serving.check.golden_cases import (
     FEATURES,
@@ -15,10 +19,13 @@ from albert_keras.serving.check.golden_cases import (
     judge,
     names_of,
 )
-from albert_keras.serving.check.load_measurement import Load, measure_load, rows_of
 from albert_keras.serving.client.client_errors import ServingError
-from albert_keras.serving.client.http_connection import HttpConnection
-from albert_keras.serving.client.rest_client import RestClient
+from albert_keras.serving.client.rest_client import (
+    HttpConnection,
+    RestClient,
+    Signature,
+    to_json_value,
+)
 from data_pipeline.errors import InputError
 
 logger = logging.getLogger(__name__)
@@ -37,6 +44,24 @@ class CaseResult(NamedTuple):
     name: str
     needs: str  # what the model lacks, if the case was skipped; else empty
     fault: str  # what was wrong with the answer; empty if nothing was
+
+
+class Load(NamedTuple):
+    """Result of a load measurement."""
+
+    clients: int  # threads, each of which sent its next request when it had received an answer
+    requests: int  # of all clients
+    failures: int  # requests without an answer or with an error
+    first_failure: str  # its message, "" if there was none
+    seconds: float  # from the first request to the last answer
+    #: Percentile ("50", "90", "99" and "100") -> milliseconds, of the successful requests; empty if
+    #: there were none.
+    latencies: dict[str, float]
+
+    @property
+    def throughput(self) -> float:
+        """Successful requests per second."""
+        return (self.requests - self.failures) / self.seconds
 
 
 class ServeCheckResult(NamedTuple):
@@ -152,7 +177,7 @@ def serve_check(
     measured = _text_signature(signatures) if requests else ""
     if requests and not measured:
         logger.warning("No signature of `%s` takes only text, so the load is not measured.", model)
-    rows = rows_of(signatures[measured], texts) if measured else []
+    rows = _rows_of(signatures[measured], texts) if measured else []
 
     def rest_fault(case):
         path, body = fill(case, model, version, names)
@@ -177,9 +202,9 @@ def serve_check(
     if grpc_target is not None:
         cases += _run(GRPC_CASES, names, grpc_fault)
     if url is not None and measured:
-        load = measure_load(connect_rest, send_rest, rows, clients, requests)
+        load = _measure_load(connect_rest, send_rest, rows, clients, requests)
     if grpc_target is not None and measured:
-        grpc_load = measure_load(connect_grpc, send_grpc, rows, clients, requests)
+        grpc_load = _measure_load(connect_grpc, send_grpc, rows, clients, requests)
     return ServeCheckResult(
         url, grpc_target, model, version, tuple(cases), load, grpc_load, measured
     )
@@ -205,6 +230,73 @@ def _text_signature(signatures):
             if kinds <= {("DT_STRING", 1), ("DT_STRING", 2)}:
                 return name
     return ""
+
+
+def _rows_of(signature: Signature, texts: Sequence[str]) -> list[dict]:
+    """Returns rows for a signature whose inputs are strings of rank 1 or 2.
+
+    A row is a dict of input -> text, or a list of two texts if the rank is 2. The inputs of a row
+    get different texts.
+
+    Raises:
+        InputError: If a text cannot be sent.
+    """
+    to_json_value(list(texts))  # in the thread of a client the error would be lost
+
+    def value(shape, position):
+        text, next_text = texts[position % len(texts)], texts[(position + 1) % len(texts)]
+        return [text, next_text] if len(shape) == 2 else text
+
+    inputs = list(signature.inputs.items())
+    return [
+        {name: value(shape, row + number) for number, (name, (_, shape)) in enumerate(inputs)}
+        for row in range(len(texts))
+    ]
+
+
+def _measure_load(
+    connect: Callable, send: Callable, rows: list[dict], clients: int, requests: int
+) -> Load:
+    """Measures a server that several clients call, one row per request.
+
+    Each client has a thread, and sends one request before the clock starts, so that connections are
+    open and the server has run the signature. `requests` is their sum over all clients, at least
+    one of each. `send` takes a client and a row, and raises ServingError if the request fails.
+    """
+    counts = [
+        max(requests // clients + (number < requests % clients), 1) for number in range(clients)
+    ]
+    seconds, failures = [], []
+    start_line = threading.Barrier(clients + 1)
+    connections = [connect() for _ in range(clients)]
+
+    def work(number):
+        with connections[number] as client:
+            with contextlib.suppress(ServingError):
+                send(client, rows[(number - 1) % len(rows)])
+            start_line.wait()
+            for request in range(counts[number]):
+                start = time.perf_counter()
+                try:
+                    send(client, rows[(number + request) % len(rows)])
+                    seconds.append(time.perf_counter() - start)
+                except ServingError as error:
+                    failures.append(str(error))
+
+    threads = [
+        threading.Thread(target=work, args=(number,), daemon=True) for number in range(clients)
+    ]
+    for thread in threads:
+        thread.start()
+    start_line.wait()
+    start = time.perf_counter()
+    for thread in threads:
+        thread.join()
+    total = time.perf_counter() - start
+    latencies = {}
+    if seconds:
+        latencies = {str(q): float(np.percentile(seconds, q)) * 1000 for q in (50, 90, 99, 100)}
+    return Load(clients, sum(counts), len(failures), next(iter(failures), ""), total, latencies)
 
 
 def _lines_of(load, what):

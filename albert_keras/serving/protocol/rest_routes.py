@@ -93,17 +93,11 @@ def _run(servable, method, body):
 
 
 def _status(versions):
-    entries = [
-        {
-            "version": str(version),
-            "state": state,
-            "status": {
-                "error_code": error.code if error else "OK",
-                "error_message": error.message if error else "",
-            },
-        }
-        for version, state, error in versions
-    ]
+    entries = []
+    for version, state, error in versions:
+        code, message = (error.code, error.message) if error else ("OK", "")
+        status = {"error_code": code, "error_message": message}
+        entries.append({"version": str(version), "state": state, "status": status})
     return _encode({"model_version_status": entries})
 
 

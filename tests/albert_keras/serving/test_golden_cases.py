@@ -19,8 +19,7 @@ from albert_keras.serving.check.golden_cases import (
     read_cases,
 )
 from albert_keras.serving.check.serve_check import serve_check
-from albert_keras.serving.client.http_connection import Answer, HttpConnection
-from albert_keras.serving.client.rest_client import RestClient, Signature
+from albert_keras.serving.client.rest_client import Answer, HttpConnection, RestClient, Signature
 from data_pipeline.errors import InputError
 from tests.albert_keras.serving.contract.batching import BatchingParameters
 from tests.albert_keras.serving.contract.model import save_contract_model
