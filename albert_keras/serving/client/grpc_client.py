@@ -32,13 +32,10 @@ class GrpcClient:
     Calls change nothing on the server, so they are repeated if it is busy or not running
     (UNAVAILABLE, RESOURCE_EXHAUSTED), but never after a time-out or if a message is too long.
 
+    The arguments are those of `RestClient`, except for these.
+
     Args:
         target: Address of the server, such as `127.0.0.1:8500`.
-        model: Name of the model on the server.
-        version: None is the newest version.
-        label: Label of a version, instead of its number.
-        timeout: Seconds for a call and its repetitions.
-        retries: Maximum number of repetitions of a call.
         max_message_bytes: Longer requests and answers are an error; gRPC's default is 4 MiB.
         credentials: None connects without TLS.
 
