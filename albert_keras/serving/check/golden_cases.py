@@ -1,72 +1,97 @@
-"""Golden cases of REST: requests, and the status and form of the answers to them.
+"""Golden cases: requests over REST and calls over gRPC, and the form of the answers to them.
 
-The cases in `golden_cases.yaml` follow the rules of `tensorflow_model_server` 2.15. None of them
-harms a server: JSON that is nested so deeply that it ends the process is not among them.
+The cases in `golden_cases.yaml` and `grpc_cases.yaml` follow the rules of `tensorflow_model_server`
+2.15; some codes of gRPC differ from those of REST. None of the cases harms a server: JSON that is
+nested so deeply that it ends the process is not among them.
 """
 
 import json
+from collections.abc import Iterable
 from importlib.resources import files
 from typing import NamedTuple
 
 import yaml
 
+from albert_keras.serving.client.client_errors import ServingError
+from albert_keras.serving.client.rest_client import Signature
+
 #: Features of a `tf.Example` that our exports read.
 FEATURES = ("text", "pair")
+#: Servers truncate messages to this number of characters.
+_LONGEST_MESSAGE = 1024
 
 
 class GoldenCase(NamedTuple):
-    """A request and the expected answer.
+    """A request over REST and the expected answer.
 
     In `path` and `body`, `{model}`, `{version}` and the keys of `names_of` in braces are replaced
     by names of the model that is checked.
-
-    Attributes:
-        name: str. What the case shows.
-        status: int. Expected HTTP status.
-        key: str. Expected key of the answer: "predictions", "outputs", "error" and so on.
-        method: str. "GET" or "POST".
-        path: str. Relative to `/v1/models/{model}`, unless it starts with `/v1/`.
-        body: str or None.
-        rows: int or None. Expected length of the value; of each output, if outputs have names.
-        contains: str. Expected part of the value, or several separated by `|`, one of which is
-            enough.
-        needs: str. A key of `names_of` that the model must have, "default" if that must be the
-            default signature; "" for every model.
     """
 
-    name: str
+    name: str  # what the case shows
     status: int
-    key: str
+    key: str  # of the answer: "predictions", "outputs", "error" and so on
     method: str = "POST"
-    path: str = ":predict"
+    path: str = ":predict"  # relative to `/v1/models/{model}`, unless it starts with `/v1/`
     body: str | None = None
+    #: Length of the value; of each output, if outputs have names.
     rows: int | None = None
+    #: Part of the value, or several separated by `|`, one of which is enough.
     contains: str = ""
+    #: A key of `names_of` that the model must have, "default" if that must be the default
+    #: signature; "" for every model.
     needs: str = "text"
 
 
-def read_cases(text):
-    """Returns the cases of a YAML list, a tuple of GoldenCase."""
-    return tuple(GoldenCase(**case) for case in yaml.safe_load(text))
+class GrpcCase(NamedTuple):
+    """A call over gRPC and the expected status code.
+
+    In `inputs` and `output_filter`, keys of `names_of` in braces are replaced.
+    """
+
+    name: str  # what the case shows
+    code: str
+    call: str = "predict"  # or "classify" or "regress"
+    signature: str = "text"  # a key of `names_of`, or a name of no signature
+    #: JSON: for predict an object of inputs; for the others a list of features, each an object of
+    #: strings.
+    inputs: str = '{"{input}": ["a"]}'
+    output_filter: tuple[str, ...] = ()
+    model: str = ""  # the model that is checked
+    version: int | None = None  # the newest version
+    needs: str = "text"  # as in `GoldenCase`
 
 
-#: All of them.
-GOLDEN_CASES = read_cases(
-    files("albert_keras.serving.check").joinpath("golden_cases.yaml").read_text(encoding="utf-8")
+def read_cases(text: str, kind: type = GoldenCase) -> tuple:
+    """Returns the cases of a YAML list."""
+    return tuple(kind(**case) for case in yaml.safe_load(text))
+
+
+_FOLDER = files("albert_keras.serving.check")
+#: All cases of REST.
+GOLDEN_CASES = read_cases((_FOLDER / "golden_cases.yaml").read_text(encoding="utf-8"))
+#: All cases of gRPC.
+GRPC_CASES = (
+    *read_cases((_FOLDER / "grpc_cases.yaml").read_text(encoding="utf-8"), GrpcCase),
+    GrpcCase("message of a long name", "FAILED_PRECONDITION", signature="x" * 5000, needs=""),
 )
 
 
-def names_of(signatures, features=FEATURES, label=None):
+def names_of(
+    signatures: dict[str, Signature],
+    features: Iterable[str] = FEATURES,
+    label: str | None = None,
+) -> dict[str, str]:
     """Returns the names that cases need from a model.
 
     Args:
-        signatures: dict of name -> Signature, as returned by `RestClient.metadata`.
-        features: iterable of str. Features of a `tf.Example` that classify and regress need, all
-            strings; metadata does not list them, and unused ones are ignored.
-        label: str or None. Label of a version that is AVAILABLE; a server does not list its labels.
+        signatures: As returned by `RestClient.metadata`.
+        features: Features of a `tf.Example` that classify and regress need, all strings; metadata
+            does not list them, and unused ones are ignored.
+        label: Label of a version that is AVAILABLE; a server does not list its labels.
 
     Returns:
-        dict of str -> str, with those of these keys that the model has:
+        Those of these keys that the model has:
         text: Signature with one string input of rank 1; `input`, `output`: names of its input and
             one of its outputs.
         single: The same with only one output; `single_input`: its input.
@@ -118,46 +143,35 @@ def names_of(signatures, features=FEATURES, label=None):
     return names
 
 
-def fill(case, model, version, names):
-    """Returns path (str) and body (bytes or None) of a case for a model.
-
-    Args:
-        case: GoldenCase.
-        model: str.
-        version: int. One that is AVAILABLE.
-        names: dict, see `names_of`.
-    """
+def fill(
+    case: GoldenCase, model: str, version: int, names: dict[str, str]
+) -> tuple[str, bytes | None]:
+    """Returns path and body of a case for an AVAILABLE version of a model; see `names_of`."""
     path = case.path if case.path.startswith("/v1/") else "/v1/models/{model}" + case.path
     values = {"model": model, "version": str(version), **names}
-    path = replace_names(path, values)
+    path = _replace_names(path, values)
     if case.body is None:
         return path, None
     # A lone surrogate stands for a byte that is not UTF-8.
-    return path, replace_names(case.body, values).encode(errors="surrogateescape")
+    return path, _replace_names(case.body, values).encode(errors="surrogateescape")
 
 
-def replace_names(text, values):
+def _replace_names(text, values):
     """Replaces each key of a dict in braces by its value."""
     for name, value in values.items():
         text = text.replace("{" + name + "}", value)
     return text
 
 
-def applies(case, names):
+def applies(case: GoldenCase | GrpcCase, names: dict[str, str]) -> bool:
     """Returns whether the model has what a case needs."""
     if case.needs == "default":
         return names.get("text") == "serving_default"
     return not case.needs or case.needs in names
 
 
-def judge(case, status, body):
-    """Returns what is wrong with an answer, "" if nothing is.
-
-    Args:
-        case: GoldenCase.
-        status: int. HTTP status.
-        body: bytes.
-    """
+def judge(case: GoldenCase, status: int, body: bytes) -> str:
+    """Returns what is wrong with an answer, "" if nothing is."""
     shown = body[:200].decode(errors="replace")
     if status != case.status:
         return f"expected status {case.status}, received {status}: {shown}"
@@ -178,6 +192,48 @@ def judge(case, status, body):
         if lengths != {case.rows}:
             return f"expected {case.rows} rows, received {lengths}: {shown}"
     return ""
+
+
+def check_grpc_case(
+    case: GrpcCase, target: str, model: str, names: dict[str, str], timeout: float = 30.0
+) -> str:
+    """Makes the call of a case, and returns what is wrong with the answer, "" if nothing is.
+
+    Args:
+        case: One that applies to the model.
+        target: Address of the server, such as `127.0.0.1:8500`.
+        names: See `names_of`.
+        timeout: Seconds.
+    """
+    from albert_keras.serving.client.grpc_client import GrpcClient  # loads TensorFlow
+
+    inputs = json.loads(_replace_names(case.inputs, names))
+    outputs = [_replace_names(output, names) for output in case.output_filter]
+    signature = names.get(case.signature, case.signature)
+    served = (target, case.model or model, case.version)
+    with GrpcClient(*served, timeout=timeout, retries=0) as client:
+        try:
+            if case.call == "predict":
+                client.predict(signature, outputs, **inputs)
+            else:
+                getattr(client, case.call)([_example(one) for one in inputs], signature)
+        except ServingError as error:
+            length = len(error.message)
+            if error.code != case.code:
+                return f"expected {case.code}, received {error.code}: {error}"
+            if length > _LONGEST_MESSAGE:
+                return f"expected at most {_LONGEST_MESSAGE} characters, received {length}"
+            return ""
+    return "" if case.code == "OK" else f"expected {case.code}, received OK"
+
+
+def _example(features):
+    import tensorflow as tf
+
+    example = tf.train.Example()
+    for name, value in features.items():
+        example.features.feature[name].bytes_list.value.append(value.encode())
+    return example
 
 
 def _two_rows(inputs, value, second_length=3):

@@ -99,35 +99,25 @@ class ServingError(InputError):
         super().__init__(" ".join(part for part in parts if part))
 
     @property
-    def temporary(self):
-        """bool. Whether the same request may succeed a little later."""
+    def temporary(self) -> bool:
+        """Whether the same request may succeed a little later."""
         return self.code in _TEMPORARY and _TOO_LARGE not in self.message.lower()
 
 
-def advice(code, message):
-    """Returns what to do, a str; empty if nothing is known.
-
-    Args:
-        code: str. See `ServingError.code`.
-        message: str. The message of the server.
-    """
+def advice(code: str, message: str) -> str:
+    """Returns what to do about a `ServingError` with this code and message; "" if unknown."""
     found = (_BY_MESSAGE[part] for part in _BY_MESSAGE if part in message.lower())
     return next(found, _BY_CODE.get(code, ""))
 
 
 class Retries:
-    """Repeats a call that changes nothing on the server, within one time limit.
+    """Repeats a call that changes nothing on the server, within `timeout` seconds for all.
 
     Waits 0.1 s, 0.2 s, 0.4 s and so on, each times a random number from 0.5 to 1, so that clients
-    that failed together do not repeat together.
-
-    Args:
-        retries: int. Maximum number of repetitions.
-        timeout: float. Seconds for the call and all repetitions.
-        sleep, clock: functions; replaced in tests.
+    that failed together do not repeat together. Tests replace `sleep` and `clock`.
     """
 
-    def __init__(self, retries, timeout, sleep=time.sleep, clock=time.monotonic):
+    def __init__(self, retries: int, timeout: float, sleep=time.sleep, clock=time.monotonic):
         if not isinstance(retries, int) or retries < 0:
             raise InputError(f"`retries` must be an int, 0 or more. Received: {retries!r}.")
         if not isinstance(timeout, int | float) or not 0 < timeout < float("inf"):

@@ -5,11 +5,24 @@ or behind TLS with client certificates.
 """
 
 import re
+from collections.abc import Iterable
 
+import grpc
 import numpy as np
+import tensorflow as tf
+from google.protobuf.json_format import MessageToDict
+from tensorflow_serving.apis import (
+    classification_pb2,
+    get_model_metadata_pb2,
+    get_model_status_pb2,
+    model_service_pb2_grpc,
+    predict_pb2,
+    prediction_service_pb2_grpc,
+    regression_pb2,
+)
 
 from albert_keras.serving.client.client_errors import Retries, ServingError
-from albert_keras.serving.client.rest_client import VersionState, signatures_from_json
+from albert_keras.serving.client.rest_client import Signature, VersionState, signatures_from_json
 from data_pipeline.errors import InputError
 
 
@@ -19,15 +32,12 @@ class GrpcClient:
     Calls change nothing on the server, so they are repeated if it is busy or not running
     (UNAVAILABLE, RESOURCE_EXHAUSTED), but never after a time-out or if a message is too long.
 
+    The arguments are those of `RestClient`, except for these.
+
     Args:
-        target: str. Address of the server, such as `127.0.0.1:8500`.
-        model: str. Name of the model on the server.
-        version: int or None. None is the newest version.
-        label: str or None. Label of a version, instead of its number.
-        timeout: float. Seconds for a call and its repetitions.
-        retries: int. Maximum number of repetitions of a call.
-        max_message_bytes: int. Longer requests and answers are an error; gRPC's default is 4 MiB.
-        credentials: grpc.ChannelCredentials or None. None connects without TLS.
+        target: Address of the server, such as `127.0.0.1:8500`.
+        max_message_bytes: Longer requests and answers are an error; gRPC's default is 4 MiB.
+        credentials: None connects without TLS.
 
     Raises:
         InputError: If an argument is invalid.
@@ -35,14 +45,14 @@ class GrpcClient:
 
     def __init__(
         self,
-        target,
-        model,
-        version=None,
-        label=None,
-        timeout=30.0,
-        retries=3,
-        max_message_bytes=64 << 20,
-        credentials=None,
+        target: str,
+        model: str,
+        version: int | None = None,
+        label: str | None = None,
+        timeout: float = 30.0,
+        retries: int = 3,
+        max_message_bytes: int = 64 << 20,
+        credentials: grpc.ChannelCredentials | None = None,
     ):
         if not re.fullmatch(r"[^\s/]+:\d{1,5}", target):
             raise InputError(
@@ -50,12 +60,8 @@ class GrpcClient:
             )
         if version is not None and label is not None:
             raise InputError("Give a version or a label, not both.")
-        # Imported here because they load TensorFlow.
-        import grpc
-        from tensorflow_serving.apis import model_service_pb2_grpc, prediction_service_pb2_grpc
-
         self.target, self.model = target, model
-        self._grpc, self._version, self._label = grpc, version, label
+        self._version, self._label = version, label
         self._retries = Retries(retries, timeout)
         options = [
             ("grpc.max_receive_message_length", max_message_bytes),
@@ -79,24 +85,22 @@ class GrpcClient:
         """Closes the channel; the client cannot be used afterwards."""
         self._channel.close()
 
-    def predict(self, signature="serving_default", output_filter=(), **inputs):
+    def predict(
+        self, signature: str = "serving_default", output_filter: Iterable[str] = (), **inputs
+    ) -> dict[str, np.ndarray]:
         """Calls a signature.
 
         Args:
-            signature: str.
-            output_filter: iterable of str. Outputs to return; all if it is empty.
+            output_filter: Outputs to return; all if it is empty.
             **inputs: A nested list or array [B, ...] per input; Python integers become int32 and
                 floats float32.
 
         Returns:
-            dict of output -> array [B, ...]; strings as an array of bytes.
+            Output -> array [B, ...]; strings as an array of bytes.
 
         Raises:
             ServingError: If the server refuses the request, fails or does not answer.
         """
-        import tensorflow as tf
-        from tensorflow_serving.apis import predict_pb2
-
         request = predict_pb2.PredictRequest(output_filter=output_filter)
         self._fill_spec(request.model_spec, signature)
         for name, value in inputs.items():
@@ -109,37 +113,28 @@ class GrpcClient:
 
     def classify(self, examples, signature="classify"):
         """Returns a list of (label, score) for each example, a tf.train.Example."""
-        from tensorflow_serving.apis import classification_pb2
-
         request = classification_pb2.ClassificationRequest()
         result = self._call_examples(self._prediction.Classify, request, examples, signature)
         return [[(one.label, one.score) for one in row.classes] for row in result.classifications]
 
     def regress(self, examples, signature="regress"):
         """Returns a float for each example, a tf.train.Example."""
-        from tensorflow_serving.apis import regression_pb2
-
         request = regression_pb2.RegressionRequest()
         result = self._call_examples(self._prediction.Regress, request, examples, signature)
         return [one.value for one in result.regressions]
 
-    def status(self):
-        """Returns the versions on the server, a list of VersionState."""
-        from tensorflow_serving.apis import get_model_status_pb2 as status_pb2
-
-        request = status_pb2.GetModelStatusRequest()
+    def status(self) -> list[VersionState]:
+        """Returns the versions on the server."""
+        request = get_model_status_pb2.GetModelStatusRequest()
         self._fill_spec(request.model_spec)
-        states = status_pb2.ModelVersionStatus.State
+        states = get_model_status_pb2.ModelVersionStatus.State
         return [
             VersionState(one.version, states.Name(one.state), one.status.error_message)
             for one in self._call(self._models.GetModelStatus, request).model_version_status
         ]
 
-    def metadata(self):
-        """Returns the signatures of the model, a dict of name -> Signature."""
-        from google.protobuf.json_format import MessageToDict
-        from tensorflow_serving.apis import get_model_metadata_pb2
-
+    def metadata(self) -> dict[str, Signature]:
+        """Returns the signatures of the model."""
         request = get_model_metadata_pb2.GetModelMetadataRequest(metadata_field=["signature_def"])
         self._fill_spec(request.model_spec)
         answer = self._call(self._prediction.GetModelMetadata, request)
@@ -164,7 +159,7 @@ class GrpcClient:
         def call(seconds):
             try:
                 return method(request, timeout=seconds)
-            except self._grpc.RpcError as error:
+            except grpc.RpcError as error:
                 message = error.details() or "no details"
                 target = f"{self.target} {self.model}"
                 raise ServingError(target, error.code().name, message) from error

@@ -7,41 +7,34 @@ Inputs and outputs have names:
 """
 
 import base64
+import http.client
 import json
+import ssl
 import urllib.parse
 from typing import NamedTuple
 
 from albert_keras.serving.client.client_errors import CODES, Retries, ServingError
-from albert_keras.serving.client.http_connection import HttpConnection
 from data_pipeline.errors import InputError
 
 
 class VersionState(NamedTuple):
-    """A version of a model on the server.
-
-    Attributes:
-        version: int.
-        state: str. "START", "LOADING", "AVAILABLE", "UNLOADING" or "END".
-        error: str. Why it failed to load; empty if it did not.
-    """
+    """A version of a model on the server."""
 
     version: int
-    state: str
-    error: str
+    state: str  # "START", "LOADING", "AVAILABLE", "UNLOADING" or "END"
+    error: str  # why it failed to load; empty if it did not
 
 
 class Signature(NamedTuple):
     """A signature of a model.
 
-    Attributes:
-        method: str. "predict", "classify" or "regress".
-        inputs, outputs: dict of name -> (dtype, shape), such as ("DT_STRING", (-1,)); the shape is
-            None if the rank is unknown.
+    Inputs and outputs are (dtype, shape), such as ("DT_STRING", (-1,)); the shape is None if the
+    rank is unknown.
     """
 
-    method: str
-    inputs: dict
-    outputs: dict
+    method: str  # "predict", "classify" or "regress"
+    inputs: dict[str, tuple]
+    outputs: dict[str, tuple]
 
 
 class RestClient:
@@ -51,13 +44,13 @@ class RestClient:
     and 429, a refused or broken connection), but never after a time-out.
 
     Args:
-        url: str. Address of the server, such as `http://127.0.0.1:8501`.
-        model: str. Name of the model on the server.
-        version: int or None. None is the newest version.
-        label: str or None. Label of a version, instead of its number.
-        timeout: float. Seconds for a call and its repetitions.
-        retries: int. Maximum number of repetitions of a call.
-        max_message_bytes: int. Longer answers are an error.
+        url: Address of the server, such as `http://127.0.0.1:8501`.
+        model: Name of the model on the server.
+        version: None is the newest version.
+        label: Label of a version, instead of its number.
+        timeout: Seconds for a call and its repetitions.
+        retries: Maximum number of repetitions of a call.
+        max_message_bytes: Longer answers are an error.
 
     Raises:
         InputError: If an argument is invalid.
@@ -65,13 +58,13 @@ class RestClient:
 
     def __init__(
         self,
-        url,
-        model,
-        version=None,
-        label=None,
-        timeout=30.0,
-        retries=3,
-        max_message_bytes=64 << 20,
+        url: str,
+        model: str,
+        version: int | None = None,
+        label: str | None = None,
+        timeout: float = 30.0,
+        retries: int = 3,
+        max_message_bytes: int = 64 << 20,
     ):
         if version is not None and label is not None:
             raise InputError("Give a version or a label, not both.")
@@ -82,7 +75,7 @@ class RestClient:
         if label is not None:
             self._path += f"/labels/{urllib.parse.quote(label, safe='')}"
         self._retries = Retries(retries, timeout)
-        self._connection = HttpConnection(url, timeout, max_message_bytes)
+        self._connection = HttpConnection(url, max_message_bytes)
         self.url = self._connection.url
 
     def __enter__(self):
@@ -95,15 +88,14 @@ class RestClient:
         """Closes the connection; the next call opens another."""
         self._connection.close()
 
-    def predict(self, signature="serving_default", **inputs):
+    def predict(self, signature: str = "serving_default", **inputs) -> dict[str, list]:
         """Calls a signature with the values of each input.
 
         Args:
-            signature: str.
             **inputs: A nested list or array [B, ...] per input; strings as str or bytes.
 
         Returns:
-            dict of output -> nested list [B, ...].
+            Output -> nested list [B, ...].
 
         Raises:
             ServingError: If the server refuses the request, fails or does not answer.
@@ -115,15 +107,14 @@ class RestClient:
         only = self.metadata()[signature].outputs  # the server omits the name of a single output
         return {next(iter(only)): outputs}
 
-    def predict_rows(self, rows, signature="serving_default"):
+    def predict_rows(self, rows: list, signature: str = "serving_default") -> list:
         """Calls a signature with rows.
 
         Args:
-            rows: list. Each is the value of the only input, or a dict with a value per input.
-            signature: str.
+            rows: Each is the value of the only input, or a dict with a value per input.
 
         Returns:
-            list. Per row the value of the only output, or a dict with a value per output.
+            Per row the value of the only output, or a dict with a value per output.
 
         Raises:
             ServingError: If the server refuses the request, fails or does not answer.
@@ -131,27 +122,26 @@ class RestClient:
         body = {"signature_name": signature, "instances": to_json_value(rows)}
         return self._call("POST", ":predict", "predictions", body)
 
-    def classify(self, examples, signature="classify"):
+    def classify(self, examples: list[dict], signature: str = "classify") -> list[list]:
         """Returns a list of [label, score] for each example, a dict of features."""
         body = {"signature_name": signature, "examples": to_json_value(examples)}
         return self._call("POST", ":classify", "results", body)
 
-    def regress(self, examples, signature="regress"):
+    def regress(self, examples: list[dict], signature: str = "regress") -> list[float]:
         """Returns a float for each example, a dict of features."""
         body = {"signature_name": signature, "examples": to_json_value(examples)}
         return self._call("POST", ":regress", "results", body)
 
-    def status(self):
-        """Returns the versions on the server, a list of VersionState."""
+    def status(self) -> list[VersionState]:
+        """Returns the versions on the server."""
+        entries = self._call("GET", "", "model_version_status")
         return [
-            VersionState(
-                int(entry["version"]), entry["state"], entry["status"].get("error_message", "")
-            )
-            for entry in self._call("GET", "", "model_version_status")
+            VersionState(int(one["version"]), one["state"], one["status"].get("error_message", ""))
+            for one in entries
         ]
 
-    def metadata(self):
-        """Returns the signatures of the model, a dict of name -> Signature."""
+    def metadata(self) -> dict[str, Signature]:
+        """Returns the signatures of the model."""
         metadata = self._call("GET", "/metadata", "metadata")
         return signatures_from_json(metadata["signature_def"]["signature_def"])
 
@@ -159,10 +149,9 @@ class RestClient:
         """Returns the value of a key of the answer."""
         path = self._path + path
         content = None if body is None else json.dumps(body).encode()
-        headers = {"Content-Type": "application/json"} if body is not None else {}
 
         def call(seconds):
-            answer = self._connection.request(method, path, content, headers, seconds)
+            answer = self._connection.request(method, path, content, seconds)
             return self._read(path, key, answer)
 
         try:
@@ -211,6 +200,85 @@ class RestClient:
         return ""
 
 
+class Answer(NamedTuple):
+    """An HTTP answer."""
+
+    status: int
+    body: bytes
+
+
+class HttpConnection:
+    """Sends requests to one server, one after another, and refuses longer answers than a limit.
+
+    Raises:
+        InputError: If the address is not like `http://127.0.0.1:8501`.
+    """
+
+    def __init__(self, url: str, max_message_bytes: int = 64 << 20):
+        try:
+            parts = urllib.parse.urlsplit(url)
+            port = parts.port
+        except ValueError as error:
+            raise InputError(f"`{url}` is not the address of a server: {error}.") from error
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.query:
+            raise InputError(
+                f"The address of a server must be like `http://127.0.0.1:8501`. Received: {url}."
+            )
+        self.url = url.rstrip("/")
+        is_secure = parts.scheme == "https"
+        kind = http.client.HTTPSConnection if is_secure else http.client.HTTPConnection
+        self._connection = kind(parts.hostname, port)
+        self._prefix = parts.path.rstrip("/")
+        self._max_message_bytes = max_message_bytes
+
+    def close(self):
+        """Closes the connection; the next request opens another."""
+        self._connection.close()
+
+    def request(
+        self, method: str, path: str, body: bytes | None = None, timeout: float = 30.0
+    ) -> Answer:
+        """Sends one HTTP request, without retries, and returns the answer, whatever its status.
+
+        Args:
+            method: "GET" or "POST".
+            path: Starts with `/v1`.
+            body: JSON.
+            timeout: Seconds without any data after which the request fails.
+
+        Raises:
+            ServingError: If there is no answer, or it is too long.
+        """
+        try:
+            return self._exchange(method, path, body, timeout)
+        except (OSError, http.client.HTTPException) as error:
+            self.close()
+            code, message = "UNREADABLE", str(error) or type(error).__name__
+            if isinstance(error, TimeoutError):
+                code, message = "DEADLINE_EXCEEDED", f"no answer within {timeout:.3g} s"
+            elif isinstance(error, ssl.SSLError):
+                message = f"TLS failed, {error}"
+            elif isinstance(error, OSError | http.client.IncompleteRead):
+                code, message = "UNAVAILABLE", getattr(error, "strerror", None) or message
+            raise ServingError(self.url + path, code, message, answered=False) from error
+
+    def _exchange(self, method, path, body, timeout):
+        headers = {} if body is None else {"Content-Type": "application/json"}
+        self._connection.timeout = timeout
+        if self._connection.sock is not None:
+            self._connection.sock.settimeout(timeout)
+        self._connection.request(method, self._prefix + path, body, headers)
+        response = self._connection.getresponse()
+        content = response.read(self._max_message_bytes + 1)
+        if len(content) > self._max_message_bytes:
+            self.close()
+            limit = f"the answer is larger than max_message_bytes ({self._max_message_bytes})"
+            raise ServingError(self.url + path, "RESOURCE_EXHAUSTED", limit)
+        if response.length:  # bytes that are missing
+            raise http.client.IncompleteRead(content, response.length)
+        return Answer(response.status, content)
+
+
 def to_json_value(value):
     """Returns a value in the form that the server reads from JSON.
 
@@ -244,13 +312,13 @@ def to_json_value(value):
     )
 
 
-def signatures_from_json(definitions):
-    """Returns SignatureDef messages in JSON, dict of name -> dict, as dict of name -> Signature."""
+def signatures_from_json(definitions: dict[str, dict]) -> dict[str, Signature]:
+    """Returns the signatures of SignatureDef messages in JSON."""
     return {
         name: Signature(
             one.get("method_name", "").rpartition("/")[2],
-            {key: _tensor(info) for key, info in one.get("inputs", {}).items()},
-            {key: _tensor(info) for key, info in one.get("outputs", {}).items()},
+            {key: _tensor(info) for key, info in sorted(one.get("inputs", {}).items())},
+            {key: _tensor(info) for key, info in sorted(one.get("outputs", {}).items())},
         )
         for name, one in definitions.items()
         if not name.startswith("__")  # __saved_model_init_op cannot be called

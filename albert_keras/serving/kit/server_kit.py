@@ -4,11 +4,11 @@ import json
 import math
 import os
 import shlex
+from collections.abc import Iterable
 from importlib.resources import files
 from pathlib import Path
 from string import Template
 
-from albert_keras.serving.kit.example_requests import curl_script, example_requests
 from albert_keras.serving.layout import (
     check_label,
     check_model_name,
@@ -20,8 +20,7 @@ from data_pipeline.errors import InputError
 from data_pipeline.files import check_output_folder, whole_folder
 
 _SCRIPTS = ("docker-run.sh", "curl.sh", "client.py")
-#: Suffix of templates that are not valid files of their kind.
-_TEMPLATE_SUFFIX = ".template"
+_CURL_POST = "curl --fail-with-body --silent --show-error --header 'Content-Type: application/json'"
 
 
 class _KitTemplate(Template):
@@ -29,44 +28,43 @@ class _KitTemplate(Template):
 
 
 def write_kit(
-    folder,
-    model_name,
-    base_path,
-    latest=1,
-    specific=(),
-    labels=None,
-    cores=None,
-    max_batch_size=32,
-    memory_gib=None,
-    rest_port=8501,
-    grpc_port=8500,
-    proxy_port=8080,
-):
+    folder: str | Path,
+    model_name: str,
+    base_path: str | Path,
+    latest: int = 1,
+    specific: Iterable[int] = (),
+    labels: dict[str, int] | None = None,
+    cores: int | None = None,
+    max_batch_size: int = 32,
+    memory_gib: int | None = None,
+    rest_port: int = 8501,
+    grpc_port: int = 8500,
+    proxy_port: int = 8080,
+) -> Path:
     """Writes a folder with `models.config`, `docker-run.sh`, `nginx.conf`, `client.py` and so on.
 
     Args:
-        folder: str or Path. The new folder; it must not exist, or be empty.
-        model_name: str. Name of the model on the server.
-        base_path: str or Path. Folder of the export, with a folder for each version.
-        latest: int. Number of newest versions to serve.
-        specific: iterable of int. Versions to serve instead.
-        labels: dict of label -> version, or None. Labels of served versions.
-        cores: int or None. Number of CPU cores of the server; None takes those of this computer.
-        max_batch_size: int. Maximum number of rows of one call of the graph, and of one request; at
+        folder: The new folder; it must not exist, or be empty.
+        model_name: Name of the model on the server.
+        base_path: Folder of the export, with a folder for each version.
+        latest: Number of newest versions to serve.
+        specific: Versions to serve instead.
+        labels: Label -> served version.
+        cores: Number of CPU cores of the server; None takes those of this computer.
+        max_batch_size: Maximum number of rows of one call of the graph, and of one request; at
             least the rows of the warm-up requests of the versions.
-        memory_gib: int or None. None takes twice the size of the largest version plus 1 GiB.
-        rest_port, grpc_port, proxy_port: int. Ports on loopback.
+        memory_gib: None takes twice the size of the largest version plus 1 GiB.
+        rest_port, grpc_port, proxy_port: Different ports on loopback.
 
     Returns:
-        Path. `folder`.
+        `folder`.
 
     Raises:
         InputError: If a name, version, label or number is invalid, if there is no export at
             `base_path`, or if `folder` is not empty.
     """
-    from albert_keras.serving.saved_model.signature_methods import (
-        read_signatures,  # loads TensorFlow
-    )
+    # Loads TensorFlow.
+    from albert_keras.serving.saved_model.signature_methods import read_signatures
 
     folder, base_path = Path(folder), Path(base_path).absolute()
     check_model_name(model_name)
@@ -76,14 +74,14 @@ def write_kit(
     policy = f"latest {{ num_versions: {latest} }}"
     if specific:
         policy = f"specific {{ {' '.join(f'versions: {version}' for version in specific)} }}"
-    labels = dict(labels or {})
+    labels = labels or {}
     for label, version in labels.items():
+        check_label(label)
         if check_version(version) not in served:
             raise InputError(
-                f"The label `{check_label(label)}` must be for a version that is served "
+                f"The label `{label}` must be for a version that is served "
                 f"({', '.join(map(str, served))}). Received: {version}."
             )
-        check_label(label)
     cores = os.cpu_count() if cores is None else cores
     size = max(size_of(base_path / str(version)) for version in served)
     memory = math.ceil(2 * (size / 2**30 + 1)) if memory_gib is None else memory_gib
@@ -102,7 +100,10 @@ def write_kit(
                 f"version {version}; otherwise the server rejects that version. "
                 f"Received: {max_batch_size}."
             )
-    requests = example_requests(read_signatures(base_path / str(served[-1])))
+    requests = [_example_request(one) for one in read_signatures(base_path / str(served[-1]))]
+    # The powers of two below the largest batch size, and that size.
+    powers = [2**power for power in range(max_batch_size.bit_length())]
+    batch_sizes = sorted({*powers, max_batch_size})
 
     values = {
         "model": model_name,
@@ -115,23 +116,24 @@ def write_kit(
         ),
         # Without this flag, a label of a version that is not loaded yet ends the server at startup.
         "more_flags": " \\\n  --allow_version_labels_for_unavailable_models" if labels else "",
-        "allowed_batch_sizes": "\n".join(
-            f"allowed_batch_sizes: {size}" for size in _batch_sizes(max_batch_size)
-        ),
+        "allowed_batch_sizes": "\n".join(f"allowed_batch_sizes: {size}" for size in batch_sizes),
         # A thread waits for its batch: with fewer threads than rows no batch would become full.
         "threads": 2 * max_batch_size,
         # Texts and finite numbers are written in JSON as in Python.
         "examples": "\n".join(f'    ("{key}", {json.dumps(body)}),' for key, body in requests),
+        "curl_requests": "\n".join(
+            f'{_CURL_POST} "$model:{method}" --data {shlex.quote(json.dumps(body))}'
+            for method, body in requests
+        ),
         **numbers,
         **ports,
     }
     with whole_folder(folder) as staging:
         for template in files("albert_keras.serving.kit").joinpath("templates").iterdir():
             text = _KitTemplate(template.read_text(encoding="utf-8")).substitute(values)
-            name = template.name.removesuffix(_TEMPLATE_SUFFIX)
+            # Templates that are not valid files of their kind have this suffix.
+            name = template.name.removesuffix(".template")
             (staging / name).write_text(text, encoding="utf-8")
-        script = curl_script(model_name, requests, rest_port)
-        (staging / "curl.sh").write_text(script, encoding="utf-8")
         for name in _SCRIPTS:
             (staging / name).chmod(0o755)
     return folder
@@ -150,9 +152,29 @@ def _served_versions(existing, latest, specific):
     return sorted(specific)
 
 
-def _batch_sizes(largest):
-    """Returns the powers of two below the largest batch size, and that size."""
-    return [2**power for power in range(largest.bit_length()) if 2**power < largest] + [largest]
+def _example_request(signature):
+    """Returns the method of a signature, and the body of a REST request to it with one row."""
+    if signature.method == "predict":
+        body = {"inputs": {key: _row(key, spec) for key, spec in signature.inputs.items()}}
+    else:
+        features = signature.features.items()
+        body = {"examples": [{key: _scalar(key, dtype) for key, dtype in features}]}
+    return signature.method, {"signature_name": signature.name, **body}
+
+
+def _row(name, spec):
+    """Returns one row for an input: nested lists, of length 3 where the shape allows any."""
+    value = _scalar(name, spec.dtype)
+    for axis, size in reversed(list(enumerate(spec.shape))):
+        value = [value] * (size or (1 if axis == 0 else 3))
+    return value
+
+
+def _scalar(name, dtype):
+    if dtype.name == "string":
+        return "The [MASK] left the harbour."
+    number = 1 if "mask" in name else 0 if "segment" in name or "type" in name else 5
+    return float(number) if dtype.is_floating else number
 
 
 def _check_number(name, number, most):

@@ -11,7 +11,9 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
+from albert_keras.serving.local.limits import Limits
 from albert_keras.serving.local.request_checks import RequestChecks
+from albert_keras.serving.local.served_models import ServedModel
 from albert_keras.serving.protocol import rest_routes
 
 logger = logging.getLogger(__name__)
@@ -20,14 +22,10 @@ logger = logging.getLogger(__name__)
 mimetypes.add_type("text/javascript", ".js")
 
 
-def build_app(models, limits, hosts):
-    """Returns the ASGI application.
-
-    Args:
-        models: dict of name -> ServedModel.
-        limits: Limits.
-        hosts: frozenset of str or None. Names of the server, see `allowed_hosts`.
-    """
+def build_app(
+    models: dict[str, ServedModel], limits: Limits, hosts: frozenset[str] | None
+) -> RequestChecks:
+    """Returns the ASGI application; `hosts` is from `allowed_hosts`."""
     descriptions = [model.describe() for model in models.values()]
     page = StaticFiles(packages=[("albert_keras.serving.local", "page")])
 

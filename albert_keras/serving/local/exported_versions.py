@@ -2,6 +2,7 @@
 
 import os
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,22 +19,15 @@ _TASK_FIELDS = {"name": str, "kind": str, "labels": list, "takes_pair": bool}
 
 
 class ExportedVersion(NamedTuple):
-    """A version on disk: `name` str of the model, `version` int, `folder` Path."""
+    """A version on disk."""
 
-    name: str
+    name: str  # of the model
     version: int
     folder: Path
 
 
-def find_exports(models):
-    """Finds the versions to serve.
-
-    Args:
-        models: iterable of str or Path. Each is the folder of a model, whose newest version is
-            taken, or the folder of one version.
-
-    Returns:
-        list of ExportedVersion.
+def find_exports(models: Iterable[str | Path]) -> list[ExportedVersion]:
+    """Finds the versions to serve: the newest of the folder of a model, or the folder of a version.
 
     Raises:
         InputError: If there is no export, a name is not valid in an address, or two are equal.
@@ -71,15 +65,12 @@ def _find_export(path):
     return ExportedVersion(name, version, folder)
 
 
-def read_task(folder):
-    """Reads what an export is made for.
-
-    Args:
-        folder: Path. Folder of the version.
+def read_task(folder: Path) -> tuple[str | None, dict | None]:
+    """Reads what the export in the folder of a version is made for.
 
     Returns:
-        (kind, task). "pretraining", "finetuning" or None if `export.json` does not contain it; and
-        a dict of "name", "kind" (of `tasks.kinds.KINDS`), "labels" and "takes_pair", or None.
+        "pretraining", "finetuning" or None if `export.json` does not contain it; and the "name",
+        "kind" (of `tasks.kinds.KINDS`), "labels" and "takes_pair" of the task, or None.
 
     Raises:
         InputError: If `export.json` is damaged.
@@ -92,7 +83,7 @@ def read_task(folder):
     for name, expected in _TASK_FIELDS.items():
         if not isinstance(task, dict) or not isinstance(task.get(name), expected):
             raise InputError(
-                f"`task` in `{Path(folder) / EXPORT_RECORD}` must have {', '.join(_TASK_FIELDS)}. "
+                f"`task` in `{folder / EXPORT_RECORD}` must have {', '.join(_TASK_FIELDS)}. "
                 f"Received: {str(task)[:100]}. Export the model again."
             )
     return kind, {name: task[name] for name in _TASK_FIELDS}

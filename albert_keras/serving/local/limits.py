@@ -4,6 +4,7 @@ import collections
 import math
 import re
 import time
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -16,35 +17,21 @@ _NO_BRACKETS = bytes(byte for byte in range(256) if byte not in b"[]{}")
 
 
 class Limits(NamedTuple):
-    """Limits of a local server.
-
-    Attributes:
-        body_bytes: int. Size of the body of a request.
-        json_depth: int. Nesting of lists and objects in the body.
-        path_bytes: int. Size of the path and the query of an address.
-        requests_per_second: float. Rate of requests of one client address, after the first `burst`.
-        burst: int. Number of requests of one client address at once.
-        connections: int. Number of open connections of all clients.
-        computed_at_once: int. Number of requests that TensorFlow computes at once; others wait.
-        waiting_seconds: float. How long a request waits for TensorFlow, and how long a client may
-            take to read an answer.
-        receiving_seconds: float. How long a client may take to send the head of a request, and then
-            its body.
-        rows: int. Texts of one request; memory grows with them.
-        answer_values: int. Numbers and strings of one answer.
-    """
+    """Limits of a local server."""
 
     body_bytes: int = 1 << 20
-    json_depth: int = 32
-    path_bytes: int = 2048
-    requests_per_second: float = 50.0
+    json_depth: int = 32  # nesting of lists and objects in a body
+    path_bytes: int = 2048  # path and query of an address
+    requests_per_second: float = 50.0  # of one client address, after the first `burst`
     burst: int = 500  # the page has about 20 files, and `serve-check` sends about 300 requests
-    connections: int = 128
-    computed_at_once: int = 2
+    connections: int = 128  # open ones of all clients
+    computed_at_once: int = 2  # requests in TensorFlow; others wait
+    #: How long a request waits for TensorFlow, and how long a client may take to read an answer.
     waiting_seconds: float = 30.0
+    #: How long a client may take to send the head of a request, and then its body.
     receiving_seconds: float = 10.0
-    rows: int = 64
-    answer_values: int = 1 << 21
+    rows: int = 64  # texts of one request; memory grows with them
+    answer_values: int = 1 << 21  # numbers and strings of one answer
 
     def check(self):
         """Returns the limits; raises InputError if one is not positive."""
@@ -54,14 +41,10 @@ class Limits(NamedTuple):
         return self
 
 
-def is_too_deep(body, depth):
+def is_too_deep(body: bytes, depth: int) -> bool:
     """Returns whether lists and objects in JSON are nested deeper than `depth`.
 
     The JSON is not parsed, and brackets after a mistake in it are counted as well.
-
-    Args:
-        body: bytes.
-        depth: int.
     """
     brackets = _STRING.sub(b"", body).translate(None, _NO_BRACKETS)
     if len(brackets) <= depth:
@@ -74,19 +57,25 @@ class TokenBuckets:
     """Limits the rate of requests by a token bucket for each client address.
 
     Args:
-        per_second: float. Rate at which tokens are added to a bucket.
-        burst: int. Number of tokens in a full bucket.
-        clock: function that returns seconds as a float.
-        addresses: int. Number of buckets to keep, those of the latest requests.
+        per_second: Rate at which tokens are added to a bucket.
+        burst: Number of tokens in a full bucket.
+        clock: Returns seconds.
+        addresses: Number of buckets to keep, those of the latest requests.
     """
 
-    def __init__(self, per_second, burst, clock=time.monotonic, addresses=1024):
+    def __init__(
+        self,
+        per_second: float,
+        burst: int,
+        clock: Callable[[], float] = time.monotonic,
+        addresses: int = 1024,
+    ):
         self._per_second, self._burst, self._clock = per_second, burst, clock
         self._addresses = addresses
         self._buckets = collections.OrderedDict()
 
-    def take(self, address):
-        """Takes a token for an address (str); returns the seconds to wait for one, or 0.0."""
+    def take(self, address: str) -> float:
+        """Takes a token for an address; returns the seconds to wait for one, or 0.0."""
         now = self._clock()
         tokens, since = self._buckets.pop(address, (self._burst, now))
         tokens = min(self._burst, tokens + (now - since) * self._per_second)

@@ -6,15 +6,19 @@ serve(["saved_models/books"])
 import contextlib
 import errno
 import functools
+import json
 import logging
+import os
 import socket
+from collections.abc import Callable, Iterable
+from pathlib import Path
 
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from albert_keras.serving.local.connections import LimitedConnection
 from albert_keras.serving.local.exported_versions import find_exports
-from albert_keras.serving.local.host_and_origin import allowed_hosts, is_loopback
 from albert_keras.serving.local.limits import Limits
+from albert_keras.serving.local.request_checks import allowed_hosts, is_loopback
 from data_pipeline.errors import InputError
 
 logger = logging.getLogger(__name__)
@@ -37,7 +41,7 @@ class LocalServer:
     def __init__(self, models, host=HOST, port=PORT, limits=None, access_log=False):
         limits = (limits or Limits()).check()
         exports = find_exports(models)
-        self._socket = _bind(host, port)  # before models are loaded, as the port may be in use
+        self._socket = _listen(host, port)  # before models are loaded, as the port may be in use
         try:
             # These load TensorFlow.
             from albert_keras.serving.local.app import build_app
@@ -48,8 +52,6 @@ class LocalServer:
                 logger.info("loading %s, version %d", export.name, export.version)
                 self.models[export.name] = ServedModel(export, limits)
                 self.models[export.name].warm_up()
-            with _address_errors(host, port):  # another program may have taken it meanwhile
-                self._socket.listen()
         except BaseException:
             self._socket.close()
             raise
@@ -63,7 +65,7 @@ class LocalServer:
         self.url = f"http://{name}:{self._socket.getsockname()[1]}/"
         config = uvicorn.Config(
             build_app(self.models, limits, allowed_hosts(host)),
-            http=functools.partial(LimitedConnection, limits),
+            http=functools.partial(_LimitedConnection, limits),
             loop="asyncio",
             ws="none",
             lifespan="off",
@@ -98,20 +100,26 @@ class LocalServer:
         self._server.should_exit = True
 
 
-def serve(models, host=HOST, port=PORT, limits=None, access_log=False, ready=None):
+def serve(
+    models: Iterable[str | Path],
+    host: str = HOST,
+    port: int = PORT,
+    limits: Limits | None = None,
+    access_log: bool = False,
+    ready: Callable[[LocalServer], None] | None = None,
+):
     """Serves exported models until the process is interrupted.
 
     A SavedModel is a program: its operations are checked before it is loaded.
 
     Args:
-        models: iterable of str or Path. Each is the folder of an exported model, whose newest
-            version is served under the name of the folder, or the folder of one version.
-        host: str. Address to listen on. If it is not a loopback address, the `Host` of a request
-            is not checked.
-        port: int. 0 takes a free one.
-        limits: Limits or None. None is the default limits.
-        access_log: bool. Whether to log each request, as `uvicorn.access`.
-        ready: function or None. Called with the LocalServer when it listens.
+        models: Folders of exported models, whose newest version is served under the name of the
+            folder, or folders of one version.
+        host: Address to listen on. If it is not a loopback address, the `Host` of a request is not
+            checked.
+        port: 0 takes a free one.
+        access_log: Whether to log each request, as `uvicorn.access`.
+        ready: Called when the server listens.
 
     Raises:
         InputError: If there is no export, it uses operations that are not allowed, a name is not
@@ -130,34 +138,95 @@ class _Server(uvicorn.Server):
         return contextlib.nullcontext()
 
 
-def _bind(host, port):
-    """Returns a bound socket that does not listen yet."""
+class _LimitedConnection(H11Protocol):
+    """uvicorn's HTTP/1.1 connection with a limit on their number and with deadlines.
+
+    uvicorn itself waits without limit for the head of a first request, and for a client that does
+    not read its answer.
+    """
+
+    def __init__(self, limits: Limits, **options):
+        super().__init__(**options)
+        self._limits, self._head_deadline, self._answer_deadline = limits, None, None
+
+    def connection_made(self, transport):
+        super().connection_made(transport)
+        if len(self.connections) > self._limits.connections:
+            self._refuse(503, "Too many connections.")
+            return
+        self._start_head_deadline()
+
+    def connection_lost(self, exc):
+        self._cancel_head_deadline()
+        if self._answer_deadline is not None:
+            self._answer_deadline.cancel()
+        super().connection_lost(exc)
+
+    def data_received(self, data):
+        if self.transport.is_closing():
+            return
+        super().data_received(data)
+        if self.cycle is not None and not self.cycle.response_complete:
+            self._cancel_head_deadline()
+        elif self._head_deadline is None:
+            self._start_head_deadline()
+
+    def on_response_complete(self):
+        super().on_response_complete()
+        if self._answer_deadline is not None:
+            self._answer_deadline.cancel()
+        seconds = self._limits.waiting_seconds
+        self._answer_deadline = self.loop.call_later(seconds, self._abort_if_unread)
+
+    def send_400_response(self, msg):
+        cycle = self.cycle
+        if cycle is not None and cycle.response_started and not cycle.response_complete:
+            self.transport.abort()  # another answer is being sent
+            return
+        self._refuse(400, "This is not a valid HTTP request.")
+
+    def _start_head_deadline(self):
+        seconds = self._limits.receiving_seconds
+        message = f"The head of a request must arrive within {seconds:g} seconds."
+        self._head_deadline = self.loop.call_later(seconds, self._refuse, 408, message)
+
+    def _cancel_head_deadline(self):
+        if self._head_deadline is not None:
+            self._head_deadline.cancel()
+            self._head_deadline = None
+
+    def _abort_if_unread(self):
+        if self.transport.get_write_buffer_size():
+            self.transport.abort()
+
+    def _refuse(self, status, message):
+        """Sends an answer without a request and closes the connection."""
+        if self.transport.is_closing():
+            return
+        content = json.dumps({"error": message})
+        self.transport.write(
+            f"HTTP/1.1 {status} Refused\r\nContent-Type: application/json\r\n"
+            f"Content-Length: {len(content)}\r\nX-Content-Type-Options: nosniff\r\n"
+            f"Connection: close\r\n\r\n{content}".encode()
+        )
+        self.transport.close()
+
+
+def _listen(host, port):
+    """Returns a socket that listens on an address."""
     if isinstance(port, bool) or not isinstance(port, int) or not 0 <= port < 65536:
         raise InputError(f"`--port` must be an int from 0 to 65535. Received: {port!r}.")
-    with _address_errors(host, port):
+    try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         # If a name has both, every client tries IPv4.
-        family, kind, protocol, _, address = min(found, key=lambda one: one[0] != socket.AF_INET)
-        bound = socket.socket(family, kind, protocol)
-        try:
-            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            bound.bind(address)
-        except OSError:
-            bound.close()
-            raise
-    return bound
-
-
-@contextlib.contextmanager
-def _address_errors(host, port):
-    """Turns the errors of sockets into InputError."""
-    try:
-        yield
+        family, _, _, _, address = min(found, key=lambda one: one[0] != socket.AF_INET)
+        is_ipv6 = family == socket.AF_INET6
+        return socket.create_server(address, family=family, dualstack_ipv6=is_ipv6)
     except (OSError, UnicodeError) as error:
         if getattr(error, "errno", None) in (errno.EADDRINUSE, errno.EACCES):
             raise InputError(
                 f"`--port` must be a free port that you may use. Received: {port} "
-                f"({error.strerror}). Give another one, or 0 for any."
+                f"({os.strerror(error.errno)}). Give another one, or 0 for any."
             ) from error
         raise InputError(
             f"`--host` must be an address of this computer, such as {HOST}. Received: {host!r}."

@@ -1,15 +1,22 @@
-"""The checks of each request to a local server before anything of it is parsed."""
+"""The checks of each request to a local server before anything of it is parsed.
 
+Any page that is open in a browser can send requests to loopback. Without the check of `Host` and
+`Origin`, it could use the computer, or read answers through a name that resolves to loopback (DNS
+rebinding).
+"""
+
+import ipaddress
 import math
+from collections.abc import Mapping
 
 import anyio
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 
-from albert_keras.serving.local.host_and_origin import is_json, reason_to_refuse
-from albert_keras.serving.local.limits import TokenBuckets, is_too_deep
+from albert_keras.serving.local.limits import Limits, TokenBuckets, is_too_deep
 
+_LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
 _SECURITY_HEADERS = [
     (
         b"content-security-policy",
@@ -27,19 +34,29 @@ _MAX_DISCARDED_BYTES = 8 << 20
 _DISCARDING_SECONDS = 2.0
 
 
+def is_loopback(host: str) -> bool:
+    """Returns whether only this computer can reach a server that listens on a name or address."""
+    try:
+        return host.lower() == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def allowed_hosts(host: str) -> frozenset[str] | None:
+    """Returns the names by which clients may address a server on `host`; None allows all."""
+    if not is_loopback(host):
+        return None  # it may have names that it does not know
+    return frozenset((*_LOOPBACK_NAMES, f"[{host}]" if ":" in host else host.lower()))
+
+
 class RequestChecks:
-    """An ASGI application that passes on the requests that keep to the limits.
+    """An ASGI application that passes on the requests to `app` that keep to the limits.
 
     It passes on the body in one message, and adds headers to all answers that forbid a browser to
-    load anything from elsewhere or to store anything.
-
-    Args:
-        app: ASGI application.
-        limits: Limits.
-        hosts: frozenset of str or None. Names of the server; None allows all.
+    load anything from elsewhere or to store anything. `hosts` is from `allowed_hosts`.
     """
 
-    def __init__(self, app, limits, hosts):
+    def __init__(self, app, limits: Limits, hosts: frozenset[str] | None):
         self._app, self._limits, self._hosts = app, limits, hosts
         self._buckets = TokenBuckets(limits.requests_per_second, limits.burst)
         self._too_large = f"A body must have at most {limits.body_bytes} bytes."
@@ -73,7 +90,7 @@ class RequestChecks:
 
     def _check_head(self, scope):
         method, headers, limits = scope["method"], Headers(scope=scope), self._limits
-        if reason := reason_to_refuse(method, headers, self._hosts):
+        if reason := _reason_to_refuse(method, headers, self._hosts):
             raise HTTPException(403, reason)
         wait = self._buckets.take((scope.get("client") or ("",))[0])
         if wait:
@@ -82,7 +99,7 @@ class RequestChecks:
             raise HTTPException(414, f"An address must have at most {limits.path_bytes} bytes.")
         if "content-encoding" in headers:
             raise HTTPException(415, "Send the body as it is, without Content-Encoding.")
-        if method == "POST" and not is_json(headers.get("content-type", "")):
+        if method == "POST" and not _is_json(headers.get("content-type", "")):
             raise HTTPException(415, "Send JSON with the header `Content-Type: application/json`.")
         if int(headers.get("content-length", 0)) > limits.body_bytes:
             raise HTTPException(413, self._too_large)
@@ -122,3 +139,28 @@ async def _discard_body(receive):
             size += len(message.get("body", b""))
             if message["type"] == "http.disconnect" or not message.get("more_body"):
                 break
+
+
+def _reason_to_refuse(method: str, headers: Mapping, hosts: frozenset[str] | None) -> str:
+    """Returns why a request comes from neither a program nor the own page; "" if it does."""
+    host = headers.get("host", "").lower()
+    if hosts is not None and _without_port(host) not in hosts:
+        return f"The header `Host` must be one of {', '.join(_LOOPBACK_NAMES)}."
+    origin = headers.get("origin")
+    if origin is not None and origin.lower() not in (f"http://{host}", f"https://{host}"):
+        return "Pages of other origins must not use this server."
+    # Browsers that omit Origin from some requests send this; programs send neither.
+    is_link = method == "GET" and headers.get("sec-fetch-mode") == "navigate"
+    if headers.get("sec-fetch-site", "none") not in ("none", "same-origin") and not is_link:
+        return "Pages of other sites must not use this server."
+    return ""
+
+
+def _is_json(content_type):
+    # A page of another origin cannot send this type without asking the server first.
+    return content_type.partition(";")[0].strip().lower() in ("", "application/json")
+
+
+def _without_port(host):
+    name, colon, port = host.rpartition(":")
+    return name if colon and (port.isdigit() or not port) and not name.endswith(":") else host

@@ -5,9 +5,10 @@ import math
 
 import tensorflow as tf
 import tensorflow_text  # noqa: F401 - registers the operations of the tokenizers
-from tensorflow.core.framework import types_pb2
 
-from albert_keras.serving.local.exported_versions import read_task
+from albert_keras.serving.client.rest_client import signatures_from_json
+from albert_keras.serving.local.exported_versions import ExportedVersion, read_task
+from albert_keras.serving.local.limits import Limits
 from albert_keras.serving.protocol.rest_routes import unknown_label, unknown_version
 from albert_keras.serving.protocol.servable import Servable
 from albert_keras.serving.protocol.status import StatusError, invalid
@@ -20,24 +21,14 @@ logger = logging.getLogger(__name__)
 class ServedModel:
     """A model with one loaded version; see `rest_routes.answer`.
 
-    A SavedModel is a program: its operations are checked before it is loaded.
-
-    Args:
-        export: ExportedVersion.
-        limits: Limits.
-
-    Attributes:
-        name: str.
-        version: int.
-
     Raises:
         InputError: If the export is damaged or uses operations that are not allowed.
     """
 
-    def __init__(self, export, limits):
+    def __init__(self, export: ExportedVersion, limits: Limits):
         self.name, self.version, folder = export
         self._kind, self._task = read_task(folder)
-        check_ops(folder)
+        check_ops(folder)  # before it is loaded, as a SavedModel is a program
         try:
             self._servable = _BoundedServable(folder, limits)
         except (OSError, ValueError, tf.errors.OpError) as error:
@@ -45,7 +36,7 @@ class ServedModel:
                 raise
             raise InputError(f"`{folder}` is damaged: {error}. Export the model again.") from error
 
-    def servable(self, version=None, label=None):
+    def servable(self, version: int | None = None, label: str | None = None):
         """Returns (version, Servable); StatusError for a version or label that is not served."""
         if label is not None:
             raise unknown_label(self.name, label)
@@ -57,19 +48,13 @@ class ServedModel:
         """Returns [(version, state, None)]; StatusError as `servable`."""
         return [(self.servable(version, label)[0], "AVAILABLE", None)]
 
-    def describe(self):
+    def describe(self) -> dict:
         """Returns the description of the model that the page needs, plain JSON."""
+        signatures = signatures_from_json(self._servable.definitions())
         return {
             "name": self.name,
             "version": self.version,
-            "signatures": {
-                name: {
-                    "method": signature.method_name.rpartition("/")[2],
-                    "inputs": _describe(signature.inputs),
-                    "outputs": _describe(signature.outputs),
-                }
-                for name, signature in sorted(self._servable.signatures.items())
-            },
+            "signatures": {name: one._asdict() for name, one in sorted(signatures.items())},
             "kind": self._kind,
             "task": self._task,
         }
@@ -110,19 +95,6 @@ class _BoundedServable(Servable):
                 "send fewer or shorter texts."
             )
         return outputs
-
-
-def _describe(infos):
-    """Returns dict of name -> [dtype, shape], as in metadata; -1 is any size."""
-    return {
-        name: [
-            types_pb2.DataType.Name(info.dtype),
-            None
-            if info.tensor_shape.unknown_rank
-            else [size.size for size in info.tensor_shape.dim],
-        ]
-        for name, info in sorted(infos.items())
-    }
 
 
 def _sample(info):

@@ -3,6 +3,7 @@
 import base64
 import json
 import math
+from collections.abc import Mapping
 
 import numpy as np
 import tensorflow as tf
@@ -10,14 +11,11 @@ import tensorflow as tf
 from albert_keras.serving.protocol.status import invalid
 
 
-def read_body(body):
-    """Parses the body of a request.
-
-    Args:
-        body: bytes. Bytes that are not UTF-8 reach the model as they are.
+def read_body(body: bytes) -> tuple[dict, str]:
+    """Parses the body of a request; bytes that are not UTF-8 reach the model as they are.
 
     Returns:
-        (document, signature name). A dict; and a str, "" if the request names no signature.
+        The JSON object, and the name of the signature, "" if the request names none.
     """
     try:
         document = json.loads(body.decode("utf-8", errors="surrogateescape"))
@@ -31,16 +29,12 @@ def read_body(body):
     return document, name
 
 
-def read_predict(document, infos):
-    """Reads the tensors of a predict request.
-
-    Args:
-        document: dict. The JSON object.
-        infos: dict of input name -> TensorInfo.
+def read_predict(document: dict, infos: Mapping) -> tuple[dict[str, np.ndarray], bool]:
+    """Reads the tensors of a predict request to inputs with these TensorInfos.
 
     Returns:
-        (tensors, in_rows). A dict of input name -> array, strings as an object array of bytes; and
-        whether they came in rows, `instances`, instead of columns, `inputs`.
+        The tensors, strings as an object array of bytes; and whether they came in rows,
+        `instances`, instead of columns, `inputs`.
     """
     in_rows = "instances" in document
     if in_rows == ("inputs" in document):
@@ -60,8 +54,8 @@ def read_predict(document, infos):
     return tensors, in_rows
 
 
-def read_examples(document):
-    """Returns the tf.Example protos of a classify or regress request, a list of bytes."""
+def read_examples(document: dict) -> list[bytes]:
+    """Returns the tf.Example protos of a classify or regress request."""
     examples = document.get("examples")
     if not isinstance(examples, list) or not examples:
         raise invalid("`examples` must be a list with at least one object of features.")
@@ -74,13 +68,8 @@ def read_examples(document):
     ]
 
 
-def write_predict(outputs, in_rows):
-    """Returns the body of an answer to a predict request.
-
-    Args:
-        outputs: dict of output name -> array; strings as an object array of bytes.
-        in_rows: bool. Whether to write `predictions` (a list of rows) or `outputs` (columns).
-    """
+def write_predict(outputs: dict[str, np.ndarray], in_rows: bool) -> bytes:
+    """Returns the body of an answer: `predictions` (a list of rows) or `outputs` (columns)."""
     if not in_rows:
         columns = {name: _to_lists(name, array) for name, array in outputs.items()}
         return _encode("outputs", _without_single_name(columns))
@@ -97,12 +86,10 @@ def write_predict(outputs, in_rows):
     return _encode("predictions", rows)
 
 
-def write_classify(classes, scores):
+def write_classify(classes: np.ndarray | None, scores: np.ndarray | None) -> bytes:
     """Returns the body of an answer to a classify request: a list of [label, score] per example.
 
-    Args:
-        classes: bytes array [B, k] or None.
-        scores: float array [B, k] or None.
+    Classes (bytes) and scores (floats) have the shape [B, k].
     """
     shape = (classes if classes is not None else scores).shape
     labels = _to_lists("", np.full(shape, b"") if classes is None else classes)
@@ -111,7 +98,7 @@ def write_classify(classes, scores):
     return _encode("results", pairs)
 
 
-def write_regress(values):
+def write_regress(values: np.ndarray) -> bytes:
     """Returns the body of an answer to a regress request: one number per example."""
     return _encode("results", _to_lists("", values.reshape(-1)))
 
@@ -142,17 +129,11 @@ def _only_input(infos, key):
 def _to_array(name, value, dtype):
     """Returns nested lists as an array."""
     dtype = tf.as_dtype(dtype)
-    shape, first, values = [], value, [value]
-    while isinstance(first, list):
-        size = len(first)
-        if not all(isinstance(one, list) and len(one) == size for one in values):
-            raise invalid(f"All rows and lists of the input `{name}` must have the same shape.")
-        shape.append(size)
-        values = [item for one in values for item in one]
-        first = first[0] if first else None
-    array = np.empty(len(values), object if dtype == tf.string else dtype.as_numpy_dtype)
-    array[:] = [_to_element(name, one, dtype) for one in values]
-    return array.reshape(shape)
+    elements = np.array(value, object)
+    if elements.size and isinstance(elements.flat[0], list):
+        raise invalid(f"All rows and lists of the input `{name}` must have the same shape.")
+    converted = [_to_element(name, one, dtype) for one in elements.flat]
+    return np.array(converted, dtype.as_numpy_dtype).reshape(elements.shape)
 
 
 def _to_element(name, value, dtype):
@@ -172,7 +153,7 @@ def _to_element(name, value, dtype):
             return value
     elif dtype.is_floating and isinstance(value, int | float):
         if not float(dtype.max) < abs(value) < math.inf:
-            return value
+            return float(value)
     raise invalid(f"The input `{name}` takes {dtype.name} values. Received: {_shown(value)}.")
 
 

@@ -7,8 +7,7 @@ GET  /v1/models/NAME[/versions/N | /labels/L][/metadata]
 import json
 import re
 import urllib.parse
-
-from google.protobuf.json_format import MessageToDict
+from collections.abc import Mapping
 
 from albert_keras.serving.protocol import rest_json
 from albert_keras.serving.protocol.status import HTTP_STATUS, StatusError, invalid, status_of
@@ -18,20 +17,19 @@ _POST = re.compile(rf"{_MODEL}:(?P<method>classify|regress|predict)", re.I | re.
 _GET = re.compile(rf"{_MODEL}(?:/(?P<part>metadata))?", re.I | re.A)
 
 
-def answer(models, method, path, body):
+def answer(models: Mapping, method: str, path: str, body: bytes) -> tuple[int, bytes]:
     """Answers one request.
 
     Args:
-        models: Mapping of name -> model. A model has two methods, both with `version` (int or None)
-            and `label` (str or None), which raise StatusError if there is no such version:
-            `servable` returns (version, Servable), the newest version if neither is given; `status`
-            returns a list of (version, state, StatusError or None), newest first.
-        method: str. "GET" or "POST".
-        path: str. As received, `%` not decoded.
-        body: bytes.
+        models: Name -> model. A model has two methods, both with `version` (int or None) and
+            `label` (str or None), which raise StatusError if there is no such version: `servable`
+            returns (version, Servable), the newest version if neither is given; `status` returns a
+            list of (version, state, StatusError or None), newest first.
+        method: "GET" or "POST".
+        path: As received, `%` not decoded.
 
     Returns:
-        (HTTP status, body as bytes of JSON); 404 and no body if the path does not start with /v1/.
+        HTTP status and JSON; 404 and no body if the path does not start with /v1/.
     """
     path = path.partition("?")[0]
     if not path.lower().startswith("/v1/"):
@@ -61,19 +59,16 @@ def _answer(models, method, path, body):
     return _status(models[name].status(**chosen))
 
 
-def unknown_model(name):
-    """Returns the error for a model that the server does not have."""
+def unknown_model(name: str) -> StatusError:
     return StatusError("NOT_FOUND", f"This server has no model `{name}`.")
 
 
-def unknown_version(name, version):
-    """Returns the error for a version that is not loaded; `version` int, or None for the newest."""
+def unknown_version(name: str, version: int | None) -> StatusError:
     which = "loaded version" if version is None else f"version {version} that is loaded"
     return StatusError("NOT_FOUND", f"The model `{name}` has no {which}.")
 
 
-def unknown_label(name, label):
-    """Returns the error for a label of no loaded version."""
+def unknown_label(name: str, label: str) -> StatusError:
     return invalid(f"The model `{name}` has no loaded version with the label `{label}`.")
 
 
@@ -98,29 +93,17 @@ def _run(servable, method, body):
 
 
 def _status(versions):
-    entries = [
-        {
-            "version": str(version),
-            "state": state,
-            "status": {
-                "error_code": error.code if error else "OK",
-                "error_message": error.message if error else "",
-            },
-        }
-        for version, state, error in versions
-    ]
+    entries = []
+    for version, state, error in versions:
+        code, message = (error.code, error.message) if error else ("OK", "")
+        status = {"error_code": code, "error_message": message}
+        entries.append({"version": str(version), "state": state, "status": status})
     return _encode({"model_version_status": entries})
 
 
 def _metadata(name, version, servable):
-    signatures = {
-        key: MessageToDict(
-            signature, preserving_proto_field_name=True, including_default_value_fields=True
-        )
-        for key, signature in servable.signatures.items()
-    }
     spec = {"name": name, "signature_name": "", "version": str(version)}
-    metadata = {"signature_def": {"signature_def": signatures}}
+    metadata = {"signature_def": {"signature_def": servable.definitions()}}
     return _encode({"model_spec": spec, "metadata": metadata})
 
 

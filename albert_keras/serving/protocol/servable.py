@@ -1,12 +1,18 @@
 """One loaded version of a SavedModel, and the checks that a request to it must pass."""
 
+from pathlib import Path
+
 import numpy as np
 import tensorflow as tf
+from google.protobuf.json_format import MessageToDict
+from tensorflow.core.protobuf.meta_graph_pb2 import SignatureDef
 
 from albert_keras.serving.protocol.status import invalid, status_of
 from albert_keras.serving.saved_model.server_ops import read_saved_model
 from data_pipeline.errors import InputError
 
+#: Name of an input or output -> array; strings as an object array of bytes.
+Arrays = dict[str, np.ndarray]
 #: The signature of requests that name none.
 DEFAULT_SIGNATURE = "serving_default"
 #: Tags of the graph that servers load.
@@ -19,52 +25,43 @@ class Servable:
     """A loaded version that answers requests.
 
     Operations that are not part of TensorFlow, such as those of tensorflow-text, must be registered
-    before it is created.
-
-    Args:
-        folder: Path. Folder of the version.
-
-    Attributes:
-        signatures: dict of name -> SignatureDef. Those that a client can call.
+    before it is created. `signatures` has the SignatureDef of each name that a client can call.
 
     Raises:
         InputError: If the folder contains no SavedModel, or none for servers.
     """
 
-    def __init__(self, folder):
+    def __init__(self, folder: Path):
         self.signatures = _read_signatures(folder)
         self._model = tf.saved_model.load(str(folder), tags=_TAGS)
 
-    def signature(self, name):
+    def definitions(self) -> dict[str, dict]:
+        """Returns the signatures as JSON."""
+        options = {"preserving_proto_field_name": True, "including_default_value_fields": True}
+        return {name: MessageToDict(one, **options) for name, one in self.signatures.items()}
+
+    def signature(self, name: str) -> SignatureDef:
         """Returns the SignatureDef of a name, that of the default signature if it is empty."""
         name = name or DEFAULT_SIGNATURE
         if name not in self.signatures:
             raise invalid(f"The signature `{name}` was not found. Metadata lists all of them.")
         return self.signatures[name]
 
-    def predict(self, name, tensors):
-        """Checks and runs a predict request.
-
-        Args:
-            name: str. Name of the signature; "" is the default signature.
-            tensors: dict of input name -> array; strings as an object array of bytes.
-
-        Returns:
-            dict of output name -> array.
-        """
+    def predict(self, name: str, tensors: Arrays) -> Arrays:
+        """Checks and runs a predict request; the name "" is the default signature."""
         self.check_inputs(name, tensors)
         return self.run(name or DEFAULT_SIGNATURE, tensors)
 
-    def classify(self, name, examples):
+    def classify(self, name: str, examples: list[bytes]):
         """Returns the `classes` and `scores` of some tf.Examples, each an array [B, k] or None."""
         outputs = self._run_examples(name, examples, "classify", {"classes", "scores"})
         return outputs.get("classes"), outputs.get("scores")
 
-    def regress(self, name, examples):
+    def regress(self, name: str, examples: list[bytes]) -> np.ndarray:
         """Returns the values of some tf.Examples, an array [B] or [B, 1]."""
         return self._run_examples(name, examples, "regress", {"outputs"})["outputs"]
 
-    def check_inputs(self, name, tensors):
+    def check_inputs(self, name: str, tensors: Arrays):
         """Raises StatusError unless tensors have the names, types and shapes of a signature."""
         inputs = self.signature(name).inputs
         if set(tensors) != set(inputs):
@@ -81,7 +78,7 @@ class Servable:
             if not shape.is_compatible_with(array.shape):
                 raise invalid(f"The input `{key}` must be {shape}. Received: {array.shape}.")
 
-    def run(self, name, tensors):
+    def run(self, name: str, tensors: Arrays) -> Arrays:
         """Runs a signature with checked inputs and returns its outputs."""
         try:
             inputs = {

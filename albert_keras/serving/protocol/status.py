@@ -20,23 +20,21 @@ HTTP_STATUS = {
     "DATA_LOSS": 500,
     "UNAUTHENTICATED": 401,
 }
-_MAX_MESSAGE_LENGTH = 1024
 
 
 class StatusError(Exception):
-    """A request that fails with a gRPC `code` (str) and a `message` of at most 1024 characters."""
+    """A request that fails with a gRPC `code` and a `message` of at most 1024 characters."""
 
-    def __init__(self, code, message):
+    def __init__(self, code: str, message: str):
         super().__init__(message)
-        self.code, self.message = code, message[:_MAX_MESSAGE_LENGTH]
+        self.code, self.message = code, message[:1024]
 
 
-def invalid(message):
-    """Returns an INVALID_ARGUMENT error to raise."""
+def invalid(message: str) -> StatusError:
     return StatusError("INVALID_ARGUMENT", message)
 
 
-def status_of(error):
+def status_of(error: Exception) -> StatusError:
     """Returns any exception as a StatusError; an error of TensorFlow keeps its code."""
     import tensorflow as tf
 

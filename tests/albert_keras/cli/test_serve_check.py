@@ -13,8 +13,7 @@ from albert_keras.cli import main
 from albert_keras.config import AlbertConfig
 from albert_keras.models.finetuning import build_model
 from albert_keras.models.pretraining import AlbertForPretraining
-from albert_keras.serving.check.golden_cases import GOLDEN_CASES, applies, names_of
-from albert_keras.serving.check.grpc_cases import GRPC_CASES
+from albert_keras.serving.check.golden_cases import GOLDEN_CASES, GRPC_CASES, applies, names_of
 from albert_keras.serving.client.rest_client import Signature
 from albert_keras.serving.graph.task_models import build_task_model
 from albert_keras.serving.graph.text_model import TextModel

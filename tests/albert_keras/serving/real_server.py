@@ -53,7 +53,8 @@ def model_server(models, **options):
         try:
             server = RealServer(f"http://127.0.0.1:{rest_port}", f"127.0.0.1:{grpc_port}")
             for name in models:
-                _wait(process, RestClient(server.url, name, timeout=5, retries=0), log)
+                with RestClient(server.url, name, timeout=5, retries=0) as client:
+                    _wait(process, client, log)
             yield server
         finally:
             process.terminate()

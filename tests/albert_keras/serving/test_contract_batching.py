@@ -91,11 +91,11 @@ def test_a_full_queue_is_unavailable(served):
     assert "batch scheduling queue" in refused[0].message
 
 
-def test_waiting_past_the_deadline_exhausts(served):
+def test_waiting_past_the_deadline_exhausts(connect, served):
     client = served[1](batching=BatchingParameters(4, 150_000), timeout=0.05)
     end = time.monotonic() + 20
     while not client.status()[0].state == "AVAILABLE" and time.monotonic() < end:
         time.sleep(0.01)
     with pytest.raises(ServingError) as caught:
-        RestClient(client.url, "model", retries=0).predict(text=["a"])
+        connect(client.url, "model", retries=0).predict(text=["a"])
     assert (caught.value.http_status, caught.value.code) == (429, "RESOURCE_EXHAUSTED")

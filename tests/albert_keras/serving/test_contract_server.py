@@ -64,7 +64,7 @@ def test_the_policy_chooses_versions(policy, chosen):
     assert policy.choose([1, 5, 3]) == chosen
 
 
-def test_a_new_version_takes_over_and_the_old_one_goes(served):
+def test_a_new_version_takes_over_and_the_old_one_goes(connect, served):
     base, serve = served
     client = serve()
     wait_for("AVAILABLE", client, 1)
@@ -72,7 +72,7 @@ def test_a_new_version_takes_over_and_the_old_one_goes(served):
     wait_for("AVAILABLE", client, 2)
     wait_for("END", client, 1)
     with pytest.raises(ServingError, match="NOT_FOUND.*no version 1 that is loaded"):
-        RestClient(client.url, "model", version=1).predict(text=["a"])
+        connect(client.url, "model", version=1).predict(text=["a"])
     shutil.rmtree(base / "2")
     wait_for("AVAILABLE", client, 1)
 
@@ -122,15 +122,15 @@ def test_no_request_fails_while_versions_are_swapped(served):
     assert failures == []
 
 
-def test_a_label_answers_for_its_version_once_that_is_loaded(served):
+def test_a_label_answers_for_its_version_once_that_is_loaded(connect, served):
     _, serve = served
     client = serve(labels={"stable": 1, "canary": 2})
     wait_for("AVAILABLE", client, 1)
-    assert RestClient(client.url, "model", label="stable").predict(text=["a"])["length"] == [1]
+    assert connect(client.url, "model", label="stable").predict(text=["a"])["length"] == [1]
     with pytest.raises(
         ServingError, match="INVALID_ARGUMENT.*no loaded version with the label `canary`"
     ):
-        RestClient(client.url, "model", label="canary").predict(text=["a"])
+        connect(client.url, "model", label="canary").predict(text=["a"])
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Golden cases and the check that runs them, against the model server."""
 
+import contextlib
 import importlib
 import json
 import time
@@ -10,16 +11,15 @@ import tensorflow as tf
 
 from albert_keras.serving.check.golden_cases import (
     GOLDEN_CASES,
+    GRPC_CASES,
     applies,
     fill,
     judge,
     names_of,
     read_cases,
 )
-from albert_keras.serving.check.grpc_cases import GRPC_CASES
 from albert_keras.serving.check.serve_check import serve_check
-from albert_keras.serving.client.http_connection import Answer, HttpConnection
-from albert_keras.serving.client.rest_client import RestClient, Signature
+from albert_keras.serving.client.rest_client import Answer, HttpConnection, RestClient, Signature
 from data_pipeline.errors import InputError
 from tests.albert_keras.serving.contract.batching import BatchingParameters
 from tests.albert_keras.serving.contract.model import save_contract_model
@@ -105,11 +105,17 @@ def server(base, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def names_by_model(server):
-    return {
-        "model": names_of(RestClient(server.url, "model").metadata(), label="stable")
-        | TEST_MODEL_NAMES,
-        "lists": names_of(RestClient(server.url, "lists").metadata()),
-    }
+    with RestClient(server.url, "model") as model, RestClient(server.url, "lists") as lists:
+        return {
+            "model": names_of(model.metadata(), label="stable") | TEST_MODEL_NAMES,
+            "lists": names_of(lists.metadata()),
+        }
+
+
+def request_once(server, *request):
+    """Sends one request over a connection of its own, and returns the Answer."""
+    with contextlib.closing(HttpConnection(server.url)) as connection:
+        return connection.request(*request)
 
 
 @pytest.mark.parametrize("case", GOLDEN_CASES + TEST_MODEL_CASES, ids=lambda case: case.name)
@@ -119,7 +125,7 @@ def test_the_server_answers_as_it_should(case, server, names_by_model):
     assert applies(case, names)
     path, body = fill(case, model, 1, names)
     assert "{" not in path
-    answer = HttpConnection(server.url).request(case.method, path, body)
+    answer = request_once(server, case.method, path, body)
     assert judge(case, *answer) == ""
 
 
@@ -136,7 +142,7 @@ def test_every_promise_of_the_server_is_asked(promise):
 
 def test_a_feature_that_an_example_lacks_is_refused_by_the_model(server):
     body = b'{"signature_name": "classify", "examples": [{}]}'
-    answer = HttpConnection(server.url).request("POST", "/v1/models/model:classify", body)
+    answer = request_once(server, "POST", "/v1/models/model:classify", body)
     assert answer.status == 400 and "error" in json.loads(answer.body)
 
 
@@ -165,7 +171,7 @@ def test_batching_changes_the_answer_to_outputs_without_a_batch_only(base):
         faults = []
         for case in TEST_MODEL_CASES:
             path, body = fill(case, "model", 1, TEST_MODEL_NAMES)
-            answer = HttpConnection(server.url).request(case.method, path, body)
+            answer = request_once(server, case.method, path, body)
             if fault := judge(case, *answer):
                 faults.append((case.name, fault))
     ((name, fault),) = faults
@@ -281,10 +287,10 @@ def test_a_wrong_server_fails_every_case_that_it_answers_wrongly(
     assert not result.ok and {case.name for case in result.faults} >= faults
 
 
-def test_a_model_that_is_not_loaded_is_told(tmp_path):
+def test_a_model_that_is_not_loaded_is_told(connect, tmp_path):
     (tmp_path / "1").mkdir()
     with ContractServer({"model": tmp_path}) as server:
-        client, end = RestClient(server.url, "model"), time.monotonic() + 20
+        client, end = connect(server.url, "model"), time.monotonic() + 20
         while client.status()[0].state != "END" and time.monotonic() < end:
             time.sleep(0.01)
         with pytest.raises(

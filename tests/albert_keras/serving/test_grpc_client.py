@@ -6,12 +6,15 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_keras.serving.check.golden_cases import names_of
-from albert_keras.serving.check.grpc_cases import GRPC_CASES, GrpcCase, check_case
+from albert_keras.serving.check.golden_cases import (
+    GRPC_CASES,
+    GrpcCase,
+    check_grpc_case,
+    names_of,
+)
 from albert_keras.serving.check.serve_check import serve_check
 from albert_keras.serving.client.client_errors import ServingError
 from albert_keras.serving.client.grpc_client import GrpcClient
-from albert_keras.serving.client.rest_client import RestClient
 from data_pipeline.errors import InputError
 from tests.albert_keras.serving.contract.batching import BatchingParameters
 from tests.albert_keras.serving.contract.model import save_contract_model
@@ -43,8 +46,8 @@ def example(text):
     return tf.train.Example(features=tf.train.Features(feature={"text": feature}))
 
 
-def test_both_clients_get_the_same_answers(server, client):
-    rest = RestClient(server.url, "model")
+def test_both_clients_get_the_same_answers(connect, server, client):
+    rest = connect(server.url, "model")
     asked = [
         ("serving_default", {"text": ["a", "bé"]}),
         ("predict_tokens", {"input_ids": [[1, 2]]}),
@@ -119,7 +122,7 @@ def test_a_check_asks_all_cases_of_both_interfaces(server):
 def test_a_wrong_code_is_told(server, client, inputs, code, fault):
     case = GrpcCase("", code, inputs=inputs)
     names = names_of(client.metadata())
-    assert check_case(case, server.grpc_target, "model", names).startswith(fault)
+    assert check_grpc_case(case, server.grpc_target, "model", names).startswith(fault)
 
 
 @pytest.mark.parametrize("chosen", [{"version": 7}, {"model": "other"}])

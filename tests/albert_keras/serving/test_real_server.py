@@ -9,7 +9,6 @@ from google.protobuf import text_format
 
 from albert_keras.serving.client.client_errors import ServingError
 from albert_keras.serving.client.grpc_client import GrpcClient
-from albert_keras.serving.client.rest_client import RestClient
 from tests.albert_keras.serving.contract.batching import BatchingParameters
 from tests.albert_keras.serving.contract.process import contract_process
 from tests.albert_keras.serving.contract.protos import MESSAGES
@@ -105,13 +104,13 @@ def test_without_the_real_server_the_contract_server_answers(tmp_path, monkeypat
 
 
 @pytest.mark.slow
-def test_an_export_answers_in_a_process_with_the_operations_of_servers(tiny_export):
+def test_an_export_answers_in_a_process_with_the_operations_of_servers(connect, tiny_export):
     with contract_process(tiny_export) as server:
         with GrpcClient(server.grpc_target, tiny_export.name) as client:
             answer = client.predict(text=["The [MASK] left.", "none"])
-        rest = RestClient(server.url, tiny_export.name).predict(text=["The [MASK] left.", "none"])
+        rest = connect(server.url, tiny_export.name).predict(text=["The [MASK] left.", "none"])
     assert answer["pieces"].shape == (2, 1, 10)
     assert [one.decode() for one in answer["filled_text"]] == rest["filled_text"]
     assert rest["filled_text"][1] == "none"
     with pytest.raises(ServingError, match="Connection refused"):  # it ends with its stdin
-        RestClient(server.url, tiny_export.name, retries=0).status()
+        connect(server.url, tiny_export.name, retries=0).status()

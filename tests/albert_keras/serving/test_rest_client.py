@@ -80,9 +80,9 @@ def scripted():
         server.server_close()
 
 
-def test_a_request_holds_signature_and_values(scripted):
+def test_a_request_holds_signature_and_values(connect, scripted):
     url, bodies = scripted((200, {"outputs": {"a": [1], "b": [2]}}), (200, PREDICTIONS))
-    client = RestClient(url + "/behind/", "books", label="stable")
+    client = connect(url + "/behind/", "books", label="stable")
     assert client.predict("pair", first=["x"], second=np.array(["y"])) == {"a": [1], "b": [2]}
     assert client.predict_rows([{"text": b"\xff"}]) == ["yes"]
     path = "/behind/v1/models/books/labels/stable:predict"
@@ -92,46 +92,46 @@ def test_a_request_holds_signature_and_values(scripted):
     ]
 
 
-def test_a_single_output_gets_its_name_back(scripted):
+def test_a_single_output_gets_its_name_back(connect, scripted):
     url, _ = scripted((200, {"outputs": ["yes"]}))
-    assert RestClient(url, "books").predict(text=["a"]) == {"label": ["yes"]}
+    assert connect(url, "books").predict(text=["a"]) == {"label": ["yes"]}
 
 
-def test_metadata_lists_signatures(scripted):
+def test_metadata_lists_signatures(connect, scripted):
     url, _ = scripted()
-    signatures = RestClient(url, "books").metadata()
+    signatures = connect(url, "books").metadata()
     assert list(signatures) == ["serving_default"]
     assert signatures["serving_default"].method == "predict"
     assert signatures["serving_default"].inputs == {"text": ("DT_STRING", (-1,))}
 
 
-def test_status_lists_versions_with_their_errors(scripted):
+def test_status_lists_versions_with_their_errors(connect, scripted):
     entry = {"version": "7", "state": "END", "status": {"error_message": "broken"}}
     url, _ = scripted((200, {"model_version_status": [entry]}))
-    assert RestClient(url, "books").status() == [VersionState(7, "END", "broken")]
+    assert connect(url, "books").status() == [VersionState(7, "END", "broken")]
 
 
 @pytest.mark.parametrize(
     "first", [(503, {"error": "busy"}), (429, {"error": "slow down"}), (200, None)]
 )
-def test_what_passes_is_repeated(scripted, first):
+def test_what_passes_is_repeated(connect, scripted, first):
     url, bodies = scripted(first, first, (200, PREDICTIONS))
-    assert RestClient(url, "books").predict_rows(["a"]) == ["yes"]
+    assert connect(url, "books").predict_rows(["a"]) == ["yes"]
     assert len(bodies) == 3 and bodies[0] == bodies[2]
 
 
-def test_what_stays_is_told_after_the_last_repetition(scripted):
+def test_what_stays_is_told_after_the_last_repetition(connect, scripted):
     url, bodies = scripted(*[(503, {"error": "queue full"})] * 3)
     with pytest.raises(ServingError, match=r"answered UNAVAILABLE \(HTTP 503\): queue full\."):
-        RestClient(url, "books", retries=2).predict_rows(["a"])
+        connect(url, "books", retries=2).predict_rows(["a"])
     assert len(bodies) == 3
 
 
 @pytest.mark.parametrize("status", [400, 404, 500, 501, 504])
-def test_what_would_not_pass_is_not_repeated(scripted, status):
+def test_what_would_not_pass_is_not_repeated(connect, scripted, status):
     url, bodies = scripted((status, {"error": "no"}))
     with pytest.raises(ServingError) as caught:
-        RestClient(url, "books").predict_rows(["a"])
+        connect(url, "books").predict_rows(["a"])
     assert caught.value.http_status == status and len(bodies) == 1
 
 
@@ -154,55 +154,55 @@ def test_repetitions_wait_longer_each_time_and_end_at_the_time_limit():
     assert left[0] == 1.0 and left[-1] == pytest.approx(max(1.0 - sum(waits), 0.001))
 
 
-def test_no_answer_in_time_is_told_and_not_repeated():
+def test_no_answer_in_time_is_told_and_not_repeated(connect):
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        client = RestClient(f"http://127.0.0.1:{silent.getsockname()[1]}", "books", timeout=0.1)
+        client = connect(f"http://127.0.0.1:{silent.getsockname()[1]}", "books", timeout=0.1)
         with pytest.raises(ServingError, match="no answer.*Raise `timeout`") as caught:
             client.predict_rows(["a"])
     assert caught.value.code == "DEADLINE_EXCEEDED" and caught.value.http_status is None
 
 
-def test_a_server_that_is_not_there_is_told():
+def test_a_server_that_is_not_there_is_told(connect):
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     with pytest.raises(ServingError, match="UNAVAILABLE.*Connection refused.*compare the address"):
-        RestClient(f"http://127.0.0.1:{port}", "books", retries=0).status()
+        connect(f"http://127.0.0.1:{port}", "books", retries=0).status()
 
 
-def test_too_long_an_answer_is_refused_once(scripted):
+def test_too_long_an_answer_is_refused_once(connect, scripted):
     url, bodies = scripted((200, {"predictions": ["a" * 1000]}))
     with pytest.raises(ServingError, match="Raise `max_message_bytes`"):
-        RestClient(url, "books", max_message_bytes=500).predict_rows(["a"])
+        connect(url, "books", max_message_bytes=500).predict_rows(["a"])
     assert len(bodies) == 1
 
 
 @pytest.mark.parametrize(
     "answer", [b"<html>hello</html>", b"", b"[1]", b'{"other": 1}', b"[" * 9999]
 )
-def test_something_else_than_the_server_is_told(scripted, answer):
+def test_something_else_than_the_server_is_told(connect, scripted, answer):
     url, _ = scripted((200, answer))
     with pytest.raises(ServingError, match="not a model server") as caught:
-        RestClient(url, "books").predict_rows(["a"])
+        connect(url, "books").predict_rows(["a"])
     assert caught.value.code == "UNREADABLE"
 
 
-def test_a_body_too_large_for_the_proxy_is_told(scripted):
+def test_a_body_too_large_for_the_proxy_is_told(connect, scripted):
     url, _ = scripted((413, b"<html>413 Request Entity Too Large</html>"))
     with pytest.raises(ServingError, match="Send fewer rows.*proxy") as caught:
-        RestClient(url, "books").predict_rows(["a"])
+        connect(url, "books").predict_rows(["a"])
     assert caught.value.code == "TOO_LARGE"
 
 
-def test_a_wrong_signature_gets_those_there_are(scripted):
+def test_a_wrong_signature_gets_those_there_are(connect, scripted):
     url, _ = scripted((400, {"error": 'Serving signature name: "x" not found'}))
     with pytest.raises(ServingError, match="The model has: serving_default\\.$"):
-        RestClient(url, "books").predict_rows(["a"], "x")
+        connect(url, "books").predict_rows(["a"], "x")
 
 
-def test_a_wrong_input_gets_those_there_are(scripted):
+def test_a_wrong_input_gets_those_there_are(connect, scripted):
     url, _ = scripted((400, {"error": "Missing named input: text in 'inputs' object."}))
     with pytest.raises(ServingError, match=r"`serving_default` takes: text DT_STRING \[B\]\.$"):
-        RestClient(url, "books").predict(words=["a"])
+        connect(url, "books").predict(words=["a"])
 
 
 @pytest.mark.parametrize(
@@ -236,9 +236,9 @@ def test_settings_that_cannot_be_are_refused(wrong):
         RestClient("http://127.0.0.1:8501", "books", **wrong)
 
 
-def test_a_name_cannot_leave_its_place_in_the_address(scripted):
+def test_a_name_cannot_leave_its_place_in_the_address(connect, scripted):
     url, bodies = scripted((200, PREDICTIONS))
-    RestClient(url, "../a b?c:predict").predict_rows(["a"])
+    connect(url, "../a b?c:predict").predict_rows(["a"])
     assert bodies[0][0] == "/v1/models/..%2Fa%20b%3Fc%3Apredict:predict"
 
 

@@ -19,14 +19,14 @@ def serving(export, base):
 
     Yields:
         `base`, and a function that starts a server with options of ContractServer and returns a
-        RestClient of it.
+        RestClient of it; both are closed at the end.
     """
     shutil.copytree(export, base)
-    with contextlib.ExitStack() as servers:
+    with contextlib.ExitStack() as stack:
 
         def serve(**options):
-            server = servers.enter_context(ContractServer({"model": base}, **options))
-            return RestClient(server.url, "model", timeout=20)
+            server = stack.enter_context(ContractServer({"model": base}, **options))
+            return stack.enter_context(RestClient(server.url, "model", timeout=20))
 
         yield base, serve
 

@@ -6,9 +6,8 @@ import socket
 
 import pytest
 
-from albert_keras.serving.local.host_and_origin import allowed_hosts, is_loopback
 from albert_keras.serving.local.limits import Limits
-from albert_keras.serving.local.request_checks import RequestChecks
+from albert_keras.serving.local.request_checks import RequestChecks, allowed_hosts, is_loopback
 from tests.albert_keras.serving.local.client import (
     JSON,
     PREDICT,
