@@ -37,6 +37,7 @@ check-tpu: $(READY) $(READY_TPU)
 lint: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+	$(BIN)/mypy
 
 format: $(READY)
 	$(BIN)/ruff format .

@@ -1,6 +1,35 @@
 """Pre-train, fine-tune and serve ALBERT with TensorFlow."""
 
 import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # for type checkers and editors, which do not see names loaded at first use
+    from albert_keras.config import AlbertConfig as AlbertConfig
+    from albert_keras.conversion.convert import convert as convert
+    from albert_keras.finetuning.config import FinetuneConfig as FinetuneConfig
+    from albert_keras.finetuning.evaluate import evaluate_task as evaluate_task
+    from albert_keras.finetuning.finetune import finetune as finetune
+    from albert_keras.finetuning.finetuned import FinetunedModels as FinetunedModels
+    from albert_keras.finetuning.predict import predict_task as predict_task
+    from albert_keras.models.encoder import AlbertEncoder as AlbertEncoder
+    from albert_keras.models.finetuning import AlbertForTask as AlbertForTask
+    from albert_keras.models.pretraining import AlbertForPretraining as AlbertForPretraining
+    from albert_keras.models.sharing import layer_plan as layer_plan
+    from albert_keras.optimization.config import OptimizerConfig as OptimizerConfig
+    from albert_keras.optimization.lamb import Lamb as Lamb
+    from albert_keras.serving.predictor import (
+        Predictor as Predictor,
+        fill_mask as fill_mask,
+        predict as predict,
+    )
+    from albert_keras.serving.publish import export as export
+    from albert_keras.tasks.task_config import TaskConfig as TaskConfig
+    from albert_keras.training.config import (
+        PretrainingConfig as PretrainingConfig,
+        TrainingConfig as TrainingConfig,
+    )
+    from albert_keras.training.evaluate import evaluate as evaluate
+    from albert_keras.training.pretrain import pretrain as pretrain
 
 #: Public name -> module that holds it. Loaded at first use, so that `import albert_keras` and
 #: `albert-keras --help` do not wait for TensorFlow.
@@ -32,11 +61,11 @@ _HOMES = {
 __all__ = sorted(_HOMES)
 
 
-def __getattr__(name):
+def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module `albert_keras` has no attribute `{name}`")
     return getattr(importlib.import_module(_HOMES[name]), name)
 
 
-def __dir__():
+def __dir__() -> list[str]:
     return [*globals(), *__all__]

@@ -116,12 +116,12 @@ class AlbertConfig(Settings):
         return ours | {"foreign_keys": {name: values[name] for name in names if name in values}}
 
     @classmethod
-    def names(cls):
+    def names(cls) -> tuple[str, ...]:
         """Returns the names that `from_name` accepts, tuple of str."""
         return tuple(_NAMED)
 
     @classmethod
-    def from_name(cls, name, **overrides):
+    def from_name(cls, name: str, **overrides: Any) -> "AlbertConfig":
         """Returns a published size, or one of the two small sizes for a CPU.
 
         Args:
@@ -139,12 +139,12 @@ class AlbertConfig(Settings):
         return cls(**(_NAMED[name] | overrides))
 
     @classmethod
-    def from_dict(cls, values):
+    def from_dict(cls, values: dict[str, Any]) -> "AlbertConfig":
         """Creates a configuration from the result of `to_dict`; unknown keys are an error."""
         return cls(**values)
 
     @classmethod
-    def from_json_file(cls, path):
+    def from_json_file(cls, path: str | Path) -> "AlbertConfig":
         """Reads a file written by `save`; unknown keys are an error.
 
         Raises:
@@ -153,7 +153,7 @@ class AlbertConfig(Settings):
         return cls.from_dict(_read_json_object(path))
 
     @classmethod
-    def from_reference_json(cls, path):
+    def from_reference_json(cls, path: str | Path) -> "AlbertConfig":
         """Reads an `albert_config.json` of the reference.
 
         Unknown keys are stored in `foreign_keys`. Missing keys take the defaults of the reference,
@@ -171,11 +171,11 @@ class AlbertConfig(Settings):
         return cls(**(_REFERENCE_DEFAULTS | known), foreign_keys=foreign)
 
     @property
-    def projects_embeddings(self):
+    def projects_embeddings(self) -> bool:
         """bool. Whether the embeddings are projected, with weights of their own."""
         return self.embedding_projection == "always" or self.embedding_size != self.hidden_size
 
-    def to_dict(self):
+    def to_dict(self) -> dict[str, Any]:
         """Returns plain JSON values; foreign keys are top-level and listed in `foreign_keys`."""
         values = self.model_dump()
         foreign = values.pop("foreign_keys")
@@ -185,11 +185,11 @@ class AlbertConfig(Settings):
             del values["embedding_projection"]
         return values | foreign | ({"foreign_keys": sorted(foreign)} if foreign else {})
 
-    def to_json(self):
+    def to_json(self) -> str:
         """Returns the content of the configuration file, str."""
         return json.dumps(self.to_dict(), indent=2, ensure_ascii=False) + "\n"
 
-    def save(self, path):
+    def save(self, path: str | Path) -> None:
         """Writes the configuration file atomically: a reader sees the old or the new file."""
         path = Path(path)
         temporary = path.with_name(f".{path.name}.{os.getpid()}")

@@ -1,9 +1,17 @@
 """The faces of both packages: the documented names, and nothing heavy until one is used."""
 
+import ast
+import inspect
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+
+try:
+    import tomllib
+except ModuleNotFoundError:  # Python 3.10
+    import tomli as tomllib
 
 import albert_keras
 import data_pipeline
@@ -36,3 +44,46 @@ def test_importing_loads_neither_tensorflow_nor_numpy(module):
     check = f"import {module}, sys; print({{'tensorflow', 'numpy'}} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True)
     assert done.stdout.strip() == "set()", done.stderr
+
+
+@pytest.mark.parametrize("package", [albert_keras, data_pipeline])
+def test_type_checkers_see_the_public_names(package):
+    tree = ast.parse(Path(package.__file__).read_text(encoding="utf-8"))
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    homes = {alias.asname: node.module for node in imports for alias in node.names if alias.asname}
+    assert homes == package._HOMES
+    root = Path(package.__file__).parent.parent
+    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
+    files = {
+        name.removesuffix(".py").replace("/", ".") for name in project["tool"]["mypy"]["files"]
+    }
+    assert set(homes.values()) <= files
+
+
+@pytest.mark.parametrize("package", [albert_keras, data_pipeline])
+def test_public_functions_and_methods_are_annotated(package):
+    missing = []
+    for name in package.__all__:
+        public = getattr(package, name)
+        functions = {name: public}
+        if inspect.isclass(public):
+            members = {
+                key: getattr(value, "__func__", value) for key, value in vars(public).items()
+            }
+            functions = {
+                f"{name}.{key}": value
+                for key, value in members.items()
+                if inspect.isfunction(value) and (key == "__init__" or not key.startswith("_"))
+            }
+        for full_name, function in functions.items():
+            signature = inspect.signature(function)
+            missing += [
+                f"{full_name}({parameter})"
+                for parameter, value in signature.parameters.items()
+                if value.annotation is value.empty and parameter not in ("self", "cls")
+            ]
+            if signature.return_annotation is signature.empty and not full_name.endswith(
+                "__init__"
+            ):
+                missing.append(f"{full_name} -> ?")
+    assert not missing

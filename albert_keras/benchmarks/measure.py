@@ -13,8 +13,7 @@ from concurrent.futures.process import BrokenProcessPool
 from importlib.metadata import version
 from pathlib import Path
 
-from albert_keras.training.cost.process_memory import max_resident_mb
-from albert_keras.training.cost.process_memory import peak_mb as peak_mb
+from albert_keras.training.cost.process_memory import max_resident_mb, peak_mb as peak_mb
 from data_pipeline.errors import InputError
 
 logger = logging.getLogger(__name__)

@@ -103,8 +103,7 @@ def serve_check(
           --requests 2000 --texts questions.txt --json
     """
     from albert_keras.serving.check.golden_cases import FEATURES
-    from albert_keras.serving.check.serve_check import TEXTS
-    from albert_keras.serving.check.serve_check import serve_check as check
+    from albert_keras.serving.check.serve_check import TEXTS, serve_check as check
 
     result = check(
         rest,

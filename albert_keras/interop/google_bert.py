@@ -10,9 +10,12 @@ from albert_keras.interop.checkpoint_tensors import (
     is_object_based,
     write_tensors,
 )
-from albert_keras.interop.google_checkpoint import BERT_CONFIG as CONFIG
-from albert_keras.interop.google_checkpoint import CONFIG as ALBERT_CONFIG
-from albert_keras.interop.google_checkpoint import read_model_tensors, release_files
+from albert_keras.interop.google_checkpoint import (
+    BERT_CONFIG as CONFIG,
+    CONFIG as ALBERT_CONFIG,
+    read_model_tensors,
+    release_files,
+)
 from albert_keras.interop.model_folder import (
     read_json,
     read_tokenizer_files,

@@ -1,10 +1,14 @@
 """The ALBERT encoder: embeddings, the blocks that the plan shares, the pooler."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import tensorflow as tf
 from tensorflow import keras
 
 from albert_keras.config import AlbertConfig
 from albert_keras.layers.attention import SelfAttentionBlock
+from albert_keras.layers.dropout import DropoutSeed
 from albert_keras.layers.embeddings import FactorizedEmbedding
 from albert_keras.layers.feed_forward import FeedForwardBlock
 from albert_keras.layers.kernels import inference
@@ -61,13 +65,13 @@ class AlbertEncoder(keras.Model):
 
     def __init__(
         self,
-        config,
-        seed=0,
-        dtype=None,
-        recompute=False,
-        skips_padding=False,
-        name="bert",
-        **kwargs,
+        config: AlbertConfig,
+        seed: int = 0,
+        dtype: Any = None,
+        recompute: bool = False,
+        skips_padding: bool = False,
+        name: str = "bert",
+        **kwargs: Any,
     ):
         super().__init__(name=name, dtype=dtype, **kwargs)
         self.config, self.seed = config, seed
@@ -107,13 +111,13 @@ class AlbertEncoder(keras.Model):
 
     def call(
         self,
-        inputs,
-        training=None,
-        return_all_layers=False,
-        dropout_seed=None,
-        positions=None,
-        return_attention=False,
-    ):
+        inputs: Mapping[str, Any],
+        training: bool | None = None,
+        return_all_layers: bool = False,
+        dropout_seed: DropoutSeed | None = None,
+        positions: Any = None,
+        return_attention: bool = False,
+    ) -> dict[str, Any]:
         with inference(not training):
             execution = Execution(self, inputs, training, dropout_seed, positions, return_attention)
 
@@ -147,7 +151,7 @@ class AlbertEncoder(keras.Model):
             return outputs
 
     @property
-    def blocks(self):
+    def blocks(self) -> list[tuple[SelfAttentionBlock, FeedForwardBlock]]:
         """list of (SelfAttentionBlock, FeedForwardBlock) in the order in which they run.
 
         Depths that share weights have the same objects here.
@@ -158,15 +162,15 @@ class AlbertEncoder(keras.Model):
         ]
 
     @property
-    def has_dropout(self):
+    def has_dropout(self) -> bool:
         """bool. Whether training drops anything out."""
         config = self.config
         return config.hidden_dropout_prob > 0 or config.attention_probs_dropout_prob > 0
 
-    def build(self, input_shape=None):
+    def build(self, input_shape: Any = None) -> None:
         """Does nothing: all weights exist already."""
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {
             "config": self.config.to_dict(),
             "seed": self.seed,
@@ -177,7 +181,7 @@ class AlbertEncoder(keras.Model):
         }
 
     @classmethod
-    def from_config(cls, config):
+    def from_config(cls, config: dict[str, Any]) -> "AlbertEncoder":
         return cls(**config | {"config": AlbertConfig.from_dict(config["config"])})
 
 

@@ -1,9 +1,13 @@
 """The pre-training model: encoder, masked-LM head and sentence-order head."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import tensorflow as tf
 from tensorflow import keras
 
 from albert_keras.config import AlbertConfig
+from albert_keras.layers.dropout import DropoutSeed
 from albert_keras.layers.kernels import inference
 from albert_keras.models.encoder import AlbertEncoder
 from albert_keras.models.heads import MaskedLMHead, SentenceOrderHead
@@ -38,14 +42,14 @@ class AlbertForPretraining(keras.Model):
 
     def __init__(
         self,
-        config,
-        sentence_head=True,
-        seed=0,
-        dtype=None,
-        recompute=False,
-        skips_padding=False,
-        name="albert_for_pretraining",
-        **kwargs,
+        config: AlbertConfig,
+        sentence_head: bool = True,
+        seed: int = 0,
+        dtype: Any = None,
+        recompute: bool = False,
+        skips_padding: bool = False,
+        name: str = "albert_for_pretraining",
+        **kwargs: Any,
     ):
         super().__init__(name=name, dtype=dtype, **kwargs)
         self.config = config
@@ -58,10 +62,16 @@ class AlbertForPretraining(keras.Model):
         self.sentence_order_head = SentenceOrderHead(config, **shared) if sentence_head else None
         self.built = True
 
-    def build(self, input_shape=None):
+    def build(self, input_shape: Any = None) -> None:
         """Does nothing: all weights exist already."""
 
-    def call(self, inputs, training=None, dropout_seed=None, only_predictions=False):
+    def call(
+        self,
+        inputs: Mapping[str, Any],
+        training: bool | None = None,
+        dropout_seed: DropoutSeed | None = None,
+        only_predictions: bool = False,
+    ) -> dict[str, Any]:
         with inference(not training):
             return self._call(inputs, training, dropout_seed, only_predictions)
 
@@ -83,7 +93,7 @@ class AlbertForPretraining(keras.Model):
             outputs["sentence_order_logits"] = self.sentence_order_head(outputs["pooled_output"])
         return outputs
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {
             "config": self.config.to_dict(),
             "sentence_head": self.sentence_order_head is not None,
@@ -95,5 +105,5 @@ class AlbertForPretraining(keras.Model):
         }
 
     @classmethod
-    def from_config(cls, config):
+    def from_config(cls, config: dict[str, Any]) -> "AlbertForPretraining":
         return cls(**config | {"config": AlbertConfig.from_dict(config["config"])})

@@ -27,7 +27,12 @@ class BlockUse(NamedTuple):
     feed_forward: BlockName
 
 
-def layer_plan(num_hidden_layers, sharing="all", num_hidden_groups=1, inner_group_num=1):
+def layer_plan(
+    num_hidden_layers: int,
+    sharing: str = "all",
+    num_hidden_groups: int = 1,
+    inner_group_num: int = 1,
+) -> tuple[BlockUse, ...]:
     """Returns which blocks run at each depth.
 
     Args:

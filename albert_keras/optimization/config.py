@@ -119,11 +119,11 @@ class OptimizerConfig(Settings):
                 ) from error
         return patterns
 
-    def peak_lr(self, batch_size):
+    def peak_lr(self, batch_size: int) -> float:
         """Returns the highest learning rate of a run with this batch size (float)."""
         return scaled_lr(batch_size) if self.lr == "auto" else self.lr
 
-    def lr_advice(self, batch_size):
+    def lr_advice(self, batch_size: int) -> str | None:
         """Returns a warning about a chosen rate: str, or None if it is near the rule of LAMB."""
         rule = scaled_lr(batch_size)
         if self.lr == "auto" or self.name != "lamb" or rule / 2 <= self.lr <= rule * 2:
@@ -135,7 +135,7 @@ class OptimizerConfig(Settings):
             "above all in large models"
         )
 
-    def warmup_for(self, num_steps):
+    def warmup_for(self, num_steps: int) -> int:
         """Returns the warm-up of a run of `num_steps` steps (int).
 
         Raises:

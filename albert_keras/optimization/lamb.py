@@ -7,6 +7,8 @@ configuration, not their moments and step (a limitation of Keras 2.15).
 
 import re
 import warnings
+from collections.abc import Sequence
+from typing import Any
 
 import tensorflow as tf
 from tensorflow import keras
@@ -58,15 +60,15 @@ class Lamb(tfa.optimizers.LAMB):
 
     def __init__(
         self,
-        learning_rate=1e-3,
-        beta_1=0.9,
-        beta_2=0.999,
-        epsilon=1e-6,
-        weight_decay=0.01,
-        exclude_from_weight_decay=None,
-        exclude_from_layer_adaptation=None,
-        name="Lamb",
-        **kwargs,
+        learning_rate: Any = 1e-3,
+        beta_1: float = 0.9,
+        beta_2: float = 0.999,
+        epsilon: float = 1e-6,
+        weight_decay: float = 0.01,
+        exclude_from_weight_decay: Sequence[str] | None = None,
+        exclude_from_layer_adaptation: Sequence[str] | None = None,
+        name: str = "Lamb",
+        **kwargs: Any,
     ):
         super().__init__(
             learning_rate=learning_rate,

@@ -9,8 +9,10 @@ import tensorflow as tf
 from tensorflow import keras
 
 from albert_keras.config import AlbertConfig
-from albert_keras.interop.checkpoint_tensors import CheckpointTensors as CheckpointTensors
-from albert_keras.interop.checkpoint_tensors import is_moment
+from albert_keras.interop.checkpoint_tensors import (
+    CheckpointTensors as CheckpointTensors,
+    is_moment,
+)
 from albert_keras.models.encoder import AlbertEncoder
 from albert_keras.models.finetuning import AlbertForTask
 from albert_keras.models.pretraining import AlbertForPretraining

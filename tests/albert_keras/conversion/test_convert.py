@@ -5,13 +5,11 @@ import shutil
 
 import pytest
 
-from albert_keras.conversion import convert as convert_module
-from albert_keras.conversion import own
+from albert_keras.conversion import convert as convert_module, own
 from albert_keras.conversion.convert import convert
 from data_pipeline.errors import InputError
 from data_pipeline.files import sha256_of
-from tests.albert_keras.test_hostile_files import KINDS
-from tests.albert_keras.test_hostile_files import write as write_hostile
+from tests.albert_keras.test_hostile_files import KINDS, write as write_hostile
 
 
 @pytest.fixture(scope="module")

@@ -13,11 +13,11 @@ from tests.albert_keras import numpy_albert
 from tests.albert_keras.interop.reference_models import (
     HEADS,
     assert_same_tensors,
+    model_weights as weights_of,
     numbers,
     reference_tensors,
     tensors_of,
 )
-from tests.albert_keras.interop.reference_models import model_weights as weights_of
 
 VALUES = {
     "attention_probs_dropout_prob": 0.1,

@@ -10,8 +10,7 @@ from albert_keras.interop.hugging_face_config import (
     to_albert_config,
     to_values,
 )
-from albert_keras.interop.hugging_face_tables import ALBERT
-from albert_keras.interop.hugging_face_tables import BERT as BERT_FAMILY
+from albert_keras.interop.hugging_face_tables import ALBERT, BERT as BERT_FAMILY
 from albert_keras.interop.safetensors_file import read_safetensors
 from data_pipeline.errors import InputError
 from tests.albert_keras.interop.random_weights import (

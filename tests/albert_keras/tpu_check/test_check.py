@@ -5,8 +5,7 @@ import sys
 
 import pytest
 
-from albert_keras.tpu_check import __main__ as command
-from albert_keras.tpu_check import check as module
+from albert_keras.tpu_check import __main__ as command, check as module
 from albert_keras.tpu_check.check import Checked, check, compiler_versions
 from albert_keras.tpu_check.program import Program
 from albert_keras.tpu_check.report import fault_lines, table

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 import data_pipeline
-from data_pipeline.building import beam as beam_module
-from data_pipeline.building import beam_steps, document_order
+from data_pipeline.building import beam as beam_module, beam_steps, document_order
 from data_pipeline.building.beam import build_with_beam
 from data_pipeline.building.build import build_records
 from data_pipeline.config import PretrainingDataConfig
