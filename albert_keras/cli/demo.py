@@ -41,7 +41,7 @@ def _last_screen(result):
     yield from evaluate.describe(result.evaluation)
     learned = "above" if result.order_is_learned else "not above"
     yield (
-        f"  Masked-LM accuracy is {result.masked_lm_gain:.1f} times that of guessing; "
+        f"  Masked-LM accuracy is {result.masked_lm_gain:.1f} times the accuracy of guessing; "
         f"sentence order is {learned} chance."
     )
     yield ""

@@ -12,9 +12,9 @@ from data_pipeline.errors import InputError
 def plan(
     size: str = option("albert-base", "Named model."),
     memory: str | None = option(
-        None, "Memory of a replica, such as 12GB or 12GiB.", shown="that of the device"
+        None, "Memory of a replica, such as 12GB or 12GiB.", shown="memory of the device"
     ),
-    batch: int | None = option(None, "Global batch size.", min=1, shown="that of the recipe"),
+    batch: int | None = option(None, "Global batch size.", min=1, shown="batch size of the recipe"),
     corpus_size: str | None = option(
         None, "Size of the corpus, such as 16GB, to plan records, epochs and disk."
     ),
