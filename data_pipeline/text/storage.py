@@ -24,32 +24,18 @@ def is_remote(path) -> bool:
     return isinstance(path, str) and _SCHEME.match(path) is not None
 
 
-def open_to_read(path, begin=0, end=None):
-    """Opens a range of a file's bytes.
+def open_to_read(path, begin: int = 0, end: int | None = None) -> io.BufferedReader:
+    """Opens the bytes of a file from `begin` to before `end`, or to the end of the file.
 
-    Args:
-        path: str or Path.
-        begin: int. First byte.
-        end: int or None. One more than the last byte; None reads to the end of the file.
-
-    Returns:
-        io.BufferedReader. It raises InputError, now or later, if the file cannot be read or ends
-        before `end`.
+    Raises InputError, now or while reading, if the file cannot be read or ends before `end`.
     """
     return io.BufferedReader(_FileRange(path, begin, end), BUFFER_BYTES)
 
 
 def open_to_write(path):
-    """Opens a new file, or empties an old one; some remote files appear only when closed.
+    """Opens a binary file, new or emptied; some remote files appear only when closed.
 
-    Args:
-        path: str or Path.
-
-    Returns:
-        Binary file.
-
-    Raises:
-        InputError: If the file cannot be written; a local one that fails later raises OSError.
+    Raises InputError if the file cannot be written; a local one that fails later raises OSError.
     """
     if is_remote(path):
         return io.BufferedWriter(_RemoteOutput(path), BUFFER_BYTES)
@@ -81,20 +67,17 @@ def matches(pattern) -> list[str]:
     return sorted(found)
 
 
-def walk(folder):
+def walk(folder, follow_links: bool = False):
     """Yields (folder, names of folders, names of files) from the top down, as `os.walk` does.
 
-    Folders that the caller removes from the list are not visited.
-
-    Args:
-        folder: str or Path.
-
-    Raises:
-        InputError: If a folder cannot be read.
+    Folders that the caller removes from the list are not visited. `follow_links` concerns local
+    folders. Raises InputError if a folder cannot be read.
     """
     with _refusing(folder, "read"):
-        steps = _gfile().walk if is_remote(folder) else os.walk
-        yield from steps(folder, onerror=_raise)
+        if is_remote(folder):
+            yield from _gfile().walk(folder, onerror=_raise)
+        else:
+            yield from os.walk(folder, onerror=_refuse_folder, followlinks=follow_links)
 
 
 def rename(old, new):
@@ -134,7 +117,7 @@ def remove_folder(path):
 
 
 class _FileRange(io.RawIOBase):
-    """Bytes `begin` to `end` of a local or remote file, as a raw file for Python's buffers."""
+    """A range of a local or remote file, as a raw file for Python's buffers."""
 
     def __init__(self, path, begin, end):
         self._path, self._at, self._end = path, begin, end
@@ -200,20 +183,21 @@ def _raise(error):
     raise error
 
 
+def _refuse_folder(error):
+    raise InputError(f"The folder `{error.filename}` cannot be read: {error.strerror}.")
+
+
 @contextlib.contextmanager
 def _refusing(path, action):
+    failures = (OSError,)
+    if is_remote(path):
+        import tensorflow as tf
+
+        failures += (tf.errors.OpError,)
     try:
         yield
-    except _failures(path) as error:
+    except failures as error:
         raise InputError(f"`{path}` cannot be {action}: {_reason(error)}.") from None
-
-
-def _failures(path):
-    if not is_remote(path):
-        return OSError
-    import tensorflow as tf
-
-    return (OSError, tf.errors.OpError)
 
 
 def _reason(error):

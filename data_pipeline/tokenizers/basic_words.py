@@ -32,10 +32,8 @@ _SURROGATES = (0xD800, 0xDFFF)
 class BasicTokenizer:
     """Cleans up text and splits it into words.
 
-    Args:
-        lower_case: bool. Whether to lower-case letters.
-        strip_accents: bool. Whether to decompose (NFD) and delete characters of category Mn. The
-            original does so if it lower-cases letters.
+    With `strip_accents`, it decomposes text (NFD) and deletes characters of category Mn. The
+    original does so if it lower-cases letters.
     """
 
     def __init__(self, lower_case: bool, strip_accents: bool):
@@ -47,15 +45,9 @@ class BasicTokenizer:
         return [word for chunk in self.chunks(text) for word in self.words_of_chunk(chunk)]
 
     def chunks(self, text: str) -> list[str]:
-        """Does the steps that need the whole text.
+        """Does the steps that need the whole text; returns words that may still have accents.
 
-        The remaining step depends on single chunks only, so its results can be cached.
-
-        Args:
-            text: str. Any text.
-
-        Returns:
-            list of str. Chunks for `words_of_chunk`: words that may still have accents.
+        The remaining step, `words_of_chunk`, needs one chunk only, so its results can be cached.
         """
         if not text.isprintable() or _REPLACEMENT in text:  # rare, and quickly decided
             text = _dropped().sub("", text)

@@ -11,6 +11,7 @@ import itertools
 import re
 import sys
 import unicodedata
+from collections.abc import Callable
 
 import numpy as np
 
@@ -24,21 +25,13 @@ def clean_up(text: str, lower_case: bool = True, strip_accents: bool = True) -> 
     resolved (`ﬁ` to `fi`, full width to ASCII), accents are removed, letters are lower-cased
     (`lower`, not case folding: `ß` stays).
 
-    Without `strip_accents` the text is composed (NFKC) instead of decomposed and stripped. German
-    (`ü`), Japanese (`が`) and Hindi (virama) need that, as their marks change the letter.
+    With `strip_accents`, as always in the original, every character whose canonical combining
+    class is not zero is deleted after decomposition. Hangul stays decomposed into jamo:
+    SentencePiece's own normalisation composes the syllables again. Otherwise the text is composed
+    (NFKC). German (`ü`), Japanese (`が`) and Hindi (virama) need that, as their marks change the
+    letter.
 
-    Args:
-        text: str. Any text.
-        lower_case: bool. Whether to lower-case letters.
-        strip_accents: bool. Whether to delete every character whose canonical combining class is
-            not zero, after decomposition. The original always does.
-
-    Returns:
-        str. With `strip_accents`, Hangul stays decomposed into jamo: SentencePiece's own
-        normalisation composes the syllables again.
-
-    Source:
-        `preprocess_text` in google-research/albert, `tokenization.py`.
+    Source: `preprocess_text` in google-research/albert, `tokenization.py`.
     """
     text = " ".join(text.split())
     if not text.isascii():  # ASCII has no accents and no compatibility characters
@@ -52,17 +45,11 @@ def clean_up(text: str, lower_case: bool = True, strip_accents: bool = True) -> 
 def clean_up_tracked(
     text: str, lower_case: bool = True, strip_accents: bool = True
 ) -> tuple[str, np.ndarray, np.ndarray]:
-    """Returns the text as `clean_up` does, and the origin of each of its characters.
+    """Returns the text of N characters that `clean_up` returns, and the origin of each.
 
-    Args:
-        text: str. Any text.
-        lower_case: bool. As in `clean_up`.
-        strip_accents: bool. As in `clean_up`.
-
-    Returns:
-        str, the text of N characters that `clean_up` returns; int64 [N], the first character of
-        the given text that each comes from; int64 [N], one more than the last. A deleted mark
-        belongs to the character before it. A letter composed with marks comes from all of them.
+    The origin is int64 [N], the first character of the given text that each comes from, and
+    int64 [N], one more than the last. A deleted mark belongs to the character before it. A letter
+    composed with marks comes from all of them.
     """
     characters, starts, ends = _with_single_spaces(text)
     if not text.isascii():
@@ -91,12 +78,8 @@ def combining_ranges() -> tuple[tuple[int, int], ...]:
     return character_ranges(unicodedata.combining)
 
 
-def character_ranges(belongs) -> tuple[tuple[int, int], ...]:
-    """Returns the code points of a class, as (first, last) pairs.
-
-    Args:
-        belongs: callable. Takes a character, returns whether it belongs to the class.
-    """
+def character_ranges(belongs: Callable[[str], object]) -> tuple[tuple[int, int], ...]:
+    """Returns the code points of the characters that belong to a class, as (first, last) pairs."""
     ranges: list[list[int]] = []
     for code_point in range(sys.maxunicode + 1):
         if belongs(chr(code_point)):
@@ -175,10 +158,7 @@ def _starts_cluster(character):
 
 @functools.cache
 def _joining_letters():
-    """Returns the characters that are not marks, yet join with the one before.
-
-    They are Indic vowel signs and jamo.
-    """
+    """Returns the Indic vowel signs and jamo: no marks, yet they join with the letter before."""
     joining = set()
     for character in map(chr, range(sys.maxunicode + 1)):
         decomposed = unicodedata.normalize("NFD", character)

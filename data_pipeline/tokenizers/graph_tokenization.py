@@ -15,11 +15,9 @@ from data_pipeline.tokenizers.basic_words import (
     space_ranges,
 )
 from data_pipeline.tokenizers.cleanup import character_class, combining_ranges, white_space_ranges
+from data_pipeline.tokenizers.tokenization import Tokenizer
 from data_pipeline.tokenizers.word_starts import CONTINUATION, SPACE
 from data_pipeline.tokenizers.wordpiece import MAX_WORD_CHARACTERS, UNKNOWN
-
-#: Replaces bytes that are not UTF-8, as in Python's `decode(errors="replace")`.
-_REPLACEMENT = 0xFFFD
 
 #: `tf.strings.lower` ends the text at a NUL. This character is unknown to any vocabulary, too.
 _INSTEAD_OF_NUL = "\U0010ffff"
@@ -33,15 +31,8 @@ _LOCALE_LETTERS = tuple((capital, capital.lower()) for capital in "IİJĮÌÍĨ"
 _MAX_WORD_BYTES = 4 * MAX_WORD_CHARACTERS
 
 
-def graph_tokenizer(tokenizer):
-    """Rebuilds a tokenizer for a graph.
-
-    Args:
-        tokenizer: Tokenizer. Of either kind.
-
-    Returns:
-        GraphTokenizer or WordPieceGraphTokenizer, by the kind of the vocabulary.
-    """
+def graph_tokenizer(tokenizer: Tokenizer) -> "GraphTokenizer | WordPieceGraphTokenizer":
+    """Rebuilds a tokenizer of either kind for a graph."""
     classes = {"unigram": GraphTokenizer, "wordpiece": WordPieceGraphTokenizer}
     return classes[tokenizer.config.kind](tokenizer)
 
@@ -62,9 +53,6 @@ class GraphTokenizer(tf.Module):
     only. `tf.random.set_seed` destroys the resource of an eager SentencePiece tokenizer, so set
     seeds before building one.
 
-    Args:
-        tokenizer: Tokenizer. With a SentencePiece vocabulary.
-
     Call arguments:
         texts: string [B]. Any bytes.
 
@@ -75,7 +63,7 @@ class GraphTokenizer(tf.Module):
         pieces: string [V]. The piece of every id.
     """
 
-    def __init__(self, tokenizer, name="tokenizer"):
+    def __init__(self, tokenizer: Tokenizer, name="tokenizer"):
         super().__init__(name=name)
         config = tokenizer.config
         self._cleans_up = config.cleanup == "reference"
@@ -141,23 +129,10 @@ class WordPieceGraphTokenizer(tf.Module):
     because it folds case (`ß` to `ss`) and turns controls into spaces, while the original deletes
     them.
 
-    It can be saved as a part of any `tf.Module`; loading needs tensorflow and tensorflow-text
-    only.
-
-    Args:
-        tokenizer: Tokenizer. With a WordPiece vocabulary.
-
-    Call arguments:
-        texts: string [B]. Any bytes.
-
-    Returns:
-        RaggedTensor int32 [B, None]. Ids, without [CLS] and [SEP].
-
-    Attributes:
-        pieces: string [V]. The piece of every id.
+    It is called and saved as `GraphTokenizer` is, and has the same `pieces`.
     """
 
-    def __init__(self, tokenizer, name="tokenizer"):
+    def __init__(self, tokenizer: Tokenizer, name="tokenizer"):
         super().__init__(name=name)
         self._lower_case = tokenizer.config.lower_case
         self._strip_accents = tokenizer.config.strip_accents
@@ -204,22 +179,14 @@ class WordPieceGraphTokenizer(tf.Module):
 
 
 def _to_utf8(texts):
-    """Replaces anything that is not UTF-8 in texts, string [B], by U+FFFD."""
+    """Replaces what is not UTF-8 by U+FFFD, as `decode(errors="replace")` does."""
     return tf.strings.unicode_transcode(
-        texts, "UTF-8", "UTF-8", errors="replace", replacement_char=_REPLACEMENT
+        texts, "UTF-8", "UTF-8", errors="replace", replacement_char=0xFFFD
     )
 
 
 def _lower(texts, has_accents=True):
-    """Lower-cases letters as `str.lower` does, whatever the locale of the process.
-
-    Args:
-        texts: string [B]. UTF-8, without NUL, at which `tf.strings.lower` ends a text.
-        has_accents: bool. Whether letters in them have accents.
-
-    Returns:
-        string [B].
-    """
+    """Lower-cases texts, UTF-8 without NUL, as `str.lower` does in any locale of the process."""
     for capital, letter in _LOCALE_LETTERS[: None if has_accents else 1]:
         texts = tf.strings.regex_replace(texts, capital, letter)
     return tf.strings.lower(texts, encoding="utf-8")

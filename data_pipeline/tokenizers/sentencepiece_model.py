@@ -35,8 +35,6 @@ class SentencePieceModel:
     Attributes:
         vocabulary: list of str. The piece of every id.
         special_ids: list of int. Those of padding, unknown, [CLS], [SEP] and [MASK].
-        ordinary_ids, digest: As in `Tokenizer`.
-        processor: SentencePieceProcessor.
         digit_comma: dict of int to list of int. Each piece that ends in digit and comma, and the
             pieces that replace it, as in the original: number and comma apart.
         continuation_prefix: int. Number of pieces of `encode("(")`, or 0 where `(` is an ordinary
@@ -184,7 +182,6 @@ def replace_surrogates(text: str) -> str:
 
 
 def _parse(model_bytes):
-    """Parses a model; raises InputError if the bytes are not one."""
     try:
         model = read_model(model_bytes)
         if model.pieces:

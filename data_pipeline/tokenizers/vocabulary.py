@@ -50,41 +50,28 @@ _UNCOUNTED = frozenset(USER_DEFINED_SYMBOLS) | {" ", "▁"}
 class TokenizerConfig(Settings):
     """The content of `tokenizer_config.json`, which describes the SentencePiece model beside it.
 
-    Attributes:
-        kind: str. "unigram"; not stored in the file, whose format is older than the other kind.
-        cleanup: str. "model" if SentencePiece's normaliser does the clean-up, "reference" if
-            `clean_up` must run first.
-        lower_case: bool. As in `clean_up`.
-        strip_accents: bool. As in `clean_up`.
-        compat_py3: bool. See `Tokenizer.load`.
-        vocab_size: int. Number of pieces, V.
-        sha256: str. Hash of the model file, in hexadecimal.
-        version: int. Version of this format.
+    `lower_case` and `strip_accents` are those of `clean_up`, `compat_py3` that of `Tokenizer.load`.
     """
 
+    #: Not stored in the file, whose format is older than the other kind.
     kind: Literal["unigram"] = "unigram"
+    #: Whether SentencePiece's normaliser does the clean-up, or `clean_up` must run first.
     cleanup: Literal["model", "reference"]
     lower_case: bool
     strip_accents: bool
     compat_py3: bool = False
     vocab_size: int
-    sha256: str
-    version: Literal[1] = 1
+    sha256: str  # of the model file, in hexadecimal
+    version: Literal[1] = 1  # of this format
 
 
 @dataclass(frozen=True)
 class TrainedVocabulary:
-    """A vocabulary on disk.
+    """A vocabulary on disk."""
 
-    Attributes:
-        path: Path. Its folder.
-        size: int. Number of pieces, V.
-        sha256: str. Hash of the model file, in hexadecimal.
-    """
-
-    path: Path
-    size: int
-    sha256: str
+    path: Path  # of its folder
+    size: int  # number of pieces, V
+    sha256: str  # of the model file, in hexadecimal
 
 
 def train_vocabulary(
@@ -162,21 +149,10 @@ def write_tokenizer_files(folder, model: bytes, config: TokenizerConfig) -> None
 
 
 def read_model(model: bytes):
-    """Parses the parts of a SentencePiece model file that this package uses.
+    """Parses a SentencePiece model file; raises protobuf's DecodeError if it is not one.
 
-    Args:
-        model: bytes. Content of the file.
-
-    Returns:
-        Protocol buffer with `pieces` (each `piece`, `score`, `type`) and `normalizer_spec`
-        (`name`, `normalization_rule_tsv`). Other fields are preserved when it is serialised.
-
-    Raises:
-        google.protobuf.message.DecodeError: If the bytes are not a protocol buffer.
-
-    Source:
-        `sentencepiece_model.proto` in google/sentencepiece. Its generated Python module needs a
-        newer protobuf than TensorFlow 2.15 allows.
+    The protocol buffer has the fields of `_model_messages`, and preserves all others when it is
+    serialised.
     """
     return _MODEL.FromString(model)
 
@@ -192,6 +168,9 @@ def _model_messages():
     """Returns the class of models, and another one for the part that training describes.
 
     One class for both would write the fields of a model in another order, and so another file.
+
+    Source: `sentencepiece_model.proto` in google/sentencepiece. Its generated Python module needs
+    a newer protobuf than TensorFlow 2.15 allows.
     """
     field = descriptor_pb2.FieldDescriptorProto
     messages = {

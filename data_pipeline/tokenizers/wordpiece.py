@@ -35,36 +35,23 @@ _MAX_CACHED_CHUNKS = 1 << 18
 class WordPieceConfig(Settings):
     """The content of `tokenizer_config.json`, which describes the `vocab.txt` beside it.
 
-    Attributes:
-        kind: str. "wordpiece".
-        lower_case: bool. As in `BasicTokenizer`.
-        strip_accents: bool. As in `BasicTokenizer`.
-        vocab_size: int. Number of pieces, V.
-        sha256: str. Hash of the file, in hexadecimal.
-        version: int. Version of this format.
+    `lower_case` and `strip_accents` are those of `BasicTokenizer`.
     """
 
     kind: Literal["wordpiece"] = "wordpiece"
     lower_case: bool
     strip_accents: bool
     vocab_size: int
-    sha256: str
-    version: Literal[1] = 1
+    sha256: str  # of the file, in hexadecimal
+    version: Literal[1] = 1  # of this format
 
 
 class WordPieceModel:
     """A WordPiece vocabulary: words are split greedily, and `##` marks a continued word.
 
-    Methods that `Tokenizer` has too are documented there.
+    Its attributes and methods are those of `SentencePieceModel`.
 
-    Attributes:
-        vocabulary: list of str. The piece of every id.
-        special_ids: list of int. Those of padding, unknown, [CLS], [SEP] and [MASK].
-        ordinary_ids, digest: As in `Tokenizer`.
-        basic: BasicTokenizer. Splits text into words.
-
-    Source:
-        `FullTokenizer` in google-research/albert, `tokenization.py`.
+    Source: `FullTokenizer` in google-research/albert, `tokenization.py`.
     """
 
     config_class = WordPieceConfig
@@ -206,21 +193,12 @@ class _IdsOfChunk(dict):
 
 
 def read_pieces(content: bytes) -> list[str]:
-    """Reads the pieces of a vocabulary file.
+    """Reads a vocabulary file: UTF-8, one piece per line; anything after white space is ignored.
 
-    Args:
-        content: bytes. UTF-8, one piece per line; anything after white space is ignored. A blank
-            line is the piece " ".
+    A blank line is the piece " ". Raises InputError if it is not UTF-8, or a piece occurs twice:
+    then google-research/albert and google-research/bert give the pieces after it different ids.
 
-    Returns:
-        list of str. The piece of every id.
-
-    Raises:
-        InputError: If it is not UTF-8, or a piece occurs twice: then google-research/albert and
-            google-research/bert give the pieces after it different ids.
-
-    Source:
-        `load_vocab` in google-research/albert, `tokenization.py`.
+    Source: `load_vocab` in google-research/albert, `tokenization.py`.
     """
     try:
         lines = content.decode("utf-8-sig").split("\n")
