@@ -122,7 +122,7 @@ def _jsonl(text_range):
             continue
         record, fault = _parse(line)
         if fault:
-            raise InputError(f"{_location(text_range, number)} {fault}")
+            raise _line_error(text_range, number, f" {fault}")
         title = record.get("id") or record.get("title")
         document = (number, _document_name(text_range, title, number))
         yield from ((document, part) for part in re.split(r"\r\n?|\n", record["text"]))
@@ -154,25 +154,19 @@ def _wikiextractor(text_range):
         for part in [line] if _DOC_LINE.fullmatch(line) else _DOC_TAG.split(line):
             if _DOC_LINE.fullmatch(part):
                 if document:
-                    raise _not_closed(text_range, document)
+                    raise _line_error(text_range, document[0], ": `<doc>` is not closed.")
                 title = _DOC_TITLE.search(part)
                 document = (number, _document_name(text_range, title and title[1], number))
             elif part == "</doc>":
                 if not document:
-                    location = _location(text_range, number)
-                    raise InputError(f"{location}: `</doc>` has no opening `<doc>`.")
+                    raise _line_error(text_range, number, ": `</doc>` has no opening `<doc>`.")
                 document = None
             elif part.strip():
                 if not document:
-                    location = _location(text_range, number)
-                    raise InputError(f"{location}: there is text outside of `<doc>`.")
+                    raise _line_error(text_range, number, ": there is text outside of `<doc>`.")
                 yield document, part
     if document:
-        raise _not_closed(text_range, document)
-
-
-def _not_closed(text_range, document):
-    return InputError(f"{_location(text_range, document[0])}: `<doc>` is not closed.")
+        raise _line_error(text_range, document[0], ": `<doc>` is not closed.")
 
 
 def _document_name(text_range, title, number):
@@ -182,10 +176,11 @@ def _document_name(text_range, title, number):
     return f"{text_range.label}:{number}"
 
 
-def _location(text_range, number):
-    """Returns file and line as text. Lines before the range are counted only for an error."""
-    number += _lines_before(text_range.path, text_range.begin)
-    return f"`{text_range.path}`, line {number}"
+def _line_error(text_range, number, fault):
+    """Returns the error for a line of a range, counting the lines before the range."""
+    with storage.open_to_read(text_range.path, 0, text_range.begin) as file:
+        number += sum(1 for _ in io.TextIOWrapper(file, encoding="latin-1"))
+    return InputError(f"`{text_range.path}`, line {number}{fault}")
 
 
 _READERS = {
@@ -238,12 +233,6 @@ def _text_lines(path, max_chars=-1, begin=0, end=None):
                 yield line.replace("\ufeff", "")
     except UnicodeDecodeError:
         raise _not_utf8(path, begin, end) from None
-
-
-def _lines_before(path, byte):
-    """Counts the lines of a file that end before a byte, which follows a LF or is the first."""
-    with storage.open_to_read(path, 0, byte) as file:
-        return sum(1 for _ in io.TextIOWrapper(file, encoding="latin-1"))
 
 
 def _not_utf8(path, begin, end):

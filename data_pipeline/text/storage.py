@@ -32,15 +32,18 @@ def open_to_read(path, begin: int = 0, end: int | None = None) -> io.BufferedRea
     return io.BufferedReader(_FileRange(path, begin, end), BUFFER_BYTES)
 
 
+@contextlib.contextmanager
 def open_to_write(path):
-    """Opens a binary file, new or emptied; some remote files appear only when closed.
+    """Opens a binary file, new or emptied, for a block; some remote files appear at its end.
 
-    Raises InputError if the file cannot be written; a local one that fails later raises OSError.
+    Raises InputError if the file cannot be written.
     """
-    if is_remote(path):
-        return io.BufferedWriter(_RemoteOutput(path), BUFFER_BYTES)
-    with _refusing(path, "written"):
-        return open(path, "wb")
+    with (
+        _refusing(path, "written"),
+        _gfile().GFile(path, "wb") if is_remote(path) else open(path, "wb") as file,
+    ):
+        file.write(b"")  # opens a remote file, so that a wrong path fails before the block
+        yield file
 
 
 def size_of(path) -> int:
@@ -101,19 +104,15 @@ def make_folders(path):
 def remove(path):
     """Removes a file; raises InputError if it does not exist."""
     with _refusing(path, "removed"):
-        if is_remote(path):
-            _gfile().remove(path)
-        else:
-            os.remove(path)
+        remove_file = _gfile().remove if is_remote(path) else os.remove
+        remove_file(path)
 
 
 def remove_folder(path):
     """Removes a folder with its contents; raises InputError if it does not exist."""
     with _refusing(path, "removed"):
-        if is_remote(path):
-            _gfile().rmtree(path)
-        else:
-            shutil.rmtree(path)
+        remove_tree = _gfile().rmtree if is_remote(path) else shutil.rmtree
+        remove_tree(path)
 
 
 class _FileRange(io.RawIOBase):
@@ -148,28 +147,6 @@ class _FileRange(io.RawIOBase):
     def close(self):
         if not self.closed and hasattr(self, "_file"):
             self._file.close()
-        super().close()
-
-
-class _RemoteOutput(io.RawIOBase):
-    def __init__(self, path):
-        self._path = path
-        self._file = _gfile().GFile(path, "wb")
-        with _refusing(path, "written"):
-            self._file.write(b"")  # opens the file, so that a wrong path fails immediately
-
-    def writable(self):
-        return True
-
-    def write(self, data):
-        with _refusing(self._path, "written"):
-            self._file.write(bytes(data))
-        return len(data)
-
-    def close(self):
-        if not self.closed:
-            with _refusing(self._path, "written"):
-                self._file.close()
         super().close()
 
 

@@ -59,9 +59,6 @@ class TextRange(NamedTuple):
         return f"{self.name}@{self.begin}" if self.begin else self.name
 
 
-# Finding
-
-
 def find_files(sources) -> list[SourceFile]:
     """Finds the files of all sources (as in `read_corpus`): each once, sorted by name, then path.
 
@@ -69,9 +66,12 @@ def find_files(sources) -> list[SourceFile]:
     """
     found: dict[str | Path, str] = {}
     for source in _as_list(sources):
-        for name, path in _files_of(source):
+        is_remote = storage.is_remote(source)
+        for name, path in _files_of(source, is_remote):
+            if not is_remote and not os.path.isfile(path):
+                raise InputError(f"`{path}` is not a regular file or a folder.")
             # A file found through several sources gets its longest name, whatever their order.
-            real = path if storage.is_remote(source) else Path(path).resolve()
+            real = path if is_remote else Path(path).resolve()
             found[real] = max(found.get(real, ""), name, key=lambda name: (len(name), name))
     if not found:
         raise InputError("`sources` must name at least one file. Received: none.")
@@ -88,9 +88,8 @@ def _as_list(sources):
     return [sources] if isinstance(sources, (str, Path)) else list(sources)
 
 
-def _files_of(source):
+def _files_of(source, is_remote):
     """Returns (name, path) of the files of one source, as strings."""
-    is_remote = storage.is_remote(source)
     top = source.rstrip("/") if is_remote else str(Path(source))
     if str(source) and storage.exists(top):
         root = top if storage.is_folder(top) else os.path.dirname(top)
@@ -126,7 +125,7 @@ def _relative(path, folder):
 def _walk(top):
     """Yields the path of a file, or the paths of a folder's files without hidden ones."""
     if not storage.is_folder(top):
-        yield _checked(top)
+        yield top
         return
     visited = set()
     for folder, folders, files in storage.walk(top, follow_links=True):
@@ -138,22 +137,13 @@ def _walk(top):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in files:
             if not name.startswith("."):
-                yield _checked(f"{folder.rstrip('/')}/{name}")
-
-
-def _checked(path):
-    if not storage.is_remote(path) and not os.path.isfile(path):
-        raise InputError(f"`{path}` is not a regular file or a folder.")
-    return path
+                yield f"{folder.rstrip('/')}/{name}"
 
 
 def _is_hidden(parts, signs):
     """Returns whether a wildcard matched a hidden file or folder, which `glob.glob` ignores."""
     pairs = zip(parts, signs, strict=False)
     return any(part.startswith(".") and not sign.startswith(".") for part, sign in pairs)
-
-
-# Splitting
 
 
 def split_file(file: SourceFile, format: str) -> list[TextRange]:

@@ -66,45 +66,24 @@ class BasicTokenizer:
         return _chunks_up_to(0x10FFFF).findall(chunk)
 
 
-@functools.cache
-def dropped_ranges() -> tuple[tuple[int, int], ...]:
-    """Returns the code points to delete, as (first, last) pairs: U+FFFD, controls and formats."""
-    return character_ranges(
-        lambda character: (
-            character == _REPLACEMENT
-            or (unicodedata.category(character) in ("Cc", "Cf") and character not in _BREAKS)
-        )
-    )
+def is_dropped(character: str) -> bool:
+    """Returns whether a character is deleted: U+FFFD, controls and formats."""
+    is_control = unicodedata.category(character) in ("Cc", "Cf")
+    return character == _REPLACEMENT or (is_control and character not in _BREAKS)
 
 
-@functools.cache
-def space_ranges() -> tuple[tuple[int, int], ...]:
-    """Returns the code points of space between words, as (first, last) pairs."""
-    return character_ranges(
-        lambda character: (
-            character in _BREAKS or unicodedata.category(character) in ("Zs", "Zl", "Zp")
-        )
-    )
+def is_space(character: str) -> bool:
+    return character in _BREAKS or unicodedata.category(character) in ("Zs", "Zl", "Zp")
 
 
-@functools.cache
-def punctuation_ranges() -> tuple[tuple[int, int], ...]:
-    """Returns the code points of punctuation, as (first, last) pairs.
-
-    In ASCII that is everything but letters, digits, space and controls, such as `$` and `^`.
-    """
-    return character_ranges(
-        lambda character: (
-            unicodedata.category(character).startswith("P")
-            or ("!" <= character <= "~" and not character.isalnum())
-        )
-    )
+def is_punctuation(character: str) -> bool:
+    """In ASCII, that is all but letters, digits, space and controls, such as `$` and `^`."""
+    is_ascii_sign = "!" <= character <= "~" and not character.isalnum()
+    return is_ascii_sign or unicodedata.category(character).startswith("P")
 
 
-@functools.cache
-def mark_ranges() -> tuple[tuple[int, int], ...]:
-    """Returns the code points of category Mn, as (first, last) pairs."""
-    return character_ranges(lambda character: unicodedata.category(character) == "Mn")
+def is_mark(character: str) -> bool:
+    return unicodedata.category(character) == "Mn"
 
 
 def _characters(*ranges):
@@ -113,12 +92,12 @@ def _characters(*ranges):
 
 @functools.cache
 def _dropped():
-    return re.compile(f"[{_characters(*dropped_ranges(), _SURROGATES)}]+")
+    return re.compile(f"[{_characters(*character_ranges(is_dropped), _SURROGATES)}]+")
 
 
 @functools.cache
 def _marks():
-    return re.compile(f"[{_characters(*mark_ranges())}]+")
+    return re.compile(f"[{_characters(*character_ranges(is_mark))}]+")
 
 
 @functools.cache
@@ -128,8 +107,9 @@ def _chunks_up_to(last):
     Python's `re` looks up a character in a table, except for ranges beyond 16 bits, with which it
     compares every character that is not in the table.
     """
-    single = [pair for pair in (*punctuation_ranges(), *IDEOGRAPHS) if pair[0] <= last]
-    spaces = [pair for pair in space_ranges() if pair[0] <= last]
+    single = [*character_ranges(is_punctuation), *IDEOGRAPHS]
+    single = [pair for pair in single if pair[0] <= last]
+    spaces = [pair for pair in character_ranges(is_space) if pair[0] <= last]
     return re.compile(f"[^{_characters(*single, *spaces)}]+|[{_characters(*single)}]")
 
 

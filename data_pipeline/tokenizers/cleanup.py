@@ -63,21 +63,12 @@ def clean_up_tracked(
     return "".join(characters), np.array(starts, np.int64), np.array(ends, np.int64)
 
 
-@functools.cache
 def white_space_ranges() -> tuple[tuple[int, int], ...]:
     """Returns the code points that count as white space, as (first, last) pairs."""
     return character_ranges(str.isspace)
 
 
 @functools.cache
-def combining_ranges() -> tuple[tuple[int, int], ...]:
-    """Returns the code points with a combining class other than zero, as (first, last) pairs.
-
-    This is not category Mn: many vowel signs are Mn with class zero, and they stay.
-    """
-    return character_ranges(unicodedata.combining)
-
-
 def character_ranges(belongs: Callable[[str], object]) -> tuple[tuple[int, int], ...]:
     """Returns the code points of the characters that belong to a class, as (first, last) pairs."""
     ranges: list[list[int]] = []
@@ -97,7 +88,9 @@ def character_class(ranges) -> str:
 
 @functools.cache
 def _combining_characters():
-    ranges = "".join(f"{chr(first)}-{chr(last)}" for first, last in combining_ranges())
+    # This is not category Mn: many vowel signs are Mn with combining class zero, and they stay.
+    ranges = character_ranges(unicodedata.combining)
+    ranges = "".join(f"{chr(first)}-{chr(last)}" for first, last in ranges)
     return re.compile(f"[{ranges}]+")
 
 

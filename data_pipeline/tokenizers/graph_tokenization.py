@@ -3,21 +3,23 @@
 Importing this loads TensorFlow and tensorflow-text; `tokenization` does not.
 """
 
+import unicodedata
+
 import tensorflow as tf
 import tensorflow_text as tf_text
 
 from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.basic_words import (
     IDEOGRAPHS,
-    dropped_ranges,
-    mark_ranges,
-    punctuation_ranges,
-    space_ranges,
+    is_dropped,
+    is_mark,
+    is_punctuation,
+    is_space,
 )
-from data_pipeline.tokenizers.cleanup import character_class, combining_ranges, white_space_ranges
+from data_pipeline.tokenizers.cleanup import character_class, character_ranges
 from data_pipeline.tokenizers.tokenization import Tokenizer
-from data_pipeline.tokenizers.word_starts import CONTINUATION, SPACE
-from data_pipeline.tokenizers.wordpiece import MAX_WORD_CHARACTERS, UNKNOWN
+from data_pipeline.tokenizers.vocabulary import SPACE
+from data_pipeline.tokenizers.wordpiece import CONTINUATION, MAX_WORD_CHARACTERS, UNKNOWN
 
 #: `tf.strings.lower` ends the text at a NUL. This character is unknown to any vocabulary, too.
 _INSTEAD_OF_NUL = "\U0010ffff"
@@ -26,9 +28,6 @@ _INSTEAD_OF_NUL = "\U0010ffff"
 #: LANG=tr_TR it turns `I` into `ı`, and Lithuanian adds dots under accents. All but the first have
 #: accents themselves.
 _LOCALE_LETTERS = tuple((capital, capital.lower()) for capital in "IİJĮÌÍĨ")
-
-#: Length of a word in UTF-8; longer ones have too many characters, too.
-_MAX_WORD_BYTES = 4 * MAX_WORD_CHARACTERS
 
 
 def graph_tokenizer(tokenizer: Tokenizer) -> "GraphTokenizer | WordPieceGraphTokenizer":
@@ -109,12 +108,12 @@ class GraphTokenizer(tf.Module):
 
     def _clean_up(self, texts):
         """Does what `cleanup.clean_up` does, with its character classes instead of RE2's own."""
-        texts = tf.strings.regex_replace(texts, f"{character_class(white_space_ranges())}+", " ")
+        texts = tf.strings.regex_replace(texts, f"{_class_of(str.isspace)}+", " ")
         texts = tf.strings.strip(texts)
         texts = tf.strings.regex_replace(texts, r"\x{0}", _INSTEAD_OF_NUL)
         if self._strip_accents:
             texts = tf_text.normalize_utf8(texts, "NFKD")
-            texts = tf.strings.regex_replace(texts, f"{character_class(combining_ranges())}+", "")
+            texts = tf.strings.regex_replace(texts, f"{_class_of(unicodedata.combining)}+", "")
         else:
             texts = tf_text.normalize_utf8(texts, "NFKC")
         return _lower(texts, has_accents=not self._strip_accents) if self._lower_case else texts
@@ -142,7 +141,7 @@ class WordPieceGraphTokenizer(tf.Module):
             self._wordpiece = tf_text.FastWordpieceTokenizer(
                 list(pieces),
                 suffix_indicator=CONTINUATION,
-                max_bytes_per_word=_MAX_WORD_BYTES,
+                max_bytes_per_word=4 * MAX_WORD_CHARACTERS,  # in UTF-8
                 token_out_type=tf.int32,
                 unknown_token=UNKNOWN,
                 no_pretokenization=True,
@@ -167,15 +166,19 @@ class WordPieceGraphTokenizer(tf.Module):
 
     def words(self, texts):
         """Returns the words of `BasicTokenizer.words`, string [B] to ragged string [B, None]."""
-        texts = tf.strings.regex_replace(_to_utf8(texts), character_class(dropped_ranges()), "")
+        texts = tf.strings.regex_replace(_to_utf8(texts), _class_of(is_dropped), "")
         if self._lower_case:
             texts = _lower(texts)
         if self._strip_accents:
             texts = tf_text.normalize_utf8(texts, "NFD")
-            texts = tf.strings.regex_replace(texts, character_class(mark_ranges()), "")
-        texts = tf.strings.regex_replace(texts, character_class(space_ranges()), " ")
-        single = character_class((*punctuation_ranges(), *IDEOGRAPHS))
+            texts = tf.strings.regex_replace(texts, _class_of(is_mark), "")
+        texts = tf.strings.regex_replace(texts, _class_of(is_space), " ")
+        single = character_class((*character_ranges(is_punctuation), *IDEOGRAPHS))
         return tf.strings.split(tf.strings.regex_replace(texts, f"({single})", r" \1 "))
+
+
+def _class_of(belongs):
+    return character_class(character_ranges(belongs))
 
 
 def _to_utf8(texts):

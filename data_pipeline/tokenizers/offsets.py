@@ -13,7 +13,7 @@ from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.cleanup import clean_up_tracked
 from data_pipeline.tokenizers.sentencepiece_model import replace_surrogates
 from data_pipeline.tokenizers.tokenization import Tokenizer
-from data_pipeline.tokenizers.word_starts import SPACE
+from data_pipeline.tokenizers.vocabulary import SPACE
 
 
 class AlignedPieces(NamedTuple):

@@ -30,6 +30,9 @@ MODEL_FILE = "tokenizer.model"
 VOCAB_FILE = "tokenizer.vocab"
 CONFIG_FILE = "tokenizer_config.json"
 
+#: SentencePiece's sign for a space.
+SPACE = "▁"
+
 #: In the order of their ids: with <pad> 0 and <unk> 1 these are 2 to 4 and 5 to 12.
 CONTROL_SYMBOLS = ("[CLS]", "[SEP]", "[MASK]")
 USER_DEFINED_SYMBOLS = ("(", ")", '"', "-", ".", "–", "£", "€")
@@ -44,7 +47,7 @@ _NUM_THREADS = 8
 #: SentencePiece drops a sentence with U+2585, its own sign for unknown; NUL is not text.
 _NOT_FOR_TRAINING = re.compile("[\u2585\0\ud800-\udfff]")
 _SPACE = re.compile(r"\s")
-_UNCOUNTED = frozenset(USER_DEFINED_SYMBOLS) | {" ", "▁"}
+_UNCOUNTED = frozenset(USER_DEFINED_SYMBOLS) | {" ", SPACE}
 
 
 class TokenizerConfig(Settings):
@@ -172,30 +175,20 @@ def _model_messages():
     Source: `sentencepiece_model.proto` in google/sentencepiece. Its generated Python module needs
     a newer protobuf than TensorFlow 2.15 allows.
     """
-    field = descriptor_pb2.FieldDescriptorProto
     messages = {
-        "Piece": [
-            ("piece", 1, field.TYPE_STRING, None),
-            ("score", 2, field.TYPE_FLOAT, None),
-            ("type", 3, field.TYPE_INT32, None),
-        ],
-        "Normalizer": [
-            ("name", 1, field.TYPE_STRING, None),
-            ("normalization_rule_tsv", 6, field.TYPE_STRING, None),
-        ],
-        "Model": [
-            ("pieces", 1, field.TYPE_MESSAGE, "Piece"),
-            ("normalizer_spec", 3, field.TYPE_MESSAGE, "Normalizer"),
-        ],
-        "Trainer": [("model_type", 3, field.TYPE_INT32, None)],
-        "TrainedModel": [("trainer_spec", 2, field.TYPE_MESSAGE, "Trainer")],
+        "Piece": {"piece": (1, "STRING"), "score": (2, "FLOAT"), "type": (3, "INT32")},
+        "Normalizer": {"name": (1, "STRING"), "normalization_rule_tsv": (6, "STRING")},
+        "Model": {"pieces": (1, "Piece"), "normalizer_spec": (3, "Normalizer")},
+        "Trainer": {"model_type": (3, "INT32")},
+        "TrainedModel": {"trainer_spec": (2, "Trainer")},
     }
     file = descriptor_pb2.FileDescriptorProto(name="model.proto", syntax="proto2")
     for message_name, fields in messages.items():
         message = file.message_type.add(name=message_name)
-        for name, number, kind, type_name in fields:
-            label = field.LABEL_REPEATED if name == "pieces" else field.LABEL_OPTIONAL
-            message.field.add(name=name, number=number, type=kind, label=label, type_name=type_name)
+        for name, (number, kind) in fields.items():
+            label = "LABEL_REPEATED" if name == "pieces" else "LABEL_OPTIONAL"
+            kinds = {"type_name": kind} if kind in messages else {"type": f"TYPE_{kind}"}
+            message.field.add(name=name, number=number, label=label, **kinds)
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
     names = "Model", "TrainedModel"

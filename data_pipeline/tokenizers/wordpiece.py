@@ -16,12 +16,13 @@ from data_pipeline.errors import InputError
 from data_pipeline.settings import Settings
 from data_pipeline.tokenizers.basic_words import IDEOGRAPHS, BasicTokenizer
 from data_pipeline.tokenizers.vocabulary import CONFIG_FILE
-from data_pipeline.tokenizers.word_starts import CONTINUATION
 
 logger = logging.getLogger(__name__)
 
 PIECES_FILE = "vocab.txt"
 UNKNOWN = "[UNK]"
+#: The mark of a piece that continues a word.
+CONTINUATION = "##"
 #: Longer words are unknown.
 MAX_WORD_CHARACTERS = 200
 
@@ -83,7 +84,8 @@ class WordPieceModel:
         pieces = read_pieces(model_bytes)
         lower_case = settings.get("lower_case")
         if lower_case is None:
-            cased = [piece for piece in pieces if _is_cased(piece)]
+            words = (piece for piece in pieces if not _SYMBOL.fullmatch(piece))
+            cased = [word for word in words if re.search("[A-Z]", word)]
             lower_case = not cased
             if cased:
                 count = "1 piece" if len(cased) == 1 else f"{len(cased):,} pieces"
@@ -215,10 +217,6 @@ def read_pieces(content: bytes) -> list[str]:
             f"Received: {piece!r} in lines {', '.join(numbers[:3])}."
         )
     return pieces
-
-
-def _is_cased(piece):
-    return re.search("[A-Z]", piece) is not None and not _SYMBOL.fullmatch(piece)
 
 
 def _continues_word(piece):

@@ -19,7 +19,7 @@ from albert_keras.serving.graph.text_packing import (
 from data_pipeline.tokenizers.cleanup import clean_up
 from data_pipeline.tokenizers.graph_tokenization import GraphTokenizer
 from data_pipeline.tokenizers.offsets import check_supports_offsets
-from data_pipeline.tokenizers.word_starts import SPACE
+from data_pipeline.tokenizers.vocabulary import SPACE
 
 #: Controls, formats, marks and separators; U+FFFD is So.
 _MAY_BE_BLANK = ("Cc", "Cf", "Mn", "Mc", "Me", "Zs", "Zl", "Zp", "So", "Sk", "Lm")
