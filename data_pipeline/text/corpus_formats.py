@@ -198,13 +198,11 @@ def _bounded_lines(text_range):
     """Yields lines of at most `MAX_DOCUMENT_CHARS`; longer ones are split as paragraphs are."""
     line = ""
     for part in _lines(text_range, MAX_DOCUMENT_CHARS):
-        line += part
-        if line.endswith("\n"):
-            yield from split_long_text(line)
+        *full, line = split_long_text(line + part)
+        yield from full
+        if part.endswith("\n"):
+            yield line
             line = ""
-        else:
-            *full, line = split_long_text(line)
-            yield from full
     if line:
         yield line
 

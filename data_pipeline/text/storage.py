@@ -121,10 +121,7 @@ class _FileRange(io.RawIOBase):
     def __init__(self, path, begin, end):
         self._path, self._at, self._end = path, begin, end
         with _refusing(path, "read"):
-            if is_remote(path):
-                self._file = _gfile().GFile(path, "rb")
-            else:
-                self._file = open(path, "rb", buffering=0)
+            self._file = _gfile().GFile(path, "rb") if is_remote(path) else open(path, "rb", 0)
             if begin:
                 self._file.seek(begin)
 

@@ -53,19 +53,13 @@ def clean_up_tracked(
     """
     characters, starts, ends = _with_single_spaces(text)
     if not text.isascii():
-        track = _track_decomposed if strip_accents else _track_composed
-        characters, starts, ends = track("".join(characters), starts, ends)
+        characters, starts, ends = _track("".join(characters), starts, ends, strip_accents)
     if lower_case:
         lengths = [len(character.lower()) for character in characters]  # İ becomes two
         starts, ends = np.repeat(starts, lengths), np.repeat(ends, lengths)
         # In one call: the lower case of a capital sigma depends on its neighbours.
         characters = "".join(characters).lower()
     return "".join(characters), np.array(starts, np.int64), np.array(ends, np.int64)
-
-
-def white_space_ranges() -> tuple[tuple[int, int], ...]:
-    """Returns the code points that count as white space, as (first, last) pairs."""
-    return character_ranges(str.isspace)
 
 
 @functools.cache
@@ -107,37 +101,28 @@ def _with_single_spaces(text):
     return characters, starts, ends
 
 
-def _track_decomposed(text, starts, ends):
-    """Decomposes characters one by one; the order of marks is irrelevant, as all are deleted."""
-    written, new_starts, new_ends = [], [], []
-    for character, start, end in zip(text, starts, ends, strict=True):
-        letters = _without_marks(character)
-        if not letters and written:
-            new_ends[-1] = end
-        written.extend(letters)
-        new_starts.extend([start] * len(letters))
-        new_ends.extend([end] * len(letters))
-    return written, new_starts, new_ends
-
-
-def _track_composed(text, starts, ends):
-    """Composes clusters one by one, as NFKC never joins characters of two clusters."""
-    written, new_starts, new_ends = [], [], []
+def _track(text, starts, ends, strip_accents):
+    """Cleans up characters one by one, or clusters that NFKC never joins with their neighbours."""
     edges = [
         index
         for index, character in enumerate(text)
-        if character.isascii() or index == 0 or _starts_cluster(character)
+        if strip_accents or character.isascii() or index == 0 or _starts_cluster(character)
     ]
+    clean = _without_marks if strip_accents else functools.partial(unicodedata.normalize, "NFKC")
+    written, new_starts, new_ends = [], [], []
     for begin, stop in itertools.pairwise([*edges, len(text)]):
-        composed = unicodedata.normalize("NFKC", text[begin:stop])
-        written.extend(composed)
-        new_starts.extend([starts[begin]] * len(composed))
-        new_ends.extend([ends[stop - 1]] * len(composed))
+        letters = clean(text[begin:stop])
+        if not letters and written:
+            new_ends[-1] = ends[stop - 1]
+        written.extend(letters)
+        new_starts.extend([starts[begin]] * len(letters))
+        new_ends.extend([ends[stop - 1]] * len(letters))
     return written, new_starts, new_ends
 
 
 @functools.lru_cache(1 << 16)
 def _without_marks(character):
+    # One character at a time is enough: the order of marks is irrelevant, as all are deleted.
     decomposed = unicodedata.normalize("NFKD", character)
     return "".join(one for one in decomposed if not unicodedata.combining(one))
 

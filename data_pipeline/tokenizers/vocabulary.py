@@ -1,8 +1,7 @@
 """Trains a SentencePiece vocabulary on a corpus, and writes its folder.
 
-The folder contains `tokenizer.model`, its pieces as text in `tokenizer.vocab`, and
-`tokenizer_config.json`, which describes the clean-up of text and contains the model's hash.
-`tokenization` loads it.
+The folder contains the model, its pieces as text, and a configuration, which describes the clean-up
+of text and contains the model's hash. `tokenization` loads it.
 """
 
 import hashlib
@@ -98,8 +97,7 @@ def train_vocabulary(
             bytes are split at white space; none is skipped.
         out: path. The folder to write; it must not exist yet, or be empty.
         size: int. Number of pieces, V, the 13 special ones included.
-        lower_case: bool. As in `clean_up`.
-        strip_accents: bool. As in `clean_up`.
+        lower_case, strip_accents: bool. As in `clean_up`.
         character_coverage: float. Fraction of the corpus's characters that get a piece; the
             others are unknown.
         hard_limit: bool. Whether a corpus too small for `size` is an error; otherwise the
@@ -119,7 +117,7 @@ def train_vocabulary(
     out = Path(out)
     check_output_folder(out)
     model = _train(
-        _Feed(corpus_texts),
+        corpus_texts,
         normalization_rules(lower_case, strip_accents),
         vocab_size=size,
         character_coverage=character_coverage,
@@ -200,30 +198,22 @@ _MODEL, _TRAINED_MODEL = _model_messages()
 _UNIGRAM, _BYTE = 1, 6
 
 
-class _Feed:
-    """Passes sentences to SentencePiece, and stores the error that stops the iteration.
+def _sentences(texts, errors):
+    """Yields sentences for SentencePiece, and adds an error that stops the iteration to `errors`.
 
     SentencePiece turns an exception of its iterator into an error about its own internals.
     """
-
-    def __init__(self, texts):
-        self.texts = texts
-        self.error = None
-
-    def __iter__(self):
-        characters = 0
-        try:
-            for text in self.texts:
-                characters += len(text)
-                yield from _split_to_size(_NOT_FOR_TRAINING.sub(" ", text))
-            # SentencePiece blocks the interpreter from here on, so nothing can be logged later.
-            seconds = 2 + characters / 500_000
-            logger.info(
-                "training on %.1f million characters, about %.0f s", characters / 1e6, seconds
-            )
-        except BaseException as error:
-            self.error = error
-            raise
+    characters = 0
+    try:
+        for text in texts:
+            characters += len(text)
+            yield from _split_to_size(_NOT_FOR_TRAINING.sub(" ", text))
+        # SentencePiece blocks the interpreter from here on, so nothing can be logged later.
+        seconds = 2 + characters / 500_000
+        logger.info("training on %.1f million characters, about %.0f s", characters / 1e6, seconds)
+    except BaseException as error:
+        errors.append(error)
+        raise
 
 
 def _split_to_size(text):
@@ -240,9 +230,10 @@ def _split_to_size(text):
     yield text[start:]
 
 
-def _train(feed, rules, **options):
+def _train(texts, rules, **options):
     model = io.BytesIO()
-    sentences = iter(feed)
+    errors: list[BaseException] = []
+    sentences = _sentences(texts, errors)
     # SentencePiece up to 0.2.1 aborts the process if there is nothing to count.
     first = next((text for text in sentences if set(apply_rules(rules, text)) - _UNCOUNTED), None)
     if first is None:
@@ -269,7 +260,8 @@ def _train(feed, rules, **options):
                 **options,
             )
         except (RuntimeError, SystemError) as error:
-            raise (feed.error or _explain(str(error), options["vocab_size"])) from error
+            cause = errors[0] if errors else _explain(str(error), options["vocab_size"])
+            raise cause from error
     trained = read_model(model.getvalue())
     trained.normalizer_spec.ClearField("normalization_rule_tsv")  # a local path
     return trained.SerializeToString(deterministic=True)

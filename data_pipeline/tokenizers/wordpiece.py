@@ -115,10 +115,13 @@ class WordPieceModel:
         (folder / CONFIG_FILE).write_text(described + "\n", encoding="utf-8")
 
     def encode(self, text):
-        return np.frombuffer(self._encoded(text), np.int32).tolist()
+        return self.encode_batch([text])[0].tolist()
 
     def encode_batch(self, texts, num_threads=1):
-        return [np.frombuffer(self._encoded(text), np.int32).copy() for text in texts]
+        ids_of_chunk = self._ids_of_chunk.__getitem__
+        # Bytes are faster to join than numbers.
+        encoded = (b"".join(map(ids_of_chunk, self.basic.chunks(text))) for text in texts)
+        return [np.frombuffer(ids, np.int32).copy() for ids in encoded]
 
     def pieces(self, text):
         pieces = []
@@ -154,10 +157,6 @@ class WordPieceModel:
 
     def word_starts(self, rule):
         return np.array([not _continues_word(piece) for piece in self.vocabulary])
-
-    def _encoded(self, text):
-        """Returns the ids of a text as bytes, which are faster to join than numbers."""
-        return b"".join(map(self._ids_of_chunk.__getitem__, self.basic.chunks(text)))
 
 
 class _IdsOfChunk(dict):

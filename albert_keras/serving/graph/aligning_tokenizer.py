@@ -11,12 +11,8 @@ from typing import NamedTuple
 import sentencepiece
 import tensorflow as tf
 
-from albert_keras.serving.graph.text_packing import (
-    WHITE_SPACE,
-    character_class,
-    ragged_cumsum,
-)
-from data_pipeline.tokenizers.cleanup import clean_up
+from albert_keras.serving.graph.text_packing import WHITE_SPACE, ragged_cumsum
+from data_pipeline.tokenizers.cleanup import character_class, clean_up
 from data_pipeline.tokenizers.graph_tokenization import GraphTokenizer
 from data_pipeline.tokenizers.offsets import check_supports_offsets
 from data_pipeline.tokenizers.vocabulary import SPACE
