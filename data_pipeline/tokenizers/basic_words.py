@@ -9,7 +9,7 @@ import functools
 import re
 import unicodedata
 
-from data_pipeline.tokenizers.cleanup import character_ranges
+from data_pipeline.tokenizers.cleanup import character_ranges, characters_of, run_of
 
 #: Blocks of ideographs, each of which is a word. Kana and Hangul are not among them.
 IDEOGRAPHS = (
@@ -25,8 +25,6 @@ IDEOGRAPHS = (
 
 _BREAKS = "\t\n\r"  # white space, though their category is Cc
 _REPLACEMENT = "\ufffd"
-#: Halves of characters, which are not UTF-8. Elsewhere they become U+FFFD, which is dropped.
-_SURROGATES = (0xD800, 0xDFFF)
 
 
 class BasicTokenizer:
@@ -50,7 +48,7 @@ class BasicTokenizer:
         The remaining step, `words_of_chunk`, needs one chunk only, so its results can be cached.
         """
         if not text.isprintable() or _REPLACEMENT in text:  # rare, and quickly decided
-            text = _dropped().sub("", text)
+            text = run_of(is_dropped).sub("", text)
         if self._lower_case:  # a sigma changes at the end of a word
             text = text.lower()
         if text.isascii():
@@ -62,13 +60,16 @@ class BasicTokenizer:
         """Returns the words of a chunk: usually one, but none for accents, three for `a≠b`."""
         if not self._strip_accents or chunk.isascii():
             return [chunk]
-        chunk = _marks().sub("", unicodedata.normalize("NFD", chunk))
+        chunk = run_of(is_mark).sub("", unicodedata.normalize("NFD", chunk))
         return _chunks_up_to(0x10FFFF).findall(chunk)
 
 
 def is_dropped(character: str) -> bool:
-    """Returns whether a character is deleted: U+FFFD, controls and formats."""
-    is_control = unicodedata.category(character) in ("Cc", "Cf")
+    """Returns whether a character is deleted: U+FFFD, controls, formats and surrogates.
+
+    Surrogates are not UTF-8. Elsewhere they become U+FFFD.
+    """
+    is_control = unicodedata.category(character) in ("Cc", "Cf", "Cs")
     return character == _REPLACEMENT or (is_control and character not in _BREAKS)
 
 
@@ -86,20 +87,6 @@ def is_mark(character: str) -> bool:
     return unicodedata.category(character) == "Mn"
 
 
-def _characters(*ranges):
-    return "".join(f"{re.escape(chr(first))}-{re.escape(chr(last))}" for first, last in ranges)
-
-
-@functools.cache
-def _dropped():
-    return re.compile(f"[{_characters(*character_ranges(is_dropped), _SURROGATES)}]+")
-
-
-@functools.cache
-def _marks():
-    return re.compile(f"[{_characters(*character_ranges(is_mark))}]+")
-
-
 @functools.cache
 def _chunks_up_to(last):
     """Returns the expression for texts without characters beyond the last one.
@@ -110,7 +97,7 @@ def _chunks_up_to(last):
     single = [*character_ranges(is_punctuation), *IDEOGRAPHS]
     single = [pair for pair in single if pair[0] <= last]
     spaces = [pair for pair in character_ranges(is_space) if pair[0] <= last]
-    return re.compile(f"[^{_characters(*single, *spaces)}]+|[{_characters(*single)}]")
+    return re.compile(f"[^{characters_of([*single, *spaces])}]+|[{characters_of(single)}]")
 
 
 _BEYOND_16_BITS = re.compile("[\U00010000-\U0010ffff]")

@@ -36,7 +36,8 @@ def clean_up(text: str, lower_case: bool = True, strip_accents: bool = True) -> 
     text = " ".join(text.split())
     if not text.isascii():  # ASCII has no accents and no compatibility characters
         if strip_accents:
-            text = _combining_characters().sub("", unicodedata.normalize("NFKD", text))
+            # Not category Mn: many vowel signs are Mn with combining class zero, and they stay.
+            text = run_of(unicodedata.combining).sub("", unicodedata.normalize("NFKD", text))
         else:
             text = unicodedata.normalize("NFKC", text)
     return text.lower() if lower_case else text
@@ -80,12 +81,15 @@ def character_class(ranges) -> str:
     return "[" + "".join(rf"\x{{{first:x}}}-\x{{{last:x}}}" for first, last in ranges) + "]"
 
 
+def characters_of(ranges) -> str:
+    """Returns code points, given as (first, last) pairs, for a character class of Python's `re`."""
+    return "".join(f"{re.escape(chr(first))}-{re.escape(chr(last))}" for first, last in ranges)
+
+
 @functools.cache
-def _combining_characters():
-    # This is not category Mn: many vowel signs are Mn with combining class zero, and they stay.
-    ranges = character_ranges(unicodedata.combining)
-    ranges = "".join(f"{chr(first)}-{chr(last)}" for first, last in ranges)
-    return re.compile(f"[{ranges}]+")
+def run_of(belongs: Callable[[str], object]) -> re.Pattern:
+    """Returns the expression for one or more characters that belong to a class."""
+    return re.compile(f"[{characters_of(character_ranges(belongs))}]+")
 
 
 def _with_single_spaces(text):
