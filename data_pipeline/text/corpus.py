@@ -96,9 +96,7 @@ def _documents(files, format, sources):
         raise InputError(f"The corpus is empty. It contains no text: {sources}.")
 
 
-def corpus_ranges(
-    sources: str | Path | Iterable[str | Path], format: str = "auto"
-) -> list[TextRange]:
+def corpus_ranges(sources, format: str = "auto") -> list[TextRange]:
     """Splits a corpus, given as in `read_corpus`, into ranges that can be read in any order.
 
     They depend on the files alone, and are sorted by name, path and begin. A range may contain no
@@ -138,9 +136,7 @@ def _document_parts(name, paragraphs, sentences_given):
         yield Document(name if number == 1 else f"{name}#{number}", tuple(part), sentences_given)
 
 
-def split_heldout(
-    documents: Iterable[Document], fraction: float = 0.05
-) -> tuple[list[Document], list[Document]]:
+def split_heldout(documents, fraction: float = 0.05) -> tuple[list[Document], list[Document]]:
     """Splits documents into a training part and a held-out part.
 
     The digest of a document decides, so neither its position nor other documents matter, except

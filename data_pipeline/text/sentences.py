@@ -40,7 +40,7 @@ MAX_CHUNK_CHARS = 10_000
 MAX_SPAN_CHARS = 100
 
 _WORD_CHARACTER = re.compile(r"\w")
-_PAIRED_MARKS = '"“”«»„()[]—'
+_BLANKS_FOR_MARKS = str.maketrans(dict.fromkeys('"“”«»„()[]—', " "))
 _DASHES = re.compile(r"--+")
 # A quotation mark, not an apostrophe: after the end of a sentence, or before a word. The expression
 # starts with the character and then looks around it, because that is faster.
@@ -114,13 +114,10 @@ def _by_sentencex(paragraphs, language):
             if pending and not chunk.startswith(" "):
                 pending += " "
             for sentence in _segments(chunk, language):
-                if not pending:
-                    pending = sentence
-                elif _continues(pending, sentence):
-                    pending += sentence
-                else:
+                if pending and not _continues(pending, sentence):
                     yield pending
-                    pending = sentence
+                    pending = ""
+                pending += sentence
         yield pending
 
 
@@ -156,9 +153,7 @@ def _inside_quotes(text, language):
 
 
 def _without_marks(text):
-    text = _SINGLE_QUOTE.sub(" ", text)
-    for mark in _PAIRED_MARKS:
-        text = text.replace(mark, " ")
+    text = _SINGLE_QUOTE.sub(" ", text).translate(_BLANKS_FOR_MARKS)
     return _DASHES.sub(lambda dashes: " " * len(dashes[0]), text)
 
 

@@ -1,7 +1,6 @@
 """Finds the text files of a corpus, and splits large ones into ranges to read in any order.
 
-Sources are files, folders and glob patterns, local or with a scheme. Those that do not exist and
-files that are not regular ones are errors that name them.
+A source that does not exist and a file that is not a regular one are errors that name them.
 
 The edges of ranges depend on the bytes of the file alone, so the documents are the same for any
 number of readers. An edge is a position where nothing of the format continues across it:

@@ -65,10 +65,7 @@ class BasicTokenizer:
 
 
 def is_dropped(character: str) -> bool:
-    """Returns whether a character is deleted: U+FFFD, controls, formats and surrogates.
-
-    Surrogates are not UTF-8. Elsewhere they become U+FFFD.
-    """
+    """Returns whether a character is deleted: U+FFFD, controls, formats and surrogates."""
     is_control = unicodedata.category(character) in ("Cc", "Cf", "Cs")
     return character == _REPLACEMENT or (is_control and character not in _BREAKS)
 

@@ -66,14 +66,9 @@ def clean_up_tracked(
 @functools.cache
 def character_ranges(belongs: Callable[[str], object]) -> tuple[tuple[int, int], ...]:
     """Returns the code points of the characters that belong to a class, as (first, last) pairs."""
-    ranges: list[list[int]] = []
-    for code_point in range(sys.maxunicode + 1):
-        if belongs(chr(code_point)):
-            if ranges and ranges[-1][1] == code_point - 1:
-                ranges[-1][1] = code_point
-            else:
-                ranges.append([code_point, code_point])
-    return tuple((first, last) for first, last in ranges)
+    codes = np.array([code for code in range(sys.maxunicode + 1) if belongs(chr(code))])
+    runs = np.split(codes, np.flatnonzero(np.diff(codes) > 1) + 1)
+    return tuple((int(run[0]), int(run[-1])) for run in runs)
 
 
 def character_class(ranges) -> str:
@@ -110,7 +105,7 @@ def _track(text, starts, ends, strip_accents):
     edges = [
         index
         for index, character in enumerate(text)
-        if strip_accents or character.isascii() or index == 0 or _starts_cluster(character)
+        if strip_accents or character.isascii() or index == 0 or starts_cluster(character)
     ]
     clean = _without_marks if strip_accents else functools.partial(unicodedata.normalize, "NFKC")
     written, new_starts, new_ends = [], [], []
@@ -132,7 +127,7 @@ def _without_marks(character):
 
 
 @functools.lru_cache(1 << 16)
-def _starts_cluster(character):
+def starts_cluster(character: str) -> bool:
     """Returns whether composition never joins the character with those before it."""
     first = unicodedata.normalize("NFKD", character)[0]
     return not unicodedata.combining(first) and first not in _joining_letters()

@@ -9,13 +9,7 @@ import tensorflow as tf
 import tensorflow_text as tf_text
 
 from data_pipeline.errors import InputError
-from data_pipeline.tokenizers.basic_words import (
-    IDEOGRAPHS,
-    is_dropped,
-    is_mark,
-    is_punctuation,
-    is_space,
-)
+from data_pipeline.tokenizers import basic_words
 from data_pipeline.tokenizers.cleanup import character_class, character_ranges
 from data_pipeline.tokenizers.tokenization import Tokenizer
 from data_pipeline.tokenizers.vocabulary import SPACE
@@ -166,14 +160,15 @@ class WordPieceGraphTokenizer(tf.Module):
 
     def words(self, texts):
         """Returns the words of `BasicTokenizer.words`, string [B] to ragged string [B, None]."""
-        texts = tf.strings.regex_replace(_to_utf8(texts), _class_of(is_dropped), "")
+        texts = tf.strings.regex_replace(_to_utf8(texts), _class_of(basic_words.is_dropped), "")
         if self._lower_case:
             texts = _lower(texts)
         if self._strip_accents:
             texts = tf_text.normalize_utf8(texts, "NFD")
-            texts = tf.strings.regex_replace(texts, _class_of(is_mark), "")
-        texts = tf.strings.regex_replace(texts, _class_of(is_space), " ")
-        single = character_class((*character_ranges(is_punctuation), *IDEOGRAPHS))
+            texts = tf.strings.regex_replace(texts, _class_of(basic_words.is_mark), "")
+        texts = tf.strings.regex_replace(texts, _class_of(basic_words.is_space), " ")
+        punctuation = character_ranges(basic_words.is_punctuation)
+        single = character_class((*punctuation, *basic_words.IDEOGRAPHS))
         return tf.strings.split(tf.strings.regex_replace(texts, f"({single})", r" \1 "))
 
 

@@ -33,8 +33,7 @@ _LONGEST_SOURCE = 4
 def normalization_rules(lower_case: bool = True, strip_accents: bool = True) -> Mapping[str, str]:
     """Returns the rules: from one to four characters to their replacement.
 
-    `lower_case` and `strip_accents` are those of `clean_up`. Characters that do not change have
-    no rule.
+    The settings are those of `clean_up`. Characters that do not change have no rule.
     """
     sequences = _composable_sequences()
     if lower_case:

@@ -44,9 +44,7 @@ class TextAligner:
     def __init__(self, tokenizer: Tokenizer):
         check_supports_offsets(tokenizer)
         self._config = tokenizer.config
-        self._digit_comma = tokenizer.model.digit_comma
-        self._vocabulary = tokenizer.model.vocabulary
-        self._processor = tokenizer.model.processor
+        self._model, self._processor = tokenizer.model, tokenizer.model.processor
         self._byte_ids = {id for id in range(tokenizer.vocab_size) if self._processor.is_byte(id)}
         self._adds_space = self._processor.normalize("x").startswith(SPACE)
 
@@ -66,7 +64,7 @@ class TextAligner:
         ends = np.where(has_source, np.append(cleaned_ends, 0)[read_to - 1], starts)
         ids, spans = [], []
         for id, begin, end in self._spans_of_pieces(cleaned):
-            is_split = id in self._digit_comma
+            is_split = id in self._model.digit_comma
             parts = self._split_digit_comma(id, begin, end) if is_split else [(id, begin, end)]
             for part, part_begin, part_end in parts:
                 ids.append(part)
@@ -102,9 +100,9 @@ class TextAligner:
 
     def _split_digit_comma(self, id, begin, end):
         """Yields the same for the pieces that replace one that ends in digit and comma."""
-        *number, comma = self._digit_comma[id]
-        pieces = [self._vocabulary[part].replace(SPACE, "") for part in number]
-        piece = self._vocabulary[id]
+        *number, comma = self._model.digit_comma[id]
+        pieces = [self._model.vocabulary[part].replace(SPACE, "") for part in number]
+        piece = self._model.vocabulary[id]
         begin += len(piece) - len(piece.lstrip(SPACE))
         if sum(map(len, pieces)) != end - 1 - begin:  # an unknown digit: each may be any of them
             yield from ((part, begin, end - 1) for part in number)

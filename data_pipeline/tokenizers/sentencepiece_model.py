@@ -120,10 +120,8 @@ class SentencePieceModel:
         pieces = []
         surfaces = self.processor.encode(text, out_type=str)
         for id, surface in zip(self.processor.encode(text), surfaces, strict=True):
-            if id in self.digit_comma:
-                pieces += [self.vocabulary[part] for part in self.digit_comma[id]]
-            else:
-                pieces.append(surface)
+            parts = self.digit_comma.get(id)
+            pieces += [self.vocabulary[part] for part in parts] if parts else [surface]
         return pieces
 
     def continuation_ids(self, text):

@@ -43,8 +43,7 @@ class Tokenizer:
         self.model = MODELS[config.kind](model_bytes, config)
         self.vocab_size = len(self.model.vocabulary)
         self.digest = self.model.digest
-        special_ids = self.model.special_ids
-        self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = special_ids
+        self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = self.model.special_ids
         self.ordinary_ids = self.model.ordinary_ids
 
     def __reduce__(self):
@@ -72,9 +71,6 @@ class Tokenizer:
                 such as `12,`, keeps the spurious `▁` that the original leaves before it when run
                 under Python 3. None uses the setting of the folder; for a bare model it means
                 false.
-
-        Returns:
-            Tokenizer.
 
         Raises:
             InputError: If the file or folder does not exist, contains no vocabulary or another

@@ -104,9 +104,6 @@ def train_vocabulary(
             vocabulary becomes as large as the corpus allows.
         input_sentence_size: int. Train on at most this number of sentences, sampled from all.
 
-    Returns:
-        TrainedVocabulary.
-
     Raises:
         InputError: If the corpus is empty, `out` cannot be written or is not empty, or `size`
             does not suit the corpus.

@@ -141,11 +141,15 @@ def _choose_runs(words, old, number):
     counts = list(words.values())
     savings, occurrences = collections.Counter(), collections.Counter()
     words_of = collections.defaultdict(set)  # run -> indices of the words that contain it
-    for index, word in enumerate(parts):
-        for run, saved in _joinable_runs(word, old):
-            savings[run] += saved * counts[index]
-            occurrences[run] += counts[index]
+
+    def count_runs(index, sign):
+        for run, saved in _joinable_runs(parts[index], old):
+            savings[run] += sign * saved * counts[index]
+            occurrences[run] += sign * counts[index]
             words_of[run].add(index)
+
+    for index in range(len(parts)):
+        count_runs(index, 1)
     heap = [(-saved, run) for run, saved in savings.items() if occurrences[run] > 1]
     heapq.heapify(heap)
     chosen, taken = [], old.scores.keys() | old.special
@@ -161,15 +165,11 @@ def _choose_runs(words, old, number):
         chosen.append(run)
         taken.add("".join(run))
         for index in sorted(words_of[run]):
-            word = parts[index]
-            joined = _join(word, run)
-            if joined == word:
-                continue
-            for sign, version in ((-1, word), (1, joined)):
-                for other, gain in _joinable_runs(version, old):
-                    savings[other] += sign * gain * counts[index]
-                    occurrences[other] += sign * counts[index]
-            parts[index] = joined
+            joined = _join(parts[index], run)
+            if joined != parts[index]:
+                count_runs(index, -1)
+                parts[index] = joined
+                count_runs(index, 1)
     return chosen
 
 
@@ -208,10 +208,7 @@ def _join(word, run):
         while end < len(word) and len(pieces) < len(run):
             pieces += word[end]
             end += 1
-        if pieces == run:
-            joined.append(run)
-            start = end
-        else:
-            joined.append(word[start])
-            start += 1
+        is_run = pieces == run
+        joined.append(run if is_run else word[start])
+        start = end if is_run else start + 1
     return joined
