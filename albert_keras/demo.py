@@ -20,8 +20,7 @@ from albert_keras.training.pretrain import pretrain
 from data_pipeline.building.build import build_records
 from data_pipeline.config import PretrainingDataConfig
 from data_pipeline.records.dataset_info import INFO_FILE
-from data_pipeline.text.corpus import read_corpus
-from data_pipeline.text.holdout import split_heldout, write_jsonl
+from data_pipeline.text.corpus import read_corpus, split_heldout, write_jsonl
 from data_pipeline.text.installed_docs import installed_documentation
 from data_pipeline.tokenizers.tokenization import Tokenizer
 from data_pipeline.tokenizers.vocabulary import train_vocabulary

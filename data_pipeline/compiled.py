@@ -4,16 +4,10 @@ import numba
 
 
 def compiled(function):
-    """Compiles a function at its first call, and caches the result on disk if possible.
+    """Compiles a function of numbers and arrays at its first call, and caches it on disk.
 
-    The code releases the interpreter's lock, so that threads can run it in parallel.
-
-    Args:
-        function: callable on numbers and arrays. Results that must be the same on every machine
-            need integers.
-
-    Returns:
-        callable.
+    The code releases the interpreter's lock, so that threads can run it in parallel. Results that
+    must be the same on every machine need integers.
     """
     try:
         return numba.njit(function, cache=True, nogil=True)

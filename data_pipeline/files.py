@@ -4,18 +4,15 @@ import contextlib
 import hashlib
 import os
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 from data_pipeline.errors import InputError
 
 
 @contextlib.contextmanager
-def whole_file(path):
-    """Yields a temporary path beside `path` that is renamed to `path` if the block succeeds.
-
-    Args:
-        path: str or Path. The file to write; an older one is replaced at the end.
-    """
+def whole_file(path: str | Path) -> Iterator[Path]:
+    """Yields a temporary path that replaces the file at `path` if the block succeeds."""
     path = Path(path)
     temporary = path.with_name(f".{path.name}.tmp-{os.getpid()}")
     try:
@@ -28,12 +25,8 @@ def whole_file(path):
 
 
 @contextlib.contextmanager
-def whole_folder(path):
-    """Yields a temporary folder beside `path` that is renamed to `path` if the block succeeds.
-
-    Args:
-        path: str or Path. The folder to write; it must not exist, or be empty.
-    """
+def whole_folder(path: str | Path) -> Iterator[Path]:
+    """Yields a temporary folder that becomes `path`, missing or empty, if the block succeeds."""
     path = Path(path)
     temporary = path.with_name(f".{path.name}.tmp-{os.getpid()}")
     shutil.rmtree(temporary, ignore_errors=True)
@@ -53,12 +46,8 @@ def whole_folder(path):
 
 
 @contextlib.contextmanager
-def naming(path):
-    """Makes each OSError of the block name a file or folder.
-
-    Args:
-        path: str or Path. The name for errors without one.
-    """
+def naming(path: str | Path):
+    """Makes each OSError of the block that names no file or folder name this one."""
     try:
         yield
     except OSError as error:
@@ -66,15 +55,11 @@ def naming(path):
         raise
 
 
-def check_output_folder(path, option="--out"):
+def check_output_folder(path: str | Path, option: str = "--out") -> None:
     """Checks, before any work is done, that a new folder can be written at `path`.
 
-    Args:
-        path: str or Path. The folder to write.
-        option: str. The option to change, for the message.
-
-    Raises:
-        InputError: If `path` exists and is not an empty folder, or if its parent is not writable.
+    Raises InputError, which names the option to change, if `path` exists and is not an empty
+    folder, or if its parent is not writable.
     """
     path = Path(path)
     if path.exists() and (not path.is_dir() or any(path.iterdir())):

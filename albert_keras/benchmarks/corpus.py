@@ -15,8 +15,7 @@ from data_pipeline.records.examples import decode_instance, encode_instances
 from data_pipeline.records.record_files import RecordWriter, index_path, write_index
 from data_pipeline.records.schema import PRETRAINING_FEATURES
 from data_pipeline.text import storage
-from data_pipeline.text.corpus import read_corpus
-from data_pipeline.text.holdout import write_jsonl
+from data_pipeline.text.corpus import read_corpus, write_jsonl
 from data_pipeline.text.installed_docs import installed_documentation
 from data_pipeline.text.text_files import find_files
 from data_pipeline.tokenizers.tokenization import Tokenizer

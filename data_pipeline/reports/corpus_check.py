@@ -21,8 +21,7 @@ from data_pipeline.text import storage
 from data_pipeline.text.corpus import read_range
 from data_pipeline.text.corpus_formats import check_format, detect_format, paragraphs_of
 from data_pipeline.text.sentences import check_splitter
-from data_pipeline.text.text_files import find_files, listing
-from data_pipeline.text.text_ranges import split_file
+from data_pipeline.text.text_files import find_files, listing, split_file
 
 logger = logging.getLogger(__name__)
 

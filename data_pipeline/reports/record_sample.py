@@ -9,7 +9,7 @@ from data_pipeline.errors import InputError
 from data_pipeline.instances.masking import unmask
 from data_pipeline.records.examples import decode_instance
 from data_pipeline.records.schema import PRETRAINING_FEATURES, schema_fault
-from data_pipeline.tokenizers.word_starts import SPACE
+from data_pipeline.tokenizers.vocabulary import SPACE
 
 ORDERS = {"sop": ("in order", "swapped"), "nsp": ("in order", "random second")}
 _TOP_PIECES = 10

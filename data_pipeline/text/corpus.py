@@ -1,16 +1,18 @@
-"""Reads text files of four formats into documents: a whole corpus, or one range of a file.
+"""Reads text files of four formats into documents, and splits off and writes some of them.
 
-Files come from `text_files`, their ranges from `text_ranges`, paragraphs from `corpus_formats`;
-`sentences` splits the documents.
+Files and their ranges come from `text_files`, paragraphs from `corpus_formats`; `sentences` splits
+the documents.
 """
 
 import hashlib
 import itertools
+import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from data_pipeline.errors import InputError
+from data_pipeline.files import whole_file
 from data_pipeline.text.corpus_formats import (
     MAX_DOCUMENT_CHARS,
     check_format,
@@ -18,8 +20,7 @@ from data_pipeline.text.corpus_formats import (
     paragraphs_of,
     split_long_text,
 )
-from data_pipeline.text.text_files import find_files, listing
-from data_pipeline.text.text_ranges import TextRange, split_file
+from data_pipeline.text.text_files import TextRange, find_files, listing, split_file
 
 
 @dataclass(frozen=True)
@@ -95,20 +96,11 @@ def _documents(files, format, sources):
         raise InputError(f"The corpus is empty. It contains no text: {sources}.")
 
 
-def corpus_ranges(sources, format="auto") -> list[TextRange]:
-    """Splits a corpus into ranges that any process can read, in any order.
+def corpus_ranges(sources, format: str = "auto") -> list[TextRange]:
+    """Splits a corpus, given as in `read_corpus`, into ranges that can be read in any order.
 
-    Args:
-        sources: list of str or Path, as in `read_corpus`.
-        format: str. As in `read_corpus`.
-
-    Returns:
-        list of TextRange. Sorted by name, path and begin. They depend on the files alone. A range
-        may contain no text.
-
-    Raises:
-        InputError: If the format is unknown, a source is missing or contains no file, or a file
-            cannot be read.
+    They depend on the files alone, and are sorted by name, path and begin. A range may contain no
+    text. Raises InputError as `read_corpus` does when called, and if a file cannot be read.
     """
     check_format(format)
     return [part for file in find_files(sources) for part in _ranges_of(file, format)]
@@ -118,15 +110,11 @@ def _ranges_of(file, format):
     return split_file(file, detect_format(file.path) if format == "auto" else format)
 
 
-def read_range(text_range) -> Iterator[Document]:
+def read_range(text_range: TextRange) -> Iterator[Document]:
     """Yields the documents of one range of a corpus; memory is bounded as in `read_corpus`.
 
-    Args:
-        text_range: TextRange.
-
-    Raises:
-        InputError: If the file is not UTF-8 text of its format, or has changed since it was split,
-            so that the range no longer exists. Lines and bytes are counted from the file's start.
+    Raises InputError if the file is not UTF-8 text of its format, or has changed since it was
+    split, so that the range no longer exists. Lines and bytes are counted from the file's start.
     """
     sentences_given = text_range.format == "sentences"
     for (_, name), group in itertools.groupby(paragraphs_of(text_range), key=lambda pair: pair[0]):
@@ -146,3 +134,49 @@ def _document_parts(name, paragraphs, sentences_given):
         size += len(paragraph) + 1
     if part:
         yield Document(name if number == 1 else f"{name}#{number}", tuple(part), sentences_given)
+
+
+def split_heldout(documents, fraction: float = 0.05) -> tuple[list[Document], list[Document]]:
+    """Splits documents into a training part and a held-out part.
+
+    The digest of a document decides, so neither its position nor other documents matter, except
+    that each part gets at least one text. Both keep the order received. `fraction`, between 0 and
+    1, is the expected fraction of held-out documents.
+
+    Raises InputError if it is out of range, or there are fewer than two different texts.
+    """
+    if not 0 < fraction < 1:
+        raise InputError(f"`fraction` must be between 0 and 1. Received: {fraction}.")
+    documents = list(documents)
+    digests = [document.digest for document in documents]
+    ranked = sorted(set(digests))
+    if len(ranked) < 2:
+        raise InputError("A held-out part needs at least two different documents.")
+    limit = f"{int(fraction * 16**8):08x}"
+    # The bounds keep one text in either part of a small corpus.
+    limit = min(max(limit, ranked[1]), ranked[-1])
+    train = [item for item, digest in zip(documents, digests, strict=True) if digest >= limit]
+    heldout = [item for item, digest in zip(documents, digests, strict=True) if digest < limit]
+    return train, heldout
+
+
+def write_jsonl(documents: Iterable[Document], path: str | Path) -> None:
+    """Writes documents as JSON lines for `read_corpus`: the complete file or none.
+
+    "id" is the name, "text" the paragraphs, one per line. An older file is replaced. Raises
+    InputError if there is no document, or `path` cannot be written.
+    """
+    path = Path(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with (
+            whole_file(path) as temporary,
+            open(temporary, "w", encoding="utf-8", newline="\n") as file,
+        ):
+            for document in documents:
+                record = {"id": document.name, "text": document.text}
+                file.write(json.dumps(record, ensure_ascii=False) + "\n")
+            if not file.tell():
+                raise InputError(f"`{path}` is not written: there is no document.")
+    except OSError as error:
+        raise InputError(f"`{path}` cannot be written: {error.strerror}.") from error

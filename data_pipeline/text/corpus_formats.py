@@ -8,6 +8,7 @@ import codecs
 import io
 import json
 import re
+from collections.abc import Iterator
 from pathlib import PurePath
 
 from data_pipeline.errors import InputError
@@ -49,31 +50,19 @@ def detect_format(path) -> str:
     return "jsonl" if _JSON_WITH_TEXT.match(first) else "prose"
 
 
-def paragraphs_of(text_range):
-    """Yields the paragraphs of a range, each with the key of its document.
+def paragraphs_of(text_range) -> Iterator[tuple[tuple[int, str], str]]:
+    """Yields the paragraphs of a TextRange, each after the number and name of its document.
 
-    Args:
-        text_range: TextRange.
-
-    Yields:
-        tuple ((int, str), str). Number and name of the document, which are equal for all of its
-        paragraphs; and a paragraph, with its original white space. It may be blank.
-
-    Raises:
-        InputError: If the range is not UTF-8 text of its format.
+    A paragraph has its original white space and may be blank. Raises InputError if the range is
+    not UTF-8 text of its format.
     """
     return _READERS[text_range.format](text_range)
 
 
-def split_long_text(text, max_chars=MAX_DOCUMENT_CHARS) -> list[str]:
+def split_long_text(text: str, max_chars: int = MAX_DOCUMENT_CHARS) -> list[str]:
     """Splits an overlong text after a sentence, else at white space, else anywhere.
 
-    Args:
-        text: str. Any.
-        max_chars: int. Maximum number of characters of a part.
-
-    Returns:
-        list of str. The text itself if it is short enough; the last part may be empty.
+    The last part may be empty.
     """
     start, parts = 0, []
     while len(text) - start > max_chars:
@@ -133,7 +122,7 @@ def _jsonl(text_range):
             continue
         record, fault = _parse(line)
         if fault:
-            raise InputError(f"{_location(text_range, number)} {fault}")
+            raise _line_error(text_range, number, f" {fault}")
         title = record.get("id") or record.get("title")
         document = (number, _document_name(text_range, title, number))
         yield from ((document, part) for part in re.split(r"\r\n?|\n", record["text"]))
@@ -165,25 +154,19 @@ def _wikiextractor(text_range):
         for part in [line] if _DOC_LINE.fullmatch(line) else _DOC_TAG.split(line):
             if _DOC_LINE.fullmatch(part):
                 if document:
-                    raise _not_closed(text_range, document)
+                    raise _line_error(text_range, document[0], ": `<doc>` is not closed.")
                 title = _DOC_TITLE.search(part)
                 document = (number, _document_name(text_range, title and title[1], number))
             elif part == "</doc>":
                 if not document:
-                    location = _location(text_range, number)
-                    raise InputError(f"{location}: `</doc>` has no opening `<doc>`.")
+                    raise _line_error(text_range, number, ": `</doc>` has no opening `<doc>`.")
                 document = None
             elif part.strip():
                 if not document:
-                    location = _location(text_range, number)
-                    raise InputError(f"{location}: there is text outside of `<doc>`.")
+                    raise _line_error(text_range, number, ": there is text outside of `<doc>`.")
                 yield document, part
     if document:
-        raise _not_closed(text_range, document)
-
-
-def _not_closed(text_range, document):
-    return InputError(f"{_location(text_range, document[0])}: `<doc>` is not closed.")
+        raise _line_error(text_range, document[0], ": `<doc>` is not closed.")
 
 
 def _document_name(text_range, title, number):
@@ -193,10 +176,11 @@ def _document_name(text_range, title, number):
     return f"{text_range.label}:{number}"
 
 
-def _location(text_range, number):
-    """Returns file and line as text. Lines before the range are counted only for an error."""
-    number += _lines_before(text_range.path, text_range.begin)
-    return f"`{text_range.path}`, line {number}"
+def _line_error(text_range, number, fault):
+    """Returns the error for a line of a range, counting the lines before the range."""
+    with storage.open_to_read(text_range.path, 0, text_range.begin) as file:
+        number += sum(1 for _ in io.TextIOWrapper(file, encoding="latin-1"))
+    return InputError(f"`{text_range.path}`, line {number}{fault}")
 
 
 _READERS = {
@@ -214,13 +198,11 @@ def _bounded_lines(text_range):
     """Yields lines of at most `MAX_DOCUMENT_CHARS`; longer ones are split as paragraphs are."""
     line = ""
     for part in _lines(text_range, MAX_DOCUMENT_CHARS):
-        line += part
-        if line.endswith("\n"):
-            yield from split_long_text(line)
+        *full, line = split_long_text(line + part)
+        yield from full
+        if part.endswith("\n"):
+            yield line
             line = ""
-        else:
-            *full, line = split_long_text(line)
-            yield from full
     if line:
         yield line
 
@@ -230,17 +212,9 @@ def _lines(text_range, max_chars=-1):
 
 
 def _text_lines(path, max_chars=-1, begin=0, end=None):
-    """Yields the lines of a UTF-8 file, ending in LF (CRLF and CR are converted).
+    """Yields the lines from byte `begin` to before `end`, ending in LF (CRLF and CR are converted).
 
-    Args:
-        path: str or Path.
-        max_chars: int. A longer line is yielded in parts of this length; -1 never splits.
-        begin: int. Byte to start at: 0, or one that follows a LF.
-        end: int or None. Byte to stop before; None reads the file to its end.
-
-    Raises:
-        InputError: If the file cannot be read, is binary, is not UTF-8, or has changed since
-            `begin` and `end` were chosen.
+    A line longer than `max_chars` is yielded in parts of this length; -1 never splits.
     """
     try:
         with storage.open_to_read(path, max(0, begin - 1), end) as file:
@@ -259,44 +233,27 @@ def _text_lines(path, max_chars=-1, begin=0, end=None):
         raise _not_utf8(path, begin, end) from None
 
 
-def _lines_before(path, byte):
-    """Counts the lines of a file that end before a byte, which follows a LF or is the first."""
-    count, last = 0, b""
-    with storage.open_to_read(path, 0, byte) as file:
-        while chunk := file.read(storage.BUFFER_BYTES):
-            count += chunk.count(b"\n") + chunk.count(b"\r") - chunk.count(b"\r\n")
-            count -= last == b"\r" and chunk.startswith(b"\n")
-            last = chunk[-1:]
-    return count
-
-
 def _not_utf8(path, begin, end):
     """Returns the error for the first NUL or byte that is not UTF-8."""
-    with storage.open_to_read(path) as file:
-        head = file.read(1 << 12)
-    decoder = codecs.getincrementaldecoder("utf-8")()
     with storage.open_to_read(path, begin, end) as file:
         offset, chunk = begin, b""
-        while True:
-            offset += len(chunk) - len(decoder.getstate()[0])
-            chunk = decoder.getstate()[0] + file.read(1 << 16)
-            decoder.reset()
-            faults = [chunk.find(b"\0")]
+        while data := file.read(storage.BUFFER_BYTES):
+            chunk += data
+            faults = [chunk.index(b"\0")] if b"\0" in chunk else []
             try:
-                decoder.decode(chunk, final=not chunk)
+                _, decoded = codecs.utf_8_decode(chunk)  # without a character that is incomplete
             except UnicodeDecodeError as error:
                 faults.append(error.start)
-            faults = [position for position in faults if position >= 0]
             if faults:
-                return _explain_byte(path, head, chunk, offset, min(faults))
-            if len(chunk) == len(decoder.getstate()[0]):  # the file ends inside a character
-                return InputError(
-                    f"`{path}` must be UTF-8. It ends inside a character, at byte {offset}."
-                )
+                return _explain_byte(path, chunk, offset, min(faults))
+            offset += decoded
+            chunk = chunk[decoded:]
+    return InputError(f"`{path}` must be UTF-8. It ends inside a character, at byte {offset}.")
 
 
-def _explain_byte(path, head, chunk, offset, position):
-    encoding = _likely_encoding(head, chunk, position)
+def _explain_byte(path, chunk, offset, position):
+    with storage.open_to_read(path) as file:
+        encoding = _likely_encoding(file.read(1 << 12), chunk, position)
     if encoding is None and chunk[position] == 0:
         return InputError(
             f"`{path}` must be text. It contains a NUL byte at byte {offset + position}, "

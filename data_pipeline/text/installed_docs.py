@@ -9,20 +9,17 @@ needs no download.
 import ast
 import importlib.util
 import inspect
-import logging
 import os
 import re
 import sysconfig
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from pydoc_data.topics import topics as HELP_TOPICS
 
 from data_pipeline.errors import InputError
 from data_pipeline.text.corpus import Document
 from data_pipeline.text.sentences import split_sentences
-
-logger = logging.getLogger(__name__)
 
 #: Import names of the packages to read if installed; "python" is the standard library.
 PACKAGES = tuple(
@@ -81,23 +78,17 @@ _BROKEN_END = re.compile(
 _SENTENCE_START = re.compile(r"[\"'(]?(?:[A-Z]|[a-z_][\w.]*(?:\(\))? (?:is|are|was|must|should)\b)")
 
 
-def installed_documentation(packages=None) -> Iterator[Document]:
-    """Yields the documentation of installed packages as prose, page by page as in an API reference.
+def installed_documentation(packages: Iterable[str] | None = None) -> Iterator[Document]:
+    """Yields the documentation of packages, by default the installed ones of `PACKAGES`, as prose.
 
     Each class (with its methods) and each function of a module is a document. Those that are too
-    short become part of the module's own document.
+    short become part of the module's own document. A repeated paragraph, as in copied modules, is
+    used only where it occurs first.
 
-    The same installation gives the same documents in the same order. A repeated paragraph, as in
-    copied modules, is used only where it occurs first.
-
-    Args:
-        packages: iterable of str. Import names; "python" is the standard library. None reads
-            the installed ones of `PACKAGES`.
-
-    Raises:
-        InputError: If one of `packages` is not installed.
+    The same installation gives the same documents in the same order. Raises InputError if one of
+    `packages` is not installed.
     """
-    seen: set[str | tuple[str]] = set()
+    seen: set[str] = set()
     for package in sorted(set(PACKAGES if packages is None else packages)):
         folders = _folders(package)
         if not folders and packages is not None:
@@ -136,10 +127,8 @@ def _pages(path):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # invalid escapes in other people's strings
             tree = ast.parse(source)
-    except (SyntaxError, ValueError) as error:
-        # A template, or a test for another version of Python: not documentation.
-        logger.debug("`%s` is skipped because Python cannot parse it: %s", path, error)
-        return []
+    except (SyntaxError, ValueError):
+        return []  # a template, or a test for another version of Python: not documentation
     own = ast.get_docstring(tree, clean=False)
     pages = [("", [own] if own else [])]
     return pages + [(node.name, list(_docstrings(node))) for node in _definitions_in(tree)]
@@ -179,10 +168,6 @@ def _new_prose(docstrings, seen):
     """Returns the paragraphs that are not in `seen`, and the number of their sentences."""
     paragraphs, count = [], 0
     for docstring in docstrings:
-        whole = (docstring,)  # a tuple, to distinguish it from a paragraph of the same words
-        if whole in seen:  # a shortcut: its paragraphs have been seen too
-            continue
-        seen.add(whole)
         for text in _prose_blocks(inspect.cleandoc(docstring)):
             kept, total = _prose_sentences(text)
             paragraph = " ".join(kept)

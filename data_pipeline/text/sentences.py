@@ -10,7 +10,6 @@ splitters:
 - "none": spans of at most 100 characters that start at any word, regardless of sentences.
 """
 
-import functools
 import itertools
 import re
 
@@ -41,7 +40,7 @@ MAX_CHUNK_CHARS = 10_000
 MAX_SPAN_CHARS = 100
 
 _WORD_CHARACTER = re.compile(r"\w")
-_PAIRED_MARKS = '"“”«»„()[]—'
+_BLANKS_FOR_MARKS = str.maketrans(dict.fromkeys('"“”«»„()[]—', " "))
 _DASHES = re.compile(r"--+")
 # A quotation mark, not an apostrophe: after the end of a sentence, or before a word. The expression
 # starts with the character and then looks around it, because that is faster.
@@ -54,20 +53,12 @@ _SPAN = re.compile(
 )
 
 
-def split_sentences(document, splitter="sentencex", language="en") -> list[str]:
+def split_sentences(document, splitter: str = "sentencex", language: str = "en") -> list[str]:
     """Splits a document into sentences.
 
-    Args:
-        document: Document. Its paragraphs are split independently. With `sentences_given`, each
-            of them is a sentence, whatever the splitter.
-        splitter: str. One of `SPLITTERS`.
-        language: str. Code such as "en", "de", "zh"; see `LANGUAGES`. Only "sentencex" uses it.
-
-    Returns:
-        list of str. Not empty, white space collapsed.
-
-    Raises:
-        InputError: If `splitter` or `language` is unknown.
+    Its paragraphs are split independently. With `sentences_given`, each of them is a sentence,
+    whatever the splitter, one of `SPLITTERS`. Only "sentencex" uses `language`, one of `LANGUAGES`.
+    Raises InputError if either is unknown.
     """
     check_splitter(splitter, language)
     split = _by_line if document.sentences_given else SPLITTERS[splitter]
@@ -77,7 +68,6 @@ def split_sentences(document, splitter="sentencex", language="en") -> list[str]:
     return [stripped for sentence in sentences if (stripped := sentence.strip())]
 
 
-@functools.cache
 def check_splitter(splitter, language):
     """Raises InputError if the name of a splitter or a language is unknown."""
     if splitter not in SPLITTERS:
@@ -98,12 +88,9 @@ def _by_line(paragraphs, language):
 
 
 def _by_tensorflow_text(paragraphs, language):
-    """Splits paragraphs where `StateBasedSentenceBreaker` finds the start of a sentence.
+    """Splits where a sentence starts; its end is unused, so that nothing in between is lost.
 
-    Only its starts are used, so that nothing between two sentences is lost.
-
-    Source:
-        https://www.tensorflow.org/text/api_docs/python/text/StateBasedSentenceBreaker
+    Source: https://www.tensorflow.org/text/api_docs/python/text/StateBasedSentenceBreaker
     """
     import tensorflow_text as tf_text  # loads TensorFlow
 
@@ -127,13 +114,10 @@ def _by_sentencex(paragraphs, language):
             if pending and not chunk.startswith(" "):
                 pending += " "
             for sentence in _segments(chunk, language):
-                if not pending:
-                    pending = sentence
-                elif _continues(pending, sentence):
-                    pending += sentence
-                else:
+                if pending and not _continues(pending, sentence):
                     yield pending
-                    pending = sentence
+                    pending = ""
+                pending += sentence
         yield pending
 
 
@@ -169,10 +153,7 @@ def _inside_quotes(text, language):
 
 
 def _without_marks(text):
-    """Replaces quotation marks, brackets and dashes by blanks."""
-    text = _SINGLE_QUOTE.sub(" ", text)
-    for mark in _PAIRED_MARKS:
-        text = text.replace(mark, " ")
+    text = _SINGLE_QUOTE.sub(" ", text).translate(_BLANKS_FOR_MARKS)
     return _DASHES.sub(lambda dashes: " " * len(dashes[0]), text)
 
 

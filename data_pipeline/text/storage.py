@@ -24,37 +24,26 @@ def is_remote(path) -> bool:
     return isinstance(path, str) and _SCHEME.match(path) is not None
 
 
-def open_to_read(path, begin=0, end=None):
-    """Opens a range of a file's bytes.
+def open_to_read(path, begin: int = 0, end: int | None = None) -> io.BufferedReader:
+    """Opens the bytes of a file from `begin` to before `end`, or to the end of the file.
 
-    Args:
-        path: str or Path.
-        begin: int. First byte.
-        end: int or None. One more than the last byte; None reads to the end of the file.
-
-    Returns:
-        io.BufferedReader. It raises InputError, now or later, if the file cannot be read or ends
-        before `end`.
+    Raises InputError, now or while reading, if the file cannot be read or ends before `end`.
     """
     return io.BufferedReader(_FileRange(path, begin, end), BUFFER_BYTES)
 
 
+@contextlib.contextmanager
 def open_to_write(path):
-    """Opens a new file, or empties an old one; some remote files appear only when closed.
+    """Opens a binary file, new or emptied, for a block; some remote files appear at its end.
 
-    Args:
-        path: str or Path.
-
-    Returns:
-        Binary file.
-
-    Raises:
-        InputError: If the file cannot be written; a local one that fails later raises OSError.
+    Raises InputError if the file cannot be written.
     """
-    if is_remote(path):
-        return io.BufferedWriter(_RemoteOutput(path), BUFFER_BYTES)
-    with _refusing(path, "written"):
-        return open(path, "wb")
+    with (
+        _refusing(path, "written"),
+        _gfile().GFile(path, "wb") if is_remote(path) else open(path, "wb") as file,
+    ):
+        file.write(b"")  # opens a remote file, so that a wrong path fails before the block
+        yield file
 
 
 def size_of(path) -> int:
@@ -81,20 +70,17 @@ def matches(pattern) -> list[str]:
     return sorted(found)
 
 
-def walk(folder):
+def walk(folder, follow_links: bool = False):
     """Yields (folder, names of folders, names of files) from the top down, as `os.walk` does.
 
-    Folders that the caller removes from the list are not visited.
-
-    Args:
-        folder: str or Path.
-
-    Raises:
-        InputError: If a folder cannot be read.
+    Folders that the caller removes from the list are not visited. `follow_links` concerns local
+    folders. Raises InputError if a folder cannot be read.
     """
     with _refusing(folder, "read"):
-        steps = _gfile().walk if is_remote(folder) else os.walk
-        yield from steps(folder, onerror=_raise)
+        if is_remote(folder):
+            yield from _gfile().walk(folder, onerror=_raise)
+        else:
+            yield from os.walk(folder, onerror=_refuse_folder, followlinks=follow_links)
 
 
 def rename(old, new):
@@ -118,31 +104,24 @@ def make_folders(path):
 def remove(path):
     """Removes a file; raises InputError if it does not exist."""
     with _refusing(path, "removed"):
-        if is_remote(path):
-            _gfile().remove(path)
-        else:
-            os.remove(path)
+        remove_file = _gfile().remove if is_remote(path) else os.remove
+        remove_file(path)
 
 
 def remove_folder(path):
     """Removes a folder with its contents; raises InputError if it does not exist."""
     with _refusing(path, "removed"):
-        if is_remote(path):
-            _gfile().rmtree(path)
-        else:
-            shutil.rmtree(path)
+        remove_tree = _gfile().rmtree if is_remote(path) else shutil.rmtree
+        remove_tree(path)
 
 
 class _FileRange(io.RawIOBase):
-    """Bytes `begin` to `end` of a local or remote file, as a raw file for Python's buffers."""
+    """A range of a local or remote file, as a raw file for Python's buffers."""
 
     def __init__(self, path, begin, end):
         self._path, self._at, self._end = path, begin, end
         with _refusing(path, "read"):
-            if is_remote(path):
-                self._file = _gfile().GFile(path, "rb")
-            else:
-                self._file = open(path, "rb", buffering=0)
+            self._file = _gfile().GFile(path, "rb") if is_remote(path) else open(path, "rb", 0)
             if begin:
                 self._file.seek(begin)
 
@@ -168,28 +147,6 @@ class _FileRange(io.RawIOBase):
         super().close()
 
 
-class _RemoteOutput(io.RawIOBase):
-    def __init__(self, path):
-        self._path = path
-        self._file = _gfile().GFile(path, "wb")
-        with _refusing(path, "written"):
-            self._file.write(b"")  # opens the file, so that a wrong path fails immediately
-
-    def writable(self):
-        return True
-
-    def write(self, data):
-        with _refusing(self._path, "written"):
-            self._file.write(bytes(data))
-        return len(data)
-
-    def close(self):
-        if not self.closed:
-            with _refusing(self._path, "written"):
-                self._file.close()
-        super().close()
-
-
 def _gfile():
     import tensorflow as tf  # takes seconds
 
@@ -200,20 +157,21 @@ def _raise(error):
     raise error
 
 
+def _refuse_folder(error):
+    raise InputError(f"The folder `{error.filename}` cannot be read: {error.strerror}.")
+
+
 @contextlib.contextmanager
 def _refusing(path, action):
+    failures = (OSError,)
+    if is_remote(path):
+        import tensorflow as tf
+
+        failures += (tf.errors.OpError,)
     try:
         yield
-    except _failures(path) as error:
+    except failures as error:
         raise InputError(f"`{path}` cannot be {action}: {_reason(error)}.") from None
-
-
-def _failures(path):
-    if not is_remote(path):
-        return OSError
-    import tensorflow as tf
-
-    return (OSError, tf.errors.OpError)
 
 
 def _reason(error):

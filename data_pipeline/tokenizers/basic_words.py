@@ -9,7 +9,7 @@ import functools
 import re
 import unicodedata
 
-from data_pipeline.tokenizers.cleanup import character_ranges
+from data_pipeline.tokenizers.cleanup import character_ranges, characters_of, run_of
 
 #: Blocks of ideographs, each of which is a word. Kana and Hangul are not among them.
 IDEOGRAPHS = (
@@ -25,17 +25,13 @@ IDEOGRAPHS = (
 
 _BREAKS = "\t\n\r"  # white space, though their category is Cc
 _REPLACEMENT = "\ufffd"
-#: Halves of characters, which are not UTF-8. Elsewhere they become U+FFFD, which is dropped.
-_SURROGATES = (0xD800, 0xDFFF)
 
 
 class BasicTokenizer:
     """Cleans up text and splits it into words.
 
-    Args:
-        lower_case: bool. Whether to lower-case letters.
-        strip_accents: bool. Whether to decompose (NFD) and delete characters of category Mn. The
-            original does so if it lower-cases letters.
+    With `strip_accents`, it decomposes text (NFD) and deletes characters of category Mn. The
+    original does so if it lower-cases letters.
     """
 
     def __init__(self, lower_case: bool, strip_accents: bool):
@@ -47,18 +43,12 @@ class BasicTokenizer:
         return [word for chunk in self.chunks(text) for word in self.words_of_chunk(chunk)]
 
     def chunks(self, text: str) -> list[str]:
-        """Does the steps that need the whole text.
+        """Does the steps that need the whole text; returns words that may still have accents.
 
-        The remaining step depends on single chunks only, so its results can be cached.
-
-        Args:
-            text: str. Any text.
-
-        Returns:
-            list of str. Chunks for `words_of_chunk`: words that may still have accents.
+        The remaining step, `words_of_chunk`, needs one chunk only, so its results can be cached.
         """
         if not text.isprintable() or _REPLACEMENT in text:  # rare, and quickly decided
-            text = _dropped().sub("", text)
+            text = run_of(is_dropped).sub("", text)
         if self._lower_case:  # a sigma changes at the end of a word
             text = text.lower()
         if text.isascii():
@@ -70,63 +60,28 @@ class BasicTokenizer:
         """Returns the words of a chunk: usually one, but none for accents, three for `a≠b`."""
         if not self._strip_accents or chunk.isascii():
             return [chunk]
-        chunk = _marks().sub("", unicodedata.normalize("NFD", chunk))
+        chunk = run_of(is_mark).sub("", unicodedata.normalize("NFD", chunk))
         return _chunks_up_to(0x10FFFF).findall(chunk)
 
 
-@functools.cache
-def dropped_ranges() -> tuple[tuple[int, int], ...]:
-    """Returns the code points to delete, as (first, last) pairs: U+FFFD, controls and formats."""
-    return character_ranges(
-        lambda character: (
-            character == _REPLACEMENT
-            or (unicodedata.category(character) in ("Cc", "Cf") and character not in _BREAKS)
-        )
-    )
+def is_dropped(character: str) -> bool:
+    """Returns whether a character is deleted: U+FFFD, controls, formats and surrogates."""
+    is_control = unicodedata.category(character) in ("Cc", "Cf", "Cs")
+    return character == _REPLACEMENT or (is_control and character not in _BREAKS)
 
 
-@functools.cache
-def space_ranges() -> tuple[tuple[int, int], ...]:
-    """Returns the code points of space between words, as (first, last) pairs."""
-    return character_ranges(
-        lambda character: (
-            character in _BREAKS or unicodedata.category(character) in ("Zs", "Zl", "Zp")
-        )
-    )
+def is_space(character: str) -> bool:
+    return character in _BREAKS or unicodedata.category(character) in ("Zs", "Zl", "Zp")
 
 
-@functools.cache
-def punctuation_ranges() -> tuple[tuple[int, int], ...]:
-    """Returns the code points of punctuation, as (first, last) pairs.
-
-    In ASCII that is everything but letters, digits, space and controls, such as `$` and `^`.
-    """
-    return character_ranges(
-        lambda character: (
-            unicodedata.category(character).startswith("P")
-            or ("!" <= character <= "~" and not character.isalnum())
-        )
-    )
+def is_punctuation(character: str) -> bool:
+    """In ASCII, that is all but letters, digits, space and controls, such as `$` and `^`."""
+    is_ascii_sign = "!" <= character <= "~" and not character.isalnum()
+    return is_ascii_sign or unicodedata.category(character).startswith("P")
 
 
-@functools.cache
-def mark_ranges() -> tuple[tuple[int, int], ...]:
-    """Returns the code points of category Mn, as (first, last) pairs."""
-    return character_ranges(lambda character: unicodedata.category(character) == "Mn")
-
-
-def _characters(*ranges):
-    return "".join(f"{re.escape(chr(first))}-{re.escape(chr(last))}" for first, last in ranges)
-
-
-@functools.cache
-def _dropped():
-    return re.compile(f"[{_characters(*dropped_ranges(), _SURROGATES)}]+")
-
-
-@functools.cache
-def _marks():
-    return re.compile(f"[{_characters(*mark_ranges())}]+")
+def is_mark(character: str) -> bool:
+    return unicodedata.category(character) == "Mn"
 
 
 @functools.cache
@@ -136,9 +91,10 @@ def _chunks_up_to(last):
     Python's `re` looks up a character in a table, except for ranges beyond 16 bits, with which it
     compares every character that is not in the table.
     """
-    single = [pair for pair in (*punctuation_ranges(), *IDEOGRAPHS) if pair[0] <= last]
-    spaces = [pair for pair in space_ranges() if pair[0] <= last]
-    return re.compile(f"[^{_characters(*single, *spaces)}]+|[{_characters(*single)}]")
+    single = [*character_ranges(is_punctuation), *IDEOGRAPHS]
+    single = [pair for pair in single if pair[0] <= last]
+    spaces = [pair for pair in character_ranges(is_space) if pair[0] <= last]
+    return re.compile(f"[^{characters_of([*single, *spaces])}]+|[{characters_of(single)}]")
 
 
 _BEYOND_16_BITS = re.compile("[\U00010000-\U0010ffff]")

@@ -11,6 +11,7 @@ import itertools
 import re
 import sys
 import unicodedata
+from collections.abc import Callable
 
 import numpy as np
 
@@ -24,26 +25,19 @@ def clean_up(text: str, lower_case: bool = True, strip_accents: bool = True) -> 
     resolved (`ﬁ` to `fi`, full width to ASCII), accents are removed, letters are lower-cased
     (`lower`, not case folding: `ß` stays).
 
-    Without `strip_accents` the text is composed (NFKC) instead of decomposed and stripped. German
-    (`ü`), Japanese (`が`) and Hindi (virama) need that, as their marks change the letter.
+    With `strip_accents`, as always in the original, every character whose canonical combining
+    class is not zero is deleted after decomposition. Hangul stays decomposed into jamo:
+    SentencePiece's own normalisation composes the syllables again. Otherwise the text is composed
+    (NFKC). German (`ü`), Japanese (`が`) and Hindi (virama) need that, as their marks change the
+    letter.
 
-    Args:
-        text: str. Any text.
-        lower_case: bool. Whether to lower-case letters.
-        strip_accents: bool. Whether to delete every character whose canonical combining class is
-            not zero, after decomposition. The original always does.
-
-    Returns:
-        str. With `strip_accents`, Hangul stays decomposed into jamo: SentencePiece's own
-        normalisation composes the syllables again.
-
-    Source:
-        `preprocess_text` in google-research/albert, `tokenization.py`.
+    Source: `preprocess_text` in google-research/albert, `tokenization.py`.
     """
     text = " ".join(text.split())
     if not text.isascii():  # ASCII has no accents and no compatibility characters
         if strip_accents:
-            text = _combining_characters().sub("", unicodedata.normalize("NFKD", text))
+            # Not category Mn: many vowel signs are Mn with combining class zero, and they stay.
+            text = run_of(unicodedata.combining).sub("", unicodedata.normalize("NFKD", text))
         else:
             text = unicodedata.normalize("NFKC", text)
     return text.lower() if lower_case else text
@@ -52,22 +46,15 @@ def clean_up(text: str, lower_case: bool = True, strip_accents: bool = True) -> 
 def clean_up_tracked(
     text: str, lower_case: bool = True, strip_accents: bool = True
 ) -> tuple[str, np.ndarray, np.ndarray]:
-    """Returns the text as `clean_up` does, and the origin of each of its characters.
+    """Returns the text of N characters that `clean_up` returns, and the origin of each.
 
-    Args:
-        text: str. Any text.
-        lower_case: bool. As in `clean_up`.
-        strip_accents: bool. As in `clean_up`.
-
-    Returns:
-        str, the text of N characters that `clean_up` returns; int64 [N], the first character of
-        the given text that each comes from; int64 [N], one more than the last. A deleted mark
-        belongs to the character before it. A letter composed with marks comes from all of them.
+    The origin is int64 [N], the first character of the given text that each comes from, and
+    int64 [N], one more than the last. A deleted mark belongs to the character before it. A letter
+    composed with marks comes from all of them.
     """
     characters, starts, ends = _with_single_spaces(text)
     if not text.isascii():
-        track = _track_decomposed if strip_accents else _track_composed
-        characters, starts, ends = track("".join(characters), starts, ends)
+        characters, starts, ends = _track("".join(characters), starts, ends, strip_accents)
     if lower_case:
         lengths = [len(character.lower()) for character in characters]  # İ becomes two
         starts, ends = np.repeat(starts, lengths), np.repeat(ends, lengths)
@@ -77,34 +64,11 @@ def clean_up_tracked(
 
 
 @functools.cache
-def white_space_ranges() -> tuple[tuple[int, int], ...]:
-    """Returns the code points that count as white space, as (first, last) pairs."""
-    return character_ranges(str.isspace)
-
-
-@functools.cache
-def combining_ranges() -> tuple[tuple[int, int], ...]:
-    """Returns the code points with a combining class other than zero, as (first, last) pairs.
-
-    This is not category Mn: many vowel signs are Mn with class zero, and they stay.
-    """
-    return character_ranges(unicodedata.combining)
-
-
-def character_ranges(belongs) -> tuple[tuple[int, int], ...]:
-    """Returns the code points of a class, as (first, last) pairs.
-
-    Args:
-        belongs: callable. Takes a character, returns whether it belongs to the class.
-    """
-    ranges: list[list[int]] = []
-    for code_point in range(sys.maxunicode + 1):
-        if belongs(chr(code_point)):
-            if ranges and ranges[-1][1] == code_point - 1:
-                ranges[-1][1] = code_point
-            else:
-                ranges.append([code_point, code_point])
-    return tuple((first, last) for first, last in ranges)
+def character_ranges(belongs: Callable[[str], object]) -> tuple[tuple[int, int], ...]:
+    """Returns the code points of the characters that belong to a class, as (first, last) pairs."""
+    codes = np.array([code for code in range(sys.maxunicode + 1) if belongs(chr(code))])
+    runs = np.split(codes, np.flatnonzero(np.diff(codes) > 1) + 1)
+    return tuple((int(run[0]), int(run[-1])) for run in runs)
 
 
 def character_class(ranges) -> str:
@@ -112,10 +76,15 @@ def character_class(ranges) -> str:
     return "[" + "".join(rf"\x{{{first:x}}}-\x{{{last:x}}}" for first, last in ranges) + "]"
 
 
+def characters_of(ranges) -> str:
+    """Returns code points, given as (first, last) pairs, for a character class of Python's `re`."""
+    return "".join(f"{re.escape(chr(first))}-{re.escape(chr(last))}" for first, last in ranges)
+
+
 @functools.cache
-def _combining_characters():
-    ranges = "".join(f"{chr(first)}-{chr(last)}" for first, last in combining_ranges())
-    return re.compile(f"[{ranges}]+")
+def run_of(belongs: Callable[[str], object]) -> re.Pattern:
+    """Returns the expression for one or more characters that belong to a class."""
+    return re.compile(f"[{characters_of(character_ranges(belongs))}]+")
 
 
 def _with_single_spaces(text):
@@ -131,43 +100,34 @@ def _with_single_spaces(text):
     return characters, starts, ends
 
 
-def _track_decomposed(text, starts, ends):
-    """Decomposes characters one by one; the order of marks is irrelevant, as all are deleted."""
-    written, new_starts, new_ends = [], [], []
-    for character, start, end in zip(text, starts, ends, strict=True):
-        letters = _without_marks(character)
-        if not letters and written:
-            new_ends[-1] = end
-        written.extend(letters)
-        new_starts.extend([start] * len(letters))
-        new_ends.extend([end] * len(letters))
-    return written, new_starts, new_ends
-
-
-def _track_composed(text, starts, ends):
-    """Composes clusters one by one, as NFKC never joins characters of two clusters."""
-    written, new_starts, new_ends = [], [], []
+def _track(text, starts, ends, strip_accents):
+    """Cleans up characters one by one, or clusters that NFKC never joins with their neighbours."""
     edges = [
         index
         for index, character in enumerate(text)
-        if character.isascii() or index == 0 or _starts_cluster(character)
+        if strip_accents or character.isascii() or index == 0 or starts_cluster(character)
     ]
+    clean = _without_marks if strip_accents else functools.partial(unicodedata.normalize, "NFKC")
+    written, new_starts, new_ends = [], [], []
     for begin, stop in itertools.pairwise([*edges, len(text)]):
-        composed = unicodedata.normalize("NFKC", text[begin:stop])
-        written.extend(composed)
-        new_starts.extend([starts[begin]] * len(composed))
-        new_ends.extend([ends[stop - 1]] * len(composed))
+        letters = clean(text[begin:stop])
+        if not letters and written:
+            new_ends[-1] = ends[stop - 1]
+        written.extend(letters)
+        new_starts.extend([starts[begin]] * len(letters))
+        new_ends.extend([ends[stop - 1]] * len(letters))
     return written, new_starts, new_ends
 
 
 @functools.lru_cache(1 << 16)
 def _without_marks(character):
+    # One character at a time is enough: the order of marks is irrelevant, as all are deleted.
     decomposed = unicodedata.normalize("NFKD", character)
     return "".join(one for one in decomposed if not unicodedata.combining(one))
 
 
 @functools.lru_cache(1 << 16)
-def _starts_cluster(character):
+def starts_cluster(character: str) -> bool:
     """Returns whether composition never joins the character with those before it."""
     first = unicodedata.normalize("NFKD", character)[0]
     return not unicodedata.combining(first) and first not in _joining_letters()
@@ -175,10 +135,7 @@ def _starts_cluster(character):
 
 @functools.cache
 def _joining_letters():
-    """Returns the characters that are not marks, yet join with the one before.
-
-    They are Indic vowel signs and jamo.
-    """
+    """Returns the Indic vowel signs and jamo: no marks, yet they join with the letter before."""
     joining = set()
     for character in map(chr, range(sys.maxunicode + 1)):
         decomposed = unicodedata.normalize("NFD", character)

@@ -3,23 +3,17 @@
 Importing this loads TensorFlow and tensorflow-text; `tokenization` does not.
 """
 
+import unicodedata
+
 import tensorflow as tf
 import tensorflow_text as tf_text
 
 from data_pipeline.errors import InputError
-from data_pipeline.tokenizers.basic_words import (
-    IDEOGRAPHS,
-    dropped_ranges,
-    mark_ranges,
-    punctuation_ranges,
-    space_ranges,
-)
-from data_pipeline.tokenizers.cleanup import character_class, combining_ranges, white_space_ranges
-from data_pipeline.tokenizers.word_starts import CONTINUATION, SPACE
-from data_pipeline.tokenizers.wordpiece import MAX_WORD_CHARACTERS, UNKNOWN
-
-#: Replaces bytes that are not UTF-8, as in Python's `decode(errors="replace")`.
-_REPLACEMENT = 0xFFFD
+from data_pipeline.tokenizers import basic_words
+from data_pipeline.tokenizers.cleanup import character_class, character_ranges
+from data_pipeline.tokenizers.tokenization import Tokenizer
+from data_pipeline.tokenizers.vocabulary import SPACE
+from data_pipeline.tokenizers.wordpiece import CONTINUATION, MAX_WORD_CHARACTERS, UNKNOWN
 
 #: `tf.strings.lower` ends the text at a NUL. This character is unknown to any vocabulary, too.
 _INSTEAD_OF_NUL = "\U0010ffff"
@@ -29,19 +23,9 @@ _INSTEAD_OF_NUL = "\U0010ffff"
 #: accents themselves.
 _LOCALE_LETTERS = tuple((capital, capital.lower()) for capital in "IİJĮÌÍĨ")
 
-#: Length of a word in UTF-8; longer ones have too many characters, too.
-_MAX_WORD_BYTES = 4 * MAX_WORD_CHARACTERS
 
-
-def graph_tokenizer(tokenizer):
-    """Rebuilds a tokenizer for a graph.
-
-    Args:
-        tokenizer: Tokenizer. Of either kind.
-
-    Returns:
-        GraphTokenizer or WordPieceGraphTokenizer, by the kind of the vocabulary.
-    """
+def graph_tokenizer(tokenizer: Tokenizer) -> "GraphTokenizer | WordPieceGraphTokenizer":
+    """Rebuilds a tokenizer of either kind for a graph."""
     classes = {"unigram": GraphTokenizer, "wordpiece": WordPieceGraphTokenizer}
     return classes[tokenizer.config.kind](tokenizer)
 
@@ -62,9 +46,6 @@ class GraphTokenizer(tf.Module):
     only. `tf.random.set_seed` destroys the resource of an eager SentencePiece tokenizer, so set
     seeds before building one.
 
-    Args:
-        tokenizer: Tokenizer. With a SentencePiece vocabulary.
-
     Call arguments:
         texts: string [B]. Any bytes.
 
@@ -75,7 +56,7 @@ class GraphTokenizer(tf.Module):
         pieces: string [V]. The piece of every id.
     """
 
-    def __init__(self, tokenizer, name="tokenizer"):
+    def __init__(self, tokenizer: Tokenizer, name="tokenizer"):
         super().__init__(name=name)
         config = tokenizer.config
         self._cleans_up = config.cleanup == "reference"
@@ -121,12 +102,12 @@ class GraphTokenizer(tf.Module):
 
     def _clean_up(self, texts):
         """Does what `cleanup.clean_up` does, with its character classes instead of RE2's own."""
-        texts = tf.strings.regex_replace(texts, f"{character_class(white_space_ranges())}+", " ")
+        texts = tf.strings.regex_replace(texts, f"{_class_of(str.isspace)}+", " ")
         texts = tf.strings.strip(texts)
         texts = tf.strings.regex_replace(texts, r"\x{0}", _INSTEAD_OF_NUL)
         if self._strip_accents:
             texts = tf_text.normalize_utf8(texts, "NFKD")
-            texts = tf.strings.regex_replace(texts, f"{character_class(combining_ranges())}+", "")
+            texts = tf.strings.regex_replace(texts, f"{_class_of(unicodedata.combining)}+", "")
         else:
             texts = tf_text.normalize_utf8(texts, "NFKC")
         return _lower(texts, has_accents=not self._strip_accents) if self._lower_case else texts
@@ -141,23 +122,10 @@ class WordPieceGraphTokenizer(tf.Module):
     because it folds case (`ß` to `ss`) and turns controls into spaces, while the original deletes
     them.
 
-    It can be saved as a part of any `tf.Module`; loading needs tensorflow and tensorflow-text
-    only.
-
-    Args:
-        tokenizer: Tokenizer. With a WordPiece vocabulary.
-
-    Call arguments:
-        texts: string [B]. Any bytes.
-
-    Returns:
-        RaggedTensor int32 [B, None]. Ids, without [CLS] and [SEP].
-
-    Attributes:
-        pieces: string [V]. The piece of every id.
+    It is called and saved as `GraphTokenizer` is, and has the same `pieces`.
     """
 
-    def __init__(self, tokenizer, name="tokenizer"):
+    def __init__(self, tokenizer: Tokenizer, name="tokenizer"):
         super().__init__(name=name)
         self._lower_case = tokenizer.config.lower_case
         self._strip_accents = tokenizer.config.strip_accents
@@ -167,7 +135,7 @@ class WordPieceGraphTokenizer(tf.Module):
             self._wordpiece = tf_text.FastWordpieceTokenizer(
                 list(pieces),
                 suffix_indicator=CONTINUATION,
-                max_bytes_per_word=_MAX_WORD_BYTES,
+                max_bytes_per_word=4 * MAX_WORD_CHARACTERS,  # in UTF-8
                 token_out_type=tf.int32,
                 unknown_token=UNKNOWN,
                 no_pretokenization=True,
@@ -192,34 +160,31 @@ class WordPieceGraphTokenizer(tf.Module):
 
     def words(self, texts):
         """Returns the words of `BasicTokenizer.words`, string [B] to ragged string [B, None]."""
-        texts = tf.strings.regex_replace(_to_utf8(texts), character_class(dropped_ranges()), "")
+        texts = tf.strings.regex_replace(_to_utf8(texts), _class_of(basic_words.is_dropped), "")
         if self._lower_case:
             texts = _lower(texts)
         if self._strip_accents:
             texts = tf_text.normalize_utf8(texts, "NFD")
-            texts = tf.strings.regex_replace(texts, character_class(mark_ranges()), "")
-        texts = tf.strings.regex_replace(texts, character_class(space_ranges()), " ")
-        single = character_class((*punctuation_ranges(), *IDEOGRAPHS))
+            texts = tf.strings.regex_replace(texts, _class_of(basic_words.is_mark), "")
+        texts = tf.strings.regex_replace(texts, _class_of(basic_words.is_space), " ")
+        punctuation = character_ranges(basic_words.is_punctuation)
+        single = character_class((*punctuation, *basic_words.IDEOGRAPHS))
         return tf.strings.split(tf.strings.regex_replace(texts, f"({single})", r" \1 "))
 
 
+def _class_of(belongs):
+    return character_class(character_ranges(belongs))
+
+
 def _to_utf8(texts):
-    """Replaces anything that is not UTF-8 in texts, string [B], by U+FFFD."""
+    """Replaces what is not UTF-8 by U+FFFD, as `decode(errors="replace")` does."""
     return tf.strings.unicode_transcode(
-        texts, "UTF-8", "UTF-8", errors="replace", replacement_char=_REPLACEMENT
+        texts, "UTF-8", "UTF-8", errors="replace", replacement_char=0xFFFD
     )
 
 
 def _lower(texts, has_accents=True):
-    """Lower-cases letters as `str.lower` does, whatever the locale of the process.
-
-    Args:
-        texts: string [B]. UTF-8, without NUL, at which `tf.strings.lower` ends a text.
-        has_accents: bool. Whether letters in them have accents.
-
-    Returns:
-        string [B].
-    """
+    """Lower-cases texts, UTF-8 without NUL, as `str.lower` does in any locale of the process."""
     for capital, letter in _LOCALE_LETTERS[: None if has_accents else 1]:
         texts = tf.strings.regex_replace(texts, capital, letter)
     return tf.strings.lower(texts, encoding="utf-8")

@@ -31,15 +31,9 @@ _LONGEST_SOURCE = 4
 
 @functools.cache
 def normalization_rules(lower_case: bool = True, strip_accents: bool = True) -> Mapping[str, str]:
-    """Returns the rules of a vocabulary's normaliser, as a map from text to text.
+    """Returns the rules: from one to four characters to their replacement.
 
-    Args:
-        lower_case: bool. As in `clean_up`.
-        strip_accents: bool. As in `clean_up`.
-
-    Returns:
-        mapping of str to str. From one to four characters to their replacement. Characters that
-        do not change have no rule.
+    The settings are those of `clean_up`. Characters that do not change have no rule.
     """
     sequences = _composable_sequences()
     if lower_case:
@@ -81,8 +75,7 @@ def apply_rules(rules: Mapping[str, str], text: str) -> str:
 def rules_tsv(rules: Mapping[str, str]) -> str:
     """Returns rules in the format of SentencePiece's option `normalization_rule_tsv`.
 
-    One rule per line: code points in hexadecimal, separated by spaces, with a tab between source
-    and target. The target may be empty.
+    One rule per line: hexadecimal code points, with a tab between source and target.
     """
     return "".join(f"{_hexadecimal(source)}\t{_hexadecimal(rules[source])}\n" for source in rules)
 
@@ -117,10 +110,7 @@ def _composable_sequences():
 
 
 def _capital_variants(sequences):
-    """Returns sequences whose lower case is one of the given.
-
-    `J` and caron have no composed form, but `j` and caron have.
-    """
+    """Returns sequences whose lower case is given: only `j` has a composed form with caron."""
     capitals = collections.defaultdict(list)
     for character in _assigned_characters():
         lowered = character.lower()

@@ -13,70 +13,43 @@ from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.cleanup import clean_up_tracked
 from data_pipeline.tokenizers.sentencepiece_model import replace_surrogates
 from data_pipeline.tokenizers.tokenization import Tokenizer
-from data_pipeline.tokenizers.word_starts import SPACE
+from data_pipeline.tokenizers.vocabulary import SPACE
 
 
 class AlignedPieces(NamedTuple):
     """The T pieces of a text and the characters they come from.
 
-    Attributes:
-        ids: int32 [T]. Those of `Tokenizer.encode`.
-        starts: int32 [T]. The first character of the raw text that a piece comes from. The white
-            space before a word does not belong to its first piece.
-        ends: int32 [T]. One more than the last such character. Deleted characters belong to the
-            piece before them. If one character becomes several pieces (`½` becomes three), all
-            of them come from it. A `▁` without a character in the text has equal `starts` and
-            `ends`.
+    The white space before a word does not belong to its first piece. Deleted characters belong to
+    the piece before them. If one character becomes several pieces (`½` becomes three), all of them
+    come from it. A `▁` without a character in the text has equal `starts` and `ends`.
     """
 
-    ids: np.ndarray
-    starts: np.ndarray
-    ends: np.ndarray
+    ids: np.ndarray  # int32 [T], those of `Tokenizer.encode`
+    starts: np.ndarray  # int32 [T], the first character of the raw text that a piece comes from
+    ends: np.ndarray  # int32 [T], one more than the last such character
 
     def covering(self, start: int, end: int) -> tuple[int, int] | None:
-        """Returns the pieces that overlap a span of the raw text.
-
-        Args:
-            start: int. The first character.
-            end: int. One more than the last character.
-
-        Returns:
-            (int, int), the first and the last piece; None if there is none.
-        """
+        """Returns the first and last piece that overlap characters `start` to before `end`."""
         first = int(np.searchsorted(self.ends, start, side="right"))
         last = int(np.searchsorted(self.starts, end, side="left")) - 1
         return (first, last) if first <= last else None
 
 
 class TextAligner:
-    """Encodes texts as a tokenizer does, and returns the offsets of the pieces too."""
+    """Encodes texts as a tokenizer does, and returns the offsets of the pieces too.
+
+    Raises InputError if the vocabulary is not one of SentencePiece.
+    """
 
     def __init__(self, tokenizer: Tokenizer):
-        """Creates an aligner for a tokenizer.
-
-        Args:
-            tokenizer: Tokenizer. With a SentencePiece vocabulary.
-
-        Raises:
-            InputError: If the vocabulary is of another kind.
-        """
         check_supports_offsets(tokenizer)
         self._config = tokenizer.config
-        self._digit_comma = tokenizer.model.digit_comma
-        self._vocabulary = tokenizer.model.vocabulary
-        self._processor = tokenizer.model.processor
+        self._model, self._processor = tokenizer.model, tokenizer.model.processor
         self._byte_ids = {id for id in range(tokenizer.vocab_size) if self._processor.is_byte(id)}
         self._adds_space = self._processor.normalize("x").startswith(SPACE)
 
     def align(self, text: str) -> AlignedPieces:
-        """Returns the pieces of a text and the characters they come from, in linear time.
-
-        Args:
-            text: str. Any text.
-
-        Returns:
-            AlignedPieces.
-        """
+        """Returns the pieces of a text and the characters they come from, in linear time."""
         cleaned, cleaned_starts, cleaned_ends = self._clean_up(text)
         normal, origins = self._processor.normalize(cleaned, with_offsets=True)
         # Characters written together have one origin; their source ends at the next origin.
@@ -91,7 +64,7 @@ class TextAligner:
         ends = np.where(has_source, np.append(cleaned_ends, 0)[read_to - 1], starts)
         ids, spans = [], []
         for id, begin, end in self._spans_of_pieces(cleaned):
-            is_split = id in self._digit_comma
+            is_split = id in self._model.digit_comma
             parts = self._split_digit_comma(id, begin, end) if is_split else [(id, begin, end)]
             for part, part_begin, part_end in parts:
                 ids.append(part)
@@ -127,9 +100,9 @@ class TextAligner:
 
     def _split_digit_comma(self, id, begin, end):
         """Yields the same for the pieces that replace one that ends in digit and comma."""
-        *number, comma = self._digit_comma[id]
-        pieces = [self._vocabulary[part].replace(SPACE, "") for part in number]
-        piece = self._vocabulary[id]
+        *number, comma = self._model.digit_comma[id]
+        pieces = [self._model.vocabulary[part].replace(SPACE, "") for part in number]
+        piece = self._model.vocabulary[id]
         begin += len(piece) - len(piece.lstrip(SPACE))
         if sum(map(len, pieces)) != end - 1 - begin:  # an unknown digit: each may be any of them
             yield from ((part, begin, end - 1) for part in number)

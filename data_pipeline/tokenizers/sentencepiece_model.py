@@ -5,6 +5,7 @@
 
 import hashlib
 import re
+import unicodedata
 
 import numpy as np
 import sentencepiece
@@ -15,16 +16,21 @@ from data_pipeline.tokenizers.cleanup import clean_up
 from data_pipeline.tokenizers.vocabulary import (
     CONTROL_SYMBOLS,
     MODEL_FILE,
+    SPACE,
     TokenizerConfig,
     read_model,
     write_tokenizer_files,
 )
-from data_pipeline.tokenizers.word_starts import RULES, SPACE
 
 # Types of pieces in `sentencepiece_model.proto`; the others are byte and unknown.
 _NORMAL, _CONTROL, _USER_DEFINED = 1, 3, 4
 
 _SURROGATES = re.compile("[\ud800-\udfff]")
+
+#: The marks that are words of their own in google-research/albert, `create_pretraining_data.py`.
+#: Apostrophe, <, = and > are not among them: like digits, they make any piece a start.
+_REFERENCE_MARKS = frozenset('!"#$%&()*+,-./:;?@[\\]^_`{|}~')
+_CJK = ("CJK ", "HIRAGANA ", "KATAKANA", "IDEOGRAPHIC ", "HALFWIDTH KATAKANA")
 
 
 class SentencePieceModel:
@@ -35,8 +41,6 @@ class SentencePieceModel:
     Attributes:
         vocabulary: list of str. The piece of every id.
         special_ids: list of int. Those of padding, unknown, [CLS], [SEP] and [MASK].
-        ordinary_ids, digest: As in `Tokenizer`.
-        processor: SentencePieceProcessor.
         digit_comma: dict of int to list of int. Each piece that ends in digit and comma, and the
             pieces that replace it, as in the original: number and comma apart.
         continuation_prefix: int. Number of pieces of `encode("(")`, or 0 where `(` is an ordinary
@@ -51,8 +55,8 @@ class SentencePieceModel:
 
     def __init__(self, model_bytes: bytes, config: TokenizerConfig):
         self._model_bytes, self._config = model_bytes, config
-        pieces = _parse(model_bytes).pieces
-        self.processor = sentencepiece.SentencePieceProcessor(model_proto=model_bytes)
+        model, self.processor = _parse(model_bytes)
+        pieces = model.pieces
         self._types = np.array([piece.type or _NORMAL for piece in pieces])  # [V]
         self.vocabulary = [piece.piece for piece in pieces]
         control_ids = map(self._control_id, CONTROL_SYMBOLS)
@@ -75,10 +79,10 @@ class SentencePieceModel:
     @classmethod
     def config_of_file(cls, model_bytes, path, settings) -> TokenizerConfig:
         """Returns the configuration of a bare model; `path` and `settings` (dict) are unused."""
-        model = _parse(model_bytes)
+        model, processor = _parse(model_bytes)
         # A vocabulary of ours without its folder: its behaviour shows how it was trained.
         is_ours = model.normalizer_spec.name == "user_defined"
-        normalize = sentencepiece.SentencePieceProcessor(model_proto=model_bytes).normalize
+        normalize = processor.normalize
         return TokenizerConfig(
             cleanup="model" if is_ours else "reference",
             lower_case=not is_ours or normalize("A") == normalize("a"),
@@ -116,10 +120,8 @@ class SentencePieceModel:
         pieces = []
         surfaces = self.processor.encode(text, out_type=str)
         for id, surface in zip(self.processor.encode(text), surfaces, strict=True):
-            if id in self.digit_comma:
-                pieces += [self.vocabulary[part] for part in self.digit_comma[id]]
-            else:
-                pieces.append(surface)
+            parts = self.digit_comma.get(id)
+            pieces += [self.vocabulary[part] for part in parts] if parts else [surface]
         return pieces
 
     def continuation_ids(self, text):
@@ -178,19 +180,42 @@ class SentencePieceModel:
         return id
 
 
+def _starts_word(piece):
+    if piece.startswith(SPACE):
+        return True
+    categories = {unicodedata.category(character)[0] for character in piece}
+    return (
+        categories <= {"P", "S"}
+        or "N" in categories
+        or "'" in piece
+        or "’" in piece
+        or any(unicodedata.name(character, "").startswith(_CJK) for character in piece)
+    )
+
+
+def _starts_word_in_reference(piece):
+    plain = _REFERENCE_MARKS.union("abcdefghijklmnopqrstuvwxyz")
+    return (
+        piece.startswith((SPACE, "<"))
+        or piece in _REFERENCE_MARKS
+        or not plain.issuperset(piece.lower())
+    )
+
+
+#: Rule -> function that takes a piece and returns whether it starts a word.
+RULES = {"unicode": _starts_word, "reference": _starts_word_in_reference}
+
+
 def replace_surrogates(text: str) -> str:
     """Replaces halves of characters, which are not UTF-8 and make SentencePiece raise."""
     return _SURROGATES.sub("\ufffd", text)
 
 
 def _parse(model_bytes):
-    """Parses a model; raises InputError if the bytes are not one."""
     try:
         model = read_model(model_bytes)
-        if model.pieces:
-            sentencepiece.SentencePieceProcessor(model_proto=model_bytes)
+        if not model.pieces:  # an empty file is a valid protocol buffer
+            raise InputError("The file is not a SentencePiece model: it contains no pieces.")
+        return model, sentencepiece.SentencePieceProcessor(model_proto=model_bytes)
     except (DecodeError, RuntimeError) as error:
         raise InputError("The file is not a SentencePiece model.") from error
-    if not model.pieces:  # an empty file is a valid protocol buffer
-        raise InputError("The file is not a SentencePiece model: it contains no pieces.")
-    return model

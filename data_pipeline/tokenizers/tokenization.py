@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 
 from data_pipeline.errors import InputError
-from data_pipeline.tokenizers.sentencepiece_model import SentencePieceModel
+from data_pipeline.tokenizers.sentencepiece_model import RULES, SentencePieceModel
 from data_pipeline.tokenizers.vocabulary import CONFIG_FILE, TokenizerConfig
-from data_pipeline.tokenizers.word_starts import RULES
 from data_pipeline.tokenizers.wordpiece import WordPieceConfig, WordPieceModel
 
 #: Kind of vocabulary, as stored in a tokenizer folder -> its model.
@@ -44,8 +43,7 @@ class Tokenizer:
         self.model = MODELS[config.kind](model_bytes, config)
         self.vocab_size = len(self.model.vocabulary)
         self.digest = self.model.digest
-        special_ids = self.model.special_ids
-        self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = special_ids
+        self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = self.model.special_ids
         self.ordinary_ids = self.model.ordinary_ids
 
     def __reduce__(self):
@@ -74,21 +72,14 @@ class Tokenizer:
                 under Python 3. None uses the setting of the folder; for a bare model it means
                 false.
 
-        Returns:
-            Tokenizer.
-
         Raises:
             InputError: If the file or folder does not exist, contains no vocabulary or another
                 one than its configuration describes, if special pieces are missing, or if a
                 requested setting differs from the clean-up inside the model.
         """
         path = Path(path)
-        settings = {
-            "lower_case": lower_case,
-            "strip_accents": strip_accents,
-            "compat_py3": compat_py3,
-        }
-        settings = {name: value for name, value in settings.items() if value is not None}
+        given = {"lower_case": lower_case, "strip_accents": strip_accents, "compat_py3": compat_py3}
+        settings = {name: value for name, value in given.items() if value is not None}
         model_bytes, config = _read_folder(path) if path.is_dir() else (_read(path), None)
         try:
             if config is None:
@@ -115,22 +106,14 @@ class Tokenizer:
         return self.model.encode(text)
 
     def encode_batch(self, texts: Iterable[str], num_threads: int = 1) -> list[np.ndarray]:
-        """Returns the ids of many texts; faster than encoding them one by one.
+        """Returns the ids of many texts, an int32 array for each; faster than one by one.
 
-        Args:
-            texts: iterable of str.
-            num_threads: int. For SentencePiece; the ids do not depend on it.
-
-        Returns:
-            list of int32 arrays, one per text.
+        The ids do not depend on `num_threads`, which only SentencePiece uses.
         """
         return self.model.encode_batch(texts, num_threads)
 
     def encode_sentences(self, texts: Iterable[str]) -> tuple[np.ndarray, np.ndarray]:
         """Returns the ids of many sentences in one array.
-
-        Args:
-            texts: iterable of str.
 
         Returns:
             int32 array [T], the ids of all texts in order; int64 array [N], the number of ids of
@@ -162,9 +145,6 @@ class Tokenizer:
 
     def shown(self, id: int) -> tuple[bool, str]:
         """Returns how the piece of an id is written in a text.
-
-        Args:
-            id: int.
 
         Returns:
             bool, whether a space precedes it; str, the piece without the marks of the vocabulary,

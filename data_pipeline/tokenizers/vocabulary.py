@@ -1,8 +1,7 @@
 """Trains a SentencePiece vocabulary on a corpus, and writes its folder.
 
-The folder contains `tokenizer.model`, its pieces as text in `tokenizer.vocab`, and
-`tokenizer_config.json`, which describes the clean-up of text and contains the model's hash.
-`tokenization` loads it.
+The folder contains the model, its pieces as text, and a configuration, which describes the clean-up
+of text and contains the model's hash. `tokenization` loads it.
 """
 
 import hashlib
@@ -30,6 +29,9 @@ MODEL_FILE = "tokenizer.model"
 VOCAB_FILE = "tokenizer.vocab"
 CONFIG_FILE = "tokenizer_config.json"
 
+#: SentencePiece's sign for a space.
+SPACE = "▁"
+
 #: In the order of their ids: with <pad> 0 and <unk> 1 these are 2 to 4 and 5 to 12.
 CONTROL_SYMBOLS = ("[CLS]", "[SEP]", "[MASK]")
 USER_DEFINED_SYMBOLS = ("(", ")", '"', "-", ".", "–", "£", "€")
@@ -44,47 +46,34 @@ _NUM_THREADS = 8
 #: SentencePiece drops a sentence with U+2585, its own sign for unknown; NUL is not text.
 _NOT_FOR_TRAINING = re.compile("[\u2585\0\ud800-\udfff]")
 _SPACE = re.compile(r"\s")
-_UNCOUNTED = frozenset(USER_DEFINED_SYMBOLS) | {" ", "▁"}
+_UNCOUNTED = frozenset(USER_DEFINED_SYMBOLS) | {" ", SPACE}
 
 
 class TokenizerConfig(Settings):
     """The content of `tokenizer_config.json`, which describes the SentencePiece model beside it.
 
-    Attributes:
-        kind: str. "unigram"; not stored in the file, whose format is older than the other kind.
-        cleanup: str. "model" if SentencePiece's normaliser does the clean-up, "reference" if
-            `clean_up` must run first.
-        lower_case: bool. As in `clean_up`.
-        strip_accents: bool. As in `clean_up`.
-        compat_py3: bool. See `Tokenizer.load`.
-        vocab_size: int. Number of pieces, V.
-        sha256: str. Hash of the model file, in hexadecimal.
-        version: int. Version of this format.
+    `lower_case` and `strip_accents` are those of `clean_up`, `compat_py3` that of `Tokenizer.load`.
     """
 
+    #: Not stored in the file, whose format is older than the other kind.
     kind: Literal["unigram"] = "unigram"
+    #: Whether SentencePiece's normaliser does the clean-up, or `clean_up` must run first.
     cleanup: Literal["model", "reference"]
     lower_case: bool
     strip_accents: bool
     compat_py3: bool = False
     vocab_size: int
-    sha256: str
-    version: Literal[1] = 1
+    sha256: str  # of the model file, in hexadecimal
+    version: Literal[1] = 1  # of this format
 
 
 @dataclass(frozen=True)
 class TrainedVocabulary:
-    """A vocabulary on disk.
+    """A vocabulary on disk."""
 
-    Attributes:
-        path: Path. Its folder.
-        size: int. Number of pieces, V.
-        sha256: str. Hash of the model file, in hexadecimal.
-    """
-
-    path: Path
-    size: int
-    sha256: str
+    path: Path  # of its folder
+    size: int  # number of pieces, V
+    sha256: str  # of the model file, in hexadecimal
 
 
 def train_vocabulary(
@@ -108,16 +97,12 @@ def train_vocabulary(
             bytes are split at white space; none is skipped.
         out: path. The folder to write; it must not exist yet, or be empty.
         size: int. Number of pieces, V, the 13 special ones included.
-        lower_case: bool. As in `clean_up`.
-        strip_accents: bool. As in `clean_up`.
+        lower_case, strip_accents: bool. As in `clean_up`.
         character_coverage: float. Fraction of the corpus's characters that get a piece; the
             others are unknown.
         hard_limit: bool. Whether a corpus too small for `size` is an error; otherwise the
             vocabulary becomes as large as the corpus allows.
         input_sentence_size: int. Train on at most this number of sentences, sampled from all.
-
-    Returns:
-        TrainedVocabulary.
 
     Raises:
         InputError: If the corpus is empty, `out` cannot be written or is not empty, or `size`
@@ -129,7 +114,7 @@ def train_vocabulary(
     out = Path(out)
     check_output_folder(out)
     model = _train(
-        _Feed(corpus_texts),
+        corpus_texts,
         normalization_rules(lower_case, strip_accents),
         vocab_size=size,
         character_coverage=character_coverage,
@@ -162,21 +147,10 @@ def write_tokenizer_files(folder, model: bytes, config: TokenizerConfig) -> None
 
 
 def read_model(model: bytes):
-    """Parses the parts of a SentencePiece model file that this package uses.
+    """Parses a SentencePiece model file; raises protobuf's DecodeError if it is not one.
 
-    Args:
-        model: bytes. Content of the file.
-
-    Returns:
-        Protocol buffer with `pieces` (each `piece`, `score`, `type`) and `normalizer_spec`
-        (`name`, `normalization_rule_tsv`). Other fields are preserved when it is serialised.
-
-    Raises:
-        google.protobuf.message.DecodeError: If the bytes are not a protocol buffer.
-
-    Source:
-        `sentencepiece_model.proto` in google/sentencepiece. Its generated Python module needs a
-        newer protobuf than TensorFlow 2.15 allows.
+    The protocol buffer has the fields of `_model_messages`, and preserves all others when it is
+    serialised.
     """
     return _MODEL.FromString(model)
 
@@ -192,31 +166,24 @@ def _model_messages():
     """Returns the class of models, and another one for the part that training describes.
 
     One class for both would write the fields of a model in another order, and so another file.
+
+    Source: `sentencepiece_model.proto` in google/sentencepiece. Its generated Python module needs
+    a newer protobuf than TensorFlow 2.15 allows.
     """
-    field = descriptor_pb2.FieldDescriptorProto
     messages = {
-        "Piece": [
-            ("piece", 1, field.TYPE_STRING, None),
-            ("score", 2, field.TYPE_FLOAT, None),
-            ("type", 3, field.TYPE_INT32, None),
-        ],
-        "Normalizer": [
-            ("name", 1, field.TYPE_STRING, None),
-            ("normalization_rule_tsv", 6, field.TYPE_STRING, None),
-        ],
-        "Model": [
-            ("pieces", 1, field.TYPE_MESSAGE, "Piece"),
-            ("normalizer_spec", 3, field.TYPE_MESSAGE, "Normalizer"),
-        ],
-        "Trainer": [("model_type", 3, field.TYPE_INT32, None)],
-        "TrainedModel": [("trainer_spec", 2, field.TYPE_MESSAGE, "Trainer")],
+        "Piece": {"piece": (1, "STRING"), "score": (2, "FLOAT"), "type": (3, "INT32")},
+        "Normalizer": {"name": (1, "STRING"), "normalization_rule_tsv": (6, "STRING")},
+        "Model": {"pieces": (1, "Piece"), "normalizer_spec": (3, "Normalizer")},
+        "Trainer": {"model_type": (3, "INT32")},
+        "TrainedModel": {"trainer_spec": (2, "Trainer")},
     }
     file = descriptor_pb2.FileDescriptorProto(name="model.proto", syntax="proto2")
     for message_name, fields in messages.items():
         message = file.message_type.add(name=message_name)
-        for name, number, kind, type_name in fields:
-            label = field.LABEL_REPEATED if name == "pieces" else field.LABEL_OPTIONAL
-            message.field.add(name=name, number=number, type=kind, label=label, type_name=type_name)
+        for name, (number, kind) in fields.items():
+            label = "LABEL_REPEATED" if name == "pieces" else "LABEL_OPTIONAL"
+            kinds = {"type_name": kind} if kind in messages else {"type": f"TYPE_{kind}"}
+            message.field.add(name=name, number=number, label=label, **kinds)
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
     names = "Model", "TrainedModel"
@@ -228,30 +195,22 @@ _MODEL, _TRAINED_MODEL = _model_messages()
 _UNIGRAM, _BYTE = 1, 6
 
 
-class _Feed:
-    """Passes sentences to SentencePiece, and stores the error that stops the iteration.
+def _sentences(texts, errors):
+    """Yields sentences for SentencePiece, and adds an error that stops the iteration to `errors`.
 
     SentencePiece turns an exception of its iterator into an error about its own internals.
     """
-
-    def __init__(self, texts):
-        self.texts = texts
-        self.error = None
-
-    def __iter__(self):
-        characters = 0
-        try:
-            for text in self.texts:
-                characters += len(text)
-                yield from _split_to_size(_NOT_FOR_TRAINING.sub(" ", text))
-            # SentencePiece blocks the interpreter from here on, so nothing can be logged later.
-            seconds = 2 + characters / 500_000
-            logger.info(
-                "training on %.1f million characters, about %.0f s", characters / 1e6, seconds
-            )
-        except BaseException as error:
-            self.error = error
-            raise
+    characters = 0
+    try:
+        for text in texts:
+            characters += len(text)
+            yield from _split_to_size(_NOT_FOR_TRAINING.sub(" ", text))
+        # SentencePiece blocks the interpreter from here on, so nothing can be logged later.
+        seconds = 2 + characters / 500_000
+        logger.info("training on %.1f million characters, about %.0f s", characters / 1e6, seconds)
+    except BaseException as error:
+        errors.append(error)
+        raise
 
 
 def _split_to_size(text):
@@ -268,9 +227,10 @@ def _split_to_size(text):
     yield text[start:]
 
 
-def _train(feed, rules, **options):
+def _train(texts, rules, **options):
     model = io.BytesIO()
-    sentences = iter(feed)
+    errors: list[BaseException] = []
+    sentences = _sentences(texts, errors)
     # SentencePiece up to 0.2.1 aborts the process if there is nothing to count.
     first = next((text for text in sentences if set(apply_rules(rules, text)) - _UNCOUNTED), None)
     if first is None:
@@ -297,7 +257,8 @@ def _train(feed, rules, **options):
                 **options,
             )
         except (RuntimeError, SystemError) as error:
-            raise (feed.error or _explain(str(error), options["vocab_size"])) from error
+            cause = errors[0] if errors else _explain(str(error), options["vocab_size"])
+            raise cause from error
     trained = read_model(model.getvalue())
     trained.normalizer_spec.ClearField("normalization_rule_tsv")  # a local path
     return trained.SerializeToString(deterministic=True)

@@ -17,13 +17,14 @@ from typing import NamedTuple
 
 from data_pipeline.errors import InputError
 from data_pipeline.files import check_output_folder, whole_folder
+from data_pipeline.tokenizers.tokenization import Tokenizer
 from data_pipeline.tokenizers.vocabulary import (
+    SPACE,
     TrainedVocabulary,
     is_unigram,
     read_model,
     write_tokenizer_files,
 )
-from data_pipeline.tokenizers.word_starts import SPACE
 
 #: Score for each piece saved: above the rounding of long sums, below what distinguishes words.
 _MARGIN = 0.01
@@ -41,29 +42,18 @@ class _OldPieces(NamedTuple):
 
 
 def extend_vocabulary(
-    tokenizer, corpus_texts: Iterable[str], out: str | Path, add: int
+    tokenizer: Tokenizer, corpus_texts: Iterable[str], out: str | Path, add: int
 ) -> TrainedVocabulary:
     """Writes a tokenizer with additional pieces: those that save the most pieces on a corpus.
 
     All old pieces keep their ids; the new ones follow. They are words or parts of words, of letters
     only, and single characters that were unknown. The same texts give the same bytes.
 
-    Args:
-        tokenizer: Tokenizer. A unigram model.
-        corpus_texts: iterable of str. Read once.
-        out: path. The folder to write; it must not exist yet, or be empty.
-        add: int. Number of pieces to add.
+    Raises InputError if the tokenizer is not a unigram model, if fewer than `add` runs of pieces
+    occur twice in the corpus, or if the folder `out` is not empty.
 
-    Returns:
-        TrainedVocabulary.
-
-    Raises:
-        InputError: If the tokenizer is of another kind, if fewer than `add` runs of pieces occur
-            twice in the corpus, or if `out` is not empty.
-
-    Source:
-        The choice is that of byte-pair encoding, by pieces saved instead of pairs; for adding to a
-        vocabulary at all AVocaDo (Hong et al. 2021, https://arxiv.org/abs/2110.13434).
+    Source: The choice is that of byte-pair encoding, by pieces saved instead of pairs; for adding
+    to a vocabulary at all AVocaDo (Hong et al. 2021, https://arxiv.org/abs/2110.13434).
     """
     check_output_folder(out)
     if add < 1:
@@ -93,7 +83,7 @@ def extend_vocabulary(
     return TrainedVocabulary(Path(out), len(pieces), digest)
 
 
-def is_extension(old, new) -> bool:
+def is_extension(old: Tokenizer, new: Tokenizer) -> bool:
     """Returns whether a tokenizer starts with all pieces of another and cleans up text alike."""
     size = old.vocab_size
     same_file = {"vocab_size": size, "sha256": old.config.sha256}
@@ -106,18 +96,10 @@ def is_extension(old, new) -> bool:
     )
 
 
-def segments_of_added(old, new) -> list[list[int]]:
-    """Splits the added pieces of an extended vocabulary into pieces of the old one.
+def segments_of_added(old: Tokenizer, new: Tokenizer) -> list[list[int]]:
+    """Splits each added piece of an extended vocabulary, in the order of ids, into old ids.
 
-    Args:
-        old: Tokenizer.
-        new: Tokenizer. With `is_extension(old, new)`.
-
-    Returns:
-        list of lists of int. Old ids, at least one for each new piece, in the order of their ids.
-
-    Raises:
-        InputError: If `new` is not an extension of `old`.
+    Raises InputError if `new` is not an extension of `old`.
     """
     if not is_extension(old, new):
         raise InputError(
@@ -152,24 +134,22 @@ def _count_words(tokenizer, texts):
 def _choose_runs(words, old, number):
     """Finds, one after the other, the runs of pieces whose joining saves the most pieces.
 
-    Args:
-        words: dict of tuple of str -> int. As returned by `_count_words`.
-        old: _OldPieces.
-        number: int. How many runs to find.
-
-    Returns:
-        list of tuples of str, the old pieces of each new one; fewer if nothing occurs twice.
+    Returns at most `number` tuples of old pieces; fewer if nothing more occurs twice.
     """
     # Each word is a list of parts, and each part a tuple of old pieces that are joined so far.
     parts = [[(piece,) for piece in word] for word in words]
     counts = list(words.values())
     savings, occurrences = collections.Counter(), collections.Counter()
     words_of = collections.defaultdict(set)  # run -> indices of the words that contain it
-    for index, word in enumerate(parts):
-        for run, saved in _joinable_runs(word, old):
-            savings[run] += saved * counts[index]
-            occurrences[run] += counts[index]
+
+    def count_runs(index, sign):
+        for run, saved in _joinable_runs(parts[index], old):
+            savings[run] += sign * saved * counts[index]
+            occurrences[run] += sign * counts[index]
             words_of[run].add(index)
+
+    for index in range(len(parts)):
+        count_runs(index, 1)
     heap = [(-saved, run) for run, saved in savings.items() if occurrences[run] > 1]
     heapq.heapify(heap)
     chosen, taken = [], old.scores.keys() | old.special
@@ -185,15 +165,11 @@ def _choose_runs(words, old, number):
         chosen.append(run)
         taken.add("".join(run))
         for index in sorted(words_of[run]):
-            word = parts[index]
-            joined = _join(word, run)
-            if joined == word:
-                continue
-            for sign, version in ((-1, word), (1, joined)):
-                for other, gain in _joinable_runs(version, old):
-                    savings[other] += sign * gain * counts[index]
-                    occurrences[other] += sign * counts[index]
-            parts[index] = joined
+            joined = _join(parts[index], run)
+            if joined != parts[index]:
+                count_runs(index, -1)
+                parts[index] = joined
+                count_runs(index, 1)
     return chosen
 
 
@@ -232,10 +208,7 @@ def _join(word, run):
         while end < len(word) and len(pieces) < len(run):
             pieces += word[end]
             end += 1
-        if pieces == run:
-            joined.append(run)
-            start = end
-        else:
-            joined.append(word[start])
-            start += 1
+        is_run = pieces == run
+        joined.append(run if is_run else word[start])
+        start = end if is_run else start + 1
     return joined

@@ -16,12 +16,13 @@ from data_pipeline.errors import InputError
 from data_pipeline.settings import Settings
 from data_pipeline.tokenizers.basic_words import IDEOGRAPHS, BasicTokenizer
 from data_pipeline.tokenizers.vocabulary import CONFIG_FILE
-from data_pipeline.tokenizers.word_starts import CONTINUATION
 
 logger = logging.getLogger(__name__)
 
 PIECES_FILE = "vocab.txt"
 UNKNOWN = "[UNK]"
+#: The mark of a piece that continues a word.
+CONTINUATION = "##"
 #: Longer words are unknown.
 MAX_WORD_CHARACTERS = 200
 
@@ -35,36 +36,23 @@ _MAX_CACHED_CHUNKS = 1 << 18
 class WordPieceConfig(Settings):
     """The content of `tokenizer_config.json`, which describes the `vocab.txt` beside it.
 
-    Attributes:
-        kind: str. "wordpiece".
-        lower_case: bool. As in `BasicTokenizer`.
-        strip_accents: bool. As in `BasicTokenizer`.
-        vocab_size: int. Number of pieces, V.
-        sha256: str. Hash of the file, in hexadecimal.
-        version: int. Version of this format.
+    `lower_case` and `strip_accents` are those of `BasicTokenizer`.
     """
 
     kind: Literal["wordpiece"] = "wordpiece"
     lower_case: bool
     strip_accents: bool
     vocab_size: int
-    sha256: str
-    version: Literal[1] = 1
+    sha256: str  # of the file, in hexadecimal
+    version: Literal[1] = 1  # of this format
 
 
 class WordPieceModel:
     """A WordPiece vocabulary: words are split greedily, and `##` marks a continued word.
 
-    Methods that `Tokenizer` has too are documented there.
+    Its attributes and methods are those of `SentencePieceModel`.
 
-    Attributes:
-        vocabulary: list of str. The piece of every id.
-        special_ids: list of int. Those of padding, unknown, [CLS], [SEP] and [MASK].
-        ordinary_ids, digest: As in `Tokenizer`.
-        basic: BasicTokenizer. Splits text into words.
-
-    Source:
-        `FullTokenizer` in google-research/albert, `tokenization.py`.
+    Source: `FullTokenizer` in google-research/albert, `tokenization.py`.
     """
 
     config_class = WordPieceConfig
@@ -96,7 +84,8 @@ class WordPieceModel:
         pieces = read_pieces(model_bytes)
         lower_case = settings.get("lower_case")
         if lower_case is None:
-            cased = [piece for piece in pieces if _is_cased(piece)]
+            words = (piece for piece in pieces if not _SYMBOL.fullmatch(piece))
+            cased = [word for word in words if re.search("[A-Z]", word)]
             lower_case = not cased
             if cased:
                 count = "1 piece" if len(cased) == 1 else f"{len(cased):,} pieces"
@@ -126,10 +115,13 @@ class WordPieceModel:
         (folder / CONFIG_FILE).write_text(described + "\n", encoding="utf-8")
 
     def encode(self, text):
-        return np.frombuffer(self._encoded(text), np.int32).tolist()
+        return self.encode_batch([text])[0].tolist()
 
     def encode_batch(self, texts, num_threads=1):
-        return [np.frombuffer(self._encoded(text), np.int32).copy() for text in texts]
+        ids_of_chunk = self._ids_of_chunk.__getitem__
+        # Bytes are faster to join than numbers.
+        encoded = (b"".join(map(ids_of_chunk, self.basic.chunks(text))) for text in texts)
+        return [np.frombuffer(ids, np.int32).copy() for ids in encoded]
 
     def pieces(self, text):
         pieces = []
@@ -165,10 +157,6 @@ class WordPieceModel:
 
     def word_starts(self, rule):
         return np.array([not _continues_word(piece) for piece in self.vocabulary])
-
-    def _encoded(self, text):
-        """Returns the ids of a text as bytes, which are faster to join than numbers."""
-        return b"".join(map(self._ids_of_chunk.__getitem__, self.basic.chunks(text)))
 
 
 class _IdsOfChunk(dict):
@@ -206,21 +194,12 @@ class _IdsOfChunk(dict):
 
 
 def read_pieces(content: bytes) -> list[str]:
-    """Reads the pieces of a vocabulary file.
+    """Reads a vocabulary file: UTF-8, one piece per line; anything after white space is ignored.
 
-    Args:
-        content: bytes. UTF-8, one piece per line; anything after white space is ignored. A blank
-            line is the piece " ".
+    A blank line is the piece " ". Raises InputError if it is not UTF-8, or a piece occurs twice:
+    then google-research/albert and google-research/bert give the pieces after it different ids.
 
-    Returns:
-        list of str. The piece of every id.
-
-    Raises:
-        InputError: If it is not UTF-8, or a piece occurs twice: then google-research/albert and
-            google-research/bert give the pieces after it different ids.
-
-    Source:
-        `load_vocab` in google-research/albert, `tokenization.py`.
+    Source: `load_vocab` in google-research/albert, `tokenization.py`.
     """
     try:
         lines = content.decode("utf-8-sig").split("\n")
@@ -237,10 +216,6 @@ def read_pieces(content: bytes) -> list[str]:
             f"Received: {piece!r} in lines {', '.join(numbers[:3])}."
         )
     return pieces
-
-
-def _is_cased(piece):
-    return re.search("[A-Z]", piece) is not None and not _SYMBOL.fullmatch(piece)
 
 
 def _continues_word(piece):

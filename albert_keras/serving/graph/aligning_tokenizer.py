@@ -11,15 +11,16 @@ from typing import NamedTuple
 import sentencepiece
 import tensorflow as tf
 
-from albert_keras.serving.graph.text_packing import (
-    WHITE_SPACE,
+from albert_keras.serving.graph.text_packing import WHITE_SPACE, ragged_cumsum
+from data_pipeline.tokenizers.cleanup import (
     character_class,
-    ragged_cumsum,
+    character_ranges,
+    clean_up,
+    starts_cluster,
 )
-from data_pipeline.tokenizers.cleanup import clean_up
 from data_pipeline.tokenizers.graph_tokenization import GraphTokenizer
 from data_pipeline.tokenizers.offsets import check_supports_offsets
-from data_pipeline.tokenizers.word_starts import SPACE
+from data_pipeline.tokenizers.vocabulary import SPACE
 
 #: Controls, formats, marks and separators; U+FFFD is So.
 _MAY_BE_BLANK = ("Cc", "Cf", "Mn", "Mc", "Me", "Zs", "Zl", "Zp", "So", "Sk", "Lm")
@@ -99,7 +100,7 @@ class AligningTokenizer(GraphTokenizer):
             self._part_bytes = tf.ragged.constant([[size[id] for id in row] for row in rows])
         self._joins = None
         if self._cleans_up and not self._strip_accents:
-            self._joins = character_class(_joining_ranges())
+            self._joins = character_class(character_ranges(_joins_previous))
 
     def align(self, texts):
         """Returns the AlignedTexts of string [B], UTF-8."""
@@ -230,16 +231,6 @@ def _codes_that_may_be_blank():
     return [code for code, category in enumerate(categories, 1) if category in _MAY_BE_BLANK]
 
 
-def _joining_ranges():
-    """Lists the characters that Unicode composition may combine with the previous one."""
-    characters = [chr(code) for code in range(sys.maxunicode + 1)]
-    joining = set()
-    for character in characters:
-        joining.update(unicodedata.normalize("NFD", character)[1:])
-    firsts = (unicodedata.normalize("NFKD", character)[0] for character in characters)
-    codes = [
-        code
-        for code, first in enumerate(firsts)
-        if unicodedata.combining(first) or first in joining
-    ]
-    return [(code, code) for code in codes]
+def _joins_previous(character):
+    """Returns whether Unicode composition may combine a character with the previous one."""
+    return not starts_cluster(character)

@@ -5,7 +5,7 @@ Uses core operations only: `tensorflow_model_server` has no RoundRobinTrimmer.
 
 import tensorflow as tf
 
-from data_pipeline.tokenizers.cleanup import white_space_ranges
+from data_pipeline.tokenizers.cleanup import character_class, character_ranges
 
 #: Sequences are padded to the next of these lengths, so that short texts cost little.
 BUCKETS = (16, 32, 64, 128, 256, 512)
@@ -17,13 +17,8 @@ _REPLACEMENT = 0xFFFD
 MAX_CHARACTER_BYTES, _TOP_TWO_BITS, _CONTINUATION = 4, 0xC0, 0x80
 
 
-def character_class(ranges):
-    """Writes code points, as (first, last) pairs, as a character class of RE2 (str)."""
-    return "[" + "".join(rf"\x{{{first:x}}}-\x{{{last:x}}}" for first, last in ranges) + "]"
-
-
 #: White space as in `str.isspace`, as a character class of RE2.
-WHITE_SPACE = character_class(white_space_ranges())
+WHITE_SPACE = character_class(character_ranges(str.isspace))
 
 
 class TextPacker:

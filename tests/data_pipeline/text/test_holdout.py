@@ -3,8 +3,7 @@
 import pytest
 
 from data_pipeline.errors import InputError
-from data_pipeline.text.corpus import Document, read_corpus
-from data_pipeline.text.holdout import split_heldout, write_jsonl
+from data_pipeline.text.corpus import Document, read_corpus, split_heldout, write_jsonl
 
 
 def test_what_is_written_is_read_back_as_the_same_texts(tmp_path):

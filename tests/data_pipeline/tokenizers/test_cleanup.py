@@ -2,7 +2,7 @@ import unicodedata
 
 import pytest
 
-from data_pipeline.tokenizers.cleanup import clean_up, combining_ranges, white_space_ranges
+from data_pipeline.tokenizers.cleanup import character_ranges, clean_up
 
 
 @pytest.mark.parametrize(
@@ -49,6 +49,6 @@ def test_ranges_hold_exactly_the_code_points_of_their_class():
         return {code for first, last in ranges for code in range(first, last + 1)}
 
     codes = range(0x110000)
-    assert members(white_space_ranges()) == {code for code in codes if chr(code).isspace()}
+    assert members(character_ranges(str.isspace)) == {code for code in codes if chr(code).isspace()}
     combining = {code for code in codes if unicodedata.combining(chr(code))}
-    assert members(combining_ranges()) == combining
+    assert members(character_ranges(unicodedata.combining)) == combining

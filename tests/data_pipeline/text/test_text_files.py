@@ -9,7 +9,7 @@ import tracemalloc
 import pytest
 
 from data_pipeline.errors import InputError
-from data_pipeline.text import storage, text_ranges
+from data_pipeline.text import storage, text_files
 from data_pipeline.text.corpus import corpus_ranges, read_corpus, read_range
 
 FORMATS = ("prose", "sentences", "jsonl", "wikiextractor")
@@ -19,7 +19,7 @@ WORDS = ("a", "word", "Grüße", "天下", "😀", "x" * 130, "<doc", "<doc is>"
 @pytest.fixture
 def cut_at(monkeypatch):
     """Returns a function that makes ranges small."""
-    return lambda size: monkeypatch.setattr(text_ranges, "RANGE_BYTES", size)
+    return lambda size: monkeypatch.setattr(text_files, "RANGE_BYTES", size)
 
 
 def some_text(rng):
