@@ -22,17 +22,13 @@ class Candidate(NamedTuple):
 
 
 class FilledMask(NamedTuple):
-    """Answer for one text.
-
-    Attributes:
-        text: str. The input.
-        filled_text: str. The text with the most likely piece for each [MASK].
-        masks: tuple. For each [MASK] a tuple of Candidate, the most likely first; empty for a mask
-            beyond the maximum length of the model.
-    """
+    """Answer for one text."""
 
     text: str
+    #: The text with the most likely piece for each [MASK].
     filled_text: str
+    #: For each [MASK] its candidates, the most likely first; empty for a mask beyond the maximum
+    #: length of the model.
     masks: tuple[tuple[Candidate, ...], ...]
 
 
