@@ -20,11 +20,6 @@ class ExportedTask(NamedTuple):
     record: dict
 
     @property
-    def fields(self) -> tuple[str, ...]:
-        """Names of the inputs of an example, see `Task.example`."""
-        return self.task.fields
-
-    @property
     def tokenizer_digest(self) -> str | None:
         """Digest of the tokenizer in the graph, or None if `export.json` lacks it."""
         return _dict_at(self.record, "run").get("tokenizer_digest")

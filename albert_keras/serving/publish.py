@@ -115,6 +115,7 @@ def export(
         saved_model_bytes = size_of(folder)
         loaded, parity = _check(source, module, folder, precision)
         lite_files = write_lite(folder / "lite", source, lite)
+        lite_bytes = {weights: file.stat().st_size for weights, file in lite_files.items()}
         losses = compare(module, lite_files)
         fingerprint = _fingerprint(folder)
         record = source.describe() | {
@@ -144,10 +145,7 @@ def export(
         num_bytes,
         precision,
         saved_model_bytes,
-        {
-            weights: (path / "lite" / file.name).stat().st_size
-            for weights, file in lite_files.items()
-        },
+        lite_bytes,
         losses,
         keras_file(path),
         tuple(signature.name for signature in loaded.signatures),
@@ -187,11 +185,7 @@ def _describe(signatures):
         return {key: [spec.dtype.name, spec.shape.as_list()] for key, spec in tensors.items()}
 
     return {
-        one.name: {
-            "method": one.method,
-            "inputs": specs(one.inputs),
-            "outputs": specs(one.outputs),
-        }
+        one.name: {"method": one.method, "inputs": specs(one.inputs), "outputs": specs(one.outputs)}
         for one in signatures
     }
 

@@ -97,19 +97,14 @@ def answer_by_signatures(call: Callable, task: Task, examples: list) -> list:
     sentence that do not fit into one sequence get the tag "" and the probability 0. Signatures do
     not return enough for questions about a context.
     """
-    answers = {
-        CLASSIFICATION: _classes,
-        REGRESSION: _scores,
-        CHOICE: _choices,
-        TAGGING: _tags,
-    }.get(task.kind)
-    if answers is None:
+    by_kind = {CLASSIFICATION: _classes, REGRESSION: _scores, CHOICE: _choices, TAGGING: _tags}
+    if task.kind not in by_kind:
         raise InputError(
             "Probabilities of answers to questions require the `export.json`, `tokenizer` and "
             f"`predict_tokens` of an export (kind `{task.kind.name}`). For the answers alone, call "
             "`question_answering` with `Predictor.ask`."
         )
-    return answers(call, examples) if examples else []
+    return by_kind[task.kind](call, examples) if examples else []
 
 
 def _text_rows(call, examples):

@@ -192,10 +192,8 @@ def check_parity(source: ExportSource, call: Callable, inputs: list[str] | list[
 def check_ids(source: ExportSource, call: Callable, texts: list[str]) -> int:
     """Compares token ids, whatever the precision of the export; arguments as of `check_parity`.
 
-    Nothing is compared for tasks whose sequences contain more than one text.
-
-    Returns:
-        The number of texts compared.
+    Nothing is compared for tasks whose sequences contain more than one text. Returns the number of
+    texts compared.
     """
     task, tokenizer = source.task, source.tokenizer
     if task is not None and (task.takes_pair or task.kind not in (CLASSIFICATION, REGRESSION)):

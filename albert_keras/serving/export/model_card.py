@@ -30,9 +30,6 @@ from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
 
 logger = logging.getLogger(__name__)
 
-#: Name of the card, in the folder of the model.
-CARD_FILE = "README.md"
-
 #: No number that was measured or counted is as large.
 _TOO_LARGE = 2.0**63
 #: Examples of inputs other than `text`.
@@ -46,7 +43,7 @@ _SHORT_REQUEST = 88
 
 def write_model_card(out: Path) -> None:
     """Writes the card of a model, `README.md`, and replaces an older one."""
-    path = out / CARD_FILE
+    path = out / "README.md"
     text = None
     # Others may publish at the same time: the last one to write has seen all versions.
     while (current := model_card(out)) != text:

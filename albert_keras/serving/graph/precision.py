@@ -94,14 +94,11 @@ class StoredModel:
             return self._model.encoder(inputs, positions=positions, **options)
 
     def outputs(self, packed):
-        """Returns the outputs of a fine-tuned model.
+        """Returns the outputs of a fine-tuned model, see `TaskKind.outputs`.
 
         Args:
             packed: dict of int32 [B, S] ([B, options, S] for choice): `input_ids`, `input_mask`,
                 `segment_ids`; for squad2 also `p_mask`.
-
-        Returns:
-            dict, see `TaskKind.outputs`.
         """
         rows, numbers = self._rows_of_text(packed["input_ids"])
         with self._weights_as_tensors(word_embeddings=rows):
@@ -111,11 +108,6 @@ class StoredModel:
         """Returns the word embeddings of ids, and ids that are numbers of these rows."""
         rows = self._word_embeddings.rows(tf.reshape(ids, [-1]))
         return rows, tf.reshape(tf.range(tf.size(ids)), tf.shape(ids))
-
-    def pooled(self, packed):
-        """Returns the vector of each sequence, [B, H] in the compute dtype."""
-        first = tf.zeros_like(packed["input_ids"][:, :1])  # [CLS]
-        return self.encode(packed, first)["pooled_output"]
 
     def masked_lm(self, packed, positions):
         """Returns the scores of all pieces, float32 [B, P, V], at `positions`, int32 [B, P]."""
@@ -128,7 +120,8 @@ class StoredModel:
 
     def sentence_order(self, packed):
         """Returns the scores of "in order" and "swapped", float32 [B, 2]."""
-        hidden = self.pooled(packed)
+        first = tf.zeros_like(packed["input_ids"][:, :1])  # [CLS]
+        hidden = self.encode(packed, first)["pooled_output"]
         with self._weights_as_tensors():
             return self._model.sentence_order_head(hidden)
 

@@ -119,8 +119,7 @@ class SpanReader:
     def _best(self, packed, *more):
         """Returns the best span of each window, computed for a few windows at a time.
 
-        These are the score (float64), start and end position (int64), and null logits or None, each
-        [W].
+        These are score (float64), start and end position (int64), and null logits or None, all [W].
         """
         count = tf.shape(packed["input_ids"])[0]
         parts = tf.maximum(-(-count // WINDOWS_AT_A_TIME), 1)

@@ -61,9 +61,9 @@ class TextModel(StringModel):
         return {"pieces": pieces, "scores": scores, "filled_text": filled}
 
     def _candidates(self, packed, width=0):
-        """Returns the most likely pieces at each mask of sequences, M of them and at least `width`.
+        """Returns the most likely pieces at the M masks of each sequence; M is at least `width`.
 
-        These are string and float32 [B, M, 10]; and bool [B, M], which is where there are masks.
+        These are string and float32 [B, M, 10], and bool [B, M], which is False for no mask.
         """
         found = tf.cast(tf.where(packed["input_ids"] == self._mask_id), tf.int32)  # [n, 2]
         batch = tf.shape(packed["input_ids"])[0]

@@ -71,12 +71,11 @@ def set_method_names(folder: Path) -> None:
         for signature in read_signatures(folder)
         if signature.name in ("classify", "regress")
     ]
-    for signature in chosen:
-        check_signature(signature)
     if not chosen:
         return
     updater = tf.compat.v1.saved_model.signature_def_utils.MethodNameUpdater(str(folder))
     for signature in chosen:
+        check_signature(signature)
         updater.replace_method_name(signature.name, METHOD_NAMES[signature.method], tags=_TAG)
     # The updater does not write atomically; an incomplete file must not get the name.
     with tempfile.TemporaryDirectory(dir=folder) as staging:
