@@ -105,9 +105,9 @@ def predict(
         return _ask_pretrained(Predictor(model), texts, then, 5 if top_k is None else top_k)
     _refuse(for_runs, f"requires a run: `{model}` is an export")
     _refuse(for_pretrained, f"requires an export of a pre-trained model: `{model}` is fine-tuned")
-    used = {FIELD_OPTIONS.get(field) for field in exported.fields}
+    used = {FIELD_OPTIONS.get(field) for field in exported.task.fields}
     unused = {flag: value for flag, value in fields.items() if flag not in used}
-    inputs = " and ".join(f"`{field}`" for field in exported.fields)
+    inputs = " and ".join(f"`{field}`" for field in exported.task.fields)
     _refuse(unused, f"must not be given: the inputs of {exported.task.config.name} are {inputs}")
     inputs = typed_inputs(texts, pair, question, option_)
     predictor = Predictor(model)

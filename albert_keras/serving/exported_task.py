@@ -12,34 +12,21 @@ from data_pipeline.errors import InputError
 
 
 class ExportedTask(NamedTuple):
-    """The task of a fine-tuned export.
-
-    Attributes:
-        task: Task.
-        record: dict. Contents of `export.json`; empty if the task was derived from the signatures:
-            then only its kind is right, while names, lengths and labels are not known.
-    """
+    """The task of a fine-tuned export."""
 
     task: Task
+    #: Contents of `export.json`; empty if the task was derived from the signatures: then only its
+    #: kind is right, while names, lengths and labels are not known.
     record: dict
 
     @property
-    def fields(self):
-        """Names of the inputs of an example, see `Task.example`: tuple of str."""
-        return self.task.fields
-
-    @property
-    def tokenizer_digest(self):
-        """Digest of the tokenizer in the graph, str, or None if `export.json` lacks it."""
+    def tokenizer_digest(self) -> str | None:
+        """Digest of the tokenizer in the graph, or None if `export.json` lacks it."""
         return _dict_at(self.record, "run").get("tokenizer_digest")
 
     @property
-    def tuned(self):
-        """Values that `Task.tune` found for the exported model, dict of str to float.
-
-        Raises:
-            InputError: If the answers depend on them and `export.json` does not contain them.
-        """
+    def tuned(self) -> dict[str, float]:
+        """Values that `Task.tune` found; InputError if they are required but missing."""
         tuned = self.record.get("tuned")
         if not isinstance(tuned, dict):
             if self.task.kind is not SPANS_OR_NONE:
@@ -52,22 +39,12 @@ class ExportedTask(NamedTuple):
         )
 
 
-def read_task(folder):
-    """Reads which task an export is for.
+def read_task(folder: Path) -> ExportedTask | None:
+    """Reads which task a version is for; None for a pre-trained model.
 
     Unknown keys of `export.json` are ignored. If the file does not exist, or its task is unknown,
     the kind of task is derived from the signatures.
-
-    Args:
-        folder: str or Path. Folder of one version.
-
-    Returns:
-        ExportedTask, or None for a pre-trained model.
-
-    Raises:
-        InputError: If `export.json` or `saved_model.pb` is damaged.
     """
-    folder = Path(folder)
     record = read_export_record(folder)
     # Older exports have no `kind` of their own.
     if "pretraining" in (record.get("kind"), _dict_at(record, "run").get("kind")):

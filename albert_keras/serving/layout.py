@@ -19,15 +19,8 @@ _MODEL_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
 _LABEL = re.compile(r"[A-Za-z0-9_]{1,64}")
 
 
-def check_model_name(name):
-    """Returns the name of a model, which is a folder name and part of addresses.
-
-    Args:
-        name: str.
-
-    Raises:
-        InputError: If it has other characters, starts with `-` or `_`, or is too long.
-    """
+def check_model_name(name: str) -> str:
+    """Returns the name of a model, a folder name and part of addresses; InputError for others."""
     if not isinstance(name, str) or not _MODEL_NAME.fullmatch(name):
         raise InputError(
             "The name of a model must have 1 to 64 characters of `a-z`, `0-9`, `_` and `-`, and "
@@ -36,14 +29,14 @@ def check_model_name(name):
     return name
 
 
-def check_version(version):
-    """Returns a version: an int from 1 to the largest int64; raises InputError for others."""
+def check_version(version: int) -> int:
+    """Returns a version, from 1 to the largest int64; raises InputError for others."""
     if isinstance(version, bool) or not isinstance(version, int) or not 0 < version <= MAX_VERSION:
         raise InputError(f"A version must be an int from 1 to 2^63 - 1. Received: {version!r}.")
     return version
 
 
-def check_label(label):
+def check_label(label: str) -> str:
     """Returns the label of a version: 1 to 64 letters, digits and `_`; InputError for others."""
     if not isinstance(label, str) or not _LABEL.fullmatch(label):
         raise InputError(
@@ -53,15 +46,8 @@ def check_label(label):
     return label
 
 
-def versions(folder):
-    """Lists the versions of an exported model in ascending order.
-
-    Args:
-        folder: str or Path. Folder of the model; `tensorflow_model_server`'s base path.
-
-    Returns:
-        list of int.
-    """
+def versions(folder: str | Path) -> list[int]:
+    """Lists the versions of an exported model, `tensorflow_model_server`'s base path, ascending."""
     folder = Path(folder)
     names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
     # A set: a listing may contain a name twice while another process writes there.
@@ -69,7 +55,7 @@ def versions(folder):
     return sorted(number for number in numbers if number <= MAX_VERSION)
 
 
-def existing_versions(folder):
+def existing_versions(folder: str | Path) -> list[int]:
     """Lists the versions of an exported model as `versions` does; InputError if there is none."""
     found = versions(folder)
     if not found:
@@ -79,37 +65,17 @@ def existing_versions(folder):
     return found
 
 
-def version_folder(path):
-    """Returns the folder of one version.
-
-    Args:
-        path: str or Path. Such a folder, or the folder of a model, which means its newest version.
-
-    Returns:
-        Path.
-
-    Raises:
-        InputError: If there is no export.
-    """
+def version_folder(path: str | Path) -> Path:
+    """Returns the folder of one version: `path`, or the newest version in a model's folder."""
     path = Path(path)
     if (path / "saved_model.pb").is_file():
         return path
     return path / str(existing_versions(path)[-1])
 
 
-def read_export_record(folder):
-    """Reads `export.json`, the description of an exported version.
-
-    Args:
-        folder: str or Path. Folder of the version.
-
-    Returns:
-        dict. Empty if the file does not exist: a SavedModel may come without it.
-
-    Raises:
-        InputError: If the file is damaged.
-    """
-    path = Path(folder) / EXPORT_RECORD
+def read_export_record(folder: Path) -> dict:
+    """Reads `export.json` of a version; {} if there is none: a SavedModel may come without it."""
+    path = folder / EXPORT_RECORD
     if not path.is_file():
         return {}
     try:
@@ -121,16 +87,11 @@ def read_export_record(folder):
     return record
 
 
-def size_of(folder):
-    """Returns the total size of all files of a version in bytes, int."""
-    return sum(file.stat().st_size for file in Path(folder).rglob("*") if file.is_file())
+def size_of(folder: Path) -> int:
+    """Returns the total size of all files of a version in bytes."""
+    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
 
 
-def keras_file(folder):
-    """Returns the path of the Keras model of a version, `3.keras` beside the folder `3`.
-
-    Args:
-        folder: str or Path. Folder of the version.
-    """
-    folder = Path(folder)
+def keras_file(folder: Path) -> Path:
+    """Returns the path of the Keras model of a version, `3.keras` beside the folder `3`."""
     return folder.with_name(f"{folder.name}.keras")

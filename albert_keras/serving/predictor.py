@@ -9,6 +9,7 @@ import numpy as np
 
 from albert_keras.serving.exported_task import read_task
 from albert_keras.serving.layout import MASK_LITERAL, TOP_K, version_folder
+from albert_keras.tasks.task import Task
 from data_pipeline.errors import InputError
 from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
 from data_pipeline.tokenizers.tokenization import Tokenizer
@@ -22,17 +23,13 @@ class Candidate(NamedTuple):
 
 
 class FilledMask(NamedTuple):
-    """Answer for one text.
-
-    Attributes:
-        text: str. The input.
-        filled_text: str. The text with the most likely piece for each [MASK].
-        masks: tuple. For each [MASK] a tuple of Candidate, the most likely first; empty for a mask
-            beyond the maximum length of the model.
-    """
+    """Answer for one text."""
 
     text: str
+    #: The text with the most likely piece for each [MASK].
     filled_text: str
+    #: For each [MASK] its candidates, the most likely first; empty for a mask beyond the maximum
+    #: length of the model.
     masks: tuple[tuple[Candidate, ...], ...]
 
 
@@ -98,17 +95,16 @@ class Predictor:
         """Converts inputs of `answer` to examples; list, as `Task.read` returns."""
         from albert_keras.finetuning.finetuned import typed_examples
 
-        self._check_finetuned()
         inputs = [inputs] if isinstance(inputs, str | dict) else list(inputs)
-        return typed_examples(self.task, inputs)
+        return typed_examples(self._finetuned_task(), inputs)
 
     def answers(self, examples: list[Any]) -> list[Any]:
         """Answers examples: list of named tuples, see `Task.answers`."""
         from albert_keras.serving.task_answers import answer_by_signatures
 
-        self._check_finetuned()
+        task = self._finetuned_task()
         if self._task_predictor is None:
-            return answer_by_signatures(self.ask, self.task, examples)
+            return answer_by_signatures(self.ask, task, examples)
         return self._task_predictor.answers(examples)
 
     def fill_mask(self, texts: list[str], top_k: int = 5) -> list[FilledMask]:
@@ -210,12 +206,13 @@ class Predictor:
         model = model_of_signature(predict_tokens)
         return TaskPredictor(self.task, Tokenizer.load(folder), model, exported.tuned)
 
-    def _check_finetuned(self):
+    def _finetuned_task(self) -> Task:
         if self.task is None:
             raise InputError(
                 f"`{self.path}` must be an export of a fine-tuned model. "
                 "Received: a pre-trained one, which fills masks."
             )
+        return self.task
 
     def _check_signature(self, name):
         if name not in self._model.signatures:

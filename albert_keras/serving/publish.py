@@ -10,7 +10,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from albert_keras.serving.export.accuracy import AccuracyLoss, TaskLoss, prepare_comparison
-from albert_keras.serving.export.checks import LoadedModel, check_answers
+from albert_keras.serving.export.checks import LoadedModel, Parity, check_answers
 from albert_keras.serving.export.lite import check_lite, write_lite
 from albert_keras.serving.export.model_card import write_model_card
 from albert_keras.serving.export.publishing import new_version
@@ -31,36 +31,22 @@ _WARM_UP_TOKENS = 256
 
 
 class ExportResult(NamedTuple):
-    """Result of an export.
+    """Result of an export."""
 
-    Attributes:
-        path: Path. The folder of the version.
-        version: int.
-        step: int or None. The checkpoint that was exported; None if unknown.
-        num_bytes: int. Size of all files of the version.
-        precision: str. Precision of the SavedModel.
-        saved_model_bytes: int. Size of what a server loads: graph, tokenizer and weights.
-        lite_bytes: dict of "float16" or "int8" -> int. Size of each `.tflite` file.
-        losses: dict of variant -> AccuracyLoss, or TaskLoss for a fine-tuned model. Variants are
-            "bfloat16", "int8", "lite float16", "lite int8".
-        keras_file: Path. The model for Keras, beside the folder of the version.
-        signatures: tuple of str. Names of the signatures.
-        fingerprint: dict of str. See `tf.saved_model.experimental.Fingerprint`.
-        largest_difference: float or None. Largest difference between a probability and that of the
-            Python path; None unless the export is float32.
-    """
-
-    path: Path
+    path: Path  #: The folder of the version.
     version: int
-    step: int | None
-    num_bytes: int
-    precision: str
-    saved_model_bytes: int
-    lite_bytes: dict[str, int]
+    step: int | None  #: The checkpoint that was exported; None if unknown.
+    num_bytes: int  #: Size of all files of the version.
+    precision: str  #: Precision of the SavedModel.
+    saved_model_bytes: int  #: Size of what a server loads: graph, tokenizer and weights.
+    lite_bytes: dict[str, int]  #: "float16" or "int8" -> size of the `.tflite` file.
+    #: By variant: "bfloat16", "int8", "lite float16", "lite int8". TaskLoss if fine-tuned.
     losses: dict[str, AccuracyLoss | TaskLoss]
-    keras_file: Path
-    signatures: tuple[str, ...]
-    fingerprint: dict[str, str]
+    keras_file: Path  #: The model for Keras, beside the folder of the version.
+    signatures: tuple[str, ...]  #: Names of the signatures.
+    fingerprint: dict[str, str]  #: See `tf.saved_model.experimental.Fingerprint`.
+    #: Largest difference between a probability and that of the Python path; None unless the export
+    #: is float32.
     largest_difference: float | None
 
 
@@ -129,6 +115,7 @@ def export(
         saved_model_bytes = size_of(folder)
         loaded, parity = _check(source, module, folder, precision)
         lite_files = write_lite(folder / "lite", source, lite)
+        lite_bytes = {weights: file.stat().st_size for weights, file in lite_files.items()}
         losses = compare(module, lite_files)
         fingerprint = _fingerprint(folder)
         record = source.describe() | {
@@ -158,10 +145,7 @@ def export(
         num_bytes,
         precision,
         saved_model_bytes,
-        {
-            weights: (path / "lite" / file.name).stat().st_size
-            for weights, file in lite_files.items()
-        },
+        lite_bytes,
         losses,
         keras_file(path),
         tuple(signature.name for signature in loaded.signatures),
@@ -172,20 +156,15 @@ def export(
 
 def _save(source, module, folder):
     """Writes the files for servers and for `Predictor`."""
-    functions = module.functions | module.token_functions
-    tf.saved_model.save(module, str(folder), signatures=functions)
+    tf.saved_model.save(module, str(folder), signatures=module.functions | module.token_functions)
     set_method_names(folder)
     source.model.config.save(folder / "albert_config.json")
     (folder / "tokenizer").mkdir()
     source.tokenizer.save(folder / "tokenizer")
 
 
-def _check(source, module, folder, precision):
-    """Checks that a server would accept a version, and writes the warm-up requests.
-
-    Returns:
-        tuple. LoadedModel, and Parity or None, see `check_answers`.
-    """
+def _check(source, module, folder, precision) -> tuple[LoadedModel, Parity | None]:
+    """Checks that a server would accept a version, and writes the warm-up requests."""
     logger.info("checking operations and answers")
     check_ops(folder)
     loaded = LoadedModel(folder)
@@ -194,8 +173,7 @@ def _check(source, module, folder, precision):
         parity = check_answers(source, module, loaded, precision)
         loading.result()
     logger.info("answering the warm-up requests")
-    buckets = module.packer.buckets
-    requests = sample_requests(loaded.signatures, buckets, max_tokens=_WARM_UP_TOKENS)
+    requests = sample_requests(loaded.signatures, module.packer.buckets, max_tokens=_WARM_UP_TOKENS)
     write_warm_up(folder, requests, loaded.model)
     return loaded, parity
 
@@ -207,11 +185,7 @@ def _describe(signatures):
         return {key: [spec.dtype.name, spec.shape.as_list()] for key, spec in tensors.items()}
 
     return {
-        one.name: {
-            "method": one.method,
-            "inputs": specs(one.inputs),
-            "outputs": specs(one.outputs),
-        }
+        one.name: {"method": one.method, "inputs": specs(one.inputs), "outputs": specs(one.outputs)}
         for one in signatures
     }
 

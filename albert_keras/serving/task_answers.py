@@ -6,6 +6,8 @@ question with their probabilities, and tags long sentences to their end. `answer
 needs nothing but the signatures over strings, as a client of a server has them; these return less.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 import tensorflow as tf
 
@@ -13,8 +15,10 @@ from albert_keras.finetuning.row_predictor import RowPredictor
 from albert_keras.tasks.kinds import CHOICE, CLASSIFICATION, REGRESSION, TAGGING
 from albert_keras.tasks.race.choice_task import ChoiceAnswer
 from albert_keras.tasks.tagging.tag_task import TagAnswer
+from albert_keras.tasks.task import Task
 from albert_keras.tasks.text_task import class_answers, score_answers
 from data_pipeline.errors import InputError
+from data_pipeline.tokenizers.tokenization import Tokenizer
 
 #: Sequences that are computed at a time; of a choice, which has several for each example, fewer.
 _ROWS, _CHOICES = 32, 8
@@ -26,24 +30,25 @@ class TaskPredictor:
     """Answers examples of a task.
 
     Args:
-        task: Task.
-        tokenizer: Tokenizer. The one that the model was trained with.
-        model: callable. Takes a dict of int32, see `Features.batch`, and `training`; returns the
-            outputs in `TaskKind.outputs`, a dict of tensors.
-        tuned: dict of str to float, or None. As `Task.tune` returns it.
+        tokenizer: The one that the model was trained with.
+        model: Takes a dict of int32, see `Features.batch`, and `training`; returns the outputs in
+            `TaskKind.outputs`, a dict of tensors.
+        tuned: As `Task.tune` returns it.
     """
 
-    def __init__(self, task, tokenizer, model, tuned=None):
+    def __init__(
+        self,
+        task: Task,
+        tokenizer: Tokenizer,
+        model: Callable,
+        tuned: dict[str, float] | None = None,
+    ):
         self._task, self._tokenizer, self._tuned = task, tokenizer, tuned
         rows = _CHOICES if task.kind.has_options else _ROWS
         self._predictor = RowPredictor(tf.distribute.get_strategy(), model, task.kind, rows)
 
-    def answers(self, examples):
-        """Answers examples: list of named tuples, see `Task.answers`.
-
-        Raises:
-            InputError: As of `Task.features` and `Task.answers`.
-        """
+    def answers(self, examples: list) -> list:
+        """Answers examples; results and errors as of `Task.features` and `Task.answers`."""
         answers = []
         for begin in range(0, len(examples), _EXAMPLES):
             part = examples[begin : begin + _EXAMPLES]
@@ -59,21 +64,16 @@ def model_of_signature(predict_tokens):
     return lambda inputs, training: predict_tokens(**{name: inputs[name] for name in names})
 
 
-def call_by_rows(call, signature, **inputs):
+def call_by_rows(call: Callable, signature: str, **inputs: list[str]) -> list[dict]:
     """Calls a signature for any number of rows, in batches of similar length.
 
     Args:
-        call: callable. Takes the name of a signature, and lists of str by name; returns a dict of
-            np.ndarray [B, ...].
-        signature: str.
-        inputs: list of str by name, equally long.
+        call: Takes the name of a signature, and lists of str by name; returns a dict of np.ndarray
+            [B, ...].
+        inputs: By name, equally long.
 
     Returns:
-        list of dict. The answer to each row, in order; it includes padding to the longest of its
-        batch.
-
-    Raises:
-        InputError: If a number in an answer is not finite.
+        The answer to each row, in order; it includes padding to the longest of its batch.
     """
     rows = list(zip(*inputs.values(), strict=True))
     order = sorted(range(len(rows)), key=lambda row: sum(map(len, rows[row])))
@@ -90,37 +90,21 @@ def call_by_rows(call, signature, **inputs):
     return answers
 
 
-def answer_by_signatures(call, task, examples):
-    """Answers examples of a task by its signatures over strings.
+def answer_by_signatures(call: Callable, task: Task, examples: list) -> list:
+    """Answers examples of a task, as `Task.answers`, by its signatures over strings.
 
-    The graph limits the bytes that are read of a text. Words of a sentence that do not fit into one
-    sequence get the tag "" and the probability 0.
-
-    Args:
-        call: callable. As of `call_by_rows`.
-        task: Task. Of the kind of the model.
-        examples: list. As `Task.example` returns them.
-
-    Returns:
-        list of named tuples, see `Task.answers`.
-
-    Raises:
-        InputError: If the signatures do not return enough for this kind of task, or a word contains
-            white space.
+    `call` is as of `call_by_rows`. The graph limits the bytes that are read of a text. Words of a
+    sentence that do not fit into one sequence get the tag "" and the probability 0. Signatures do
+    not return enough for questions about a context.
     """
-    answers = {
-        CLASSIFICATION: _classes,
-        REGRESSION: _scores,
-        CHOICE: _choices,
-        TAGGING: _tags,
-    }.get(task.kind)
-    if answers is None:
+    by_kind = {CLASSIFICATION: _classes, REGRESSION: _scores, CHOICE: _choices, TAGGING: _tags}
+    if task.kind not in by_kind:
         raise InputError(
             "Probabilities of answers to questions require the `export.json`, `tokenizer` and "
             f"`predict_tokens` of an export (kind `{task.kind.name}`). For the answers alone, call "
             "`question_answering` with `Predictor.ask`."
         )
-    return answers(call, examples) if examples else []
+    return by_kind[task.kind](call, examples) if examples else []
 
 
 def _text_rows(call, examples):

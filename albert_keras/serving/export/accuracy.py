@@ -2,6 +2,8 @@
 
 import itertools
 import logging
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -10,12 +12,14 @@ import tensorflow as tf
 from albert_keras.finetuning.finetuned import typed_examples
 from albert_keras.serving.export.checks import inputs_of_texts
 from albert_keras.serving.export.lite import LiteModel
+from albert_keras.serving.export.source import ExportSource
 from albert_keras.serving.graph.precision import StoredModel
 from albert_keras.serving.task_answers import TaskPredictor
 from data_pipeline.errors import InputError
 from data_pipeline.reader.reader import evaluation_dataset
 from data_pipeline.records.record_folder import RecordFiles
 from data_pipeline.text.installed_docs import installed_documentation
+from data_pipeline.tokenizers.tokenization import Tokenizer
 
 logger = logging.getLogger(__name__)
 
@@ -31,65 +35,47 @@ _MIN_AGREEMENT = 0.9
 
 
 class AccuracyLoss(NamedTuple):
-    """Difference between a variant and the float32 model, at masked tokens.
+    """Difference between a variant and the float32 model, at masked tokens."""
 
-    Attributes:
-        num_predictions: int. Masked tokens compared.
-        agreement: float. Proportion of them with the same most likely piece.
-        mean_difference: float. Difference of the probabilities: half the sum over all pieces, the
-            total variation distance, as a mean over predictions.
-        largest_difference: float. Largest difference of the probability of any piece.
-        loss: float. Masked-LM loss of the variant, in nats.
-        float32_loss: float. Masked-LM loss of the float32 model.
-    """
-
-    num_predictions: int
-    agreement: float
+    num_predictions: int  #: Masked tokens compared.
+    agreement: float  #: Proportion of them with the same most likely piece.
+    #: Difference of the probabilities: half the sum over all pieces, the total variation distance,
+    #: as a mean over predictions.
     mean_difference: float
-    largest_difference: float
-    loss: float
-    float32_loss: float
+    largest_difference: float  #: Largest difference of the probability of any piece.
+    loss: float  #: Masked-LM loss of the variant, in nats.
+    float32_loss: float  #: Masked-LM loss of the float32 model, in nats.
 
 
 class TaskLoss(NamedTuple):
-    """Difference between the answers of a fine-tuned variant and of the float32 model.
+    """Difference between the answers of a fine-tuned variant and of the float32 model."""
 
-    Attributes:
-        num_predictions: int. Examples compared.
-        agreement: float. Proportion of them with the same answer: label, option, text or tags;
-            scores are the same if they differ by less than 0.01.
-        mean_difference, largest_difference: float. Of the probability of an answer, or of a score.
-        scores, float32_scores: dict of str to float. By the metrics of the task; empty if the
-            examples have no answers.
-    """
-
-    num_predictions: int
+    num_predictions: int  #: Examples compared.
+    #: Proportion of them with the same answer: label, option, text or tags; scores are the same if
+    #: they differ by less than 0.01.
     agreement: float
-    mean_difference: float
+    mean_difference: float  #: Of the probability of an answer, or of a score.
     largest_difference: float
-    scores: dict[str, float]
+    scores: dict[str, float]  #: By the metrics of the task; empty if examples have no answers.
     float32_scores: dict[str, float]
 
 
-def prepare_comparison(source, precision, lite, eval_data):
+def prepare_comparison(
+    source: ExportSource, precision: str, lite: Sequence[str], eval_data: str | Path | None
+) -> Callable:
     """Reads data to compare variants on, and returns a function that compares them.
 
     So data that cannot be used are refused before any work.
 
     Args:
-        source: ExportSource.
-        precision: str. Precision of the export.
-        lite: sequence of "float16" and "int8". Variants for TensorFlow Lite.
-        eval_data: str, Path or None. Held-out records; for a fine-tuned model a file of labelled
-            examples. None takes the development examples of the training if they still exist, else
-            texts of the documentation of installed packages.
+        lite: "float16" and "int8", the variants for TensorFlow Lite.
+        eval_data: Held-out records; for a fine-tuned model a file of labelled examples. None takes
+            the development examples of the training if they still exist, else texts of the
+            documentation of installed packages.
 
     Returns:
-        callable. StringModel, and dict of "float16" or "int8" -> Path of a `.tflite` file → dict of
-        variant to AccuracyLoss or TaskLoss, empty if there is only float32.
-
-    Raises:
-        InputError: If `eval_data` cannot be read.
+        A function of a StringModel, and a dict of "float16" or "int8" -> Path of a `.tflite` file;
+        it returns a dict of variant -> AccuracyLoss or TaskLoss, empty if there is only float32.
     """
     task, tokenizer, length = source.task, source.tokenizer, source.max_seq_length
     has_variants = precision != "float32" or lite
@@ -115,20 +101,11 @@ def prepare_comparison(source, precision, lite, eval_data):
     return compare_variants
 
 
-def masked_texts(tokenizer, max_seq_length):
+def masked_texts(tokenizer: Tokenizer, max_seq_length: int) -> list[dict]:
     """Takes texts of the documentation of installed packages, and masks one token of each.
 
-    The same installation results in the same texts and masks.
-
-    Args:
-        tokenizer: Tokenizer.
-        max_seq_length: int. Maximum sequence length, S.
-
-    Returns:
-        list of dict. Batches of `NUM_TEXTS` texts in total, as `masked_records` returns them.
-
-    Raises:
-        InputError: If there are not enough texts of sufficient length.
+    The same installation results in the same texts and masks: batches of `NUM_TEXTS` texts in
+    total, as `masked_records` returns them.
     """
     random = np.random.default_rng(0)
     length = min(max_seq_length, _MAX_TOKENS)
@@ -142,9 +119,7 @@ def masked_texts(tokenizer, max_seq_length):
             f"{len(rows)} are long enough. Give records by --eval-data."
         )
     lengths = np.array([len(row) for row in rows])
-    ids = np.zeros((NUM_TEXTS, length), np.int32)
-    for number, row in enumerate(rows):
-        ids[number, : len(row)] = row
+    ids = tf.keras.utils.pad_sequences(rows, length, padding="post")
     positions = random.integers(1 + _CONTEXT, lengths - 1 - _CONTEXT)[:, None]
     labels = np.take_along_axis(ids, positions, axis=1)
     np.put_along_axis(ids, positions, tokenizer.mask_id, axis=1)
@@ -162,22 +137,15 @@ def masked_texts(tokenizer, max_seq_length):
     ]
 
 
-def masked_records(folder, vocab_size, max_seq_length, tokenizer_digest=None):
-    """Takes the first records of a folder, with their masks.
-
-    Args:
-        folder: str or Path. Folder of records.
-        vocab_size: int. Of the model.
-        max_seq_length: int. Maximum sequence length of the export.
-        tokenizer_digest: str or None. Of the tokenizer of the run.
+def masked_records(
+    folder: str | Path, vocab_size: int, max_seq_length: int, tokenizer_digest: str | None = None
+) -> list[dict]:
+    """Takes the first records of a folder, with their masks, if they fit the model.
 
     Returns:
-        list of dict. Batches of at most `NUM_TEXTS` records in total, NumPy: `input_ids`,
-        `input_mask`, `segment_ids` int32 [B, S]; `masked_lm_positions`, `masked_lm_ids` int32 and
+        Batches of at most `NUM_TEXTS` records in total, NumPy: `input_ids`, `input_mask`,
+        `segment_ids` int32 [B, S]; `masked_lm_positions`, `masked_lm_ids` int32 and
         `masked_lm_weights` float32 [B, P].
-
-    Raises:
-        InputError: If the records were made with another vocabulary or are longer.
     """
     records = RecordFiles(folder)
     info = records.info
@@ -203,7 +171,7 @@ def masked_records(folder, vocab_size, max_seq_length, tokenizer_digest=None):
     return batches
 
 
-def graph_logits(stored):
+def graph_logits(stored: StoredModel) -> Callable:
     """Returns a function from a batch to the logits of a StoredModel, float32 [B, P, V]."""
     masked_lm = tf.function(stored.masked_lm, reduce_retracing=True)
 
@@ -215,24 +183,20 @@ def graph_logits(stored):
     return logits
 
 
-def compare(float32_logits, variants, batches):
+def compare(
+    float32_logits: Callable, variants: dict[str, Callable], batches: list[dict]
+) -> dict[str, AccuracyLoss]:
     """Compares variants with the float32 model; warns if answers mostly differ.
 
-    Args:
-        float32_logits: callable. Batch → logits, float32 [B, P, V].
-        variants: dict of name -> such a callable.
-        batches: list of dict. As `masked_texts` or `masked_records` returns them.
-
-    Returns:
-        dict of name -> AccuracyLoss.
+    Models are functions from a batch of `masked_records` to logits, float32 [B, P, V].
     """
     columns = {name: [] for name in variants}
     for batch in batches:
         real = batch["masked_lm_weights"] > 0
         labels = batch["masked_lm_ids"][real][:, None]
-        expected = _log_probabilities(float32_logits(batch)[real])
+        expected = tf.nn.log_softmax(float32_logits(batch)[real]).numpy()
         for name, logits in variants.items():
-            found = _log_probabilities(logits(batch)[real])
+            found = tf.nn.log_softmax(logits(batch)[real]).numpy()
             differences = np.abs(np.exp(found) - np.exp(expected))
             columns[name].append(
                 np.stack(
@@ -258,12 +222,6 @@ def compare(float32_logits, variants, batches):
         )
         _warn_of_disagreement(name, losses[name])
     return losses
-
-
-def _log_probabilities(logits):
-    """float32 [n, V] -> float32 [n, V]."""
-    logits = logits - logits.max(axis=1, keepdims=True)
-    return logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
 
 
 def _examples(task, eval_data):

@@ -1,12 +1,28 @@
-"""Checks of a version before it gets its name, so that nothing broken is ever published."""
+"""Checks of a version before it gets its name, so that nothing broken is ever published.
+
+The graph over strings must return the same answers as the Python path, which is that of training
+and evaluation: `Tokenizer`, sequences built in NumPy, the Keras model. Both must return the same
+ids, labels and texts, and probabilities that differ by rounding only.
+"""
+
+import itertools
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
-from albert_keras.serving.export.parity import check_ids, check_parity
+from albert_keras.finetuning.finetuned import typed_examples
+from albert_keras.serving.export.source import ExportSource
+from albert_keras.serving.graph.string_model import StringModel
 from albert_keras.serving.layout import MASK_LITERAL
-from albert_keras.serving.saved_model.signature_methods import read_signatures
+from albert_keras.serving.saved_model.signature_methods import Signature, read_signatures
 from albert_keras.serving.saved_model.warm_up import sample_inputs
+from albert_keras.serving.task_answers import TaskPredictor, answer_by_signatures, call_by_rows
+from albert_keras.tasks.examples import TextExample
+from albert_keras.tasks.kinds import CLASSIFICATION, REGRESSION, TAGGING, TaskKind
+from albert_keras.tasks.pair_features import pair_features
 
 #: Texts as users send them. One is longer than most models read, none is longer than
 #: `TextPacker.max_bytes` of the shortest sequence, so that both paths read the same.
@@ -25,21 +41,26 @@ _QUESTION, _OPTIONS = "What left the harbour _ ?", ("the ferry", "", "Rain, sunr
 #: Maximum difference of answers, relative to 1 or their size, for each precision: of the same graph
 #: run twice.
 _ROUNDING = {"float32": 1e-4, "bfloat16": 5e-2, "int8": 1e-3}
+#: Maximum difference of probabilities from the Python path: float32, rounded in another order.
+TOLERANCE = 1e-5
+#: Maximum difference of other numbers, which are not bounded, relative to their size.
+_RELATIVE = 1e-4
 _SHORT = (b"", b"a [MASK].", b"\xff")
 _LONG = b"much longer than its neighbours are, \t " * 8
-#: Tokens of inputs that are ids.
-_LENGTH = 16
 
 
-def check_inputs(kind, takes_pair=False):
+class Parity(NamedTuple):
+    """Difference between the graph and the Python path."""
+
+    num_texts: int  #: Inputs compared.
+    largest_difference: float  #: Between two numbers; those above 1 relative to their size.
+
+
+def check_inputs(kind: TaskKind | None, takes_pair: bool = False) -> list[str] | list[dict]:
     """Returns the inputs that a model is checked with.
 
-    Args:
-        kind: TaskKind or None. None for a pre-trained model.
-        takes_pair: bool. Whether the task has a second text.
-
-    Returns:
-        list of str, most of them with masks (pre-trained), or of dict, see `Task.example`.
+    Without a kind they are texts for a pre-trained model, most of them with masks; else inputs of
+    `Task.example`.
     """
     if kind is None:
         masked = [f"{MASK_LITERAL} {text[: len(text) // 2]}{MASK_LITERAL}" for text in TEXTS]
@@ -47,8 +68,8 @@ def check_inputs(kind, takes_pair=False):
     return inputs_of_texts(kind, takes_pair, [text for text in TEXTS if text.strip()])
 
 
-def inputs_of_texts(kind, takes_pair, texts):
-    """Creates an input for a fine-tuned model from each text (list of str, none blank)."""
+def inputs_of_texts(kind: TaskKind, takes_pair: bool, texts: list[str]) -> list[dict]:
+    """Creates an input for a fine-tuned model from each text, none of which is blank."""
     if kind.has_options:
         return [
             {"context": text, "question": _QUESTION, "options": list(_OPTIONS)} for text in texts
@@ -62,47 +83,41 @@ def inputs_of_texts(kind, takes_pair, texts):
 
 
 class LoadedModel:
-    """A SavedModel whose signatures are called by name.
+    """The SavedModel of a version, whose signatures are called by name."""
 
-    Args:
-        folder: Path. Folder of the version.
-
-    Attributes:
-        model: Returned by `tf.saved_model.load`.
-        signatures: list of Signature.
-    """
-
-    def __init__(self, folder):
+    def __init__(self, folder: Path):
         self.model = tf.saved_model.load(str(folder))
         self.signatures = read_signatures(folder)
 
     def call(self, name, inputs):
         """Calls a signature: arrays or lists [B, ...] by name → dict of arrays [B, ...]."""
-        tensors = {key: tf.constant(value) for key, value in inputs.items()}
-        return {key: one.numpy() for key, one in self.model.signatures[name](**tensors).items()}
+        return _call(self.model.signatures[name], inputs)
 
     def ask(self, name, **texts):
         """Calls a signature: lists of str by name → dict of arrays [B, ...]."""
         return self.call(name, {key: tf.constant(one, tf.string) for key, one in texts.items()})
 
 
-def check_answers(source, module, loaded, precision):
+def _call(function, inputs):
+    tensors = {name: tf.constant(value) for name, value in inputs.items()}
+    return {name: value.numpy() for name, value in function(**tensors).items()}
+
+
+def check_answers(
+    source: ExportSource, module: StringModel, loaded: LoadedModel, precision: str
+) -> Parity | None:
     """Checks that a SavedModel answers as the Python path, and each text as if it were alone.
 
-    If it is not float32, it is compared with the model that was saved instead.
+    If it is not float32, it is compared with the model that was saved instead. RuntimeError if an
+    answer differs.
 
     Args:
-        source: ExportSource.
-        module: StringModel. The model that was saved.
-        loaded: LoadedModel. The same model, loaded again.
-        precision: str. Precision of the export.
+        module: The model that was saved.
+        loaded: The same model, loaded again.
 
     Returns:
-        Parity or None. Difference from the Python path; None unless the export is float32, whose
-        weights are the same as in Python.
-
-    Raises:
-        RuntimeError: If an answer differs.
+        Difference from the Python path; None unless the export is float32, whose weights are the
+        same as in Python.
     """
     task, tolerance = source.task, _ROUNDING[precision]
     check_ids(source, loaded.ask, list(TEXTS))
@@ -114,29 +129,22 @@ def check_answers(source, module, loaded, precision):
     for signature in loaded.signatures:
         check_neighbours(signature, loaded.call, tolerance)
         if parity is None:
-            inputs = sample_inputs(signature, list(_SHORT), _LENGTH)
-            tensors = {key: tf.constant(value) for key, value in inputs.items()}
-            saved = {key: one.numpy() for key, one in functions[signature.name](**tensors).items()}
+            inputs = sample_inputs(signature, list(_SHORT))
+            saved = _call(functions[signature.name], inputs)
             found = loaded.call(signature.name, inputs)
             _check_same(signature.name, found, saved, tolerance, "after it is loaded")
     return parity
 
 
-def check_neighbours(signature, call, tolerance):
+def check_neighbours(signature: Signature, call: Callable, tolerance: float) -> None:
     """Checks that the answer to a text does not depend on the other texts in its batch.
 
-    Args:
-        signature: Signature.
-        call: callable. Name of a signature, and arrays [B, ...] by name → dict of arrays [B, ...].
-        tolerance: float. Maximum difference of numbers, relative to 1 or their size.
-
-    Raises:
-        RuntimeError: If it does.
+    `call` is as `LoadedModel.call`; numbers may differ by `tolerance`, relative to 1 or their size.
     """
     texts = [b"a [MASK] here", _LONG, b""]
-    together = call(signature.name, sample_inputs(signature, texts, _LENGTH))
+    together = call(signature.name, sample_inputs(signature, texts))
     for row, text in enumerate(texts):
-        alone = call(signature.name, sample_inputs(signature, [text], _LENGTH))
+        alone = call(signature.name, sample_inputs(signature, [text]))
         in_batch = {}
         for name, value in alone.items():
             # With longer texts in the batch there are more positions, which are padding.
@@ -160,3 +168,161 @@ def _check_same(name, found, expected, tolerance, when):
             is_same = np.array_equal(other, value)
         if not is_same:
             raise RuntimeError(f"`{name}` returns another `{output}` {when}")
+
+
+def check_parity(source: ExportSource, call: Callable, inputs: list[str] | list[dict]) -> Parity:
+    """Compares the signatures over strings of a float32 export with the Python path.
+
+    Raises RuntimeError if an id, label or text differs, or a number differs by more than rounding.
+
+    Args:
+        call: Name of a signature, and lists of str by name → dict of np.ndarray [B, ...].
+        inputs: Texts (pre-trained) or inputs of `Task.example` (fine-tuned), none longer than the
+            graph reads, see `TextPacker.max_bytes`.
+    """
+    if source.task is not None:
+        differences = _compare_task(source, call, inputs)
+    else:
+        differences = itertools.chain(
+            _compare_masks(source, call, inputs), _compare_order(source, call, inputs)
+        )
+    return Parity(len(inputs), max(differences, default=0.0))
+
+
+def check_ids(source: ExportSource, call: Callable, texts: list[str]) -> int:
+    """Compares token ids, whatever the precision of the export; arguments as of `check_parity`.
+
+    Nothing is compared for tasks whose sequences contain more than one text. Returns the number of
+    texts compared.
+    """
+    task, tokenizer = source.task, source.tokenizer
+    if task is not None and (task.takes_pair or task.kind not in (CLASSIFICATION, REGRESSION)):
+        return 0
+    for text, answer in zip(texts, call_by_rows(call, "explain_tokens", text=texts), strict=True):
+        ids = tokenizer.encode(text)[: source.max_seq_length - 2]
+        expected = [tokenizer.cls_id, *ids, tokenizer.sep_id]
+        found = answer["ids"][: np.count_nonzero(answer["pieces"] != b"")].tolist()
+        _check_equal("explain_tokens", text, "ids", expected, found)
+    return len(texts)
+
+
+def _masked_sequence(tokenizer, text, max_seq_length):
+    """Returns the ids of a text with masks, and the positions of the masks."""
+    first, *others = text.split(MASK_LITERAL)
+    ids = tokenizer.encode(first)
+    for part in others:
+        ids += [tokenizer.mask_id, *tokenizer.continuation_ids(part)]
+    ids = [tokenizer.cls_id, *ids[: max_seq_length - 2], tokenizer.sep_id]
+    return ids, [position for position, id in enumerate(ids) if id == tokenizer.mask_id]
+
+
+def _compare_masks(source, call, texts):
+    """Yields differences of the probabilities of fill_mask."""
+    for text, answer in zip(texts, call_by_rows(call, "fill_mask", text=texts), strict=True):
+        ids, positions = _masked_sequence(source.tokenizer, text, source.max_seq_length)
+        shown = answer["scores"][: text.count(MASK_LITERAL)]
+        num_filled = int((shown[:, 0] > 0).sum())
+        _check_equal("fill_mask", text, "the number of masks", len(positions), num_filled)
+        if not positions:
+            continue
+        inputs = {"input_ids": [ids], "masked_lm_positions": [positions]}
+        logits = source.model({name: tf.constant(rows) for name, rows in inputs.items()})
+        expected = tf.nn.softmax(logits["masked_lm_logits"])[0].numpy()  # [masks, V]
+        best = -np.sort(-expected, axis=1)
+        found = zip(answer["pieces"], answer["scores"], strict=True)
+        for mask, (pieces, scores) in enumerate(itertools.islice(found, len(positions))):
+            # Equally likely pieces may be in any order: each must have its own probability, and
+            # the probabilities must be the largest ones.
+            ids_found = [source.tokenizer.id_of(piece.decode()) for piece in pieces]
+            yield _difference("fill_mask", text, scores, expected[mask, ids_found])
+            yield _difference("fill_mask", text, scores, best[mask, : len(scores)])
+
+
+def _compare_order(source, call, texts):
+    """Yields differences of the probabilities of sentence_order, for each text and the next."""
+    if source.model.sentence_order_head is None:
+        return
+    seconds = texts[1:] + texts[:1]
+    answers = call_by_rows(call, "sentence_order", first=texts, second=seconds)
+    for first, second, answer in zip(texts, seconds, answers, strict=True):
+        pair = [TextExample("0", first, second)]
+        inputs = pair_features(pair, source.tokenizer, source.max_seq_length)
+        inputs |= {"masked_lm_positions": [[0]]}
+        outputs = source.model({name: tf.constant(rows) for name, rows in inputs.items()})
+        expected = tf.nn.softmax(outputs["sentence_order_logits"])[0, 0].numpy()
+        yield _difference("sentence_order", first, answer["in_order"], expected)
+
+
+def _compare_task(source, call, inputs):
+    """Yields differences of all numbers in the answers of a task."""
+    task = source.task
+    examples = typed_examples(task, inputs)
+    predictor = TaskPredictor(task, source.tokenizer, source.model, source.tuned)
+    answers = predictor.answers(examples)
+    if task.kind.finds_spans:
+        yield from _compare_spans(call, examples, answers)
+        return
+    found = answer_by_signatures(call, task, examples)
+    for given, one, other in zip(inputs, answers, found, strict=True):
+        if task.kind is TAGGING:
+            one, other = _same_words(one, other)
+        yield _compare_values(task.kind.name, given, one._asdict(), other._asdict())
+
+
+def _same_words(expected, found):
+    """Truncates two TagAnswers to the words that the graph tags, at most one sequence."""
+    count = sum(tag != "" for tag in found.tags)
+    return [
+        answer._replace(tags=answer.tags[:count], probabilities=answer.probabilities[:count])
+        for answer in (expected, found)
+    ]
+
+
+def _compare_spans(call, examples, answers):
+    name = "question_answering"
+    questions = [example.question for example in examples]
+    contexts = [example.context for example in examples]
+    found = call_by_rows(call, name, question=questions, context=contexts)
+    for question, answer, other in zip(questions, answers, found, strict=True):
+        text = "" if answer.start is None else answer.text
+        _check_equal(name, question, "answer", text, other["answer"].decode())
+        for key in ("start", "end"):
+            value = getattr(answer, key)
+            _check_equal(name, question, key, -1 if value is None else value, int(other[key]))
+        if answer.null_score is not None:
+            yield _difference(name, question, other["null_score"], answer.null_score, _RELATIVE)
+
+
+def _compare_values(name, given, expected, found):
+    """Returns the largest difference of numbers anywhere in two plain values."""
+    if isinstance(expected, dict):
+        _check_equal(name, given, "names", sorted(expected), sorted(found))
+        expected, found = list(expected.values()), [found[key] for key in expected]
+    if isinstance(expected, tuple | list):
+        _check_equal(name, given, "number of values", len(expected), len(found))
+        pairs = zip(expected, found, strict=True)
+        return max((_compare_values(name, given, one, other) for one, other in pairs), default=0.0)
+    if isinstance(expected, float):
+        return _difference(name, given, found, expected)
+    _check_equal(name, given, "value", expected, found)
+    return 0.0
+
+
+def _difference(name, given, found, expected, tolerance=TOLERANCE):
+    """Returns the largest difference of numbers; those above 1 relative to their size."""
+    found, expected = np.asarray(found, np.float64), np.asarray(expected, np.float64)
+    difference = float((np.abs(found - expected) / np.maximum(np.abs(expected), 1)).max(initial=0))
+    if not difference <= tolerance:
+        raise RuntimeError(
+            f"`{name}` does not answer as the Python path: a number differs by {difference:.2g} "
+            f"for {given!r:.200}."
+        )
+    return difference
+
+
+def _check_equal(name, given, what, expected, found):
+    if expected != found:
+        raise RuntimeError(
+            f"`{name}` does not answer as the Python path: for {given!r:.200}, {what} must be "
+            f"{expected!r:.200}. Received: {found!r:.200}."
+        )

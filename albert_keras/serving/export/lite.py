@@ -15,11 +15,15 @@ import logging
 import os
 import sys
 import tempfile
+from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import tensorflow as tf
 
 from albert_keras.layers.kernels import inference
+from albert_keras.models.pretraining import AlbertForPretraining
+from albert_keras.serving.export.source import ExportSource
 from data_pipeline.errors import InputError
 
 logger = logging.getLogger(__name__)
@@ -35,30 +39,21 @@ def check_lite(weights):
         raise InputError(f"`lite` must be one of {', '.join(LITE_WEIGHTS)}. Received: {weights}.")
 
 
-def convert_to_lite(model, max_seq_length, weights):
-    """Converts a model.
+def convert_to_lite(model: AlbertForPretraining, max_seq_length: int, weights: str) -> bytes:
+    """Converts a float32 model to the contents of a `.tflite` file.
 
     Args:
-        model: AlbertForPretraining, float32.
-        max_seq_length: int. S; ids are padded to it.
-        weights: str. "float16" or "int8".
-
-    Returns:
-        bytes. Contents of a `.tflite` file.
-
-    Raises:
-        InputError: If `weights` is another value.
+        max_seq_length: S; ids are padded to it.
+        weights: One of `LITE_WEIGHTS`.
     """
-    check_lite(weights)
     ids = [tf.TensorSpec([1, max_seq_length], tf.int32, name=name) for name in _INPUTS]
     vector = tf.TensorSpec([1, model.config.hidden_size], tf.float32, name="vector")
 
     @tf.function(input_signature=ids)
     def encode(input_ids, input_mask, segment_ids):
+        inputs = dict(zip(_INPUTS, (input_ids, input_mask, segment_ids), strict=True))
         with inference():
-            outputs = model.encoder(
-                {"input_ids": input_ids, "input_mask": input_mask, "segment_ids": segment_ids}
-            )
+            outputs = model.encoder(inputs)
         return {name: outputs[name] for name in ("sequence_output", "pooled_output")}
 
     @tf.function(input_signature=[vector])
@@ -83,17 +78,8 @@ def convert_to_lite(model, max_seq_length, weights):
             return converter.convert()
 
 
-def write_lite(folder, source, variants):
-    """Writes TensorFlow Lite files of a pre-trained model.
-
-    Args:
-        folder: Path. Created if there is anything to write.
-        source: ExportSource.
-        variants: sequence of "float16" and "int8".
-
-    Returns:
-        dict of "float16" or "int8" -> Path.
-    """
+def write_lite(folder: Path, source: ExportSource, variants: Sequence[str]) -> dict[str, Path]:
+    """Writes a `.tflite` file for each variant, "float16" or "int8", of a pre-trained model."""
     files = {}
     for weights in variants:
         folder.mkdir(exist_ok=True)
@@ -119,19 +105,13 @@ def _standard_error_as_debug():
 
 
 class LiteModel:
-    """A `.tflite` file on this machine.
+    """A `.tflite` file on this machine."""
 
-    Args:
-        path: str or Path.
-
-    Attributes:
-        max_seq_length: int. S.
-    """
-
-    def __init__(self, path):
+    def __init__(self, path: Path):
         interpreter = tf.lite.Interpreter(str(path))
         self._encode = interpreter.get_signature_runner("encode")
         self._masked_lm = interpreter.get_signature_runner("masked_lm")
+        #: S.
         self.max_seq_length = int(self._encode.get_input_details()["input_ids"]["shape"][1])
 
     def encode(self, input_ids, input_mask, segment_ids):

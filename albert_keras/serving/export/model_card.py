@@ -30,13 +30,8 @@ from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
 
 logger = logging.getLogger(__name__)
 
-#: Name of the card, in the folder of the model.
-CARD_FILE = "README.md"
-
 #: No number that was measured or counted is as large.
 _TOO_LARGE = 2.0**63
-
-
 #: Examples of inputs other than `text`.
 _EXAMPLES = kinds.CHOICE.sample | {"first": "He opened the door.", "second": "Then he went in."}
 _MASKED_TEXT = "The old ferry left the [MASK]."
@@ -46,55 +41,34 @@ _SHOWN_SIGNATURES = ("question_answering", "multiple_choice", "text_pair", "serv
 _SHORT_REQUEST = 88
 
 
-def write_model_card(out):
-    """Writes the card of a model, `README.md`, and replaces an older one.
-
-    Args:
-        out: str or Path. Folder of the model.
-
-    Returns:
-        Path. The card.
-
-    Raises:
-        InputError: As `model_card`.
-    """
-    path = Path(out) / CARD_FILE
+def write_model_card(out: Path) -> None:
+    """Writes the card of a model, `README.md`, and replaces an older one."""
+    path = out / "README.md"
     text = None
     # Others may publish at the same time: the last one to write has seen all versions.
     while (current := model_card(out)) != text:
         with whole_file(path) as temporary:
             temporary.write_text(current, encoding="utf-8")
         text = current
-    return path
 
 
-def model_card(out):
-    """Builds the card of a model: its newest version, and a table of all versions.
+def model_card(out: Path) -> str:
+    """Builds the card of a model in Markdown: its newest version, and a table of all versions.
 
     Only the last part of each path is shown, and never the command line. The same files result in
     the same card.
-
-    Args:
-        out: str or Path. Folder of the model, such as `saved_models/books`.
-
-    Returns:
-        str. Markdown.
-
-    Raises:
-        InputError: If there is no version, or the name of the folder is not allowed for a model.
     """
-    name = check_model_name(Path(out).absolute().name)
+    name = check_model_name(out.absolute().name)
     versions = []
     for number in reversed(existing_versions(out)):
         with contextlib.suppress(FileNotFoundError):  # another process has just removed it
-            versions.append(CardVersion(Path(out) / str(number)))
-    newest = versions[0]
+            versions.append(CardVersion(out / str(number)))
     card = _template().render(
         name=name,
-        v=newest,
+        v=versions[0],
         versions=versions,
         kinds=kinds,
-        requests=_requests(newest),
+        requests=_requests(versions[0]),
         examples=_EXAMPLES,
         masked_text=_MASKED_TEXT,
         bytes_per_position=BYTES_PER_POSITION,
@@ -109,14 +83,11 @@ class CardVersion:
     type is empty. `at`, `raw_number` and `scores` return raw values, all others escaped Markdown;
     `file_name` is the last part of a path, since the rest says where and by whom a model was made.
 
-    Args:
-        folder: Path. Folder of the version.
-
     Raises:
         FileNotFoundError: If it is removed in this moment.
     """
 
-    def __init__(self, folder):
+    def __init__(self, folder: Path):
         self.version, self._record = int(folder.name), _read_json(folder / EXPORT_RECORD)
         # Early runs were of pre-training only and did not record their kind.
         early_kind = "pretraining" if self.at("run", kind=dict) else ""

@@ -6,6 +6,7 @@ import logging
 import os
 import re
 import time
+from collections.abc import Generator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -28,45 +29,38 @@ _LOCK_TRIES, _SECONDS_BETWEEN_TRIES = 10, 0.03
 
 
 class Draft(NamedTuple):
-    """A version that is not published yet.
+    """A version that is not published yet."""
 
-    Attributes:
-        version: int. The number it will have; no other publisher gets it.
-        folder: Path. Empty folder to write the version into.
-        keras_file: Path. Where the model for Keras may be written; ends in `.keras`.
-    """
-
-    version: int
-    folder: Path
-    keras_file: Path
+    version: int  #: The number it will have; no other publisher gets it.
+    folder: Path  #: Empty folder to write the version into.
+    keras_file: Path  #: Where the model for Keras may be written; ends in `.keras`.
 
 
 @contextlib.contextmanager
-def new_version(out, version=None, keep=None):
+def new_version(
+    out: Path, version: int | None = None, keep: int | None = None
+) -> Generator[Draft, None, None]:
     """Yields a Draft: a version that gets its number when the block succeeds.
 
     If the block fails, nothing remains. Leftovers of killed publishers are removed first. Any
     number of processes may publish at once.
 
     Args:
-        out: str or Path. Folder of the model; `tensorflow_model_server`'s base path.
-        version: int or None. None takes the number after the largest one that exists or is being
-            published.
-        keep: int or None. Number of largest versions to keep, besides the new one if it is not
-            among them; None keeps all.
-
-    Yields:
-        Draft.
+        out: Folder of the model; `tensorflow_model_server`'s base path.
+        version: None takes the number after the largest one that exists or is being published.
+        keep: Number of largest versions to keep, besides the new one if it is not among them; None
+            keeps all.
 
     Raises:
         InputError: Before the block, if a number is impossible, if the version exists or is being
             published, or if `out` cannot be written to. After it, if something else has been given
             the number by other means.
     """
-    out = Path(out)
     if version is not None:
         check_version(version)
-    _check_keep(keep)
+    is_int = isinstance(keep, int) and not isinstance(keep, bool)
+    if keep is not None and (not is_int or keep < 1):
+        raise InputError(f"`keep` must be None or a positive int. Received: {keep!r}.")
     with contextlib.ExitStack() as stack:
         try:
             stack.enter_context(_removing_new_parents(out))
@@ -83,19 +77,11 @@ def new_version(out, version=None, keep=None):
         remove_old_versions(out, keep, besides=draft.version)
 
 
-def remove_old_versions(out, keep, besides=None):
-    """Removes all but the largest versions; no server ever sees a part of one.
+def remove_old_versions(out: Path, keep: int | None, besides: int | None = None) -> None:
+    """Removes all but the largest `keep` versions; no server ever sees a part of one.
 
-    Args:
-        out: str or Path. Folder of the model.
-        keep: int or None. Number of versions to keep; None removes nothing.
-        besides: int or None. A version that is kept in any case.
-
-    Raises:
-        InputError: If `keep` is not None or a positive int.
+    The version `besides` is kept in any case; with `keep` None nothing is removed.
     """
-    out = Path(out)
-    _check_keep(keep)
     for version in versions(out)[:-keep] if keep else []:
         if version == besides:
             continue
@@ -188,9 +174,3 @@ def _removing_new_parents(out):
             for folder in missing:
                 folder.rmdir()
         raise
-
-
-def _check_keep(keep):
-    is_int = isinstance(keep, int) and not isinstance(keep, bool)
-    if keep is not None and (not is_int or keep < 1):
-        raise InputError(f"`keep` must be None or a positive int. Received: {keep!r}.")

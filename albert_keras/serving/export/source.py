@@ -4,13 +4,13 @@ import math
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tensorflow import keras
-
 from albert_keras.finetuning.config import FinetuneConfig
 from albert_keras.finetuning.finetuned import find_runs, is_finetuned, read_tuned
 from albert_keras.interop.model_weights import HEADS
+from albert_keras.models.finetuning import AlbertForTask
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.runs.run import Run
+from albert_keras.serving.graph.string_model import StringModel
 from albert_keras.serving.graph.task_models import build_task_model
 from albert_keras.serving.graph.text_model import TextModel
 from albert_keras.tasks.build import build_task
@@ -25,31 +25,19 @@ _USUAL_LENGTH = 512
 
 
 class ExportSource(NamedTuple):
-    """A checkpoint of a run, or weights from elsewhere.
+    """A checkpoint of a run, or weights from elsewhere."""
 
-    Attributes:
-        kind: str. "pretraining" or "finetuning".
-        record: dict. Contents of `run.json`; for other weights what is known about them.
-        step: int or None. None if unknown.
-        model: AlbertForPretraining or AlbertForTask. float32, with the weights of the checkpoint.
-        tokenizer: Tokenizer.
-        max_seq_length: int. Maximum sequence length, S.
-        task: Task or None. None for a pre-trained model.
-        tuned: dict of str to float. As `Task.tune` returns it.
-        scores: dict. Scores of the checkpoint on development examples; may be empty.
-    """
-
-    kind: str
-    record: dict[str, Any]
-    step: int | None
-    model: keras.Model
+    kind: str  #: "pretraining" or "finetuning".
+    record: dict[str, Any]  #: Contents of `run.json`; for other weights what is known about them.
+    step: int | None  #: None if unknown.
+    model: AlbertForPretraining | AlbertForTask  #: float32, with the weights of the checkpoint.
     tokenizer: Tokenizer
-    max_seq_length: int
-    task: Task | None
-    tuned: dict[str, float]
-    scores: dict[str, Any]
+    max_seq_length: int  #: S.
+    task: Task | None  #: None for a pre-trained model.
+    tuned: dict[str, float]  #: As `Task.tune` returns it.
+    scores: dict[str, Any]  #: Scores of the checkpoint on development examples; may be empty.
 
-    def string_model(self, precision, layers=()):
+    def string_model(self, precision: str, layers: tuple[int, ...] = ()) -> StringModel:
         """Builds the StringModel; arguments and errors as of that class."""
         if self.task is None:
             return TextModel(self.model, self.tokenizer, self.max_seq_length, precision, layers)
@@ -57,7 +45,7 @@ class ExportSource(NamedTuple):
             self.model, self.tokenizer, self.task, precision, self.tuned, layers
         )
 
-    def describe(self):
+    def describe(self) -> dict:
         """Returns what readers of an export must know about the model, plain JSON."""
         task = None
         if self.task is not None:
@@ -80,23 +68,10 @@ class ExportSource(NamedTuple):
         }
 
 
-def open_source(path, step=None, max_seq_length=None):
-    """Loads a model to export.
-
-    Args:
-        path: str or Path. Folder of a run; or of a fine-tuning, which means its best seed; or of a
-            checkpoint with a masked-LM head, as `convert` writes it.
-        step: int, "best" or None. Which checkpoint; None takes the newest valid one, or the best
-            one of a fine-tuned run.
-        max_seq_length: int or None. Longer texts are truncated, S. None takes the length of the
-            training.
-
-    Returns:
-        ExportSource.
-
-    Raises:
-        InputError: If there is no run, checkpoint or tokenizer, or `max_seq_length` is impossible.
-    """
+def open_source(
+    path: str | Path, step: int | str | None = None, max_seq_length: int | None = None
+) -> ExportSource:
+    """Loads a model to export; arguments as `run`, `step` and `max_seq_length` of `export`."""
     if is_finetuned(path):
         return _finetuned(Run.open(find_runs(path)[0]), step, max_seq_length)
     if _is_checkpoint(Path(path)):

@@ -34,29 +34,21 @@ class VersionLock:
 
     Hidden files of the version are removed at the end, and at the start if a killed process left
     any.
-
-    Attributes:
-        version: int.
-        hidden_folder: Path. Where to create the version; does not exist yet.
     """
 
-    def __init__(self, out, version, descriptor):
+    def __init__(self, out: Path, version: int, descriptor: int):
         self.version = version
+        #: Where to create the version; does not exist yet.
         self.hidden_folder = out / f".{version}.tmp-{os.getpid()}"
         self._out, self._descriptor = out, descriptor
 
     @classmethod
-    def take(cls, out, version):
-        """Returns a VersionLock, or None if another process has it; creates `out`.
-
-        Args:
-            out: str or Path. Folder of the model.
-            version: int.
+    def take(cls, out: Path, version: int) -> "VersionLock | None":
+        """Returns the lock, or None if another process has it; creates the folder `out`.
 
         Raises:
             OSError: If `out` cannot be written to.
         """
-        out = Path(out)
         descriptor = _locked(_lock_file(out, version))
         if descriptor is None:
             return None
@@ -84,21 +76,14 @@ class VersionLock:
             os.close(self._descriptor)
 
 
-def hidden_versions(out):
-    """Lists the versions that are being created or removed, or were when a process was killed.
-
-    Args:
-        out: Path. Folder of the model.
-
-    Returns:
-        list of int, ascending.
-    """
+def hidden_versions(out: Path) -> list[int]:
+    """Lists the versions that are being created or removed, or were when a process was killed."""
     names = os.listdir(out) if out.is_dir() else []
     matches = [_HIDDEN.fullmatch(name) for name in names]
     return sorted({int(match[1]) for match in matches if match})
 
 
-def remove_leftovers(out):
+def remove_leftovers(out: Path) -> None:
     """Removes the hidden files of killed processes; running ones keep theirs."""
     for version in hidden_versions(out):
         try:

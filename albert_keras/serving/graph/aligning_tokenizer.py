@@ -3,7 +3,6 @@
 Equivalent to `data_pipeline/tokenizers/offsets.py`; ids are the same as of GraphTokenizer.
 """
 
-import functools
 import sys
 import unicodedata
 from typing import NamedTuple
@@ -31,29 +30,21 @@ class AlignedTexts(NamedTuple):
 
     A unit is a part of the raw text that is cleaned up independently, mostly one character, with
     the characters after it that are removed.
-
-    Attributes:
-        ids: ragged int32 [B, None].
-        starts, ends: ragged int64 [B, None]. The bytes of the cleaned text that a token comes from.
-        clean_ends: int64 [B, U]. End of each unit in the cleaned text, in bytes.
-        raw_edges: int64 [B, U + 1]. Start of each unit in the raw text, in characters, and the end
-            of the last one.
     """
 
-    ids: tf.RaggedTensor
+    ids: tf.RaggedTensor  #: int32 [B, None].
+    #: int64 [B, None] each: the bytes of the cleaned text that a token comes from.
     starts: tf.RaggedTensor
     ends: tf.RaggedTensor
-    clean_ends: tf.Tensor
+    clean_ends: tf.Tensor  #: int64 [B, U]: end of each unit in the cleaned text, in bytes.
+    #: int64 [B, U + 1]: start of each unit in the raw text, in characters; end of the last one.
     raw_edges: tf.Tensor
 
-    def characters(self, first, last):
+    def characters(self, first: tf.Tensor, last: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns the raw characters that spans of tokens come from.
 
-        Args:
-            first, last: int64 [B]. The first and the last token in each text, in range.
-
-        Returns:
-            int64 [B], int64 [B]. The first character, and one more than the last.
+        `first` and `last`, int64 [B], are the first and the last token in each text, in range. The
+        result is the first character, and one more than the last, int64 [B] each.
         """
         most = tf.maximum(self.ids.row_splits[-1] - 1, 0)
         tokens = (tf.minimum(self.ids.row_starts() + number, most) for number in (first, last))
@@ -72,16 +63,13 @@ class AlignedTexts(NamedTuple):
 
 
 class AligningTokenizer(GraphTokenizer):
-    """A GraphTokenizer that also returns where tokens come from, as `TextAligner`.
+    """A GraphTokenizer of SentencePiece that also returns where tokens come from, as `TextAligner`.
 
     SentencePiece reports where each token starts, `TextAligner` knows it for each letter. So if one
     character is normalised to several letters of two tokens (`ﬃ` to `of` and `fi`), the first of
     them may lack that character here; and tokens may be narrower where full-width digits and comma
     are split. With the clean-up in the graph this only concerns what SentencePiece itself
     normalises further.
-
-    Raises:
-        InputError: If the vocabulary is not one of SentencePiece.
     """
 
     def __init__(self, tokenizer):
@@ -91,12 +79,9 @@ class AligningTokenizer(GraphTokenizer):
         self._blank = character_class(_blank_ranges(tokenizer))
         self._part_bytes = None
         if tokenizer.model.digit_comma:
-            parts = tokenizer.model.digit_comma
-            rows = [parts.get(id, [id]) for id in range(tokenizer.vocab_size)]
-            size = [
-                len(tokenizer.piece_of(id).replace(SPACE, "").encode())
-                for id in range(tokenizer.vocab_size)
-            ]
+            ids, parts = range(tokenizer.vocab_size), tokenizer.model.digit_comma
+            rows = [parts.get(id, [id]) for id in ids]
+            size = [len(tokenizer.piece_of(id).replace(SPACE, "").encode()) for id in ids]
             self._part_bytes = tf.ragged.constant([[size[id] for id in row] for row in rows])
         self._joins = None
         if self._cleans_up and not self._strip_accents:
@@ -119,11 +104,11 @@ class AligningTokenizer(GraphTokenizer):
         """Returns parts of texts without leading characters that are read as space or nothing.
 
         Args:
-            texts: string [B]. UTF-8.
-            starts, ends: int64 [B]. In characters.
+            texts: string [B], UTF-8.
+            starts, ends: int64 [B], in characters.
 
         Returns:
-            tuple. string [B]; start and end of the rest, int32 [B] each, -1 if it is "".
+            string [B]; start and end of the rest, int32 [B] each, -1 if it is "".
         """
         lengths = tf.maximum(ends - starts, 0)
         starts = tf.where(lengths > 0, starts, 0)
@@ -197,8 +182,8 @@ def _clusters(letters, joins, is_space):
     """Joins letters with those that Unicode composition may combine with them.
 
     Returns:
-        tuple. The clusters, ragged string [B, None]; the number of letters of each, int64, flat;
-        and whether each is white space, bool, flat.
+        The clusters, ragged string [B, None]; the number of letters of each, int64, flat; and
+        whether each is white space, bool, flat.
     """
     opens = ~joins | is_space | _previous(is_space, True, letters)
     numbers = tf.cumsum(tf.cast(opens, tf.int32)) - 1
@@ -213,22 +198,21 @@ def _clusters(letters, joins, is_space):
 def _blank_ranges(tokenizer):
     """Lists the characters that the tokenizer reads as space or nothing."""
     processor = sentencepiece.SentencePieceProcessor(model_proto=tokenizer.model_bytes)
-    texts = [f"a{chr(code)}a" for code in _codes_that_may_be_blank()]
+    codes = [
+        code
+        for code in range(1, sys.maxunicode + 1)
+        if unicodedata.category(chr(code)) in _MAY_BE_BLANK
+    ]
+    texts = [f"a{chr(code)}a" for code in codes]
     if tokenizer.config.cleanup == "reference":
         settings = tokenizer.config.lower_case, tokenizer.config.strip_accents
         texts = [clean_up(text, *settings) for text in texts]
     normal = processor.normalize(texts)
     return [
         (code, code)
-        for code, text in zip(_codes_that_may_be_blank(), normal, strict=True)
+        for code, text in zip(codes, normal, strict=True)
         if text.removeprefix(SPACE) in ("aa", f"a{SPACE}a")
     ]
-
-
-@functools.cache
-def _codes_that_may_be_blank():
-    categories = map(unicodedata.category, map(chr, range(1, sys.maxunicode + 1)))
-    return [code for code, category in enumerate(categories, 1) if category in _MAY_BE_BLANK]
 
 
 def _joins_previous(character):

@@ -14,16 +14,16 @@ MAX_FIELDS = 64
 _VARINT = 5  # maximum number of bytes of a length below 2**31
 
 
-def texts_of_examples(examples, name, max_bytes):
+def texts_of_examples(examples: tf.Tensor, name: str, max_bytes: int) -> tf.Tensor:
     """Reads a text feature of serialized tf.Examples.
 
     Everything after a field that is neither text nor a message is ignored.
 
     Args:
-        examples: string [B]. Any bytes.
-        name: str. Name of the feature, which must be among the first `MAX_FIELDS`.
-        max_bytes: int. Bytes of a text that the model reads; a few more are returned, so that it
-            finds where to truncate.
+        examples: string [B], any bytes.
+        name: Name of the feature, which must be among the first `MAX_FIELDS`.
+        max_bytes: Bytes of a text that the model reads; a few more are returned, so that it finds
+            where to truncate.
 
     Returns:
         string [B]. The first value; "" if there is none or it is not a text.
@@ -59,14 +59,11 @@ def _first_field(examples, message, number):
 def _first_match(read, message):
     """Reads fields of messages (begin and end of each) until each message has a match.
 
-    Args:
-        read: callable. Reads the field at `begins` of messages that end at `ends`, int32 [B] each;
-            returns whether it matches (bool [B]), its value (begins, ends), and where the next
-            field begins.
-        message: tuple of int32 [B]. Begins and ends.
+    `read` reads the field at `begins` of messages that end at `ends`, int32 [B] each; it returns
+    whether it matches (bool [B]), its value (begins, ends), and where the next field begins.
 
     Returns:
-        tuple of int32 [B]. Begin and end of the value of the first match; 0 for none.
+        Begin and end of the value of the first match, int32 [B] each; 0 for none.
     """
     begins, ends = message
 
@@ -88,8 +85,8 @@ def _field(examples, begins, ends):
     """Reads one field of each message.
 
     Returns:
-        tuple. Its number, 0 if it is neither text nor a message; begin and end of its value; and
-        where the next field begins; all int32 [B].
+        Its number, 0 if it is neither text nor a message; begin and end of its value; and where the
+        next field begins; all int32 [B].
     """
     head = tf.strings.substr(examples, begins, tf.minimum(ends - begins, 1 + _VARINT))
     head = tf.strings.substr(tf.strings.join([head, "\0" * (1 + _VARINT)]), 0, 1 + _VARINT)

@@ -7,6 +7,7 @@ import tensorflow as tf
 
 from albert_keras.layers.kernels import inference
 from albert_keras.models.finetuning import AlbertForTask
+from albert_keras.models.pretraining import AlbertForPretraining
 from data_pipeline.errors import InputError
 
 #: Precision of an export → Keras policy of the computation.
@@ -19,15 +20,10 @@ _LARGEST = 127  # of int8; -128 is unused, so that scales are symmetric
 
 
 class StoredWeight(NamedTuple):
-    """A weight as an export stores it.
+    """A weight as an export stores it."""
 
-    Attributes:
-        values: tf.Variable. float32, bfloat16 or int8, with the shape of the weight, [M, N].
-        scales: tf.Variable or None. For int8: float32 [1, N] or [M, 1]; the weight is the product
-            of values and scales.
-    """
-
-    values: tf.Variable
+    values: tf.Variable  #: float32, bfloat16 or int8, with the shape of the weight, [M, N].
+    #: For int8: float32 [1, N] or [M, 1]; the weight is the product of values and scales.
     scales: tf.Variable | None = None
 
     def read(self, dtype):
@@ -50,22 +46,13 @@ class StoredModel:
     rows of the text are read from the word embeddings.
 
     Args:
-        model: AlbertForPretraining or AlbertForTask, float32. Is not changed.
-        precision: str. "float32"; "bfloat16" stores kernels and tables, and computes products, in
+        model: float32. Is not changed.
+        precision: "float32"; "bfloat16" stores kernels and tables, and computes products, in
             bfloat16; "int8" stores them as int8 with float32 scales, per output channel of a kernel
             and per row of a table, and computes in float32. The small head of a task stays float32.
-
-    Attributes:
-        variables: list of tf.Variable. The variables to save.
-        has_sentence_head: bool. Whether the model has a sentence-order head.
-
-    Raises:
-        InputError: If the precision is not one of `POLICIES`.
-        ValueError: If the model is not float32.
     """
 
-    def __init__(self, model, precision="float32"):
-        check_precision(precision)
+    def __init__(self, model: AlbertForPretraining | AlbertForTask, precision: str = "float32"):
         if model.dtype_policy.name != "float32":
             raise ValueError(
                 "`model` must be float32; `precision` is that of the export. "
@@ -77,6 +64,7 @@ class StoredModel:
             weight.name: StoredWeight(weight) if weight.name in whole else _store(weight, precision)
             for weight in model.weights
         }
+        #: The variables to save.
         self.variables = [
             variable
             for weight in stored.values()
@@ -93,9 +81,8 @@ class StoredModel:
 
         Args:
             packed: dict of int32 [B, S]: `input_ids`, `input_mask`, `segment_ids`.
-            positions: int32 [B, Q] or None. As in `AlbertEncoder`: the last block is computed at
-                these positions only.
-            **options: As in `AlbertEncoder`.
+            positions: int32 [B, Q] or None. The last block is computed at these positions only.
+            **options: As `positions`, see `AlbertEncoder`.
 
         Returns:
             dict. `sequence_output` [B, S or Q, H] and `pooled_output` [B, H], in the compute dtype,
@@ -107,14 +94,11 @@ class StoredModel:
             return self._model.encoder(inputs, positions=positions, **options)
 
     def outputs(self, packed):
-        """Returns the outputs of a fine-tuned model.
+        """Returns the outputs of a fine-tuned model, see `TaskKind.outputs`.
 
         Args:
             packed: dict of int32 [B, S] ([B, options, S] for choice): `input_ids`, `input_mask`,
                 `segment_ids`; for squad2 also `p_mask`.
-
-        Returns:
-            dict, see `TaskKind.outputs`.
         """
         rows, numbers = self._rows_of_text(packed["input_ids"])
         with self._weights_as_tensors(word_embeddings=rows):
@@ -124,11 +108,6 @@ class StoredModel:
         """Returns the word embeddings of ids, and ids that are numbers of these rows."""
         rows = self._word_embeddings.rows(tf.reshape(ids, [-1]))
         return rows, tf.reshape(tf.range(tf.size(ids)), tf.shape(ids))
-
-    def pooled(self, packed):
-        """Returns the vector of each sequence, [B, H] in the compute dtype."""
-        first = tf.zeros_like(packed["input_ids"][:, :1])  # [CLS]
-        return self.encode(packed, first)["pooled_output"]
 
     def masked_lm(self, packed, positions):
         """Returns the scores of all pieces, float32 [B, P, V], at `positions`, int32 [B, P]."""
@@ -141,7 +120,8 @@ class StoredModel:
 
     def sentence_order(self, packed):
         """Returns the scores of "in order" and "swapped", float32 [B, 2]."""
-        hidden = self.pooled(packed)
+        first = tf.zeros_like(packed["input_ids"][:, :1])  # [CLS]
+        hidden = self.encode(packed, first)["pooled_output"]
         with self._weights_as_tensors():
             return self._model.sentence_order_head(hidden)
 
@@ -164,7 +144,7 @@ class StoredModel:
                 vars(layer)[name] = variable
 
 
-def check_precision(precision):
+def check_precision(precision: str) -> None:
     """Raises InputError unless an export can have this precision."""
     if precision not in POLICIES:
         raise InputError(

@@ -5,8 +5,11 @@ Equivalent to `tasks/squad/features.py` and `tasks/squad/decoding.py` for one mo
 
 import tensorflow as tf
 
-from albert_keras.serving.graph.text_packing import readable, row_slices
+from albert_keras.serving.graph.aligning_tokenizer import AligningTokenizer
+from albert_keras.serving.graph.precision import StoredModel
+from albert_keras.serving.graph.text_packing import TextPacker, readable, row_slices
 from albert_keras.tasks.squad.windows import SquadWindowConfig
+from albert_keras.tasks.task_config import TaskConfig
 
 #: Windows that are computed at a time: their number is not limited, memory is.
 WINDOWS_AT_A_TIME = 32
@@ -20,19 +23,18 @@ _OUTSIDE = -1e30  # logit of a position beyond the sequence
 class SpanReader:
     """Answers questions about contexts.
 
-    Args:
-        tokenizer: AligningTokenizer.
-        stored: StoredModel. Of a model of spans.
-        packer: TextPacker.
-        config: TaskConfig. Of the task.
-        null_threshold: float or None. Questions with this null score or more are left unanswered;
-            None for a model that always answers.
-
-    Raises:
-        InputError: If sequences are too short for a question and a passage.
+    Questions with the null score `null_threshold` or more are left unanswered; it is None for a
+    model that always answers.
     """
 
-    def __init__(self, tokenizer, stored, packer, config, null_threshold=None):
+    def __init__(
+        self,
+        tokenizer: AligningTokenizer,
+        stored: StoredModel,
+        packer: TextPacker,
+        config: TaskConfig,
+        null_threshold: float | None = None,
+    ):
         SquadWindowConfig(
             max_seq_length=packer.max_seq_length,
             doc_stride=config.doc_stride,
@@ -117,9 +119,7 @@ class SpanReader:
     def _best(self, packed, *more):
         """Returns the best span of each window, computed for a few windows at a time.
 
-        Returns:
-            list. Score (float64), start and end position (int64), and null logits or None, each
-            [W].
+        These are score (float64), start and end position (int64), and null logits or None, all [W].
         """
         count = tf.shape(packed["input_ids"])[0]
         parts = tf.maximum(-(-count // WINDOWS_AT_A_TIME), 1)
@@ -173,7 +173,7 @@ class SpanReader:
         return tf.cast(starts, tf.int64), tf.cast(ends, tf.int64), scores
 
 
-def max_context(positions, lengths, firsts):
+def max_context(positions: tf.Tensor, lengths: tf.Tensor, firsts: tf.Tensor) -> tf.Tensor:
     """Returns where no other window contains more context around a token.
 
     Args:

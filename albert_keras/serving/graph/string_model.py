@@ -5,12 +5,18 @@ The graph contains core operations and tokenizers of tensorflow-text only, so th
 fine-tuned ones.
 """
 
+from collections.abc import Sequence
+
 import tensorflow as tf
 
+from albert_keras.models.finetuning import AlbertForTask
+from albert_keras.models.pretraining import AlbertForPretraining
+from albert_keras.serving.graph.aligning_tokenizer import AligningTokenizer
 from albert_keras.serving.graph.precision import StoredModel
 from albert_keras.serving.graph.text_packing import TextPacker, readable
 from data_pipeline.errors import InputError
-from data_pipeline.tokenizers import graph_tokenization
+from data_pipeline.tokenizers.graph_tokenization import graph_tokenizer as build_graph_tokenizer
+from data_pipeline.tokenizers.tokenization import Tokenizer
 
 #: Positions whose attention is returned; the size of an answer grows with their square.
 _MAX_ATTENTION_LENGTH = 64
@@ -34,21 +40,12 @@ class StringModel(tf.Module):
     predict_tokens  `input_ids`, `input_mask`, `segment_ids` int32 [B, S] → see the subclass
 
     Args:
-        model: AlbertForPretraining or AlbertForTask, float32.
-        tokenizer: Tokenizer.
-        max_seq_length: int. Longer texts are truncated, [CLS] and [SEP] included, S.
-        precision: str. How the weights are stored and used, see `StoredModel`.
-        layers: sequence of int. Blocks whose outputs `encode` returns, from 1, the first after the
-            embeddings, to `num_hidden_layers * inner_group_num`.
-        graph_tokenizer: AligningTokenizer or None. None builds a tokenizer without alignment.
-
-    Attributes:
-        stored: StoredModel.
-        functions: dict of name -> tf.function. The signatures over strings.
-        token_functions: dict of name -> tf.function. The signatures over ids.
-
-    Raises:
-        InputError: If the encoder does not have one of the `layers`.
+        model: float32.
+        max_seq_length: Longer texts are truncated, [CLS] and [SEP] included, S.
+        precision: How the weights are stored and used, see `StoredModel`.
+        layers: Blocks whose outputs `encode` returns, from 1, the first after the embeddings, to
+            `num_hidden_layers * inner_group_num`.
+        graph_tokenizer: None builds a tokenizer without alignment.
     """
 
     #: Shape of the inputs of `predict_tokens`: [B, S].
@@ -56,27 +53,29 @@ class StringModel(tf.Module):
 
     def __init__(
         self,
-        model,
-        tokenizer,
-        max_seq_length,
-        precision="float32",
-        layers=(),
-        graph_tokenizer=None,
+        model: AlbertForPretraining | AlbertForTask,
+        tokenizer: Tokenizer,
+        max_seq_length: int,
+        precision: str = "float32",
+        layers: Sequence[int] = (),
+        graph_tokenizer: AligningTokenizer | None = None,
     ):
         super().__init__(name="string_model")
         self._layers = _checked_layers(layers, model.config)
-        self.tokenizer = graph_tokenizer or graph_tokenization.graph_tokenizer(tokenizer)
+        self.tokenizer = graph_tokenizer or build_graph_tokenizer(tokenizer)
         # Only the weights are tracked: a Keras model as an attribute would be saved a second
         # time, with all its call functions.
         self.stored = StoredModel(model, precision)
         self.weights = self.stored.variables
         self.packer = TextPacker(tokenizer, max_seq_length)
         self._unk_id, self._mask_id = tokenizer.unk_id, tokenizer.mask_id
+        #: The signatures over strings, by name.
         self.functions = self._functions() | {
             "encode": string_function(self._encode, "text"),
             "explain_tokens": string_function(self._explain_tokens, "text"),
             "attention": string_function(self._attention, "text"),
         }
+        #: The signatures over ids.
         self.token_functions = {"predict_tokens": self._token_function()}
 
     def _functions(self):
@@ -100,10 +99,10 @@ class StringModel(tf.Module):
         outputs = self.stored.encode(packed, return_all_layers=bool(self._layers))
         sequence = tf.cast(outputs["sequence_output"], tf.float32)
         is_real = tf.cast(packed["input_mask"], tf.float32)[:, :, None]
+        total = tf.reduce_sum(sequence * is_real, axis=1)
         answer = {
             "pooled_output": tf.cast(outputs["pooled_output"], tf.float32),
-            "mean_output": tf.reduce_sum(sequence * is_real, axis=1)
-            / tf.reduce_sum(is_real, axis=1),
+            "mean_output": total / tf.reduce_sum(is_real, axis=1),
             "sequence_output": sequence,
         }
         if self._layers:

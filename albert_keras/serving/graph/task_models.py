@@ -4,8 +4,11 @@ Sequences are built as in Python (`Task.features`), and answers are the same as 
 (`Task.answers`), as long as no text exceeds `TextPacker.max_bytes`.
 """
 
+from collections.abc import Sequence
+
 import tensorflow as tf
 
+from albert_keras.models.finetuning import AlbertForTask
 from albert_keras.serving.graph.aligning_tokenizer import AligningTokenizer
 from albert_keras.serving.graph.example_texts import texts_of_examples
 from albert_keras.serving.graph.span_answers import SpanReader
@@ -21,7 +24,8 @@ from albert_keras.serving.graph.text_packing import (
 )
 from albert_keras.tasks.kinds import SPANS_OR_NONE, load_class
 from albert_keras.tasks.race.choice_task import EQUALLY_LIKELY
-from data_pipeline.errors import InputError
+from albert_keras.tasks.task import Task
+from data_pipeline.tokenizers.tokenization import Tokenizer
 
 #: Blanks in a question, as in `choice_text` of the task.
 _BLANK = "_"
@@ -32,27 +36,22 @@ class TaskModel(StringModel):
     """Base of the fine-tuned models. `predict_tokens` returns `TaskKind.outputs`.
 
     Args:
-        model: AlbertForTask, float32, of the kind of the task.
-        tokenizer: Tokenizer.
-        task: Task.
-        precision: str. See `StoredModel`.
-        tuned: dict of str to float, or None. As `Task.tune` returns it; for squad2
-            `null_threshold`.
-        layers: sequence of int. See `StringModel`.
-
-    Raises:
-        InputError: If sequences of the task are longer than the model accepts.
+        model: float32, of the kind of the task.
+        precision, layers: See `StringModel`.
+        tuned: As `Task.tune` returns it; for squad2 `null_threshold`.
     """
 
     _tokenizer_class = None
 
-    def __init__(self, model, tokenizer, task, precision="float32", tuned=None, layers=()):
-        longest = model.config.max_position_embeddings
-        if task.max_seq_length > longest:
-            raise InputError(
-                f"`max_seq_length` must be at most `max_position_embeddings`, {longest}. "
-                f"Received: {task.max_seq_length}."
-            )
+    def __init__(
+        self,
+        model: AlbertForTask,
+        tokenizer: Tokenizer,
+        task: Task,
+        precision: str = "float32",
+        tuned: dict[str, float] | None = None,
+        layers: Sequence[int] = (),
+    ):
         self._config, self._labels = task.config, tf.constant(task.labels, tf.string)
         self._takes_pair = task.takes_pair
         self._null_threshold = None
@@ -305,6 +304,8 @@ class SpanModel(TaskModel):
         return self._reader.outputs(packed)
 
 
-def build_task_model(model, tokenizer, task, *args, **kwargs):
+def build_task_model(
+    model: AlbertForTask, tokenizer: Tokenizer, task: Task, *args, **kwargs
+) -> TaskModel:
     """Builds the TaskModel for the kind of a task; arguments and errors as of `TaskModel`."""
     return load_class(task.kind.graph_class)(model, tokenizer, task, *args, **kwargs)

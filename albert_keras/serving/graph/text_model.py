@@ -61,14 +61,9 @@ class TextModel(StringModel):
         return {"pieces": pieces, "scores": scores, "filled_text": filled}
 
     def _candidates(self, packed, width=0):
-        """Returns the most likely pieces at each mask of sequences.
+        """Returns the most likely pieces at the M masks of each sequence; M is at least `width`.
 
-        Args:
-            packed: dict of int32 [B, S].
-            width: int32. Minimum of M.
-
-        Returns:
-            tuple. string and float32 [B, M, 10], and bool [B, M], where there are masks.
+        These are string and float32 [B, M, 10], and bool [B, M], which is False for no mask.
         """
         found = tf.cast(tf.where(packed["input_ids"] == self._mask_id), tf.int32)  # [n, 2]
         batch = tf.shape(packed["input_ids"])[0]

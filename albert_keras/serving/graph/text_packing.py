@@ -6,6 +6,7 @@ Uses core operations only: `tensorflow_model_server` has no RoundRobinTrimmer.
 import tensorflow as tf
 
 from data_pipeline.tokenizers.cleanup import character_class, character_ranges
+from data_pipeline.tokenizers.tokenization import Tokenizer
 
 #: Sequences are padded to the next of these lengths, so that short texts cost little.
 BUCKETS = (16, 32, 64, 128, 256, 512)
@@ -16,41 +17,28 @@ _REPLACEMENT = 0xFFFD
 #: Bytes of the longest character. All of its bytes but the first are 10xxxxxx.
 MAX_CHARACTER_BYTES, _TOP_TWO_BITS, _CONTINUATION = 4, 0xC0, 0x80
 
-
 #: White space as in `str.isspace`, as a character class of RE2.
 WHITE_SPACE = character_class(character_ranges(str.isspace))
 
 
 class TextPacker:
-    """Builds sequences for the encoder: truncated to S, padded to a bucket.
+    """Builds sequences for the encoder: truncated to S, padded to a bucket."""
 
-    Args:
-        tokenizer: Tokenizer. Provides the special ids.
-        max_seq_length: int. Maximum length of a sequence, S.
-
-    Attributes:
-        max_seq_length: int. S.
-        max_bytes: int. Bytes of a text that are read.
-        buckets: list of int. Lengths that sequences are padded to.
-    """
-
-    def __init__(self, tokenizer, max_seq_length):
+    def __init__(self, tokenizer: Tokenizer, max_seq_length: int):
         self.max_seq_length = max_seq_length
+        #: Bytes of a text that are read.
         self.max_bytes = BYTES_PER_POSITION * max_seq_length
         self._cls_id, self._sep_id = tokenizer.cls_id, tokenizer.sep_id
         self._pad_id = tokenizer.pad_id
+        #: Lengths that sequences are padded to.
         self.buckets = [length for length in BUCKETS if length < max_seq_length]
         self.buckets.append(max_seq_length)
 
     def pack(self, first, second=None, drops_empty=False):
-        """Builds `[CLS] a [SEP]` or `[CLS] a [SEP] b [SEP]`.
+        """Builds `[CLS] a [SEP]` or `[CLS] a [SEP] b [SEP]` from ragged int32 [B, None].
 
-        The longer text is truncated at its end, the second one if both are equally long.
-
-        Args:
-            first: ragged int32 [B, None].
-            second: ragged int32 [B, None] or None.
-            drops_empty: bool. Whether an empty second text has no [SEP] either, as in fine-tuning.
+        The longer text is truncated at its end, the second one if both are equally long. With
+        `drops_empty` an empty second text has no [SEP] either, as in fine-tuning.
 
         Returns:
             dict of int32 [B, bucket]: `input_ids`, `input_mask`, `segment_ids`.
@@ -92,11 +80,8 @@ def truncated_lengths(lengths, room):
     """Returns the truncated lengths of pairs, as `tasks.pair_features.truncated_lengths`.
 
     Args:
-        lengths: int [B, 2]. Tokens of both texts.
+        lengths: int [B, 2]. Tokens of both texts, as in the result.
         room: int [B]. Tokens that both texts together may have.
-
-    Returns:
-        int [B, 2].
     """
     first, second = lengths[:, 0], lengths[:, 1]
     second = tf.minimum(second, tf.maximum(room // 2, room - first))
@@ -104,16 +89,12 @@ def truncated_lengths(lengths, room):
 
 
 def row_slices(ragged, starts, lengths, rows=None):
-    """Returns slices of rows.
+    """Returns slices of rows: ragged [B, None] → ragged [n, None].
 
     Args:
-        ragged: ragged [B, None].
         starts: int64 [n] or int. Position in its row at which each slice starts.
         lengths: int64 [n]. Slices must not exceed their row.
         rows: int64 [n] or None. The row of each slice; None takes one slice of each row, n = B.
-
-    Returns:
-        ragged [n, None].
     """
     begins = ragged.row_starts() if rows is None else tf.gather(ragged.row_starts(), rows)
     begins += starts
@@ -141,13 +122,8 @@ def pad_to(tensor, width, value=0):
 def readable(texts, max_bytes, from_end=False):
     """Truncates texts between two characters, and replaces bytes that are not UTF-8.
 
-    Args:
-        texts: string [B]. Any bytes.
-        max_bytes: int. Maximum size of a text before the replacement.
-        from_end: bool. Whether to keep the last bytes instead of the first ones.
-
-    Returns:
-        string [B]. UTF-8.
+    At most `max_bytes` bytes before the replacement are kept: the first ones, or the last ones if
+    `from_end`. string [B], any bytes → string [B], UTF-8.
     """
     texts = _last_bytes(texts, max_bytes) if from_end else _first_bytes(texts, max_bytes)
     return tf.strings.unicode_transcode(

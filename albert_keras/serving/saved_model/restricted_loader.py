@@ -26,29 +26,20 @@ BATCHES = (
     ),
     (b"much too long " * 2000,),
 )
-#: Tokens of inputs that are ids.
-_LENGTH = 16
 
 
-def load_restricted(folder, timeout=600):
-    """Loads a SavedModel and calls each signature, in a new process with the operations of servers.
+def load_restricted(folder: Path, timeout: float = 600) -> None:
+    """Loads a version and calls each signature, in a new process with the operations of servers.
 
-    A SavedModel is a program: check the model of somebody else with `check_ops` first.
-
-    Args:
-        folder: str or Path. Folder of one version, with `saved_model.pb`.
-        timeout: float. Maximum time in seconds.
-
-    Raises:
-        InputError: If it does not load, or if a signature raises an error, does not return one row
-            per text, or returns a number that is not finite; with the message of the process.
+    Each must return one row per text and only finite numbers; otherwise InputError has the message
+    of the process, which may take `timeout` seconds. A SavedModel is a program: check the model of
+    somebody else with `check_ops` first.
     """
-    module = "albert_keras.serving.saved_model.restricted_loader"
     # Without a GPU, which a training on this machine may be using.
     environment = os.environ | {"CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "2"}
     try:
         done = subprocess.run(
-            [sys.executable, "-m", module, str(folder)],
+            [sys.executable, "-m", __name__, str(folder)],
             capture_output=True,
             text=True,
             timeout=timeout,
@@ -65,16 +56,8 @@ def load_restricted(folder, timeout=600):
         )
 
 
-def main(folder):
-    """Loads a SavedModel and calls each signature, in this process.
-
-    Args:
-        folder: str or Path.
-
-    Raises:
-        RuntimeError: If an answer is wrong, or if tensorflow-text is imported.
-        Exception: Any error of TensorFlow.
-    """
+def main(folder: Path) -> None:
+    """Loads a version and calls each signature, in this process; see `load_restricted`."""
     import numpy as np
     import tensorflow as tf
 
@@ -86,7 +69,7 @@ def main(folder):
     model = tf.saved_model.load(str(folder))
     for signature in read_signatures(folder):
         for texts in BATCHES:
-            inputs = sample_inputs(signature, list(texts), _LENGTH)
+            inputs = sample_inputs(signature, list(texts))
             if signature.method != "predict" and not texts[0]:
                 inputs["inputs"][0] = b""  # a `tf.Example` without any feature
             tensors = {name: tf.constant(value) for name, value in inputs.items()}
@@ -111,7 +94,7 @@ if __name__ == "__main__":
     from albert_keras.serving.saved_model.warm_up import short_message
 
     try:
-        main(sys.argv[1])
+        main(Path(sys.argv[1]))
     except Exception as error:
         sys.stdout.write(f"{type(error).__name__}: {short_message(error)}\n")
         sys.exit(1)

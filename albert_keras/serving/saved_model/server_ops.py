@@ -53,13 +53,13 @@ DENIED_OPS = (
 
 #: Additional operations of the function that writes the variables, and of the one that reads them,
 #: which servers run when they load a model.
-SAVE_OPS = frozenset({"SaveV2", "ShardedFilename", "MergeV2Checkpoints"})
-RESTORE_OPS = frozenset({"RestoreV2"})
+_SAVE_OPS = frozenset({"SaveV2", "ShardedFilename", "MergeV2Checkpoints"})
+_RESTORE_OPS = frozenset({"RestoreV2"})
 
 
 @functools.cache
-def core_ops():
-    """Returns the names of the operations of TensorFlow that a served model may use, a frozenset.
+def core_ops() -> frozenset[str]:
+    """Returns the names of the operations of TensorFlow that a served model may use.
 
     These are the public ones of the installed package, whatever other libraries of operations the
     process has loaded, without `DENIED_OPS`.
@@ -68,20 +68,14 @@ def core_ops():
     return frozenset(name for name in public if not _is_denied(name))
 
 
-def check_ops(folder):
-    """Checks that a SavedModel uses only operations that the server has and that are allowed.
+def check_ops(folder: Path) -> None:
+    """Raises InputError unless a version uses only operations that servers have and may run.
 
     All nodes of the graph and of its functions are checked, whether or not a signature calls them.
     None may require compilation by XLA, which the server does not do by default. No output may have
     a name that ends in `_bytes`, which the REST interface of the server takes for binary. Only the
     functions that save and restore the variables may access files, and only the loader may call
     them.
-
-    Args:
-        folder: str or Path. Folder of one version, with `saved_model.pb`.
-
-    Raises:
-        InputError: If one of these rules is broken; it names the operation and the function.
     """
     for graph in read_saved_model(folder).meta_graphs:
         faults = list(_faults(graph))
@@ -90,20 +84,12 @@ def check_ops(folder):
             raise InputError(f"`{folder}` cannot be served: {faults[0]}{more}.")
 
 
-def read_saved_model(folder):
-    """Reads the graph of a SavedModel without running any of it.
+def read_saved_model(folder: Path) -> saved_model_pb2.SavedModel:
+    """Reads the graph of a version without running any of it.
 
-    Args:
-        folder: str or Path. Folder of one version, with `saved_model.pb`.
-
-    Returns:
-        SavedModel, the protocol buffer.
-
-    Raises:
-        InputError: If it does not exist or is damaged, or if there is another form of it, which a
-            server could load instead.
+    There must not be another form of it, which a server could load instead.
     """
-    found = sorted(path.name for path in Path(folder).glob("saved_model.*"))
+    found = sorted(path.name for path in folder.glob("saved_model.*"))
     if found != ["saved_model.pb"]:
         raise InputError(
             f"`{folder}` must contain saved_model.pb and no other form of it. "
@@ -111,7 +97,7 @@ def read_saved_model(folder):
         )
     saved_model = saved_model_pb2.SavedModel()
     try:
-        saved_model.ParseFromString((Path(folder) / "saved_model.pb").read_bytes())
+        saved_model.ParseFromString((folder / "saved_model.pb").read_bytes())
     except DecodeError as error:
         raise InputError(f"`{folder}/saved_model.pb` is damaged: {error}.") from error
     if not saved_model.meta_graphs:
@@ -127,8 +113,8 @@ def _faults(graph):
     """Yields the faults of a MetaGraphDef, each as the rest of a sentence."""
     functions = {function.signature.name for function in graph.graph_def.library.function}
     saver_nodes = {
-        _node_of(graph.saver_def.save_tensor_name): SAVE_OPS,
-        _node_of(graph.saver_def.restore_op_name): RESTORE_OPS,
+        _node_of(graph.saver_def.save_tensor_name): _SAVE_OPS,
+        _node_of(graph.saver_def.restore_op_name): _RESTORE_OPS,
     }
     saver_nodes.pop("", None)
     savers = {

@@ -29,36 +29,17 @@ _INTERNAL = "__saved_model_"
 
 
 class Signature(NamedTuple):
-    """A signature of a SavedModel.
-
-    Attributes:
-        name: str.
-        method: str. "predict", "classify" or "regress".
-        inputs: dict of name -> tf.TensorSpec. The batch is the first dimension; None is free.
-        outputs: dict of name -> tf.TensorSpec.
-        features: dict of name -> tf.DType. For "classify" and "regress": `EXAMPLE_FEATURES`.
-    """
+    """A signature of a SavedModel."""
 
     name: str
-    method: str
-    inputs: dict[str, tf.TensorSpec]
+    method: str  #: "predict", "classify" or "regress".
+    inputs: dict[str, tf.TensorSpec]  #: The batch is the first dimension; None is free.
     outputs: dict[str, tf.TensorSpec]
-    features: dict[str, tf.DType]
+    features: dict[str, tf.DType]  #: For "classify" and "regress": `EXAMPLE_FEATURES`.
 
 
-def read_signatures(folder):
-    """Reads the signatures of a SavedModel without running any of it.
-
-    Args:
-        folder: str or Path. Folder of one version, with `saved_model.pb`.
-
-    Returns:
-        list of Signature, by name.
-
-    Raises:
-        InputError: If there is no SavedModel, or if a signature has a method that servers do not
-            know.
-    """
+def read_signatures(folder: Path) -> list[Signature]:
+    """Reads the signatures of a version, ordered by name, without running any of it."""
     graphs = read_saved_model(folder).meta_graphs
     graph = next((graph for graph in graphs if graph.meta_info_def.tags == [_TAG]), None)
     if graph is None:
@@ -80,32 +61,21 @@ def read_signatures(folder):
     return signatures
 
 
-def set_method_names(folder):
-    """Sets the method of the signatures `classify` and `regress` of a SavedModel.
+def set_method_names(folder: Path) -> None:
+    """Sets the method of the signatures `classify` and `regress` of a version.
 
     Without such signatures, nothing is written. Otherwise the fingerprint is updated as well.
-
-    Args:
-        folder: str or Path. Folder of one version, with `saved_model.pb`.
-
-    Returns:
-        list of str. The signatures whose method was set.
-
-    Raises:
-        InputError: If a signature breaks the rules of its method, see `check_signature`.
     """
-    folder = Path(folder)
     chosen = [
         signature._replace(method=signature.name)
         for signature in read_signatures(folder)
         if signature.name in ("classify", "regress")
     ]
-    for signature in chosen:
-        check_signature(signature)
     if not chosen:
-        return []
+        return
     updater = tf.compat.v1.saved_model.signature_def_utils.MethodNameUpdater(str(folder))
     for signature in chosen:
+        check_signature(signature)
         updater.replace_method_name(signature.name, METHOD_NAMES[signature.method], tags=_TAG)
     # The updater does not write atomically; an incomplete file must not get the name.
     with tempfile.TemporaryDirectory(dir=folder) as staging:
@@ -113,22 +83,15 @@ def set_method_names(folder):
         with whole_file(folder / "saved_model.pb") as temporary:
             os.replace(Path(staging) / "saved_model.pb", temporary)
     fingerprinting_utils.write_fingerprint(str(folder))
-    return [signature.name for signature in chosen]
 
 
-def check_signature(signature):
-    """Checks that a signature has the inputs and outputs that its method requires.
+def check_signature(signature: Signature) -> None:
+    """Raises InputError unless a signature has the inputs and outputs that its method requires.
 
     - classify: one input `inputs`, strings [batch], each a serialized `tf.Example`; outputs
       `classes`, strings [batch, k], `scores`, float32 [batch, k], or both, and no others.
     - regress: the same input; one output `outputs`, float32 [batch] or [batch, 1].
     - predict: anything.
-
-    Args:
-        signature: Signature.
-
-    Raises:
-        InputError: If it does not; the message names the signature and the rule.
     """
     if signature.method == "predict":
         return

@@ -3,13 +3,14 @@
 `assets.extra/tf_serving_warmup_requests` is a TFRecord file of `tensorflow.serving.PredictionLog`.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
-from albert_keras.serving.saved_model.signature_methods import read_signatures
+from albert_keras.serving.saved_model.signature_methods import Signature, read_signatures
 from data_pipeline.errors import InputError
 from data_pipeline.files import whole_file
 
@@ -22,36 +23,31 @@ BATCH_SIZES = (1, 8, 32)
 
 
 class Request(NamedTuple):
-    """A request to a signature.
+    """A request to a signature."""
 
-    Attributes:
-        signature: str. Its name.
-        inputs: dict of name -> array [batch, ...]. For "classify" and "regress": `inputs`, with
-            serialized `tf.Example`s.
-    """
-
-    signature: str
+    signature: str  #: Its name.
+    #: Arrays [batch, ...]; for "classify" and "regress" `inputs`, with serialized `tf.Example`s.
     inputs: dict[str, np.ndarray]
 
 
-def sample_requests(signatures, buckets, batch_sizes=BATCH_SIZES, max_tokens=None):
+def sample_requests(
+    signatures: list[Signature],
+    buckets: Sequence[int],
+    batch_sizes: Sequence[int] = BATCH_SIZES,
+    max_tokens: int | None = None,
+) -> list[Request]:
     """Creates a request for each signature, batch size and length.
 
     Args:
-        signatures: list of Signature, as `read_signatures` returns them.
-        buckets: list of int. Lengths in tokens, special ones included; texts consist of words of
-            one token, which fill the length, or nearly so if a signature takes several texts.
-        batch_sizes: list of int. Numbers of rows.
-        max_tokens: int or None. Requests of several rows with more tokens, rows times length, are
-            skipped: exporter and server answer each request, and on a CPU 32 rows of 512 tokens
-            take a base-sized model about a minute (machine and commit not recorded).
+        buckets: Lengths in tokens, special ones included; texts consist of words of one token,
+            which fill the length, or nearly so if a signature takes several texts.
+        batch_sizes: Numbers of rows.
+        max_tokens: Requests of several rows with more tokens, rows times length, are skipped:
+            exporter and server answer each request, and on a CPU 32 rows of 512 tokens take a
+            base-sized model about a minute (machine and commit not recorded).
 
     Returns:
-        list of Request, the small ones of each signature first.
-
-    Raises:
-        InputError: If a server does not accept so many requests, or an input has no free batch
-            dimension.
+        The small requests of each signature first.
     """
     requests = []
     for signature in signatures:
@@ -66,25 +62,21 @@ def sample_requests(signatures, buckets, batch_sizes=BATCH_SIZES, max_tokens=Non
                 for size in batch_sizes
                 if max_tokens is None or size == 1 or size * length <= max_tokens
             ]
-    _check_number(requests)
+    if not 0 < len(requests) <= MAX_REQUESTS:
+        raise InputError(
+            f"The number of warm-up requests must be from 1 to {MAX_REQUESTS}. "
+            f"Received: {len(requests)}."
+        )
     return requests
 
 
-def sample_inputs(signature, texts, length):
-    """Fills the inputs of a signature: strings with texts, numbers with ones.
+def sample_inputs(
+    signature: Signature, texts: list[bytes], length: int = 16
+) -> dict[str, np.ndarray]:
+    """Fills the inputs of a signature, as in Request: strings with texts, numbers with ones.
 
-    Ones are valid as ids of tokens and of segments, as positions and in masks.
-
-    Args:
-        signature: Signature.
-        texts: list of bytes [batch].
-        length: int. Size of free dimensions of numbers after the first; for strings it is 2.
-
-    Returns:
-        dict of name -> array [batch, ...], as in Request.
-
-    Raises:
-        InputError: If an input has no free batch dimension.
+    Ones are valid as ids of tokens and of segments, as positions and in masks. `length` is the size
+    of free dimensions of numbers after the first, which is the batch; for strings it is 2.
     """
     for name, spec in signature.inputs.items():
         if not spec.shape.rank or spec.shape[0] is not None:
@@ -107,29 +99,14 @@ def sample_inputs(signature, texts, length):
     return inputs
 
 
-def write_warm_up(folder, requests, model=None):
+def write_warm_up(folder: Path, requests: list[Request], model: Any) -> None:
     """Sends each request to a SavedModel, then writes the requests where a server looks for them.
 
-    A server refuses a version if one of its requests fails.
-
-    Args:
-        folder: str or Path. Folder of one version, with `saved_model.pb`.
-        requests: list of Request.
-        model: The same SavedModel, loaded, or None.
-
-    Returns:
-        Path. The file.
-
-    Raises:
-        InputError: If the model refuses a request, or there are none or more than `MAX_REQUESTS`.
+    A server refuses a version if one of its requests fails, and so does this function. `model` is
+    the one in `folder`, loaded.
     """
-    # Registers the operations of the tokenizer. Not at the top: `restricted_loader` uses this file.
-    import tensorflow_text  # noqa: F401
-
-    _check_number(requests)
     methods = {signature.name: signature.method for signature in read_signatures(folder)}
-    model = tf.saved_model.load(str(folder)) if model is None else model
-    path = Path(folder) / WARM_UP_FILE
+    path = folder / WARM_UP_FILE
     path.parent.mkdir(exist_ok=True)
     with whole_file(path) as temporary, tf.io.TFRecordWriter(str(temporary)) as writer:
         for name, inputs in requests:
@@ -147,10 +124,9 @@ def write_warm_up(folder, requests, model=None):
                 ) from error
             log = _prediction_log(name, methods[name], inputs)
             writer.write(log.SerializeToString(deterministic=True))
-    return path
 
 
-def short_message(error):
+def short_message(error: Exception) -> str:
     """Returns the line of a TensorFlow error that says what is wrong, without its stack."""
     lines = [line for line in str(error).splitlines() if line and not line.startswith("\t")]
     if not lines:
@@ -178,11 +154,3 @@ def _example(features, text):
     for name in features:
         example.features.feature[name].bytes_list.value.append(text)
     return example.SerializeToString(deterministic=True)
-
-
-def _check_number(requests):
-    if not 0 < len(requests) <= MAX_REQUESTS:
-        raise InputError(
-            f"The number of warm-up requests must be from 1 to {MAX_REQUESTS}. "
-            f"Received: {len(requests)}."
-        )

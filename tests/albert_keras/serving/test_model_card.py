@@ -91,7 +91,7 @@ def test_it_is_about_the_newest_version_and_lists_all(out):
 def test_the_same_versions_have_the_same_card(out):
     card = model_card(publish(out, 1, FINETUNED))
     (out / "README.md").write_text("an older one")
-    assert write_model_card(out) == out / "README.md"
+    write_model_card(out)
     assert (out / "README.md").read_text() == card == model_card(out)
     assert sorted(path.name for path in out.iterdir()) == ["1", "1.keras", "README.md"]
 
@@ -106,7 +106,8 @@ def test_a_version_that_comes_while_the_card_is_written_is_on_it(out, monkeypatc
         return whole_file(path)
 
     monkeypatch.setattr(module, "whole_file", slow)
-    assert "describes version 2," in write_model_card(out).read_text()
+    write_model_card(out)
+    assert "describes version 2," in (out / "README.md").read_text()
 
 
 def test_there_is_no_card_of_nothing(tmp_path):

