@@ -148,7 +148,7 @@ def _write(pool, folder, order, shards, progress, counts):
     num_reused = len(finished)
     if num_reused:
         logger.info("re-using %d of %d finished shards", num_reused, len(tasks))
-    progress.begin_writing(len(tasks), num_reused, counts["pieces"])
+    progress.begin_writing(len(tasks), num_reused)
     missing = [task for task in tasks if task.number not in finished]
     for shard in pool.run(build_shard, missing):
         finished[shard.number] = shard

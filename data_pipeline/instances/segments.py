@@ -11,7 +11,6 @@ from typing import NamedTuple
 import numpy as np
 
 from data_pipeline.config import SINGLE_SEGMENT_FORMATS
-from data_pipeline.errors import InputError
 from data_pipeline.instances.sentence_spans import (
     SentenceSpans,
     split_into_spans,
@@ -40,22 +39,11 @@ class DocumentBlock(NamedTuple):
             sentence_lengths: int [n]. Tokens of each sentence, none of them 0.
             sentences_per_document: int [D]. None of them 0.
             keys: uint64 [D].
-
-        Raises:
-            InputError: If the numbers do not add up, or one is 0.
         """
         lengths = np.asarray(sentence_lengths, np.int64)
-        counts = np.asarray(sentences_per_document, np.int64)
-        sizes = int(lengths.sum()), int(counts.sum()), len(counts)
-        smallest = min(lengths.min(initial=1), counts.min(initial=1))
-        if sizes != (len(ids), len(lengths), len(keys)) or smallest < 1:
-            raise InputError(
-                "The sentences of a block must cover its tokens, and its documents its sentences, "
-                f"none of them empty. Received: a total of {sizes}, for {len(ids)} tokens, "
-                f"{len(lengths)} sentences and {len(keys)} document keys."
-            )
         ends = lengths.cumsum()
-        return cls(ids, ends - lengths, ends, np.pad(counts.cumsum(), (1, 0)), keys)
+        first_sentences = np.pad(np.cumsum(sentences_per_document, dtype=np.int64), (1, 0))
+        return cls(ids, ends - lengths, ends, first_sentences, keys)
 
 
 class Pairs(NamedTuple):

@@ -62,10 +62,7 @@ def split_into_spans(block, config, copy):
 
 
 def split_long_sentences(block, starts_word, max_length):
-    """Splits sentences of more than `max_length` tokens, at word starts where possible.
-
-    `starts_word`, bool [V], says which entries of the vocabulary start a word.
-    """
+    """Splits sentences of more than `max_length` tokens, at word starts where possible."""
     sentences, cuts = [], []
     for sentence in np.flatnonzero(block.ends - block.begins > max_length).tolist():
         begin, end = int(block.begins[sentence]), int(block.ends[sentence])

@@ -86,13 +86,7 @@ def adopt_records(
             objective=objective or writer.objective,
             tokenizer_digest=tokenizer.digest if tokenizer else None,
             shards=tuple(
-                ShardInfo(
-                    file=name,
-                    num_records=len(scan.offsets) - 1,
-                    num_bytes=scan.num_bytes,
-                    sha256=scan.sha256,
-                )
-                for name, scan in scans.items()
+                ShardInfo.of(name, scan.offsets, scan.sha256) for name, scan in scans.items()
             ),
         )
     logger.info("records of %s; a label of 1 means: %s", writer.name, LABELS[info.objective])

@@ -27,6 +27,17 @@ class ShardInfo(Settings):
     sha256: str  # hex digest of the file
     index_sha256: str | None = None  # hex digest of the index beside it; None if there is no index
 
+    @classmethod
+    def of(cls, file: str, offsets, sha256: str, index_sha256: str | None = None) -> "ShardInfo":
+        """Describes a record file with the `offsets` of `RecordWriter`."""
+        return cls(
+            file=file,
+            num_records=len(offsets) - 1,
+            num_bytes=int(offsets[-1]),
+            sha256=sha256,
+            index_sha256=index_sha256,
+        )
+
 
 class DatasetInfo(Settings):
     """The properties of a folder of records, stored as `dataset_info.json`.

@@ -11,6 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from data_pipeline.errors import InputError
+from data_pipeline.records.dataset_info import DatasetInfo
 from data_pipeline.records.examples import decode_instance
 from data_pipeline.records.schema import (
     PRETRAINING_FEATURES,
@@ -21,14 +22,12 @@ from data_pipeline.records.schema import (
 )
 
 
-def decode_batch(records, info, with_masks=True, name_of=str):
-    """Parses serialized records.
+def decode_batch(records: list[bytes], info: DatasetInfo, with_masks: bool = True, name_of=str):
+    """Parses N records.
 
     Args:
-        records: list of N bytes. Each a `tf.train.Example`.
-        info: DatasetInfo. The lengths S and P, and the size of the vocabulary.
-        with_masks: bool. If False the `masked_lm_*` features are not parsed; they are 0.
-        name_of: callable. Names a record in errors, given its index in the list.
+        with_masks: If False the `masked_lm_*` features are not parsed; they are 0.
+        name_of: Function that names a record in errors, given its index in the list.
 
     Returns:
         dict: the required features of `PRETRAINING_FEATURES`, int32 or float32 [N, L].

@@ -11,6 +11,7 @@ Source:
 
 import gzip
 import zlib
+from pathlib import Path
 from typing import NamedTuple
 
 from data_pipeline.errors import InputError
@@ -37,11 +38,6 @@ class Writer(NamedTuple):
     marks: tuple[str, ...]  # features that only its records have
     objective: str  # meaning of its label of 1: "sop" swapped, "nsp" a random second segment
 
-    @property
-    def feature_names(self):
-        """list of str. Its names of the required features."""
-        return [self.renamed.get(name, name) for name in REQUIRED_FEATURES]
-
 
 #: The first one whose features all exist is taken.
 WRITERS = (
@@ -63,24 +59,24 @@ def find_writer(features) -> Writer:
         InputError: If no program of the table writes such features.
     """
     for writer in WRITERS:
-        if features.keys() >= {*writer.feature_names, *writer.marks}:
+        names = {writer.renamed.get(name, name) for name in REQUIRED_FEATURES}
+        if features.keys() >= {*names, *writer.marks}:
             return writer
     listing = ", ".join(sorted(features)) or "none"
-    wanted = ", ".join(WRITERS[-1].feature_names)
+    wanted = ", ".join(REQUIRED_FEATURES)
     raise InputError(f"Records must have the features {wanted}. Received: {listing}.")
 
 
-def is_gzip(path):
-    """Returns whether a file (Path) is compressed; no record begins with these bytes."""
+def is_gzip(path: Path) -> bool:
+    """Returns whether a file is compressed; no record begins with these bytes."""
     with open(path, "rb") as file:
         return file.read(len(_GZIP)) == _GZIP
 
 
-def unpack(path, target):
-    """Decompresses a gzip file (Path) to another one.
+def unpack(path: Path, target: Path):
+    """Decompresses a gzip file.
 
-    Raises:
-        InputError: If it is damaged, or its content has more than 200 times its size.
+    Raises InputError if it is damaged, or its content has more than 200 times its size.
     """
     limit, written = _LARGEST_RATIO * path.stat().st_size + _BLOCK, 0
     try:
