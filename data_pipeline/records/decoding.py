@@ -5,8 +5,6 @@ dataset, is decoded record by record: to name the record that is wrong, or becau
 parser rejects some valid ways to lay out a message.
 """
 
-import functools
-
 import numpy as np
 import tensorflow as tf
 
@@ -37,9 +35,7 @@ def decode_batch(records: list[bytes], info: DatasetInfo, with_masks: bool = Tru
             or range than `info` says.
     """
     lengths = info.max_seq_length, info.max_predictions_per_seq
-    names = tuple(
-        name for name in REQUIRED_FEATURES if with_masks or not name.startswith("masked_lm_")
-    )
+    names = [name for name in REQUIRED_FEATURES if with_masks or not name.startswith("masked_lm_")]
     parsed = _parse(records, names, lengths, info)
     if parsed is None:
         parsed = _decode_one_by_one(records, names, info, name_of)
@@ -56,7 +52,11 @@ def decode_batch(records: list[bytes], info: DatasetInfo, with_masks: bool = Tru
 
 def _parse(records, names, lengths, info):
     """Returns the columns as TensorFlow parses them, or None if any of them is wrong."""
-    features = _features_to_parse(names, *lengths, tuple(info.feature_names.items()))
+    features = {}
+    for name in names:
+        shape = [feature_length(PRETRAINING_FEATURES[name], *lengths)]
+        feature = tf.io.FixedLenFeature(shape, PRETRAINING_FEATURES[name].dtype)
+        features[info.feature_names.get(name, name)] = feature
     try:
         parsed = tf.io.parse_example(tf.constant(records, tf.string), features)
     except (tf.errors.OpError, UnicodeDecodeError):  # the text of an error may quote the record
@@ -68,17 +68,6 @@ def _parse(records, names, lengths, info):
         if values.dtype == np.int64 and values.view(np.uint64).max(initial=0) >= limits[name][0]:
             return None
     return columns
-
-
-@functools.lru_cache(maxsize=16)
-def _features_to_parse(names, max_seq_length, max_predictions_per_seq, renamed):
-    features = {name: PRETRAINING_FEATURES[name] for name in names}
-    return {
-        dict(renamed).get(name, name): tf.io.FixedLenFeature(
-            [feature_length(feature, max_seq_length, max_predictions_per_seq)], feature.dtype
-        )
-        for name, feature in features.items()
-    }
 
 
 def _decode_one_by_one(records, names, info, name_of):

@@ -79,18 +79,7 @@ def _draw(axes, histogram):
     from matplotlib.ticker import MaxNLocator, PercentFormatter
 
     heights = histogram.heights
-    axes.set_title(histogram.title, fontsize=11, pad=20)
-    anchor, shift = ((0.5, 1), (0, 6)) if heights.size else ((0.5, 0.5), (0, 0))
-    axes.annotate(
-        histogram.note,
-        anchor,
-        shift,
-        xycoords="axes fraction",
-        textcoords="offset points",
-        ha="center",
-        fontsize=9,
-        color="dimgray",
-    )
+    axes.set_title("\n".join(filter(None, (histogram.title, histogram.note))), fontsize=11)
     if not heights.size:
         axes.set(xticks=[], yticks=[])
         axes.spines[:].set_color("lightgray")
