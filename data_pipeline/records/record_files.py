@@ -27,7 +27,7 @@ INDEX_SUFFIX = ".index"
 
 #: Bytes before and after each record in its frame.
 _HEADER, _FOOTER = 12, 4
-#: Bytes read at a time. Few enough to stay in the cache for the digest and the checksums.
+#: Bytes read at a time.
 _BLOCK = 1 << 18
 
 
@@ -149,42 +149,30 @@ def scan_records(path: Path) -> Scan:
 
     Frames are checked up to the first fault; the digest covers the whole file.
     """
-    digest, offsets = hashlib.sha256(), array.array("Q", [0])
-    num_bytes, rest, missing, fault = 0, b"", 0, None
-    with open(path, "rb") as file:
+    digest, offsets, fault = hashlib.sha256(), array.array("Q", [0]), None
+    with open(path, "rb", buffering=_BLOCK) as file:
         size = os.fstat(file.fileno()).st_size
-        while block := file.read(max(_BLOCK, missing)):
+        while fault is None and (header := file.read(_HEADER)):
+            digest.update(header)
+            length = int.from_bytes(header[:8], "little")
+            end = offsets[-1] + _HEADER + length + _FOOTER
+            if len(header) == _HEADER and header != _header(length):
+                fault = "the checksum of its length does not match"
+            elif end > size:
+                fault = "the file ends within it"
+            else:
+                content = file.read(length + _FOOTER)
+                digest.update(content)
+                if content[length:] == _checksum(content[:length]):
+                    offsets.append(end)
+                else:
+                    fault = "the checksum of its data does not match"
+        while block := file.read(_BLOCK):  # after a fault
             digest.update(block)
-            num_bytes += len(block)
-            if fault is None:
-                rest, missing, fault = _check_frames(rest + block, offsets, size)
-    if fault is None and rest:
-        fault = "the file ends within it"
+        num_bytes = file.tell()
     if fault:
         fault = f"record {len(offsets) - 1} at byte {offsets[-1]}: {fault}"
     return Scan(np.array(offsets, np.uint64), num_bytes, digest.hexdigest(), fault)
-
-
-def _check_frames(data, offsets, size):
-    """Checks the complete frames in `data`, which begins at the last offset, and adds their ends.
-
-    Returns the rest of `data`, the number of bytes it lacks if known, and its fault or None.
-    """
-    origin, begin = offsets[-1], 0
-    while len(data) - begin >= _HEADER:
-        length = int.from_bytes(data[begin : begin + 8], "little")
-        if data[begin : begin + _HEADER] != _header(length):
-            return b"", 0, "the checksum of its length does not match"
-        last, end = begin + _HEADER + length, begin + _HEADER + length + _FOOTER
-        if origin + end > size:
-            return b"", 0, "the file ends within it"
-        if end > len(data):
-            return data[begin:], end - len(data), None
-        if data[last:end] != _checksum(data[begin + _HEADER : last]):
-            return b"", 0, "the checksum of its data does not match"
-        offsets.append(origin + end)
-        begin = end
-    return data[begin:], 0, None
 
 
 @functools.lru_cache(maxsize=1 << 14)
