@@ -14,95 +14,57 @@ import numpy as np
 
 from data_pipeline.compiled import compiled
 
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-_ROUNDS = (
-    (np.uint64(30), np.uint64(0xBF58476D1CE4E5B9)),
-    (np.uint64(27), np.uint64(0x94D049BB133111EB)),
-)
-_LAST_SHIFT = np.uint64(31)
 
-
-def key_of(*parts):
-    """Derives a key (np.uint64) from str and int values, the same on every machine."""
+def key_of(*parts: str | int) -> np.uint64:
+    """Derives a key from values, the same on every machine."""
     name = "\x1f".join(str(part) for part in parts).encode()
     return np.uint64(int.from_bytes(hashlib.blake2b(name, digest_size=8).digest(), "little"))
 
 
+def _mixed(key, index):
+    value = key + (np.uint64(index) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return value ^ (value >> np.uint64(31))
+
+
+#: `subkeys` of scalars for compiled code: `random_bits(random_bits(key, stream), index)` is
+#: `bits(key, stream, count)[0, index]`.
+random_bits = compiled(_mixed)
+
+
 def subkeys(key, indices):
-    """Derives one key for each index, np.uint64 of the broadcast shape.
-
-    Args:
-        key: np.uint64 scalar or array.
-        indices: int scalar or array that broadcasts with `key`.
-    """
+    """Derives one key (np.uint64) for each index; both may be scalars or arrays of ints."""
     with np.errstate(over="ignore"):
-        values = np.asarray(
-            np.asarray(key) + (np.asarray(indices).astype(np.uint64) + np.uint64(1)) * _GOLDEN
-        )
-    shifted = np.empty_like(values)
-    for shift, factor in _ROUNDS:
-        values ^= np.right_shift(values, shift, out=shifted)
-        values *= factor
-    values ^= np.right_shift(values, _LAST_SHIFT, out=shifted)
-    return values[()]
+        return _mixed(np.asarray(key), np.asarray(indices))
 
 
-def bits(keys, stream, count):
-    """Samples words of 64 random bits, np.uint64 [N, count].
-
-    Args:
-        keys: np.uint64 [N].
-        stream: int. Separates independent decisions under one key.
-        count: int. Words per key.
-    """
+def bits(keys: np.ndarray, stream: int, count: int) -> np.ndarray:
+    """Samples `count` words of 64 random bits for each of N keys, np.uint64 [N, count]."""
     return subkeys(subkeys(np.atleast_1d(keys), stream)[:, None], np.arange(count))
 
 
-def uniform(keys, stream, count):
-    """Samples numbers from [0, 1), float64 [N, count]; the arguments are those of `bits`."""
+def uniform(keys: np.ndarray, stream: int, count: int) -> np.ndarray:
+    """Samples `count` numbers from [0, 1) for each of N keys, float64 [N, count]."""
     return (bits(keys, stream, count) >> np.uint64(11)) * 2.0**-53
 
 
-def heads(keys, stream, coins):
-    """Tosses fair coins and counts the heads: Binomial(coins, 1/2), int64 [N].
-
-    Args:
-        keys: np.uint64 [N].
-        stream: int.
-        coins: int [N]. Number of coins to toss for each key.
-    """
+def heads(keys: np.ndarray, stream: int, coins: np.ndarray) -> np.ndarray:
+    """Tosses `coins` (int [N]) fair coins for N keys and counts the heads, int64 [N]."""
     return _heads(subkeys(np.atleast_1d(keys), stream), np.asarray(coins, np.int64))
 
 
-def permute(positions, size, key):
-    """Maps positions of a shuffled order of 0..size-1 to elements, without storing the order.
+def permute(positions, size: int, key: np.uint64) -> np.ndarray:
+    """Maps positions (int [N]) of a shuffled order of 0..size-1 to its elements, int64 [N].
 
-    A Feistel network over the next even power of two is applied until the value is below `size`.
-    That is a bijection for any size, and its cost does not depend on the position.
-
-    Args:
-        positions: int [N]. Each in [0, size).
-        size: int. Number of elements.
-        key: np.uint64. Selects the order.
-
-    Returns int64 [N], distinct for distinct positions.
+    The order, which depends on the key, is not stored. A Feistel network over the next even power
+    of two is applied until the value is below `size`. That is a bijection for any size, and its
+    cost does not depend on the position.
     """
     half = max(1, -(-max(1, int(size - 1).bit_length()) // 2))
     values = np.array(positions, np.uint64, ndmin=1)
     _permute(values, np.uint64(size), np.uint64(half), key)
     return values.astype(np.int64)
-
-
-@compiled
-def random_bits(key, index):
-    """Returns 64 random bits within compiled code: `subkeys(key, index)` of scalars.
-
-    `bits(key, stream, count)[0, index]` is `random_bits(random_bits(key, stream), index)`.
-    """
-    value = key + (np.uint64(index) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
-    value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return value ^ (value >> np.uint64(31))
 
 
 @compiled

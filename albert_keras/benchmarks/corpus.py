@@ -86,13 +86,7 @@ def copy_unmasked(records, folder, count):
             features |= {name: np.zeros_like(features[name]) for name in masks}
             writer.write(encode_instances(features))
     write_index(index_path(path), writer.offsets)
-    shard = ShardInfo(
-        file=_UNMASKED,
-        num_records=writer.num_records,
-        num_bytes=writer.num_bytes,
-        sha256=writer.sha256,
-        index_sha256=sha256_of(index_path(path)),
-    )
+    shard = ShardInfo.of(_UNMASKED, writer.offsets, writer.sha256, sha256_of(index_path(path)))
     shutil.copytree(records.folder / TOKENIZER_FOLDER, folder / TOKENIZER_FOLDER)
     config = records.info.config | {"static_masks": False}
     records.info.replace(shards=(shard,), config=config).save(folder)

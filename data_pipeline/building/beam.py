@@ -12,15 +12,18 @@ import io
 import re
 import tempfile
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
 from data_pipeline.building.beam_steps import FAULT, WORK, Job, add_steps
 from data_pipeline.building.result import BuildResult, is_result_of
+from data_pipeline.config import PretrainingDataConfig
 from data_pipeline.errors import InputError
 from data_pipeline.records.dataset_info import INFO_FILE, TOKENIZER_FOLDER, DatasetInfo
 from data_pipeline.text import storage
 from data_pipeline.text.corpus import corpus_ranges
 from data_pipeline.text.sentences import check_splitter
+from data_pipeline.tokenizers.tokenization import Tokenizer
 
 try:
     import apache_beam as beam
@@ -35,25 +38,27 @@ _UNFINISHED = f"{WORK}/unfinished"
 _SERVER_RUNNERS = ("portablerunner", "flinkrunner", "sparkrunner", "prismrunner")
 
 
-def build_with_beam(corpus, tokenizer, out, config, corpus_format="auto", beam_options=()):
+def build_with_beam(
+    corpus: str | Path | list,
+    tokenizer: Tokenizer,
+    out: str | Path,
+    config: PretrainingDataConfig,
+    corpus_format: str = "auto",
+    beam_options: Iterable[str] = (),
+) -> BuildResult:
     """Converts a corpus to a folder of pre-training records by an Apache Beam pipeline.
 
     The folder is identical, byte for byte, to the result of `build_records`. Two pipelines must not
     build in the same folder at the same time.
 
     Args:
-        corpus: str, Path or list of them, as in `read_corpus`. The workers must be able to read it.
-        tokenizer: Tokenizer.
-        out: str or Path. Folder to create, where the workers can write: `gs://bucket/records`. The
-            files of an unfinished pipeline are replaced; a finished build of the same corpus and
-            settings is left unchanged.
-        config: PretrainingDataConfig.
-        corpus_format: str. Format of the corpus, see `read_corpus`.
-        beam_options: list of str, such as "--runner=DataflowRunner" and "--project=...". Without
-            a runner, and with the DirectRunner, this machine builds, with all documents in memory.
-
-    Returns:
-        BuildResult. Its path is a str if `out` has a scheme.
+        corpus: As in `read_corpus`. The workers must be able to read it.
+        out: Folder to create, where the workers can write: `gs://bucket/records`. The files of an
+            unfinished pipeline are replaced; a finished build of the same corpus and settings is
+            left unchanged.
+        corpus_format: As in `read_corpus`.
+        beam_options: Such as "--runner=DataflowRunner" and "--project=...". Without a runner, and
+            with the DirectRunner, this machine builds, with all documents in memory.
 
     Raises:
         InputError: If Beam is not installed or does not know an option, the corpus cannot be read
@@ -155,6 +160,7 @@ def _run(pipeline):
     try:
         result = pipeline.run()
         result.wait_until_finish()
+        return None
     except Exception as error:
         # An error of another process arrives as the text of its traceback.
         text = f"{type(error).__name__}: {error}"
@@ -162,7 +168,6 @@ def _run(pipeline):
         if found and (result is None or PipelineState.is_terminal(result.state)):
             return InputError(found[1])
         raise
-    return None
 
 
 def _names_in(folder):

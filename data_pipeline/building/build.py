@@ -16,7 +16,7 @@ from typing import NamedTuple
 from data_pipeline.building.document_order import order_documents
 from data_pipeline.building.encoding import encode_part, parts_of_documents, parts_of_ranges
 from data_pipeline.building.folder import BuildFolder, failure
-from data_pipeline.building.progress import Progress
+from data_pipeline.building.progress import LocalCounters, Progress, SharedCounters
 from data_pipeline.building.result import BuildResult, info_of, is_result_of, why_no_records
 from data_pipeline.building.shards import ShardTask, build_shard, finished_shard, shard_name
 from data_pipeline.building.workers import Workers, num_processors
@@ -28,6 +28,7 @@ from data_pipeline.records.dataset_info import INFO_FILE, TOKENIZER_FOLDER, Data
 from data_pipeline.text.corpus import corpus_ranges
 from data_pipeline.text.sentences import check_splitter
 from data_pipeline.text.storage import is_remote
+from data_pipeline.tokenizers.tokenization import Tokenizer
 
 logger = logging.getLogger(__name__)
 
@@ -40,10 +41,10 @@ class BuildContext(NamedTuple):
 
     out: Path
     work: Path
-    tokenizer: object
+    tokenizer: Tokenizer
     vocabulary: MaskingVocabulary
     config: PretrainingDataConfig
-    counters: object
+    counters: LocalCounters | SharedCounters
 
 
 def build_records(
@@ -86,10 +87,10 @@ def build_records(
         )
     out = Path(out)
     check_splitter(config.splitter, config.language)
-    ranges = None
-    if _names_files(corpus):
-        ranges = corpus_ranges(corpus, corpus_format)
-        if (info := _already_built(out, ranges, tokenizer, config)) is not None:
+    ranges = corpus_ranges(corpus, corpus_format) if _names_files(corpus) else None
+    if ranges and (out / INFO_FILE).is_file():
+        info = DatasetInfo.load(out)
+        if is_result_of(info, ranges, tokenizer, config):
             logger.info("`%s` is already complete; nothing to build", out)
             return BuildResult(out, info, time.monotonic() - started, len(info.shards))
     parts = parts_of_documents(corpus) if ranges is None else parts_of_ranges(ranges)
@@ -105,9 +106,7 @@ def build_records(
             progress.watch(pool.counters.values)
             contents, counts = _encode(pool, parts, progress)
             order, shards = order_documents(folder.work, len(contents), config)
-            finished, num_reused = [], 0
-            if shards:
-                finished, num_reused = _write(pool, folder, order, shards, progress, counts)
+            finished, num_reused = _write(pool, folder, order, shards, progress, counts)
         if reason := why_no_records(counts, config):
             folder.discard()
             raise InputError(reason)
@@ -143,32 +142,23 @@ def _write(pool, folder, order, shards, progress, counts):
         for number, blocks in enumerate(shards)
     ]
     folder.remove_other_shards([task.name for task in tasks])
-    existing = [finished_shard(folder.work, folder.out, task) for task in tasks]
-    finished = {shard.number: shard for shard in existing if shard}
-    num_reused = len(finished)
+    finished = [finished_shard(folder.work, folder.out, task) for task in tasks]
+    missing = [task for task, shard in zip(tasks, finished, strict=True) if not shard]
+    num_reused = len(tasks) - len(missing)
     if num_reused:
         logger.info("re-using %d of %d finished shards", num_reused, len(tasks))
-    progress.begin_writing(len(tasks), num_reused, counts["pieces"])
-    missing = [task for task in tasks if task.number not in finished]
+    progress.begin_writing(len(tasks), num_reused)
     for shard in pool.run(build_shard, missing):
         finished[shard.number] = shard
         progress.finished_shard()
-    for _, shard in sorted(finished.items()):
+    for shard in finished:
         counts.update(shard.counts)
-    return [shard.info for _, shard in sorted(finished.items())], num_reused
+    return [shard.info for shard in finished], num_reused
 
 
 def _names_files(corpus):
     sources = [corpus] if isinstance(corpus, str | Path) else corpus
     return isinstance(sources, list | tuple) and isinstance(next(iter(sources), None), str | Path)
-
-
-def _already_built(out, ranges, tokenizer, config):
-    """Returns the info of a finished build of the same input, or None."""
-    if not (out / INFO_FILE).is_file():
-        return None
-    info = DatasetInfo.load(out)
-    return info if is_result_of(info, ranges, tokenizer, config) else None
 
 
 def _prepare(out, work, tokenizer, config, counters):

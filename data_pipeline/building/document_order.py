@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from data_pipeline.building.encoding import DOCUMENT, read_documents
+from data_pipeline.config import PretrainingDataConfig
 from data_pipeline.randomness import key_of, subkeys
 
 #: Ranges of keys are given in bins, by the leading bits of the key.
@@ -41,7 +42,7 @@ class DocumentOrder(NamedTuple):
     folder: Path
     num_partitions: int
 
-    def documents(self, key_range):
+    def documents(self, key_range: KeyRange) -> tuple[np.ndarray, np.ndarray]:
         """Returns keys, uint64 [D] ascending, and LOCATION [D] of the documents of a range."""
         keys, locations = [], []
         for partition in range(self.num_partitions):
@@ -67,11 +68,9 @@ def _path(folder, partition, kind):
 
 
 def document_keys(digests, seed):
-    """Derives the keys of documents, uint64 [D]; equal documents are distinguished by a number.
+    """Derives keys, uint64 [D], from digests, uint64 [D, 2], equal ones next to each other.
 
-    Args:
-        digests: uint64 [D, 2], equal ones next to each other.
-        seed: int.
+    Equal documents are distinguished by a number.
     """
     same = np.zeros(len(digests), bool)
     same[1:] = (digests[1:] == digests[:-1]).all(axis=1)
@@ -86,16 +85,13 @@ def bins_of(keys):
     return (keys >> np.uint64(64 - BIN_BITS)).astype(np.int64)
 
 
-def plan_shards(tokens_per_bin, copies, num_shards=None):
+def plan_shards(
+    tokens_per_bin: np.ndarray, copies: int, num_shards: int | None = None
+) -> list[list[KeyRange]]:
     """Divides the keys into shards with equally many tokens, and these into blocks.
 
-    Args:
-        tokens_per_bin: int [2 ** BIN_BITS].
-        copies: int. How often each token is used.
-        num_shards: int or None. None chooses it by the number of tokens.
-
-    Returns a list of lists of KeyRange. No shard and no block is empty; there are fewer shards than
-    requested if there are not enough documents.
+    No shard and no block is empty; there are fewer shards than requested if there are not enough
+    documents. Without a number, it is chosen by the number of tokens.
     """
     cumulative = np.cumsum(tokens_per_bin)
     total = int(cumulative[-1])
@@ -116,8 +112,8 @@ def plan_shards(tokens_per_bin, copies, num_shards=None):
     return shards
 
 
-def order_documents(folder, num_parts, config):
-    """Computes the order of the documents of all parts in a folder (Path), and stores it there.
+def order_documents(folder: Path, num_parts: int, config: PretrainingDataConfig):
+    """Computes the order of the documents of all parts in a folder, and stores it there.
 
     Returns the DocumentOrder and the shards as `plan_shards`, an empty list without documents.
     """

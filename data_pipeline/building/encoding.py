@@ -10,6 +10,7 @@ import hashlib
 import itertools
 import json
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -47,12 +48,12 @@ class EncodedDocument(NamedTuple):
     digest: bytes  # content address: equal digests mean equal ids and lengths
 
 
-def ids_dtype(vocab_size):
+def ids_dtype(vocab_size: int) -> np.dtype:
     """Returns the smaller of two little-endian types that can store all ids of a vocabulary."""
     return np.dtype("<u2" if vocab_size <= 1 << 16 else "<u4")
 
 
-def encode_document(document, tokenizer, config):
+def encode_document(document, tokenizer, config) -> EncodedDocument | None:
     """Splits a document into sentences and encodes them; returns None if it has no tokens."""
     sentences = split_sentences(document, config.splitter, config.language)
     ids, lengths = tokenizer.encode_sentences(sentences)
@@ -64,7 +65,7 @@ def encode_document(document, tokenizer, config):
     return EncodedDocument(ids, lengths, digest)
 
 
-def text_bytes(document):
+def text_bytes(document) -> int:
     """Returns the number of bytes of a document's text in UTF-8, including line ends."""
     return sum(len(paragraph.encode()) + 1 for paragraph in document.paragraphs)
 
@@ -81,21 +82,21 @@ class EncodedPart(NamedTuple):
     """An encoded part."""
 
     number: int
-    content: list  # digest of each text range, or one digest of the documents
-    counts: dict  # statistics of the part
+    content: list[str]  # digest of each text range, or one digest of the documents
+    counts: dict[str, int]
     reused: bool  # whether it exists from an earlier attempt
 
 
-def parts_of_ranges(ranges):
-    """Groups text ranges into parts of about equal size: list of Part."""
+def parts_of_ranges(ranges) -> list[Part]:
+    """Groups text ranges into parts of about equal size."""
     sizes = [text_range.num_bytes for text_range in ranges]
     part_size = min(max(sum(sizes) // _NUM_PARTS, _SMALLEST_PART), _LARGEST_PART)
     groups = _grouped(ranges, lambda text_range: text_range.num_bytes, part_size)
     return [Part(number, group, []) for number, group in enumerate(groups)]
 
 
-def parts_of_documents(documents):
-    """Yields the parts of an iterable of documents."""
+def parts_of_documents(documents) -> Iterator[Part]:
+    """Groups documents into parts."""
     for number, group in enumerate(_grouped(documents, text_bytes, _BYTES_PER_PART)):
         yield Part(number, [], group)
 
@@ -112,8 +113,8 @@ def _grouped(items, size_of, min_size):
         yield group
 
 
-def encode_part(context, part):
-    """Encodes a Part and writes its files, unless those of the same content exist already."""
+def encode_part(context, part: Part) -> EncodedPart:
+    """Encodes a part and writes its files, unless those of the same content exist already."""
     content = [range_digest(text_range) for text_range in part.ranges]
     if not part.ranges:
         content = [_documents_digest(part.documents)]
@@ -125,18 +126,14 @@ def encode_part(context, part):
         sources = map(read_range, part.ranges) if part.ranges else [part.documents]
         for document in itertools.chain.from_iterable(sources):
             size = text_bytes(document)
-            encoded_document = encode_document(document, context.tokenizer, context.config)
             context.counters.add(bytes=size, documents=1)
-            yield (
-                encoded_document,
-                {"bytes": size, "documents_without_text": int(encoded_document is None)},
-            )
+            yield size, encode_document(document, context.tokenizer, context.config)
 
     counts = write_part(context.work, part.number, content, encoded())
     return EncodedPart(part.number, content, counts, False)
 
 
-def range_digest(text_range):
+def range_digest(text_range) -> str:
     """Hashes the bytes of a text range together with the name of its format."""
     digest = hashlib.sha256(text_range.format.encode())
     with open_to_read(text_range.path, text_range.begin, text_range.end) as file:
@@ -145,7 +142,7 @@ def range_digest(text_range):
     return digest.hexdigest()
 
 
-def corpus_digest(contents):
+def corpus_digest(contents) -> str:
     """Hashes the digests of all ranges of a corpus, independently of their files and order."""
     return hashlib.sha256("\n".join(sorted(contents)).encode()).hexdigest()
 
@@ -159,7 +156,7 @@ def _documents_digest(documents):
 
 
 def _path(folder, part, kind):
-    return Path(folder) / f"part-{part:06d}.{kind}"
+    return folder / f"part-{part:06d}.{kind}"
 
 
 def _finished_counts(folder, part, content):
@@ -171,25 +168,24 @@ def _finished_counts(folder, part, content):
         return None
 
 
-def write_part(folder, part, content, documents):
-    """Writes the files of an encoded part.
+def write_part(
+    folder: Path,
+    part: int,
+    content: list[str],
+    documents: Iterable[tuple[int, EncodedDocument | None]],
+) -> dict[str, int]:
+    """Writes the files of an encoded part and returns its statistics.
 
-    Args:
-        folder: Path.
-        part: int. Number of the part.
-        content: list of str. Digests of what it was made from.
-        documents: iterable of (EncodedDocument or None, counts), in the order of the part.
-
-    Returns the sum of all counts and the numbers of documents, sentences and tokens, as a dict.
+    `content` are the digests of what it was made from; each document comes with its size in bytes.
     """
-    rows, counts, token, sentence = [], Counter(), 0, 0
+    rows, counts, token, sentence = [], Counter(bytes=0, documents_without_text=0), 0, 0
     with contextlib.ExitStack() as files:
         ids_file, lengths_file = (
             files.enter_context(open(files.enter_context(whole_file(path)), "wb"))
             for path in (_path(folder, part, "ids"), _path(folder, part, "lengths"))
         )
-        for encoded, counted in documents:
-            counts.update(counted)
+        for num_bytes, encoded in documents:
+            counts.update(bytes=num_bytes, documents_without_text=int(encoded is None))
             if encoded is None:
                 continue
             ids_file.write(encoded.ids.tobytes())
@@ -202,22 +198,17 @@ def write_part(folder, part, content, documents):
     with whole_file(_path(folder, part, "documents")) as temporary:
         np.array(rows, DOCUMENT).tofile(temporary)
     with whole_file(_path(folder, part, "json")) as temporary:
-        temporary.write_text(json.dumps({"content": list(content), "counts": dict(counts)}))
+        temporary.write_text(json.dumps({"content": content, "counts": counts}))
     return dict(counts)
 
 
-def read_documents(folder, part):
+def read_documents(folder: Path, part: int) -> np.ndarray:
     """Returns the table of a part's documents, DOCUMENT [D]."""
     return np.fromfile(_path(folder, part, "documents"), DOCUMENT)
 
 
-def gather(folder, rows, vocab_size):
-    """Reads documents from the encoded parts in a folder.
-
-    Args:
-        folder: Path.
-        rows: structured array [D] with `part` and the fields of DOCUMENT: the documents, in order.
-        vocab_size: int.
+def gather(folder: Path, rows: np.ndarray, vocab_size: int) -> tuple[np.ndarray, np.ndarray]:
+    """Reads the documents of `rows`, LOCATION [D], from the encoded parts in a folder.
 
     Returns ids int32 [T] of all documents end to end, and sentence lengths int64 [n].
     """

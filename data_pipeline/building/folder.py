@@ -10,33 +10,26 @@ import shutil
 from pathlib import Path
 
 from data_pipeline.building.result import builder_version
+from data_pipeline.config import PretrainingDataConfig
 from data_pipeline.errors import InputError
 from data_pipeline.files import check_output_folder, whole_file
 from data_pipeline.records.dataset_info import INFO_FILE, TOKENIZER_FOLDER
 from data_pipeline.records.record_files import index_path
+from data_pipeline.tokenizers.tokenization import Tokenizer
 
 _WORK = ".work"
 _SETTINGS, _LOCK = "settings.json", "lock"
 
 
 class BuildFolder:
-    """A folder in which records are being built.
+    """A folder in which records are being built, and its folder `work` of temporary files.
 
-    Args:
-        out: str or Path.
-        config: PretrainingDataConfig.
-        tokenizer: Tokenizer.
-
-    Attributes:
-        out, work: Path. The folder of the shards, and that of the temporary files.
-
-    Raises:
-        InputError: If the folder contains something else or an unfinished build with other
-            settings, cannot be written to, or another process is building there.
+    Raises InputError if the folder contains something else or an unfinished build with other
+    settings, cannot be written to, or another process is building there.
     """
 
-    def __init__(self, out, config, tokenizer):
-        self.out, self.work = Path(out), Path(out) / _WORK
+    def __init__(self, out: Path, config: PretrainingDataConfig, tokenizer: Tokenizer):
+        self.out, self.work = out, out / _WORK
         self._settings = {
             "builder_version": builder_version(),
             "tokenizer_digest": tokenizer.digest,
@@ -66,7 +59,7 @@ class BuildFolder:
 
     def remove_other_shards(self, names):
         """Removes the record files of an earlier attempt that this build does not make."""
-        kept = {name for shard in names for name in (shard, index_path(Path(shard)).name)}
+        kept = {name for shard in names for name in (shard, index_path(shard).name)}
         for path in self.out.glob("pretraining-*"):
             if path.name not in kept:
                 path.unlink()

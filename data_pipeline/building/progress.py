@@ -2,6 +2,7 @@
 
 import logging
 import time
+from collections import Counter
 
 logger = logging.getLogger(__name__)
 
@@ -21,12 +22,11 @@ class LocalCounters:
     """Counters of a single process; `tick` is called after each change."""
 
     def __init__(self, tick):
-        self._values, self._tick = dict.fromkeys(_NAMES, 0), tick
+        self._values, self._tick = Counter(dict.fromkeys(_NAMES, 0)), tick
 
     def add(self, **counts):
         """Adds to some of the counters."""
-        for name, count in counts.items():
-            self._values[name] += count
+        self._values.update(counts)
         self._tick()
 
     def values(self):
@@ -38,7 +38,7 @@ class SharedCounters:
     """Counters of several processes of a multiprocessing context."""
 
     def __init__(self, context):
-        self._values = context.Array("q", len(_NAMES) + 1)
+        self._values = context.Array("q", len(_NAMES) + 1)  # the last one: has been stopped
 
     def add(self, **counts):
         """Adds to some of the counters; ends the task if the build has been stopped."""
@@ -54,7 +54,6 @@ class SharedCounters:
         self._values[-1] = 1
 
     def values(self):
-        """Returns all counters as a dict."""
         return dict(zip(_NAMES, self._values[: len(_NAMES)], strict=True))
 
 
@@ -62,11 +61,10 @@ class Progress:
     """Logs a line from time to time: fraction, speed, finished shards, remaining time.
 
     A line that will soon be replaced has the attribute `transient`, so that a terminal can
-    overwrite it; other lines are for log files, and come every few seconds. `total_bytes`, the size
-    of the corpus, may be None.
+    overwrite it; other lines are for log files, and come every few seconds.
     """
 
-    def __init__(self, total_bytes, copies, num_workers, transient):
+    def __init__(self, total_bytes: int | None, copies: int, num_workers: int, transient: bool):
         self._total_bytes, self._transient = total_bytes, transient
         self._seconds_per_token = copies * SECONDS_PER_TOKEN / num_workers
         self._interval = _SECONDS_BETWEEN_TRANSIENT_LINES if transient else _SECONDS_BETWEEN_LINES
@@ -74,26 +72,22 @@ class Progress:
         self._values = lambda: dict.fromkeys(_NAMES, 0)
         self._tokens = self._reused_bytes = 0
         self._num_shards = self._num_reused = self._num_finished = None
-        self._records_before = 0
 
     def watch(self, values):
         """Starts to report counters; `values` is a function that returns them."""
         self._values = values
 
-    def finished_part(self, num_tokens, reused_bytes=0):
+    def finished_part(self, num_tokens, reused_bytes):
         """Notes the tokens of a part, and its bytes if it was encoded by an earlier attempt."""
         self._tokens += num_tokens
         self._reused_bytes += reused_bytes
 
-    def begin_writing(self, num_shards, num_reused, num_tokens):
-        """Starts the second pass over `num_tokens` tokens; some shards may exist already."""
+    def begin_writing(self, num_shards, num_reused):
+        """Starts the second pass; some shards may exist already."""
         self._num_shards, self._num_reused, self._num_finished = num_shards, num_reused, num_reused
-        self._tokens = num_tokens
         self._started = time.monotonic()
-        self._records_before = self._values()["records"]
 
     def finished_shard(self):
-        """Notes a shard."""
         self._num_finished += 1
 
     def tick(self):
@@ -119,12 +113,11 @@ class Progress:
 
     def _writing(self, seconds):
         done, total, reused = self._num_finished, self._num_shards, self._num_reused
-        records = self._values()["records"] - self._records_before
+        records = self._values()["records"]
         written = (done - reused) / max(total - reused, 1)
+        remaining = self._tokens * self._seconds_per_token
         if written:
             remaining = seconds * (1 - written) / written
-        else:
-            remaining = max(self._tokens * self._seconds_per_token, 0)
         note = f"  ({reused} re-used)" if reused else ""
         return (
             f"writing  {_bar(done / total)}  {done}/{total} shards{note}  "

@@ -17,7 +17,7 @@ class BuildResult(NamedTuple):
     shards_reused: int  # shards that an earlier attempt had finished
 
 
-def builder_version():
+def builder_version() -> str:
     """Returns the version of this program, or "unknown" if it is not installed."""
     try:
         return version("albert-keras")
@@ -25,14 +25,10 @@ def builder_version():
         return "unknown"
 
 
-def info_of(shards, counts, contents, tokenizer, config):
-    """Creates the DatasetInfo of a build.
+def info_of(shards, counts, contents, tokenizer, config) -> DatasetInfo:
+    """Describes the result of a build; `contents` are the digests of the ranges of its corpus.
 
-    Args:
-        shards: iterable of ShardInfo, in their order.
-        counts: dict. Statistics of the whole build.
-        contents: iterable of str, digests of all ranges of the corpus; or None if it does not come
-            from files.
+    They are None if the corpus does not come from files.
     """
     return DatasetInfo(
         max_seq_length=config.max_seq_length,
@@ -48,7 +44,7 @@ def info_of(shards, counts, contents, tokenizer, config):
     )
 
 
-def why_no_records(counts, config):
+def why_no_records(counts, config) -> str | None:
     """Returns the reason why a build with these statistics has no records, or None if it has."""
     if not counts["documents"]:
         return "The corpus is empty: it contains no sentence."
@@ -61,11 +57,10 @@ def why_no_records(counts, config):
     return None
 
 
-def is_result_of(info, ranges, tokenizer, config):
+def is_result_of(info, ranges, tokenizer, config) -> bool:
     """Returns whether an info file belongs to this corpus, tokenizer, configuration and program.
 
-    The corpus, an iterable of TextRange, is only read if all else is the same; raises InputError if
-    it cannot be read.
+    The ranges of the corpus are only read if all else is the same.
     """
     return (
         info.tokenizer_digest == tokenizer.digest

@@ -3,14 +3,18 @@
 import hashlib
 import json
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
+from data_pipeline.building.document_order import DocumentOrder, KeyRange
 from data_pipeline.building.encoding import gather
+from data_pipeline.building.progress import LocalCounters, SharedCounters
+from data_pipeline.config import PretrainingDataConfig
 from data_pipeline.files import sha256_of, whole_file
-from data_pipeline.instances.masking import mask_ngrams, word_boundaries
+from data_pipeline.instances.masking import MaskingVocabulary, mask_ngrams, word_boundaries
 from data_pipeline.instances.packing import pack, truncate_pairs
 from data_pipeline.instances.segments import (
     DocumentBlock,
@@ -28,12 +32,12 @@ _INSTANCES_AT_ONCE = 512
 
 
 class ShardTask(NamedTuple):
-    """A shard to build; its blocks are key ranges whose documents fit into memory."""
+    """A shard to build."""
 
     number: int
     name: str
-    blocks: list
-    order: object
+    blocks: list[KeyRange]  # the documents of each fit into memory
+    order: DocumentOrder
 
 
 class FinishedShard(NamedTuple):
@@ -44,12 +48,12 @@ class FinishedShard(NamedTuple):
     counts: dict
 
 
-def shard_name(number, num_shards):
+def shard_name(number: int, num_shards: int) -> str:
     """Returns the name of a record file, such as `pretraining-00000-of-00004.tfrecord`."""
     return f"pretraining-{number:05d}-of-{num_shards:05d}.tfrecord"
 
 
-def documents_digest(task):
+def documents_digest(task: ShardTask) -> str:
     """Hashes the keys of a shard's documents; with equal settings the shards are equal too."""
     digest = hashlib.sha256()
     for key_range in task.blocks:
@@ -57,11 +61,11 @@ def documents_digest(task):
     return digest.hexdigest()
 
 
-def finished_shard(work, out, task):
-    """Returns the FinishedShard of a task if it exists complete and undamaged, or None."""
+def finished_shard(work: Path, out: Path, task: ShardTask) -> FinishedShard | None:
+    """Returns the shard of a task if it exists complete and undamaged."""
     try:
         receipt = json.loads(_receipt(work, task).read_text(encoding="utf-8"))
-        info, path = ShardInfo(**receipt["info"]), Path(out) / task.name
+        info, path = ShardInfo(**receipt["info"]), out / task.name
         complete = (
             receipt["documents"] == documents_digest(task)
             and sha256_of(path) == info.sha256
@@ -72,8 +76,8 @@ def finished_shard(work, out, task):
         return None
 
 
-def build_shard(context, task):
-    """Builds the shard of a ShardTask: record file, index, and a receipt in the working folder."""
+def build_shard(context, task: ShardTask) -> FinishedShard:
+    """Builds a shard: record file, index, and a receipt in the working folder."""
     path, counts = context.out / task.name, Counter()
     with whole_file(path) as records, whole_file(index_path(path)) as index:
         blocks, settings = _blocks(context, task), (context.config, context.vocabulary)
@@ -84,18 +88,19 @@ def build_shard(context, task):
     return FinishedShard(task.number, info, dict(counts))
 
 
-def write_shard(name, record_file, index_file, blocks, config, vocabulary, counts, counters):
-    """Writes the record file of a shard and its index.
+def write_shard(
+    name: str,
+    record_file: Path,
+    index_file: Path,
+    blocks: Iterable[DocumentBlock],
+    config: PretrainingDataConfig,
+    vocabulary: MaskingVocabulary,
+    counts: Counter,
+    counters: LocalCounters | SharedCounters,
+) -> ShardInfo:
+    """Writes the record file of a shard, whose final name is `name`, and its index.
 
-    Args:
-        name: str. Final name of the record file.
-        record_file, index_file: Path. Files to write.
-        blocks: iterable of DocumentBlock.
-        config, vocabulary: PretrainingDataConfig and MaskingVocabulary.
-        counts: Counter. The statistics of the records are added to it.
-        counters: object with `add(records=...)`, for the progress.
-
-    Returns the ShardInfo.
+    The statistics of the records are added to `counts`, the progress to `counters`.
     """
     with RecordWriter(record_file) as writer:
         for block in blocks:
@@ -103,20 +108,11 @@ def write_shard(name, record_file, index_file, blocks, config, vocabulary, count
                 writer.write(records)
                 counters.add(records=len(records))
     write_index(index_file, writer.offsets)
-    return ShardInfo(
-        file=name,
-        num_records=writer.num_records,
-        num_bytes=writer.num_bytes,
-        sha256=writer.sha256,
-        index_sha256=sha256_of(index_file),
-    )
+    return ShardInfo.of(name, writer.offsets, writer.sha256, sha256_of(index_file))
 
 
 def block_records(block, config, vocabulary, counts):
-    """Yields the records of a DocumentBlock, shuffled, in lists of bytes.
-
-    The statistics of the records are added to `counts`, a Counter.
-    """
+    """Yields the records of a block, shuffled, in lists of bytes; adds their statistics."""
     block = add_separators(block, config, vocabulary.sep_id)
     pairs = concatenate(
         [split_into_pairs(block, config, copy, vocabulary) for copy in range(config.copies)]
@@ -169,4 +165,4 @@ def _blocks(context, task):
 
 
 def _receipt(work, task):
-    return Path(work) / f"shard-{task.number:05d}.json"
+    return work / f"shard-{task.number:05d}.json"

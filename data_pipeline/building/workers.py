@@ -5,10 +5,12 @@ the parent's threads.
 """
 
 import concurrent.futures
+import itertools
 import multiprocessing
 import os
 import signal
 import threading
+from collections.abc import Callable
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing.connection import wait
 
@@ -22,20 +24,14 @@ _context = None
 
 
 class Workers:
-    """Runs tasks in a number of processes, or in this one.
+    """Runs tasks in a number of processes, or in this one if the count is 1.
 
-    Args:
-        count: int. With 1, tasks run in this process.
-        prepare: callable of (*arguments, counters), called once in each process; its result is the
-            first argument of every task. It must be a function of a module, so that it can be sent.
-        arguments: tuple. Sent once to each process.
-        tick: callable without arguments, called several times a second while tasks run.
-
-    Attributes:
-        counters: object whose `values()` are the sums over all tasks so far.
+    `prepare(*arguments, counters)` is called once in each process; its result is the first argument
+    of every task. It must be a function of a module, so that it can be sent. `tick` is called
+    several times a second while tasks run; `counters.values()` are the sums over all tasks so far.
     """
 
-    def __init__(self, count, prepare, arguments, tick):
+    def __init__(self, count: int, prepare: Callable, arguments: tuple, tick: Callable[[], None]):
         self._tick, self._pool = tick, None
         if count == 1:
             self.counters = LocalCounters(tick)
@@ -60,9 +56,7 @@ class Workers:
         """Yields the results of `function(context, task)` for all tasks, as they are completed.
 
         Tasks are only taken from the iterable when a process is free for them, so it may be long.
-
-        Raises:
-            InputError: If a process was killed.
+        Raises InputError if a process was killed.
         """
         if not self._pool:
             for task in tasks:
@@ -72,11 +66,7 @@ class Workers:
         tasks, futures = iter(tasks), set()
         try:
             while True:
-                while len(futures) < self._in_flight:
-                    try:
-                        task = next(tasks)
-                    except StopIteration:
-                        break
+                for task in itertools.islice(tasks, self._in_flight - len(futures)):
                     futures.add(self._pool.submit(_run, function, task))
                 if not futures:
                     return
@@ -94,7 +84,7 @@ class Workers:
             ) from None
 
 
-def num_processors():
+def num_processors() -> int:
     """Returns the number of processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
 

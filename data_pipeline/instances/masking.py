@@ -13,6 +13,7 @@ import numpy as np
 from data_pipeline.compiled import compiled
 from data_pipeline.config import MaskingConfig
 from data_pipeline.randomness import random_bits
+from data_pipeline.tokenizers.tokenization import Tokenizer
 
 _STREAM_VISITS, _STREAM_REPLACEMENTS = 4, 5
 
@@ -38,15 +39,10 @@ class MaskingVocabulary(NamedTuple):
     sep_id: int
 
     @classmethod
-    def of(cls, tokenizer, word_start):
+    def of(cls, tokenizer: Tokenizer, word_start: str) -> "MaskingVocabulary":
         """Returns the properties of a Tokenizer; `word_start` as in `MaskingConfig`."""
-        return cls(
-            tokenizer.word_starts(word_start),
-            tokenizer.ordinary_ids,
-            tokenizer.mask_id,
-            tokenizer.cls_id,
-            tokenizer.sep_id,
-        )
+        ids = tokenizer.mask_id, tokenizer.cls_id, tokenizer.sep_id
+        return cls(tokenizer.word_starts(word_start), tokenizer.ordinary_ids, *ids)
 
 
 def ngram_probabilities(max_ngram, favor_shorter_ngram=True):
@@ -128,12 +124,9 @@ def mask_ngrams(
 
 
 def word_boundaries(input_ids, input_mask, vocabulary):
-    """Marks the tokens that start a word.
+    """Returns `token_boundary` of sequences before masking, int32 [N, S].
 
-    Args:
-        input_ids, input_mask: int32 [N, S]. Before masking.
-
-    Returns `token_boundary`, int32 [N, S]: 1 for the first token of a word, [CLS] and [SEP].
+    It is 1 for the first token of a word, [CLS] and [SEP].
     """
     special = (input_ids == vocabulary.cls_id) | (input_ids == vocabulary.sep_id)
     starts = vocabulary.starts_word.take(input_ids)

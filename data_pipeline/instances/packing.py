@@ -8,7 +8,7 @@ from data_pipeline.randomness import heads
 _STREAM_FIRST, _STREAM_SECOND = 2, 3
 
 
-def truncate_pairs(starts, lengths, keys, max_num_tokens):
+def truncate_pairs(starts, lengths, keys, max_num_tokens: int):
     """Truncates pairs that are too long, token by token, at a random end of the longer segment.
 
     The longer segment (B on a tie) loses its first or its last token until both fit. The final
@@ -20,10 +20,10 @@ def truncate_pairs(starts, lengths, keys, max_num_tokens):
         starts: int64 [N, 2]. First token of A and B.
         lengths: int64 [N, 2]. 0 for the missing B of a single segment.
         keys: uint64 [N].
-        max_num_tokens: int. Maximum length of A and B together.
+        max_num_tokens: Maximum length of A and B together.
 
     Returns:
-        tuple. New starts and lengths, int64 [N, 2] each.
+        New starts and lengths, int64 [N, 2] each.
 
     Source:
         `truncate_seq_pair` in google-research/albert, `create_pretraining_data.py`.
@@ -39,7 +39,7 @@ def truncate_pairs(starts, lengths, keys, max_num_tokens):
     return starts + np.stack(front, axis=1), kept
 
 
-def pack(ids, starts, lengths, max_seq_length, *, cls_id, sep_id, pad_id=0):
+def pack(ids, starts, lengths, max_seq_length: int, *, cls_id: int, sep_id: int, pad_id: int = 0):
     """Lays out `[CLS] a [SEP] b [SEP]`, or `[CLS] a [SEP]`, and padding for N sequences.
 
     Args:
@@ -47,8 +47,7 @@ def pack(ids, starts, lengths, max_seq_length, *, cls_id, sep_id, pad_id=0):
         starts: int64 [N, 2]. First token of A and B.
         lengths: int64 [N, 2]. Tokens of A and B, together at most S - 3. If B has length 0 the
             sequence is A alone, of at most S - 2 tokens.
-        max_seq_length: int. S.
-        cls_id, sep_id, pad_id: int.
+        max_seq_length: S.
 
     Returns:
         dict of int32 [N, S]: `input_ids`, `input_mask` (1 for a token, 0 for padding) and

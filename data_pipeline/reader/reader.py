@@ -26,26 +26,23 @@ _PREFETCHED = 4
 _RECORDS_AT_ONCE = 256
 
 
-def training_numbers(step, batch_size, num_records, seed):
-    """Returns the numbers of the records of a training step, int64 [B].
+def training_numbers(step: int, batch_size: int, num_records: int, seed: int) -> np.ndarray:
+    """Returns the numbers of the records of the step after `step` steps, int64 [B].
 
     Each epoch visits the records in a new random order; a batch may span two epochs.
-
-    Args:
-        step: int. Number of steps done before.
-        batch_size: int. Global batch size, B.
     """
     positions = np.arange(step * batch_size, (step + 1) * batch_size)
-    return _numbers_at(*np.divmod(positions, num_records), num_records, seed)
+    return _numbers_at(positions, num_records, seed)[0]
 
 
-def _numbers_at(epochs, positions, num_records, seed):
-    """Returns the numbers of the records at some positions of some epochs, int64 [N]."""
+def _numbers_at(positions, num_records, seed):
+    """Returns the numbers of the records at positions of the whole training, and their epochs."""
+    epochs, positions = np.divmod(positions, num_records)
     numbers = np.empty(len(positions), np.int64)
     for epoch in np.unique(epochs):
         rows = epochs == epoch
         numbers[rows] = permute(positions[rows], num_records, key_of("epoch", seed, int(epoch)))
-    return numbers
+    return numbers, epochs
 
 
 def training_dataset(
@@ -89,9 +86,7 @@ def training_dataset(
 
     def choose(steps):
         positions = (steps[:, None] * batch_size + part).ravel()
-        epochs, positions = np.divmod(positions, len(records))
-        numbers = _numbers_at(epochs, positions, len(records), seed)
-        return numbers, epochs, np.ones(len(numbers), np.float32)
+        return *_numbers_at(positions, len(records), seed), np.ones(len(positions), np.float32)
 
     steps = tf.data.Dataset.range(first_step, np.iinfo(np.int64).max)
     dataset = _batches(steps, choose, len(part), replicas, records, masks, seed)
@@ -145,15 +140,14 @@ def _batches(steps, choose, batch_size, replicas, records, masks, seed):
         features["example_weights"] = weights
         return [features[name] for name in dtypes]
 
-    dtypes, shapes = {}, {}
+    dtypes = {"sentence_order_labels": tf.int32, "example_weights": tf.float32}
+    shapes = {"sentence_order_labels": [], "example_weights": []}
     for name in REQUIRED_FEATURES:
         feature = PRETRAINING_FEATURES[name]
         if feature.length != "scalar":
             dtypes[name] = tf.float32 if feature.dtype == "float32" else tf.int32
             lengths = info.max_seq_length, info.max_predictions_per_seq
             shapes[name] = [feature_length(feature, *lengths)]
-    dtypes |= {"sentence_order_labels": tf.int32, "example_weights": tf.float32}
-    shapes |= {"sentence_order_labels": [], "example_weights": []}
 
     # A single call from TensorFlow to NumPy, because each array that crosses over is copied.
     def features_of(steps):
@@ -175,11 +169,10 @@ def _batches(steps, choose, batch_size, replicas, records, masks, seed):
     return dataset.with_options(options).prefetch(_PREFETCHED * replicas)
 
 
-def uses_dynamic_masks(records, masks):
-    """Returns whether a reader of RecordFiles samples masks; `masks` as in `training_dataset`.
+def uses_dynamic_masks(records: RecordFiles, masks: str) -> bool:
+    """Returns whether a reader samples masks; `masks` as in `training_dataset`.
 
-    Raises:
-        InputError: If the records have no such masks, or no tokenizer to sample them with.
+    Raises InputError if the records have no such masks, or no tokenizer to sample them with.
     """
     info = records.info
     if masks not in MASKS:

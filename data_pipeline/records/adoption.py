@@ -5,8 +5,11 @@ files are unpacked beside the originals, because records are read by number.
 """
 
 import contextlib
+import gzip
 import logging
+import zlib
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,8 +18,8 @@ from data_pipeline.files import whole_folder
 from data_pipeline.records.dataset_info import INFO_FILE, TOKENIZER_FOLDER, DatasetInfo, ShardInfo
 from data_pipeline.records.decoding import decode_batch
 from data_pipeline.records.examples import decode_instance
-from data_pipeline.records.foreign_records import LABELS, find_writer, is_gzip, unpack
 from data_pipeline.records.record_files import map_file, record_at, scan_records
+from data_pipeline.records.schema import REQUIRED_FEATURES
 
 logger = logging.getLogger(__name__)
 
@@ -26,6 +29,45 @@ UNPACKED = "unpacked"
 _RECORDS_AT_ONCE = 1024
 #: Features whose values must be 0 or 1, which `decode_batch` does not check.
 _ZERO_OR_ONE = ("input_mask", "segment_ids", "masked_lm_weights", "next_sentence_labels")
+
+#: Meaning of a label of 1, by objective.
+LABELS = {
+    "sop": "the segments are swapped",
+    "nsp": "the second segment is from another document",
+    "none": "nothing",
+}
+
+_GZIP = b"\x1f\x8b\x08"
+#: Bytes read at a time, and the largest accepted compression ratio: records have much padding, but
+#: a small file that fills a disk is not a file of records.
+_BLOCK, _LARGEST_RATIO = 1 << 20, 200
+
+
+class Writer(NamedTuple):
+    """A program that writes records."""
+
+    name: str  # its common name
+    renamed: dict[str, str]  # our name of a feature -> its own, where they differ
+    marks: tuple[str, ...]  # features that only its records have
+    objective: str  # meaning of its label of 1: "sop" swapped, "nsp" a random second segment
+
+
+#: Programs that write TFRecord files of `tf.train.Example`, uncompressed or gzip, with lists of
+#: fixed length and the names of google-research/bert, except for these differences; the first one
+#: whose features all exist is taken. Their source is `create_pretraining_data.py` of
+#: google-research/albert, google-research/bert, tensorflow/models (`official/nlp/data`, beside
+#: `pretrain_dataloader.py`) and NVIDIA/DeepLearningExamples
+#: (`TensorFlow/LanguageModeling/BERT/utils` and `TensorFlow2/LanguageModeling/BERT`).
+WRITERS = (
+    Writer("google-research/albert", {}, ("token_boundary",), "sop"),
+    Writer(
+        "tensorflow/models (use_v2_feature_names)",
+        {"input_ids": "input_word_ids", "segment_ids": "input_type_ids"},
+        (),
+        "nsp",
+    ),
+    Writer("google-research/bert, tensorflow/models or NVIDIA", {}, (), "nsp"),
+)
 
 
 def adopt_records(
@@ -39,9 +81,9 @@ def adopt_records(
 ) -> DatasetInfo:
     """Writes `dataset_info.json` for record files that came without one.
 
-    Every record is read once. The program that wrote them, one of `foreign_records.WRITERS`, is
-    identified by the features of the first record; additional features are ignored. Compressed
-    files are decompressed into `unpacked/`.
+    Every record is read once. The program that wrote them, one of `WRITERS`, is identified by the
+    features of the first record; additional features are ignored. Compressed files are decompressed
+    into `unpacked/`.
 
     Args:
         folder: str or Path. Folder of the files.
@@ -86,13 +128,7 @@ def adopt_records(
             objective=objective or writer.objective,
             tokenizer_digest=tokenizer.digest if tokenizer else None,
             shards=tuple(
-                ShardInfo(
-                    file=name,
-                    num_records=len(scan.offsets) - 1,
-                    num_bytes=scan.num_bytes,
-                    sha256=scan.sha256,
-                )
-                for name, scan in scans.items()
+                ShardInfo.of(name, scan.offsets, scan.sha256) for name, scan in scans.items()
             ),
         )
     logger.info("records of %s; a label of 1 means: %s", writer.name, LABELS[info.objective])
@@ -173,3 +209,44 @@ def _check(path, scan, shown, info):
                     f"{name_of(row)} must have only 0 and 1 in `{feature}`, but has "
                     f"{columns[feature][row, position]}."
                 )
+
+
+def find_writer(features) -> Writer:
+    """Finds the program that wrote a record by its features (dict, see `decode_instance`).
+
+    Raises:
+        InputError: If no program of the table writes such features.
+    """
+    for writer in WRITERS:
+        names = {writer.renamed.get(name, name) for name in REQUIRED_FEATURES}
+        if features.keys() >= {*names, *writer.marks}:
+            return writer
+    listing = ", ".join(sorted(features)) or "none"
+    wanted = ", ".join(REQUIRED_FEATURES)
+    raise InputError(f"Records must have the features {wanted}. Received: {listing}.")
+
+
+def is_gzip(path: Path) -> bool:
+    """Returns whether a file is compressed; no record begins with these bytes."""
+    with open(path, "rb") as file:
+        return file.read(len(_GZIP)) == _GZIP
+
+
+def unpack(path: Path, target: Path):
+    """Decompresses a gzip file.
+
+    Raises InputError if it is damaged, or its content has more than 200 times its size.
+    """
+    limit, written = _LARGEST_RATIO * path.stat().st_size + _BLOCK, 0
+    try:
+        with gzip.open(path) as packed, open(target, "wb") as file:
+            while block := packed.read(_BLOCK):
+                written += len(block)
+                if written > limit:
+                    raise InputError(
+                        f"`{path}` must not decompress to more than {_LARGEST_RATIO} times its "
+                        "size, but does: it does not contain records."
+                    )
+                file.write(block)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise InputError(f"`{path}` is damaged: {error}.") from error

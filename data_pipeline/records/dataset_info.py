@@ -27,37 +27,35 @@ class ShardInfo(Settings):
     sha256: str  # hex digest of the file
     index_sha256: str | None = None  # hex digest of the index beside it; None if there is no index
 
+    @classmethod
+    def of(cls, file: str, offsets, sha256: str, index_sha256: str | None = None) -> "ShardInfo":
+        """Describes a record file with the `offsets` of `RecordWriter`."""
+        return cls(
+            file=file,
+            num_records=len(offsets) - 1,
+            num_bytes=int(offsets[-1]),
+            sha256=sha256,
+            index_sha256=index_sha256,
+        )
+
 
 class DatasetInfo(Settings):
-    """The properties of a folder of records, stored as `dataset_info.json`.
-
-    Attributes:
-        format_version: int.
-        max_seq_length, max_predictions_per_seq: int. S and P, which the record files do not state.
-        vocab_size: int.
-        tokenizer_digest: str or None. Digest of the tokenizer; None for foreign records.
-        objective: str. Meaning of `next_sentence_labels` = 1: "sop" swapped, "nsp" random, "none"
-            that there is nothing to predict.
-        shards: tuple of ShardInfo.
-        statistics: dict. Counts collected by the build.
-        config: dict. The PretrainingDataConfig that made the records; empty for foreign ones.
-        corpus_digest: str or None. Hash of all bytes of the corpus, if it came from files.
-        builder_version: str or None. Version of the program that made the records.
-        feature_names: dict of str to str. Our name of a feature -> its name in the files, where
-            they differ, see `foreign_records`.
-    """
+    """The properties of a folder of records, stored as `dataset_info.json`."""
 
     format_version: int = 1
-    max_seq_length: int = Field(ge=1)
-    max_predictions_per_seq: int = Field(ge=1)
+    max_seq_length: int = Field(ge=1)  # S, which the record files do not state
+    max_predictions_per_seq: int = Field(ge=1)  # P, likewise
     vocab_size: int = Field(ge=1)
-    tokenizer_digest: str | None = None
+    tokenizer_digest: str | None = None  # None for foreign records without a tokenizer
+    #: Meaning of `next_sentence_labels` = 1: "sop" swapped, "nsp" random, "none" that there is
+    #: nothing to predict.
     objective: str = "sop"
     shards: tuple[ShardInfo, ...]
-    statistics: dict = Field(default_factory=dict)
-    config: dict = Field(default_factory=dict)
-    corpus_digest: str | None = None
-    builder_version: str | None = None
+    statistics: dict = Field(default_factory=dict)  # counts collected by the build
+    config: dict = Field(default_factory=dict)  # PretrainingDataConfig; empty for foreign records
+    corpus_digest: str | None = None  # hash of all bytes of the corpus, if it came from files
+    builder_version: str | None = None  # version of the program that made the records
+    #: Our name of a feature -> its name in the files, where they differ, see `adoption.WRITERS`.
     feature_names: dict[str, str] = Field(default_factory=dict)
 
     @property

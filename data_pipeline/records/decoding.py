@@ -5,12 +5,11 @@ dataset, is decoded record by record: to name the record that is wrong, or becau
 parser rejects some valid ways to lay out a message.
 """
 
-import functools
-
 import numpy as np
 import tensorflow as tf
 
 from data_pipeline.errors import InputError
+from data_pipeline.records.dataset_info import DatasetInfo
 from data_pipeline.records.examples import decode_instance
 from data_pipeline.records.schema import (
     PRETRAINING_FEATURES,
@@ -21,14 +20,12 @@ from data_pipeline.records.schema import (
 )
 
 
-def decode_batch(records, info, with_masks=True, name_of=str):
-    """Parses serialized records.
+def decode_batch(records: list[bytes], info: DatasetInfo, with_masks: bool = True, name_of=str):
+    """Parses N records.
 
     Args:
-        records: list of N bytes. Each a `tf.train.Example`.
-        info: DatasetInfo. The lengths S and P, and the size of the vocabulary.
-        with_masks: bool. If False the `masked_lm_*` features are not parsed; they are 0.
-        name_of: callable. Names a record in errors, given its index in the list.
+        with_masks: If False the `masked_lm_*` features are not parsed; they are 0.
+        name_of: Function that names a record in errors, given its index in the list.
 
     Returns:
         dict: the required features of `PRETRAINING_FEATURES`, int32 or float32 [N, L].
@@ -38,9 +35,7 @@ def decode_batch(records, info, with_masks=True, name_of=str):
             or range than `info` says.
     """
     lengths = info.max_seq_length, info.max_predictions_per_seq
-    names = tuple(
-        name for name in REQUIRED_FEATURES if with_masks or not name.startswith("masked_lm_")
-    )
+    names = [name for name in REQUIRED_FEATURES if with_masks or not name.startswith("masked_lm_")]
     parsed = _parse(records, names, lengths, info)
     if parsed is None:
         parsed = _decode_one_by_one(records, names, info, name_of)
@@ -57,7 +52,11 @@ def decode_batch(records, info, with_masks=True, name_of=str):
 
 def _parse(records, names, lengths, info):
     """Returns the columns as TensorFlow parses them, or None if any of them is wrong."""
-    features = _features_to_parse(names, *lengths, tuple(info.feature_names.items()))
+    features = {}
+    for name in names:
+        shape = [feature_length(PRETRAINING_FEATURES[name], *lengths)]
+        feature = tf.io.FixedLenFeature(shape, PRETRAINING_FEATURES[name].dtype)
+        features[info.feature_names.get(name, name)] = feature
     try:
         parsed = tf.io.parse_example(tf.constant(records, tf.string), features)
     except (tf.errors.OpError, UnicodeDecodeError):  # the text of an error may quote the record
@@ -69,17 +68,6 @@ def _parse(records, names, lengths, info):
         if values.dtype == np.int64 and values.view(np.uint64).max(initial=0) >= limits[name][0]:
             return None
     return columns
-
-
-@functools.lru_cache(maxsize=16)
-def _features_to_parse(names, max_seq_length, max_predictions_per_seq, renamed):
-    features = {name: PRETRAINING_FEATURES[name] for name in names}
-    return {
-        dict(renamed).get(name, name): tf.io.FixedLenFeature(
-            [feature_length(feature, max_seq_length, max_predictions_per_seq)], feature.dtype
-        )
-        for name, feature in features.items()
-    }
 
 
 def _decode_one_by_one(records, names, info, name_of):

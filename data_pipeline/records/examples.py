@@ -54,20 +54,28 @@ def encode_instances(instances):
     """Serializes a batch of instances.
 
     Args:
-        instances: dict of arrays [N, L] (or [N], one value each) of any int or float dtype, with
-            the names of `PRETRAINING_FEATURES`; those that are not required may be missing.
+        instances: dict of arrays [N, L] with the names of `PRETRAINING_FEATURES`; those that are
+            not required may be missing. int64 features have integers that are not negative.
 
     Returns:
         list of N bytes, each a `tf.train.Example`.
 
     Raises:
-        ValueError: If a name is unknown or missing, the arrays differ in N, or a value of an int64
-            feature is negative or not an integer.
+        ValueError: If a name is unknown or missing, or a value is negative.
     """
+    unknown = sorted(instances.keys() - PRETRAINING_FEATURES.keys())
+    missing = sorted(set(REQUIRED_FEATURES) - instances.keys())
+    if unknown or missing:
+        raise ValueError(
+            "The instances must have the names of `PRETRAINING_FEATURES`. "
+            f"Received: unknown {unknown}, missing {missing}."
+        )
     columns = []
-    for name, values in sorted(_checked(instances).items()):
+    for name, values in sorted(instances.items()):
         if PRETRAINING_FEATURES[name].dtype == "int64":
-            kind, payloads = _INT64_LIST, _varint_rows(_integers(name, values))
+            if (smallest := values.min(initial=0)) < 0:
+                raise ValueError(f"`{name}` must not be negative. Received: {smallest}.")
+            kind, payloads = _INT64_LIST, _varint_rows(values)
         else:
             kind, payloads = _FLOAT_LIST, _equal_rows(values.astype("<f4"))
         columns += [[_header(name, kind, len(payload)) for payload in payloads], payloads]
@@ -75,15 +83,12 @@ def encode_instances(instances):
     return [_start(1, len(record)) + record for record in entries]
 
 
-def decode_instance(record):
-    """Parses one record; a reader parses whole batches with `decode_batch`.
-
-    Args:
-        record: bytes. A serialized `tf.train.Example`.
+def decode_instance(record: bytes) -> dict[str, np.ndarray]:
+    """Parses one `tf.train.Example`; a reader parses whole batches with `decode_batch`.
 
     Returns:
-        dict from the name of each feature to its values: int64 [L], float32 [L], or for a list of
-        bytes object [L]. A feature without a list is ignored.
+        The values of each feature: int64 [L], float32 [L], or for a list of bytes object [L]. A
+        feature without a list is ignored.
 
     Raises:
         InputError: If the bytes are not a complete `tf.train.Example`. Damage that only changes a
@@ -108,38 +113,6 @@ def _example_class():
     pool = descriptor_pool.DescriptorPool()
     pool.AddSerializedFile(file.SerializeToString())
     return message_factory.GetMessageClass(pool.FindMessageTypeByName("data_pipeline.Example"))
-
-
-def _checked(instances):
-    """Returns the arrays [N, L] after checking their names and numbers of rows."""
-    unknown = sorted(instances.keys() - PRETRAINING_FEATURES.keys())
-    missing = sorted(set(REQUIRED_FEATURES) - instances.keys())
-    if unknown or missing:
-        raise ValueError(
-            "The instances must have the names of `PRETRAINING_FEATURES`. "
-            f"Received: unknown {unknown}, missing {missing}."
-        )
-    arrays = {name: np.asarray(values) for name, values in instances.items()}
-    shapes = {name: values.shape for name, values in arrays.items()}
-    if {*map(len, shapes.values())} - {1, 2} or len({shape[0] for shape in shapes.values()}) > 1:
-        raise ValueError(f"The arrays must be [N, L] with the same N. Received: {shapes}.")
-    return {
-        name: values if values.ndim == 2 else values[:, None] for name, values in arrays.items()
-    }
-
-
-def _integers(name, values):
-    integers, same = values, True
-    if not np.can_cast(values.dtype, np.int64):
-        with np.errstate(invalid="ignore"):
-            integers = values.astype(np.int64)
-        same = np.array_equal(integers, values)
-    if not same or integers.min(initial=0) < 0:
-        raise ValueError(
-            f"`{name}` must contain integers that are not negative. "
-            f"Received: {values.dtype} from {values.min()} to {values.max()}."
-        )
-    return integers
 
 
 def _varint_rows(values):

@@ -27,23 +27,18 @@ INDEX_SUFFIX = ".index"
 
 #: Bytes before and after each record in its frame.
 _HEADER, _FOOTER = 12, 4
-#: Bytes read at a time. Few enough to stay in the cache for the digest and the checksums.
+#: Bytes read at a time.
 _BLOCK = 1 << 18
 
 
 class RecordWriter:
     """Writes a record file at a path, within a `with` block.
 
-    Temporary names, fsync and rename are left to the caller, see `whole_file`.
-
-    Args:
-        path: str or Path.
-
-    Raises:
-        OSError: If the file cannot be written, with its name; also by `write` and on exit.
+    Temporary names, fsync and rename are left to the caller, see `whole_file`. An OSError of any
+    method has the name of the file.
     """
 
-    def __init__(self, path):
+    def __init__(self, path: str | Path):
         self._path = path
         self._file = open(path, "wb")
         self._digest = hashlib.sha256()
@@ -56,8 +51,8 @@ class RecordWriter:
         with naming(self._path):
             self._file.close()
 
-    def write(self, records):
-        """Appends records, a list of bytes, in a single write."""
+    def write(self, records: list[bytes]):
+        """Appends records in a single write."""
         frames = [_header(len(record)) + record + _checksum(record) for record in records]
         data = b"".join(frames)
         with naming(self._path):
@@ -65,16 +60,6 @@ class RecordWriter:
         self._digest.update(data)
         for frame in frames:
             self._offsets.append(self._offsets[-1] + len(frame))
-
-    @property
-    def num_records(self):
-        """int. Number of records written so far, N."""
-        return len(self._offsets) - 1
-
-    @property
-    def num_bytes(self):
-        """int. Size of the file so far."""
-        return self._offsets[-1]
 
     @property
     def sha256(self):
@@ -87,31 +72,25 @@ class RecordWriter:
         return np.array(self._offsets, np.uint64)
 
 
-def index_path(path):
-    """Returns the Path of the index of a record file: `x.tfrecord` has `x.index`."""
+def index_path(path: str | Path) -> Path:
+    """Returns the path of the index of a record file: `x.tfrecord` has `x.index`."""
     path = Path(path)
     return path.with_name(path.name.removesuffix(".tfrecord") + INDEX_SUFFIX)
 
 
-def write_index(path, offsets):
+def write_index(path: Path, offsets: np.ndarray):
     """Writes `RecordWriter.offsets` (uint64 [N + 1]) to a path, little-endian."""
     with naming(path):
-        Path(path).write_bytes(np.asarray(offsets, "<u8").tobytes())
+        path.write_bytes(np.asarray(offsets, "<u8").tobytes())
 
 
-def read_index(path, num_records, num_bytes):
-    """Maps an index into memory; only the parts that are used are read from disk.
+def read_index(path: Path, num_records: int, num_bytes: int) -> np.ndarray:
+    """Maps the index of a record file into memory; only the used parts are read from disk.
 
-    Args:
-        path: str or Path. The index.
-        num_records, num_bytes: int. Number of records N, and size of the record file.
-
-    Returns np.uint64 [N + 1]: where the frame of each record begins, then `num_bytes`.
-
-    Raises:
-        InputError: If the index does not exist, or does not belong to such a record file.
+    Returns `RecordWriter.offsets`. Raises InputError if the index does not exist, or does not
+    belong to a file of that many records and bytes.
     """
-    if not Path(path).is_file():
+    if not path.is_file():
         raise InputError(f"`{path}` does not exist. It is the index of a record file.")
     data = map_file(path)
     if len(data) != 8 * (num_records + 1):
@@ -141,91 +120,59 @@ def record_at(data, offsets, index):
     return data[int(offsets[index]) + _HEADER : int(offsets[index + 1]) - _FOOTER]
 
 
-def record_edges(data, path):
-    """Finds where each record of a TFRecord file begins and ends, without checking checksums.
+def frame_offsets(path: Path) -> np.ndarray:
+    """Finds the `RecordWriter.offsets` of a record file, int64, without checking checksums.
 
-    Args:
-        data: bytes or mmap. The file.
-        path: Path. Its name, for the error.
-
-    Returns the byte offsets, int64 [N, 2].
-
-    Raises:
-        InputError: If the file is not a chain of complete records.
+    Raises InputError if it is not a chain of complete records.
     """
-    edges, begin = [], 0
-    while begin < len(data):
+    data, offsets = map_file(path), [0]
+    while (begin := offsets[-1]) < len(data):
         length = int.from_bytes(data[begin : begin + 8], "little")
-        end = begin + _HEADER + length
-        if end + _FOOTER > len(data):
+        end = begin + _HEADER + length + _FOOTER
+        if end > len(data):
             raise InputError(f"`{path}` is not a TFRecord file, or is damaged at byte {begin}.")
-        edges.append((begin + _HEADER, end))
-        begin = end + _FOOTER
-    return np.array(edges, np.int64).reshape(-1, 2)
-
-
-def frame_offsets(data, path):
-    """Returns the offsets that the index of a record file contains, int64 [N + 1].
-
-    The arguments and the error are those of `record_edges`.
-    """
-    return np.append(record_edges(data, path)[:, 0] - _HEADER, len(data))
+        offsets.append(end)
+    return np.array(offsets)
 
 
 class Scan(NamedTuple):
-    """The result of reading a record file once from beginning to end.
+    """The result of reading a record file once from beginning to end."""
 
-    `offsets` are those of an index, of the valid records before the fault. `fault` says what is
-    wrong with the next frame: "record 17 at byte 12345: the checksum of its data does not match".
-    """
-
-    offsets: np.ndarray  # np.uint64 [N + 1]
+    offsets: np.ndarray  # np.uint64 [N + 1], as in an index, of the valid records before the fault
     num_bytes: int  # of the whole file
     sha256: str  # hex digest of the whole file
-    fault: str | None
+    fault: str | None  # "record 17 at byte 12345: the checksum of its data does not match"
 
 
-def scan_records(path):
+def scan_records(path: Path) -> Scan:
     """Reads a record file once from beginning to end and checks every checksum.
 
     Frames are checked up to the first fault; the digest covers the whole file.
     """
-    digest, offsets = hashlib.sha256(), array.array("Q", [0])
-    num_bytes, rest, missing, fault = 0, b"", 0, None
-    with open(path, "rb") as file:
+    digest, offsets, fault = hashlib.sha256(), array.array("Q", [0]), None
+    with open(path, "rb", buffering=_BLOCK) as file:
         size = os.fstat(file.fileno()).st_size
-        while block := file.read(max(_BLOCK, missing)):
+        while fault is None and (header := file.read(_HEADER)):
+            digest.update(header)
+            length = int.from_bytes(header[:8], "little")
+            end = offsets[-1] + _HEADER + length + _FOOTER
+            if len(header) == _HEADER and header != _header(length):
+                fault = "the checksum of its length does not match"
+            elif end > size:
+                fault = "the file ends within it"
+            else:
+                content = file.read(length + _FOOTER)
+                digest.update(content)
+                if content[length:] == _checksum(content[:length]):
+                    offsets.append(end)
+                else:
+                    fault = "the checksum of its data does not match"
+        while block := file.read(_BLOCK):  # after a fault
             digest.update(block)
-            num_bytes += len(block)
-            if fault is None:
-                rest, missing, fault = _check_frames(rest + block, offsets, size)
-    if fault is None and rest:
-        fault = "the file ends within it"
+        num_bytes = file.tell()
     if fault:
         fault = f"record {len(offsets) - 1} at byte {offsets[-1]}: {fault}"
     return Scan(np.array(offsets, np.uint64), num_bytes, digest.hexdigest(), fault)
-
-
-def _check_frames(data, offsets, size):
-    """Checks the complete frames in `data`, which begins at the last offset, and adds their ends.
-
-    Returns the rest of `data`, the number of bytes it lacks if known, and its fault or None.
-    """
-    origin, begin = offsets[-1], 0
-    while len(data) - begin >= _HEADER:
-        length = int.from_bytes(data[begin : begin + 8], "little")
-        if data[begin : begin + _HEADER] != _header(length):
-            return b"", 0, "the checksum of its length does not match"
-        last, end = begin + _HEADER + length, begin + _HEADER + length + _FOOTER
-        if origin + end > size:
-            return b"", 0, "the file ends within it"
-        if end > len(data):
-            return data[begin:], end - len(data), None
-        if data[last:end] != _checksum(data[begin + _HEADER : last]):
-            return b"", 0, "the checksum of its data does not match"
-        offsets.append(origin + end)
-        begin = end
-    return data[begin:], 0, None
 
 
 @functools.lru_cache(maxsize=1 << 14)

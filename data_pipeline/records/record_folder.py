@@ -42,7 +42,7 @@ class RecordFiles:
         path = self.folder / shard.file
         if shard.index_sha256 is not None:
             return read_index(index_path(path), shard.num_records, shard.num_bytes)
-        offsets = frame_offsets(map_file(path), path)
+        offsets = frame_offsets(path)
         if len(offsets) - 1 != shard.num_records:
             raise InputError(
                 f"`{path}` must contain {shard.num_records} records according to "

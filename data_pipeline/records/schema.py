@@ -7,18 +7,11 @@ from typing import NamedTuple
 
 
 class Feature(NamedTuple):
-    """One feature of a record.
+    """One feature of a record."""
 
-    Attributes:
-        dtype: str. "int64" or "float32", as `tf.train.Example` stores it.
-        length: str. "sequence" (`max_seq_length` values), "predictions"
-            (`max_predictions_per_seq` values) or "scalar" (one value).
-        required: bool. Whether a reader needs it; the others may be missing in foreign records.
-    """
-
-    dtype: str
-    length: str
-    required: bool = True
+    dtype: str  # "int64" or "float32", as `tf.train.Example` stores it
+    length: str  # "sequence" (S values), "predictions" (P values) or "scalar" (one value)
+    required: bool = True  # whether a reader needs it; foreign records may lack the others
 
 
 #: Features of a pre-training record, named as in google-research/albert
@@ -42,8 +35,8 @@ REQUIRED_FEATURES = tuple(
 )
 
 
-def feature_length(feature, max_seq_length, max_predictions_per_seq):
-    """Returns the number of values of a feature in records of the given lengths (int)."""
+def feature_length(feature: Feature, max_seq_length: int, max_predictions_per_seq: int) -> int:
+    """Returns the number of values of a feature in records of the given lengths."""
     lengths = {"sequence": max_seq_length, "predictions": max_predictions_per_seq, "scalar": 1}
     return lengths[feature.length]
 
@@ -56,14 +49,10 @@ def feature_limits(max_seq_length, vocab_size):
     return limits
 
 
-def schema_fault(features, info, names=PRETRAINING_FEATURES):
-    """Checks the features of a record, a dict as returned by `decode_instance`.
+def schema_fault(features, info, names=PRETRAINING_FEATURES) -> str | None:
+    """Returns the fault of features as of `decode_instance`, which completes "record 17 ...".
 
-    Args:
-        info: DatasetInfo. The lengths and the size of the vocabulary.
-        names: iterable of str. Features to check; a missing required one is a fault.
-
-    Returns str or None; it completes "record 17 ...".
+    Only features with these names are checked; a missing required one is a fault.
     """
     lengths = info.max_seq_length, info.max_predictions_per_seq
     limits = feature_limits(info.max_seq_length, info.vocab_size)

@@ -12,13 +12,15 @@ from data_pipeline.building.progress import SECONDS_PER_TOKEN
 from data_pipeline.building.result import info_of
 from data_pipeline.building.shards import instances_of
 from data_pipeline.building.workers import num_processors
+from data_pipeline.config import PretrainingDataConfig
 from data_pipeline.instances.masking import MaskingVocabulary
 from data_pipeline.instances.segments import DocumentBlock, add_separators, split_into_pairs
 from data_pipeline.randomness import key_of, subkeys
 from data_pipeline.records.examples import encode_instances
 from data_pipeline.reports.record_sample import Sample
+from data_pipeline.tokenizers.tokenization import Tokenizer
 
-_TOKENS_AT_ONCE = 1 << 20
+_TOKENS_AT_ONCE, _NUM_EXAMPLES = 1 << 20, 3
 #: Instances of each batch that are actually packed, masked and encoded.
 _RECORDS_MADE = 32
 #: Bytes of a record in its file and in the index, besides its own.
@@ -28,15 +30,12 @@ _MAX_BINS = 1 << 20
 
 
 class Estimate(NamedTuple):
-    """The estimated result of a build: records of all copies, bytes of record files and indexes.
+    """The estimated result of a build."""
 
-    `seconds` is the duration with `workers` processes.
-    """
-
-    records: int
-    bytes: int
+    records: int  # of all copies
+    bytes: int  # of record files and indexes
     shards: int
-    seconds: float
+    seconds: float  # duration with `workers` processes
     workers: int
 
 
@@ -51,15 +50,10 @@ class RecordPreview:
     """Splits documents into instances, as a build does for its first copy.
 
     Documents have other keys than in a build, so single splits differ and numbers agree on average.
-
-    Args:
-        tokenizer: Tokenizer.
-        config: PretrainingDataConfig.
-        num_examples: int. Number of examples, a random sample of all instances.
     """
 
-    def __init__(self, tokenizer, config, num_examples=3):
-        self._tokenizer, self._config, self._num_examples = tokenizer, config, num_examples
+    def __init__(self, tokenizer: Tokenizer, config: PretrainingDataConfig):
+        self._tokenizer, self._config = tokenizer, config
         self._vocabulary = MaskingVocabulary.of(tokenizer, config.masking.word_start)
         self._info = info_of((), {}, None, tokenizer, config)
         self._waiting, self._num_waiting = [], 0
@@ -77,13 +71,11 @@ class RecordPreview:
         if self._num_waiting >= _TOKENS_AT_ONCE:
             self._split()
 
-    def estimate(self, share, seconds, workers=None) -> Estimate:
+    def estimate(self, share: float, seconds: float, workers: int | None = None) -> Estimate:
         """Estimates a build of the whole corpus; see `check_corpus` for the formulas.
 
-        Args:
-            share: float. Fraction of the corpus that has been added.
-            seconds: float. Time in which one process split and encoded that.
-            workers: int or None. Processes of the build; None takes all processors.
+        `share` is the fraction of the corpus that has been added, which one process split and
+        encoded in `seconds`. Without a number of workers, all processors build.
         """
         self._split()
         config, workers = self._config, workers or num_processors()
@@ -97,7 +89,7 @@ class RecordPreview:
         return Estimate(records, round(records * size), len(shards), busy / workers, workers)
 
     def examples(self) -> list[Example]:
-        """Returns the examples."""
+        """Returns a random sample of all instances."""
         self._split()
         return [example for _, example in self._examples]
 
@@ -124,13 +116,9 @@ class RecordPreview:
         instances = instances_of(ids, pairs, self._config, self._vocabulary)
         self._sizes += map(len, encode_instances(instances))
         sample = Sample(instances, np.arange(len(pairs.labels)), self._info, self._tokenizer)
-        for row, key in enumerate(pairs.keys[: self._num_examples].tolist()):
-            self._examples.append((key, self._without_edges(sample.example(row))))
-        self._examples = sorted(self._examples)[: self._num_examples]
-
-    def _without_edges(self, example):
         cls, sep = (self._tokenizer.piece_of(id) for id in self._vocabulary[3:])
-        segments = [
-            segment.removeprefix(cls).removesuffix(sep).strip() for segment in example.segments
-        ]
-        return Example(example.order, segments)
+        for row, key in enumerate(pairs.keys[:_NUM_EXAMPLES].tolist()):
+            example = sample.example(row)
+            texts = [text.removeprefix(cls).removesuffix(sep).strip() for text in example.segments]
+            self._examples.append((key, Example(example.order, texts)))
+        self._examples = sorted(self._examples)[:_NUM_EXAMPLES]

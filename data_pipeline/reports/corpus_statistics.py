@@ -14,13 +14,15 @@ from collections import Counter
 
 import numpy as np
 
+from data_pipeline.config import PretrainingDataConfig
 from data_pipeline.reports.figures import Histogram
 from data_pipeline.text.sentences import split_sentences
+from data_pipeline.tokenizers.tokenization import Tokenizer
 
 #: Names of special tokens; in a text they are encoded like any other characters.
 LITERALS = ("[MASK]", "[CLS]", "[SEP]", "<pad>", "<unk>")
 
-_MOST_BARS, _CHARACTERS_AT_ONCE, _NUM_CODE_POINTS = 40, 1 << 20, 0x110000
+_CHARACTERS_AT_ONCE, _NUM_CODE_POINTS = 1 << 20, 0x110000
 _ODD = {"Cc": "control", "Cf": "invisible", "Co": "private", "Cn": "unassigned"}
 # Han, kana, Thai, Lao, Burmese and Khmer: each character counts as a word.
 _UNSPACED = (
@@ -41,27 +43,20 @@ _LANGUAGES_OF_SCRIPTS = (
 class CorpusStatistics:
     """Splits and encodes documents, and counts their contents.
 
-    Args:
-        tokenizer: Tokenizer or None. Without one lengths are in characters.
-        config: PretrainingDataConfig.
-
-    Attributes:
-        counts: Counter of `documents`, `empty_documents` (no tokens), `one_sentence_documents`,
-            `paragraphs`, `sentences`, `words`, `characters`, and with a tokenizer `pieces` (all
-            tokens), `unknown_pieces` and `long_sentences` (more tokens than fit into a record).
-        literals: Counter. How often the text contains "[MASK]" and similar names.
-        document_lengths, sentence_lengths: Counter of length -> number.
-        documents, paragraphs: Repeats.
-        characters: Characters.
-        seconds: float. Time spent on splitting and encoding.
+    Without a tokenizer lengths are in characters.
     """
 
-    def __init__(self, tokenizer, config):
+    def __init__(self, tokenizer: Tokenizer | None, config: PretrainingDataConfig):
         self._tokenizer, self._config = tokenizer, config
-        self.counts, self.literals = Counter(), Counter()
-        self.document_lengths, self.sentence_lengths = Counter(), Counter()
+        #: `documents`, `empty_documents` (no tokens), `one_sentence_documents`, `paragraphs`,
+        #: `sentences`, `words`, `characters`, and with a tokenizer `pieces` (all tokens),
+        #: `unknown_pieces` and `long_sentences` (more tokens than fit into a record).
+        self.counts = Counter()
+        self.literals = Counter()  # how often the text contains "[MASK]" and similar names
+        self.document_lengths, self.sentence_lengths = Counter(), Counter()  # length -> number
         self.documents, self.paragraphs = Repeats(), Repeats()
-        self.characters, self.seconds = Characters(), 0.0
+        self.characters = Characters()
+        self.seconds = 0.0  # spent on splitting and encoding
         if tokenizer:
             tokenizer.encode_sentences(["x"])  # excludes the setup at the first use from the time
 
@@ -107,8 +102,8 @@ class CorpusStatistics:
         unknown = (pair for pair in self.characters.most_common() if unk_id in encode(pair[0]))
         return list(itertools.islice(unknown, 10))
 
-    def panels(self, unit):
-        """Returns a Histogram for each kind of length, in `unit`."""
+    def panels(self, unit: str) -> list[Histogram]:
+        """Returns the panels of a figure of the lengths, which are in `unit`."""
         kinds = {"documents": self.document_lengths, "sentences": self.sentence_lengths}
         return [_panel(f"Length of {name}", lengths, unit) for name, lengths in kinds.items()]
 
@@ -128,19 +123,17 @@ class Repeats:
         self._hashes, self._sizes = array.array("Q"), array.array("I")
 
     def add(self, text):
-        """Adds a text."""
         self._hashes.frombytes(hashlib.blake2b(text.encode(), digest_size=8).digest())
         self._sizes.append(len(text))
 
-    def result(self):
+    def result(self) -> tuple[int, float]:
         """Returns the number of repeated texts, and their fraction of all characters."""
-        hashes = np.frombuffer(self._hashes, np.uint64)
         sizes = np.frombuffer(self._sizes, np.uint32)
-        if not len(hashes):
+        if not len(sizes):
             return 0, 0.0
-        _, first = np.unique(hashes, return_index=True)
+        _, first = np.unique(self._hashes, return_index=True)
         kept = int(sizes[first].sum(dtype=np.int64))
-        return len(hashes) - len(first), 1 - kept / int(sizes.sum(dtype=np.int64))
+        return len(sizes) - len(first), 1 - kept / int(sizes.sum(dtype=np.int64))
 
 
 class Characters:
@@ -171,8 +164,8 @@ class Characters:
         codes = codes[np.argsort(-self._counts[codes], kind="stable")]
         return [(chr(code), int(self._counts[code])) for code in codes]
 
-    def odd(self):
-        """Counts characters that are rare in text, by kind: dict of str to int.
+    def odd(self) -> dict[str, int]:
+        """Counts characters that are rare in text, by kind.
 
         "replacement" is U+FFFD: characters were lost when the text was decoded; "invisible" has no
         width; "private" are code points for private use.
@@ -185,7 +178,7 @@ class Characters:
                 odd[kind] += count
         return odd
 
-    def scripts(self):
+    def scripts(self) -> dict[str, float]:
         """Returns script -> fraction of all letters, the largest first."""
         letters = Counter()
         for character, count in self.most_common():
@@ -195,18 +188,16 @@ class Characters:
         return {script: count / total for script, count in letters.most_common()}
 
 
-def expected_scripts(language):
-    """Returns the scripts in which a language is written, a tuple of str."""
+def expected_scripts(language: str) -> tuple[str, ...]:
+    """Returns the scripts in which a language is written."""
     rows = (row.split() for row in _LANGUAGES_OF_SCRIPTS.split(";"))
     return tuple(script for script, *languages in rows if language in languages) or ("Latin",)
 
 
-def quantiles(lengths, probabilities):
-    """Returns the smallest lengths that are not exceeded with given probabilities.
+def quantiles(lengths: Counter, probabilities: dict[str, float]) -> dict[str, int]:
+    """Returns the smallest lengths that are not exceeded with given probabilities (by name).
 
-    Args:
-        lengths: Counter of length -> number. If it is empty all quantiles are 0.
-        probabilities: dict of name -> probability in [0, 1].
+    `lengths` counts each length; without any all quantiles are 0.
     """
     if not lengths:
         return dict.fromkeys(probabilities, 0)
@@ -221,14 +212,17 @@ def quantiles(lengths, probabilities):
 
 def _panel(title, lengths, unit):
     # Without the longest 1 %, which would leave little space for the others.
-    limit = quantiles(lengths, {"99%": 0.99})["99%"]
-    width = -(-(limit + 1) // _MOST_BARS)
-    edges = np.arange(0, limit + width + 1, width) - 0.5
-    values, counts = np.array(sorted(lengths.items()) or [(0, 0)]).T
-    heights, _ = np.histogram(values, edges, weights=counts)
-    note = f"the longest: {values[-1]}"
-    heights = heights / max(lengths.total(), 1)
-    return Histogram(title, heights, edges, x_label=unit, y_label="fraction", note=note)
+    largest = quantiles(lengths, {"99%": 0.99})["99%"]
+    values, counts = np.array(list(lengths.items()), int).reshape(-1, 2).T
+    return Histogram.of_values(
+        title,
+        values,
+        counts,
+        largest,
+        x_label=unit,
+        y_label="fraction",
+        note=f"the longest: {max(lengths, default=0)}",
+    )
 
 
 def _count_words(text):

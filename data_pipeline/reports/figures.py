@@ -8,7 +8,7 @@ import numpy as np
 from data_pipeline.errors import InputError
 from data_pipeline.files import whole_file
 
-_COLUMNS = 3
+_COLUMNS, _MOST_BARS = 3, 40
 _BAR, _RANGE, _EXPECTED = "#4878a8", "#202020", "#d1495b"
 
 
@@ -26,51 +26,44 @@ class Histogram(NamedTuple):
     note: str = ""  # text below the title
 
     @classmethod
-    def of_values(cls, title, values, most_bars=40, **others):
-        """Counts integers [N] in bars that cover equally many of them each; N may be 0."""
-        values = np.asarray(values)
+    def of_values(cls, title, values, counts=None, largest=None, **others):
+        """Counts integers [N] in bars that cover equally many of them each; N may be 0.
+
+        A value stands for `counts` (int [N]) of them, or one; none above `largest` is drawn.
+        """
         if not values.size:
-            return cls(title, np.zeros(0), note=others.pop("note", "nothing to count"), **others)
-        low, high = int(values.min()), int(values.max())
-        width = -(-(high - low + 1) // most_bars)
+            return cls(title, np.zeros(0), **others | {"note": "nothing to count"})
+        low, high = int(values.min()), int(values.max() if largest is None else largest)
+        width = -(-(high - low + 1) // _MOST_BARS)
         edges = np.arange(low, high + width + 1, width) - 0.5
-        counts, _ = np.histogram(values, edges)
-        return cls(title, counts / values.size, edges, **others)
+        heights, _ = np.histogram(values, edges, weights=counts)
+        total = values.size if counts is None else counts.sum()
+        return cls(title, heights / total, edges, **others)
 
 
-def check_figure_path(path, option="--figure"):
+def check_figure_path(path: str | Path):
     """Checks, before any work is done, that a figure can be written at `path`.
 
-    Raises:
-        InputError: If its name does not end in .png, or its folder does not exist.
+    Raises InputError if its name does not end in .png, or its folder does not exist.
     """
     path = Path(path)
     if path.suffix.lower() != ".png":
-        raise InputError(f"`{option}` must name a .png file. Received: {path}.")
+        raise InputError(f"`--figure` must name a .png file. Received: {path}.")
     if not path.absolute().parent.is_dir():
         raise InputError(
             f"`{path}` cannot be written: the folder `{path.parent}` does not exist. "
-            f"Create it or choose another {option}."
+            "Create it or choose another --figure."
         )
 
 
-def draw_histograms(path, title, histograms):
-    """Draws panels (list of Histogram) into a PNG file, which appears complete or not at all.
-
-    Raises:
-        InputError: As `check_figure_path`; or if there is no panel.
-        OSError: If the file cannot be written.
-    """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
+def draw_histograms(path: str | Path, title: str, histograms: list[Histogram]):
+    """Draws one panel or more into a PNG file, which appears complete or not at all."""
     from matplotlib.figure import Figure
 
     check_figure_path(path)
-    if not histograms:
-        raise InputError("A figure must have one histogram or more. Received: none.")
     columns = min(_COLUMNS, len(histograms))
     rows = -(-len(histograms) // columns)
     figure = Figure(figsize=(4.8 * columns, 3.6 * rows + 0.5), layout="constrained")
-    FigureCanvasAgg(figure)
     figure.get_layout_engine().set(w_pad=0.12, h_pad=0.12)
     figure.suptitle(title, fontsize=13)
     panels = figure.subplots(rows, columns, squeeze=False).ravel()
@@ -85,50 +78,33 @@ def draw_histograms(path, title, histograms):
 def _draw(axes, histogram):
     from matplotlib.ticker import MaxNLocator, PercentFormatter
 
-    heights = np.asarray(histogram.heights, float)
-    axes.set_title(histogram.title, fontsize=11, pad=20)
-    anchor, shift = ((0.5, 1), (0, 6)) if heights.size else ((0.5, 0.5), (0, 0))
-    axes.annotate(
-        histogram.note,
-        anchor,
-        shift,
-        xycoords="axes fraction",
-        textcoords="offset points",
-        ha="center",
-        fontsize=9,
-        color="dimgray",
-    )
+    heights = histogram.heights
+    axes.set_title("\n".join(filter(None, (histogram.title, histogram.note))), fontsize=11)
     if not heights.size:
         axes.set(xticks=[], yticks=[])
         axes.spines[:].set_color("lightgray")
         return
     if histogram.edges is not None:
-        edges = np.asarray(histogram.edges, float)
+        edges = histogram.edges
         centers, widths = (edges[:-1] + edges[1:]) / 2, np.diff(edges)
         axes.xaxis.set_major_locator(MaxNLocator(6, integer=True, min_n_ticks=1))
         axes.set_xlim(edges[0], edges[-1])
     else:
         centers, widths = np.arange(len(heights)), np.full(len(heights), 0.7)
-        axes.set_xticks(centers, histogram.labels)
+        names = [
+            f"{label}\n{height:.1%}"
+            for label, height in zip(histogram.labels, heights, strict=True)
+        ]
+        axes.set_xticks(centers, names)
         axes.set_xlim(-0.6, len(heights) - 0.4)
     axes.bar(centers, heights, widths, color=_BAR, edgecolor="white", linewidth=0.4)
     if histogram.ranges is not None:
-        ranges = np.asarray(histogram.ranges, float)
-        distances = np.abs(ranges - heights[:, None]).T
+        distances = np.abs(histogram.ranges - heights[:, None]).T
         axes.errorbar(centers, heights, distances, fmt="none", ecolor=_RANGE, capsize=5)
     if histogram.expected is not None:
         marks = [centers - widths / 2, centers + widths / 2]
         axes.hlines(histogram.expected, *marks, colors=_EXPECTED, linewidth=2, label="expected")
         axes.legend(fontsize=8, frameon=False)
-    if histogram.edges is None:
-        drawn = [heights, histogram.ranges, histogram.expected]
-        drawn = [np.reshape(values, (len(heights), -1)) for values in drawn if values is not None]
-        tops = np.concatenate(drawn, axis=1).max(axis=1)
-        for center, height, top in zip(centers, heights, tops, strict=True):
-            axes.annotate(
-                f"{height:.1%}", (center, top), (0, 4), textcoords="offset points", ha="center"
-            )
-        axes.margins(y=0.18)
     axes.set_ylim(bottom=0)
     axes.set(xlabel=histogram.x_label, ylabel=histogram.y_label)
     axes.yaxis.set_major_formatter(PercentFormatter(1))

@@ -20,6 +20,12 @@ from data_pipeline.tokenizers.tokenization import Tokenizer
 _QUANTILES = {"min": 0, "5%": 5, "25%": 25, "median": 50, "75%": 75, "95%": 95, "max": 100}
 _POSITION_BARS = 32
 _NOTHING = np.zeros(0)
+_TITLES = (
+    "Predictions per sequence",
+    "Words masked together",
+    "Tokens shown at predictions",
+    "Masked tokens by position",
+)
 
 
 class Inspection(NamedTuple):
@@ -117,27 +123,25 @@ def _panels(seen, inspection):
         ),
         _order_panel(inspection),
     ]
-    titles = "Predictions per sequence", "Words masked together"
-    titles += "Tokens shown at predictions", "Masked tokens by position"
     if (masks := inspection.masks) is None:
-        return panels + [Histogram(t, _NOTHING, note="sampled by the reader") for t in titles]
+        return panels + [Histogram(t, _NOTHING, note="sampled by the reader") for t in _TITLES]
     return panels + [
         Histogram.of_values(
-            titles[0],
+            _TITLES[0],
             seen.predicted.sum(axis=1),
             x_label="predictions",
             y_label="fraction of sequences",
             note=f"{masks.quota_reached:.1%} have the intended number",
         ),
-        _runs_panel(titles[1], masks.run_words, 2 * seen.masking.max_ngram),
+        _runs_panel(_TITLES[1], masks.run_words, 2 * seen.masking.max_ngram),
         Histogram(
-            titles[2],
+            _TITLES[2],
             np.array([masks.mask, masks.kept, masks.random]),
             labels=("[MASK]", "the original", "another token"),
             y_label="fraction of predictions",
             expected=np.array([0.8, 0.1, 0.1]),
         ),
-        _positions_panel(titles[3], seen),
+        _positions_panel(_TITLES[3], seen),
     ]
 
 

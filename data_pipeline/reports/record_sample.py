@@ -7,8 +7,11 @@ import numpy as np
 from data_pipeline.config import MaskingConfig
 from data_pipeline.errors import InputError
 from data_pipeline.instances.masking import unmask
+from data_pipeline.records.dataset_info import DatasetInfo
 from data_pipeline.records.examples import decode_instance
+from data_pipeline.records.record_folder import RecordFiles
 from data_pipeline.records.schema import PRETRAINING_FEATURES, schema_fault
+from data_pipeline.tokenizers.tokenization import Tokenizer
 from data_pipeline.tokenizers.vocabulary import SPACE
 
 ORDERS = {"sop": ("in order", "swapped"), "nsp": ("in order", "random second")}
@@ -57,8 +60,8 @@ class Example(NamedTuple):
     padding: int  # number of padding positions
 
 
-def read_sample(files, numbers):
-    """Reads the features of records of these numbers, int64 [N]: dict of arrays [N, length]."""
+def read_sample(files: RecordFiles, numbers: np.ndarray) -> dict[str, np.ndarray]:
+    """Reads the features of N records by their numbers: arrays [N, length]."""
     rows = []
     for number, record in zip(numbers.tolist(), files.read(numbers), strict=True):
         try:
@@ -84,40 +87,38 @@ class _SpecialIds(NamedTuple):
 
 
 class Sample:
-    """Records as arrays [N, S] and [N, P], and the statistics derived from them.
+    """N records as arrays, and the statistics derived from them.
 
     Args:
         records: dict of arrays [N, length] with the names of `PRETRAINING_FEATURES`.
         numbers: int64 [N]. The numbers of the records.
-        info: DatasetInfo.
-        tokenizer: Tokenizer or None.
-
-    Attributes:
-        numbers: int64 [N].
-        shown, original: int [N, S]. Ids as a model sees them, and before masking.
-        real, text, predicted: bool [N, S]. Tokens that are not padding; nor [CLS] or [SEP]; tokens
-            to be predicted.
-        opens: bool [N, S] or None. Tokens of text that start a word; None if that is not known.
-        labels: bool [N]. The order of the segments.
-        masking: MaskingConfig. How it was masked; defaults for foreign records.
     """
 
-    def __init__(self, records, numbers, info, tokenizer):
+    def __init__(self, records, numbers, info: DatasetInfo, tokenizer: Tokenizer | None):
         self.numbers, self._info, self._tokenizer = numbers, info, tokenizer
+        #: The defaults for foreign records.
         self.masking = MaskingConfig(**info.config.get("masking", {}))
-        self.shown, self.real = records["input_ids"], records["input_mask"] != 0
+        #: int [N, S]. Ids as a model sees them.
+        self.shown = records["input_ids"]
+        #: bool [N, S]. Tokens that are not padding.
+        self.real = records["input_mask"] != 0
+        #: bool [N]. The order of the segments.
         self.labels = records["next_sentence_labels"][:, 0] != 0
         self._positions = records["masked_lm_positions"]
         self._weights = records["masked_lm_weights"] > 0
         self._segments = records["segment_ids"]
+        #: int [N, S]. Ids before masking.
         self.original = unmask(self.shown, self._positions, records["masked_lm_ids"], self._weights)
         rows, predictions = np.nonzero(self._weights)
         #: Rows and positions of all predictions of the sample.
         self._predictions = rows, self._positions[rows, predictions]
+        #: bool [N, S]. Tokens to be predicted.
         self.predicted = np.zeros(self.real.shape, bool)
         self.predicted[self._predictions] = True
         self.special = self._find_special()
+        #: bool [N, S]. Tokens that are not padding, [CLS] or [SEP].
         self.text = self.real & ~np.isin(self.original, (self.special.cls, self.special.sep))
+        #: bool [N, S] or None. Tokens of text that start a word, if that is known.
         self.opens = self._find_words(records.get("token_boundary"))
 
     def _find_special(self):
@@ -171,10 +172,7 @@ class Sample:
         masked, before = masked[1:], masked[:-1]
         runs = np.cumsum(masked & ~(before & ~begins_segment))[masked]
         sizes, counts = np.unique(np.bincount(runs)[1:], return_counts=True)
-        total = counts.sum()
-        return {
-            int(size): count / total for size, count in zip(sizes, counts.tolist(), strict=True)
-        }
+        return dict(zip(sizes.tolist(), (counts / counts.sum()).tolist(), strict=True))
 
     def problems(self):
         """Lists the tokens that must not be where they are, one line for each kind."""
@@ -216,19 +214,13 @@ class Sample:
     def example(self, row):
         """Returns a row as an Example."""
         real, orders = self.real[row], ORDERS.get(self._info.objective)
-        numbers = np.unique(self._segments[row][real])
-        return Example(
-            int(self.numbers[row]),
-            orders[int(self.labels[row])] if orders else "none",
-            [
-                "".join(
-                    self._readable(row, position)
-                    for position in np.flatnonzero(real & (self._segments[row] == number))
-                ).strip()
-                for number in numbers
-            ],
-            int((~real).sum()),
-        )
+        order = orders[int(self.labels[row])] if orders else "none"
+        segments = []
+        for number in np.unique(self._segments[row][real]):
+            positions = np.flatnonzero(real & (self._segments[row] == number))
+            text = "".join(self._readable(row, position) for position in positions)
+            segments.append(text.strip())
+        return Example(int(self.numbers[row]), order, segments, int((~real).sum()))
 
     def _readable(self, row, position):
         original, shown = int(self.original[row, position]), int(self.shown[row, position])

@@ -98,18 +98,16 @@ def _check_shard(folder, shard, info):
         scan = scan_records(path)
     except OSError as error:
         return None, f"cannot be read: {error.strerror}"
-    faults = []
-    if scan.sha256 != shard.sha256:
-        for other in info.shards:
-            if other.sha256 == scan.sha256:
-                return scan, f"has the content of `{other.file}`: swapped or overwritten"
+    for other in info.shards:
+        if other.sha256 == scan.sha256 != shard.sha256:
+            return scan, f"has the content of `{other.file}`: swapped or overwritten"
+    faults, num_records = [], len(scan.offsets) - 1
     if scan.num_bytes != shard.num_bytes:
         faults.append(f"must have {shard.num_bytes} bytes, but has {scan.num_bytes}")
     if scan.fault:
         faults.append(f"is damaged: {scan.fault}")
-    elif len(scan.offsets) - 1 != shard.num_records:
-        count = len(scan.offsets) - 1
-        faults.append(f"must contain {shard.num_records} records, but contains {count}")
+    elif num_records != shard.num_records:
+        faults.append(f"must contain {shard.num_records} records, but contains {num_records}")
     if scan.sha256 != shard.sha256 and not faults:
         faults.append("is valid, but not the file that was written: its sha256 differs")
     if not faults and shard.num_records and (fault := _first_record_fault(path, scan, info)):

@@ -130,8 +130,7 @@ def adopt(
     Example:
       albert-keras data adopt records/ --tokenizer 30k-clean.model
     """
-    from data_pipeline.records.adoption import adopt_records
-    from data_pipeline.records.foreign_records import LABELS
+    from data_pipeline.records.adoption import LABELS, adopt_records
     from data_pipeline.tokenizers.tokenization import Tokenizer
 
     info = adopt_records(

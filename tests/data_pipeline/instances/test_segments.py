@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from data_pipeline.config import PretrainingDataConfig
-from data_pipeline.errors import InputError
 from data_pipeline.instances.masking import MaskingVocabulary
 from data_pipeline.instances.segments import (
     DocumentBlock,
@@ -281,15 +280,6 @@ def test_shards_without_documents_and_of_one_word_are_cut(input_format):
     assert nothing.labels.shape == nothing.keys.shape == (0,)
     word = pairs_of(shard_of([1]), input_format=input_format)
     assert (len(word.labels), word.skipped) == ((0, 1) if input_format in PAIR_FORMATS else (1, 0))
-
-
-@pytest.mark.parametrize(
-    "pieces, lengths, counts, keys",
-    [(9, [5, 5], [2], 1), (10, [5, 5], [1], 1), (10, [5, 5], [2], 2), (5, [5, 0], [2], 1)],
-)
-def test_a_shard_whose_numbers_do_not_add_up_is_refused(pieces, lengths, counts, keys):
-    with pytest.raises(InputError, match="cover its tokens"):
-        DocumentBlock.of(np.zeros(pieces, np.int32), lengths, counts, np.zeros(keys, np.uint64))
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,8 @@ import tensorflow as tf
 
 from data_pipeline.errors import InputError
 from data_pipeline.reader.reader import evaluation_dataset
-from data_pipeline.records.adoption import adopt_records
+from data_pipeline.records.adoption import adopt_records, find_writer
 from data_pipeline.records.dataset_info import DatasetInfo
-from data_pipeline.records.foreign_records import find_writer
 from data_pipeline.records.record_folder import RecordFiles
 from data_pipeline.reports.inspection import inspect_records
 from data_pipeline.reports.verification import verify_records

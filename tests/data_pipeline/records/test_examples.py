@@ -53,7 +53,6 @@ def by_tensorflow(instances):
         (7, 512, 77, np.int32, 30000),
         (7, 512, 77, np.uint16, 2),
         (3, 1, 1, np.uint8, 128),
-        (3, 1, 1, np.float64, 30000),
         (2, 300, 20, np.uint64, 2**63),
         (0, 16, 3, np.int64, 2),
     ],
@@ -88,12 +87,6 @@ def test_lists_without_values_are_written_as_tensorflow_does():
     assert encode_instances(instances) == by_tensorflow(instances)
 
 
-def test_one_value_each_may_come_without_a_second_dimension():
-    instances = random_instances(3, 4, 2)
-    flat = instances | {"next_sentence_labels": instances["next_sentence_labels"][:, 0]}
-    assert encode_instances(flat) == encode_instances(instances)
-
-
 def test_an_optional_feature_may_be_absent():
     instances = random_instances(3, 4, 2)
     del instances["token_boundary"]
@@ -104,12 +97,7 @@ def test_an_optional_feature_may_be_absent():
     "change, message",
     [
         ({"input_id": np.zeros((3, 4), int)}, r"unknown \['input_id'\]"),
-        ({"input_ids": np.zeros((2, 4), int)}, r"must be \[N, L\] with the same N"),
-        ({"input_ids": np.zeros((3, 4, 1), int)}, r"must be \[N, L\] with the same N"),
-        ({"input_ids": np.array([[1], [-1], [1]])}, "`input_ids` must contain integers"),
-        ({"input_ids": np.full((3, 4), 0.5)}, "`input_ids` must contain integers"),
-        ({"input_ids": np.full((3, 4), np.nan)}, "`input_ids` must contain integers"),
-        ({"input_ids": np.full((3, 4), 2**63, np.uint64)}, "`input_ids` must contain integers"),
+        ({"input_ids": np.array([[1], [-1], [1]])}, "`input_ids` must not be negative"),
     ],
 )
 def test_instances_that_make_no_record_are_refused(change, message):

@@ -72,15 +72,7 @@ def test_record_one_hundred_million_is_read_at_once(tiny_records, tmp_path):
         if number:
             os.link(first, path)
             os.link(index_path(first), index_path(path))
-        shards.append(
-            ShardInfo(
-                file=path.name,
-                num_records=writer.num_records,
-                num_bytes=writer.num_bytes,
-                sha256=writer.sha256,
-                index_sha256="0",
-            )
-        )
+        shards.append(ShardInfo.of(path.name, writer.offsets, writer.sha256, "0"))
     records.info.replace(shards=tuple(shards)).save(tmp_path)
 
     started = time.monotonic()

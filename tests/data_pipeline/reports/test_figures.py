@@ -58,7 +58,7 @@ def test_whole_numbers_have_bars_of_their_own():
 
 
 def test_many_whole_numbers_share_bars_evenly():
-    histogram = Histogram.of_values("", np.arange(100), most_bars=40)
+    histogram = Histogram.of_values("", np.arange(100))
     assert np.diff(histogram.edges).tolist() == [3] * 34
     assert histogram.heights[0] == 0.03 and histogram.heights.sum() == pytest.approx(1)
 
@@ -82,6 +82,7 @@ def test_a_place_that_cannot_be_is_refused(name, message, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_a_picture_of_nothing_is_refused(tmp_path):
-    with pytest.raises(InputError, match="one histogram or more"):
-        draw_histograms(tmp_path / "x.png", "title", [])
+def test_values_may_be_counted_before_and_the_largest_left_out():
+    histogram = Histogram.of_values("", np.array([1, 2, 900]), np.array([3, 6, 1]), largest=2)
+    assert histogram.edges.tolist() == [0.5, 1.5, 2.5]
+    assert histogram.heights.tolist() == [0.3, 0.6]

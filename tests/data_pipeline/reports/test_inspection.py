@@ -8,18 +8,18 @@ import pytest
 
 from data_pipeline.building.build import build_records
 from data_pipeline.errors import InputError
-from data_pipeline.records.dataset_info import DatasetInfo
+from data_pipeline.records.dataset_info import DatasetInfo, ShardInfo
 from data_pipeline.records.examples import decode_instance, encode_instances
-from data_pipeline.records.record_files import RecordWriter, map_file, record_edges
+from data_pipeline.records.record_files import RecordWriter, frame_offsets, map_file, record_at
 from data_pipeline.reports.inspection import Share, inspect_records
 
 
 def features_of(folder):
     """Decodes all records of a folder, in order."""
     for shard in DatasetInfo.load(folder).shards:
-        data = map_file(folder / shard.file)
-        for begin, end in record_edges(data, shard.file):
-            yield decode_instance(data[begin:end])
+        data, offsets = map_file(folder / shard.file), frame_offsets(folder / shard.file)
+        for number in range(shard.num_records):
+            yield decode_instance(record_at(data, offsets, number))
 
 
 @pytest.fixture
@@ -38,13 +38,7 @@ def written(tiny_records, tmp_path):
             for row in rows:
                 writer.write(encode_instances({name: v[None] for name, v in row.items()}))
         old = DatasetInfo.load(tiny_records)
-        shard = old.shards[0].replace(
-            file="x.tfrecord",
-            num_records=count,
-            num_bytes=writer.num_bytes,
-            sha256=writer.sha256,
-            index_sha256=None,
-        )
+        shard = ShardInfo.of("x.tfrecord", writer.offsets, writer.sha256)
         if tokenizer:
             shutil.copytree(tiny_records / "tokenizer", folder / "tokenizer")
         old.replace(shards=(shard,), **info).save(folder)
@@ -336,8 +330,7 @@ def test_a_damaged_record_is_named(tiny_records, tmp_path):
     folder = shutil.copytree(tiny_records, tmp_path / "copy")
     path = sorted(folder.glob("*.tfrecord"))[1]
     data = bytearray(path.read_bytes())
-    edges = record_edges(bytes(data), path)
-    data[edges[4][0]] = 0
+    data[frame_offsets(path)[4] + 12] = 0
     path.write_bytes(data)
     number = DatasetInfo.load(folder).shards[0].num_records + 4
     with pytest.raises(InputError, match=rf"copy` is damaged: record {number} .*data verify"):

@@ -11,9 +11,9 @@ import pytest
 
 from data_pipeline.errors import InputError
 from data_pipeline.files import sha256_of
-from data_pipeline.records.dataset_info import DatasetInfo
+from data_pipeline.records.dataset_info import DatasetInfo, ShardInfo
 from data_pipeline.records.examples import decode_instance, encode_instances
-from data_pipeline.records.record_files import RecordWriter, map_file, record_edges
+from data_pipeline.records.record_files import RecordWriter, frame_offsets, record_at
 from data_pipeline.records.schema import schema_fault
 from data_pipeline.reports import verification
 from data_pipeline.reports.verification import verify_records
@@ -42,15 +42,12 @@ def swap(one, other):
 def rewrite(folder, change):
     """Writes the first shard anew with changed features, and an info file that agrees with it."""
     path = folder / f"{FIRST}.tfrecord"
-    data = map_file(path)[:]
-    begin, end = record_edges(data, path)[0]
-    features = {name: values[None] for name, values in decode_instance(data[begin:end]).items()}
+    record = record_at(path.read_bytes(), frame_offsets(path), 0)
+    features = {name: values[None] for name, values in decode_instance(record).items()}
     with RecordWriter(path) as writer:
         writer.write(encode_instances(change(features)))
     info = DatasetInfo.read(folder)
-    shard = info.shards[0].replace(
-        num_records=1, num_bytes=writer.num_bytes, sha256=writer.sha256, index_sha256=None
-    )
+    shard = ShardInfo.of(path.name, writer.offsets, writer.sha256)
     (folder / f"{FIRST}.index").unlink()
     info.replace(shards=(shard, *info.shards[1:])).save(folder)
 
@@ -129,8 +126,8 @@ def test_a_changed_byte_is_told_with_its_record(records):
 
 def test_another_sound_file_of_the_same_size_is_told(records):
     path = records / f"{FIRST}.tfrecord"
-    data, edges = map_file(path)[:], record_edges(map_file(path), path)
-    contents = [data[begin:end] for begin, end in edges]
+    data, offsets = path.read_bytes(), frame_offsets(path)
+    contents = [record_at(data, offsets, number) for number in range(len(offsets) - 1)]
     like_first = next(i for i, content in enumerate(contents) if i and content != contents[0])
     contents[0], contents[like_first] = contents[like_first], contents[0]
     with RecordWriter(path) as writer:
@@ -380,13 +377,7 @@ def test_verification_is_as_fast_as_promised(tmp_path, tiny_records):
         for _ in range(50):
             writer.write(block)
     info = DatasetInfo.read(tiny_records)
-    shard = info.shards[0].replace(
-        file="x.tfrecord",
-        num_records=50_000,
-        num_bytes=writer.num_bytes,
-        sha256=writer.sha256,
-        index_sha256=None,
-    )
+    shard = ShardInfo.of("x.tfrecord", writer.offsets, writer.sha256)
     info.replace(shards=(shard,), tokenizer_digest=None).save(tmp_path)
     speeds = []
     for _ in range(3):

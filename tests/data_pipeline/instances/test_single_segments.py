@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from data_pipeline.config import PretrainingDataConfig
-from data_pipeline.instances.segments import add_separators
-from data_pipeline.instances.sentence_spans import split_long_sentences
+from data_pipeline.instances.segments import add_separators, split_long_sentences
 from tests.data_pipeline.instances.test_segments import (
     MIXED,
     SEP,
