@@ -49,7 +49,7 @@ class BuildContext(NamedTuple):
 
 def build_records(
     corpus: str | Path | Iterable,
-    tokenizer,
+    tokenizer: Tokenizer,
     out: str | Path,
     config: PretrainingDataConfig,
     corpus_format: str = "auto",

@@ -4,6 +4,8 @@ import logging
 import time
 from collections import Counter
 
+from data_pipeline.durations import format_duration
+
 logger = logging.getLogger(__name__)
 
 #: What workers count.
@@ -109,7 +111,7 @@ class Progress:
         tokens = self._tokens / max(done, 1) * self._total_bytes
         remaining += tokens * self._seconds_per_token
         bar = _bar(done / self._total_bytes)
-        return f"reading  {bar}  {speed} documents/s  ETA {_clock(remaining)}"
+        return f"reading  {bar}  {speed} documents/s  ETA {format_duration(remaining)}"
 
     def _writing(self, seconds):
         done, total, reused = self._num_finished, self._num_shards, self._num_reused
@@ -121,15 +123,10 @@ class Progress:
         note = f"  ({reused} re-used)" if reused else ""
         return (
             f"writing  {_bar(done / total)}  {done}/{total} shards{note}  "
-            f"{records / seconds:,.0f} records/s  ETA {_clock(remaining)}"
+            f"{records / seconds:,.0f} records/s  ETA {format_duration(remaining)}"
         )
 
 
 def _bar(fraction):
     filled = int(fraction * _WIDTH)
     return f"[{'#' * filled}{'-' * (_WIDTH - filled)}] {fraction:4.0%}"
-
-
-def _clock(seconds):
-    minutes, seconds = divmod(int(seconds), 60)
-    return f"{minutes // 60}:{minutes % 60:02d}:{seconds:02d}"

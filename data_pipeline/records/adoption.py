@@ -20,6 +20,7 @@ from data_pipeline.records.decoding import decode_batch
 from data_pipeline.records.examples import decode_instance
 from data_pipeline.records.record_files import map_file, record_at, scan_records
 from data_pipeline.records.schema import REQUIRED_FEATURES
+from data_pipeline.tokenizers.tokenization import Tokenizer
 
 logger = logging.getLogger(__name__)
 
@@ -74,7 +75,7 @@ def adopt_records(
     folder: str | Path,
     max_seq_length: int | None = None,
     max_predictions_per_seq: int | None = None,
-    tokenizer=None,
+    tokenizer: Tokenizer | None = None,
     vocab_size: int | None = None,
     pattern: str = "*.tf*record*",
     objective: str | None = None,

@@ -8,6 +8,7 @@ import hashlib
 import json
 from pathlib import Path
 
+import numpy as np
 from pydantic import Field, ValidationError
 
 from data_pipeline.errors import InputError
@@ -75,8 +76,8 @@ class DatasetInfo(Settings):
         parts += [str(self.max_seq_length), str(self.max_predictions_per_seq)]
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
-    def with_our_names(self, features):
-        """Returns the features of a record (dict) under the names of `PRETRAINING_FEATURES`."""
+    def with_our_names(self, features: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        """Returns the features of a record under the names of `PRETRAINING_FEATURES`."""
         ours = {theirs: name for name, theirs in self.feature_names.items()}
         return {ours.get(name, name): values for name, values in features.items()}
 

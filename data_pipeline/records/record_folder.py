@@ -53,7 +53,7 @@ class RecordFiles:
     def __len__(self) -> int:
         return int(self._first[-1])
 
-    def read(self, numbers) -> list[bytes]:
+    def read(self, numbers: np.ndarray) -> list[bytes]:
         """Returns the serialized records of these numbers (int [N])."""
         shards = np.searchsorted(self._first, numbers, side="right") - 1
         indices = np.asarray(numbers) - self._first[shards]
@@ -62,7 +62,7 @@ class RecordFiles:
             for shard, index in zip(shards.tolist(), indices.tolist(), strict=True)
         ]
 
-    def name_of(self, number):
+    def name_of(self, number: int) -> str:
         """Names a record for errors: its number in its file, and the file."""
         shard = int(np.searchsorted(self._first, number, side="right")) - 1
         path = self.folder / self.info.shards[shard].file

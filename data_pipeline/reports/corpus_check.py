@@ -22,6 +22,7 @@ from data_pipeline.text.corpus import read_range
 from data_pipeline.text.corpus_formats import check_format, detect_format, paragraphs_of
 from data_pipeline.text.sentences import check_splitter
 from data_pipeline.text.text_files import find_files, listing, split_file
+from data_pipeline.tokenizers.tokenization import Tokenizer
 
 logger = logging.getLogger(__name__)
 
@@ -67,7 +68,7 @@ class CorpusReport(NamedTuple):
 
 def check_corpus(
     sources: list[str | Path],
-    tokenizer=None,
+    tokenizer: Tokenizer | None = None,
     config: PretrainingDataConfig = _DEFAULTS,
     corpus_format: str = "auto",
     sample_mb: float = 50,
@@ -115,9 +116,10 @@ def check_corpus(
     preview = RecordPreview(tokenizer, config) if tokenizer else None
     files.read(ranges, statistics, preview)
     problems = [Problem(path, reason) for path, reason in sorted(files.refused.items())]
-    estimate = preview.estimate(share, statistics.seconds, workers) if tokenizer else None
+    estimate = preview.estimate(share, statistics.seconds, workers) if preview else None
     if share == 1 and not problems:
-        counts = Counter(statistics.counts, instances=estimate.records if estimate else 1)
+        counts = Counter(statistics.counts)
+        counts["instances"] = estimate.records if estimate else 1
         if not counts["sentences"]:
             counts["documents"] = 0  # a build does not count documents without tokens
         if reason := why_no_records(counts, config):
@@ -145,7 +147,7 @@ def check_corpus(
         odd_characters=statistics.characters.odd(),
         scripts=statistics.characters.scripts(),
         estimate=estimate,
-        examples=preview.examples() if tokenizer else [],
+        examples=preview.examples() if preview else [],
         seconds=time.monotonic() - started,
     )
     if figure is not None:

@@ -63,7 +63,8 @@ def verify_records(folder: str | Path) -> Verification:
     """
     started = last_line = time.monotonic()
     folder, info = Path(folder), DatasetInfo.read(folder)
-    problems, num_records, num_bytes = [], 0, 0
+    problems: list[Problem] = []
+    num_records = num_bytes = 0
     total_bytes = sum(shard.num_bytes for shard in info.shards)
     for number, shard in enumerate(info.shards):
         now = time.monotonic()
