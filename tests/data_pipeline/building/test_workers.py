@@ -69,12 +69,10 @@ if __name__ == "__main__":
 
 def test_workers_end_when_their_parent_is_killed(tmp_path):
     (tmp_path / "parent.py").write_text(_PARENT)
-    parent = subprocess.Popen(
-        [sys.executable, tmp_path / "parent.py"], stdout=subprocess.PIPE, text=True
-    )
-    workers = [int(parent.stdout.readline()) for _ in range(2)]
-    parent.kill()
-    parent.wait()
+    command = [sys.executable, tmp_path / "parent.py"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as parent:
+        workers = [int(parent.stdout.readline()) for _ in range(2)]
+        parent.kill()
     deadline = time.monotonic() + 10
     while any(os.path.exists(f"/proc/{worker}") for worker in workers):
         assert time.monotonic() < deadline
