@@ -13,31 +13,27 @@ from albert_keras.tasks.kinds import (
     SPANS,
     SPANS_OR_NONE,
     TAGGING,
+    TaskKind,
 )
 from albert_keras.training.losses import Sums
 
 
-def task_counts(kind, features):
-    """Returns the count by which the loss of a batch is divided.
+def task_counts(kind: TaskKind, features: dict):
+    """Returns the count by which the loss of a batch is divided, float32 scalar.
 
     Args:
-        kind: TaskKind.
-        features: dict. "example_weights" float [B], 1 for a real row, 0 for one that fills up the
-            batch; for tagging "tag_ids" too.
-
-    Returns:
-        float32 scalar. Sum of the weights of the rows; for tagging, of the scored words.
+        features: "example_weights" float [B], 1 for a real row, 0 for one that fills up the
+            batch; for tagging "tag_ids" too, as the count is then of the scored words.
     """
     return tf.reduce_sum(_weights(kind, features))
 
 
-def task_sums(kind, outputs, features):
+def task_sums(kind: TaskKind, outputs: dict, features: dict) -> Sums:
     """Sums loss, weights and right answers over a batch.
 
     Args:
-        kind: TaskKind.
-        outputs: dict. The model's; for spans_or_none always those in training.
-        features: dict. The targets of `Features.batch`, and "example_weights" float [B].
+        outputs: The model's; for spans_or_none always those in training.
+        features: The targets of `Features.batch`, and "example_weights" float [B].
 
     Returns:
         Sums. Each row adds, times its weight,

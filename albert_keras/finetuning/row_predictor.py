@@ -2,7 +2,10 @@
 
 import numpy as np
 import tensorflow as tf
+from tensorflow import keras
 
+from albert_keras.tasks.kinds import TaskKind
+from albert_keras.tasks.task import Features
 from albert_keras.training.distributed.cluster import num_workers
 
 #: The output per position beyond the computed positions: never chosen.
@@ -18,13 +21,13 @@ class RowPredictor:
     all rows.
 
     Args:
-        strategy: tf.distribute.Strategy.
-        model: keras.Model. As returned by `build_model`.
-        kind: TaskKind.
-        batch_size: int. Rows per device and call.
+        model: As returned by `build_model`.
+        batch_size: Rows per device and call.
     """
 
-    def __init__(self, strategy, model, kind, batch_size=64):
+    def __init__(
+        self, strategy: tf.distribute.Strategy, model: keras.Model, kind: TaskKind, batch_size=64
+    ):
         self._strategy, self._kind = strategy, kind
         self._replicas = strategy.num_replicas_in_sync // num_workers(strategy)
         self._batch_size = batch_size
@@ -37,15 +40,8 @@ class RowPredictor:
 
         self._run = run
 
-    def predict(self, features):
-        """Computes all rows.
-
-        Args:
-            features: Features. N rows.
-
-        Returns:
-            dict of str to np.ndarray [N, ...], see `TaskKind.outputs`.
-        """
+    def predict(self, features: Features) -> dict[str, np.ndarray]:
+        """Computes all N rows: arrays [N, ...], see `TaskKind.outputs`."""
         order = np.argsort(features.lengths, kind="stable")
         together = self._batch_size * self._replicas
         found = {}

@@ -1,22 +1,21 @@
 """The training step of fine-tuning: it learns the answers of a task."""
 
+from tensorflow import keras
+
+from albert_keras.config import AlbertConfig
+from albert_keras.finetuning.config import FinetuneConfig
 from albert_keras.finetuning.losses import task_counts, task_sums
 from albert_keras.models.finetuning import build_model
-from albert_keras.tasks.kinds import REGRESSION
+from albert_keras.tasks.kinds import REGRESSION, TaskKind
+from albert_keras.tasks.task import Task
 from albert_keras.training.loop.step import TrainingStep
 from albert_keras.training.loop.step_settings import compile_step, model_settings, step_settings
 
 
 class FinetuningStep(TrainingStep):
-    """Trains a model on the answers of a task.
+    """Trains a model on the answers of a task; further arguments as in `TrainingStep`."""
 
-    Args:
-        model: keras.Model. As returned by `build_model`.
-        kind: TaskKind.
-        **kwargs: As in `TrainingStep`.
-    """
-
-    def __init__(self, model, kind, **kwargs):
+    def __init__(self, model: keras.Model, kind: TaskKind, **kwargs):
         super().__init__(model, {"answer": 1.0}, **kwargs)
         self.kind = kind
 
@@ -38,17 +37,12 @@ class FinetuningStep(TrainingStep):
         return results
 
 
-def build_step(config, albert_config, task, skips_padding=False):
-    """Builds the compiled FinetuningStep of a configuration; to be called in a strategy's scope.
+def build_step(
+    config: FinetuneConfig, albert_config: AlbertConfig, task: Task, skips_padding: bool = False
+) -> FinetuningStep:
+    """Builds the compiled step of a resolved configuration; to be called in a strategy's scope.
 
-    Args:
-        config: FinetuneConfig, resolved.
-        albert_config: AlbertConfig.
-        task: Task.
-        skips_padding: bool. See `AlbertEncoder`.
-
-    Returns:
-        FinetuningStep. All weights, which are random, and moments exist.
+    All weights, which are random, and moments exist. `skips_padding` as in `AlbertEncoder`.
     """
     model = build_model(
         task.kind.name,

@@ -30,54 +30,33 @@ class TaskKind:
     """A kind of task. There is one instance of each, so that kinds are compared with `is`.
 
     N is the number of rows, S the length of a row in tokens.
-
-    Attributes:
-        name: str. As in `run.json`, `export.json` and on the command line of `tpu_check`.
-        official_tasks: tuple of str. Names of tasks of this kind with files of their own, besides
-            those of GLUE.
-        own_tasks: tuple of str. Names of tasks of this kind on a user's own files.
-        task_class: str. "module:class" of the Task.
-        graph_class: str. "module:class" of the TaskModel, which has the string signatures.
-        fields: tuple of str. What a user gives for one example; a task that takes pairs has
-            "pair" in addition. All are texts, except for "options", a list of texts.
-        sample: mapping of str to str or list of str. An example of each field.
-        targets: mapping of str to str. Names and dtypes of the labels in a batch.
-        outputs: mapping of str to str. Names of the model's outputs, and their dtypes and shapes.
-        card_purpose: str. What the model does, for the model card; `{texts}` and `{labels}` are
-            replaced by what the texts are and by the number of labels.
-        hub_pipeline: str. What the Hugging Face Hub calls this kind.
-        check_task: mapping. Settings of the task that `tpu_check` compiles.
-        per_position: bool. Whether the outputs have a value for each position of a row; otherwise
-            they have the same size for every row.
-        uses_windows: bool. Whether a long text takes several rows instead of being truncated.
-        has_options: bool. Whether a row holds one sequence for each option.
-        finds_spans: bool. Whether an answer is a span of a passage. Scores are in percent.
     """
 
-    name: str
-    task_class: str
-    graph_class: str
+    name: str  # as in `run.json`, `export.json` and on the command line of `tpu_check`
+    task_class: str  # "module:class" of the Task
+    graph_class: str  # "module:class" of the TaskModel, which has the string signatures
+    #: What a user gives for one example; a task that takes pairs has "pair" in addition. All are
+    #: texts, except for "options", a list of texts.
     fields: tuple[str, ...]
-    sample: Mapping[str, Any]
-    targets: Mapping[str, str]
-    outputs: Mapping[str, str]
+    sample: Mapping[str, Any]  # an example of each field
+    targets: Mapping[str, str]  # names and dtypes of the labels in a batch
+    outputs: Mapping[str, str]  # names of the model's outputs, and their dtypes and shapes
+    #: What the model does, for the model card; `{texts}` and `{labels}` are replaced by what the
+    #: texts are and by the number of labels.
     card_purpose: str
-    hub_pipeline: str
-    check_task: Mapping[str, Any]
+    hub_pipeline: str  # what the Hugging Face Hub calls this kind
+    check_task: Mapping[str, Any]  # settings of the task that `tpu_check` compiles
+    #: Names of tasks of this kind with files of their own, besides those of GLUE.
     official_tasks: tuple[str, ...] = ()
-    own_tasks: tuple[str, ...] = ()
-    per_position: bool = False
-    uses_windows: bool = False
-    has_options: bool = False
-    finds_spans: bool = False
+    own_tasks: tuple[str, ...] = ()  # names of tasks of this kind on a user's own files
+    per_position: bool = False  # whether outputs have a value per position, not per row
+    uses_windows: bool = False  # whether a long text takes several rows, not truncated to one
+    has_options: bool = False  # whether a row has one sequence for each option
+    finds_spans: bool = False  # whether an answer is a span of a passage; scores are in percent
 
 
-def load_class(name):
-    """Imports a class.
-
-    Args:
-        name: str. "module:class", such as the `task_class` of a TaskKind.
-    """
+def load_class(name: str):
+    """Imports a class by "module:class", such as the `task_class` of a TaskKind."""
     module, name = name.split(":")
     return getattr(importlib.import_module(module), name)
 

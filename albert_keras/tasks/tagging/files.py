@@ -11,21 +11,21 @@ _DOCUMENT_START = "-DOCSTART-"
 _WHITE_SPACE = re.compile(r"[ \t]+")  # a no-break space belongs to a word
 
 
-def read_tagged(path, *, word_column=0, tag_column=-1, has_tags=True) -> list[TaggedExample]:
-    """Reads a file of tagged sentences.
+def read_tagged(
+    path: str | Path, *, word_column: int = 0, tag_column: int = -1, has_tags: bool = True
+) -> list[TaggedExample]:
+    """Reads a UTF-8 file of tagged sentences.
 
     In columns, as in CoNLL: a word per line, columns separated by spaces or tabs, and an empty line
     or `-DOCSTART-` between sentences. Or, if the name ends in `.jsonl`, an object per line:
     `{"words": ["Ada", "slept"], "tags": ["B-PER", "O"]}`, with or without an "id".
 
     Args:
-        path: path. UTF-8.
-        word_column: int. From 0; negative numbers count from the last column.
-        tag_column: int. Likewise.
-        has_tags: bool. Whether tags are read; if not, one column is enough.
+        word_column, tag_column: From 0; negative numbers count from the last column.
+        has_tags: Whether tags are read; if not, one column is enough.
 
     Returns:
-        list of TaggedExample. The id is the number of the sentence unless the file has one.
+        The id is the number of the sentence unless the file has one.
 
     Raises:
         InputError: If there is no sentence, or a line is broken; it names the line.

@@ -24,13 +24,7 @@ from data_pipeline.settings import did_you_mean
 
 
 class TagAnswer(NamedTuple):
-    """The tags of a sentence.
-
-    Attributes:
-        id: str.
-        words, tags: tuple of str. A tag for each word.
-        probabilities: tuple of float. Of each of these tags.
-    """
+    """The tags of a sentence, one for each word, and the probabilities of these tags."""
 
     id: str
     words: tuple[str, ...]
@@ -41,13 +35,8 @@ class TagAnswer(NamedTuple):
 class TagTask(Task):
     """Tagging of a user's own sentences, in columns or in .jsonl, see `read_tagged`.
 
-    Args:
-        config: TaskConfig. `text` and `label` are the numbers of the columns of words and tags,
-            by default the first and the last.
-
-    Raises:
-        InputError: If a column is not a number, there is a second text, or `labels` are fewer than
-            two or not all different.
+    `text` and `label` of the configuration are the numbers of the columns of words and tags, by
+    default the first and the last.
     """
 
     kind = TAGGING
