@@ -9,7 +9,7 @@ A new kind takes six files:
 1. `tasks/kinds.py`: its record.
 2. `tasks/<room>/<kind>_task.py`: its Task and Features.
 3. `models/finetuning.py`: its model, an encoder and a head.
-4. `finetuning/losses.py`: its loss.
+4. `finetuning/step.py`: its loss.
 5. `serving/graph/task_models.py`: its string signatures.
 6. `serving/task_answers.py`: its answers, read from these signatures.
 

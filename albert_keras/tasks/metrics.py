@@ -100,12 +100,8 @@ def bootstrap_interval(
     The interval is of percentiles (Efron, 1979). It covers only the choice of examples, not the
     random seed of a training.
 
-    Args:
-        metric: A name in `METRICS`, or a function of labels and predictions, arrays of numbers or
-            of anything else.
-        labels, predictions: sequence or np.ndarray [count, ...].
-        resamples: How often examples are sampled.
-        seed: The same seed samples the same examples.
+    `metric` is a name in `METRICS`, or a function of `labels` and `predictions`, arrays of numbers
+    or of anything else, [count, ...].
     """
     metric = _metric(metric) if isinstance(metric, str) else metric
     labels, predictions = _checked(labels, predictions)
@@ -119,12 +115,7 @@ def bootstrap_interval(
 
 
 def majority_baseline(training_labels, count: int) -> np.ndarray:
-    """Predicts the most frequent class, the lowest of equals; for scores the mean.
-
-    Args:
-        training_labels: int or float [any], at least one. Ints are classes, floats are scores.
-        count: Number of predictions.
-    """
+    """Predicts the most frequent class (int), the lowest of equals; for scores (float) the mean."""
     labels = np.asarray(training_labels)
     if labels.dtype.kind == "f":
         return np.full(count, labels.mean(dtype=np.float64))

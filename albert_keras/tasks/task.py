@@ -129,13 +129,11 @@ class Task(abc.ABC):
 
     @abc.abstractmethod
     def example(self, number: int, fields: dict):
-        """Returns an example without an answer, made from a user's input.
+        """Returns an example without an answer, whose id is `number`, made from a user's input.
 
-        Args:
-            number: From 0; its id.
-            fields: See `fields`. "options" is a list of str; for tagging "words", a
-                list of str, may replace "text", which is split at white space. InputError if
-                fields are missing, unknown or of another type.
+        Of the `fields`, "options" is a list of str; for tagging "words", a list of str, may replace
+        "text", which is split at white space. InputError if fields are missing, unknown or of
+        another type.
         """
 
     def check_fields(self, fields):
@@ -162,12 +160,7 @@ class Task(abc.ABC):
         training: bool = False,
         cache: Path | None = None,
     ) -> Features:
-        """Encodes examples, as returned by `read`.
-
-        Args:
-            training: Whether every example has an answer to learn.
-            cache: Folder of `cached_features`.
-        """
+        """Encodes examples; in `training` each must have an answer. See also `cached_features`."""
 
     def tune(self, examples, features, results) -> dict[str, float]:
         """Finds what answers depend on besides the model: for squad2 `null_threshold`."""

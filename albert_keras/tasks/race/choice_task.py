@@ -71,12 +71,8 @@ class ChoiceTask(Task):
     def features(self, examples, tokenizer, training=False, cache=None):
         if not examples:
             raise InputError("There must be at least one question. Received: none.")
-        unlabelled = [example.id for example in examples if example.label is None]
-        if training and unlabelled:
-            raise InputError(
-                f"For training, every question must have an answer. {len(unlabelled)} of "
-                f"{len(examples)} have none, the first is {unlabelled[0]!r}."
-            )
+        if training:
+            _labelled(examples, "the training examples")
         length = self.max_seq_length
         max_qa_length = self.config.max_qa_length or min(128, length // 4)
 
@@ -85,7 +81,8 @@ class ChoiceTask(Task):
 
         settings = {"max_seq_length": length, "max_qa_length": max_qa_length}
         arrays = cached_features(cache, "choice", examples, tokenizer, settings, build)
-        labels = None if unlabelled else np.array([one.label for one in examples], np.int32)
+        labels = [example.label for example in examples]
+        labels = None if None in labels else np.array(labels, np.int32)
         pairs, options = EncodedPairs(**arrays), len(examples[0].options)
         return PairFeatures(pairs, tokenizer, length, labels, options)
 

@@ -15,7 +15,7 @@ from albert_keras.tasks.examples import QuestionExample
 from albert_keras.tasks.feature_cache import cached_features
 from albert_keras.tasks.task import Features
 from data_pipeline.errors import InputError
-from data_pipeline.settings import Rule, Settings
+from data_pipeline.settings import Rule, Settings, setting
 from data_pipeline.tokenizers.offsets import AlignedPieces, TextAligner
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
@@ -26,12 +26,10 @@ class SquadWindowConfig(Settings):
     """How passages are split into windows."""
 
     max_seq_length: int = 384  # length of a window in tokens, S
-    doc_stride: int = 128  # tokens of the passage between the starts of two windows
-    max_query_length: int = 64  # tokens of a question that are read; the rest is truncated
+    doc_stride: int = setting(128, "Tokens between the starts of two windows of a passage.", ge=1)
+    max_query_length: int = setting(64, "Tokens after which a question is truncated.", ge=0)
 
     rules: ClassVar[tuple[Rule, ...]] = (
-        Rule(("doc_stride",), lambda stride: stride > 0, "must be at least 1"),
-        Rule(("max_query_length",), lambda length: length >= 0, "must not be negative"),
         Rule(
             ("max_seq_length", "max_query_length"),
             lambda length, query: length > query + 3,
@@ -43,13 +41,8 @@ class SquadWindowConfig(Settings):
 def lay_out_windows(total: int, budget: int, stride: int) -> tuple[np.ndarray, np.ndarray]:
     """Returns the first token and the number of tokens of each of K windows over a passage.
 
-    Args:
-        total: Tokens of the passage.
-        budget: Tokens of the passage that fit into a window.
-        stride: Largest distance between the starts of two windows.
-
-    Returns:
-        int64 [K], int64 [K]. The last window reaches the end; K is 0 if `total` is 0.
+    Of the `total` tokens of the passage, `budget` fit into a window. The starts of two windows are
+    at most `stride` apart, and the last window reaches the end; K is 0 if `total` is 0.
     """
     step = min(budget, stride)
     count = 1 + max(0, -(-(total - budget) // step)) if total else 0
@@ -130,15 +123,10 @@ class SpanFeatures(Features):
         return batch
 
     def characters_at(self, row: int, start: int, end: int, context: str) -> tuple[int, int]:
-        """Returns where the raw text of a span is in the passage, without white space around it.
+        """Returns the characters of a span in the raw passage: the first, one more than the last.
 
-        Args:
-            row: The window.
-            start, end: First and last position, both of the passage.
-            context: The raw passage.
-
-        Returns:
-            The first character in the passage, and one more than the last.
+        White space around the span does not count. `start` and `end` are the first and the last
+        position in the window `row`, both of the passage.
         """
         passage = self.passages[self.example_indices[row]]
         shift = int(self.passage_offsets[row]) - int(self.query_lengths[row]) - 2

@@ -78,12 +78,12 @@ def tsv_rows(path: str | PurePath) -> Iterator[tuple[int, list[str]]]:
     """
     return _without_last_blanks(
         (line, text.removesuffix("\n").removesuffix("\r").split("\t"))
-        for line, text in _lines(path)
+        for line, text in numbered_lines(path)
     )
 
 
 def _csv_rows(path):
-    reader = csv.reader((text for _, text in _lines(path)), strict=True)
+    reader = csv.reader((text for _, text in numbered_lines(path)), strict=True)
     line = 1
     try:
         for fields in reader:
@@ -93,7 +93,7 @@ def _csv_rows(path):
         raise InputError(f"`{path}` line {line} must be CSV: {error}.") from None
 
 
-def _lines(path):
+def numbered_lines(path):
     """Yields (number, text) of each line, including its end."""
     with storage.open_to_read(path) as file:
         for line, data in enumerate(file, start=1):
@@ -151,7 +151,7 @@ def _numbers(path, top, columns, has_header):
 
 
 def _json_values(path, columns, problems):
-    texts = ((line, [text.strip()]) for line, text in _lines(path))
+    texts = ((line, [text.strip()]) for line, text in numbered_lines(path))
     columns = [str(column) for column in columns]
     for line, (text,) in _without_last_blanks(texts):
         try:

@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 from albert_keras.tasks.examples import TaggedExample
+from albert_keras.tasks.tables.rows import numbered_lines
 from data_pipeline.errors import InputError
 
 _DOCUMENT_START = "-DOCSTART-"
@@ -40,26 +41,15 @@ def read_tagged(
     return examples
 
 
-def _numbered_lines(path):
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"`{path}` cannot be read: {error.strerror}.") from error
-    for number, line in enumerate(content.split(b"\n"), start=1):
-        try:
-            text = line.decode("utf-8")
-        except UnicodeDecodeError as error:
-            byte = f"0x{line[error.start]:02x}"
-            raise InputError(
-                f"`{path}`, line {number} must be UTF-8. Received: byte {byte}."
-            ) from error
-        # A byte order mark is at the start, or inside where files were joined.
-        yield number, text.removeprefix("\ufeff").removesuffix("\r")
+def _lines(path):
+    for number, text in numbered_lines(path):
+        # A byte order mark is inside where files were joined.
+        yield number, text.removeprefix("\ufeff").removesuffix("\n").removesuffix("\r")
 
 
 def _read_columns(path, word_column, tag_column, has_tags):
     words, tags, sentences, width = [], [], 0, None
-    for number, line in [*_numbered_lines(path), (0, "")]:
+    for number, line in [*_lines(path), (0, "")]:
         columns = _WHITE_SPACE.split(line.strip(" \t"))
         if columns[0] in ("", _DOCUMENT_START):
             if words:
@@ -94,7 +84,7 @@ def _check_columns(wanted, width, location):
 
 def _read_objects(path, has_tags):
     sentences = 0
-    for number, line in _numbered_lines(path):
+    for number, line in _lines(path):
         if not line.strip():
             continue
         sentences += 1

@@ -1,4 +1,4 @@
-"""Scores of tagged words: precision, recall and F1 of entities, accuracy of other tags.
+"""Scores of tagged words: precision, recall and F1 of their entities.
 
 Entities are found as in the evaluation script of the CoNLL-2000 and CoNLL-2003 tasks, which the
 package seqeval follows by default: a tag at an invalid position still starts or continues an
@@ -102,14 +102,6 @@ def entity_counts(truth, predicted) -> tuple[int, int]:
     """
     truth, predicted = set(entities_of(truth)), set(entities_of(predicted))
     return 2 * len(truth & predicted), len(truth) + len(predicted)
-
-
-def tag_accuracy(truth, predicted) -> float:
-    """Returns the fraction of words with the right tag (lists of sequences of str, any tags)."""
-    words = sum(map(len, truth))
-    sentences = zip(truth, predicted, strict=True)
-    pairs = (pair for tags, others in sentences for pair in zip(tags, others, strict=True))
-    return sum(tag == other for tag, other in pairs) / words
 
 
 def _numbered_entities(sentences):

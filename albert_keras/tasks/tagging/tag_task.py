@@ -12,12 +12,7 @@ from albert_keras.tasks.labels import check_labels, hold_out, label_numbers
 from albert_keras.tasks.predictions import mean_probabilities, one_line
 from albert_keras.tasks.tagging.files import read_tagged
 from albert_keras.tasks.tagging.tag_features import tag_features
-from albert_keras.tasks.tagging.tag_scores import (
-    entity_counts,
-    entity_scores,
-    has_entities,
-    tag_accuracy,
-)
+from albert_keras.tasks.tagging.tag_scores import entity_counts, entity_scores, has_entities
 from albert_keras.tasks.task import Error, Task
 from data_pipeline.errors import InputError
 from data_pipeline.settings import did_you_mean
@@ -113,7 +108,7 @@ class TagTask(Task):
 
     def scores(self, examples, answers):
         truth, given = _truth(examples), _given(answers)
-        accuracy = {"accuracy": tag_accuracy(truth, given)}
+        accuracy = metrics.scores(["accuracy"], self._numbers(truth), self._numbers(given))
         if not has_entities(self.labels):
             return accuracy
         entities = entity_scores(truth, given)
