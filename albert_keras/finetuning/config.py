@@ -12,8 +12,6 @@ from data_pipeline.settings import Settings, option, setting
 
 #: Default number of passes over the training examples.
 USUAL_EPOCHS = 3.0
-#: Default number of evaluations on development examples during a run.
-USUAL_EVALUATIONS = 10
 
 
 class ModelChanges(Settings):
@@ -67,7 +65,7 @@ class FinetuneTraining(LoopConfig):
         if steps is None:
             steps = math.ceil((self.epochs or USUAL_EPOCHS) * num_examples / self.batch_size)
             steps = -(-steps // together) * together
-        every = self.evaluate_every or -(-steps // (USUAL_EVALUATIONS * together)) * together
+        every = self.evaluate_every or -(-steps // (10 * together)) * together
         return self.replace(
             steps=steps,
             epochs=steps * self.batch_size / num_examples,

@@ -83,7 +83,7 @@ def evaluate_task(
     tuned = task.tune(examples, features, results) if is_tuned_here else models.tuned
     answers = task.answers(examples, features, results, tuned)
     guesses = task.guesses(examples, examples)
-    evaluation = TaskEvaluation(
+    return TaskEvaluation(
         runs=tuple(str(run.path) for run in models.runs),
         task=task.config.name,
         split=split,
@@ -95,7 +95,5 @@ def evaluate_task(
         collapse=task.collapse(answers),
         tuned=tuned,
         is_tuned_here=is_tuned_here,
+        files={} if out is None else write_answers(out, task, split, examples, answers),
     )
-    if out is None:
-        return evaluation
-    return evaluation._replace(files=write_answers(out, task, split, examples, answers))

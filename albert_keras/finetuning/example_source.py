@@ -1,5 +1,6 @@
 """Examples of a task as the source of a run: any batch is a function of (seed, step)."""
 
+import functools
 import hashlib
 import json
 
@@ -72,11 +73,7 @@ class ExampleSource:
 
     def batches(self, strategy, first_step):
         """Returns the batches of a strategy's replicas from a step on, see `batches_of`."""
-
-        def read(worker=(0, 1), replicas=1):
-            return self._dataset(first_step, worker, replicas)
-
-        return batches_of(strategy, self.training, read)
+        return batches_of(strategy, self.training, functools.partial(self._dataset, first_step))
 
     def flops(self, model) -> int:
         """Returns the useful operations of one step with a model, without its small head.
@@ -89,7 +86,7 @@ class ExampleSource:
         flops = [forward_flops(model.config, sequences, int(length)) for length in lengths]
         return 3 * int(np.average(flops, weights=counts))
 
-    def _dataset(self, first_step, worker, replicas):
+    def _dataset(self, first_step, worker=(0, 1), replicas=1):
         index, count = worker
         size = self.training.batch_size
         share = slice(index * size // count, (index + 1) * size // count)

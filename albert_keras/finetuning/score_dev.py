@@ -27,11 +27,9 @@ logger = logging.getLogger(__name__)
 
 
 def is_enough(values: list[float], patience: int | None) -> bool:
-    """Returns whether to stop early: the last `patience` scores were not better than the best.
+    """Returns whether to stop early: the last `patience` scores were not above the best before.
 
-    Args:
-        values: Scores so far; more is better.
-        patience: None never stops early.
+    A `patience` of None never stops early.
     """
     if patience is None or not values:
         return False

@@ -61,40 +61,32 @@ def load_class(name: str):
     return getattr(importlib.import_module(module), name)
 
 
-_TEXT_TASK = "albert_keras.tasks.text_task:TextTask"
-_SPAN_TASK = "albert_keras.tasks.squad.span_task:SpanTask"
-_SPAN_GRAPH = "albert_keras.serving.graph.task_models:SpanModel"
-_REVIEW = {"text": "A warm, funny and thoroughly enjoyable film."}
 _QUESTION = {
     "question": "When did the ferry leave?",
     "context": "The ferry left Bergen at six in the morning.",
 }
-_SPAN_TARGETS = dict.fromkeys(("start_positions", "end_positions", "is_impossible"), "int32")
 
 CLASSIFICATION = TaskKind(
     name="classification",
     own_tasks=("classification", "pair"),
-    task_class=_TEXT_TASK,
+    task_class="albert_keras.tasks.text_task:TextTask",
     graph_class="albert_keras.serving.graph.task_models:ClassificationModel",
     fields=("text",),
-    sample=_REVIEW,
+    sample={"text": "A warm, funny and thoroughly enjoyable film."},
     targets={"labels": "int32"},
     outputs={"logits": "float [N, classes]"},
     card_purpose="sorts {texts} into {labels} classes",
     hub_pipeline="text-classification",
     check_task={"name": "mnli"},
 )
-REGRESSION = TaskKind(
+REGRESSION = dataclasses.replace(
+    CLASSIFICATION,
     name="regression",
     own_tasks=("regression",),
-    task_class=_TEXT_TASK,
     graph_class="albert_keras.serving.graph.task_models:RegressionModel",
-    fields=("text",),
-    sample=_REVIEW,
     targets={"labels": "float32"},
     outputs={"logits": "float [N, 1]"},
     card_purpose="predicts a number for {texts}",
-    hub_pipeline="text-classification",
     check_task={"name": "sts-b"},
 )
 CHOICE = TaskKind(
@@ -129,11 +121,11 @@ TAGGING = TaskKind(
 SPANS = TaskKind(
     name="spans",
     official_tasks=("squad1",),
-    task_class=_SPAN_TASK,
-    graph_class=_SPAN_GRAPH,
+    task_class="albert_keras.tasks.squad.span_task:SpanTask",
+    graph_class="albert_keras.serving.graph.task_models:SpanModel",
     fields=("context", "question"),
     sample=_QUESTION,
-    targets=_SPAN_TARGETS,
+    targets=dict.fromkeys(("start_positions", "end_positions", "is_impossible"), "int32"),
     outputs={"start_logits": "float [N, S]", "end_logits": "float [N, S]"},
     card_purpose="answers a question with a span of a passage",
     hub_pipeline="question-answering",
@@ -142,14 +134,10 @@ SPANS = TaskKind(
     uses_windows=True,
     finds_spans=True,
 )
-SPANS_OR_NONE = TaskKind(
+SPANS_OR_NONE = dataclasses.replace(
+    SPANS,
     name="spans_or_none",
     official_tasks=("squad2",),
-    task_class=_SPAN_TASK,
-    graph_class=_SPAN_GRAPH,
-    fields=("context", "question"),
-    sample=_QUESTION,
-    targets=_SPAN_TARGETS,
     outputs={
         "start_log_probs": "float [N, 5]",
         "start_indices": "int [N, 5]",
@@ -158,10 +146,8 @@ SPANS_OR_NONE = TaskKind(
         "null_logits": "float [N]",
     },
     card_purpose="answers a question with a span of a passage, or says that there is none",
-    hub_pipeline="question-answering",
     check_task={"name": "squad2"},
-    uses_windows=True,
-    finds_spans=True,
+    per_position=False,
 )
 
 #: dict of str to TaskKind. All kinds by name.

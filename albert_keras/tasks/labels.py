@@ -33,16 +33,8 @@ def hold_out(examples: list, share: float) -> tuple[list, list]:
 
     Only its text decides on which side an example is: equal texts, whatever their case and white
     space, stay together, the order makes no difference, and other examples change nothing. But if
-    one side would be empty, it receives the text nearest to it.
-
-    Args:
-        share: Approximate proportion to hold out, above 0 and below 1.
-
-    Returns:
-        The rest and what is held out, each in the order of `examples`.
-
-    Raises:
-        InputError: If there are fewer than two different texts.
+    one side would be empty, it receives the text nearest to it. Fewer than two different texts are
+    an InputError. `share` is approximate, and the order of `examples` is kept on both sides.
     """
     fractions = [_fraction(example) for example in examples]
     different = sorted(set(fractions))

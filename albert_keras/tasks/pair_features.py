@@ -50,15 +50,13 @@ class PairFeatures(Features):
         rows = np.asarray(rows, np.int64)
         length = self.checked_length(rows, length)
         ids, starts, lengths = self.pairs
-        if self._options is None:
-            batch = lay_out(EncodedPairs(ids, starts[rows], lengths[rows]), self._tokenizer, length)
-        else:
-            pairs = (rows[:, None] * self._options + np.arange(self._options)).ravel()
-            part = EncodedPairs(ids, starts[pairs], lengths[pairs])
-            batch = {
-                name: values.reshape(-1, self._options, length)
-                for name, values in lay_out(part, self._tokenizer, length).items()
-            }
+        options = self._options or 1
+        pairs = (rows[:, None] * options + np.arange(options)).ravel()
+        part = EncodedPairs(ids, starts[pairs], lengths[pairs])
+        batch = lay_out(part, self._tokenizer, length)
+        if self._options is not None:
+            shape = (-1, options, length)
+            batch = {name: values.reshape(shape) for name, values in batch.items()}
         if self.labels is not None:
             batch["labels"] = self.labels[rows]
         return batch

@@ -174,12 +174,9 @@ class Task(abc.ABC):
         results: list[dict[str, np.ndarray]],
         tuned: dict[str, float] | None = None,
     ) -> list[Any]:
-        """Converts the outputs of models to answers.
+        """Converts the outputs of models, see `TaskKind.outputs`, to answers.
 
-        Args:
-            features: Of these examples.
-            results: See `TaskKind.outputs`. One dict per model, whose predictions are averaged.
-            tuned: As returned by `tune`.
+        The predictions of several models are averaged. `tuned` is as returned by `tune`.
 
         Returns:
             One named tuple per example, `id` first, whose `_asdict()` is plain JSON.

@@ -20,14 +20,9 @@ def read_race(
 ) -> list[ChoiceExample]:
     """Reads a split: `RACE/dev/high/all.txt`, or one file per passage as in the original corpus.
 
-    Args:
-        data_dir: The folder of the corpus or the folder that contains `RACE`.
-        split: "train", "dev" or "test".
-        levels: "middle", "high" or both, in this order.
-
-    Returns:
-        Four options each; the id consists of the passage's and the number of the question, as in
-        "high107.txt-1". The label is None if the passage has no "answers".
+    The folder is that of the corpus or the one that contains `RACE`. Examples have four options;
+    the id consists of the passage's and the number of the question, as in "high107.txt-1". The
+    label is None if the passage has no "answers".
 
     Raises:
         InputError: If a folder is missing or empty or a file cannot be used; it names the line.

@@ -143,16 +143,10 @@ def span_features(
     training: bool = False,
     cache: str | Path | None = None,
 ) -> SpanFeatures:
-    """Splits passages into windows, or reads the windows from a cache.
+    """Splits passages into windows, or reads the windows from the folder of `cached_features`.
 
-    Args:
-        training: Whether to locate the answers; otherwise `is_impossible` and `answers` of
-            the examples are not read. Windows without the whole answer have [CLS] as their answer,
-            in version 1 too.
-        cache: Folder of `cached_features`.
-
-    Returns:
-        Questions about an empty passage have no window, and are logged.
+    Questions about an empty passage have no window, and are logged. Only for training are answers
+    located and read: windows without the whole answer have [CLS] as their answer, in version 1 too.
 
     Raises:
         InputError: If there is no question or all passages are empty; if the vocabulary is not a

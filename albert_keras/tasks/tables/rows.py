@@ -61,13 +61,12 @@ def read_rows(
             lacks a column.
     """
     extension = PurePath(path).suffix.lower()
-    if extension == ".tsv":
-        return _values(path, tsv_rows(path), columns, has_header, problems)
-    if extension == ".csv":
-        return _values(path, _without_last_blanks(_csv_rows(path)), columns, has_header, problems)
     if extension == ".jsonl":
         return _json_values(path, columns, problems)
-    raise InputError(f"`{path}` must end in .tsv, .csv or .jsonl.")
+    if extension not in (".tsv", ".csv"):
+        raise InputError(f"`{path}` must end in .tsv, .csv or .jsonl.")
+    rows = tsv_rows(path) if extension == ".tsv" else _without_last_blanks(_csv_rows(path))
+    return _values(path, rows, columns, has_header, problems)
 
 
 def tsv_rows(path: str | PurePath) -> Iterator[tuple[int, list[str]]]:
