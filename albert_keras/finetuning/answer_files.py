@@ -1,10 +1,12 @@
 """Files about answers to labelled examples: the answers, the wrong ones, and a figure."""
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 from albert_keras.finetuning.confusion_figure import draw_confusion, draw_scores
 from albert_keras.tasks.kinds import REGRESSION
+from albert_keras.tasks.task import Error, Task
 from data_pipeline.files import naming, whole_file
 
 _HEADER = ("id", "confidence", "truth", "answer", "text")
@@ -12,15 +14,14 @@ _HEADER = ("id", "confidence", "truth", "answer", "text")
 _BREAKS = re.compile(r"[\t\n\v\f\r\x00\x1c-\x1e\x85\u2028\u2029]+")
 
 
-def write_answers(folder, task, split, examples, answers):
+def write_answers(
+    folder: str | Path, task: Task, split: str, examples: list, answers: list
+) -> dict:
     """Writes answers in the task's files, a table of the wrong ones, and a figure.
 
     Args:
-        folder: str or Path. Is created if missing; older files of these names are replaced.
-        task: Task.
-        split: str.
-        examples: list, labelled.
-        answers: list, as returned by `Task.answers`.
+        folder: Is created if missing; older files of these names are replaced.
+        examples: Labelled.
 
     Returns:
         dict of str to str or list of str. Paths: "answers", "errors", and "confusions" or "scores"
@@ -44,18 +45,11 @@ def write_answers(folder, task, split, examples, answers):
     return files
 
 
-def write_errors(path, errors) -> Path:
+def write_errors(path: str | Path, errors: Iterable[Error]) -> Path:
     """Writes wrong answers as tab-separated values under a header, the most confident first.
 
     Columns are `id`, `confidence`, `truth`, `answer` and `text`. Nothing is quoted; tabs and line
-    ends inside a cell become a space.
-
-    Args:
-        path: str or Path. An older file is replaced.
-        errors: iterable of `albert_keras.tasks.task.Error`.
-
-    Raises:
-        OSError: If it cannot be written.
+    ends inside a cell become a space. An older file is replaced.
     """
     path = Path(path)
     ordered = sorted(errors, key=lambda error: -error.confidence)

@@ -4,6 +4,7 @@ import math
 from typing import Literal
 
 from albert_keras.optimization.config import OptimizerConfig
+from albert_keras.tasks.task import Task
 from albert_keras.tasks.task_config import TaskConfig
 from albert_keras.training.loop.loop_config import LoopConfig, RunConfig
 from data_pipeline.errors import InputError
@@ -11,8 +12,6 @@ from data_pipeline.settings import Settings, option, setting
 
 #: Default number of passes over the training examples.
 USUAL_EPOCHS = 3.0
-#: Default number of evaluations on development examples during a run.
-USUAL_EVALUATIONS = 10
 
 
 class ModelChanges(Settings):
@@ -60,18 +59,13 @@ class FinetuneTraining(LoopConfig):
         64, "Rows per device and batch in evaluation and prediction.", ge=1
     )
 
-    def resolved(self, num_examples, precision):
-        """Returns a copy in which every default is replaced by a value.
-
-        Args:
-            num_examples: int. Number of training rows.
-            precision: str. Value for the precision "auto".
-        """
+    def resolved(self, num_examples: int, precision: str) -> "FinetuneTraining":
+        """Returns a copy with a value for every default: `precision` for the precision "auto"."""
         steps, together = self.steps, self.steps_per_execution
         if steps is None:
             steps = math.ceil((self.epochs or USUAL_EPOCHS) * num_examples / self.batch_size)
             steps = -(-steps // together) * together
-        every = self.evaluate_every or -(-steps // (USUAL_EVALUATIONS * together)) * together
+        every = self.evaluate_every or -(-steps // (10 * together)) * together
         return self.replace(
             steps=steps,
             epochs=steps * self.batch_size / num_examples,
@@ -100,8 +94,8 @@ class FinetuneOptimizer(OptimizerConfig):
         return self.warmup_steps
 
 
-def usual_lr(hidden_size):
-    """Returns the peak learning rate of AdamW for a model's hidden size (float).
+def usual_lr(hidden_size: int) -> float:
+    """Returns the peak learning rate of AdamW for a model's hidden size.
 
     2e-5 from the base size on, as in the paper's table 14 (1e-5 to 5e-5). Small models need a
     higher rate: 3e-4 at a hidden size of 128, where on SST-2 1e-4 learns too little in an epoch
@@ -133,15 +127,10 @@ class FinetuneConfig(RunConfig):
         """Returns the values of settings that the record of an older run lacks: dict."""
         return cls(task={"name": "sst-2"}).model_dump(mode="json")
 
-    def resolved(self, task, hidden_size, num_examples, precision):
-        """Returns a copy in which every default is replaced by a value.
-
-        Args:
-            task: Task. Defines labels and lengths.
-            hidden_size: int. Hidden size of the model.
-            num_examples: int. Number of training rows.
-            precision: str. Value for the precision "auto".
-        """
+    def resolved(
+        self, task: Task, hidden_size: int, num_examples: int, precision: str
+    ) -> "FinetuneConfig":
+        """Returns a copy with a value for every default, see `FinetuneTraining.resolved`."""
         lr = usual_lr(hidden_size) if self.optimizer.lr == "auto" else self.optimizer.lr
         return self.replace(
             task=self.task.replace(labels=task.labels, max_seq_length=task.max_seq_length),

@@ -1,6 +1,7 @@
 """Figures of answers: a confusion matrix, or scores over the truth."""
 
 import textwrap
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -16,24 +17,16 @@ _NAMES_UP_TO = 60
 _LONGEST_NAME = 24
 
 
-def draw_confusion(path, matrix, names, title) -> Path:
-    """Draws a confusion matrix: rows are the truth, columns the answers.
+def draw_confusion(path: str | Path, matrix, names: Sequence[str], title: str) -> Path:
+    """Draws a confusion matrix as PNG: rows are the truth, columns the answers.
 
     Colours show the proportions of a row; for many classes they distinguish small proportions
     better than large ones. Cells contain count and proportion; with many classes only the count,
     with very many nothing.
 
     Args:
-        path: str or Path. The PNG file to write.
         matrix: int [C, C].
-        names: sequence of C str. Long names are shortened in the middle.
-        title: str.
-
-    Returns:
-        Path.
-
-    Raises:
-        OSError: If it cannot be written.
+        names: C of them. Long names are shortened in the middle.
     """
     from matplotlib.colors import PowerNorm
 
@@ -58,20 +51,11 @@ def draw_confusion(path, matrix, names, title) -> Path:
     return _save(figure, path)
 
 
-def draw_scores(path, truth, scores, title) -> Path:
-    """Draws the answers of a regression over the truth, with the line of equality.
+def draw_scores(path: str | Path, truth, scores, title: str) -> Path:
+    """Draws the answers of a regression over the truth as PNG, with the line of equality.
 
     Args:
-        path: str or Path. The PNG file to write.
-        truth: float [count], at least one.
-        scores: float [count].
-        title: str.
-
-    Returns:
-        Path.
-
-    Raises:
-        OSError: If it cannot be written.
+        truth, scores: float [count], at least one.
     """
     truth, scores = np.asarray(truth, np.float64), np.asarray(scores, np.float64)
     both = np.concatenate([truth, scores])

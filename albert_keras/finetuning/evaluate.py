@@ -12,35 +12,22 @@ from data_pipeline.errors import InputError
 
 
 class TaskEvaluation(NamedTuple):
-    """Scores on labelled examples.
+    """Scores on labelled examples."""
 
-    Attributes:
-        runs: tuple of str. The runs whose predictions were averaged.
-        task, split, metric: str. `split` is a split of the task, or the name of the file.
-        examples: int.
-        scores: dict of str to float. The main metric first.
-        interval: Interval. 95 % bootstrap interval of the main metric.
-        guessing: dict of str to float, or None. Scores of the best constant answer on these
-            examples.
-        collapse: str or None. See `Task.collapse`.
-        tuned: dict of str to float. What was tuned, see `Task.tune`.
-        is_tuned_here: bool. Whether it was tuned on these examples: those that determined the best
-            checkpoint, too. On others the tuned values are those of the training.
-        files: dict. What was written, see `write_answers`.
-    """
-
-    runs: tuple[str, ...]
+    runs: tuple[str, ...]  # those whose predictions were averaged
     task: str
-    split: str
+    split: str  # a split of the task, or the name of the file
     metric: str
     examples: int
-    scores: dict[str, float]
-    interval: Interval
-    guessing: dict[str, float] | None
-    collapse: str | None
-    tuned: dict[str, float]
+    scores: dict[str, float]  # the main metric first
+    interval: Interval  # 95 % bootstrap interval of the main metric
+    guessing: dict[str, float] | None  # scores of the best constant answer on these examples
+    collapse: str | None  # see `Task.collapse`
+    tuned: dict[str, float]  # see `Task.tune`
+    #: Whether `tuned` was found on these examples: those that determined the best checkpoint, too.
+    #: On others the tuned values are those of the training.
     is_tuned_here: bool
-    files: dict[str, Any] = {}  # never changed
+    files: dict[str, Any] = {}  # what was written, see `write_answers`; never changed
 
 
 def evaluate_task(
@@ -96,7 +83,7 @@ def evaluate_task(
     tuned = task.tune(examples, features, results) if is_tuned_here else models.tuned
     answers = task.answers(examples, features, results, tuned)
     guesses = task.guesses(examples, examples)
-    evaluation = TaskEvaluation(
+    return TaskEvaluation(
         runs=tuple(str(run.path) for run in models.runs),
         task=task.config.name,
         split=split,
@@ -108,7 +95,5 @@ def evaluate_task(
         collapse=task.collapse(answers),
         tuned=tuned,
         is_tuned_here=is_tuned_here,
+        files={} if out is None else write_answers(out, task, split, examples, answers),
     )
-    if out is None:
-        return evaluation
-    return evaluation._replace(files=write_answers(out, task, split, examples, answers))

@@ -1,21 +1,24 @@
 """Examples of a task as the source of a run: any batch is a function of (seed, step)."""
 
+import functools
 import hashlib
 import json
 
 import numpy as np
 import tensorflow as tf
 
+from albert_keras.tasks.task import Features
 from albert_keras.training.cost.flops import forward_flops
 from albert_keras.training.loop.batches import batches_of
 from data_pipeline.reader.reader import training_numbers
+from data_pipeline.tokenizers.tokenization import Tokenizer
 
 #: Batches prepared in advance.
 _PREFETCHED = 4
 
 
-def digest_of(examples):
-    """Returns a hash of examples: str, 64 hexadecimal digits."""
+def digest_of(examples) -> str:
+    """Returns a hash of examples, 64 hexadecimal digits."""
     digest = hashlib.sha256()
     for example in examples:
         digest.update((json.dumps(example) + "\n").encode())
@@ -28,33 +31,30 @@ class ExampleSource:
     Every epoch goes through all examples in a new random order.
 
     Args:
-        features: Features. With targets.
-        tokenizer: Tokenizer. What they were encoded with.
+        features: With targets.
         training: FinetuneTraining, resolved.
-        description: dict. Further entries of `run.json`: fingerprints and the initial weights.
+        description: Further entries of `run.json`: fingerprints and the initial weights.
     """
 
     kind = "finetuning"
-    #: Whether there is a tokenizer to save.
     has_tokenizer = True
 
-    def __init__(self, features, tokenizer, training, description):
+    def __init__(self, features: Features, tokenizer: Tokenizer, training, description: dict):
         self.features, self.tokenizer = features, tokenizer
         self.training, self.description = training, description
         self.failure = None
 
     @property
-    def max_seq_length(self):
-        """int. Tokens of a row, S; for options to choose from, of all of them."""
+    def max_seq_length(self) -> int:
+        """Tokens of a row, S; for options to choose from, of all of them."""
         return int(np.prod(self.features.batch(np.zeros(1, np.int64))["input_ids"].shape[1:]))
 
     @property
-    def tokenizer_digest(self):
-        """str."""
+    def tokenizer_digest(self) -> str:
         return self.tokenizer.digest
 
-    def describe(self):
-        """Returns the entries of `run.json` about the examples: dict."""
+    def describe(self) -> dict:
+        """Returns the entries of `run.json` about the examples."""
         return self.description | {
             "num_records": len(self.features),
             "max_seq_length": self.features.max_seq_length,
@@ -64,7 +64,6 @@ class ExampleSource:
         """Does nothing: the features were encoded with this tokenizer."""
 
     def save_tokenizer(self, folder):
-        """Saves the tokenizer in an existing folder."""
         self.tokenizer.save(folder)
 
     def numbers(self, step):
@@ -74,14 +73,10 @@ class ExampleSource:
 
     def batches(self, strategy, first_step):
         """Returns the batches of a strategy's replicas from a step on, see `batches_of`."""
+        return batches_of(strategy, self.training, functools.partial(self._dataset, first_step))
 
-        def read(worker=(0, 1), replicas=1):
-            return self._dataset(first_step, worker, replicas)
-
-        return batches_of(strategy, self.training, read)
-
-    def flops(self, model):
-        """Returns the useful operations of one step with a model (int), without its small head.
+    def flops(self, model) -> int:
+        """Returns the useful operations of one step with a model, without its small head.
 
         For an average batch without padding, as most rows of a task are short.
         """
@@ -91,7 +86,7 @@ class ExampleSource:
         flops = [forward_flops(model.config, sequences, int(length)) for length in lengths]
         return 3 * int(np.average(flops, weights=counts))
 
-    def _dataset(self, first_step, worker, replicas):
+    def _dataset(self, first_step, worker=(0, 1), replicas=1):
         index, count = worker
         size = self.training.batch_size
         share = slice(index * size // count, (index + 1) * size // count)

@@ -116,8 +116,8 @@ def finetune(
     return result
 
 
-def seeds_of(config, seeds):
-    """Returns the seeds of the trainings (tuple of int); InputError for none, or one twice."""
+def seeds_of(config: FinetuneConfig, seeds: int | Sequence[int]) -> tuple[int, ...]:
+    """Returns the seeds of the trainings; InputError for none, or one twice."""
     if isinstance(seeds, int):
         first = config.training.seed
         seeds = range(first, first + seeds)

@@ -10,6 +10,7 @@ from albert_keras.finetuning.row_predictor import RowPredictor
 from albert_keras.runs.run import Run
 from albert_keras.tasks.build import build_task
 from albert_keras.tasks.kinds import TAGGING
+from albert_keras.tasks.task import Task
 from albert_keras.training.distributed.strategy import build_strategy
 from data_pipeline.errors import InputError
 from data_pipeline.files import check_output_folder, whole_file
@@ -19,14 +20,14 @@ _TUNED, _RECORD, _RESULTS = "tuned.json", "run.json", "results.json"
 _FILE_SETTINGS = {"data_dir", "train", "dev", "text", "pair", "label", "dev_share"}
 
 
-def save_tuned(run, tuned):
-    """Saves the result of `Task.tune` (dict) in the folder of a run."""
+def save_tuned(run: Run, tuned: dict[str, float]):
+    """Saves the result of `Task.tune` in the folder of a run."""
     with whole_file(run.path / _TUNED) as temporary:
         temporary.write_text(json.dumps(tuned) + "\n", encoding="utf-8")
 
 
-def read_tuned(run):
-    """Returns what `save_tuned` saved in the folder of a run (dict), or an empty dict."""
+def read_tuned(run: Run) -> dict[str, float]:
+    """Returns what `save_tuned` saved in the folder of a run, or an empty dict."""
     path = run.path / _TUNED
     if not path.is_file():
         return {}
@@ -36,23 +37,16 @@ def read_tuned(run):
         raise InputError(f"`{path}` is damaged: {error}.") from error
 
 
-def is_finetuned(path):
-    """Returns whether a folder contains a fine-tuning, or is one of its runs (bool)."""
+def is_finetuned(path: str | Path) -> bool:
+    """Returns whether a folder contains a fine-tuning, or is one of its runs."""
     path = Path(path)
     if (path / _RECORD).is_file():
         return Run.open(path).kind == "finetuning"
     return (path / _RESULTS).is_file() or any(path.glob(f"seed-*/{_RECORD}"))
 
 
-def find_runs(path, all_seeds=False):
-    """Finds the runs of a folder.
-
-    Args:
-        path: str or Path. Folder of a run, or of a fine-tuning.
-        all_seeds: bool. Whether to return all seeds of a fine-tuning; otherwise the best one.
-
-    Returns:
-        list of Path.
+def find_runs(path: str | Path, all_seeds: bool = False) -> list[Path]:
+    """Finds the run in a folder, or in the folder of a fine-tuning its best run or all seeds.
 
     Raises:
         InputError: If there is no fine-tuned run, or the fine-tuning is not complete.
@@ -88,8 +82,8 @@ def find_runs(path, all_seeds=False):
     return runs
 
 
-def check_answers_folder(out):
-    """Raises InputError, before any model answers, if a folder (or None) cannot be created."""
+def check_answers_folder(out: str | Path | None):
+    """Raises InputError, before any model answers, if a folder cannot be created."""
     if out is not None and not Path(out).is_dir():
         check_output_folder(out)
 
@@ -181,13 +175,8 @@ class FinetunedModels:
         return self.task.answers(examples, features, results, self.tuned or None)
 
 
-def typed_examples(task, inputs):
-    """Returns examples made from a user's inputs; see `FinetunedModels.examples`.
-
-    Args:
-        task: Task.
-        inputs: list of dict of str, or of str.
-    """
+def typed_examples(task: Task, inputs: list[dict | str]) -> list:
+    """Returns examples made from a user's inputs; see `FinetunedModels.examples`."""
     examples = []
     for number, fields in enumerate(inputs):
         fields = {"text": fields} if isinstance(fields, str) else fields

@@ -9,18 +9,12 @@ from data_pipeline.errors import InputError
 
 
 class Predictions(NamedTuple):
-    """Answers of fine-tuned models.
-
-    Attributes:
-        task: str.
-        examples, answers: list of named tuples, in the same order.
-        files: tuple of str. What was written.
-    """
+    """Answers of fine-tuned models: `examples` and `answers` are named tuples in the same order."""
 
     task: str
     examples: list[Any]
     answers: list[Any]
-    files: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()  # what was written
 
 
 def predict_task(

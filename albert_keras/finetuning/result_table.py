@@ -2,7 +2,7 @@
 
 import textwrap
 
-from albert_keras.finetuning.results import spread
+from albert_keras.finetuning.results import FinetuneResult, spread
 from albert_keras.tasks.kinds import KINDS
 
 #: Metrics of numbers instead of classes.
@@ -10,15 +10,10 @@ _OF_NUMBERS = ("pearson", "spearman", "mean_squared_error")
 _WIDTH = 100
 
 
-def lines(result) -> list[str]:
-    """Describes a result: scores, baselines beside them, and warnings.
+def lines(result: FinetuneResult) -> list[str]:
+    """Describes a result: the main metric of each split, and below it its baselines.
 
-    Args:
-        result: FinetuneResult.
-
-    Returns:
-        list of str. The main metric of each split, and below it its baselines; before that, if
-        there are several seeds, a row for each. Warnings come last.
+    Before that, if there are several seeds, a row for each. Warnings come last.
     """
     table = _ResultTable(result)
     shown = table.seed_rows() if len(result.seeds) > 1 else []

@@ -15,75 +15,50 @@ _NAME = "results.json"
 
 
 class SeedResult(NamedTuple):
-    """One training.
-
-    Attributes:
-        seed: int.
-        path: str. Folder of the training, which contains its best weights.
-        best_step, last_step: int. The step of the best weights, and the last one.
-        scores: dict of str to dict of str to float. By split, then by metric, of the best step;
-            the first split determined the best step.
-        interval: Interval. 95 % bootstrap interval of the main metric on the first split.
-        collapse: str or None. Set if all answers are the same, see `Task.collapse`.
-        stopped_early: bool. Whether it ended early because scores no longer improved.
-        seconds: float. Duration.
-    """
+    """One training."""
 
     seed: int
-    path: str
-    best_step: int
+    path: str  # of its folder, which contains its best weights
+    best_step: int  # the step of the best weights
     last_step: int
+    #: By split, then by metric, of the best step; the first split determined the best step.
     scores: dict[str, dict[str, int | float]]
-    interval: Interval
-    collapse: str | None = None
-    stopped_early: bool = False
+    interval: Interval  # 95 % bootstrap interval of the main metric on the first split
+    collapse: str | None = None  # set if all answers are the same, see `Task.collapse`
+    stopped_early: bool = False  # because scores no longer improved
     seconds: float = 0.0
 
 
 class FinetuneResult(NamedTuple):
     """A fine-tuning: the same training with one or several seeds, and its baselines.
 
-    Attributes:
-        path: str. Its folder.
-        task: str. Name of the task.
-        metric: str. The main metric, `Task.metric`; more is better.
-        seeds: tuple of SeedResult. At least one.
-        majority: dict of str to dict of str to float, or None. Scores, by split, of the
-            most frequent answer; None if the task has none.
-        random: SeedResult or None. The same model trained from random weights.
-        tuned: dict of str to float. Returned by `Task.tune`.
-        origin: str. The initial weights.
-        loaded: tuple of str. What was loaded from the initial weights, line by line.
-        files: dict of str. Other files that were written, plain JSON.
-        examples: dict of str to int. How many examples each split of the scores has.
+    Every dict is plain JSON and never changed.
     """
 
-    path: str
+    path: str  # its folder
     task: str
-    metric: str
-    seeds: tuple[SeedResult, ...]
+    metric: str  # the main metric, `Task.metric`; more is better
+    seeds: tuple[SeedResult, ...]  # at least one
+    #: Scores, by split, of the most frequent answer; None if the task has none.
     majority: dict[str, dict[str, int | float]] | None = None
-    random: SeedResult | None = None
-    tuned: dict[str, float] = {}  # none of these is ever changed
-    origin: str = ""
-    loaded: tuple[str, ...] = ()
-    files: dict[str, Any] = {}
-    examples: dict[str, int] = {}
+    random: SeedResult | None = None  # the same model trained from random weights
+    tuned: dict[str, float] = {}  # returned by `Task.tune`
+    origin: str = ""  # the initial weights
+    loaded: tuple[str, ...] = ()  # what was loaded from the initial weights, line by line
+    files: dict[str, Any] = {}  # other files that were written
+    examples: dict[str, int] = {}  # the number of examples of each split
 
 
 _RESULT = TypeAdapter(FinetuneResult)
 
 
 class Spread(NamedTuple):
-    """The spread of `count` (int) values, all float.
-
-    `standard_deviation` is the sample's (divided by count - 1), 0 for a single value.
-    """
+    """The spread of `count` values."""
 
     median: float
     minimum: float
     maximum: float
-    standard_deviation: float
+    standard_deviation: float  # of the sample (divided by count - 1), 0 for a single value
     count: int
 
 
@@ -94,19 +69,19 @@ def spread(values) -> Spread:
     return Spread(statistics.median(values), min(values), max(values), deviation, len(values))
 
 
-def first_split(result) -> str:
+def first_split(result: FinetuneResult) -> str:
     """Returns the split that determines the best step and the best seed."""
     return next(iter(result.seeds[0].scores))
 
 
-def best_seed(result) -> SeedResult:
+def best_seed(result: FinetuneResult) -> SeedResult:
     """Returns the training with the highest main metric on the first split, of equals the first."""
     split = first_split(result)
     return max(result.seeds, key=lambda seed: seed.scores[split][result.metric])
 
 
-def as_json(result) -> dict:
-    """Returns a FinetuneResult as plain JSON: dicts, lists, strings, numbers."""
+def as_json(result: FinetuneResult) -> dict:
+    """Returns a result as plain JSON: dicts, lists, strings, numbers."""
     values = result._asdict() | {
         "seeds": [seed._asdict() for seed in result.seeds],
         "random": result.random and result.random._asdict(),
@@ -114,17 +89,8 @@ def as_json(result) -> dict:
     return json.loads(json.dumps(values, default=_plain, allow_nan=False))
 
 
-def save_results(folder, result) -> Path:
-    """Writes `results.json`.
-
-    Args:
-        folder: str or Path. An existing folder; an older file is replaced.
-        result: FinetuneResult.
-
-    Raises:
-        ValueError: If a score is not finite.
-        OSError: If it cannot be written.
-    """
+def save_results(folder: str | Path, result: FinetuneResult) -> Path:
+    """Writes `results.json` into an existing folder; ValueError if a score is not finite."""
     path = Path(folder) / _NAME
     text = json.dumps(as_json(result), indent=2, ensure_ascii=False)
     with naming(path), whole_file(path) as temporary:
@@ -132,15 +98,8 @@ def save_results(folder, result) -> Path:
     return path
 
 
-def read_results(folder) -> FinetuneResult:
-    """Reads `results.json`, equal to what was saved.
-
-    Args:
-        folder: str or Path. Folder of a fine-tuning.
-
-    Raises:
-        InputError: If there is none, or it is damaged.
-    """
+def read_results(folder: str | Path) -> FinetuneResult:
+    """Reads `results.json`; InputError if there is none, or it is damaged."""
     path = Path(folder) / _NAME
     if not path.is_file():
         raise InputError(f"`{folder}` must be a complete fine-tuning: it has no `{_NAME}`.")

@@ -2,29 +2,26 @@
 
 import numpy as np
 import tensorflow as tf
+from tensorflow import keras
 
+from albert_keras.tasks.kinds import TaskKind
+from albert_keras.tasks.task import Features
 from albert_keras.training.distributed.cluster import num_workers
 
-#: The output per position beyond the computed positions: never chosen.
-_NOWHERE = -1e30
-#: Rows are computed at the next multiple of this number of tokens.
-_LENGTHS = 16
+_NOWHERE = -1e30  # the output per position beyond the computed positions: never chosen
+_LENGTHS = 16  # rows are computed at the next multiple of this number of tokens
 
 
 class RowPredictor:
     """Runs a model over rows, sorted by length, so that little padding is computed.
 
     A TPU, whose shapes are fixed, receives rows of full length. Of several workers each computes
-    all rows.
-
-    Args:
-        strategy: tf.distribute.Strategy.
-        model: keras.Model. As returned by `build_model`.
-        kind: TaskKind.
-        batch_size: int. Rows per device and call.
+    all rows. `batch_size` counts the rows per device and call.
     """
 
-    def __init__(self, strategy, model, kind, batch_size=64):
+    def __init__(
+        self, strategy: tf.distribute.Strategy, model: keras.Model, kind: TaskKind, batch_size=64
+    ):
         self._strategy, self._kind = strategy, kind
         self._replicas = strategy.num_replicas_in_sync // num_workers(strategy)
         self._batch_size = batch_size
@@ -37,15 +34,8 @@ class RowPredictor:
 
         self._run = run
 
-    def predict(self, features):
-        """Computes all rows.
-
-        Args:
-            features: Features. N rows.
-
-        Returns:
-            dict of str to np.ndarray [N, ...], see `TaskKind.outputs`.
-        """
+    def predict(self, features: Features) -> dict[str, np.ndarray]:
+        """Computes all N rows: arrays [N, ...], see `TaskKind.outputs`."""
         order = np.argsort(features.lengths, kind="stable")
         together = self._batch_size * self._replicas
         found = {}
@@ -78,21 +68,13 @@ class RowPredictor:
             {name: tf.constant(values[number * count :][:count]) for name, values in inputs.items()}
             for number in range(self._replicas)
         ]
-        if self._strategy is tf.distribute.get_strategy() or self._replicas == 1:
-            outputs = [self._run(parts[0])]
-        else:
-            distributed = self._strategy.experimental_distribute_values_from_function(
+        inputs = parts[0]
+        if self._replicas > 1:
+            inputs = self._strategy.experimental_distribute_values_from_function(
                 lambda context: parts[context.replica_id_in_sync_group % self._replicas]
             )
-            local = {
-                name: self._strategy.experimental_local_results(value)
-                for name, value in self._run(distributed).items()
-            }
-            outputs = [
-                {name: values[number] for name, values in local.items()}
-                for number in range(self._replicas)
-            ]
-        return {
-            name: np.concatenate([part[name].numpy() for part in outputs])[: len(rows)]
-            for name in outputs[0]
-        }
+        outputs = {}
+        for name, values in self._run(inputs).items():
+            local = self._strategy.experimental_local_results(values)
+            outputs[name] = np.concatenate([part.numpy() for part in local])[: len(rows)]
+        return outputs

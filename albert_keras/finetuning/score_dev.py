@@ -1,9 +1,13 @@
 """Scores on development examples during a run, which determine its best checkpoint."""
 
 import logging
+from collections.abc import Callable
+from pathlib import Path
 
+import numpy as np
 from tensorflow import keras
 
+from albert_keras.tasks.task import Features, Task
 from albert_keras.training.loop.curves import (
     BLUE,
     GREEN,
@@ -22,12 +26,10 @@ _OTHER_SCALES = ("mean_squared_error", "total", "_thresh")
 logger = logging.getLogger(__name__)
 
 
-def is_enough(values, patience) -> bool:
-    """Returns whether to stop early: the last `patience` scores were not better than the best.
+def is_enough(values: list[float], patience: int | None) -> bool:
+    """Returns whether to stop early: the last `patience` scores were not above the best before.
 
-    Args:
-        values: list of float. Scores so far; more is better.
-        patience: int or None. None never stops early.
+    A `patience` of None never stops early.
     """
     if patience is None or not values:
         return False
@@ -40,14 +42,13 @@ class ScoreDev(keras.callbacks.Callback):
     Must come after `Report` and before `SaveCheckpoints`.
 
     Args:
-        folder: Path. Of the run; scores go to its log.
-        task: Task.
-        dev: dict of str to (examples, Features). By split; the first one determines the best.
-        predict: callable of Features -> outputs, see `RowPredictor`.
-        every: int. Steps between scores.
-        patience: int or None. See `is_enough`.
-        first_step, last_step: int. Steps done before this `fit`, and the step that ends the run.
-        writes: bool. Whether this worker writes the log.
+        folder: Of the run; scores go to its log.
+        dev: Examples and features by split; the first one determines the best.
+        predict: Computes the outputs for features, see `RowPredictor`.
+        every: Steps between scores.
+        patience: See `is_enough`.
+        first_step, last_step: Steps done before this `fit`, and the step that ends the run.
+        writes: Whether this worker writes the log.
 
     Attributes:
         score: float or None. The metric of the task at `step`, negative, as lower counts as better.
@@ -57,7 +58,16 @@ class ScoreDev(keras.callbacks.Callback):
     """
 
     def __init__(
-        self, folder, task, dev, predict, every, patience, first_step, last_step, writes=True
+        self,
+        folder: Path,
+        task: Task,
+        dev: dict[str, tuple[list, Features]],
+        predict: Callable[[Features], dict[str, np.ndarray]],
+        every: int,
+        patience: int | None,
+        first_step: int,
+        last_step: int,
+        writes: bool = True,
     ):
         super().__init__()
         self.folder, self.task, self.dev, self.predict = folder, task, dev, predict
@@ -101,22 +111,17 @@ class ScoreDev(keras.callbacks.Callback):
             self.saving.ask_to_stop()
 
 
-def values_so_far(folder, metric, step):
-    """Returns the scores in a run's log up to a step, in their order: list of float."""
+def values_so_far(folder: Path, metric: str, step: int) -> list[float]:
+    """Returns the scores in a run's log up to a step, in their order."""
     return [
         scores[metric] for at, scores in read_evaluations(folder) if at <= step and metric in scores
     ]
 
 
-def draw_dev_curves(folder, metric):
-    """Draws loss and accuracy in training and the scores on development examples.
+def draw_dev_curves(folder: Path, metric: str) -> Path:
+    """Draws a run's loss and accuracy in training and its scores on development examples.
 
-    Args:
-        folder: Path. Of the run.
-        metric: str. Name of the main score; the others in the log are drawn too.
-
-    Returns:
-        Path of the figure.
+    `metric` is the main score; the others in the log are drawn too.
     """
     colours = (BLUE, ORANGE, GREEN, RED)
     found = [

@@ -1,22 +1,34 @@
-"""The training step of fine-tuning: it learns the answers of a task."""
+"""The training step of fine-tuning, and its losses, in float32; cross-entropies are in nats.
 
-from albert_keras.finetuning.losses import task_counts, task_sums
+The losses are sums, as in `training/losses.py`, so that a caller can add them up over replicas and
+accumulated parts before dividing by the count of the whole batch.
+"""
+
+import tensorflow as tf
+from tensorflow import keras
+
+from albert_keras.config import AlbertConfig
+from albert_keras.finetuning.config import FinetuneConfig
 from albert_keras.models.finetuning import build_model
-from albert_keras.tasks.kinds import REGRESSION
+from albert_keras.tasks.kinds import (
+    CHOICE,
+    CLASSIFICATION,
+    REGRESSION,
+    SPANS,
+    SPANS_OR_NONE,
+    TAGGING,
+    TaskKind,
+)
+from albert_keras.tasks.task import Task
 from albert_keras.training.loop.step import TrainingStep
 from albert_keras.training.loop.step_settings import compile_step, model_settings, step_settings
+from albert_keras.training.losses import Sums
 
 
 class FinetuningStep(TrainingStep):
-    """Trains a model on the answers of a task.
+    """Trains a model on the answers of a task; further arguments as in `TrainingStep`."""
 
-    Args:
-        model: keras.Model. As returned by `build_model`.
-        kind: TaskKind.
-        **kwargs: As in `TrainingStep`.
-    """
-
-    def __init__(self, model, kind, **kwargs):
+    def __init__(self, model: keras.Model, kind: TaskKind, **kwargs):
         super().__init__(model, {"answer": 1.0}, **kwargs)
         self.kind = kind
 
@@ -38,17 +50,12 @@ class FinetuningStep(TrainingStep):
         return results
 
 
-def build_step(config, albert_config, task, skips_padding=False):
-    """Builds the compiled FinetuningStep of a configuration; to be called in a strategy's scope.
+def build_step(
+    config: FinetuneConfig, albert_config: AlbertConfig, task: Task, skips_padding: bool = False
+) -> FinetuningStep:
+    """Builds the compiled step of a resolved configuration; to be called in a strategy's scope.
 
-    Args:
-        config: FinetuneConfig, resolved.
-        albert_config: AlbertConfig.
-        task: Task.
-        skips_padding: bool. See `AlbertEncoder`.
-
-    Returns:
-        FinetuningStep. All weights, which are random, and moments exist.
+    All weights, which are random, and moments exist. `skips_padding` as in `AlbertEncoder`.
     """
     model = build_model(
         task.kind.name,
@@ -60,3 +67,108 @@ def build_step(config, albert_config, task, skips_padding=False):
     training_step = FinetuningStep(model, task.kind, **step_settings(config))
     compile_step(training_step, config)
     return training_step
+
+
+def task_counts(kind: TaskKind, features: dict):
+    """Returns the count by which the loss of a batch is divided, float32 scalar.
+
+    Args:
+        features: "example_weights" float [B], 1 for a real row, 0 for one that fills up the
+            batch; for tagging "tag_ids" too, as the count is then of the scored words.
+    """
+    return tf.reduce_sum(_weights(kind, features))
+
+
+def task_sums(kind: TaskKind, outputs: dict, features: dict) -> Sums:
+    """Sums loss, weights and right answers over a batch.
+
+    Args:
+        outputs: The model's; for spans_or_none always those in training.
+        features: The targets of `Features.batch`, and "example_weights" float [B].
+
+    Returns:
+        Sums. Each row adds, times its weight,
+            classification, choice: the cross-entropy of the class or option;
+            regression: the squared error; no answer is counted as right;
+            tagging: the cross-entropies of its scored words, each word counting once;
+            spans: the mean of the cross-entropies of start and end; right if both are;
+            spans_or_none: half the sum of the cross-entropies of start, end (after the right
+                start) and "no answer"; right if start and end are.
+
+    Raises:
+        ValueError: If labels and outputs differ in their shapes.
+
+    Source:
+        google-research/albert, `classifier_utils.py`, `race_utils.py`, `squad_utils.py`.
+    """
+    losses, is_right = _LOSSES[kind](outputs, features)  # [B], for tagging [B, S]
+    weights = _weights(kind, features)
+    if not weights.shape.is_compatible_with(losses.shape):
+        raise ValueError(
+            "There must be one loss for each weight, with labels shaped like the outputs. "
+            f"Received: losses {losses.shape}, weights {weights.shape}."
+        )
+    return Sums(
+        loss=tf.reduce_sum(weights * losses),
+        weight=tf.reduce_sum(weights),
+        correct=tf.reduce_sum(weights * is_right),
+    )
+
+
+def _weights(kind, features):
+    weights = tf.cast(features["example_weights"], tf.float32)
+    if kind is not TAGGING:
+        return weights
+    return weights[:, None] * tf.cast(tf.convert_to_tensor(features["tag_ids"]) >= 0, tf.float32)
+
+
+def _classification(outputs, features):
+    return _of_classes(outputs["logits"], features["labels"])
+
+
+def _regression(outputs, features):
+    losses = tf.square(_float32(outputs["logits"])[:, 0] - _float32(features["labels"]))
+    return losses, tf.zeros_like(losses)
+
+
+def _tagging(outputs, features):
+    # Positions that are not scored have weight 0 and receive any valid tag.
+    return _of_classes(outputs["logits"], tf.maximum(features["tag_ids"], 0))
+
+
+def _spans(outputs, features):
+    starts, starts_right = _of_classes(outputs["start_logits"], features["start_positions"])
+    ends, ends_right = _of_classes(outputs["end_logits"], features["end_positions"])
+    return (starts + ends) / 2, starts_right * ends_right
+
+
+def _spans_or_none(outputs, features):
+    # Log-probabilities are logits too, their sum of exponentials being 1.
+    logits = {f"{end}_logits": outputs[f"{end}_log_probs"] for end in ("start", "end")}
+    losses, is_right = _spans(logits, features)
+    is_impossible = _float32(features["is_impossible"])
+    null_logits = _float32(outputs["null_logits"])
+    null = tf.nn.sigmoid_cross_entropy_with_logits(is_impossible, null_logits)
+    return losses + null / 2, is_right
+
+
+def _of_classes(logits, labels):
+    """Compares [..., C] with int [...]; returns cross-entropies and 1 where right, float32."""
+    labels, logits = tf.convert_to_tensor(labels), _float32(logits)
+    losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
+    is_right = tf.equal(tf.argmax(logits, -1, labels.dtype), labels)
+    return losses, _float32(is_right)
+
+
+def _float32(tensor):
+    return tf.cast(tensor, tf.float32)
+
+
+_LOSSES = {
+    CLASSIFICATION: _classification,
+    REGRESSION: _regression,
+    CHOICE: _classification,
+    TAGGING: _tagging,
+    SPANS: _spans,
+    SPANS_OR_NONE: _spans_or_none,
+}

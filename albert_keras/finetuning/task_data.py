@@ -1,59 +1,53 @@
 """What all trainings of a fine-tuning share: task, examples, features, settings."""
 
 import logging
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
+from albert_keras.config import AlbertConfig
 from albert_keras.finetuning.config import FinetuneConfig
 from albert_keras.finetuning.example_source import digest_of
 from albert_keras.tasks.build import build_task
 from albert_keras.tasks.task import Features, Task
+from albert_keras.weights.initial_weights import InitialWeights
 from data_pipeline.errors import InputError
+from data_pipeline.tokenizers.tokenization import Tokenizer
 
 logger = logging.getLogger(__name__)
 
 
 class Examples(NamedTuple):
-    """Examples of a split: `examples` list, and `features` of them."""
+    """Examples of a split, and their features."""
 
     examples: list
     features: Features
 
 
 class TaskData(NamedTuple):
-    """What to train on.
-
-    Attributes:
-        task: Task.
-        config: FinetuneConfig, resolved.
-        albert_config: AlbertConfig. With the changes of `config.model`.
-        tokenizer: Tokenizer.
-        train: Examples.
-        dev: dict of str to Examples. By split; the first one determines the best checkpoint.
-        fingerprints: dict of str. Identify the examples in `run.json`.
-    """
+    """What to train on."""
 
     task: Task
-    config: FinetuneConfig
-    albert_config: Any
-    tokenizer: Any
+    config: FinetuneConfig  # resolved
+    albert_config: AlbertConfig  # with the changes of `config.model`
+    tokenizer: Tokenizer
     train: Examples
-    dev: dict[str, Examples]
-    fingerprints: dict[str, str]
+    dev: dict[str, Examples]  # by split; the first one determines the best checkpoint
+    fingerprints: dict[str, str]  # identify the examples in `run.json`
 
 
-def prepare(config, initial_weights, precision, cache=None):
+def prepare(
+    config: FinetuneConfig,
+    initial_weights: InitialWeights,
+    precision: str,
+    cache: Path | None = None,
+) -> TaskData:
     """Reads the files of a task and encodes its examples.
 
     Args:
-        config: FinetuneConfig.
-        initial_weights: InitialWeights. With tokenizer and shape of the model.
-        precision: str. What "auto" means here.
-        cache: Path or None. Folder of `cached_features`.
-
-    Returns:
-        TaskData.
+        precision: Value for the precision "auto".
+        cache: Folder of `cached_features`.
 
     Raises:
         InputError: If files, settings and model do not fit together.

@@ -3,7 +3,11 @@
 import json
 import logging
 import time
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Any, NamedTuple
+
+import tensorflow as tf
 
 from albert_keras.finetuning.example_source import ExampleSource
 from albert_keras.finetuning.finetuned import save_tuned
@@ -11,6 +15,7 @@ from albert_keras.finetuning.results import SeedResult
 from albert_keras.finetuning.row_predictor import RowPredictor
 from albert_keras.finetuning.score_dev import ScoreDev, draw_dev_curves, is_enough, values_so_far
 from albert_keras.finetuning.step import build_step
+from albert_keras.finetuning.task_data import TaskData
 from albert_keras.training.distributed.cluster import broadcast, is_chief
 from albert_keras.training.errors import TrainingDiverged, TrainingStopped
 from albert_keras.training.loop.batches import check_batch_size
@@ -18,39 +23,34 @@ from albert_keras.training.loop.fitting import fit
 from albert_keras.training.loop.reports import keep_log_until, read_log
 from albert_keras.training.loop.resume import LOADED, create_or_resume, report_loaded
 from albert_keras.training.loop.step_settings import should_skip_padding
+from albert_keras.weights.initial_weights import InitialWeights
 
 logger = logging.getLogger(__name__)
 
 
 class SeedOutcome(NamedTuple):
-    """A training that has ended.
-
-    Attributes:
-        result: SeedResult.
-        answers: dict of str to list. By development split, of the best weights.
-        tuned: dict. See `Task.tune`.
-        loaded: list of str. What was loaded from the initial weights.
-    """
+    """A training that has ended."""
 
     result: SeedResult
-    answers: dict[str, list[Any]]
-    tuned: dict[str, float]
-    loaded: list[str]
+    answers: dict[str, list[Any]]  # by development split, of the best weights
+    tuned: dict[str, float]  # see `Task.tune`
+    loaded: list[str]  # what was loaded from the initial weights
 
 
-def train_seed(strategy, data, initial_weights, out, seed, allow_changes=()):
+def train_seed(
+    strategy: tf.distribute.Strategy,
+    data: TaskData,
+    initial_weights: InitialWeights,
+    out: Path,
+    seed: int,
+    allow_changes: Iterable[str] = (),
+) -> SeedOutcome:
     """Trains with one seed, or resumes the training, and evaluates its best weights.
 
     Args:
-        strategy: tf.distribute.Strategy.
-        data: TaskData.
-        initial_weights: InitialWeights.
-        out: Path. Folder of the run.
-        seed: int. Determines head, order of the examples and dropout.
-        allow_changes: iterable of str. See `Run.create_or_resume`.
-
-    Returns:
-        SeedOutcome.
+        out: Folder of the run.
+        seed: Determines head, order of the examples and dropout.
+        allow_changes: See `Run.create_or_resume`.
 
     Raises:
         InputError, TrainingStopped, TrainingDiverged, WorkerLost: As `pretrain`.

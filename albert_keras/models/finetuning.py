@@ -75,6 +75,11 @@ class AlbertForTask(keras.Model):
     def _call(self, inputs, training, dropout_seed):
         raise NotImplementedError
 
+    def _sequence(self, inputs, training, dropout_seed):
+        """Returns the output for every position, [B, S, H]."""
+        outputs = self.encoder(inputs, training=training, dropout_seed=dropout_seed)
+        return outputs["sequence_output"]
+
     def _pooled(self, inputs, training, dropout_seed):
         """Returns the pooled output, [B, H]; the last block is computed only at [CLS]."""
         positions = tf.zeros_like(tf.convert_to_tensor(inputs["input_ids"])[:, :1])
@@ -120,11 +125,8 @@ class AlbertForClassification(AlbertForTask):
         self.head = LinearHead(config, num_labels, self.head_dropout, **self._shared)
 
     def _call(self, inputs, training, dropout_seed):
-        return {
-            "logits": self.head(
-                self._pooled(inputs, training, dropout_seed), dropout_seed, training=training
-            )
-        }
+        pooled = self._pooled(inputs, training, dropout_seed)
+        return {"logits": self.head(pooled, dropout_seed, training=training)}
 
     def get_config(self):
         return super().get_config() | {"num_labels": self.num_labels}
@@ -180,9 +182,7 @@ class AlbertForTagging(AlbertForTask):
         self.head = LinearHead(config, num_labels, self.head_dropout, **self._shared)
 
     def _call(self, inputs, training, dropout_seed):
-        hidden = self.encoder(inputs, training=training, dropout_seed=dropout_seed)[
-            "sequence_output"
-        ]
+        hidden = self._sequence(inputs, training, dropout_seed)
         return {"logits": self.head(hidden, dropout_seed, training=training)}
 
     def get_config(self):
@@ -216,9 +216,7 @@ class AlbertForSpans(AlbertForTask):
             self.head = SpansHead(config, **self._shared)
 
     def _call(self, inputs, training, dropout_seed):
-        hidden = self.encoder(inputs, training=training, dropout_seed=dropout_seed)[
-            "sequence_output"
-        ]
+        hidden = self._sequence(inputs, training, dropout_seed)
         return self.head(hidden, inputs, dropout_seed, training=training)
 
     def get_config(self):

@@ -4,75 +4,45 @@ from typing import NamedTuple
 
 
 class TextExample(NamedTuple):
-    """One text or a pair of texts, to be classified or scored.
+    """One text or a pair of texts, to be classified or scored."""
 
-    Attributes:
-        id: str. As in the file; otherwise the number of the row.
-        first: str.
-        second: str or None.
-        label: str, float or None. The name of a class, a score, or None if unknown.
-    """
-
-    id: str
+    id: str  # as in the file; otherwise the number of the row
     first: str
     second: str | None = None
-    label: str | float | None = None
+    label: str | float | None = None  # the name of a class, a score, or None if unknown
 
 
 class Answer(NamedTuple):
-    """A correct answer: `text` str, and `start` int, its first character in the passage."""
+    """A correct answer to a question about a passage."""
 
     text: str
-    start: int
+    start: int  # its first character in the passage
 
 
 class QuestionExample(NamedTuple):
-    """A question about a passage.
-
-    Attributes:
-        id: str.
-        question: str.
-        context: str. The passage, as in the file.
-        answers: tuple of Answer. Empty if there is none, or none is known.
-        is_impossible: bool or None. Whether the passage has no answer; None in version 1.
-    """
+    """A question about a passage."""
 
     id: str
     question: str
-    context: str
-    answers: tuple[Answer, ...] = ()
-    is_impossible: bool | None = None
+    context: str  # the passage, as in the file
+    answers: tuple[Answer, ...] = ()  # empty if there is none, or none is known
+    is_impossible: bool | None = None  # whether the passage has no answer; None in version 1
 
 
 class ChoiceExample(NamedTuple):
-    """A passage, a question and several options.
-
-    Attributes:
-        id: str.
-        context: str.
-        question: str.
-        options: tuple of str.
-        label: int or None. The number of the right option.
-        level: str. "middle" or "high" in RACE, else "".
-    """
+    """A passage, a question and several options."""
 
     id: str
     context: str
     question: str
     options: tuple[str, ...]
-    label: int | None = None
-    level: str = ""
+    label: int | None = None  # the number of the right option
+    level: str = ""  # "middle" or "high" in RACE
 
 
 class TaggedExample(NamedTuple):
-    """A sentence in words, each with a tag.
-
-    Attributes:
-        id: str.
-        words: tuple of str.
-        tags: tuple of str, or None if unknown.
-    """
+    """A sentence in words, each with a tag."""
 
     id: str
     words: tuple[str, ...]
-    tags: tuple[str, ...] | None = None
+    tags: tuple[str, ...] | None = None  # None if unknown

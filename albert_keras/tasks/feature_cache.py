@@ -6,12 +6,14 @@ import json
 import logging
 import unicodedata
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import sentencepiece
 
 from data_pipeline.files import whole_file
+from data_pipeline.tokenizers.tokenization import Tokenizer
 
 _KEY = "cache_key"  # the name of an array in the file
 _SOURCES = ("albert_keras/tasks", "data_pipeline")
@@ -19,25 +21,25 @@ _SOURCES = ("albert_keras/tasks", "data_pipeline")
 logger = logging.getLogger(__name__)
 
 
-def cached_features(folder, name, examples, tokenizer, settings, build) -> dict[str, np.ndarray]:
+def cached_features(
+    folder: str | Path | None,
+    name: str,
+    examples: list,
+    tokenizer: Tokenizer,
+    settings: dict,
+    build: Callable[[], dict[str, np.ndarray]],
+) -> dict[str, np.ndarray]:
     """Returns features from the cache; builds and stores them if they are not in it.
 
     Older files remain; the folder can be deleted at any time.
 
     Args:
-        folder: path or None. Is created if missing. None builds the features and stores nothing.
-        name: str. What the features are, such as "text"; part of the file's name.
-        examples: list of named tuples of plain values. What `build` encodes.
-        tokenizer: Tokenizer. What `build` encodes with.
-        settings: dict of plain values. All else that `build` depends on: lengths, label names.
-        build: callable without arguments. Returns a dict of str to array, no arrays of objects.
-
-    Returns:
-        dict of str to array. As returned by `build`.
-
-    Raises:
-        TypeError: If examples or settings contain other than plain values.
-        ValueError: If `build` returns an array of objects.
+        folder: Is created if missing. None builds the features and stores nothing.
+        name: What the features are, such as "text"; part of the file's name.
+        examples: Named tuples of plain values. What `build` encodes.
+        tokenizer: What `build` encodes with.
+        settings: All else that `build` depends on, as plain values: lengths, label names.
+        build: Returns arrays of numbers or text, no objects.
     """
     if folder is None:
         return build()
@@ -54,12 +56,11 @@ def cached_features(folder, name, examples, tokenizer, settings, build) -> dict[
     return features
 
 
-def features_key(name, examples, tokenizer, settings) -> str:
-    """Returns a hash of all that features depend on; arguments as in `cached_features`.
+def features_key(name: str, examples: list, tokenizer: Tokenizer, settings: dict) -> str:
+    """Returns a hash, 64 hexadecimal digits, of all that features depend on.
 
-    Returns:
-        str. 64 hexadecimal digits that change with any example, the tokenizer, the settings, the
-        code here and the versions of its dependencies.
+    It changes with any example, the tokenizer, the settings, the code here and the versions of its
+    dependencies. Arguments as in `cached_features`.
     """
     digest = hashlib.sha256()
     for part in (name, tokenizer.digest, settings, _code_version()):

@@ -9,7 +9,7 @@ A new kind takes six files:
 1. `tasks/kinds.py`: its record.
 2. `tasks/<room>/<kind>_task.py`: its Task and Features.
 3. `models/finetuning.py`: its model, an encoder and a head.
-4. `finetuning/losses.py`: its loss.
+4. `finetuning/step.py`: its loss.
 5. `serving/graph/task_models.py`: its string signatures.
 6. `serving/task_answers.py`: its answers, read from these signatures.
 
@@ -30,92 +30,63 @@ class TaskKind:
     """A kind of task. There is one instance of each, so that kinds are compared with `is`.
 
     N is the number of rows, S the length of a row in tokens.
-
-    Attributes:
-        name: str. As in `run.json`, `export.json` and on the command line of `tpu_check`.
-        official_tasks: tuple of str. Names of tasks of this kind with files of their own, besides
-            those of GLUE.
-        own_tasks: tuple of str. Names of tasks of this kind on a user's own files.
-        task_class: str. "module:class" of the Task.
-        graph_class: str. "module:class" of the TaskModel, which has the string signatures.
-        fields: tuple of str. What a user gives for one example; a task that takes pairs has
-            "pair" in addition. All are texts, except for "options", a list of texts.
-        sample: mapping of str to str or list of str. An example of each field.
-        targets: mapping of str to str. Names and dtypes of the labels in a batch.
-        outputs: mapping of str to str. Names of the model's outputs, and their dtypes and shapes.
-        card_purpose: str. What the model does, for the model card; `{texts}` and `{labels}` are
-            replaced by what the texts are and by the number of labels.
-        hub_pipeline: str. What the Hugging Face Hub calls this kind.
-        check_task: mapping. Settings of the task that `tpu_check` compiles.
-        per_position: bool. Whether the outputs have a value for each position of a row; otherwise
-            they have the same size for every row.
-        uses_windows: bool. Whether a long text takes several rows instead of being truncated.
-        has_options: bool. Whether a row holds one sequence for each option.
-        finds_spans: bool. Whether an answer is a span of a passage. Scores are in percent.
     """
 
-    name: str
-    task_class: str
-    graph_class: str
+    name: str  # as in `run.json`, `export.json` and on the command line of `tpu_check`
+    task_class: str  # "module:class" of the Task
+    graph_class: str  # "module:class" of the TaskModel, which has the string signatures
+    #: What a user gives for one example; a task that takes pairs has "pair" in addition. All are
+    #: texts, except for "options", a list of texts.
     fields: tuple[str, ...]
-    sample: Mapping[str, Any]
-    targets: Mapping[str, str]
-    outputs: Mapping[str, str]
+    sample: Mapping[str, Any]  # an example of each field
+    targets: Mapping[str, str]  # names and dtypes of the labels in a batch
+    outputs: Mapping[str, str]  # names of the model's outputs, and their dtypes and shapes
+    #: What the model does, for the model card; `{texts}` and `{labels}` are replaced by what the
+    #: texts are and by the number of labels.
     card_purpose: str
-    hub_pipeline: str
-    check_task: Mapping[str, Any]
+    hub_pipeline: str  # what the Hugging Face Hub calls this kind
+    check_task: Mapping[str, Any]  # settings of the task that `tpu_check` compiles
+    #: Names of tasks of this kind with files of their own, besides those of GLUE.
     official_tasks: tuple[str, ...] = ()
-    own_tasks: tuple[str, ...] = ()
-    per_position: bool = False
-    uses_windows: bool = False
-    has_options: bool = False
-    finds_spans: bool = False
+    own_tasks: tuple[str, ...] = ()  # names of tasks of this kind on a user's own files
+    per_position: bool = False  # whether outputs have a value per position, not per row
+    uses_windows: bool = False  # whether a long text takes several rows, not truncated to one
+    has_options: bool = False  # whether a row has one sequence for each option
+    finds_spans: bool = False  # whether an answer is a span of a passage; scores are in percent
 
 
-def load_class(name):
-    """Imports a class.
-
-    Args:
-        name: str. "module:class", such as the `task_class` of a TaskKind.
-    """
+def load_class(name: str):
+    """Imports a class by "module:class", such as the `task_class` of a TaskKind."""
     module, name = name.split(":")
     return getattr(importlib.import_module(module), name)
 
 
-_TEXT_TASK = "albert_keras.tasks.text_task:TextTask"
-_SPAN_TASK = "albert_keras.tasks.squad.span_task:SpanTask"
-_SPAN_GRAPH = "albert_keras.serving.graph.task_models:SpanModel"
-_REVIEW = {"text": "A warm, funny and thoroughly enjoyable film."}
 _QUESTION = {
     "question": "When did the ferry leave?",
     "context": "The ferry left Bergen at six in the morning.",
 }
-_SPAN_TARGETS = dict.fromkeys(("start_positions", "end_positions", "is_impossible"), "int32")
 
 CLASSIFICATION = TaskKind(
     name="classification",
     own_tasks=("classification", "pair"),
-    task_class=_TEXT_TASK,
+    task_class="albert_keras.tasks.text_task:TextTask",
     graph_class="albert_keras.serving.graph.task_models:ClassificationModel",
     fields=("text",),
-    sample=_REVIEW,
+    sample={"text": "A warm, funny and thoroughly enjoyable film."},
     targets={"labels": "int32"},
     outputs={"logits": "float [N, classes]"},
     card_purpose="sorts {texts} into {labels} classes",
     hub_pipeline="text-classification",
     check_task={"name": "mnli"},
 )
-REGRESSION = TaskKind(
+REGRESSION = dataclasses.replace(
+    CLASSIFICATION,
     name="regression",
     own_tasks=("regression",),
-    task_class=_TEXT_TASK,
     graph_class="albert_keras.serving.graph.task_models:RegressionModel",
-    fields=("text",),
-    sample=_REVIEW,
     targets={"labels": "float32"},
     outputs={"logits": "float [N, 1]"},
     card_purpose="predicts a number for {texts}",
-    hub_pipeline="text-classification",
     check_task={"name": "sts-b"},
 )
 CHOICE = TaskKind(
@@ -150,11 +121,11 @@ TAGGING = TaskKind(
 SPANS = TaskKind(
     name="spans",
     official_tasks=("squad1",),
-    task_class=_SPAN_TASK,
-    graph_class=_SPAN_GRAPH,
+    task_class="albert_keras.tasks.squad.span_task:SpanTask",
+    graph_class="albert_keras.serving.graph.task_models:SpanModel",
     fields=("context", "question"),
     sample=_QUESTION,
-    targets=_SPAN_TARGETS,
+    targets=dict.fromkeys(("start_positions", "end_positions", "is_impossible"), "int32"),
     outputs={"start_logits": "float [N, S]", "end_logits": "float [N, S]"},
     card_purpose="answers a question with a span of a passage",
     hub_pipeline="question-answering",
@@ -163,14 +134,10 @@ SPANS = TaskKind(
     uses_windows=True,
     finds_spans=True,
 )
-SPANS_OR_NONE = TaskKind(
+SPANS_OR_NONE = dataclasses.replace(
+    SPANS,
     name="spans_or_none",
     official_tasks=("squad2",),
-    task_class=_SPAN_TASK,
-    graph_class=_SPAN_GRAPH,
-    fields=("context", "question"),
-    sample=_QUESTION,
-    targets=_SPAN_TARGETS,
     outputs={
         "start_log_probs": "float [N, 5]",
         "start_indices": "int [N, 5]",
@@ -179,10 +146,8 @@ SPANS_OR_NONE = TaskKind(
         "null_logits": "float [N]",
     },
     card_purpose="answers a question with a span of a passage, or says that there is none",
-    hub_pipeline="question-answering",
     check_task={"name": "squad2"},
-    uses_windows=True,
-    finds_spans=True,
+    per_position=False,
 )
 
 #: dict of str to TaskKind. All kinds by name.

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -10,31 +11,15 @@ from data_pipeline.errors import InputError
 from data_pipeline.settings import did_you_mean
 
 
-def check_labels(labels, what):
-    """Raises InputError unless there are at least two labels, all different.
-
-    Args:
-        labels: sequence of str.
-        what: str. How the error names them.
-    """
+def check_labels(labels: Sequence[str], what: str):
+    """Raises InputError, which names `what`, unless there are two or more labels, all different."""
     if len(set(labels)) < 2 or len(set(labels)) < len(labels):
         listing = ", ".join(labels) or "none"
         raise InputError(f"{what} must be at least two, all different. Received: {listing}.")
 
 
-def label_numbers(values, labels):
-    """Converts labels to numbers.
-
-    Args:
-        values: iterable of str.
-        labels: sequence of str. All labels, in the order of their numbers.
-
-    Returns:
-        int64 array. The position of each value in `labels`.
-
-    Raises:
-        InputError: If a value is not in `labels`.
-    """
+def label_numbers(values: Iterable[str], labels: Sequence[str]) -> np.ndarray:
+    """Returns the position of each value in `labels`, int64; InputError for an unknown one."""
     numbers = {label: number for number, label in enumerate(labels)}
     values = list(values)
     unknown = [value for value in values if value not in numbers]
@@ -43,22 +28,13 @@ def label_numbers(values, labels):
     return np.array([numbers[value] for value in values], np.int64)
 
 
-def hold_out(examples, share):
-    """Splits examples into those to train on and those held out for scoring.
+def hold_out(examples: list, share: float) -> tuple[list, list]:
+    """Splits texts or tagged sentences into those to train on and those held out for scoring.
 
     Only its text decides on which side an example is: equal texts, whatever their case and white
     space, stay together, the order makes no difference, and other examples change nothing. But if
-    one side would be empty, it receives the text nearest to it.
-
-    Args:
-        examples: list of TextExample or TaggedExample.
-        share: float. Approximate proportion to hold out, above 0 and below 1.
-
-    Returns:
-        tuple of two lists: the rest and what is held out, each in the order of `examples`.
-
-    Raises:
-        InputError: If there are fewer than two different texts.
+    one side would be empty, it receives the text nearest to it. Fewer than two different texts are
+    an InputError. `share` is approximate, and the order of `examples` is kept on both sides.
     """
     fractions = [_fraction(example) for example in examples]
     different = sorted(set(fractions))

@@ -5,6 +5,7 @@ scores float [count]. Undefined scores are 0, the value of a model that knows no
 says when. No example, or a number that is not finite, is an InputError.
 """
 
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -16,8 +17,6 @@ from data_pipeline.settings import did_you_mean
 
 
 class Interval(NamedTuple):
-    """An interval: its ends `low` and `high`, float."""
-
     low: float
     high: float
 
@@ -81,46 +80,28 @@ METRICS = {
 }
 
 
-def scores(names, labels, predictions) -> dict[str, float]:
+def scores(names: Iterable[str], labels, predictions) -> dict[str, float]:
     """Returns the metrics of these names, in this order; raises InputError for an unknown one."""
     metrics = {name: _metric(name) for name in names}
     return {name: metric(labels, predictions) for name, metric in metrics.items()}
 
 
-def confusion_matrix(labels, predictions, num_classes):
-    """Counts the predictions for each label.
-
-    Args:
-        labels: int [count].
-        predictions: int [count].
-        num_classes: int.
-
-    Returns:
-        np.ndarray int64 [num_classes, num_classes]. Rows are labels, columns predictions.
-    """
+def confusion_matrix(labels, predictions, num_classes: int) -> np.ndarray:
+    """Counts the predictions (columns) for each label (rows): int64 [num_classes, num_classes]."""
     classes = np.arange(num_classes)
     return sklearn.metrics.confusion_matrix(labels, predictions, labels=classes).astype(np.int64)
 
 
 def bootstrap_interval(
-    metric, labels, predictions, confidence=0.95, resamples=1000, seed=0
+    metric: str | Callable[..., float], labels, predictions, resamples: int = 1000, seed: int = 0
 ) -> Interval:
-    """Returns the range of a metric when the examples are resampled with replacement.
+    """Returns the 95 % range of a metric when the examples are resampled with replacement.
 
     The interval is of percentiles (Efron, 1979). It covers only the choice of examples, not the
     random seed of a training.
 
-    Args:
-        metric: str or callable. A name in `METRICS`, or a function of labels and predictions,
-            arrays of numbers or of anything else, that returns a float.
-        labels: sequence or np.ndarray [count, ...].
-        predictions: sequence or np.ndarray [count, ...].
-        confidence: float. Between 0 and 1.
-        resamples: int. How often examples are sampled.
-        seed: int. The same seed samples the same examples.
-
-    Raises:
-        InputError: If the metric is unknown, or the two have different lengths or are empty.
+    `metric` is a name in `METRICS`, or a function of `labels` and `predictions`, arrays of numbers
+    or of anything else, [count, ...].
     """
     metric = _metric(metric) if isinstance(metric, str) else metric
     labels, predictions = _checked(labels, predictions)
@@ -129,21 +110,12 @@ def bootstrap_interval(
     for _ in range(resamples):
         sample = generator.integers(len(labels), size=len(labels))
         values.append(metric(labels[sample], predictions[sample]))
-    tail = (1 - confidence) / 2
-    low, high = np.quantile(values, [tail, 1 - tail])
+    low, high = np.quantile(values, [0.025, 0.975])
     return Interval(float(low), float(high))
 
 
-def majority_baseline(training_labels, count):
-    """Predicts the most frequent class, the lowest of equals; for scores the mean.
-
-    Args:
-        training_labels: int or float [any], at least one. Ints are classes, floats are scores.
-        count: int. Number of predictions.
-
-    Returns:
-        np.ndarray [count], int64 or float64.
-    """
+def majority_baseline(training_labels, count: int) -> np.ndarray:
+    """Predicts the most frequent class (int), the lowest of equals; for scores (float) the mean."""
     labels = np.asarray(training_labels)
     if labels.dtype.kind == "f":
         return np.full(count, labels.mean(dtype=np.float64))

@@ -1,42 +1,45 @@
 """Texts and pairs of texts → `[CLS] a [SEP] b [SEP]` as arrays."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
+from albert_keras.tasks.examples import TextExample
 from albert_keras.tasks.task import Features
 from data_pipeline.errors import InputError
 from data_pipeline.instances.packing import pack
+from data_pipeline.tokenizers.tokenization import Tokenizer
 
 _MIN_SEQ_LENGTH = 5  # [CLS] a [SEP] b [SEP] with one token each
 
 
 class EncodedPairs(NamedTuple):
-    """Pairs before they are laid out: the input of `pack`, a fraction of the size of its output.
+    """Pairs before they are laid out: the input of `pack`, a fraction of the size of its output."""
 
-    Attributes:
-        ids: int32 [T]. Tokens of all different texts.
-        starts: int64 [N, 2]. First token of A and B in `ids`.
-        lengths: int64 [N, 2]. Tokens of A and B after truncation; 0 for B if there is none.
-    """
-
-    ids: np.ndarray
-    starts: np.ndarray
-    lengths: np.ndarray
+    ids: np.ndarray  # int32 [T], tokens of all different texts
+    starts: np.ndarray  # int64 [N, 2], first token of A and B in `ids`
+    lengths: np.ndarray  # int64 [N, 2], tokens of A and B after truncation; 0 for B if none
 
 
 class PairFeatures(Features):
     """Texts or pairs, laid out one batch at a time: padded rows of all of them would be too large.
 
     Args:
-        pairs: EncodedPairs. N of them, or N * C.
-        tokenizer: Tokenizer.
-        max_seq_length: int. S.
+        pairs: N of them, or N * C.
+        max_seq_length: S.
         labels: int32 [N] numbers of classes or options, float32 [N] scores, or None.
-        options: int or None. C, if a row has several sequences, which are consecutive in `pairs`.
+        options: C, if a row has several sequences, which are consecutive in `pairs`.
     """
 
-    def __init__(self, pairs, tokenizer, max_seq_length, labels=None, options=None):
+    def __init__(
+        self,
+        pairs: EncodedPairs,
+        tokenizer: Tokenizer,
+        max_seq_length: int,
+        labels: np.ndarray | None = None,
+        options: int | None = None,
+    ):
         self.pairs, self.labels = pairs, labels
         self.max_seq_length = max_seq_length
         self._tokenizer, self._options = tokenizer, options
@@ -47,15 +50,13 @@ class PairFeatures(Features):
         rows = np.asarray(rows, np.int64)
         length = self.checked_length(rows, length)
         ids, starts, lengths = self.pairs
-        if self._options is None:
-            batch = lay_out(EncodedPairs(ids, starts[rows], lengths[rows]), self._tokenizer, length)
-        else:
-            pairs = (rows[:, None] * self._options + np.arange(self._options)).ravel()
-            part = EncodedPairs(ids, starts[pairs], lengths[pairs])
-            batch = {
-                name: values.reshape(-1, self._options, length)
-                for name, values in lay_out(part, self._tokenizer, length).items()
-            }
+        options = self._options or 1
+        pairs = (rows[:, None] * options + np.arange(options)).ravel()
+        part = EncodedPairs(ids, starts[pairs], lengths[pairs])
+        batch = lay_out(part, self._tokenizer, length)
+        if self._options is not None:
+            shape = (-1, options, length)
+            batch = {name: values.reshape(shape) for name, values in batch.items()}
         if self.labels is not None:
             batch["labels"] = self.labels[rows]
         return batch
@@ -66,19 +67,13 @@ def pair_features(examples, tokenizer, max_seq_length) -> dict[str, np.ndarray]:
     return lay_out(encode_pairs(examples, tokenizer, max_seq_length), tokenizer, max_seq_length)
 
 
-def encode_pairs(examples, tokenizer, max_seq_length) -> EncodedPairs:
-    """Encodes and truncates texts and pairs.
+def encode_pairs(
+    examples: Sequence[TextExample], tokenizer: Tokenizer, max_seq_length: int
+) -> EncodedPairs:
+    """Encodes and truncates texts and pairs to at most `max_seq_length` tokens, at least 5.
 
     A second text without tokens counts as absent. Texts that are too long are truncated as in
     `truncated_lengths`.
-
-    Args:
-        examples: list of TextExample. N of them.
-        tokenizer: Tokenizer.
-        max_seq_length: int. S, at least 5.
-
-    Raises:
-        InputError: If `max_seq_length` leaves no room for a pair.
 
     Source:
         `convert_single_example` in google-research/albert, `classifier_utils.py`.
@@ -96,7 +91,9 @@ def encode_pairs(examples, tokenizer, max_seq_length) -> EncodedPairs:
     return EncodedPairs(ids, starts.reshape(2, -1).T, truncated_lengths(lengths, room))
 
 
-def lay_out(pairs, tokenizer, max_seq_length) -> dict[str, np.ndarray]:
+def lay_out(
+    pairs: EncodedPairs, tokenizer: Tokenizer, max_seq_length: int
+) -> dict[str, np.ndarray]:
     """Lays out EncodedPairs for the encoder.
 
     Returns:
@@ -114,15 +111,13 @@ def lay_out(pairs, tokenizer, max_seq_length) -> dict[str, np.ndarray]:
     )
 
 
-def encode_texts(texts, tokenizer):
-    """Encodes many texts, each different one once.
-
-    Args:
-        texts: list of str. N of them.
-        tokenizer: Tokenizer.
+def encode_texts(
+    texts: Sequence[str], tokenizer: Tokenizer
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Encodes N texts, each different one once.
 
     Returns:
-        tuple. int32 [T], the ids of all different texts, concatenated; int64 [N], where the ids of
+        int32 [T], the ids of all different texts, concatenated; int64 [N], where the ids of
         each text start; int64 [N], how many they are.
     """
     numbers = {}
@@ -135,16 +130,10 @@ def encode_texts(texts, tokenizer):
 
 
 def truncated_lengths(lengths, room) -> np.ndarray:
-    """Returns the lengths after truncating the longer text, B on a tie, until both fit.
+    """Returns the lengths, int64 [N, 2], after truncating the longer text, B on a tie, to `room`.
 
-    The last token is removed each time, so the beginnings remain.
-
-    Args:
-        lengths: int64 [N, 2]. Tokens of A and B.
-        room: int or int64 [N]. Tokens for both together.
-
-    Returns:
-        int64 [N, 2].
+    The last token is removed each time, so the beginnings remain. `room`, int or int64 [N], is for
+    both texts together.
 
     Source:
         `_truncate_seq_pair` in google-research/albert, `classifier_utils.py`.

@@ -13,15 +13,8 @@ from data_pipeline.files import whole_file
 _WHITE_SPACE = re.compile(r"\s+")
 
 
-def mean_outputs(results, shape):
-    """Averages the `logits` of several models.
-
-    Args:
-        results: list of dict of str to np.ndarray. One per model.
-        shape: tuple of int. The required shape.
-
-    Returns:
-        np.ndarray float64 [*shape].
+def mean_outputs(results: list[dict[str, np.ndarray]], shape: tuple[int, ...]) -> np.ndarray:
+    """Averages the `logits` of several models, float64 of the required shape.
 
     Raises:
         InputError: If an array has another shape, or a number in it is not finite.
@@ -29,11 +22,8 @@ def mean_outputs(results, shape):
     return sum(_logits(result, shape) for result in results) / len(results)
 
 
-def mean_probabilities(results, shape):
-    """Averages the probabilities of several models: softmax over the last axis in float64.
-
-    Arguments, result and errors as of `mean_outputs`.
-    """
+def mean_probabilities(results, shape) -> np.ndarray:
+    """Averages softmax over the last axis in float64; otherwise as `mean_outputs`."""
     probabilities = (scipy.special.softmax(_logits(result, shape), axis=-1) for result in results)
     return sum(probabilities) / len(results)
 
@@ -49,8 +39,8 @@ def _logits(result, shape):
     return values
 
 
-def check_numbers(results):
-    """Raises InputError if an output (dicts of str to np.ndarray) is NaN or infinite."""
+def check_numbers(results: list[dict[str, np.ndarray]]):
+    """Raises InputError if an output is NaN or infinite."""
     for name, array in ((name, array) for result in results for name, array in result.items()):
         faults = np.count_nonzero(~np.isfinite(array))
         if faults:
@@ -60,19 +50,10 @@ def check_numbers(results):
             )
 
 
-def write_predictions(folder, split, answers) -> Path:
-    """Writes answers as lines of JSON, each with the fields of one answer.
+def write_predictions(folder: str | Path, split: str, answers: list) -> Path:
+    """Writes answers to `predictions-SPLIT.jsonl`: a line of JSON for each, with its fields.
 
-    Args:
-        folder: str or Path. Is created if missing.
-        split: str. What was answered; part of the file's name.
-        answers: list of named tuples of plain values, as `Task.answers` returns them.
-
-    Returns:
-        Path. `predictions-SPLIT.jsonl`, UTF-8, in the order of the answers.
-
-    Raises:
-        ValueError: If a number is not finite.
+    The folder is created if missing. Raises ValueError if a number is not finite.
     """
     path = Path(folder) / f"predictions-{split}.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -82,7 +63,7 @@ def write_predictions(folder, split, answers) -> Path:
     return path
 
 
-def one_line(*texts) -> str:
+def one_line(*texts: str | None) -> str:
     """Returns texts in one line without tabs, separated by ` ||| `; None is skipped."""
     lines = [_WHITE_SPACE.sub(" ", text).strip() for text in texts if text is not None]
     return " ||| ".join(lines)

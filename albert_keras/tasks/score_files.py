@@ -1,6 +1,7 @@
 """Scores predictions in the official files of a task, whoever made them."""
 
 import re
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -12,8 +13,7 @@ from albert_keras.tasks.glue.submission import HEADER
 from albert_keras.tasks.kinds import SPANS, SPANS_OR_NONE
 from albert_keras.tasks.labels import label_numbers
 from albert_keras.tasks.squad.files import read_null_odds, read_predictions, read_questions
-from albert_keras.tasks.squad.scores import score_v1, score_v2
-from albert_keras.tasks.squad.threshold import best_thresholds
+from albert_keras.tasks.squad.scores import best_thresholds, score_v1, score_v2
 from albert_keras.tasks.tables.rows import Problems, tsv_rows
 from data_pipeline.errors import InputError
 from data_pipeline.settings import did_you_mean
@@ -27,27 +27,26 @@ SCORED_TASKS = (
 
 
 class FileScores(NamedTuple):
-    """Scores of a file of predictions: `task`, `examples` int, `scores` dict of str to float."""
+    """Scores of a file of predictions; for SQuAD in percent."""
 
     task: str
     examples: int
     scores: dict[str, float]
 
 
-def score_predictions(task, data, predictions, null_odds=None) -> FileScores:
+def score_predictions(
+    task: str, data: str | Path, predictions: str | Path, null_odds: str | Path | None = None
+) -> FileScores:
     """Scores a file of predictions as the official scripts do.
 
     Args:
-        task: str. One of `SCORED_TASKS`.
-        data: str or Path. The labelled file of the task.
-        predictions: str or Path. For SQuAD a JSON object of id to text; for GLUE a row `index`,
+        task: One of `SCORED_TASKS`.
+        data: The labelled file of the task.
+        predictions: For SQuAD a JSON object of id to text; for GLUE a row `index`,
             `prediction` (name of the class, or score) for each row of `data`, as the leaderboard
             takes it. Rows are matched by order.
-        null_odds: str, Path or None. For squad2 a JSON object of id to score for "no answer". The
-            best thresholds are found with it; the predictions are scored as they are.
-
-    Returns:
-        FileScores. For SQuAD in percent.
+        null_odds: For squad2 a JSON object of id to score for "no answer". The best thresholds are
+            found with it; the predictions are scored as they are.
 
     Raises:
         InputError: If a file cannot be used, with file and line.

@@ -14,45 +14,36 @@ from albert_keras.tasks.metrics import Interval
 from albert_keras.tasks.predictions import write_predictions
 from data_pipeline.errors import InputError
 from data_pipeline.settings import did_you_mean
+from data_pipeline.tokenizers.tokenization import Tokenizer
 
 
 class Error(NamedTuple):
-    """A wrong answer, as a row of a table of errors.
-
-    Attributes:
-        id, text, truth, answer: str. `text` contains the whole input, in one line.
-        confidence: float. The probability that the model gave to its answer; for regression the
-            distance from the truth.
-    """
+    """A wrong answer, as a row of a table of errors."""
 
     id: str
-    text: str
+    text: str  # the whole input, in one line
     truth: str
     answer: str
+    #: The probability of the model's answer; for regression the distance from the truth.
     confidence: float
 
 
 class Features(abc.ABC):
-    """N rows for a model.
+    """N rows for a model."""
 
-    Attributes:
-        lengths: int [N]. Tokens of each row without padding; of several sequences the longest.
-        max_seq_length: int. S.
-    """
-
-    lengths: np.ndarray
-    max_seq_length: int
+    lengths: np.ndarray  # int [N], tokens of each row without padding; of sequences the longest
+    max_seq_length: int  # S
 
     def __len__(self):
         return len(self.lengths)
 
     @abc.abstractmethod
-    def batch(self, rows, length=None) -> dict[str, np.ndarray]:
+    def batch(self, rows, length: int | None = None) -> dict[str, np.ndarray]:
         """Lays out some rows.
 
         Args:
             rows: int [B].
-            length: int or None. Length of each row; not less than the longest of `rows`. None is S.
+            length: Length of each row; not less than the longest of `rows`. None is S.
 
         Returns:
             dict of int32 [B, length] (choice: [B, options, length]) `input_ids`, `input_mask`,
@@ -78,11 +69,7 @@ class Features(abc.ABC):
 
 
 class Task(abc.ABC):
-    """A task as it was configured.
-
-    Args:
-        config: TaskConfig.
-    """
+    """A task as it was configured by a TaskConfig."""
 
     kind: TaskKind
     #: Name of the score that determines the best checkpoint; more is better.
@@ -129,13 +116,8 @@ class Task(abc.ABC):
         """
 
     @abc.abstractmethod
-    def read_file(self, path, labelled) -> list:
-        """Reads a file with the layout of the task's files; InputError as `read`.
-
-        Args:
-            path: str or Path.
-            labelled: bool. Whether it contains answers.
-        """
+    def read_file(self, path, labelled: bool) -> list:
+        """Reads a file with the layout of the task's files, with or without answers, as `read`."""
 
     def check_split(self, split):
         """Raises InputError if the task has no such split."""
@@ -146,14 +128,12 @@ class Task(abc.ABC):
             )
 
     @abc.abstractmethod
-    def example(self, number, fields):
-        """Returns an example without an answer, made from a user's input.
+    def example(self, number: int, fields: dict):
+        """Returns an example without an answer, whose id is `number`, made from a user's input.
 
-        Args:
-            number: int. From 0; its id.
-            fields: dict of str, see `fields`. "options" is a list of str; for tagging "words", a
-                list of str, may replace "text", which is split at white space. InputError if
-                fields are missing, unknown or of another type.
+        Of the `fields`, "options" is a list of str; for tagging "words", a list of str, may replace
+        "text", which is split at white space. InputError if fields are missing, unknown or of
+        another type.
         """
 
     def check_fields(self, fields):
@@ -173,33 +153,33 @@ class Task(abc.ABC):
                 raise InputError(f"`{name}` must be a text. Received: {text!r}.")
 
     @abc.abstractmethod
-    def features(self, examples, tokenizer, training=False, cache=None) -> Features:
-        """Encodes examples.
-
-        Args:
-            examples: list, as returned by `read`.
-            tokenizer: Tokenizer.
-            training: bool. Whether every example has an answer to learn.
-            cache: Path or None. Folder of `cached_features`.
-        """
+    def features(
+        self,
+        examples: list,
+        tokenizer: Tokenizer,
+        training: bool = False,
+        cache: Path | None = None,
+    ) -> Features:
+        """Encodes examples; in `training` each must have an answer. See also `cached_features`."""
 
     def tune(self, examples, features, results) -> dict[str, float]:
         """Finds what answers depend on besides the model: for squad2 `null_threshold`."""
         return {}
 
     @abc.abstractmethod
-    def answers(self, examples, features, results, tuned=None) -> list[Any]:
-        """Converts the outputs of models to answers.
+    def answers(
+        self,
+        examples: list,
+        features: Features,
+        results: list[dict[str, np.ndarray]],
+        tuned: dict[str, float] | None = None,
+    ) -> list[Any]:
+        """Converts the outputs of models, see `TaskKind.outputs`, to answers.
 
-        Args:
-            examples: list.
-            features: Features. Of these examples.
-            results: list of dict of str to np.ndarray, see `TaskKind.outputs`. One per model; the
-                predictions of several models are averaged.
-            tuned: dict or None. As returned by `tune`.
+        The predictions of several models are averaged. `tuned` is as returned by `tune`.
 
         Returns:
-            list. One named tuple per example, `id` first, whose `_asdict()` is plain JSON.
+            One named tuple per example, `id` first, whose `_asdict()` is plain JSON.
         """
 
     @abc.abstractmethod
@@ -212,11 +192,7 @@ class Task(abc.ABC):
 
     @abc.abstractmethod
     def guesses(self, training_examples, examples) -> list[Any] | None:
-        """Answers with the most frequent answer of the training examples.
-
-        Returns:
-            list as of `answers`, or None if the task has no such answer.
-        """
+        """Answers with the most frequent training answer; None if the task has no such answer."""
 
     @abc.abstractmethod
     def collapse(self, answers) -> str | None:

@@ -1,6 +1,7 @@
 """Classification and regression of texts and pairs: GLUE, and a user's own tables."""
 
 import functools
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -42,14 +43,8 @@ class ScoreAnswer(NamedTuple):
     score: float
 
 
-def class_answers(examples, labels, probabilities) -> list[ClassAnswer]:
-    """Answers with the most probable class, the first of equals.
-
-    Args:
-        examples: list of named tuples with an `id`. N of them.
-        labels: sequence of str. Names of C classes.
-        probabilities: float [N, C].
-    """
+def class_answers(examples, labels: Sequence[str], probabilities: np.ndarray) -> list[ClassAnswer]:
+    """Answers N examples with the most probable of C classes, the first of equals: float [N, C]."""
     best = np.argmax(probabilities, axis=1).tolist()
     return [
         ClassAnswer(example.id, labels[number], row[number], dict(zip(labels, row, strict=True)))
@@ -68,11 +63,7 @@ def score_answers(examples, scores) -> list[ScoreAnswer]:
 class TextTask(Task):
     """A task of GLUE, or a user's own table: classification, pair or regression.
 
-    Args:
-        config: TaskConfig.
-
-    Raises:
-        InputError: If it is another task, or sets columns or labels that the task cannot have.
+    A configuration with columns or labels that the task cannot have is an InputError.
     """
 
     usual_length = 128
@@ -80,9 +71,6 @@ class TextTask(Task):
     def __init__(self, config):
         super().__init__(config)
         self._glue = GLUE_TASKS.get(config.name)
-        own = CLASSIFICATION.own_tasks + REGRESSION.own_tasks
-        if self._glue is None and config.name not in own:
-            raise InputError(f"`{config.name}` must be a task of GLUE or one of {', '.join(own)}.")
         is_score = config.name in REGRESSION.own_tasks or self._glue and not self._glue.labels
         self.kind = REGRESSION if is_score else CLASSIFICATION
         self._metrics = _SCORE_METRICS if is_score else _CLASS_METRICS

@@ -16,18 +16,15 @@ from data_pipeline.text import storage
 logger = logging.getLogger(__name__)
 
 
-def read_glue(task, data_dir, split) -> list[TextExample]:
+def read_glue(task: str, data_dir: str | os.PathLike, split: str) -> list[TextExample]:
     """Reads a split of a task from the official files.
 
     Args:
-        task: str. A name in `GLUE_TASKS`.
-        data_dir: str or Path. The folder that contains `CoLA`, `SST-2` and so on, or the task's
+        task: A name in `GLUE_TASKS`.
+        data_dir: The folder that contains `CoLA`, `SST-2` and so on, or the task's
             own folder among these.
-        split: str. "train", "dev" or "test"; for mnli "train", "dev_matched", "dev_mismatched",
+        split: "train", "dev" or "test"; for mnli "train", "dev_matched", "dev_mismatched",
             "test_matched" or "test_mismatched"; for ax "test".
-
-    Returns:
-        list of TextExample, in the order of the file.
 
     Raises:
         InputError: As `read_glue_file`, and if there is no such task, split or file.
@@ -37,17 +34,18 @@ def read_glue(task, data_dir, split) -> list[TextExample]:
     return read_glue_file(task, path, is_labelled=file.submission is None)
 
 
-def read_glue_file(task, path, is_labelled=True) -> list[TextExample]:
+def read_glue_file(
+    task: str, path: str | os.PathLike, is_labelled: bool = True
+) -> list[TextExample]:
     """Reads one file in the format of a task, whatever its location and name.
 
     Args:
-        task: str. A name in `GLUE_TASKS`.
-        path: str or Path. UTF-8; a byte order mark, CRLF and blank lines at the end make no
+        path: UTF-8; a byte order mark, CRLF and blank lines at the end make no
             difference, all other control characters remain in the text.
-        is_labelled: bool. Whether it has the layout of the training or of the test file.
+        is_labelled: Whether it has the layout of the training or of the test file.
 
     Returns:
-        list of TextExample. `label` is a str of the task's labels, a float for sts-b, or None in
+        `label` is a str of the task's labels, a float for sts-b, or None in
         a test file; `id` is that of the row, otherwise its number from 0.
 
     Raises:

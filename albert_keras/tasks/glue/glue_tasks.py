@@ -11,68 +11,43 @@ from data_pipeline.settings import did_you_mean
 
 
 class Column(NamedTuple):
-    """A column: `number` int, from 0, -1 for the last; `name` str, as in the header."""
-
-    number: int
-    name: str | None = None
+    number: int  # from 0, -1 for the last
+    name: str | None = None  # as in the header
 
 
 class Columns(NamedTuple):
-    """The columns of a file that are read.
+    """The columns of a file that are read."""
 
-    Attributes:
-        first: Column. The first text.
-        second: Column or None. The second text of a pair.
-        label: Column or None. None in test files.
-        id: Column or None. None if the id is the number of the row, from 0.
-        width: int or None. Number of columns of a file without a header; None if it has one.
-    """
-
-    first: Column
-    second: Column | None = None
-    label: Column | None = None
-    id: Column | None = None
-    width: int | None = None
+    first: Column  # the first text
+    second: Column | None = None  # the second text of a pair
+    label: Column | None = None  # None in test files
+    id: Column | None = None  # None if the id is the number of the row, from 0
+    width: int | None = None  # number of columns of a file without a header; None if it has one
 
 
 class GlueFile(NamedTuple):
-    """A file of a task.
-
-    Attributes:
-        name: str.
-        submission: str or None. Name of the file of predictions on the leaderboard; None for
-            labelled files.
-        rows: int or None. How many predictions the leaderboard requires.
-    """
+    """A file of a task."""
 
     name: str
+    #: Name of the file of predictions on the leaderboard; None for labelled files.
     submission: str | None = None
-    rows: int | None = None
+    rows: int | None = None  # the number of predictions that the leaderboard requires
 
 
 class GlueTask(NamedTuple):
-    """A task.
-
-    Attributes:
-        folder: str.
-        labels: tuple of str. Names in the order of their numbers; none for a score.
-        metrics: tuple of str. Names in `albert_keras.tasks.metrics.METRICS`; the first determines
-            the best checkpoint, all are reported by the leaderboard and the reference.
-        labelled: Columns or None. Of training and development files; None for AX.
-        unlabelled: Columns. Of test files.
-        files: dict of str to GlueFile. By split.
-        score_range: tuple of two float, or None. Lowest and highest score for regression.
-        skips_short_rows: bool. Whether labelled rows with too few columns are skipped with a
-            warning, as in the reference; otherwise they are errors.
-    """
+    """A task."""
 
     folder: str
-    labels: tuple[str, ...]
+    labels: tuple[str, ...]  # names in the order of their numbers; none for a score
+    #: Names in `albert_keras.tasks.metrics.METRICS`; the first determines the best checkpoint, all
+    #: are reported by the leaderboard and the reference.
     metrics: tuple[str, ...]
-    labelled: Columns | None
-    unlabelled: Columns
-    files: dict[str, GlueFile]
-    score_range: tuple[float, float] | None = None
+    labelled: Columns | None  # of training and development files; None for AX
+    unlabelled: Columns  # of test files
+    files: dict[str, GlueFile]  # by split
+    score_range: tuple[float, float] | None = None  # lowest and highest score for regression
+    #: Whether labelled rows with too few columns are skipped with a warning, as in the reference;
+    #: otherwise they are errors.
     skips_short_rows: bool = False
 
 
@@ -194,14 +169,14 @@ GLUE_TASKS = {
 }
 
 
-def glue_task(name) -> GlueTask:
+def glue_task(name: str) -> GlueTask:
     """Returns a task by name; raises InputError for an unknown one."""
     if name not in GLUE_TASKS:
         raise InputError(f"The GLUE task `{name}` is unknown{did_you_mean(name, GLUE_TASKS)}")
     return GLUE_TASKS[name]
 
 
-def glue_file(task, split) -> GlueFile:
+def glue_file(task: str, split: str) -> GlueFile:
     """Returns the file of a split, by the names of task and split; InputError if unknown."""
     files = glue_task(task).files
     if split not in files:
@@ -209,18 +184,15 @@ def glue_file(task, split) -> GlueFile:
     return files[split]
 
 
-def glue_splits(name) -> dict[str, tuple[str, str]]:
+def glue_splits(name: str) -> dict[str, tuple[str, str]]:
     """Returns the files that a task is trained, scored and tested on.
 
     MNLI answers the diagnostic set, too, as "ax"; the task ax answers nothing else, and is trained
     and scored on the labelled files of MNLI.
 
-    Args:
-        name: str. A name in `GLUE_TASKS`.
-
     Returns:
-        dict of str to tuple of two str. Split -> the name of a task and of one of its own splits;
-        "train" is first, then those with labels, then those without.
+        Split -> the name of a task and of one of its own splits; "train" is first, then those with
+        labels, then those without.
     """
     base = "mnli" if name == "ax" else name
     splits = {split: (base, split) for split in glue_task(base).files}

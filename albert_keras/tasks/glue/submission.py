@@ -4,10 +4,12 @@ Source: the format section of the leaderboard's questions, https://gluebenchmark
 """
 
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
+from albert_keras.tasks.examples import TextExample
 from albert_keras.tasks.glue.glue_tasks import GLUE_TASKS, glue_file, glue_task
 from data_pipeline.errors import InputError
 from data_pipeline.files import whole_file
@@ -15,19 +17,20 @@ from data_pipeline.files import whole_file
 HEADER = "index\tprediction"
 
 
-def write_submission(task, split, examples, predictions, folder) -> Path:
+def write_submission(
+    task: str, split: str, examples: Sequence[TextExample], predictions, folder: str | Path
+) -> Path:
     """Writes the predictions for one test file, under the name that the leaderboard requires.
 
     Args:
-        task: str. A name in `GLUE_TASKS`.
-        split: str. A test split: "test", or for mnli "test_matched" or "test_mismatched".
-        examples: sequence of TextExample, as returned by `read_glue`.
+        split: A test split: "test", or for mnli "test_matched" or "test_mismatched".
+        examples: As returned by `read_glue`.
         predictions: int [count], the numbers of classes; for sts-b float [count], the scores, which
             are clipped to 0 to 5.
-        folder: str or Path. Is created if missing.
+        folder: Is created if missing.
 
     Returns:
-        Path. The file: a header, then a row for each example in order: id, tab, prediction.
+        The file: a header, then a row for each example in order: id, tab, prediction.
 
     Raises:
         InputError: If an id occurs twice.
@@ -49,12 +52,8 @@ def write_submission(task, split, examples, predictions, folder) -> Path:
     return path
 
 
-def pack_submission(folder, path) -> Path:
-    """Packs the eleven files of `write_submission` for the leaderboard.
-
-    Args:
-        folder: str or Path. Contains the files of all tasks, which the leaderboard takes together.
-        path: str or Path. The .zip to write.
+def pack_submission(folder: str | Path, path: str | Path) -> Path:
+    """Packs the eleven files of `write_submission`, which the leaderboard takes together, as .zip.
 
     Raises:
         InputError: If a file is missing, or does not have the number of rows the leaderboard

@@ -14,6 +14,7 @@ from albert_keras.tasks.predictions import mean_probabilities, one_line
 from albert_keras.tasks.race.files import LEVELS, read_race, read_race_path
 from albert_keras.tasks.task import Error, Task
 from data_pipeline.errors import InputError
+from data_pipeline.tokenizers.tokenization import Tokenizer
 
 #: Probabilities that differ by no more are equal, and the first option is chosen: the last digits
 #: depend on what else is computed at the same time.
@@ -23,21 +24,13 @@ _BLANK = re.compile("[_\ufe33\ufe34\ufe4d-\ufe4f\uff3f]")
 
 
 class ChoiceAnswer(NamedTuple):
-    """The option chosen for a question.
-
-    Attributes:
-        id: str.
-        choice: int. Its number, from 0.
-        option: str. Its text.
-        probability: float.
-        probabilities: tuple of float. Of all options.
-    """
+    """The option chosen for a question."""
 
     id: str
-    choice: int
-    option: str
+    choice: int  # its number, from 0
+    option: str  # its text
     probability: float
-    probabilities: tuple[float, ...]
+    probabilities: tuple[float, ...]  # of all options
 
 
 class ChoiceTask(Task):
@@ -78,12 +71,8 @@ class ChoiceTask(Task):
     def features(self, examples, tokenizer, training=False, cache=None):
         if not examples:
             raise InputError("There must be at least one question. Received: none.")
-        unlabelled = [example.id for example in examples if example.label is None]
-        if training and unlabelled:
-            raise InputError(
-                f"For training, every question must have an answer. {len(unlabelled)} of "
-                f"{len(examples)} have none, the first is {unlabelled[0]!r}."
-            )
+        if training:
+            _labelled(examples, "the training examples")
         length = self.max_seq_length
         max_qa_length = self.config.max_qa_length or min(128, length // 4)
 
@@ -92,16 +81,13 @@ class ChoiceTask(Task):
 
         settings = {"max_seq_length": length, "max_qa_length": max_qa_length}
         arrays = cached_features(cache, "choice", examples, tokenizer, settings, build)
-        labels = None if unlabelled else np.array([one.label for one in examples], np.int32)
+        labels = [example.label for example in examples]
+        labels = None if None in labels else np.array(labels, np.int32)
         pairs, options = EncodedPairs(**arrays), len(examples[0].options)
         return PairFeatures(pairs, tokenizer, length, labels, options)
 
     def answers(self, examples, features, results, tuned=None):
-        """Chooses; probabilities of several models are averaged. See `Task.answers`.
-
-        Returns:
-            list of ChoiceAnswer.
-        """
+        """Returns ChoiceAnswers; probabilities of several models are averaged."""
         shape = len(examples), len(examples[0].options) if examples else 0
         answers = []
         for example, probabilities in zip(
@@ -146,7 +132,6 @@ class ChoiceTask(Task):
         return f"all {len(answers)} answers are `{_letter(choices.pop())}`"
 
     def errors(self, examples, answers):
-        """Returns the wrong choices, the most confident first."""
         errors = []
         for example, answer in zip(examples, answers, strict=True):
             if answer.choice != example.label:
@@ -157,7 +142,6 @@ class ChoiceTask(Task):
         return sorted(errors, key=lambda error: -error.confidence)
 
     def confusion(self, examples, answers):
-        """Counts which letter was chosen for which; see `Task.confusion`."""
         options = max(len(example.options) for example in examples)
         labels = [example.label for example in examples]
         choices = [answer.choice for answer in answers]
@@ -165,31 +149,26 @@ class ChoiceTask(Task):
         return confusion_matrix(labels, choices, options), names
 
 
-def choice_text(question, option) -> str:
+def choice_text(question: str, option: str) -> str:
     """Returns the question with an option in its blanks, or followed by it if it has none.
 
-    Args:
-        question: str. A blank is `_`, or any other low line that clean-up turns into one.
-        option: str.
+    A blank is `_`, or any other low line that clean-up turns into one.
     """
     question, option = question.strip(), option.strip()
     filled, blanks = _BLANK.subn(lambda _: option, question)
     return filled if blanks else f"{question} {option}"
 
 
-def encode_choices(examples, tokenizer, max_seq_length, max_qa_length) -> EncodedPairs:
+def encode_choices(
+    examples: list[ChoiceExample], tokenizer: Tokenizer, max_seq_length: int, max_qa_length: int
+) -> EncodedPairs:
     """Encodes `[CLS] passage [SEP] question with option [SEP]` for every option.
 
-    The last tokens of question and option are read, and the first ones of the passage.
-
-    Args:
-        examples: list of ChoiceExample. N of them, all with C options.
-        tokenizer: Tokenizer.
-        max_seq_length: int. S.
-        max_qa_length: int. Most tokens of question and option, at least 1 and below S - 3.
+    The last `max_qa_length` tokens of question and option are read, and the first ones of the
+    passage.
 
     Returns:
-        EncodedPairs. N * C of them, the options of a question one after another.
+        N * C pairs, the C options of a question one after another.
 
     Raises:
         InputError: If lengths do not fit or the examples have different numbers of options.

@@ -2,6 +2,7 @@
 
 import json
 import logging
+from collections.abc import Sequence
 from pathlib import Path
 
 from albert_keras.tasks.examples import ChoiceExample
@@ -14,17 +15,14 @@ _ALL = "all.txt"
 logger = logging.getLogger(__name__)
 
 
-def read_race(data_dir, split, levels=LEVELS) -> list[ChoiceExample]:
+def read_race(
+    data_dir: str | Path, split: str, levels: Sequence[str] = LEVELS
+) -> list[ChoiceExample]:
     """Reads a split: `RACE/dev/high/all.txt`, or one file per passage as in the original corpus.
 
-    Args:
-        data_dir: path. The folder of the corpus or the folder that contains `RACE`.
-        split: str. "train", "dev" or "test".
-        levels: sequence of str. "middle", "high" or both, in this order.
-
-    Returns:
-        list of ChoiceExample. Four options each; the id consists of the passage's and the number
-        of the question, as in "high107.txt-1". The label is None if the passage has no "answers".
+    The folder is that of the corpus or the one that contains `RACE`. Examples have four options;
+    the id consists of the passage's and the number of the question, as in "high107.txt-1". The
+    label is None if the passage has no "answers".
 
     Raises:
         InputError: If a folder is missing or empty or a file cannot be used; it names the line.
@@ -34,20 +32,14 @@ def read_race(data_dir, split, levels=LEVELS) -> list[ChoiceExample]:
     return _examples_of_levels(root / split, levels)
 
 
-def read_race_path(path, levels=LEVELS) -> list[ChoiceExample]:
-    """Reads passages from other files.
+def read_race_path(path: str | Path, levels: Sequence[str] = LEVELS) -> list[ChoiceExample]:
+    """Reads passages from other files; otherwise as `read_race`.
 
     Args:
-        path: path. A file, with one passage or a passage per line; a folder of such files; or one
-            that contains the folders `middle` and `high`.
-        levels: sequence of str. Which of these two folders to read; nothing else depends on it.
-
-    Returns:
-        list of ChoiceExample. As `read_race`; the level is the name of the folder of the files if
-        that is a level, else "".
-
-    Raises:
-        InputError: As `read_race`.
+        path: A file, with one passage or a passage per line; a folder of such files, whose name is
+            the level of the examples if it is one; or one that contains the folders `middle` and
+            `high`.
+        levels: Which of these two folders to read; nothing else depends on it.
     """
     path = Path(path)
     if any((path / level).is_dir() for level in LEVELS):

@@ -18,31 +18,21 @@ _NOTHING_LEFT = -1e6  # the scores of the empty text where version 2 finds no an
 
 
 class DecodedAnswers(NamedTuple):
-    """The answers to questions.
+    """The answers to questions, by id."""
 
-    Attributes:
-        predictions: dict of str to str. Id -> the best text. Never "no answer" by choice: see
-            `apply_null_threshold`.
-        nbest: dict of str to list of dict. Id -> "text", "probability", "start_log_prob" and
-            "end_log_prob" of the best texts, best first.
-        null_scores: dict of str to float, or None. Id -> score for "no answer"; version 2 only.
-        locations: dict of str to (int, int) or None; or None where not known. Id -> the first
-            character of the best text in the raw passage, and one more than the last. Not saved.
-    """
-
+    #: The best text. Never "no answer" by choice: see `apply_null_threshold`.
     predictions: dict[str, str]
+    #: "text", "probability", "start_log_prob" and "end_log_prob" of the best texts, best first.
     nbest: dict[str, list[dict]]
-    null_scores: dict[str, float] | None = None
+    null_scores: dict[str, float] | None = None  # for "no answer"; version 2 only
+    #: The first character of the best text in the raw passage, and one more than the last; None
+    #: where not known. Not saved.
     locations: dict[str, tuple[int, int] | None] | None = None
 
-    def save(self, folder) -> list[Path]:
+    def save(self, folder: str | Path) -> list[Path]:
         """Writes `predictions.json`, `nbest_predictions.json` and, in version 2, `null_odds.json`.
 
-        Args:
-            folder: str or Path. An existing folder; older files of these names are replaced.
-
-        Returns:
-            list of Path. The files.
+        The folder must exist; older files of these names are replaced.
         """
         contents = {"predictions.json": self.predictions, "nbest_predictions.json": self.nbest}
         if self.null_scores is not None:
@@ -63,16 +53,15 @@ def decode_v1(
     """Returns the best texts for questions that all have an answer.
 
     Args:
-        examples: sequence of QuestionExample.
-        features: SpanFeatures. Of these examples, not for training.
-        results: sequence of dict of "start_logits" and "end_logits", float [W, S]. One per model;
-            a span's scores are averaged over the models that have it among their best.
-        n_best: int. How many starts and how many ends are tried per window, and how many texts
-            are returned.
-        max_answer_length: int. Largest number of tokens of an answer.
+        features: Of these examples, not for training.
+        results: "start_logits" and "end_logits", float [W, S]. One dict per model; a span's scores
+            are averaged over the models that have it among their best.
+        n_best: How many starts and how many ends are tried per window, and how many texts are
+            returned.
+        max_answer_length: Largest number of tokens of an answer.
 
     Returns:
-        DecodedAnswers. Where no span is possible, the answer is the literal text `empty`.
+        Where no span is possible, the answer is the literal text `empty`.
 
     Raises:
         InputError: If an output contains NaN.
@@ -106,17 +95,12 @@ def decode_v2(
 ) -> DecodedAnswers:
     """Returns the best texts for questions that may have no answer, and scores for "no answer".
 
-    Args:
-        examples: sequence of QuestionExample.
-        features: SpanFeatures. Of these examples, not for training.
-        results: sequence of dict, see the outputs of `SPANS_OR_NONE`. One per model; spans as in
-            `decode_v1`, null scores averaged over all.
-        n_best: int. How many texts are returned.
-        max_answer_length: int. Largest number of tokens of an answer.
+    Args as of `decode_v1`, with the outputs of `SPANS_OR_NONE`; null scores are averaged over all
+    models.
 
     Returns:
-        DecodedAnswers. Where no span is possible, the text is empty. The null score of a question
-        is the lowest of its windows'; 1e6 if it has none.
+        Where no span is possible, the text is empty. The null score of a question is the lowest of
+        its windows'; 1e6 if it has none.
 
     Raises:
         InputError: If an output contains NaN.

@@ -14,15 +14,11 @@ class _Broken(Exception):
     """Raised with a description of a broken entry, to which the caller adds its location."""
 
 
-def read_questions(path) -> list[QuestionExample]:
-    """Returns the questions of a SQuAD file, in the order of the file.
+def read_questions(path: str | Path) -> list[QuestionExample]:
+    """Returns the questions of a SQuAD file of version 1.1 or 2.0, in the order of the file.
 
-    Args:
-        path: str or Path. A JSON file of version 1.1 or 2.0. Questions to predict for need no
-            answers. Other keys, such as `plausible_answers`, are ignored.
-
-    Returns:
-        list of QuestionExample. Questions of one paragraph share one `context` object.
+    Questions to predict for need no answers. Other keys, such as `plausible_answers`, are ignored.
+    Questions of one paragraph share one `context` object.
 
     Raises:
         InputError: If there is no such file, it is not JSON of this form, an id occurs twice, or
@@ -54,21 +50,13 @@ def read_questions(path) -> list[QuestionExample]:
     return examples
 
 
-def read_predictions(path) -> dict[str, str]:
-    """Returns the answers of an official prediction file: question id -> text, "" for no answer.
-
-    Raises:
-        InputError: If there is no such file, or it is not a JSON object of texts.
-    """
+def read_predictions(path: str | Path) -> dict[str, str]:
+    """Returns the answers of an official prediction file: question id -> text, "" for no answer."""
     return _read_map(path, str, "a text")
 
 
-def read_null_odds(path) -> dict[str, float]:
-    """Returns the scores of a file like `null_odds.json`: question id -> higher for "no answer".
-
-    Raises:
-        InputError: If there is no such file, or it is not a JSON object of numbers.
-    """
+def read_null_odds(path: str | Path) -> dict[str, float]:
+    """Returns the scores of a file like `null_odds.json`: question id -> higher for "no answer"."""
     scores = {id: float(score) for id, score in _read_map(path, (int, float), "a number").items()}
     for id, score in scores.items():
         if math.isnan(score):

@@ -1,14 +1,17 @@
-"""Exact match and F1 of answers, to the last digit as the official SQuAD scripts compute them.
+"""Scores of answers, to the last digit as the official SQuAD scripts compute them, and thresholds.
 
 The scripts of the two versions differ where both texts are empty, and where a prediction is
-missing; so there are two functions.
+missing; so there are two functions. A question of version 2.0 stays unanswered if its score for
+"no answer" reaches a threshold.
 """
 
 import collections
 import logging
 import re
 import string
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
 
 from albert_keras.tasks.examples import QuestionExample
 from data_pipeline.errors import InputError
@@ -40,13 +43,7 @@ def exact_match(gold: str, predicted: str) -> int:
 def f1(gold: str, predicted: str, version: int = 2) -> float:
     """Returns the harmonic mean of precision and recall over words, with repetitions.
 
-    Args:
-        gold: str.
-        predicted: str.
-        version: int. 1 or 2. For two texts without words, version 1 returns 0, version 2 returns 1.
-
-    Returns:
-        float. Between 0 and 1.
+    For two texts without words, version 1 returns 0, version 2 returns 1.
     """
     gold_words = normalize_answer(gold).split()
     predicted_words = normalize_answer(predicted).split()
@@ -64,18 +61,10 @@ def f1(gold: str, predicted: str, version: int = 2) -> float:
 def score_v1(
     examples: Iterable[QuestionExample], predictions: Mapping[str, str]
 ) -> dict[str, float]:
-    """Returns what `evaluate-v1.1.py` prints.
+    """Returns what `evaluate-v1.1.py` prints: "exact_match" and "f1", in percent.
 
-    Args:
-        examples: iterable of QuestionExample, with answers.
-        predictions: mapping of str to str. Id -> text. A missing one counts as wrong, and is
-            logged.
-
-    Returns:
-        dict: "exact_match" and "f1", in percent.
-
-    Raises:
-        InputError: If there is no example, or one without answers.
+    A missing prediction (id -> text) counts as wrong, and is logged. If there is no example, or
+    one without answers, an InputError is raised.
     """
     examples = _checked(examples)
     exact, word_f1 = question_scores(examples, predictions, version=1)
@@ -89,19 +78,10 @@ def score_v1(
 def question_scores(
     examples: Iterable[QuestionExample], predictions: Mapping[str, str], version: int = 2
 ) -> tuple[dict[str, int], dict[str, float]]:
-    """Returns the scores of each question, 0 to 1.
+    """Returns exact match and F1 of each question, 0 to 1, by the rules of version 1 or 2.
 
-    Args:
-        examples: iterable of QuestionExample. One without answers has the gold answer "" in
-            version 2.
-        predictions: mapping of str to str. Id -> text. Missing ones are ignored.
-        version: int. 1 or 2. The version whose rules apply.
-
-    Returns:
-        dict of str to int, exact matches; dict of str to float, F1.
-
-    Raises:
-        InputError: If an example of version 1 has no answers.
+    Missing predictions (id -> text) are ignored. A question without answers is an InputError in
+    version 1, and has the gold answer "" in version 2.
 
     Source:
         `evaluate` in `evaluate-v1.1.py`, `get_raw_scores` in `evaluate-v2.0.py`.
@@ -126,12 +106,11 @@ def score_v2(
     """Returns what `evaluate-v2.0.py` prints.
 
     Args:
-        examples: iterable of QuestionExample.
-        predictions: mapping of str to str. Id -> text, "" for no answer. Missing questions are
-            ignored in all figures, and logged.
+        predictions: Id -> text, "" for no answer. Missing questions are ignored in all figures, and
+            logged.
 
     Returns:
-        dict: "exact", "f1" in percent and "total"; the same with "HasAns_" and "NoAns_" in front
+        "exact", "f1" in percent and "total"; the same with "HasAns_" and "NoAns_" in front
         for questions with and without answers, if there are any.
 
     Raises:
@@ -150,6 +129,79 @@ def score_v2(
             part = _summary(exact, word_f1, ids)
             scores |= {f"{name}_{key}": value for key, value in part.items()}
     return scores
+
+
+def best_thresholds(
+    examples: Sequence[QuestionExample],
+    predictions: Mapping[str, str],
+    null_scores: Mapping[str, float],
+) -> dict[str, float]:
+    """Finds the official best thresholds for exact match and for F1.
+
+    Args:
+        predictions: Id -> text, for every question the best text if it had an answer. Missing
+            questions are ignored.
+        null_scores: Id -> score, higher for "no answer".
+
+    Returns:
+        "best_exact" and "best_f1" in percent, "best_exact_thresh" and "best_f1_thresh".
+
+    Raises:
+        InputError: If there is no prediction for any example, or no score for a prediction.
+
+    Source:
+        `find_best_thresh` in `evaluate-v2.0.py`, the same as `find_best_thresh_v2` in
+        google-research/albert, `squad_utils.py`.
+    """
+    exact, word_f1 = question_scores(examples, predictions)
+    if not exact:
+        raise InputError(NO_PREDICTION)
+    missing = [id for id in exact if id not in null_scores]
+    if missing:
+        raise InputError(
+            'Every predicted question must have a score for "no answer". '
+            f"Missing: {len(missing)}, the first is {missing[0]!r}."
+        )
+    has_answer = {example.id: bool(example.answers) for example in examples if example.id in exact}
+    # Equal scores keep the order in which they are given, as in the official script.
+    by_score = [id for id in sorted(null_scores, key=null_scores.__getitem__) if id in exact]
+    best = {}
+    for name, scores in (("exact", exact), ("f1", word_f1)):
+        best_sum = current = len(exact) - sum(has_answer.values())
+        threshold = 0.0
+        for id in by_score:
+            if has_answer[id]:
+                current += scores[id]
+            elif predictions[id]:
+                current -= 1
+            if current > best_sum:
+                best_sum, threshold = current, null_scores[id]
+        best[f"best_{name}"] = 100.0 * best_sum / len(scores)
+        best[f"best_{name}_thresh"] = threshold
+    return best
+
+
+def null_threshold(examples, predictions, null_scores) -> float:
+    """Finds the threshold with the best F1.
+
+    It is just above the threshold that the official search finds: that search counts the question
+    at the threshold as answered, whereas `apply_null_threshold` answers strictly below it. And
+    where answering nothing is best, the official search returns 0, which suits only probabilities.
+
+    Arguments and errors as of `best_thresholds`; the result is for `apply_null_threshold`.
+    """
+    best = best_thresholds(examples, predictions, null_scores)
+    unanswerable = sum(not example.answers for example in examples)
+    if best["best_f1"] <= 100 * unanswerable / len(examples):
+        return min(null_scores.values())
+    return float(np.nextafter(best["best_f1_thresh"], np.inf))
+
+
+def apply_null_threshold(
+    predictions: Mapping[str, str], null_scores: Mapping[str, float], threshold: float
+) -> dict[str, str]:
+    """Returns the predictions, with "" where the null score is at or above `null_threshold`."""
+    return {id: text if null_scores[id] < threshold else "" for id, text in predictions.items()}
 
 
 def _checked(examples):

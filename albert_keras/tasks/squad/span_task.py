@@ -13,8 +13,13 @@ from albert_keras.tasks.metrics import bootstrap_interval, confusion_matrix
 from albert_keras.tasks.predictions import one_line
 from albert_keras.tasks.squad.decoding import DecodedAnswers, decode_v1, decode_v2
 from albert_keras.tasks.squad.files import read_questions
-from albert_keras.tasks.squad.scores import question_scores, score_v1, score_v2
-from albert_keras.tasks.squad.threshold import apply_null_threshold, null_threshold
+from albert_keras.tasks.squad.scores import (
+    apply_null_threshold,
+    null_threshold,
+    question_scores,
+    score_v1,
+    score_v2,
+)
 from albert_keras.tasks.squad.windows import SquadWindowConfig, span_features
 from albert_keras.tasks.task import Error, Task
 from data_pipeline.errors import InputError
@@ -26,25 +31,15 @@ logger = logging.getLogger(__name__)
 
 
 class SpanAnswer(NamedTuple):
-    """An answer to a question about a passage.
-
-    Attributes:
-        id: str.
-        text: str. As in the passage; "" for no answer. In squad1 `empty` if no span was possible.
-        probability: float. Of a text among the texts of `nbest`; of no answer, from `null_score`.
-        start, end: int or None. The first character of the text in the passage, and one more than
-            the last; None where there is no answer.
-        null_score: float or None. The logit of "no answer"; None in squad1.
-        nbest: list of dict. The best texts, as in `DecodedAnswers`.
-    """
+    """An answer to a question about a passage."""
 
     id: str
-    text: str
-    probability: float
-    start: int | None
-    end: int | None
-    null_score: float | None
-    nbest: list[dict]
+    text: str  # as in the passage; "" for no answer; in squad1 `empty` if no span was possible
+    probability: float  # of a text among the texts of `nbest`; of no answer, from `null_score`
+    start: int | None  # the first character of the text in the passage; None if no answer
+    end: int | None  # one more than the last
+    null_score: float | None  # the logit of "no answer"; None in squad1
+    nbest: list[dict]  # the best texts, as in `DecodedAnswers`
 
 
 class SpanTask(Task):
@@ -125,13 +120,10 @@ class SpanTask(Task):
         return {_THRESHOLD: null_threshold(examples, decoded.predictions, decoded.null_scores)}
 
     def answers(self, examples, features, results, tuned=None):
-        """Reads the answers out; see `Task.answers`.
+        """Reads out SpanAnswers; see `Task.answers`.
 
         Without a tuned threshold squad2 uses 0: a question is left unanswered if "no answer" is
         at least as probable as an answer.
-
-        Returns:
-            list of SpanAnswer.
         """
         decoded = self._decode(examples, features, results)
         predictions, null_scores = decoded.predictions, decoded.null_scores

@@ -6,35 +6,30 @@ window can be mapped back to characters of the raw passage.
 
 import dataclasses
 import logging
+from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
 
+from albert_keras.tasks.examples import QuestionExample
 from albert_keras.tasks.feature_cache import cached_features
 from albert_keras.tasks.task import Features
 from data_pipeline.errors import InputError
-from data_pipeline.settings import Rule, Settings
+from data_pipeline.settings import Rule, Settings, setting
 from data_pipeline.tokenizers.offsets import AlignedPieces, TextAligner
+from data_pipeline.tokenizers.tokenization import Tokenizer
 
 logger = logging.getLogger(__name__)
 
 
 class SquadWindowConfig(Settings):
-    """How passages are split into windows.
+    """How passages are split into windows."""
 
-    Attributes:
-        max_seq_length: int. Length of a window in tokens, S.
-        doc_stride: int. Tokens of the passage between the starts of two windows.
-        max_query_length: int. Tokens of a question that are read; the rest is truncated.
-    """
-
-    max_seq_length: int = 384
-    doc_stride: int = 128
-    max_query_length: int = 64
+    max_seq_length: int = 384  # length of a window in tokens, S
+    doc_stride: int = setting(128, "Tokens between the starts of two windows of a passage.", ge=1)
+    max_query_length: int = setting(64, "Tokens after which a question is truncated.", ge=0)
 
     rules: ClassVar[tuple[Rule, ...]] = (
-        Rule(("doc_stride",), lambda stride: stride > 0, "must be at least 1"),
-        Rule(("max_query_length",), lambda length: length >= 0, "must not be negative"),
         Rule(
             ("max_seq_length", "max_query_length"),
             lambda length, query: length > query + 3,
@@ -44,15 +39,10 @@ class SquadWindowConfig(Settings):
 
 
 def lay_out_windows(total: int, budget: int, stride: int) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the first token and the number of tokens of each window over a passage.
+    """Returns the first token and the number of tokens of each of K windows over a passage.
 
-    Args:
-        total: int. Tokens of the passage.
-        budget: int. Tokens of the passage that fit into a window.
-        stride: int. Largest distance between the starts of two windows.
-
-    Returns:
-        int64 [K], int64 [K]. The last window reaches the end; K is 0 if `total` is 0.
+    Of the `total` tokens of the passage, `budget` fit into a window. The starts of two windows are
+    at most `stride` apart, and the last window reaches the end; K is 0 if `total` is 0.
     """
     step = min(budget, stride)
     count = 1 + max(0, -(-(total - budget) // step)) if total else 0
@@ -61,13 +51,9 @@ def lay_out_windows(total: int, budget: int, stride: int) -> tuple[np.ndarray, n
 
 
 def max_context(offsets: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """Returns for each token of a passage the window that shows most of its context.
+    """Returns for each token of a passage the window that shows most of its context, int64 [T].
 
-    Args:
-        offsets, lengths: int64 [K]. As returned by `lay_out_windows`.
-
-    Returns:
-        int64 [T]. The first of several equally good windows.
+    The first of several equally good windows; arguments as returned by `lay_out_windows`.
 
     Source:
         `_check_is_max_context` in google-research/albert, `squad_utils.py`.
@@ -90,31 +76,22 @@ class SpanFeatures(Features):
     """W windows of S positions, in the order of the questions.
 
     A question has several windows if its passage is long, and none if its passage is empty.
-
-    Attributes:
-        example_indices: int32 [W]. The number of each window's question, from 0.
-        input_ids: int32 [W, S].
-        query_lengths: int32 [W]. Tokens of the question.
-        passage_lengths: int32 [W]. Tokens of the passage in this window.
-        passage_offsets: int32 [W]. The first of them, as a number in the whole passage.
-        is_max_context: bool [W, S] or None. Whether a position belongs to the passage and no other
-            window shows more of its context. None in features for training.
-        passages: tuple of AlignedPieces, one per question. Questions may share one.
-        starts, ends: int32 [W] or None. First and last position of the answer; 0 in a window that
-            does not contain all of it. None unless for training.
-        is_impossible: int32 [W] or None. 1 where `starts` and `ends` are 0, else 0.
     """
 
-    example_indices: np.ndarray
-    input_ids: np.ndarray
-    query_lengths: np.ndarray
-    passage_lengths: np.ndarray
-    passage_offsets: np.ndarray
+    example_indices: np.ndarray  # int32 [W], the number of each window's question, from 0
+    input_ids: np.ndarray  # int32 [W, S]
+    query_lengths: np.ndarray  # int32 [W], tokens of the question
+    passage_lengths: np.ndarray  # int32 [W], tokens of the passage in this window
+    passage_offsets: np.ndarray  # int32 [W], the first of them, as a number in the whole passage
+    #: bool [W, S]. Whether a position belongs to the passage and no other window shows more of its
+    #: context. None in features for training.
     is_max_context: np.ndarray | None
-    passages: tuple[AlignedPieces, ...]
+    passages: tuple[AlignedPieces, ...]  # one per question; questions may share one
+    #: int32 [W]. First and last position of the answer; 0 in a window that does not contain all of
+    #: it. None unless for training.
     starts: np.ndarray | None = None
     ends: np.ndarray | None = None
-    is_impossible: np.ndarray | None = None
+    is_impossible: np.ndarray | None = None  # int32 [W], 1 where `starts` and `ends` are 0, else 0
 
     @property
     def lengths(self):
@@ -124,21 +101,14 @@ class SpanFeatures(Features):
     def max_seq_length(self):
         return self.input_ids.shape[1]
 
-    def batch(self, rows, length=None) -> dict[str, np.ndarray]:
-        """Lays out some windows; see `Features.batch`.
-
-        Returns:
-            dict of int32 [B, length]: "input_ids"; "input_mask", 1 up to the last [SEP];
-            "segment_ids", 1 after the first [SEP] up to the last; "p_mask", 0 where an answer may
-            be ([CLS] for none, and the passage), else 1. For training, int32 [B]
-            "start_positions", "end_positions" and "is_impossible" as well.
-        """
+    def batch(self, rows, length=None):
         length = self.checked_length(rows, length)
         positions = np.arange(length)
         passage_start = self.query_lengths[rows, None] + 2
         last_sep = passage_start + self.passage_lengths[rows, None]
         is_text = positions <= last_sep
         is_second = (positions >= passage_start) & is_text
+        # The passage, or [CLS] for no answer.
         may_be_answer = (is_second & (positions < last_sep)) | (positions == 0)
         batch = {
             "input_ids": self.input_ids[rows, :length],
@@ -153,15 +123,10 @@ class SpanFeatures(Features):
         return batch
 
     def characters_at(self, row: int, start: int, end: int, context: str) -> tuple[int, int]:
-        """Returns where the raw text of a span is in the passage, without white space around it.
+        """Returns the characters of a span in the raw passage: the first, one more than the last.
 
-        Args:
-            row: int. The window.
-            start, end: int. First and last position, both of the passage.
-            context: str. The raw passage.
-
-        Returns:
-            (int, int), the first character in the passage, and one more than the last.
+        White space around the span does not count. `start` and `end` are the first and the last
+        position in the window `row`, both of the passage.
         """
         passage = self.passages[self.example_indices[row]]
         shift = int(self.passage_offsets[row]) - int(self.query_lengths[row]) - 2
@@ -171,20 +136,17 @@ class SpanFeatures(Features):
         return first, first + len(text.lstrip())
 
 
-def span_features(examples, tokenizer, config, training=False, cache=None) -> SpanFeatures:
-    """Splits passages into windows, or reads the windows from a cache.
+def span_features(
+    examples: list[QuestionExample],
+    tokenizer: Tokenizer,
+    config: SquadWindowConfig,
+    training: bool = False,
+    cache: str | Path | None = None,
+) -> SpanFeatures:
+    """Splits passages into windows, or reads the windows from the folder of `cached_features`.
 
-    Args:
-        examples: list of QuestionExample.
-        tokenizer: Tokenizer.
-        config: SquadWindowConfig.
-        training: bool. Whether to locate the answers; otherwise `is_impossible` and `answers` of
-            the examples are not read. Windows without the whole answer have [CLS] as their answer,
-            in version 1 too.
-        cache: path or None. Folder of `cached_features`.
-
-    Returns:
-        SpanFeatures. Questions about an empty passage have no window, and are logged.
+    Questions about an empty passage have no window, and are logged. Only for training are answers
+    located and read: windows without the whole answer have [CLS] as their answer, in version 1 too.
 
     Raises:
         InputError: If there is no question or all passages are empty; if the vocabulary is not a

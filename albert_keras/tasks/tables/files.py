@@ -8,6 +8,7 @@ import json
 import logging
 import math
 import re
+from collections.abc import Sequence
 from pathlib import PurePath
 
 from albert_keras.tasks.examples import TextExample
@@ -22,29 +23,32 @@ logger = logging.getLogger(__name__)
 
 
 def read_table(
-    path, text, pair=None, label=None, has_scores=False, has_header=None, known_labels=None
+    path: str | PurePath,
+    text: str | int,
+    pair: str | int | None = None,
+    label: str | int | None = None,
+    has_scores: bool = False,
+    has_header: bool | None = None,
+    known_labels: Sequence[str] | None = None,
 ) -> list[TextExample]:
-    """Reads a table.
+    """Reads a table: .tsv, .csv or .jsonl.
 
     A .csv may quote its fields, which may then contain commas and line breaks. A .tsv has no
     quoting: a row is a line. A .jsonl has an object per line. All are UTF-8; a byte order mark,
     CRLF and blank lines at the end make no difference.
 
     Args:
-        path: str or Path. Its extension determines the format.
-        text: str or int. The column of the text: its name, or its number from 0.
-        pair: str, int or None. The column of the second text.
-        label: str, int or None. The column of the label; None if labels are to be predicted.
-        has_scores: bool. Whether labels are numbers; otherwise they are names of classes, and
+        text, pair, label: Columns, by name or number from 0; `label` None if labels are to be
+            predicted.
+        has_scores: Whether labels are numbers; otherwise they are names of classes, and
             white space around them is removed.
-        has_header: bool or None. Whether the first row of a .tsv or .csv names the columns; None
-            if it does so as soon as any column is given by name.
-        known_labels: sequence of str or None. The only labels that are allowed, for example those
-            of the training file.
+        has_header: Whether the first row of a .tsv or .csv names the columns; None if it does so
+            as soon as any column is given by name.
+        known_labels: The only labels that are allowed, for example those of the training file.
 
     Returns:
-        list of TextExample. `id` is the number of the row, from 0. `label` is a str, a float, or
-        None if no column is given.
+        `id` is the number of the row, from 0. `label` is a str, a float, or None if no column is
+        given.
 
     Raises:
         InputError: If the file cannot be read or has another format, if a column is missing, or
@@ -72,14 +76,10 @@ def read_table(
     return examples
 
 
-def label_names(examples) -> tuple[str, ...]:
+def label_names(examples: Sequence[TextExample]) -> tuple[str, ...]:
     """Returns the different labels of examples, sorted; whole numbers by value.
 
-    Args:
-        examples: list of TextExample, labelled by name.
-
-    Raises:
-        InputError: If there are fewer than two, or about as many as examples.
+    Fewer than two, or about as many as examples, are an InputError.
     """
     names = list(dict.fromkeys(example.label for example in examples))
     if len(names) < 2:

@@ -3,14 +3,14 @@
 import csv
 import itertools
 import json
+from collections.abc import Iterator
 from pathlib import PurePath
 
 from data_pipeline.errors import InputError
 from data_pipeline.settings import did_you_mean
 from data_pipeline.text import storage
 
-#: How many problems of a file are described.
-MAX_PROBLEMS_SHOWN = 5
+_SHOWN = 5  # problems of a file in one message
 
 
 class Problems:
@@ -21,10 +21,10 @@ class Problems:
         self.count = 0
         self._shown = []
 
-    def add(self, line, problem):
-        """Adds a problem: int `line`, from 1, and str `problem`, which continues "line 7 ..."."""
+    def add(self, line: int, problem: str):
+        """Adds a problem of a line, from 1; the text continues "line 7 ..."."""
         self.count += 1
-        if self.count <= MAX_PROBLEMS_SHOWN:
+        if self.count <= _SHOWN:
             self._shown.append(f"line {line} {problem}")
 
     def check(self):
@@ -32,66 +32,57 @@ class Problems:
         if self.count == 1:
             raise InputError(f"`{self.path}` {self._shown[0]}")
         if self.count:
-            some = f", the first {MAX_PROBLEMS_SHOWN}" if self.count > MAX_PROBLEMS_SHOWN else ""
+            some = f", the first {_SHOWN}" if self.count > _SHOWN else ""
             listing = "\n".join(f"  {problem}" for problem in self._shown)
             raise InputError(f"{self.count} problems in `{self.path}`{some}:\n{listing}")
 
 
-def is_number(column) -> bool:
-    """Returns whether a column is given by number (int or str of digits), not by name."""
+def is_number(column: str | int) -> bool:
+    """Returns whether a column is given by number, not by name."""
     return str(column).isdecimal()
 
 
-def read_rows(path, columns, has_header, problems):
-    """Reads some columns of a table.
+def read_rows(
+    path: str | PurePath, columns: list[str | int], has_header: bool, problems: Problems
+) -> Iterator[tuple[int, list]]:
+    """Reads some columns of a table that ends in .tsv, .csv or .jsonl.
 
     Args:
-        path: str or Path. Ends in .tsv, .csv or .jsonl.
-        columns: list of str or int. Names, or numbers from 0; in a .jsonl always names.
-        has_header: bool. Whether the first row of a .tsv or .csv names the columns.
-        problems: Problems. Receives the rows that cannot be used, which are skipped.
+        columns: Names, or numbers from 0; in a .jsonl always names.
+        has_header: Whether the first row of a .tsv or .csv names the columns.
+        problems: Receives the rows that cannot be used, which are skipped.
 
     Yields:
-        tuple (int, list). The number of the row's first line, from 1, and the values of `columns`
-        in this order: str, or any JSON value.
+        The number of the row's first line, from 1, and the values of `columns` in this order: str,
+        or any JSON value.
 
     Raises:
         InputError: If the file cannot be read, is not UTF-8 or has another format, is empty, or
             lacks a column.
     """
     extension = PurePath(path).suffix.lower()
-    if extension == ".tsv":
-        return _values(path, tsv_rows(path), columns, has_header, problems)
-    if extension == ".csv":
-        return _values(path, _without_last_blanks(_csv_rows(path)), columns, has_header, problems)
     if extension == ".jsonl":
         return _json_values(path, columns, problems)
-    raise InputError(f"`{path}` must end in .tsv, .csv or .jsonl.")
+    if extension not in (".tsv", ".csv"):
+        raise InputError(f"`{path}` must end in .tsv, .csv or .jsonl.")
+    rows = tsv_rows(path) if extension == ".tsv" else _without_last_blanks(_csv_rows(path))
+    return _values(path, rows, columns, has_header, problems)
 
 
-def tsv_rows(path):
-    """Yields the rows of a file of tab-separated values without quoting.
+def tsv_rows(path: str | PurePath) -> Iterator[tuple[int, list[str]]]:
+    """Yields line, from 1, and fields of the rows of tab-separated values without quoting.
 
-    Only LF or CRLF ends a line; other control characters are text.
-
-    Args:
-        path: str or Path.
-
-    Yields:
-        tuple (int, list of str). The number of the line, from 1, and its fields. Blank lines at
-        the end of the file are skipped.
-
-    Raises:
-        InputError: If the file cannot be read or is not UTF-8.
+    Only LF or CRLF ends a line; other control characters are text. Blank lines at the end of the
+    file are skipped. InputError if the file cannot be read or is not UTF-8.
     """
     return _without_last_blanks(
         (line, text.removesuffix("\n").removesuffix("\r").split("\t"))
-        for line, text in _lines(path)
+        for line, text in numbered_lines(path)
     )
 
 
 def _csv_rows(path):
-    reader = csv.reader((text for _, text in _lines(path)), strict=True)
+    reader = csv.reader((text for _, text in numbered_lines(path)), strict=True)
     line = 1
     try:
         for fields in reader:
@@ -101,7 +92,7 @@ def _csv_rows(path):
         raise InputError(f"`{path}` line {line} must be CSV: {error}.") from None
 
 
-def _lines(path):
+def numbered_lines(path):
     """Yields (number, text) of each line, including its end."""
     with storage.open_to_read(path) as file:
         for line, data in enumerate(file, start=1):
@@ -159,7 +150,7 @@ def _numbers(path, top, columns, has_header):
 
 
 def _json_values(path, columns, problems):
-    texts = ((line, [text.strip()]) for line, text in _lines(path))
+    texts = ((line, [text.strip()]) for line, text in numbered_lines(path))
     columns = [str(column) for column in columns]
     for line, (text,) in _without_last_blanks(texts):
         try:

@@ -5,27 +5,28 @@ import re
 from pathlib import Path
 
 from albert_keras.tasks.examples import TaggedExample
+from albert_keras.tasks.tables.rows import numbered_lines
 from data_pipeline.errors import InputError
 
 _DOCUMENT_START = "-DOCSTART-"
 _WHITE_SPACE = re.compile(r"[ \t]+")  # a no-break space belongs to a word
 
 
-def read_tagged(path, *, word_column=0, tag_column=-1, has_tags=True) -> list[TaggedExample]:
-    """Reads a file of tagged sentences.
+def read_tagged(
+    path: str | Path, *, word_column: int = 0, tag_column: int = -1, has_tags: bool = True
+) -> list[TaggedExample]:
+    """Reads a UTF-8 file of tagged sentences.
 
     In columns, as in CoNLL: a word per line, columns separated by spaces or tabs, and an empty line
     or `-DOCSTART-` between sentences. Or, if the name ends in `.jsonl`, an object per line:
     `{"words": ["Ada", "slept"], "tags": ["B-PER", "O"]}`, with or without an "id".
 
     Args:
-        path: path. UTF-8.
-        word_column: int. From 0; negative numbers count from the last column.
-        tag_column: int. Likewise.
-        has_tags: bool. Whether tags are read; if not, one column is enough.
+        word_column, tag_column: From 0; negative numbers count from the last column.
+        has_tags: Whether tags are read; if not, one column is enough.
 
     Returns:
-        list of TaggedExample. The id is the number of the sentence unless the file has one.
+        The id is the number of the sentence unless the file has one.
 
     Raises:
         InputError: If there is no sentence, or a line is broken; it names the line.
@@ -40,26 +41,15 @@ def read_tagged(path, *, word_column=0, tag_column=-1, has_tags=True) -> list[Ta
     return examples
 
 
-def _numbered_lines(path):
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"`{path}` cannot be read: {error.strerror}.") from error
-    for number, line in enumerate(content.split(b"\n"), start=1):
-        try:
-            text = line.decode("utf-8")
-        except UnicodeDecodeError as error:
-            byte = f"0x{line[error.start]:02x}"
-            raise InputError(
-                f"`{path}`, line {number} must be UTF-8. Received: byte {byte}."
-            ) from error
-        # A byte order mark is at the start, or inside where files were joined.
-        yield number, text.removeprefix("\ufeff").removesuffix("\r")
+def _lines(path):
+    for number, text in numbered_lines(path):
+        # A byte order mark is inside where files were joined.
+        yield number, text.removeprefix("\ufeff").removesuffix("\n").removesuffix("\r")
 
 
 def _read_columns(path, word_column, tag_column, has_tags):
     words, tags, sentences, width = [], [], 0, None
-    for number, line in [*_numbered_lines(path), (0, "")]:
+    for number, line in [*_lines(path), (0, "")]:
         columns = _WHITE_SPACE.split(line.strip(" \t"))
         if columns[0] in ("", _DOCUMENT_START):
             if words:
@@ -94,7 +84,7 @@ def _check_columns(wanted, width, location):
 
 def _read_objects(path, has_tags):
     sentences = 0
-    for number, line in _numbered_lines(path):
+    for number, line in _lines(path):
         if not line.strip():
             continue
         sentences += 1

@@ -1,14 +1,17 @@
 """Tagged sentences → rows of tokens aligned to words."""
 
 import logging
+from collections.abc import Sequence
 
 import numpy as np
 
+from albert_keras.tasks.examples import TaggedExample
 from albert_keras.tasks.feature_cache import cached_features
 from albert_keras.tasks.labels import label_numbers
 from albert_keras.tasks.pair_features import EncodedPairs, encode_texts, lay_out
 from albert_keras.tasks.task import Features
 from data_pipeline.errors import InputError
+from data_pipeline.tokenizers.tokenization import Tokenizer
 
 #: In place of a tag where nothing is scored: [CLS], [SEP], padding, and all tokens of a word but
 #: the first.
@@ -18,13 +21,9 @@ logger = logging.getLogger(__name__)
 
 
 class TagFeatures(Features):
-    """Rows of words with tags; a long sentence takes several.
+    """Rows of words with tags, int32 [N, S] each, see `tag_rows`; a long sentence takes several."""
 
-    Args:
-        arrays: dict of int32 [N, S]. As returned by `tag_rows`.
-    """
-
-    def __init__(self, arrays):
+    def __init__(self, arrays: dict[str, np.ndarray]):
         self.arrays = arrays
         self.max_seq_length = arrays["input_ids"].shape[1]
         self.lengths = arrays["input_mask"].sum(axis=1, dtype=np.int64)
@@ -42,10 +41,7 @@ class TagFeatures(Features):
 
 
 def tag_features(examples, tokenizer, max_seq_length, tag_names=None, cache=None) -> TagFeatures:
-    """Encodes tagged sentences, or reads them from a cache, see `cached_features`.
-
-    Other arguments and errors as of `tag_rows`.
-    """
+    """Encodes tagged sentences as `tag_rows`, or reads them from a cache, see `cached_features`."""
     tag_names = None if tag_names is None else list(tag_names)
 
     def build():
@@ -55,7 +51,12 @@ def tag_features(examples, tokenizer, max_seq_length, tag_names=None, cache=None
     return TagFeatures(cached_features(cache, "tags", examples, tokenizer, settings, build))
 
 
-def tag_rows(examples, tokenizer, max_seq_length, tag_names=None) -> dict[str, np.ndarray]:
+def tag_rows(
+    examples: Sequence[TaggedExample],
+    tokenizer: Tokenizer,
+    max_seq_length: int,
+    tag_names: Sequence[str] | None = None,
+) -> dict[str, np.ndarray]:
     """Lays out `[CLS] words [SEP]`, with the tag of a word on its first token.
 
     Each word is encoded separately; one without tokens becomes the unknown token. A sentence that
@@ -63,18 +64,13 @@ def tag_rows(examples, tokenizer, max_seq_length, tag_names=None) -> dict[str, n
     truncated, and a warning is logged.
 
     Args:
-        examples: list of TaggedExample.
-        tokenizer: Tokenizer.
-        max_seq_length: int. S, at least 3.
-        tag_names: list of str or None. The tags, in the order of their ids. None for no tags.
+        max_seq_length: S, at least 3.
+        tag_names: The tags, in the order of their ids. None for no tags.
 
     Returns:
         dict of int32 [R, S], with at least as many rows R as sentences, in their order:
         `input_ids`, `input_mask` and `segment_ids` as in `lay_out`, `word_starts` (1 on the first
         token of a word) and, with `tag_names`, `tag_ids` (elsewhere `NOT_SCORED`).
-
-    Raises:
-        InputError: If a tag is not in `tag_names`, or if `max_seq_length` leaves no room.
     """
     if max_seq_length < 3:  # [CLS], a token, [SEP]
         raise InputError(f"`max_seq_length` must be at least 3. Received: {max_seq_length}.")

@@ -1,4 +1,4 @@
-"""Scores of tagged words: precision, recall and F1 of entities, accuracy of other tags.
+"""Scores of tagged words: precision, recall and F1 of their entities.
 
 Entities are found as in the evaluation script of the CoNLL-2000 and CoNLL-2003 tasks, which the
 package seqeval follows by default: a tag at an invalid position still starts or continues an
@@ -8,6 +8,7 @@ All functions take the true and the predicted tags of the same words, sentence b
 """
 
 import re
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from data_pipeline.errors import InputError
@@ -19,17 +20,11 @@ _NO_TYPE = "_"  # of a tag that is only B, I, E or S
 
 
 class Score(NamedTuple):
-    """Counts of entities and their ratios; a ratio without a denominator is 0.
+    """Counts of entities and their ratios; a ratio without a denominator is 0."""
 
-    Attributes:
-        correct: int. Entities predicted with the right words and the right type.
-        predicted: int. Entities predicted.
-        support: int. True entities.
-    """
-
-    correct: int
+    correct: int  # entities predicted with the right words and the right type
     predicted: int
-    support: int
+    support: int  # true entities
 
     @property
     def precision(self) -> float:
@@ -46,15 +41,10 @@ class Score(NamedTuple):
 
 
 class EntityScores(NamedTuple):
-    """Scores of a set of sentences.
+    """Scores of a set of sentences."""
 
-    Attributes:
-        overall: Score. Over all entities (micro average), the figure that papers report.
-        by_type: dict of str to Score. By type of entity, true or predicted, sorted.
-    """
-
-    overall: Score
-    by_type: dict[str, Score]
+    overall: Score  # over all entities (micro average), the figure that papers report
+    by_type: dict[str, Score]  # by type of entity, true or predicted, sorted
 
     @property
     def macro_f1(self) -> float:
@@ -62,25 +52,17 @@ class EntityScores(NamedTuple):
         return sum(score.f1 for score in self.by_type.values()) / max(1, len(self.by_type))
 
 
-def has_entities(tags) -> bool:
-    """Returns whether tags (iterable of str) mark entities: all like B-PER, or O and B-PER or B."""
+def has_entities(tags: Iterable[str]) -> bool:
+    """Returns whether tags mark entities: all like B-PER, or O and B-PER or B."""
     others = [tag for tag in tags if not _TYPED_TAG.fullmatch(tag)]
     return not others or ("O" in others and set(others) <= _BARE_TAGS)
 
 
-def entities_of(tags) -> list[tuple[str, int, int]]:
-    """Finds the entities of a sentence.
+def entities_of(tags: Sequence[str]) -> list[tuple[str, int, int]]:
+    """Finds the entities of a sentence: type, first word, last word + 1.
 
     An entity continues from B or I to I or E of the same type. All other tags but O start one.
-
-    Args:
-        tags: sequence of str. `O`, or B, I, E or S with or without a type: `B-PER`.
-
-    Returns:
-        list of (type, first word, last word + 1).
-
-    Raises:
-        InputError: If a tag is none of these.
+    Tags are `O`, or B, I, E or S with or without a type, as `B-PER`; others are an InputError.
     """
     entities, begin, previous = [], 0, ("O", "")
     for word, tag in enumerate([*tags, "O"]):
@@ -120,14 +102,6 @@ def entity_counts(truth, predicted) -> tuple[int, int]:
     """
     truth, predicted = set(entities_of(truth)), set(entities_of(predicted))
     return 2 * len(truth & predicted), len(truth) + len(predicted)
-
-
-def tag_accuracy(truth, predicted) -> float:
-    """Returns the fraction of words with the right tag (lists of sequences of str, any tags)."""
-    words = sum(map(len, truth))
-    sentences = zip(truth, predicted, strict=True)
-    pairs = (pair for tags, others in sentences for pair in zip(tags, others, strict=True))
-    return sum(tag == other for tag, other in pairs) / words
 
 
 def _numbered_entities(sentences):

@@ -12,25 +12,14 @@ from albert_keras.tasks.labels import check_labels, hold_out, label_numbers
 from albert_keras.tasks.predictions import mean_probabilities, one_line
 from albert_keras.tasks.tagging.files import read_tagged
 from albert_keras.tasks.tagging.tag_features import tag_features
-from albert_keras.tasks.tagging.tag_scores import (
-    entity_counts,
-    entity_scores,
-    has_entities,
-    tag_accuracy,
-)
+from albert_keras.tasks.tagging.tag_scores import entity_counts, entity_scores, has_entities
 from albert_keras.tasks.task import Error, Task
 from data_pipeline.errors import InputError
 from data_pipeline.settings import did_you_mean
 
 
 class TagAnswer(NamedTuple):
-    """The tags of a sentence.
-
-    Attributes:
-        id: str.
-        words, tags: tuple of str. A tag for each word.
-        probabilities: tuple of float. Of each of these tags.
-    """
+    """The tags of a sentence, one for each word, and the probabilities of these tags."""
 
     id: str
     words: tuple[str, ...]
@@ -41,13 +30,8 @@ class TagAnswer(NamedTuple):
 class TagTask(Task):
     """Tagging of a user's own sentences, in columns or in .jsonl, see `read_tagged`.
 
-    Args:
-        config: TaskConfig. `text` and `label` are the numbers of the columns of words and tags,
-            by default the first and the last.
-
-    Raises:
-        InputError: If a column is not a number, there is a second text, or `labels` are fewer than
-            two or not all different.
+    `text` and `label` of the configuration are the numbers of the columns of words and tags, by
+    default the first and the last.
     """
 
     kind = TAGGING
@@ -124,7 +108,7 @@ class TagTask(Task):
 
     def scores(self, examples, answers):
         truth, given = _truth(examples), _given(answers)
-        accuracy = {"accuracy": tag_accuracy(truth, given)}
+        accuracy = metrics.scores(["accuracy"], self._numbers(truth), self._numbers(given))
         if not has_entities(self.labels):
             return accuracy
         entities = entity_scores(truth, given)

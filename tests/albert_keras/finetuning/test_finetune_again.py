@@ -80,7 +80,7 @@ def test_other_weights_to_begin_with_are_refused(
     refused(
         tune,
         toy_copy,
-        "data.origin_digest: 'random' then",
+        "data.origin_digest: was 'random', is now",
         origin=tmp_path / "other.keras",
         **words,
     )

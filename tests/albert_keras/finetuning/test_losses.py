@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_keras.finetuning.losses import task_counts, task_sums
+from albert_keras.finetuning.step import task_counts, task_sums
 from albert_keras.tasks.kinds import CLASSIFICATION, KINDS, SPANS, TAGGING
 
 LN2, LN4, LN3 = math.log(2), math.log(4), math.log(3)

@@ -6,7 +6,7 @@ import tensorflow as tf
 from tensorflow import keras
 
 from albert_keras.config import AlbertConfig
-from albert_keras.finetuning.losses import task_sums
+from albert_keras.finetuning.step import task_sums
 from albert_keras.layers.dropout import DropoutSeed
 from albert_keras.models.finetuning import build_model
 from albert_keras.tasks.kinds import KINDS

@@ -164,7 +164,6 @@ def test_what_is_missing_is_told(settings, split, says):
 @pytest.mark.parametrize(
     "settings, says",
     [
-        ({"name": "squad1"}, "`squad1` must be a task of GLUE or one of"),
         ({"name": "cola", "text": 0}, "`text` must not be given: cola has its own columns"),
         ({"name": "cola", "labels": ("1", "0")}, "`labels` of cola must be 0, 1"),
         ({"name": "regression", "labels": ("1", "0")}, "`labels` of regression must be none"),

@@ -6,7 +6,7 @@ import pytest
 
 from albert_keras.tasks.examples import QuestionExample
 from albert_keras.tasks.squad.decoding import decode_v1, decode_v2
-from albert_keras.tasks.squad.threshold import apply_null_threshold
+from albert_keras.tasks.squad.scores import apply_null_threshold
 from albert_keras.tasks.squad.windows import SquadWindowConfig, span_features
 from data_pipeline.errors import InputError
 

@@ -4,6 +4,7 @@ import pytest
 
 from albert_keras.tasks.examples import Answer, QuestionExample
 from albert_keras.tasks.squad.scores import (
+    best_thresholds,
     exact_match,
     f1,
     normalize_answer,
@@ -11,7 +12,6 @@ from albert_keras.tasks.squad.scores import (
     score_v1,
     score_v2,
 )
-from albert_keras.tasks.squad.threshold import best_thresholds
 from data_pipeline.errors import InputError
 
 

@@ -154,7 +154,7 @@ def test_window_lengths_are_checked_together():
     with pytest.raises(SettingsError) as error:
         SquadWindowConfig(max_seq_length=67, doc_stride=0)
     assert "`max_query_length` + 3" in str(error.value)
-    assert "`doc_stride` must be at least 1" in str(error.value)
+    assert "`doc_stride` must be greater than or equal to 1. Received: 0" in str(error.value)
 
 
 @pytest.mark.parametrize(

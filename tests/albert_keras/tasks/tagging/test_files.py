@@ -80,7 +80,7 @@ def test_objects_are_read(tmp_path):
         ("\na\nb\n", {}, "line 2 must have a word and a tag"),
         ("a O\n", {"tag_column": 2}, "line 1 must have .*: tag_column=2, and 2 columns"),
         ("a O\n", {"word_column": -3}, "line 1 must have .*: word_column=-3, and 2 columns"),
-        (b"a O\nb\xff O\n", {}, "line 2 must be UTF-8. Received: byte 0xff"),
+        (b"a O\nb\xff O\n", {}, r"line 2 must be UTF-8. Its byte 1 \(0xff\) is not"),
         ("-DOCSTART- O\n\n", {}, "must contain at least one sentence"),
     ],
 )

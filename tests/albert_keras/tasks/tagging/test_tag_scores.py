@@ -9,7 +9,6 @@ from albert_keras.tasks.tagging.tag_scores import (
     Score,
     entities_of,
     entity_scores,
-    tag_accuracy,
 )
 from data_pipeline.errors import InputError
 
@@ -86,10 +85,6 @@ def test_nothing_found_and_nothing_there_score_zero():
     assert scores.macro_f1 == 0.0
 
 
-def test_accuracy_is_of_words():
-    assert tag_accuracy([["NN", "VB", "NN"], ["DT"]], [["NN", "NN", "NN"], ["JJ"]]) == 0.5
-
-
 def test_scores_equal_those_of_seqeval():
     metrics = pytest.importorskip("seqeval.metrics")
     draw = random.Random(3)
@@ -105,4 +100,3 @@ def test_scores_equal_those_of_seqeval():
         assert ours.macro_f1 == pytest.approx(
             metrics.f1_score(truth, predicted, average="macro"), abs=1e-12
         )
-        assert tag_accuracy(truth, predicted) == metrics.accuracy_score(truth, predicted)
