@@ -2,6 +2,7 @@
 
 import logging
 import tempfile
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -23,33 +24,28 @@ logger = logging.getLogger(__name__)
 
 
 def benchmark_data(
-    corpus=None,
-    tokenizer=None,
-    vocab_size=8000,
-    max_seq_length=512,
-    copies=(1, 10),
-    workers=(1, 2),
-    repeats=3,
-    scale_to_mb=400,
-    corpus_format="auto",
-):
+    corpus: list[str | Path] | None = None,
+    tokenizer: str | Path | None = None,
+    vocab_size: int = 8000,
+    max_seq_length: int = 512,
+    copies: Sequence[int] = (1, 10),
+    workers: Sequence[int] = (1, 2),
+    repeats: int = 3,
+    scale_to_mb: float = 400,
+    corpus_format: str = "auto",
+) -> dict:
     """Measures builds of a corpus.
 
     Every run is a process of its own, and the runs take turns; README.md explains the numbers.
     Everything is written to the system's folder for temporary files.
 
     Args:
-        corpus: list of str or Path. See `read_corpus`. None takes the documentation of the
-            installed Python packages.
-        tokenizer: str, Path or None. None trains a vocabulary on the corpus first.
-        vocab_size: int. Pieces of that vocabulary, or fewer if the corpus has no more.
-        max_seq_length: int. S.
-        copies: sequence of int. Each is measured.
-        workers: sequence of int. The others are compared with the first.
-        repeats: int.
-        scale_to_mb: float. To compare workers, the files of the corpus are copied repeatedly until
-            they are this large.
-        corpus_format: str. See `read_corpus`.
+        corpus: See `read_corpus`. None takes the documentation of the installed Python packages.
+        tokenizer: None trains a vocabulary on the corpus first.
+        vocab_size: Pieces of that vocabulary, or fewer if the corpus has no more.
+        workers: The others are compared with the first.
+        scale_to_mb: To compare workers, the files of the corpus are copied repeatedly until they
+            are this large.
 
     Returns:
         dict for JSON: `machine`, `corpus`, `ceiling`, `builds` (one for each number of copies),
@@ -185,8 +181,8 @@ def _speeds(runs):
     }
 
 
-def _cpus(runs):
-    """Returns how many processors the runs used on average (float)."""
+def _cpus(runs) -> float:
+    """Returns how many processors the runs used on average."""
     return sum(_values(runs, "cpu_seconds")) / sum(_values(runs, "seconds"))
 
 

@@ -2,20 +2,15 @@
 
 import logging
 import tempfile
+from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 
 from albert_keras.benchmarks import inferrers
-from albert_keras.benchmarks.contest import (
-    Contestant,
-    chosen_peers,
-    hold_contest,
-    rates,
-    ratio_to,
-)
-from albert_keras.benchmarks.infer_inputs import write_inputs
+from albert_keras.benchmarks.contest import Contestant, chosen_peers, hold_contest, rates, ratio_to
+from albert_keras.benchmarks.infer_inputs import InferenceInputs, write_inputs
 from albert_keras.benchmarks.measure import in_new_process, machine, num_cores, summary
 from albert_keras.benchmarks.products import higher, measure_products
 from albert_keras.benchmarks.report import (
@@ -58,30 +53,29 @@ _MIN_LENGTH = 8
 
 
 def benchmark_infer(
-    model="albert-base",
-    batch_sizes=(1, 32),
-    max_seq_lengths=(128,),
-    precisions=tuple(PRECISIONS),
-    peers=("all",),
-    tokenizer=None,
-    repeats=5,
-    seconds=2.0,
-):
+    model: str = "albert-base",
+    batch_sizes: Sequence[int] = (1, 32),
+    max_seq_lengths: Sequence[int] = (128,),
+    precisions: Sequence[str] = tuple(PRECISIONS),
+    peers: Sequence[str] = ("all",),
+    tokenizer: str | Path | None = None,
+    repeats: int = 5,
+    seconds: float = 2.0,
+) -> dict:
     """Measures the pooled output of texts, ours from plain strings and the peers' from ids.
 
     All have the same weights and the same inputs; see README.md.
 
     Args:
-        model: str. See `make_shape`.
-        batch_sizes: sequence of int. Each B is measured.
-        max_seq_lengths: sequence of int. Each S is measured, with texts of exactly S tokens.
-        precisions: sequence of str. "float32", "bfloat16", "int8" (weights only; it multiplies in
-            float32). Peers are measured in the requested ones of the first two.
-        peers: sequence of str. "keras-nlp", "transformers", "onnxruntime", "openvino"; or "all" or
-            "none" alone.
-        tokenizer: str, Path or None. None trains one.
-        repeats: int. Rounds.
-        seconds: float. How long each runs in a round.
+        model: See `make_shape`.
+        batch_sizes: Each B is measured.
+        max_seq_lengths: Each S is measured, with texts of exactly S tokens.
+        precisions: "float32", "bfloat16", "int8" (weights only; it multiplies in float32). Peers
+            are measured in the requested ones of the first two.
+        peers: Some of `PEERS`; or "all" or "none" alone.
+        tokenizer: None trains one.
+        repeats: Rounds.
+        seconds: How long each runs in a round.
 
     Returns:
         dict for JSON: `machine`; `settings`; `products`, see `measure_products`; `cases`, one for
@@ -148,7 +142,7 @@ def benchmark_infer(
     }
 
 
-def describe(results, tokens, batch_size, flops, products):
+def describe(results: dict, tokens: int, batch_size: int, flops: float, products: dict) -> dict:
     """Adds the numbers that follow from what a contest measured.
 
     Each contestant that was measured also has `latency`, quantiles of the seconds of single
@@ -186,11 +180,10 @@ def _case(config, shape, results, overhead, products):
     }
 
 
-def _write_onnx(path, inputs, peers):
+def _write_onnx(path: Path, inputs: InferenceInputs, peers: Sequence[str]) -> str | None:
     """Writes the file that two of the peers read, if they and what writes it are installed.
 
-    Returns:
-        str or None. Why it could not be written.
+    Returns why it could not be written.
     """
     readers = [peer for peer in _ONNX_PEERS if peer in peers]
     if not any(map(find_spec, readers)) or not all(map(find_spec, _ONNX_WRITERS)):
@@ -216,8 +209,8 @@ def _contestants(inputs, onnx, question, precisions, dtypes, peers):
     return found
 
 
-def _peers_in(dtype, inputs, onnx, question, peers):
-    """Yields the peers that compute in one dtype: Contestant."""
+def _peers_in(dtype, inputs, onnx, question, peers) -> Iterator[Contestant]:
+    """Yields the peers that compute in one dtype."""
     threads = num_cores()
     if "keras-nlp" in peers:
         arguments = (inputs.config, question, dtype)

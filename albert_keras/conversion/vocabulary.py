@@ -11,6 +11,7 @@ name does not.
 
 import json
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,11 +19,7 @@ from albert_keras.config import AlbertConfig
 from albert_keras.conversion.tokenizer_json import QUOTES_NOTE, read_tokenizer_json
 from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.tokenization import Tokenizer
-from data_pipeline.tokenizers.vocabulary import (
-    CONFIG_FILE,
-    CONTROL_SYMBOLS,
-    USER_DEFINED_SYMBOLS,
-)
+from data_pipeline.tokenizers.vocabulary import CONFIG_FILE, CONTROL_SYMBOLS, USER_DEFINED_SYMBOLS
 
 _MODELS = (".model", ".spm")
 _GOOGLE_MODEL = "30k-clean.model"
@@ -49,42 +46,27 @@ _RELEASED_FORMATS = ("google", "tf-hub", "hugging-face")
 
 
 class VocabularyIdentity(NamedTuple):
-    """Which vocabulary it is.
+    """Which vocabulary it is."""
 
-    Attributes:
-        name: str. "official-english", "german-30k" or "own".
-        sentence: str. Description, for people.
-    """
-
-    name: str
-    sentence: str
+    name: str  #: "official-english", "german-30k" or "own".
+    sentence: str  #: Description, for people.
 
 
 class Vocabulary(NamedTuple):
-    """A vocabulary with its text normalization.
-
-    Attributes:
-        tokenizer: Tokenizer. Of SentencePiece or of WordPiece.
-        source: str. Where it was read.
-        identity: VocabularyIdentity.
-        notes: tuple of str. Differences from the code it comes from, for people.
-    """
+    """A vocabulary with its text normalization."""
 
     tokenizer: Tokenizer
-    source: str
+    source: str  #: Where it was read.
     identity: VocabularyIdentity
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  #: Differences from the code it comes from, for people.
 
 
-def read_vocabulary(path) -> Vocabulary:
+def read_vocabulary(path: str | Path) -> Vocabulary:
     """Reads the vocabulary that a user names.
 
-    Args:
-        path: str or Path. A tokenizer folder of ours, or one with the files of another format; or
-            one file: `*.model`, `*.spm`, `tokenizer.json`, `vocab.txt`.
-
-    Raises:
-        InputError: If it is not a vocabulary, or cannot be expressed.
+    It is a tokenizer folder of ours, or one with the files of another format; or one file:
+    `*.model`, `*.spm`, `tokenizer.json`, `vocab.txt`. InputError if it is not a vocabulary, or
+    cannot be expressed.
     """
     path = Path(path)
     try:
@@ -95,15 +77,8 @@ def read_vocabulary(path) -> Vocabulary:
     return vocabulary_of(files, path)
 
 
-def vocabulary_of(files, source) -> Vocabulary | None:
-    """Finds the vocabulary among files stored beside weights.
-
-    Args:
-        files: dict of file name -> bytes.
-        source: str or Path. How the user calls it.
-
-    Returns:
-        Vocabulary; None if there are no files.
+def vocabulary_of(files: dict[str, bytes], source: str | Path) -> Vocabulary | None:
+    """Finds the vocabulary among files stored beside weights; None if there are no files.
 
     Raises:
         InputError: If there are several vocabularies, none among the files, or it is damaged.
@@ -135,8 +110,8 @@ def vocabulary_of(files, source) -> Vocabulary | None:
     )
 
 
-def identify_pieces(pieces) -> VocabularyIdentity:
-    """Returns which vocabulary some pieces (sequence of str, by id) are."""
+def identify_pieces(pieces: Sequence[str]) -> VocabularyIdentity:
+    """Returns which vocabulary some pieces, by id, are."""
     if len(pieces) == _SIZE and tuple(pieces[: len(_FIRST)]) == _FIRST:
         for name, (marks, sentence) in _KNOWN.items():
             if all(pieces[id] == piece for id, piece in marks.items()):
@@ -144,7 +119,7 @@ def identify_pieces(pieces) -> VocabularyIdentity:
     return VocabularyIdentity("own", f"a custom vocabulary of {len(pieces):,} pieces")
 
 
-def check_size(vocabulary, config):
+def check_size(vocabulary: Vocabulary, config: AlbertConfig):
     """Raises InputError if a vocabulary has another number of pieces than the model."""
     size = vocabulary.tokenizer.vocab_size
     if size != config.vocab_size:
@@ -154,20 +129,13 @@ def check_size(vocabulary, config):
         )
 
 
-def check_identity(identity, config, source_format, is_given):
-    """Refuses the German vocabulary beside what looks like a released English ALBERT.
+def check_identity(
+    identity: VocabularyIdentity, config: AlbertConfig, source_format: str, is_given: bool
+):
+    """Raises InputError for the German vocabulary beside what looks like a released English ALBERT.
 
     There are German models of the same shape, and nothing in their files distinguishes them from
-    the English ones, so it is accepted if the user names it with `--tokenizer`.
-
-    Args:
-        identity: VocabularyIdentity.
-        config: AlbertConfig. Of the weights.
-        source_format: str. What they were read from.
-        is_given: bool. Whether the user named this vocabulary.
-
-    Raises:
-        InputError: If it is stored beside weights of a released shape and was not requested.
+    the English ones, so it is accepted if the user names it with `--tokenizer` (`is_given`).
     """
     if is_given or identity.name != "german-30k" or source_format not in _RELEASED_FORMATS:
         return
@@ -180,16 +148,10 @@ def check_identity(identity, config, source_format, is_given):
         )
 
 
-def files_for(vocabulary, format_name, max_length):
+def files_for(vocabulary: Vocabulary, format_name: str, max_length: int) -> dict[str, bytes]:
     """Returns the files of a vocabulary in a format.
 
-    Args:
-        vocabulary: Vocabulary.
-        format_name: str. See `formats.FORMATS`.
-        max_length: int. Longest sequence of the model, in tokens.
-
-    Returns:
-        dict of file name -> bytes.
+    `max_length` is the longest sequence of the model, in tokens.
     """
     tokenizer = vocabulary.tokenizer
     with tempfile.TemporaryDirectory() as folder:
@@ -218,8 +180,8 @@ def files_for(vocabulary, format_name, max_length):
     return files
 
 
-def notes_for(vocabulary, format_name):
-    """Returns what the format's own code does differently with a vocabulary: list of str."""
+def notes_for(vocabulary: Vocabulary, format_name: str) -> list[str]:
+    """Returns what the format's own code does differently with a vocabulary."""
     config = vocabulary.tokenizer.config
     if not _is_unigram(vocabulary.tokenizer) or format_name == "albert-keras":
         return []
@@ -270,8 +232,8 @@ def _json(content):
         raise InputError(f"`{CONFIG_FILE}` must contain a JSON object: {error}.") from error
 
 
-def _released_size(config):
-    """Returns the name of the released ALBERT of this shape, or None."""
+def _released_size(config: AlbertConfig) -> str | None:
+    """Returns the name of the released ALBERT of this shape."""
     free = (
         "hidden_dropout_prob",
         "attention_probs_dropout_prob",

@@ -21,7 +21,6 @@ from albert_keras.interop.model_weights import ModelWeights
 from albert_keras.interop.tensor_table import read_reference_tensors
 from data_pipeline.errors import InputError
 
-NAME = "tf-hub"
 CONFIG = "albert_config.json"
 _GRAPHS = ("saved_model.pb", "tfhub_module.pb")
 #: The names of their masked-LM head start with the name of the model it was trained in.
@@ -95,15 +94,12 @@ def write(weights, folder):
     write_module(weights._replace(tensors=tensors), Path(folder))
 
 
-def shape_of_release(tensors, source):
-    """Returns the AlbertConfig of the released model whose sizes the tensors have.
+def shape_of_release(tensors: dict[str, np.ndarray], source: str | Path) -> AlbertConfig:
+    """Returns the configuration of the released model whose sizes the tensors have.
 
     Published modules come without a configuration, and tensors do not show the number of layers
-    and heads, the activation or the dropout; the dropout is 0, as in version 2.
-
-    Args:
-        tensors: dict of the reference's name -> array. Heads may be an axis.
-        source: str. How the user calls it.
+    and heads, the activation or the dropout; the dropout is 0, as in version 2. Heads may be an
+    axis of the tensors, which have the reference's names.
 
     Raises:
         InputError: If tensors are missing, or no released model has these sizes.

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import tensorflow as tf
 
-from albert_keras.interop.model_weights import HEADS
+from albert_keras.interop.model_weights import HEADS, ModelWeights
 from albert_keras.layers.kernels import inference
 from albert_keras.models.encoder import AlbertEncoder
 from albert_keras.models.heads import MaskedLMHead
@@ -18,12 +18,8 @@ _INPUTS = {
 _CONFIG = "albert_config.json"
 
 
-def write_module(weights, folder):
-    """Writes the module; see `hub_module.write`.
-
-    Args:
-        weights: ModelWeights. Complete.
-        folder: Path. An empty folder.
+def write_module(weights: ModelWeights, folder: Path):
+    """Writes complete weights into an empty folder; see `hub_module.write`.
 
     Source:
         https://www.tensorflow.org/hub/reusable_saved_models and
@@ -46,8 +42,8 @@ def write_module(weights, folder):
         tf.saved_model.save(module, str(folder))
 
 
-def _encode(encoder, inputs, training):
-    """Returns the sequence output and the outputs of the module: (Tensor, dict)."""
+def _encode(encoder, inputs, training) -> tuple[tf.Tensor, dict]:
+    """Returns the sequence output and the outputs of the module."""
     # Plain operations in training as well: who loads the module lacks our custom gradients.
     with inference():
         outputs = encoder(
@@ -108,8 +104,8 @@ def _without_random_weights(config):
     return config.model_copy(update={"initializer_range": 0.0})
 
 
-def _write_assets(weights, folder):
-    """Writes the files that belong to the module: dict of attribute -> path."""
+def _write_assets(weights: ModelWeights, folder: Path) -> dict[str, Path]:
+    """Writes the files that belong to the module; returns their paths by attribute."""
     files = {"config_file": folder / _CONFIG}
     files["config_file"].write_text(weights.config.to_json(), encoding="utf-8")
     for number, (name, content) in enumerate(weights.tokenizer_files.items()):

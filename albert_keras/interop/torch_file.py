@@ -24,16 +24,13 @@ _MAX_GROWTH = 16
 _TIMEOUT_SECONDS = 1800
 
 
-def read_torch_file(path, trust_pickle=False, python=sys.executable):
+def read_torch_file(
+    path: str | Path, trust_pickle: bool = False, python: str = sys.executable
+) -> dict[str, np.ndarray]:
     """Reads the tensors of a file written by `torch.save`, in another process.
 
-    Args:
-        path: str or Path. For example `pytorch_model.bin`.
-        trust_pickle: bool. Whether the user trusts whoever wrote the file.
-        python: str. The Python that reads it, which needs PyTorch; by default this one.
-
-    Returns:
-        dict of name -> array; bfloat16 becomes float32, which holds it exactly.
+    `trust_pickle` is whether the user trusts whoever wrote the file; `python` reads it and needs
+    PyTorch. bfloat16 becomes float32, which represents it exactly.
 
     Raises:
         InputError: If it is not trusted, PyTorch is missing or too old, or the file contains
@@ -70,16 +67,10 @@ def read_torch_file(path, trust_pickle=False, python=sys.executable):
         return read_safetensors(target)
 
 
-def main(path, target):
+def main(path: str, target: str):
     """Converts a file written by `torch.save` into safetensors, in this process.
 
-    Args:
-        path: str. A file that contains nothing but a dict of tensors.
-        target: str. The file to write.
-
-    Raises:
-        InputError: As `read_torch_file`.
-        Exception: Whatever PyTorch raises.
+    InputError as in `read_torch_file`; whatever PyTorch raises is passed on.
     """
     try:
         import torch
