@@ -28,7 +28,6 @@ _WARM_UP, _RESUME = 2, 1
 _PATIENCE = 900
 _EXIT_SECONDS = 5
 _MAX_REASON_LENGTH = 200
-_NOT_INSTALLED = "not installed: pip install albert-keras[bench]"
 
 
 class Contestant(NamedTuple):
@@ -66,7 +65,7 @@ def chosen_peers(names: Iterable[str], known: tuple[str, ...]) -> tuple[str, ...
 
 
 def hold_contest(contestants: Sequence[Contestant], repeats: int, seconds: float) -> dict:
-    """Measures contestants in turn, each for `seconds` in each of `repeats` rounds.
+    """Measures contestants of different labels in turn, for `seconds` in each of `repeats` rounds.
 
     Each has one process throughout, so that it compiles once; it waits while another one runs.
     Every second round runs backwards. The first run, two more, and one whenever a contestant
@@ -79,18 +78,7 @@ def hold_contest(contestants: Sequence[Contestant], repeats: int, seconds: float
         seconds of all single runs; `start_seconds`, of preparing it and of the first run, which
         compiles; `peak_mb`, the peak memory of its process; `step_mb`, how much of that was added
         after it was prepared; `facts`.
-
-    Raises:
-        InputError: If two labels are the same, or there is nothing to measure.
     """
-    labels = [contestant.label for contestant in contestants]
-    if len(set(labels)) < len(labels):
-        raise InputError(f"Contestants must have different labels. Received: {labels}.")
-    if repeats < 1 or seconds < 0:
-        raise InputError(
-            "A contest must have at least one round, of 0 seconds or more. Received: "
-            f"{repeats} round(s) of {seconds} s."
-        )
     with contextlib.ExitStack() as stack:
         workers = {one.label: stack.enter_context(_Worker(one)) for one in contestants}
         active = {label: worker for label, worker in workers.items() if worker.failed is None}
@@ -129,7 +117,7 @@ class _Worker:
         self._is_over = False
         self._process = None
         if any(importlib.util.find_spec(name) is None for name in contestant.needs):
-            self._fail(_NOT_INSTALLED)
+            self._fail("not installed: pip install albert-keras[bench]")
             return
         logger.info("preparing %s", contestant.label)
         context = multiprocessing.get_context("spawn")

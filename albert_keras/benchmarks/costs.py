@@ -58,9 +58,6 @@ def benchmark_costs(
         `from_layers` (the numbers of layers measured), `seconds`, `peak_mb` and `step_mb` as
         summaries, `gflops` (useful ones, 10^9 per second), `speed` and `published_speed` relative
         to BERT-large; or `failed`, one line.
-
-    Raises:
-        InputError: If a name is unknown, or a size is not possible.
     """
     facts = machine()
     memory_bytes = memory_bytes or _USABLE_FRACTION * os.sysconf("SC_PHYS_PAGES") * os.sysconf(
@@ -82,6 +79,11 @@ def benchmark_costs(
         model: _row(shape, depths[model], [runs[model, depth] for depth in depths[model]])
         for model, shape in shapes.items()
     }
+    reference = rows.get(_REFERENCE, {}).get("seconds")
+    for model, row in rows.items():
+        is_compared = reference and "seconds" in row
+        row["speed"] = reference["median"] / row["seconds"]["median"] if is_compared else None
+        row["published_speed"] = PUBLISHED_SPEED.get(model)
     return {
         "machine": facts,
         "settings": {
@@ -91,9 +93,7 @@ def benchmark_costs(
             "repeats": repeats,
             "memory_bytes": memory_bytes,
         },
-        "models": {
-            name: row | _speeds(name, row, rows.get(_REFERENCE)) for name, row in rows.items()
-        },
+        "models": rows,
     }
 
 
@@ -103,7 +103,7 @@ def depths_to_measure(shape: Shape, precision: str, memory_bytes: float) -> tupl
     layers = shape.config.num_hidden_layers
 
     def fits(depth):
-        config = at_depth(shape, depth).config
+        config = shape.config.replace(num_hidden_layers=depth)
         lengths = shape.max_seq_length, shape.predictions
         return step_memory(config, shape.batch_size, *lengths, precision).total <= memory_bytes
 
@@ -151,13 +151,6 @@ def _row(shape, depths, runs):
         shape.config, shape.batch_size, shape.max_seq_length, shape.predictions, sentence_head=False
     )
     return row | {"gflops": flops / row["seconds"]["median"] / 1e9}
-
-
-def _speeds(name, row, reference):
-    speed = None
-    if reference and "seconds" in reference and "seconds" in row:
-        speed = reference["seconds"]["median"] / row["seconds"]["median"]
-    return {"speed": speed, "published_speed": PUBLISHED_SPEED.get(name)}
 
 
 def costs_lines(result):

@@ -51,9 +51,6 @@ def benchmark_data(
         dict for JSON: `machine`, `corpus`, `ceiling`, `builds` (one for each number of copies),
         `scaling` (one for each number of workers but the first, at the first number of copies),
         `start_up`.
-
-    Raises:
-        InputError: If corpus, tokenizer or a setting cannot be used.
     """
     facts = machine()
     copies, workers = list(dict.fromkeys(copies)), list(dict.fromkeys(workers))
@@ -201,30 +198,13 @@ def data_lines(result):
     )
     yield ""
     yield "One worker, the original corpus"
-    rows = [
-        [
-            "ceiling: SentencePiece alone",
-            spread(ceiling["sequences_per_second"], ",.0f"),
-            "100%",
-            spread(ceiling["text_mb_per_second"], ".2f"),
-            "100%",
-            f"{ceiling['cpu_share']:.2f}",
-            "",
-        ]
-    ]
-    rows += [
-        [
-            f"copies {build['copies']}",
-            spread(build["sequences_per_second"], ",.0f"),
-            f"{build['sequences_to_ceiling']['median']:.0%}",
-            spread(build["text_mb_per_second"], ".2f"),
-            f"{build['text_to_ceiling']['median']:.0%}",
-            f"{build['cpu_share']:.2f}",
-            f"{build['peak_mb']:.0f}",
-        ]
-        for build in builds
-    ]
     header = ["", "sequences/s", "of ceiling", "text MB/s", "of ceiling", "CPUs", "peak MB"]
+    rows = [_speed_cells("ceiling: SentencePiece alone", ceiling, 1.0, 1.0, "")]
+    for build in builds:
+        shares = (build[name]["median"] for name in ("sequences_to_ceiling", "text_to_ceiling"))
+        rows.append(
+            _speed_cells(f"copies {build['copies']}", build, *shares, f"{build['peak_mb']:.0f}")
+        )
     yield from table(header, rows)
     yield ""
     yield "Time of the stages, one worker"
@@ -248,6 +228,18 @@ def data_lines(result):
     yield f"start-up of a process: {spread(start_up['process_seconds'], '.2f')} s"
     for number, seconds in start_up["workers_seconds"].items():
         yield f"start-up of {number} workers, part of each build: {spread(seconds, '.2f')} s"
+
+
+def _speed_cells(name, speeds, sequences_share, text_share, peak_mb):
+    return [
+        name,
+        spread(speeds["sequences_per_second"], ",.0f"),
+        f"{sequences_share:.0%}",
+        spread(speeds["text_mb_per_second"], ".2f"),
+        f"{text_share:.0%}",
+        f"{speeds['cpu_share']:.2f}",
+        peak_mb,
+    ]
 
 
 def _scaling_cells(row):

@@ -5,7 +5,7 @@ Each run is called in a process of its own.
 
 import contextlib
 import functools
-import importlib
+import pkgutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -197,8 +197,8 @@ def stage_clock() -> Iterator[StageClock]:
     clock, originals = StageClock(), []
     for stage, names in STAGES.items():
         for name in names:
-            owner, attribute = _find(name)
-            function = getattr(owner, attribute)
+            owner_name, _, attribute = name.replace(":", ".").rpartition(".")
+            owner, function = pkgutil.resolve_name(owner_name), pkgutil.resolve_name(name)
             originals.append((owner, attribute, function))
             setattr(owner, attribute, clock.timed(function, stage))
     try:
@@ -208,9 +208,3 @@ def stage_clock() -> Iterator[StageClock]:
     finally:
         for owner, attribute, function in originals:
             setattr(owner, attribute, function)
-
-
-def _find(name):
-    module, _, path = name.partition(":")
-    *owners, attribute = path.split(".")
-    return functools.reduce(getattr, owners, importlib.import_module(module)), attribute

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from albert_keras.training.cost.process_memory import max_resident_mb, peak_mb as peak_mb
+from data_pipeline.building.workers import num_processors
 from data_pipeline.errors import InputError
 
 logger = logging.getLogger(__name__)
@@ -31,7 +32,7 @@ def machine() -> dict:
     """
     return {
         "cpu": _cpu_model(),
-        "cores": num_cores(),
+        "cores": num_processors(),
         "load": round(os.getloadavg()[0], 2),
         "system": f"{platform.system()} {platform.release()}",
         "python": platform.python_version(),
@@ -99,13 +100,6 @@ def cpu_seconds():
     """Returns the processor time of this process and of its ended children."""
     times = os.times()
     return times.user + times.system + times.children_user + times.children_system
-
-
-def num_cores():
-    """Returns the number of processors that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count()
 
 
 def _cpu_model():

@@ -30,15 +30,12 @@ def benchmark_memory(
         precision: See `TrainingConfig`.
         parts: Parts of the batch in the rows that accumulate; must divide the batch size.
         repeats: Processes of each kind.
-        peers: As in `benchmark_train`; each has one process.
+        peers: As in `benchmark_train`, like the precision then; each has one process.
 
     Returns:
         dict for JSON: `machine`, `settings`, and `kinds`: for each the `peak_mb` of the process,
         `step_mb`, what was added after the model was built, and `seconds` of a step; `peers`, what
         `hold_contest` returns of each.
-
-    Raises:
-        InputError: If a setting cannot be used; with peers the precision must be one of theirs.
     """
     facts = machine()
     shape = make_shape(model, batch_size, max_seq_length)

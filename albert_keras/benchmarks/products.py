@@ -5,8 +5,9 @@ import logging
 import time
 from collections.abc import Sequence
 
-from albert_keras.benchmarks.measure import in_new_process, num_cores
+from albert_keras.benchmarks.measure import in_new_process
 from albert_keras.benchmarks.shapes import Shape
+from data_pipeline.building.workers import num_processors
 
 logger = logging.getLogger(__name__)
 
@@ -88,7 +89,7 @@ def _pytorch_rates(sizes, dtypes, seconds):
     import torch
 
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    torch.set_num_threads(num_cores())
+    torch.set_num_threads(num_processors())
 
     def make(dtype, size):
         left, right = (

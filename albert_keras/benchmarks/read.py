@@ -54,9 +54,6 @@ def benchmark_read(
         the records allow, "static masks", "dynamic masks" on a copy of the records without masks
         and "dynamic over static" on the records themselves), `dynamic_cost` and
         `dynamic_cpu_cost` (fractions, or None), `first_batch`, `training` (or None).
-
-    Raises:
-        InputError: If there are no such records, or model and records do not match.
     """
     if folder is None:
         with tempfile.TemporaryDirectory() as temporary:

@@ -34,23 +34,12 @@ class Shape(NamedTuple):
 def make_shape(model: str, batch_size: int = 8, max_seq_length: int = 128) -> Shape:
     """Returns the Shape of a named model, with V = 30,000 and no dropout, or of LAYERSxHIDDEN.
 
-    "6x256" has L = 6, H = 256, heads of 64, I = 4·H, E = 128. The sequence length is at most 512.
-
-    Raises:
-        InputError: If the model is unknown or a size is not possible.
+    "6x256" has L = 6, H = 256, heads of 64, I = 4·H, E = 128. InputError for an unknown model.
     """
-    config = _config(model)
-    if batch_size < 1:
-        raise InputError(f"The batch size must be at least 1. Received: {batch_size}.")
-    if not 1 <= max_seq_length <= config.max_position_embeddings:
-        raise InputError(
-            f"The sequence length must be 1 to {config.max_position_embeddings}. "
-            f"Received: {max_seq_length}."
-        )
-    return Shape(model, config, batch_size, max_seq_length)
+    return Shape(model, _config(model), batch_size, max_seq_length)
 
 
-def _config(model):
+def _config(model: str) -> AlbertConfig:
     common = {
         "vocab_size": _VOCAB_SIZE,
         "hidden_dropout_prob": 0.0,

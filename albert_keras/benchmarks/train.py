@@ -53,9 +53,6 @@ def benchmark_train(
         dict for JSON: `machine`; `settings`; `products`, see `measure_products`; `contestants`, see
         `hold_contest`, with the numbers of `describe` for those that were measured; `comparisons`,
         a list of what `compare` returns for each dtype of ours.
-
-    Raises:
-        InputError: If a setting cannot be used.
     """
     facts = machine()
     shape = make_shape(model, batch_size, max_seq_length)
@@ -94,7 +91,7 @@ def contestants_for(
             raise InputError(
                 f"The precision must be float32 or mixed_bfloat16. Received: {precision!r}."
             )
-    peers, dtypes = chosen_peers(peers, PEERS), {name: DTYPES[name] for name in precisions}
+    peers = chosen_peers(peers, PEERS)
     found = [("ours", trainers.prepare_ours, (), ())]
     if "keras-nlp" in peers:
         found.append(("keras-nlp", trainers.prepare_keras_nlp, (), ()))
@@ -102,9 +99,9 @@ def contestants_for(
         needs = ("torch", "transformers")
         found += [(name, trainers.prepare_transformers, form, needs) for name, *form in _FORMS]
     return [
-        Contestant(name, dtype, prepare, (shape, precision, *form), needs)
+        Contestant(name, DTYPES[precision], prepare, (shape, precision, *form), needs)
         for name, prepare, form, needs in found
-        for precision, dtype in dtypes.items()
+        for precision in dict.fromkeys(precisions)
     ]
 
 

@@ -9,8 +9,8 @@ from importlib.metadata import version
 import numpy as np
 
 from albert_keras.benchmarks.contest import Prepared
-from albert_keras.benchmarks.measure import num_cores
 from albert_keras.benchmarks.shapes import Shape
+from data_pipeline.building.workers import num_processors
 from data_pipeline.errors import InputError
 
 _OUR_LEARNING_RATE, _LEARNING_RATE = 1e-3, 1e-4
@@ -146,7 +146,7 @@ def prepare_transformers(
     import torch
 
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    torch.set_num_threads(num_cores())
+    torch.set_num_threads(num_processors())
     torch.manual_seed(0)
     model = _transformers_model(shape).to(device)
     model.train()

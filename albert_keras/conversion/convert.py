@@ -24,6 +24,8 @@ from albert_keras.weights.source_tensors import encoder_digest
 from data_pipeline.errors import InputError
 from data_pipeline.files import check_output_folder, whole_folder
 
+_PRETRAINING = ("masked_lm", "sentence_order")
+
 logger = logging.getLogger(__name__)
 
 
@@ -95,10 +97,14 @@ def convert(
     logger.info("reading `%s` (%s)", source, source_format)
     weights = read_format(source_format, source, trust_pickle, config)
     vocabulary = _vocabulary(weights, tokenizer, source_format)
-    files, notes = {}, []
+    files, notes, described = {}, [], None
     if vocabulary is not None:
         files = files_for(vocabulary, to, weights.config.max_position_embeddings)
         notes = [*vocabulary.notes, *notes_for(vocabulary, to)]
+        described = vocabulary.identity._asdict()
+        described |= {"source": vocabulary.source, "digest": vocabulary.tokenizer.digest}
+    # A fine-tuned model is not expected to have any head of pre-training.
+    expected = () if set(weights.heads) - set(_PRETRAINING) else _PRETRAINING
     with whole_folder(target) as folder:
         logger.info("writing `%s` (%s)", target, to)
         writer.write(weights._replace(tokenizer_files=files), folder)
@@ -119,9 +125,9 @@ def convert(
             encoder_digest=encoder_digest(_Tensors(written.tensors)),
             heads=written.heads,
             left_heads=tuple(head for head in weights.heads if head not in written.heads),
-            absent_heads=_absent(weights.heads),
+            absent_heads=tuple(head for head in expected if head not in weights.heads),
             labels=tuple(weights.labels),
-            vocabulary=_describe(vocabulary),
+            vocabulary=described,
             notes=tuple(dict.fromkeys(notes)),
             verification=verification and verification._asdict(),
             source_files=own.source_files(source),
@@ -143,21 +149,6 @@ def _vocabulary(weights, given, source_format) -> Vocabulary | None:
     check_size(vocabulary, weights.config)
     check_identity(vocabulary.identity, weights.config, source_format, given is not None)
     return vocabulary
-
-
-def _absent(heads):
-    """Returns the missing heads of pre-training; a fine-tuned model is not expected to have any."""
-    pretraining = ("masked_lm", "sentence_order")
-    if any(head not in pretraining for head in heads):
-        return ()
-    return tuple(head for head in pretraining if head not in heads)
-
-
-def _describe(vocabulary):
-    if vocabulary is None:
-        return None
-    found = {"source": vocabulary.source, "digest": vocabulary.tokenizer.digest}
-    return vocabulary.identity._asdict() | found
 
 
 class _Tensors:

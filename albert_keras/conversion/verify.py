@@ -63,11 +63,11 @@ def verify(
         InputError: If a tensor of the target has other numbers, or an output of source and target
             differs by more than `BOUND`.
     """
-    different = [
-        name
-        for name, array in target.tensors.items()
-        if name not in source.tensors or not _is_equal(array, source.tensors[name])
-    ]
+    different = []
+    for name, array in target.tensors.items():
+        other = source.tensors.get(name)
+        if other is None or array.shape != other.shape or array.tobytes() != other.tobytes():
+            different.append(name)
     if different:
         raise InputError(
             "The target must contain the numbers of its source. These tensors differ: "
@@ -162,10 +162,6 @@ def compare(first: list[dict], second: list[dict]) -> dict[str, float]:
             f"{'; '.join(problems)}. Nothing was written."
         )
     return differences
-
-
-def _is_equal(array, other):
-    return array.shape == other.shape and array.tobytes() == other.tobytes()
 
 
 def _framework_outputs(format_name, path, weights, inputs):

@@ -23,8 +23,6 @@ from data_pipeline.tokenizers.vocabulary import CONFIG_FILE, CONTROL_SYMBOLS, US
 
 _MODELS = (".model", ".spm")
 _GOOGLE_MODEL = "30k-clean.model"
-#: Format -> name of a SentencePiece model in it; in all others it is `_GOOGLE_MODEL`.
-_MODEL_NAMES = {"hugging-face": "spiece.model", "keras-nlp": "spiece.model"}
 #: Pieces 0 to 13 of all vocabularies trained with the options of google-research/albert.
 _FIRST = ("<pad>", "<unk>", *CONTROL_SYMBOLS, *USER_DEFINED_SYMBOLS, "▁")
 _SIZE = 30_000
@@ -159,23 +157,20 @@ def files_for(vocabulary: Vocabulary, format_name: str, max_length: int) -> dict
         own = {path.name: path.read_bytes() for path in sorted(Path(folder).iterdir())}
     if format_name == "albert-keras":
         return own
-    name = _MODEL_NAMES.get(format_name, _GOOGLE_MODEL) if _is_unigram(tokenizer) else "vocab.txt"
+    is_unigram = _is_unigram(tokenizer)
+    has_other_name = format_name in ("hugging-face", "keras-nlp")
+    unigram_name = "spiece.model" if has_other_name else _GOOGLE_MODEL
+    name = unigram_name if is_unigram else "vocab.txt"
     files = {name: tokenizer.model_bytes}
     if name == _GOOGLE_MODEL:
         files["30k-clean.vocab"] = own["tokenizer.vocab"]
     if format_name == "hugging-face":
         config = tokenizer.config
-        accents = (
-            {"keep_accents": not config.strip_accents}
-            if _is_unigram(tokenizer)
-            else {"strip_accents": config.strip_accents}
-        )
-        settings = {
-            "tokenizer_class": "AlbertTokenizer" if _is_unigram(tokenizer) else "BertTokenizer",
-            "do_lower_case": config.lower_case,
-            **accents,
-            "model_max_length": max_length,
-        }
+        kind, accents = "BertTokenizer", {"strip_accents": config.strip_accents}
+        if is_unigram:
+            kind, accents = "AlbertTokenizer", {"keep_accents": not config.strip_accents}
+        settings = {"tokenizer_class": kind, "do_lower_case": config.lower_case, **accents}
+        settings["model_max_length"] = max_length
         files["tokenizer_config.json"] = (json.dumps(settings, indent=2) + "\n").encode()
     return files
 
@@ -217,11 +212,10 @@ def _load(files, name, source, settings):
 
 def _normalization(values):
     """Returns the settings of Hugging Face's `tokenizer_config.json` as `Tokenizer.load` does."""
-    settings = {"lower_case": values.get("do_lower_case")}
+    strip_accents = values.get("strip_accents")
     if values.get("keep_accents") is not None:
-        settings["strip_accents"] = not values["keep_accents"]
-    else:
-        settings["strip_accents"] = values.get("strip_accents")
+        strip_accents = not values["keep_accents"]
+    settings = {"lower_case": values.get("do_lower_case"), "strip_accents": strip_accents}
     return {name: value for name, value in settings.items() if isinstance(value, bool)}
 
 

@@ -57,7 +57,6 @@ _ALLOWED = {
     "auto_map": ({}, None),  # code in the folder
 }
 _LABELS = ("id2label", "label2id", "num_labels")
-_DTYPES = ("dtype", "torch_dtype")  # the later and the earlier name
 
 
 def family_of(values: dict) -> Family:

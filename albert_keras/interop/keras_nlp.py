@@ -69,8 +69,8 @@ _BACKBONE = (
             f"{_OURS}/attention_1/self/{part}",
             f"{_ATTENTION}/_{part}_dense",
             _NAMES,
-            layout="heads",
-            bias_layout="heads",
+            "heads",
+            "heads",
         )
     ),
     *dense_rows(

@@ -25,43 +25,39 @@ HEADS = {
     "spans_or_none": ("start_logits/", "end_logits/", "answer_class/"),
 }
 
+
+def _dense(name, axes):
+    return {f"{name}/kernel": axes, f"{name}/bias": axes[-1]}
+
+
+def _norm(name, axis):
+    return {f"{name}/beta": axis, f"{name}/gamma": axis}
+
+
 #: Tensor -> its axes, by letter, see `_shapes`.
 _EMBEDDINGS = {
     "bert/embeddings/word_embeddings": "VE",
     "bert/embeddings/token_type_embeddings": "TE",
     "bert/embeddings/position_embeddings": "PE",
-    "bert/embeddings/LayerNorm/beta": "E",
-    "bert/embeddings/LayerNorm/gamma": "E",
+    **_norm("bert/embeddings/LayerNorm", "E"),
 }
-_PROJECTION = {f"{PROJECTION}/kernel": "EH", f"{PROJECTION}/bias": "H"}
-_POOLER = {"bert/pooler/dense/kernel": "HH", "bert/pooler/dense/bias": "H"}
 #: What follows `inner_group_K/` in the attention and in the feed-forward part of a block.
 _ATTENTION = {
-    "attention_1/self/query/kernel": "HH",
-    "attention_1/self/query/bias": "H",
-    "attention_1/self/key/kernel": "HH",
-    "attention_1/self/key/bias": "H",
-    "attention_1/self/value/kernel": "HH",
-    "attention_1/self/value/bias": "H",
-    "attention_1/output/dense/kernel": "HH",
-    "attention_1/output/dense/bias": "H",
-    "LayerNorm/beta": "H",
-    "LayerNorm/gamma": "H",
+    **_dense("attention_1/self/query", "HH"),
+    **_dense("attention_1/self/key", "HH"),
+    **_dense("attention_1/self/value", "HH"),
+    **_dense("attention_1/output/dense", "HH"),
+    **_norm("LayerNorm", "H"),
 }
 _FEED_FORWARD = {
-    "ffn_1/intermediate/dense/kernel": "HI",
-    "ffn_1/intermediate/dense/bias": "I",
-    "ffn_1/intermediate/output/dense/kernel": "IH",
-    "ffn_1/intermediate/output/dense/bias": "H",
-    "LayerNorm_1/beta": "H",
-    "LayerNorm_1/gamma": "H",
+    **_dense("ffn_1/intermediate/dense", "HI"),
+    **_dense("ffn_1/intermediate/output/dense", "IH"),
+    **_norm("LayerNorm_1", "H"),
 }
 _HEADS = {
     "masked_lm": {
-        "cls/predictions/transform/dense/kernel": "HE",
-        "cls/predictions/transform/dense/bias": "E",
-        "cls/predictions/transform/LayerNorm/beta": "E",
-        "cls/predictions/transform/LayerNorm/gamma": "E",
+        **_dense("cls/predictions/transform/dense", "HE"),
+        **_norm("cls/predictions/transform/LayerNorm", "E"),
         "cls/predictions/output_bias": "V",
     },
     "sentence_order": {
@@ -71,16 +67,11 @@ _HEADS = {
     "classifier": {"output_weights": "CH", "output_bias": "C"},
     "spans": {"cls/squad/output_weights": "2H", "cls/squad/output_bias": "2"},
     "spans_or_none": {
-        "start_logits/dense/kernel": "H1",
-        "start_logits/dense/bias": "1",
-        "end_logits/dense_0/kernel": "DH",
-        "end_logits/dense_0/bias": "H",
-        "end_logits/LayerNorm/beta": "H",
-        "end_logits/LayerNorm/gamma": "H",
-        "end_logits/dense_1/kernel": "H1",
-        "end_logits/dense_1/bias": "1",
-        "answer_class/dense_0/kernel": "DH",
-        "answer_class/dense_0/bias": "H",
+        **_dense("start_logits/dense", "H1"),
+        **_dense("end_logits/dense_0", "DH"),
+        **_norm("end_logits/LayerNorm", "H"),
+        **_dense("end_logits/dense_1", "H1"),
+        **_dense("answer_class/dense_0", "DH"),
         "answer_class/dense_1/kernel": "H1",  # has no bias
     },
 }
@@ -142,7 +133,7 @@ def encoder_shapes(config: AlbertConfig) -> dict[str, tuple[int, ...]]:
     """Returns the shapes of the encoder's tensors, with any sharing."""
     axes = dict(_EMBEDDINGS)
     if config.projects_embeddings:
-        axes |= _PROJECTION
+        axes |= _dense(PROJECTION, "EH")
     plan = layer_plan(
         config.num_hidden_layers, config.sharing, config.num_hidden_groups, config.inner_group_num
     )
@@ -150,7 +141,7 @@ def encoder_shapes(config: AlbertConfig) -> dict[str, tuple[int, ...]]:
         for block, part in ((use.attention, _ATTENTION), (use.feed_forward, _FEED_FORWARD)):
             scope = f"bert/encoder/transformer/{block.scope}"
             axes |= {f"{scope}/{name}": letters for name, letters in part.items()}
-    return _shapes(axes | _POOLER, config)
+    return _shapes(axes | _dense("bert/pooler/dense", "HH"), config)
 
 
 def head_shapes(config: AlbertConfig, tensors) -> dict[str, tuple[int, ...]]:

@@ -48,16 +48,16 @@ def read_torch_file(
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder, "model.safetensors")
         command = [python, "-m", "albert_keras.interop.torch_file", path.absolute(), target]
-        # Not in the user's folder, where a `torch.py` beside the weights would be imported.
-        where = {"cwd": folder, "env": os.environ | {"PYTHONPATH": _python_path()}}
+        ours = str(Path(__file__).parents[2])
+        python_path = os.pathsep.join(filter(None, (ours, os.environ.get("PYTHONPATH"))))
         try:
             done = subprocess.run(
                 command,
+                cwd=folder,  # a `torch.py` beside the weights must not be imported
+                env=os.environ | {"PYTHONPATH": python_path},
                 capture_output=True,
                 text=True,
                 timeout=_TIMEOUT_SECONDS,
-                check=False,
-                **where,
             )
         except (OSError, subprocess.TimeoutExpired) as error:
             raise InputError(f"`{path}` could not be read: {error}.") from error
@@ -104,11 +104,6 @@ def _to_array(tensor):
         tensor = tensor.float()
     array = tensor.detach().numpy()
     return array.astype(np.int64) if array.dtype.kind in "biu" else array
-
-
-def _python_path():
-    ours = str(Path(__file__).parents[2])
-    return os.pathsep.join(filter(None, (ours, os.environ.get("PYTHONPATH"))))
 
 
 if __name__ == "__main__":

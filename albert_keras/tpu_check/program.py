@@ -48,11 +48,6 @@ class Program(Settings):
         """What a table shows besides the model."""
         return ()
 
-    @property
-    def predictions(self) -> int:
-        """Predictions per sequence, P."""
-        return PretrainingDataConfig(max_seq_length=self.sequence_length).num_predictions
-
     def albert_config(self) -> AlbertConfig:
         return Program.config(self).albert_config(self.vocab_size)
 
@@ -76,6 +71,7 @@ class Program(Settings):
 
     def features(self) -> dict[str, tuple[str, tuple[int, ...]]]:
         """Returns dtype and shape of a replica's part of each batch of `training_dataset`."""
+        predictions = PretrainingDataConfig(max_seq_length=self.sequence_length).num_predictions
         shapes = {"example_weights": ("float32", (self.batch,))}
         for name, feature in PRETRAINING_FEATURES.items():
             if not feature.required:
@@ -84,7 +80,7 @@ class Program(Settings):
             if feature.length == "scalar":
                 shapes["sentence_order_labels"] = (dtype, (self.batch,))
             else:
-                length = feature_length(feature, self.sequence_length, self.predictions)
+                length = feature_length(feature, self.sequence_length, predictions)
                 shapes[name] = (dtype, (self.batch, length))
         return shapes
 

@@ -84,9 +84,8 @@ def _all_reduces(traced, compiled):
     written = traced.get("all_reduces")
     if written is None:
         return ""
-    return (
-        f"{compiled['all_reduces']} of {written}" if "all_reduces" in compiled else f"({written})"
-    )
+    found = compiled.get("all_reduces")
+    return f"({written})" if found is None else f"{found} of {written}"
 
 
 def _products(products):
