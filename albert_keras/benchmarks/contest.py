@@ -11,7 +11,7 @@ import statistics
 import threading
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -28,51 +28,31 @@ _WARM_UP, _RESUME = 2, 1
 _PATIENCE = 900
 _EXIT_SECONDS = 5
 _MAX_REASON_LENGTH = 200
-_NOT_INSTALLED = "not installed: pip install albert-keras[bench]"
 
 
 class Contestant(NamedTuple):
-    """One of those that are compared.
+    """One of those that are compared."""
 
-    Attributes:
-        name: str. Such as "transformers, compiled".
-        dtype: str. "float32", "bfloat16" or another: what it multiplies in.
-        prepare: callable of a module. Creates a Prepared from `arguments`, in its own process.
-        arguments: tuple. They are pickled.
-        needs: tuple of str. Packages it imports; without them it does not take part.
-    """
-
-    name: str
-    dtype: str
-    prepare: Callable
-    arguments: tuple = ()
-    needs: tuple = ()
+    name: str  #: Such as "transformers, compiled".
+    dtype: str  #: "float32", "bfloat16" or another: what it multiplies in.
+    prepare: Callable  #: Returns a Prepared, in the contestant's process; a function of a module.
+    arguments: tuple = ()  #: They are pickled.
+    needs: tuple[str, ...] = ()  #: Packages; without them the contestant does not take part.
 
     @property
-    def label(self):
-        """str. Name and dtype."""
+    def label(self) -> str:
         return f"{self.name}, {self.dtype}"
 
 
 class Prepared(NamedTuple):
-    """What a contestant measures.
+    """What a contestant measures."""
 
-    Attributes:
-        run: callable without arguments. Runs one step or request and waits for its result.
-        facts: dict for JSON, such as the number of weights. `run` may change it: it is read after
-            all runs.
-    """
-
-    run: Callable
-    facts: dict
+    run: Callable[[], object]  #: Runs one step or request and waits for its result.
+    facts: dict  #: For JSON, read after all runs, so that `run` may change it.
 
 
-def chosen_peers(names, known):
-    """Returns the peers (tuple of str) that names select: names, or "all" or "none" alone.
-
-    Raises:
-        InputError: If a name is unknown, or "all" or "none" is not the only one.
-    """
+def chosen_peers(names: Iterable[str], known: tuple[str, ...]) -> tuple[str, ...]:
+    """Returns the selected peers: names, or "all" or "none" alone; InputError for others."""
     names = tuple(dict.fromkeys(names))
     if names in (("all",), ("none",), ()):
         return known if names == ("all",) else ()
@@ -84,17 +64,12 @@ def chosen_peers(names, known):
     return names
 
 
-def hold_contest(contestants, repeats, seconds):
-    """Measures contestants in turn.
+def hold_contest(contestants: Sequence[Contestant], repeats: int, seconds: float) -> dict:
+    """Measures contestants of different labels in turn, for `seconds` in each of `repeats` rounds.
 
     Each has one process throughout, so that it compiles once; it waits while another one runs.
     Every second round runs backwards. The first run, two more, and one whenever a contestant
     resumes do not count. No process outlives this one.
-
-    Args:
-        contestants: sequence of Contestant, with different labels.
-        repeats: int. Rounds.
-        seconds: float. How long each is measured in a round; at least one run is.
 
     Returns:
         dict of label to dict for JSON, each with `name` and `dtype`, and either `failed`, the
@@ -103,18 +78,7 @@ def hold_contest(contestants, repeats, seconds):
         seconds of all single runs; `start_seconds`, of preparing it and of the first run, which
         compiles; `peak_mb`, the peak memory of its process; `step_mb`, how much of that was added
         after it was prepared; `facts`.
-
-    Raises:
-        InputError: If two labels are the same, or there is nothing to measure.
     """
-    labels = [contestant.label for contestant in contestants]
-    if len(set(labels)) < len(labels):
-        raise InputError(f"Contestants must have different labels. Received: {labels}.")
-    if repeats < 1 or seconds < 0:
-        raise InputError(
-            "A contest must have at least one round, of 0 seconds or more. Received: "
-            f"{repeats} round(s) of {seconds} s."
-        )
     with contextlib.ExitStack() as stack:
         workers = {one.label: stack.enter_context(_Worker(one)) for one in contestants}
         active = {label: worker for label, worker in workers.items() if worker.failed is None}
@@ -125,7 +89,7 @@ def hold_contest(contestants, repeats, seconds):
         }
 
 
-def rates(rounds, tokens, flops, peak):
+def rates(rounds: Sequence[float], tokens: int, flops: float, peak: float) -> dict:
     """Returns summaries of `tokens_per_second`, `flops` (useful ones per second), `share_of_peak`.
 
     `rounds` are the seconds of a run in each round, `tokens` and `flops` those of one run, `peak`
@@ -153,7 +117,7 @@ class _Worker:
         self._is_over = False
         self._process = None
         if any(importlib.util.find_spec(name) is None for name in contestant.needs):
-            self._fail(_NOT_INSTALLED)
+            self._fail("not installed: pip install albert-keras[bench]")
             return
         logger.info("preparing %s", contestant.label)
         context = multiprocessing.get_context("spawn")
@@ -179,12 +143,11 @@ class _Worker:
             self._process.join()
 
     def measure(self, seconds):
-        """Lets the contestant run for some time."""
         if self.failed is None and (times := self._request(seconds, _PATIENCE + seconds)):
             self._rounds.append(times)
 
-    def result(self):
-        """Returns what `hold_contest` reports of this contestant (dict)."""
+    def result(self) -> dict:
+        """Returns what `hold_contest` reports of this contestant."""
         last = self._request(None, _PATIENCE) if self.failed is None else None
         if last is None:
             return {"failed": self.failed}

@@ -13,6 +13,7 @@ from data_pipeline.instances.masking import unmask
 from data_pipeline.records.dataset_info import TOKENIZER_FOLDER, ShardInfo
 from data_pipeline.records.examples import decode_instance, encode_instances
 from data_pipeline.records.record_files import RecordWriter, index_path, write_index
+from data_pipeline.records.record_folder import RecordFiles
 from data_pipeline.records.schema import PRETRAINING_FEATURES
 from data_pipeline.text import storage
 from data_pipeline.text.corpus import read_corpus, write_jsonl
@@ -25,15 +26,15 @@ _BATCH = 256
 _UNMASKED = "unmasked-00000-of-00001.tfrecord"
 
 
-def write_documentation(folder):
-    """Writes the documentation of the installed Python packages as JSON lines: Path of the file."""
+def write_documentation(folder: str | Path) -> Path:
+    """Writes the documentation of the installed Python packages as a file of JSON lines."""
     path = Path(folder, "documentation.jsonl")
     write_jsonl(installed_documentation(), path)
     return path
 
 
-def train_on(corpus, corpus_format, vocab_size, out):
-    """Trains a vocabulary of at most `vocab_size` pieces on a corpus: Path of its folder."""
+def train_on(corpus, corpus_format: str, vocab_size: int, out: Path) -> Path:
+    """Trains a vocabulary of at most `vocab_size` pieces on a corpus; returns its folder."""
     paragraphs = (
         paragraph
         for document in read_corpus(corpus, corpus_format)
@@ -42,34 +43,28 @@ def train_on(corpus, corpus_format, vocab_size, out):
     return train_vocabulary(paragraphs, out, vocab_size, hard_limit=False).path
 
 
-def build_documentation(folder, vocab_size=8000):
-    """Builds records of 512 tokens from the documentation: Path of their folder."""
+def build_documentation(folder: str | Path, vocab_size=8000) -> Path:
+    """Builds records of 512 tokens from the documentation; returns their folder."""
     corpus = write_documentation(folder)
     tokenizer = Tokenizer.load(train_on([corpus], "auto", vocab_size, Path(folder, "tokenizer")))
     return build_records([corpus], tokenizer, Path(folder, "records"), PretrainingDataConfig()).path
 
 
-def repeat_files(corpus, megabytes, folder):
+def repeat_files(corpus, megabytes: float, folder: Path):
     """Copies the files of a corpus into a new folder, repeatedly, until they are large enough."""
     folder.mkdir()
-    files, size = find_files(corpus), 0
-    sizes = [storage.size_of(file.path) for file in files]
-    for number in itertools.count():
-        file = files[number % len(files)]
-        target = folder / f"{number:06d}-{PurePath(file.path).name}"
-        with storage.open_to_read(file.path) as source, open(target, "wb") as copy:
+    paths, size = [file.path for file in find_files(corpus)], 0
+    for number, path in enumerate(itertools.cycle(paths)):
+        target = folder / f"{number:06d}-{PurePath(path).name}"
+        with storage.open_to_read(path) as source, open(target, "wb") as copy:
             shutil.copyfileobj(source, copy)
-        size += sizes[number % len(files)]
-        if size >= megabytes * 1e6 or not sum(sizes):
+        size += target.stat().st_size
+        if size >= megabytes * 1e6 or (size == 0 and number + 1 == len(paths)):
             return
 
 
-def copy_unmasked(records, folder, count):
-    """Copies the first `count` of some RecordFiles without masks, as with `static_masks=false`.
-
-    Returns:
-        Path of the folder.
-    """
+def copy_unmasked(records: RecordFiles, folder: str | Path, count: int) -> Path:
+    """Copies the first `count` records without masks, as with `static_masks=false`."""
     folder, count = Path(folder), min(count, len(records))
     path = folder / _UNMASKED
     with RecordWriter(path) as writer:

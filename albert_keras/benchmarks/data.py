@@ -2,6 +2,7 @@
 
 import logging
 import tempfile
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -23,41 +24,33 @@ logger = logging.getLogger(__name__)
 
 
 def benchmark_data(
-    corpus=None,
-    tokenizer=None,
-    vocab_size=8000,
-    max_seq_length=512,
-    copies=(1, 10),
-    workers=(1, 2),
-    repeats=3,
-    scale_to_mb=400,
-    corpus_format="auto",
-):
+    corpus: list[str | Path] | None = None,
+    tokenizer: str | Path | None = None,
+    vocab_size: int = 8000,
+    max_seq_length: int = 512,
+    copies: Sequence[int] = (1, 10),
+    workers: Sequence[int] = (1, 2),
+    repeats: int = 3,
+    scale_to_mb: float = 400,
+    corpus_format: str = "auto",
+) -> dict:
     """Measures builds of a corpus.
 
     Every run is a process of its own, and the runs take turns; README.md explains the numbers.
     Everything is written to the system's folder for temporary files.
 
     Args:
-        corpus: list of str or Path. See `read_corpus`. None takes the documentation of the
-            installed Python packages.
-        tokenizer: str, Path or None. None trains a vocabulary on the corpus first.
-        vocab_size: int. Pieces of that vocabulary, or fewer if the corpus has no more.
-        max_seq_length: int. S.
-        copies: sequence of int. Each is measured.
-        workers: sequence of int. The others are compared with the first.
-        repeats: int.
-        scale_to_mb: float. To compare workers, the files of the corpus are copied repeatedly until
-            they are this large.
-        corpus_format: str. See `read_corpus`.
+        corpus: See `read_corpus`. None takes the documentation of the installed Python packages.
+        tokenizer: None trains a vocabulary on the corpus first.
+        vocab_size: Pieces of that vocabulary, or fewer if the corpus has no more.
+        workers: The others are compared with the first.
+        scale_to_mb: To compare workers, the files of the corpus are copied repeatedly until they
+            are this large.
 
     Returns:
         dict for JSON: `machine`, `corpus`, `ceiling`, `builds` (one for each number of copies),
         `scaling` (one for each number of workers but the first, at the first number of copies),
         `start_up`.
-
-    Raises:
-        InputError: If corpus, tokenizer or a setting cannot be used.
     """
     facts = machine()
     copies, workers = list(dict.fromkeys(copies)), list(dict.fromkeys(workers))
@@ -185,8 +178,8 @@ def _speeds(runs):
     }
 
 
-def _cpus(runs):
-    """Returns how many processors the runs used on average (float)."""
+def _cpus(runs) -> float:
+    """Returns how many processors the runs used on average."""
     return sum(_values(runs, "cpu_seconds")) / sum(_values(runs, "seconds"))
 
 
@@ -205,30 +198,13 @@ def data_lines(result):
     )
     yield ""
     yield "One worker, the original corpus"
-    rows = [
-        [
-            "ceiling: SentencePiece alone",
-            spread(ceiling["sequences_per_second"], ",.0f"),
-            "100%",
-            spread(ceiling["text_mb_per_second"], ".2f"),
-            "100%",
-            f"{ceiling['cpu_share']:.2f}",
-            "",
-        ]
-    ]
-    rows += [
-        [
-            f"copies {build['copies']}",
-            spread(build["sequences_per_second"], ",.0f"),
-            f"{build['sequences_to_ceiling']['median']:.0%}",
-            spread(build["text_mb_per_second"], ".2f"),
-            f"{build['text_to_ceiling']['median']:.0%}",
-            f"{build['cpu_share']:.2f}",
-            f"{build['peak_mb']:.0f}",
-        ]
-        for build in builds
-    ]
     header = ["", "sequences/s", "of ceiling", "text MB/s", "of ceiling", "CPUs", "peak MB"]
+    rows = [_speed_cells("ceiling: SentencePiece alone", ceiling, 1.0, 1.0, "")]
+    for build in builds:
+        shares = (build[name]["median"] for name in ("sequences_to_ceiling", "text_to_ceiling"))
+        rows.append(
+            _speed_cells(f"copies {build['copies']}", build, *shares, f"{build['peak_mb']:.0f}")
+        )
     yield from table(header, rows)
     yield ""
     yield "Time of the stages, one worker"
@@ -252,6 +228,18 @@ def data_lines(result):
     yield f"start-up of a process: {spread(start_up['process_seconds'], '.2f')} s"
     for number, seconds in start_up["workers_seconds"].items():
         yield f"start-up of {number} workers, part of each build: {spread(seconds, '.2f')} s"
+
+
+def _speed_cells(name, speeds, sequences_share, text_share, peak_mb):
+    return [
+        name,
+        spread(speeds["sequences_per_second"], ",.0f"),
+        f"{sequences_share:.0%}",
+        spread(speeds["text_mb_per_second"], ".2f"),
+        f"{text_share:.0%}",
+        f"{speeds['cpu_share']:.2f}",
+        peak_mb,
+    ]
 
 
 def _scaling_cells(row):

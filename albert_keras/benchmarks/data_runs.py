@@ -3,12 +3,12 @@
 Each run is called in a process of its own.
 """
 
-import collections.abc
 import contextlib
 import functools
-import importlib
+import pkgutil
 import tempfile
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import sentencepiece
@@ -17,6 +17,7 @@ from albert_keras.benchmarks.measure import cpu_seconds, largest_child_mb, peak_
 from data_pipeline.building.build import build_records
 from data_pipeline.building.encoding import text_bytes
 from data_pipeline.building.workers import Workers
+from data_pipeline.config import PretrainingDataConfig
 from data_pipeline.instances.masking import MaskingVocabulary
 from data_pipeline.text.corpus import read_corpus
 from data_pipeline.text.sentences import split_sentences
@@ -58,16 +59,17 @@ STAGES = {
 }
 
 
-def run_build(corpus, corpus_format, tokenizer, config, workers, clocked=False):
+def run_build(
+    corpus: list,
+    corpus_format: str,
+    tokenizer: Path,
+    config: PretrainingDataConfig,
+    workers: int,
+    clocked: bool = False,
+) -> dict:
     """Builds records in a temporary folder.
 
-    Args:
-        corpus: list of str or Path.
-        corpus_format: str. See `read_corpus`.
-        tokenizer: Path.
-        config: PretrainingDataConfig.
-        workers: int.
-        clocked: bool. Whether to measure the stages; needs one worker, and a little time.
+    `clocked` measures the stages, which needs one worker, and a little time.
 
     Returns:
         dict. `seconds` and `cpu_seconds` of `build_records` alone; `sequences`, `text_bytes`;
@@ -92,11 +94,10 @@ def run_build(corpus, corpus_format, tokenizer, config, workers, clocked=False):
     }
 
 
-def run_ceiling(corpus, corpus_format, tokenizer, config):
-    """Encodes the sentences of a corpus with SentencePiece in one thread; see `run_build`.
+def run_ceiling(corpus, corpus_format: str, tokenizer: Path, config) -> dict:
+    """Encodes the sentences of a corpus with SentencePiece in one thread.
 
-    Returns:
-        dict. `seconds` and `cpu_seconds` of SentencePiece alone; `text_bytes`.
+    Returns `seconds` and `cpu_seconds` of SentencePiece alone; `text_bytes`.
     """
     model = Tokenizer.load(tokenizer).model_bytes
     processor = sentencepiece.SentencePieceProcessor(model_proto=model)
@@ -112,8 +113,8 @@ def run_ceiling(corpus, corpus_format, tokenizer, config):
     return {"seconds": seconds, "cpu_seconds": cpu, "text_bytes": size}
 
 
-def run_workers(tokenizer, config, workers):
-    """Starts and ends the processes of a build without any work: dict of `seconds`."""
+def run_workers(tokenizer: Path, config: PretrainingDataConfig, workers: int) -> dict:
+    """Starts and ends the processes of a build without any work; returns the `seconds`."""
     tokenizer = Tokenizer.load(tokenizer)
     started = time.perf_counter()
     with Workers(workers, _prepare, (tokenizer, config), _do_nothing) as pool:
@@ -137,8 +138,8 @@ def _task(vocabulary, number):
 class StageClock:
     """Assigns the time between calls to stages: each moment belongs to the innermost one.
 
-    Attributes:
-        seconds: dict of str to float. Per stage; together all the time between `start` and `stop`.
+    `seconds` (dict of stage to float) sums up to the time between `start` and `stop`; all time
+    outside of stages is `REST`.
     """
 
     def __init__(self):
@@ -147,21 +148,19 @@ class StageClock:
         self._last = None
 
     def start(self):
-        """Starts; all time before the first stage is `REST`."""
         self._last = time.perf_counter()
 
     def stop(self):
-        """Stops."""
         self._charge()
 
-    def timed(self, function, stage):
+    def timed(self, function: Callable, stage: str) -> Callable:
         """Returns the function with its calls assigned to a stage; iterators item by item."""
 
         @functools.wraps(function)
         def call(*args, **kwargs):
             with self._in(stage):
                 result = function(*args, **kwargs)
-            if isinstance(result, collections.abc.Iterator):
+            if isinstance(result, Iterator):
                 return self._items(result, stage)
             return result
 
@@ -193,17 +192,13 @@ class StageClock:
 
 
 @contextlib.contextmanager
-def stage_clock():
-    """Measures the functions of `STAGES`, in this process and for this block.
-
-    Yields:
-        StageClock.
-    """
+def stage_clock() -> Iterator[StageClock]:
+    """Measures the functions of `STAGES`, in this process and for this block."""
     clock, originals = StageClock(), []
     for stage, names in STAGES.items():
         for name in names:
-            owner, attribute = _find(name)
-            function = getattr(owner, attribute)
+            owner_name, _, attribute = name.replace(":", ".").rpartition(".")
+            owner, function = pkgutil.resolve_name(owner_name), pkgutil.resolve_name(name)
             originals.append((owner, attribute, function))
             setattr(owner, attribute, clock.timed(function, stage))
     try:
@@ -213,9 +208,3 @@ def stage_clock():
     finally:
         for owner, attribute, function in originals:
             setattr(owner, attribute, function)
-
-
-def _find(name):
-    module, _, path = name.partition(":")
-    *owners, attribute = path.split(".")
-    return functools.reduce(getattr, owners, importlib.import_module(module)), attribute

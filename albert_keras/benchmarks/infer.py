@@ -2,21 +2,16 @@
 
 import logging
 import tempfile
+from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 
 from albert_keras.benchmarks import inferrers
-from albert_keras.benchmarks.contest import (
-    Contestant,
-    chosen_peers,
-    hold_contest,
-    rates,
-    ratio_to,
-)
-from albert_keras.benchmarks.infer_inputs import write_inputs
-from albert_keras.benchmarks.measure import in_new_process, machine, num_cores, summary
+from albert_keras.benchmarks.contest import Contestant, chosen_peers, hold_contest, rates, ratio_to
+from albert_keras.benchmarks.infer_inputs import InferenceInputs, write_inputs
+from albert_keras.benchmarks.measure import in_new_process, machine, summary
 from albert_keras.benchmarks.products import higher, measure_products
 from albert_keras.benchmarks.report import (
     failure_lines,
@@ -28,6 +23,7 @@ from albert_keras.benchmarks.report import (
 )
 from albert_keras.benchmarks.shapes import make_shape
 from albert_keras.training.cost.flops import forward_flops
+from data_pipeline.building.workers import num_processors
 from data_pipeline.errors import InputError
 
 logger = logging.getLogger(__name__)
@@ -53,44 +49,38 @@ _TRANSFORMERS = {
 _ONNX_PEERS = ("onnxruntime", "openvino")
 _PYTORCH = ("torch", "transformers")
 _ONNX_WRITERS = (*_PYTORCH, "onnx")
-#: [CLS], a few words and [SEP].
-_MIN_LENGTH = 8
 
 
 def benchmark_infer(
-    model="albert-base",
-    batch_sizes=(1, 32),
-    max_seq_lengths=(128,),
-    precisions=tuple(PRECISIONS),
-    peers=("all",),
-    tokenizer=None,
-    repeats=5,
-    seconds=2.0,
-):
+    model: str = "albert-base",
+    batch_sizes: Sequence[int] = (1, 32),
+    max_seq_lengths: Sequence[int] = (128,),
+    precisions: Sequence[str] = tuple(PRECISIONS),
+    peers: Sequence[str] = ("all",),
+    tokenizer: str | Path | None = None,
+    repeats: int = 5,
+    seconds: float = 2.0,
+) -> dict:
     """Measures the pooled output of texts, ours from plain strings and the peers' from ids.
 
     All have the same weights and the same inputs; see README.md.
 
     Args:
-        model: str. See `make_shape`.
-        batch_sizes: sequence of int. Each B is measured.
-        max_seq_lengths: sequence of int. Each S is measured, with texts of exactly S tokens.
-        precisions: sequence of str. "float32", "bfloat16", "int8" (weights only; it multiplies in
-            float32). Peers are measured in the requested ones of the first two.
-        peers: sequence of str. "keras-nlp", "transformers", "onnxruntime", "openvino"; or "all" or
-            "none" alone.
-        tokenizer: str, Path or None. None trains one.
-        repeats: int. Rounds.
-        seconds: float. How long each runs in a round.
+        model: See `make_shape`.
+        batch_sizes: Each B is measured.
+        max_seq_lengths: Each S is measured, with texts of exactly S tokens.
+        precisions: "float32", "bfloat16", "int8" (weights only; it multiplies in float32). Peers
+            are measured in the requested ones of the first two.
+        peers: Some of `PEERS`; or "all" or "none" alone.
+        tokenizer: None trains one.
+        repeats: Rounds.
+        seconds: How long each runs in a round.
 
     Returns:
         dict for JSON: `machine`; `settings`; `products`, see `measure_products`; `cases`, one for
         each S and B: `max_seq_length`, `batch_size`, `useful_flops`, `contestants` (see
         `hold_contest`, with the numbers of `describe` for those that were measured), `overhead`
         (for each precision what `inferrers.measure_overhead` returns).
-
-    Raises:
-        InputError: If a setting cannot be used.
     """
     facts = machine()
     batch_sizes, lengths = list(dict.fromkeys(batch_sizes)), list(dict.fromkeys(max_seq_lengths))
@@ -101,11 +91,6 @@ def benchmark_infer(
             )
     precisions, peers = list(dict.fromkeys(precisions)), chosen_peers(peers, PEERS)
     shapes = [make_shape(model, size, length) for length in lengths for size in batch_sizes]
-    if not shapes or min(lengths) < _MIN_LENGTH:
-        raise InputError(
-            f"There must be a batch size and sequence lengths of at least {_MIN_LENGTH}. "
-            f"Received: {batch_sizes} and {lengths}."
-        )
     dtypes = list(dict.fromkeys(PRECISIONS[precision] for precision in precisions))
     products = measure_products(shapes, dtypes)
     with tempfile.TemporaryDirectory() as folder:
@@ -119,7 +104,7 @@ def benchmark_infer(
             length, size = shape.max_seq_length, shape.batch_size
             logger.info("S = %d, B = %d", length, size)
             question = inputs.questions[length].first(size)
-            contestants = _contestants(inputs, onnx, question, precisions, dtypes, peers)
+            contestants = list(_contestants(inputs, onnx, question, precisions, dtypes, peers))
             if onnx_failure:
                 contestants = [
                     one._replace(prepare=_fail, arguments=(onnx_failure,))
@@ -135,6 +120,18 @@ def benchmark_infer(
             }
             cases.append((shape, results, overhead))
     products = higher(products, measure_products(shapes, dtypes))
+
+    def case(shape, results, overhead):
+        length, size = shape.max_seq_length, shape.batch_size
+        flops = forward_flops(inputs.config, size, length)
+        return {
+            "max_seq_length": length,
+            "batch_size": size,
+            "useful_flops": flops,
+            "contestants": describe(results, shape.tokens, size, flops, products),
+            "overhead": overhead,
+        }
+
     return {
         "machine": facts,
         "settings": {
@@ -144,11 +141,11 @@ def benchmark_infer(
             "seconds": seconds,
         },
         "products": products,
-        "cases": [_case(inputs.config, *case, products) for case in cases],
+        "cases": [case(*measured) for measured in cases],
     }
 
 
-def describe(results, tokens, batch_size, flops, products):
+def describe(results: dict, tokens: int, batch_size: int, flops: float, products: dict) -> dict:
     """Adds the numbers that follow from what a contest measured.
 
     Each contestant that was measured also has `latency`, quantiles of the seconds of single
@@ -174,23 +171,10 @@ def describe(results, tokens, batch_size, flops, products):
     return {label: described(result) for label, result in results.items()}
 
 
-def _case(config, shape, results, overhead, products):
-    length, size = shape.max_seq_length, shape.batch_size
-    flops = forward_flops(config, size, length)
-    return {
-        "max_seq_length": length,
-        "batch_size": size,
-        "useful_flops": flops,
-        "contestants": describe(results, shape.tokens, size, flops, products),
-        "overhead": overhead,
-    }
-
-
-def _write_onnx(path, inputs, peers):
+def _write_onnx(path: Path, inputs: InferenceInputs, peers: Sequence[str]) -> str | None:
     """Writes the file that two of the peers read, if they and what writes it are installed.
 
-    Returns:
-        str or None. Why it could not be written.
+    Returns why it could not be written.
     """
     readers = [peer for peer in _ONNX_PEERS if peer in peers]
     if not any(map(find_spec, readers)) or not all(map(find_spec, _ONNX_WRITERS)):
@@ -206,19 +190,17 @@ def _fail(reason):
     raise InputError(reason)
 
 
-def _contestants(inputs, onnx, question, precisions, dtypes, peers):
-    found = [
-        Contestant(OURS, name, inferrers.prepare_ours, (inputs.exports[name], question, name))
-        for name in precisions
-    ]
+def _contestants(inputs, onnx, question, precisions, dtypes, peers) -> Iterator[Contestant]:
+    for name in precisions:
+        arguments = (inputs.exports[name], question, name)
+        yield Contestant(OURS, name, inferrers.prepare_ours, arguments)
     for dtype in dtypes:
-        found += _peers_in(dtype, inputs, onnx, question, peers)
-    return found
+        yield from _peers_in(dtype, inputs, onnx, question, peers)
 
 
-def _peers_in(dtype, inputs, onnx, question, peers):
-    """Yields the peers that compute in one dtype: Contestant."""
-    threads = num_cores()
+def _peers_in(dtype, inputs, onnx, question, peers) -> Iterator[Contestant]:
+    """Yields the peers that compute in one dtype."""
+    threads = num_processors()
     if "keras-nlp" in peers:
         arguments = (inputs.config, question, dtype)
         yield Contestant("keras-nlp", dtype, inferrers.prepare_keras_nlp, arguments)
@@ -227,8 +209,8 @@ def _peers_in(dtype, inputs, onnx, question, peers):
             arguments = (inputs.weights, question, form, compiled, threads)
             yield Contestant(name, dtype, inferrers.prepare_transformers, arguments, _PYTORCH)
     if "onnxruntime" in peers and dtype == "float32":  # its CPU kernels lack bfloat16
-        arguments, needs = (onnx, question, threads), ("onnxruntime", *_ONNX_WRITERS)
-        prepare = inferrers.prepare_onnx_runtime
+        prepare, arguments = inferrers.prepare_onnx_runtime, (onnx, question, threads)
+        needs = ("onnxruntime", *_ONNX_WRITERS)
         yield Contestant("ONNX Runtime", dtype, prepare, arguments, needs)
     if "openvino" in peers:
         arguments, needs = (onnx, question, dtype, threads), ("openvino", *_ONNX_WRITERS)

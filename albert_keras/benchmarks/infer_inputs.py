@@ -1,6 +1,7 @@
 """What an inference contest needs: exports and weights of one model, texts and expected outputs."""
 
 import logging
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -28,20 +29,13 @@ _SEED = 0
 
 
 class Question(NamedTuple):
-    """One batch of inputs, the same for all contestants.
+    """One batch of inputs, the same for all contestants."""
 
-    Attributes:
-        texts: tuple of str, B of them.
-        ids: int32 array [B, S]. The texts as [CLS] tokens [SEP], without padding.
-        expected: float32 array [B, H]. The pooled outputs of our encoder in float32, without an
-            export.
-    """
+    texts: tuple[str, ...]  #: B of them.
+    ids: np.ndarray  #: int32 [B, S]. The texts as [CLS] tokens [SEP], without padding.
+    expected: np.ndarray  #: float32 [B, H]. Pooled outputs of our encoder, without an export.
 
-    texts: tuple[str, ...]
-    ids: np.ndarray
-    expected: np.ndarray
-
-    def first(self, batch_size):
+    def first(self, batch_size: int) -> "Question":
         """Returns the Question with the first texts only."""
         return Question(*(values[:batch_size] for values in self))
 
@@ -56,34 +50,27 @@ class Question(NamedTuple):
 
 
 class InferenceInputs(NamedTuple):
-    """What was written for a contest.
+    """What was written for a contest."""
 
-    Attributes:
-        config: AlbertConfig. With the size of the tokenizer's vocabulary.
-        weights: Path. Folder of Hugging Face with the encoder.
-        exports: dict of str to Path. Precision -> folder of the export.
-        questions: dict of int to Question. S -> the largest batch of that length.
-        short_texts: tuple of str. Texts of 9 tokens, as many as in the largest batch.
-    """
-
-    config: AlbertConfig
-    weights: Path
-    exports: dict
-    questions: dict
-    short_texts: tuple
+    config: AlbertConfig  #: With the size of the tokenizer's vocabulary.
+    weights: Path  #: Folder of Hugging Face with the encoder.
+    exports: dict[str, Path]  #: Precision -> folder of the export.
+    questions: dict[int, Question]  #: S -> the largest batch of that length.
+    short_texts: tuple[str, ...]  #: Texts of 9 tokens, as many as in the largest batch.
 
 
-def write_inputs(folder, config, tokenizer, precisions, max_seq_lengths, batch_size):
-    """Writes the InferenceInputs of a contest; the same weights and texts each time.
+def write_inputs(
+    folder: str | Path,
+    config: AlbertConfig,
+    tokenizer: str | Path | None,
+    precisions: Sequence[str],
+    max_seq_lengths: Sequence[int],
+    batch_size: int,
+) -> InferenceInputs:
+    """Writes an export for each precision and a question for each length.
 
-    Args:
-        folder: str or Path.
-        config: AlbertConfig.
-        tokenizer: str, Path or None. None trains one on the documentation of the installed
-            packages, which the texts are always taken from.
-        precisions: sequence of str. An export for each.
-        max_seq_lengths: sequence of int. A question for each.
-        batch_size: int. Texts of a question.
+    The weights and texts are the same each time. The texts are from the documentation of the
+    installed packages, and so is the vocabulary without a `tokenizer`.
 
     Raises:
         InputError: If there is no such tokenizer, or the texts are all too short.
@@ -126,8 +113,8 @@ def write_inputs(folder, config, tokenizer, precisions, max_seq_lengths, batch_s
     return InferenceInputs(config, weights, exports, questions, short_texts)
 
 
-def difference(output, question, dtype):
-    """Returns the largest absolute difference of an output [B, H] from the expected one (float).
+def difference(output, question: Question, dtype: str) -> float:
+    """Returns the largest absolute difference of an output [B, H] from the expected one.
 
     Raises:
         InputError: If it has another shape, is not finite, or differs by over 0.001 in "float32";
@@ -147,15 +134,13 @@ def difference(output, question, dtype):
     return largest
 
 
-def exact_texts(paragraphs, tokenizer, num_tokens, count):
+def exact_texts(
+    paragraphs: Iterable[str], tokenizer: Tokenizer, num_tokens: int, count: int
+) -> tuple[str, ...]:
     """Splits paragraphs into `count` texts of `num_tokens` tokens, without [CLS] and [SEP].
 
-    Returns:
-        tuple of str, in the order of the text, with normalized white space. They repeat where the
-        text is too short.
-
-    Raises:
-        InputError: If the text has no part of this length.
+    The texts are in the order of the paragraphs, with normalized white space; they repeat where
+    the paragraphs are too short. InputError if they have no part of this length.
     """
     texts, words, size = [], [], 0
     for paragraph in paragraphs:
@@ -197,8 +182,8 @@ def _write_export(folder, config, tokenizer, precision):
     tf.saved_model.save(module, str(folder), signatures=signatures)
 
 
-def _some_paragraphs():
-    """Returns the first paragraphs of the documentation, list of str."""
+def _some_paragraphs() -> list[str]:
+    """Returns the first paragraphs of the documentation."""
     found, characters = [], 0
     for document in installed_documentation():
         found += document.paragraphs

@@ -6,19 +6,21 @@ A function loads its library itself, since each contestant runs in a process of 
 import itertools
 import time
 from importlib.metadata import version
+from pathlib import Path
 
 import numpy as np
 
 from albert_keras.benchmarks.contest import Prepared
-from albert_keras.benchmarks.infer_inputs import ENCODE_IDS, difference
+from albert_keras.benchmarks.infer_inputs import ENCODE_IDS, Question, difference
+from albert_keras.config import AlbertConfig
 
 _HINTS = {"float32": "f32", "bfloat16": "bf16"}
 #: Of ONNX Runtime, in order of preference.
 _PROVIDERS = ("CUDAExecutionProvider", "CPUExecutionProvider")
 
 
-def prepare_ours(export, question, precision):
-    """Opens an export as users do and encodes texts: a Prepared."""
+def prepare_ours(export: Path, question: Question, precision: str) -> Prepared:
+    """Opens an export as users do and encodes texts."""
     from albert_keras.serving.predictor import Predictor
 
     predictor, texts = Predictor(export), list(question.texts)
@@ -26,8 +28,8 @@ def prepare_ours(export, question, precision):
     return Prepared(lambda: predictor.encode(texts), {"input": "text", "difference": found})
 
 
-def prepare_keras_nlp(config, question, dtype):
-    """Builds KerasNLP's `AlbertBackbone` with our initial weights and traces it: a Prepared."""
+def prepare_keras_nlp(config: AlbertConfig, question: Question, dtype: str) -> Prepared:
+    """Builds KerasNLP's `AlbertBackbone` with our initial weights and traces it."""
     import tensorflow as tf
 
     from albert_keras.interop.keras_nlp import to_keras_nlp
@@ -49,15 +51,13 @@ def prepare_keras_nlp(config, question, dtype):
     return _prepared(lambda: encode(inputs).numpy(), question, dtype)
 
 
-def prepare_transformers(weights, question, form, compiled, threads):
-    """Loads ALBERT of transformers with our weights, on a GPU if there is one: a Prepared.
+def prepare_transformers(
+    weights: Path, question: Question, form: str, compiled: bool, threads: int
+) -> Prepared:
+    """Loads ALBERT of transformers with our weights, on a GPU if there is one.
 
-    Args:
-        weights: Path. See `InferenceInputs`.
-        question: Question.
-        form: str. "float32"; "autocast" to bfloat16; or "converted" to bfloat16 as a whole.
-        compiled: bool. Whether `torch.compile` is used.
-        threads: int.
+    `form` is "float32"; "autocast" to bfloat16; or "converted" to bfloat16 as a whole. `compiled`
+    is whether `torch.compile` is used.
     """
     import torch
 
@@ -84,8 +84,8 @@ def prepare_transformers(weights, question, form, compiled, threads):
     return _prepared(run, question, dtype, device=str(device), versions=versions)
 
 
-def prepare_onnx_runtime(path, question, threads):
-    """Opens an ONNX file (see `write_onnx`) with all optimizations for this shape: a Prepared."""
+def prepare_onnx_runtime(path: Path, question: Question, threads: int) -> Prepared:
+    """Opens an ONNX file (see `write_onnx`) with all optimizations for this shape."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -105,8 +105,8 @@ def prepare_onnx_runtime(path, question, threads):
     return _prepared(lambda: session.run(None, inputs)[0], question, "float32", **facts)
 
 
-def prepare_openvino(path, question, dtype, threads):
-    """Compiles an ONNX file for this shape, for short latency: a Prepared."""
+def prepare_openvino(path: Path, question: Question, dtype: str, threads: int) -> Prepared:
+    """Compiles an ONNX file for this shape, for short latency."""
     import openvino
 
     core = openvino.Core()
@@ -127,7 +127,7 @@ def prepare_openvino(path, question, dtype, threads):
     return _prepared(lambda: request.infer(inputs)[0], question, dtype, **facts)
 
 
-def write_onnx(path, weights, question):
+def write_onnx(path: Path, weights: Path, question: Question):
     """Writes the model as an ONNX file with free axes; it runs once on the question."""
     import torch
 
@@ -145,14 +145,10 @@ def write_onnx(path, weights, question):
         )
 
 
-def measure_overhead(export, question, short_texts, seconds):
+def measure_overhead(
+    export: Path, question: Question, short_texts: list[str], seconds: float
+) -> dict:
     """Compares an export on texts with the same encoder on their ids, call by call in turn.
-
-    Args:
-        export: str or Path.
-        question: Question.
-        short_texts: list of str. Short texts, as many as in the question.
-        seconds: float. How long to measure.
 
     Returns:
         dict for JSON: `text_seconds`, `ids_seconds`, `short_seconds`, the quartiles of single
@@ -194,11 +190,10 @@ def _quartiles(values):
     return dict(zip(("low", "median", "high"), found, strict=True))
 
 
-def _prepared(run, question, dtype, **facts):
+def _prepared(run, question, dtype, **facts) -> Prepared:
     """Returns the Prepared of a peer, whose output is checked."""
-    return Prepared(
-        run, {"input": "ids", "difference": difference(run(), question, dtype), **facts}
-    )
+    found = difference(run(), question, dtype)
+    return Prepared(run, {"input": "ids", "difference": found, **facts})
 
 
 def _pooled_model(weights):

@@ -9,11 +9,14 @@ import platform
 import resource
 import statistics
 import time
+from collections.abc import Callable, Iterable
 from concurrent.futures.process import BrokenProcessPool
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 from albert_keras.training.cost.process_memory import max_resident_mb, peak_mb as peak_mb
+from data_pipeline.building.workers import num_processors
 from data_pipeline.errors import InputError
 
 logger = logging.getLogger(__name__)
@@ -21,16 +24,15 @@ logger = logging.getLogger(__name__)
 _CPU_INFO = Path("/proc/cpuinfo")
 
 
-def machine():
+def machine() -> dict:
     """Returns what the numbers were measured on.
 
-    Returns:
-        dict of str to str, int or float. `load` is the number of processes that waited for a
-        processor over the last minute; read it before a benchmark starts.
+    `load` is the number of processes that waited for a processor over the last minute; call this
+    before a benchmark starts.
     """
     return {
         "cpu": _cpu_model(),
-        "cores": num_cores(),
+        "cores": num_processors(),
         "load": round(os.getloadavg()[0], 2),
         "system": f"{platform.system()} {platform.release()}",
         "python": platform.python_version(),
@@ -39,18 +41,12 @@ def machine():
     }
 
 
-def in_new_process(function, *arguments):
-    """Calls a function in a process that has loaded nothing else.
+def in_new_process(function: Callable, *arguments) -> tuple:
+    """Calls a function of a module in a process that has loaded nothing else.
 
-    Args:
-        function: callable of a module.
-        *arguments: Its arguments; they are pickled, as is the result.
-
-    Returns:
-        tuple. The result; and the seconds from starting the process until it has ended.
-
-    Raises:
-        InputError: If the process was killed. What the function raises is raised here as well.
+    Returns the result, and the seconds from starting the process until it has ended. Arguments and
+    result are pickled. What the function raises is raised here as well, and InputError if the
+    process was killed.
     """
     started = time.perf_counter()
     context = multiprocessing.get_context("spawn")
@@ -64,18 +60,11 @@ def in_new_process(function, *arguments):
     return result, time.perf_counter() - started
 
 
-def in_turn(actions, repeats):
-    """Runs several actions one after the other, repeatedly.
+def in_turn(actions: dict[Any, Callable], repeats: int) -> dict[Any, list]:
+    """Runs several actions one after the other, repeatedly; returns the results, round by round.
 
     What slows the machine down for a while then affects all of them. Every second round runs
-    backwards, so that none is always the first.
-
-    Args:
-        actions: dict of str to callable without arguments. The names are for the log.
-        repeats: int.
-
-    Returns:
-        dict of str to list. What each action returned, round by round.
+    backwards, so that none is always the first. The names of the actions are for the log.
     """
     results = {name: [] for name in actions}
     numbers = itertools.count(1)
@@ -86,8 +75,8 @@ def in_turn(actions, repeats):
     return results
 
 
-def summary(values):
-    """Returns a dict of `median`, `low` and `high`, the smallest and the largest."""
+def summary(values: Iterable[float]) -> dict[str, float]:
+    """Returns the `median`, `low` and `high`, the smallest and the largest."""
     values = list(values)
     return {"median": statistics.median(values), "low": min(values), "high": max(values)}
 
@@ -111,13 +100,6 @@ def cpu_seconds():
     """Returns the processor time of this process and of its ended children."""
     times = os.times()
     return times.user + times.system + times.children_user + times.children_system
-
-
-def num_cores():
-    """Returns the number of processors that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count()
 
 
 def _cpu_model():

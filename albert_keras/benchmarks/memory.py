@@ -2,11 +2,12 @@
 
 import functools
 import time
+from collections.abc import Sequence
 
 from albert_keras.benchmarks.contest import chosen_peers, hold_contest
 from albert_keras.benchmarks.measure import in_new_process, in_turn, machine, peak_mb, summary
 from albert_keras.benchmarks.report import failure_lines, machine_lines, table
-from albert_keras.benchmarks.shapes import make_shape
+from albert_keras.benchmarks.shapes import Shape, make_shape
 from albert_keras.benchmarks.train import PEERS, contestants_for
 from albert_keras.benchmarks.trainers import prepare_ours
 
@@ -14,32 +15,27 @@ _STEPS = 3
 
 
 def benchmark_memory(
-    model="albert-base",
-    batch_size=8,
-    max_seq_length=512,
-    precision="float32",
-    parts=4,
-    repeats=1,
-    peers=(),
-):
+    model: str = "albert-base",
+    batch_size: int = 8,
+    max_seq_length: int = 512,
+    precision: str = "float32",
+    parts: int = 4,
+    repeats: int = 1,
+    peers: Sequence[str] = (),
+) -> dict:
     """Measures memory and time of a pre-training step in processes of their own.
 
     Args:
-        model: str. See `make_shape`.
-        batch_size: int. B.
-        max_seq_length: int. S; 15 % of it are predicted.
-        precision: str. See `TrainingConfig`.
-        parts: int. Parts of the batch in the rows that accumulate; must divide B.
-        repeats: int. Processes of each kind.
-        peers: sequence of str. As in `benchmark_train`; each has one process.
+        model: See `make_shape`.
+        precision: See `TrainingConfig`.
+        parts: Parts of the batch in the rows that accumulate; must divide the batch size.
+        repeats: Processes of each kind.
+        peers: As in `benchmark_train`, like the precision then; each has one process.
 
     Returns:
         dict for JSON: `machine`, `settings`, and `kinds`: for each the `peak_mb` of the process,
         `step_mb`, what was added after the model was built, and `seconds` of a step; `peers`, what
         `hold_contest` returns of each.
-
-    Raises:
-        InputError: If a setting cannot be used; with peers the precision must be one of theirs.
     """
     facts = machine()
     shape = make_shape(model, batch_size, max_seq_length)
@@ -79,12 +75,11 @@ def benchmark_memory(
     }
 
 
-def measure_step(shape, precision, settings):
+def measure_step(shape: Shape, precision: str, settings: dict) -> dict[str, float]:
     """Measures a training step in this process, which must be a new one; see `prepare_ours`.
 
-    Returns:
-        dict. `peak_mb` of the process, `step_mb`, what was added after the model was built, and
-        `seconds` of a step.
+    Returns `peak_mb` of the process, `step_mb`, what was added after the model was built, and
+    `seconds` of a step.
     """
     prepared = prepare_ours(shape, precision, settings)
     before = peak_mb()

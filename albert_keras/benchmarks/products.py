@@ -3,8 +3,11 @@
 import importlib.util
 import logging
 import time
+from collections.abc import Sequence
 
-from albert_keras.benchmarks.measure import in_new_process, num_cores
+from albert_keras.benchmarks.measure import in_new_process
+from albert_keras.benchmarks.shapes import Shape
+from data_pipeline.building.workers import num_processors
 
 logger = logging.getLogger(__name__)
 
@@ -14,16 +17,11 @@ _SQUARES = (1024, 2048)
 _PRODUCTS = 4
 
 
-def measure_products(shapes, dtypes, seconds=1.5):
+def measure_products(shapes: Sequence[Shape], dtypes: Sequence[str], seconds=1.5) -> dict:
     """Measures matrix products with TensorFlow and, if it is installed, PyTorch.
 
     Square ones, and those of a block on a batch: B·S × H × 3·H (query, key, value in one),
-    H × 4·H, 4·H × H. Each library has a process of its own.
-
-    Args:
-        shapes: sequence of Shape.
-        dtypes: sequence of str. "float32", "bfloat16".
-        seconds: float. About how long to measure each dtype with each library.
+    H × 4·H, 4·H × H. Each library has a process of its own, and about `seconds` for each dtype.
 
     Returns:
         dict of dtype to dict. `flops`, operations per second of the fastest product, counting 2 for
@@ -45,15 +43,15 @@ def measure_products(shapes, dtypes, seconds=1.5):
     return found
 
 
-def higher(one, other):
+def higher(one: dict, other: dict) -> dict:
     """Returns the higher figure of each dtype from two results of `measure_products`."""
     dtypes = {**one, **other}
     both = {dtype: [found[dtype] for found in (one, other) if dtype in found] for dtype in dtypes}
     return {dtype: max(found, key=lambda peak: peak["flops"]) for dtype, found in both.items()}
 
 
-def _sizes(shapes):
-    """Returns the products to measure, [M, K] × [K, N], each once: list of tuple (M, K, N)."""
+def _sizes(shapes: Sequence[Shape]) -> list[tuple[int, int, int]]:
+    """Returns the products to measure, [M, K] × [K, N], each once, as (M, K, N)."""
     sizes = [(size, size, size) for size in _SQUARES]
     for shape in shapes:
         hidden, wide = shape.config.hidden_size, shape.config.intermediate_size
@@ -91,7 +89,7 @@ def _pytorch_rates(sizes, dtypes, seconds):
     import torch
 
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    torch.set_num_threads(num_cores())
+    torch.set_num_threads(num_processors())
 
     def make(dtype, size):
         left, right = (
@@ -110,8 +108,8 @@ def _pytorch_rates(sizes, dtypes, seconds):
         return {dtype: _best(make, dtype, sizes, seconds) for dtype in dtypes}
 
 
-def _best(make, dtype, sizes, seconds):
-    """Measures all sizes repeatedly: (operations per second, name) of the fastest product."""
+def _best(make, dtype, sizes, seconds) -> tuple[float, str]:
+    """Measures all sizes repeatedly: operations per second and name of the fastest product."""
     products = [(size, make(dtype, size)) for size in sizes]
     for _, multiply in products:
         multiply()  # warms up, which may take long

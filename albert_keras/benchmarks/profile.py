@@ -23,14 +23,13 @@ _ASYNCHRONOUS, _KERNEL = "ExecutorState::ProcessAsync::Start", "XlaLaunch"
 _WARM_UP = 3
 
 
-def benchmark_profile(model="albert-base", batch_size=8, max_seq_length=128, precision="auto"):
-    """Profiles one step of ours in a process of its own.
-
-    Args:
-        model: str. See `make_shape`.
-        batch_size: int. B.
-        max_seq_length: int. S; 15 % of it are predicted.
-        precision: str. See `TrainingConfig`.
+def benchmark_profile(
+    model: str = "albert-base",
+    batch_size: int = 8,
+    max_seq_length: int = 128,
+    precision: str = "auto",
+) -> dict:
+    """Profiles one step of ours in a process of its own; see `make_shape` and `TrainingConfig`.
 
     Returns:
         dict for JSON: `machine`; `settings`; `operations`, a list of (type, milliseconds, number),
@@ -76,7 +75,7 @@ def profile_lines(result, longest=15):
     )
 
 
-def group_of(kind):
+def group_of(kind: str) -> str:
     """Returns the key of `GROUPS` that a type of operation belongs to, or "other element-wise"."""
     name = kind.removeprefix("_Mkl").removeprefix("Native").removesuffix("V2")
     for group, kinds in GROUPS.items():
@@ -107,7 +106,7 @@ def _profile(shape, precision):
     return [(kind, time, numbers[kind]) for kind, time in times.most_common()]
 
 
-def _type_of(event):
+def _type_of(event: str) -> str | None:
     """Returns the type of an event's operation; None for events of what runs operations."""
     if event == _ASYNCHRONOUS:
         return _KERNEL

@@ -4,6 +4,7 @@ import logging
 import tempfile
 import time
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 from tensorflow import keras
@@ -30,29 +31,29 @@ _MODEL_WARM_UP, _MODEL_STEPS = 2, 5
 
 
 def benchmark_read(
-    folder=None, batch_size=32, steps=2000, repeats=5, model="albert-base", model_batch_size=2
-):
+    folder: str | Path | None = None,
+    batch_size: int = 32,
+    steps: int = 2000,
+    repeats: int = 5,
+    model: str | None = "albert-base",
+    model_batch_size: int = 2,
+) -> dict:
     """Measures the reader of a folder of records.
 
     The runs take turns; README.md explains the numbers.
 
     Args:
-        folder: str, Path or None. Folder of records. None builds records from the documentation of
-            the installed Python packages.
-        batch_size: int. B of the reader.
-        steps: int. Batches of one run.
-        repeats: int. Runs of each kind.
-        model: str or None. Name of an `AlbertConfig` whose training the reader is compared with.
-        model_batch_size: int. B of that training.
+        folder: None builds records from the documentation of the installed Python packages.
+        steps: Batches of one run.
+        repeats: Runs of each kind.
+        model: Name of an `AlbertConfig` whose training the reader is compared with.
+        model_batch_size: Batch size of that training.
 
     Returns:
         dict for JSON: `machine`, `records`, `reading` (of "order only", "bytes only" and, as far as
         the records allow, "static masks", "dynamic masks" on a copy of the records without masks
         and "dynamic over static" on the records themselves), `dynamic_cost` and
         `dynamic_cpu_cost` (fractions, or None), `first_batch`, `training` (or None).
-
-    Raises:
-        InputError: If there are no such records, or model and records do not match.
     """
     if folder is None:
         with tempfile.TemporaryDirectory() as temporary:

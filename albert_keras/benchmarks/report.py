@@ -23,16 +23,16 @@ def failure_lines(contestants):
             yield f"  {label}: {found['failed']}"
 
 
-def version_line(contestants):
-    """Returns the versions of the libraries (str) that took part."""
+def version_line(contestants) -> str:
+    """Returns the versions of the libraries that took part."""
     versions = {}
     for found in contestants:
         versions |= found.get("facts", {}).get("versions", {})
     return ", ".join(" ".join(pair) for pair in versions.items())
 
 
-def spread(summary, form, scale=1.0):
-    """Returns a `measure.summary` as str: "median [low..high]", each number in this format."""
+def spread(summary: dict[str, float], form: str, scale=1.0) -> str:
+    """Formats a `measure.summary` as "median [low..high]"."""
     median, low, high = (format(summary[name] * scale, form) for name in ("median", "low", "high"))
     return median if low == high else f"{median} [{low}..{high}]"
 

@@ -13,58 +13,33 @@ _PREDICTED_FRACTION = 0.15
 
 
 class Shape(NamedTuple):
-    """A model and a batch.
+    """A model and a batch."""
 
-    Attributes:
-        model: str. As it was requested.
-        config: AlbertConfig. V = 30,000, without dropout.
-        batch_size: int. Sequences, B.
-        max_seq_length: int. Tokens of each sequence, S; none is padding.
-    """
-
-    model: str
-    config: AlbertConfig
-    batch_size: int
-    max_seq_length: int
+    model: str  #: As it was requested.
+    config: AlbertConfig  #: V = 30,000, without dropout.
+    batch_size: int  #: Sequences, B.
+    max_seq_length: int  #: Tokens of each sequence, S; none is padding.
 
     @property
-    def predictions(self):
-        """int. Masked tokens of a sequence, P: 15 % of S, rounded down, at least one."""
+    def predictions(self) -> int:
+        """Masked tokens of a sequence, P: 15 % of S, rounded down, at least one."""
         return max(1, int(_PREDICTED_FRACTION * self.max_seq_length))
 
     @property
-    def tokens(self):
-        """int. Tokens of a batch, B·S."""
+    def tokens(self) -> int:
+        """Tokens of a batch, B·S."""
         return self.batch_size * self.max_seq_length
 
 
-def make_shape(model, batch_size=8, max_seq_length=128):
-    """Returns a Shape.
+def make_shape(model: str, batch_size: int = 8, max_seq_length: int = 128) -> Shape:
+    """Returns the Shape of a named model, with V = 30,000 and no dropout, or of LAYERSxHIDDEN.
 
-    Args:
-        model: str. Name of an `AlbertConfig`; or LAYERSxHIDDEN such as "6x256": L = 6, H = 256,
-            heads of 64, I = 4·H, E = 128.
-        batch_size: int. B.
-        max_seq_length: int. S, at most 512.
-
-    Returns:
-        Shape. Named models also get V = 30,000 and no dropout.
-
-    Raises:
-        InputError: If the model is unknown or a size is not possible.
+    "6x256" has L = 6, H = 256, heads of 64, I = 4·H, E = 128. InputError for an unknown model.
     """
-    config = _config(model)
-    if batch_size < 1:
-        raise InputError(f"The batch size must be at least 1. Received: {batch_size}.")
-    if not 1 <= max_seq_length <= config.max_position_embeddings:
-        raise InputError(
-            f"The sequence length must be 1 to {config.max_position_embeddings}. "
-            f"Received: {max_seq_length}."
-        )
-    return Shape(model, config, batch_size, max_seq_length)
+    return Shape(model, _config(model), batch_size, max_seq_length)
 
 
-def _config(model):
+def _config(model: str) -> AlbertConfig:
     common = {
         "vocab_size": _VOCAB_SIZE,
         "hidden_dropout_prob": 0.0,

@@ -1,13 +1,9 @@
 """How fast a training step is and how much memory it takes: ours against peers, in one contest."""
 
+from collections.abc import Sequence
+
 from albert_keras.benchmarks import trainers
-from albert_keras.benchmarks.contest import (
-    Contestant,
-    chosen_peers,
-    hold_contest,
-    rates,
-    ratio_to,
-)
+from albert_keras.benchmarks.contest import Contestant, chosen_peers, hold_contest, rates, ratio_to
 from albert_keras.benchmarks.measure import machine, ratios
 from albert_keras.benchmarks.products import higher, measure_products
 from albert_keras.benchmarks.report import (
@@ -18,7 +14,7 @@ from albert_keras.benchmarks.report import (
     table,
     version_line,
 )
-from albert_keras.benchmarks.shapes import make_shape
+from albert_keras.benchmarks.shapes import Shape, make_shape
 from albert_keras.training.cost.flops import training_flops
 from data_pipeline.errors import InputError
 
@@ -34,34 +30,29 @@ _FORMS = (
 
 
 def benchmark_train(
-    model="albert-base",
-    batch_size=8,
-    max_seq_length=128,
-    precisions=tuple(DTYPES),
-    peers=("all",),
-    repeats=5,
-    seconds=2.0,
-):
+    model: str = "albert-base",
+    batch_size: int = 8,
+    max_seq_length: int = 128,
+    precisions: Sequence[str] = tuple(DTYPES),
+    peers: Sequence[str] = ("all",),
+    repeats: int = 5,
+    seconds: float = 2.0,
+) -> dict:
     """Measures one update of the masked language model, ours and that of each peer.
 
     All train on the same synthetic batch without padding or dropout; see README.md.
 
     Args:
-        model: str. See `make_shape`.
-        batch_size: int. B.
-        max_seq_length: int. S; 15 % of it are predicted.
-        precisions: sequence of str. "float32", "mixed_bfloat16" or both.
-        peers: sequence of str. "keras-nlp", "transformers"; or "all" or "none" alone.
-        repeats: int. Rounds.
-        seconds: float. How long each runs in a round.
+        model: See `make_shape`.
+        precisions: "float32", "mixed_bfloat16" or both.
+        peers: Some of `PEERS`; or "all" or "none" alone.
+        repeats: Rounds.
+        seconds: How long each runs in a round.
 
     Returns:
         dict for JSON: `machine`; `settings`; `products`, see `measure_products`; `contestants`, see
         `hold_contest`, with the numbers of `describe` for those that were measured; `comparisons`,
         a list of what `compare` returns for each dtype of ours.
-
-    Raises:
-        InputError: If a setting cannot be used.
     """
     facts = machine()
     shape = make_shape(model, batch_size, max_seq_length)
@@ -91,14 +82,16 @@ def benchmark_train(
     }
 
 
-def contestants_for(shape, precisions=tuple(DTYPES), peers=PEERS):
-    """Returns who takes part, ours first: list of Contestant; InputError for unknown names."""
+def contestants_for(
+    shape: Shape, precisions: Sequence[str] = tuple(DTYPES), peers: Sequence[str] = PEERS
+) -> list[Contestant]:
+    """Returns who takes part, ours first; InputError for unknown names."""
     for precision in precisions:
         if precision not in DTYPES:
             raise InputError(
                 f"The precision must be float32 or mixed_bfloat16. Received: {precision!r}."
             )
-    peers, dtypes = chosen_peers(peers, PEERS), {name: DTYPES[name] for name in precisions}
+    peers = chosen_peers(peers, PEERS)
     found = [("ours", trainers.prepare_ours, (), ())]
     if "keras-nlp" in peers:
         found.append(("keras-nlp", trainers.prepare_keras_nlp, (), ()))
@@ -106,13 +99,13 @@ def contestants_for(shape, precisions=tuple(DTYPES), peers=PEERS):
         needs = ("torch", "transformers")
         found += [(name, trainers.prepare_transformers, form, needs) for name, *form in _FORMS]
     return [
-        Contestant(name, dtype, prepare, (shape, precision, *form), needs)
+        Contestant(name, DTYPES[precision], prepare, (shape, precision, *form), needs)
         for name, prepare, form, needs in found
-        for precision, dtype in dtypes.items()
+        for precision in dict.fromkeys(precisions)
     ]
 
 
-def describe(results, tokens, flops, products):
+def describe(results: dict, tokens: int, flops: float, products: dict) -> dict:
     """Adds the numbers that follow from what a contest measured.
 
     Each contestant that was measured also has its `rates` and `ratio`, the summary over the rounds
@@ -131,12 +124,8 @@ def describe(results, tokens, flops, products):
     }
 
 
-def compare(results, dtype):
+def compare(results: dict, dtype: str) -> dict:
     """Compares ours of one dtype with the fastest peer of any and the leanest of the same dtype.
-
-    Args:
-        results: dict. Of `hold_contest`.
-        dtype: str.
 
     Returns:
         dict. `dtype`; `failed`, why ours was not measured, or None; `fastest_peer`, its label, and
@@ -182,16 +171,7 @@ def train_lines(result):
     yield from product_lines(result["products"])
     yield ""
     yield from table(
-        [
-            "",
-            "dtype",
-            "step, s",
-            "tokens/s",
-            "GFLOP/s",
-            "of peak",
-            "peak MB",
-            "ours: times faster",
-        ],
+        ["", "dtype", "step, s", "tokens/s", "GFLOP/s", "of peak", "peak MB", "ours: times faster"],
         [
             [
                 found["name"],

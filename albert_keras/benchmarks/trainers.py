@@ -9,15 +9,16 @@ from importlib.metadata import version
 import numpy as np
 
 from albert_keras.benchmarks.contest import Prepared
-from albert_keras.benchmarks.measure import num_cores
+from albert_keras.benchmarks.shapes import Shape
+from data_pipeline.building.workers import num_processors
 from data_pipeline.errors import InputError
 
 _OUR_LEARNING_RATE, _LEARNING_RATE = 1e-3, 1e-4
 _IGNORED = -100  # the label of PyTorch's loss for positions without one
 
 
-def synthetic_batch(shape, seed=0):
-    """Samples a batch of a Shape: dict of int32 arrays.
+def synthetic_batch(shape: Shape, seed: int = 0) -> dict[str, np.ndarray]:
+    """Samples a batch of int32 arrays.
 
     `input_ids`, `segment_ids`, `input_mask` (all 1) are [B, S]; `masked_lm_positions`, in each row
     different and in order, and `masked_lm_ids` are [B, P].
@@ -35,8 +36,8 @@ def synthetic_batch(shape, seed=0):
     return {name: value.astype(np.int32) for name, value in values.items()}
 
 
-def our_features(shape):
-    """Returns the features of `synthetic_batch` for our step: dict of str to Tensor."""
+def our_features(shape: Shape) -> dict:
+    """Returns the features of `synthetic_batch` for our step, as tensors."""
     import tensorflow as tf
 
     features = {name: tf.constant(values) for name, values in synthetic_batch(shape).items()}
@@ -50,35 +51,30 @@ def our_features(shape):
 class LossLog:
     """Records the first and the last loss, which show that a contestant really trains.
 
-    Args:
-        facts: dict. Gets `first_loss`, `last_loss` and `updates`.
+    They are written to `facts`, as `first_loss`, `last_loss` and `updates`.
     """
 
     def __init__(self, facts):
         self._facts = facts
         self._total = 0.0
 
-    def add(self, loss):
-        """Records the loss of one step (float)."""
+    def add(self, loss: float):
         self._facts.setdefault("first_loss", loss)
         self._facts["last_loss"] = loss
         self._facts["updates"] = self._facts.get("updates", 0) + 1
 
-    def add_mean(self, mean):
-        """Records a step by the mean of all steps up to it, which is what Keras reports (float)."""
+    def add_mean(self, mean: float):
+        """Records a step by the mean of all steps up to it, which is what Keras reports."""
         total = mean * (self._facts.get("updates", 0) + 1)
         self.add(total - self._total)
         self._total = total
 
 
-def prepare_ours(shape, precision, settings=None):
+def prepare_ours(shape: Shape, precision: str, settings: dict | None = None) -> Prepared:
     """Builds our step as `pretrain` runs it: LAMB, clipped gradients, spikes skipped.
 
     The loss is that of the masked language model only. `settings` are more fields of
     `TrainingConfig`, such as `recompute`.
-
-    Returns:
-        Prepared. A run is one update.
     """
     import tensorflow as tf
 
@@ -103,13 +99,10 @@ def prepare_ours(shape, precision, settings=None):
     return Prepared(lambda: log.add_mean(float(function(iter([features]))["loss"])), facts)
 
 
-def prepare_keras_nlp(shape, precision):
+def prepare_keras_nlp(shape: Shape, precision: str) -> Prepared:
     """Builds KerasNLP's `AlbertMaskedLM`, trained by Keras' own AdamW and training function.
 
     `precision` is the name of a Keras policy. InputError if KerasNLP cannot express the shape.
-
-    Returns:
-        Prepared. A run is one update.
     """
     import tensorflow as tf
     from tensorflow import keras
@@ -140,23 +133,20 @@ def prepare_keras_nlp(shape, precision):
     return Prepared(lambda: log.add_mean(float(function(batches)["loss"])), facts)
 
 
-def prepare_transformers(shape, precision, compiled, at_masked_positions):
+def prepare_transformers(
+    shape: Shape, precision: str, compiled: bool, at_masked_positions: bool
+) -> Prepared:
     """Builds `AlbertForMaskedLM` and torch.optim.AdamW, on a GPU if PyTorch finds one.
 
-    Args:
-        shape: Shape. InputError if the library cannot express it.
-        precision: str. "float32", or "mixed_bfloat16" for PyTorch's autocast.
-        compiled: bool. Whether forward and backward pass go through `torch.compile`.
-        at_masked_positions: bool. Whether only masked positions are scored. The library scores the
-            vocabulary at all positions, and labels of -100 exclude some of them from the loss.
-
-    Returns:
-        Prepared. A run is one update.
+    `precision` is "float32", or "mixed_bfloat16" for PyTorch's autocast; `compiled` is whether
+    forward and backward pass go through `torch.compile`. The library scores the vocabulary at all
+    positions, and labels of -100 exclude some of them from the loss; `at_masked_positions` scores
+    only masked ones. InputError if the library cannot express the shape.
     """
     import torch
 
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    torch.set_num_threads(num_cores())
+    torch.set_num_threads(num_processors())
     torch.manual_seed(0)
     model = _transformers_model(shape).to(device)
     model.train()

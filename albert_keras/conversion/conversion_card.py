@@ -20,8 +20,8 @@ _ABSENT = {
 }
 
 
-def shape_line(shape):
-    """Returns the shape of a model (dict of `albert_config.json`) as one line."""
+def shape_line(shape: dict) -> str:
+    """Returns the shape of a model (of `albert_config.json`) as one line."""
     line = (
         f"{shape['num_hidden_layers']} layers, hidden {shape['hidden_size']}, "
         f"{shape['num_attention_heads']} heads, embedding {shape['embedding_size']}, "
@@ -30,8 +30,8 @@ def shape_line(shape):
     return line + (", no sharing" if shape["sharing"] == "none" else "")
 
 
-def head_lines(record):
-    """Returns a line for each head, whether it was converted or why not: list of str."""
+def head_lines(record: dict) -> list[str]:
+    """Returns a line for each head, whether it was converted or why not."""
     names, target = HEAD_NAMES, record["format"]
     lines = [f"{names[head]}: converted" for head in record["heads"]]
     lines += [f"{names[head]}: dropped, {target} has none" for head in record["left_heads"]]
@@ -39,8 +39,8 @@ def head_lines(record):
     return lines + [f"{names[head]}: not in the source; {_ABSENT[head]}" for head in absent]
 
 
-def verification_lines(record):
-    """Returns what was compared, and the largest differences: list of str."""
+def verification_lines(record: dict) -> list[str]:
+    """Returns what was compared, and the largest differences."""
     found = record["verification"]
     if found is None:
         return ["not verified (--no-verify)"]
@@ -51,14 +51,9 @@ def verification_lines(record):
     ]
 
 
-def write_card(folder, record):
-    """Writes `conversion.json` and `README.md` into the folder of a converted model.
-
-    Args:
-        folder: str or Path.
-        record: dict. Plain JSON values, see `convert.ConversionResult`.
-    """
-    write_json(Path(folder, RECORD), record, ensure_ascii=False)
+def write_card(folder: Path, record: dict):
+    """Writes the record (see `convert.ConversionResult`) as JSON and as a model card."""
+    write_json(folder / RECORD, record, ensure_ascii=False)
     shape, vocabulary = record["albert_config"], record["vocabulary"]
     library = "transformers" if record["format"] == "hugging-face" else "keras"
     kind = "BERT" if shape["sharing"] == "none" else "ALBERT"
@@ -80,4 +75,4 @@ def write_card(folder, record):
     text = f"---\nlibrary_name: {library}\ntags:\n- {kind.lower()}\n---\n"
     for title, lines in sections.items():
         text += f"\n{title}\n\n" + "".join(f"- {line}\n" for line in lines)
-    Path(folder, CARD).write_text(text, encoding="utf-8")
+    (folder / CARD).write_text(text, encoding="utf-8")

@@ -11,6 +11,7 @@ from albert_keras.conversion import conversion_card, own
 from albert_keras.conversion.formats import FORMATS, detect_format, load_format, read_format
 from albert_keras.conversion.verify import verify as verify_conversion
 from albert_keras.conversion.vocabulary import (
+    Vocabulary,
     check_identity,
     check_size,
     files_for,
@@ -23,45 +24,30 @@ from albert_keras.weights.source_tensors import encoder_digest
 from data_pipeline.errors import InputError
 from data_pipeline.files import check_output_folder, whole_folder
 
+_PRETRAINING = ("masked_lm", "sentence_order")
+
 logger = logging.getLogger(__name__)
 
 
 class ConversionResult(NamedTuple):
-    """The result of a conversion; `conversion.json` in the folder has the same keys except `path`.
+    """The result of a conversion; `conversion.json` in the folder has its keys except `path`."""
 
-    Attributes:
-        path: Path. The folder.
-        source, source_format: str. What was read.
-        format: str. What was written.
-        albert_config: dict. Shape of the model.
-        num_parameters: int. Numbers in all tensors that were written.
-        encoder_digest: str. SHA-256 of the encoder's weights, see `encoder_digest`.
-        heads: tuple of str. Those of `HEADS` that were converted.
-        left_heads: tuple of str. Those that the target cannot store.
-        absent_heads: tuple of str. Heads of a pre-trained model that the source does not have.
-        labels: tuple of str. Names of classes, if the source has them.
-        vocabulary: dict or None. "name" and "sentence" of its identity, its "source" and its
-            "digest"; None without a vocabulary.
-        notes: tuple of str. What other code does differently with it.
-        verification: dict or None. The fields of `Verification`; None if it was not requested.
-        source_files: dict of str. File of the source -> SHA-256, in hexadecimal.
-    """
-
-    path: Path
-    source: str
+    path: Path  #: The folder.
+    source: str  #: What was read.
     source_format: str
-    format: str
-    albert_config: dict[str, Any]
-    num_parameters: int
-    encoder_digest: str
-    heads: tuple[str, ...]
-    left_heads: tuple[str, ...]
-    absent_heads: tuple[str, ...]
-    labels: tuple[str, ...]
+    format: str  #: What was written.
+    albert_config: dict[str, Any]  #: Shape of the model.
+    num_parameters: int  #: Numbers in all tensors that were written.
+    encoder_digest: str  #: SHA-256 of the encoder's weights, see `encoder_digest`.
+    heads: tuple[str, ...]  #: Those of `HEADS` that were converted.
+    left_heads: tuple[str, ...]  #: Those that the target cannot store.
+    absent_heads: tuple[str, ...]  #: Heads of a pre-trained model that the source does not have.
+    labels: tuple[str, ...]  #: Names of classes, if the source has them.
+    #: "name" and "sentence" of its identity, its "source" and its "digest"; None without one.
     vocabulary: dict[str, str] | None
-    notes: tuple[str, ...]
-    verification: dict[str, Any] | None
-    source_files: dict[str, str]
+    notes: tuple[str, ...]  #: What other code does differently with it.
+    verification: dict[str, Any] | None  #: The fields of `Verification`, if it was requested.
+    source_files: dict[str, str]  #: File of the source -> SHA-256, in hexadecimal.
 
 
 def convert(
@@ -110,11 +96,15 @@ def convert(
     writer = load_format(to)
     logger.info("reading `%s` (%s)", source, source_format)
     weights = read_format(source_format, source, trust_pickle, config)
-    vocabulary = _vocabulary(weights, tokenizer, source_format, to)
-    files, notes = {}, []
+    vocabulary = _vocabulary(weights, tokenizer, source_format)
+    files, notes, described = {}, [], None
     if vocabulary is not None:
         files = files_for(vocabulary, to, weights.config.max_position_embeddings)
         notes = [*vocabulary.notes, *notes_for(vocabulary, to)]
+        described = vocabulary.identity._asdict()
+        described |= {"source": vocabulary.source, "digest": vocabulary.tokenizer.digest}
+    # A fine-tuned model is not expected to have any head of pre-training.
+    expected = () if set(weights.heads) - set(_PRETRAINING) else _PRETRAINING
     with whole_folder(target) as folder:
         logger.info("writing `%s` (%s)", target, to)
         writer.write(weights._replace(tokenizer_files=files), folder)
@@ -135,9 +125,9 @@ def convert(
             encoder_digest=encoder_digest(_Tensors(written.tensors)),
             heads=written.heads,
             left_heads=tuple(head for head in weights.heads if head not in written.heads),
-            absent_heads=_absent(weights.heads),
+            absent_heads=tuple(head for head in expected if head not in weights.heads),
             labels=tuple(weights.labels),
-            vocabulary=_describe(vocabulary),
+            vocabulary=described,
             notes=tuple(dict.fromkeys(notes)),
             verification=verification and verification._asdict(),
             source_files=own.source_files(source),
@@ -148,8 +138,7 @@ def convert(
     return result
 
 
-def _vocabulary(weights, given, source_format, to):
-    """Returns the Vocabulary of weights; None if there is none."""
+def _vocabulary(weights, given, source_format) -> Vocabulary | None:
     if given is not None:
         vocabulary = read_vocabulary(given)
     else:
@@ -160,21 +149,6 @@ def _vocabulary(weights, given, source_format, to):
     check_size(vocabulary, weights.config)
     check_identity(vocabulary.identity, weights.config, source_format, given is not None)
     return vocabulary
-
-
-def _absent(heads):
-    """Returns the missing heads of pre-training; a fine-tuned model is not expected to have any."""
-    pretraining = ("masked_lm", "sentence_order")
-    if any(head not in pretraining for head in heads):
-        return ()
-    return tuple(head for head in pretraining if head not in heads)
-
-
-def _describe(vocabulary):
-    if vocabulary is None:
-        return None
-    found = {"source": vocabulary.source, "digest": vocabulary.tokenizer.digest}
-    return vocabulary.identity._asdict() | found
 
 
 class _Tensors:

@@ -3,7 +3,9 @@
 import importlib
 import inspect
 from pathlib import Path
+from types import ModuleType
 
+from albert_keras.interop.model_weights import ModelWeights
 from data_pipeline.errors import InputError
 
 #: Name -> module with `is_source`, `read` and `write`, and how to recognize it.
@@ -41,23 +43,18 @@ FORMATS = {
 _FIRST = "albert-keras"
 
 
-def load_format(name):
-    """Returns the module of a format.
-
-    Raises:
-        InputError: If there is no such format.
-    """
+def load_format(name: str) -> ModuleType:
+    """Returns the module of a format; InputError if there is no such format."""
     if name not in FORMATS:
         names = ", ".join(FORMATS)
         raise InputError(f"The format must be one of {names}. Received: {name}.")
     return importlib.import_module(FORMATS[name][0])
 
 
-def detect_format(path):
-    """Returns the format of a path (str), from the names of its files and small JSON files.
+def detect_format(path: str | Path) -> str:
+    """Returns the format of a path, from the names of its files and small JSON files.
 
-    Raises:
-        InputError: If it is none of them, or several.
+    InputError if it is none of them, or several.
     """
     path = Path(path)
     if not path.exists() and not path.with_name(f"{path.name}.index").is_file():
@@ -78,14 +75,11 @@ def detect_format(path):
     )
 
 
-def read_format(name, path, trust_pickle=False, config=None):
-    """Reads a model from a format: ModelWeights.
+def read_format(name, path, trust_pickle=False, config: str | Path | None = None) -> ModelWeights:
+    """Reads a model from a format.
 
-    Args:
-        name: str. One of `FORMATS`.
-        path: str or Path.
-        trust_pickle: bool. Whether pickled files may be read; they can run any program.
-        config: str, Path or None. The `albert_config.json` of weights without one.
+    `trust_pickle` is whether pickled files may be read; they can run any program. `config` is the
+    `albert_config.json` of weights without one.
 
     Raises:
         InputError: If it cannot be read, or `config` is given for a format that has its own.

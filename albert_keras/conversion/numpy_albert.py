@@ -23,15 +23,9 @@ _MASKED_LM, _ORDER = "cls/predictions", "cls/seq_relationship"
 
 
 def encode(weights, sizes, input_ids, input_mask, segment_ids):
-    """Runs the encoder.
+    """Runs the encoder on int arrays [B, S].
 
-    Args:
-        weights: dict of name -> array.
-        sizes: dict.
-        input_ids, input_mask, segment_ids: int [B, S].
-
-    Returns:
-        tuple. Sequence output [B, S, H], pooled output [B, H], list of all block outputs.
+    Returns sequence output [B, S, H], pooled output [B, H], list of all block outputs.
     """
     weights = _Weights(weights)
     input_mask = np.asarray(input_mask, np.float64)

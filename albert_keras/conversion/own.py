@@ -27,7 +27,7 @@ _RUN, _EXPORT, _RESULTS, _SHAPE = "run.json", "export.json", "results.json", "al
 _PREFIX = "model.ckpt"
 
 
-def is_source(path):
+def is_source(path: str | Path) -> bool:
     """Returns whether a path is a run, one of its checkpoints, an export, a `.keras` file or a
     folder written by `write`."""
     path = Path(path)
@@ -46,7 +46,7 @@ def is_source(path):
         return False
 
 
-def read(path, trust_pickle=False, config=None):
+def read(path, trust_pickle=False, config=None) -> ModelWeights:
     """Reads a model of ours; see `interop`.
 
     `path` is as for `open_weights`. A fine-tuning is read from its best seed, a fine-tuned run from
@@ -70,7 +70,7 @@ def read(path, trust_pickle=False, config=None):
     )
 
 
-def write(weights, folder):
+def write(weights: ModelWeights, folder: str | Path):
     """Writes a model as a folder that `albert-keras finetune --from` reads; see `interop`.
 
     `tokenizer_files` are those of a tokenizer's folder, or empty.
@@ -84,17 +84,11 @@ def write(weights, folder):
         write_files(folder / TOKENIZER_FOLDER, weights.tokenizer_files)
 
 
-def source_files(path):
-    """Hashes the files of a model.
+def source_files(path: Path) -> dict[str, str]:
+    """Hashes the files of a model: name, relative to the folder -> SHA-256, in hexadecimal.
 
     Of a run these are `run.json` and the checkpoint that is read; of a folder all that are not
     hidden; of the prefix of a checkpoint its own.
-
-    Args:
-        path: Path.
-
-    Returns:
-        dict of str. File, relative to the folder -> SHA-256, in hexadecimal.
     """
     if not path.is_dir():
         files = [path] if path.is_file() else sorted(path.parent.glob(f"{path.name}.*"))
@@ -137,8 +131,8 @@ def _tokenizer_files(folders):
     return read_tokenizer_files(*folders)
 
 
-def _labels(path):
-    """Returns the names of the classes of a fine-tuned run: tuple of str."""
+def _labels(path: Path) -> tuple[str, ...]:
+    """Returns the names of the classes of a fine-tuned run."""
     if not (path / _RUN).is_file():
         return ()
     run = Run.open(path)

@@ -21,32 +21,20 @@ QUOTES_NOTE = "transformers reads `` and '' as \""
 
 
 class FromJson(NamedTuple):
-    """The contents of a `tokenizer.json`, as a file that our tokenizers read.
+    """The contents of a `tokenizer.json`, as a file that our tokenizers read."""
 
-    Attributes:
-        file_name: str. "spiece.model" or "vocab.txt".
-        content: bytes. Of that file.
-        lower_case, strip_accents: bool. The text normalization.
-        notes: tuple of str. Differences from transformers, for people.
-    """
-
-    file_name: str
+    file_name: str  #: "spiece.model" or "vocab.txt".
     content: bytes
     lower_case: bool
     strip_accents: bool
-    notes: tuple[str, ...]
+    notes: tuple[str, ...]  #: Differences from transformers, for people.
 
 
-def read_tokenizer_json(content, name="tokenizer.json") -> FromJson:
-    """Rebuilds the file that a `tokenizer.json` was made from.
+def read_tokenizer_json(content: bytes, name: str = "tokenizer.json") -> FromJson:
+    """Rebuilds the file that a `tokenizer.json`, called `name` in errors, was made from.
 
-    Args:
-        content: bytes. The JSON file.
-        name: str. How the user calls it.
-
-    Returns:
-        FromJson. A Unigram model becomes a SentencePiece model with the same pieces, scores and
-        normalization; WordPiece a `vocab.txt`.
+    A Unigram model becomes a SentencePiece model with the same pieces, scores and normalization;
+    WordPiece a `vocab.txt`.
 
     Raises:
         InputError: If it is damaged, contains a model of another kind, or something that cannot be
@@ -89,14 +77,11 @@ def _read_unigram(values, name):
     )
 
 
-def _unigram_model(vocab, types, charsmap):
-    """Returns the file of a SentencePiece unigram model.
+def _unigram_model(vocab: list[tuple[str, float]], types: list[int], charsmap: bytes) -> bytes:
+    """Returns the file of a SentencePiece unigram model of pieces, their scores and types, by id.
 
-    Args:
-        vocab: list of (str, float). Pieces and their scores, by id.
-        types: list of int. Their types; one is unknown.
-        charsmap: bytes. The compiled rules of the normalizer; empty for none. Runs of spaces
-            become one in any case, and a space is put before the text.
+    `charsmap` is the compiled rules of the normalizer; empty for none. Runs of spaces become one in
+    any case, and a space is put before the text.
     """
     names = [piece for piece, _ in vocab]
     unk_id = types.index(_Piece.UNKNOWN)
@@ -114,8 +99,8 @@ def _unigram_model(vocab, types, charsmap):
     return model.SerializeToString(deterministic=True)
 
 
-def _types(added, vocab, unk_id, name):
-    """Returns the types of the pieces, such as control symbols: list of int."""
+def _types(added, vocab, unk_id, name) -> list[int]:
+    """Returns the types of the pieces, such as control symbols."""
     types = [_Piece.NORMAL] * len(vocab)
     for id, (text, score) in enumerate(vocab):
         # The scores of trained pieces are log-probabilities; older files do not list these symbols.
@@ -225,7 +210,7 @@ def _lower_case_of_bert(normalizer, name):
 
 
 def _steps(part, key):
-    """Returns the steps of a part of the pipeline, one or a sequence of steps: list of dict."""
+    """Returns the steps of a part of the pipeline, which is one step or a sequence of them."""
     if part is None:
         return []
     return part[key] if part["type"] == "Sequence" else [part]

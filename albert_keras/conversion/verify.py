@@ -16,8 +16,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from albert_keras.config import AlbertConfig
 from albert_keras.conversion import numpy_albert
 from albert_keras.interop.keras_nlp import to_keras_nlp
+from albert_keras.interop.model_weights import ModelWeights
 from albert_keras.models.encoder import AlbertEncoder
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.runs.tensors import weight_names
@@ -40,37 +42,32 @@ _OUTPUTS = {
 
 
 class Verification(NamedTuple):
-    """The result of a verification.
+    """The result of a verification."""
 
-    Attributes:
-        source, target: str. What ran each of the two.
-        differences: dict of output -> float. The largest difference of each output.
-        equal_tensors: int. Number of tensors that are bit-equal in the target.
-    """
-
-    source: str
-    target: str
-    differences: dict[str, float]
-    equal_tensors: int
+    source: str  #: What ran the source.
+    target: str  #: What ran the target.
+    differences: dict[str, float]  #: The largest difference of each output.
+    equal_tensors: int  #: Number of tensors that are bit-equal in the target.
 
 
-def verify(source, target, source_format, target_format, paths) -> Verification:
-    """Compares the source of a conversion with its target.
-
-    Args:
-        source, target: ModelWeights. Both as read from disk.
-        source_format, target_format: str.
-        paths: tuple of two Path. Of both.
+def verify(
+    source: ModelWeights,
+    target: ModelWeights,
+    source_format: str,
+    target_format: str,
+    paths: tuple[Path, Path],
+) -> Verification:
+    """Compares the source of a conversion with its target, both as read from disk at `paths`.
 
     Raises:
         InputError: If a tensor of the target has other numbers, or an output of source and target
             differs by more than `BOUND`.
     """
-    different = [
-        name
-        for name, array in target.tensors.items()
-        if name not in source.tensors or not _is_equal(array, source.tensors[name])
-    ]
+    different = []
+    for name, array in target.tensors.items():
+        other = source.tensors.get(name)
+        if other is None or array.shape != other.shape or array.tobytes() != other.tobytes():
+            different.append(name)
     if different:
         raise InputError(
             "The target must contain the numbers of its source. These tensors differ: "
@@ -89,15 +86,10 @@ def verify(source, target, source_format, target_format, paths) -> Verification:
     return Verification(*names, differences, len(target.tensors))
 
 
-def random_inputs(config, seed=0):
+def random_inputs(config: AlbertConfig, seed: int = 0) -> list[dict[str, np.ndarray]]:
     """Samples inputs of several lengths: one row full, one padded left, one padded right.
 
-    Args:
-        config: AlbertConfig.
-        seed: int.
-
-    Returns:
-        list of dict. "input_ids", "input_mask" and "segment_ids", int32 [3, S].
+    Each batch has "input_ids", "input_mask" and "segment_ids", int32 [3, S].
     """
     rng = np.random.default_rng(seed)
     longest = min(_LONGEST, config.max_position_embeddings)
@@ -116,8 +108,8 @@ def random_inputs(config, seed=0):
     return batches
 
 
-def oracle_outputs(weights, inputs):
-    """Runs ModelWeights in NumPy: list of dict of output -> array, one per batch."""
+def oracle_outputs(weights: ModelWeights, inputs: list) -> list[dict[str, np.ndarray]]:
+    """Runs ModelWeights in NumPy; returns the outputs of each batch."""
     sizes, tensors, results = dict(weights.config), weights.tensors, []
     for batch in inputs:
         sequence, pooled, _ = numpy_albert.encode(tensors, sizes, **batch)
@@ -132,8 +124,8 @@ def oracle_outputs(weights, inputs):
     return results
 
 
-def our_outputs(weights, inputs):
-    """Runs our Keras model with ModelWeights: list of dict of output -> array, one per batch."""
+def our_outputs(weights: ModelWeights, inputs: list) -> list[dict[str, np.ndarray]]:
+    """Runs our Keras model with ModelWeights; returns the outputs of each batch."""
     config = weights.config.replace(initializer_range=0.0)  # replaced at once
     has_order = "sentence_order" in weights.heads
     model = AlbertForPretraining(config, sentence_head=has_order, dtype="float32")
@@ -150,17 +142,10 @@ def our_outputs(weights, inputs):
     return results
 
 
-def compare(first, second):
+def compare(first: list[dict], second: list[dict]) -> dict[str, float]:
     """Returns the largest difference of each output that both have.
 
-    Args:
-        first, second: list of dict of output -> array.
-
-    Returns:
-        dict of output -> float.
-
-    Raises:
-        InputError: If one is above `BOUND`, relative to the largest number, or not finite.
+    InputError if one is above `BOUND`, relative to the largest number, or not finite.
     """
     differences, problems = {}, []
     common = functools.reduce(set.intersection, (set(outputs) for outputs in (*first, *second)))
@@ -179,28 +164,16 @@ def compare(first, second):
     return differences
 
 
-def _is_equal(array, other):
-    return array.shape == other.shape and array.tobytes() == other.tobytes()
-
-
 def _framework_outputs(format_name, path, weights, inputs):
-    """Runs a model by the framework its format belongs to.
+    """Runs a model, which our reader found at `path`, by the framework its format belongs to.
 
-    Args:
-        format_name: str. See `formats.FORMATS`.
-        path: Path. The model on disk.
-        weights: ModelWeights. What our reader found there.
-        inputs: list of dict, as of `random_inputs`.
-
-    Returns:
-        tuple or None. Name of the framework and its outputs, as of `our_outputs`. None if the
-        format has no framework, it is not installed, or it would have to unpickle a file.
+    Returns the name of the framework and its outputs; None if the format has no framework, it is
+    not installed, or it would have to unpickle a file.
     """
     if format_name == "keras-nlp" and importlib.util.find_spec("keras_nlp"):
         return _run_keras_nlp(weights, inputs)
     if format_name != "hugging-face":
         return None
-    path = Path(path)
     is_safe = path.is_dir() and any(path.glob("*.safetensors"))
     if is_safe and all(map(importlib.util.find_spec, ("torch", "transformers"))):
         return _run_transformers(path, weights, inputs)

@@ -11,6 +11,7 @@ name does not.
 
 import json
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,16 +19,10 @@ from albert_keras.config import AlbertConfig
 from albert_keras.conversion.tokenizer_json import QUOTES_NOTE, read_tokenizer_json
 from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.tokenization import Tokenizer
-from data_pipeline.tokenizers.vocabulary import (
-    CONFIG_FILE,
-    CONTROL_SYMBOLS,
-    USER_DEFINED_SYMBOLS,
-)
+from data_pipeline.tokenizers.vocabulary import CONFIG_FILE, CONTROL_SYMBOLS, USER_DEFINED_SYMBOLS
 
 _MODELS = (".model", ".spm")
 _GOOGLE_MODEL = "30k-clean.model"
-#: Format -> name of a SentencePiece model in it; in all others it is `_GOOGLE_MODEL`.
-_MODEL_NAMES = {"hugging-face": "spiece.model", "keras-nlp": "spiece.model"}
 #: Pieces 0 to 13 of all vocabularies trained with the options of google-research/albert.
 _FIRST = ("<pad>", "<unk>", *CONTROL_SYMBOLS, *USER_DEFINED_SYMBOLS, "▁")
 _SIZE = 30_000
@@ -49,42 +44,27 @@ _RELEASED_FORMATS = ("google", "tf-hub", "hugging-face")
 
 
 class VocabularyIdentity(NamedTuple):
-    """Which vocabulary it is.
+    """Which vocabulary it is."""
 
-    Attributes:
-        name: str. "official-english", "german-30k" or "own".
-        sentence: str. Description, for people.
-    """
-
-    name: str
-    sentence: str
+    name: str  #: "official-english", "german-30k" or "own".
+    sentence: str  #: Description, for people.
 
 
 class Vocabulary(NamedTuple):
-    """A vocabulary with its text normalization.
-
-    Attributes:
-        tokenizer: Tokenizer. Of SentencePiece or of WordPiece.
-        source: str. Where it was read.
-        identity: VocabularyIdentity.
-        notes: tuple of str. Differences from the code it comes from, for people.
-    """
+    """A vocabulary with its text normalization."""
 
     tokenizer: Tokenizer
-    source: str
+    source: str  #: Where it was read.
     identity: VocabularyIdentity
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  #: Differences from the code it comes from, for people.
 
 
-def read_vocabulary(path) -> Vocabulary:
+def read_vocabulary(path: str | Path) -> Vocabulary:
     """Reads the vocabulary that a user names.
 
-    Args:
-        path: str or Path. A tokenizer folder of ours, or one with the files of another format; or
-            one file: `*.model`, `*.spm`, `tokenizer.json`, `vocab.txt`.
-
-    Raises:
-        InputError: If it is not a vocabulary, or cannot be expressed.
+    It is a tokenizer folder of ours, or one with the files of another format; or one file:
+    `*.model`, `*.spm`, `tokenizer.json`, `vocab.txt`. InputError if it is not a vocabulary, or
+    cannot be expressed.
     """
     path = Path(path)
     try:
@@ -95,15 +75,8 @@ def read_vocabulary(path) -> Vocabulary:
     return vocabulary_of(files, path)
 
 
-def vocabulary_of(files, source) -> Vocabulary | None:
-    """Finds the vocabulary among files stored beside weights.
-
-    Args:
-        files: dict of file name -> bytes.
-        source: str or Path. How the user calls it.
-
-    Returns:
-        Vocabulary; None if there are no files.
+def vocabulary_of(files: dict[str, bytes], source: str | Path) -> Vocabulary | None:
+    """Finds the vocabulary among files stored beside weights; None if there are no files.
 
     Raises:
         InputError: If there are several vocabularies, none among the files, or it is damaged.
@@ -135,8 +108,8 @@ def vocabulary_of(files, source) -> Vocabulary | None:
     )
 
 
-def identify_pieces(pieces) -> VocabularyIdentity:
-    """Returns which vocabulary some pieces (sequence of str, by id) are."""
+def identify_pieces(pieces: Sequence[str]) -> VocabularyIdentity:
+    """Returns which vocabulary some pieces, by id, are."""
     if len(pieces) == _SIZE and tuple(pieces[: len(_FIRST)]) == _FIRST:
         for name, (marks, sentence) in _KNOWN.items():
             if all(pieces[id] == piece for id, piece in marks.items()):
@@ -144,7 +117,7 @@ def identify_pieces(pieces) -> VocabularyIdentity:
     return VocabularyIdentity("own", f"a custom vocabulary of {len(pieces):,} pieces")
 
 
-def check_size(vocabulary, config):
+def check_size(vocabulary: Vocabulary, config: AlbertConfig):
     """Raises InputError if a vocabulary has another number of pieces than the model."""
     size = vocabulary.tokenizer.vocab_size
     if size != config.vocab_size:
@@ -154,20 +127,13 @@ def check_size(vocabulary, config):
         )
 
 
-def check_identity(identity, config, source_format, is_given):
-    """Refuses the German vocabulary beside what looks like a released English ALBERT.
+def check_identity(
+    identity: VocabularyIdentity, config: AlbertConfig, source_format: str, is_given: bool
+):
+    """Raises InputError for the German vocabulary beside what looks like a released English ALBERT.
 
     There are German models of the same shape, and nothing in their files distinguishes them from
-    the English ones, so it is accepted if the user names it with `--tokenizer`.
-
-    Args:
-        identity: VocabularyIdentity.
-        config: AlbertConfig. Of the weights.
-        source_format: str. What they were read from.
-        is_given: bool. Whether the user named this vocabulary.
-
-    Raises:
-        InputError: If it is stored beside weights of a released shape and was not requested.
+    the English ones, so it is accepted if the user names it with `--tokenizer` (`is_given`).
     """
     if is_given or identity.name != "german-30k" or source_format not in _RELEASED_FORMATS:
         return
@@ -180,16 +146,10 @@ def check_identity(identity, config, source_format, is_given):
         )
 
 
-def files_for(vocabulary, format_name, max_length):
+def files_for(vocabulary: Vocabulary, format_name: str, max_length: int) -> dict[str, bytes]:
     """Returns the files of a vocabulary in a format.
 
-    Args:
-        vocabulary: Vocabulary.
-        format_name: str. See `formats.FORMATS`.
-        max_length: int. Longest sequence of the model, in tokens.
-
-    Returns:
-        dict of file name -> bytes.
+    `max_length` is the longest sequence of the model, in tokens.
     """
     tokenizer = vocabulary.tokenizer
     with tempfile.TemporaryDirectory() as folder:
@@ -197,29 +157,26 @@ def files_for(vocabulary, format_name, max_length):
         own = {path.name: path.read_bytes() for path in sorted(Path(folder).iterdir())}
     if format_name == "albert-keras":
         return own
-    name = _MODEL_NAMES.get(format_name, _GOOGLE_MODEL) if _is_unigram(tokenizer) else "vocab.txt"
+    is_unigram = _is_unigram(tokenizer)
+    has_other_name = format_name in ("hugging-face", "keras-nlp")
+    unigram_name = "spiece.model" if has_other_name else _GOOGLE_MODEL
+    name = unigram_name if is_unigram else "vocab.txt"
     files = {name: tokenizer.model_bytes}
     if name == _GOOGLE_MODEL:
         files["30k-clean.vocab"] = own["tokenizer.vocab"]
     if format_name == "hugging-face":
         config = tokenizer.config
-        accents = (
-            {"keep_accents": not config.strip_accents}
-            if _is_unigram(tokenizer)
-            else {"strip_accents": config.strip_accents}
-        )
-        settings = {
-            "tokenizer_class": "AlbertTokenizer" if _is_unigram(tokenizer) else "BertTokenizer",
-            "do_lower_case": config.lower_case,
-            **accents,
-            "model_max_length": max_length,
-        }
+        kind, accents = "BertTokenizer", {"strip_accents": config.strip_accents}
+        if is_unigram:
+            kind, accents = "AlbertTokenizer", {"keep_accents": not config.strip_accents}
+        settings = {"tokenizer_class": kind, "do_lower_case": config.lower_case, **accents}
+        settings["model_max_length"] = max_length
         files["tokenizer_config.json"] = (json.dumps(settings, indent=2) + "\n").encode()
     return files
 
 
-def notes_for(vocabulary, format_name):
-    """Returns what the format's own code does differently with a vocabulary: list of str."""
+def notes_for(vocabulary: Vocabulary, format_name: str) -> list[str]:
+    """Returns what the format's own code does differently with a vocabulary."""
     config = vocabulary.tokenizer.config
     if not _is_unigram(vocabulary.tokenizer) or format_name == "albert-keras":
         return []
@@ -255,11 +212,10 @@ def _load(files, name, source, settings):
 
 def _normalization(values):
     """Returns the settings of Hugging Face's `tokenizer_config.json` as `Tokenizer.load` does."""
-    settings = {"lower_case": values.get("do_lower_case")}
+    strip_accents = values.get("strip_accents")
     if values.get("keep_accents") is not None:
-        settings["strip_accents"] = not values["keep_accents"]
-    else:
-        settings["strip_accents"] = values.get("strip_accents")
+        strip_accents = not values["keep_accents"]
+    settings = {"lower_case": values.get("do_lower_case"), "strip_accents": strip_accents}
     return {name: value for name, value in settings.items() if isinstance(value, bool)}
 
 
@@ -270,8 +226,8 @@ def _json(content):
         raise InputError(f"`{CONFIG_FILE}` must contain a JSON object: {error}.") from error
 
 
-def _released_size(config):
-    """Returns the name of the released ALBERT of this shape, or None."""
+def _released_size(config: AlbertConfig) -> str | None:
+    """Returns the name of the released ALBERT of this shape."""
     free = (
         "hidden_dropout_prob",
         "attention_probs_dropout_prob",

@@ -6,6 +6,7 @@ import os
 import re
 from pathlib import Path
 
+import numpy as np
 import tensorflow as tf
 from google.protobuf.message import DecodeError
 from tensorflow.core.protobuf.trackable_object_graph_pb2 import TrackableObjectGraph
@@ -24,14 +25,10 @@ _TRAINING = re.compile(r"global_step|training/.*|beta[12]_power|.*/(Adam|Adam_1|
 logger = logging.getLogger(__name__)
 
 
-def find_prefixes(path):
-    """Finds the prefixes of checkpoints.
+def find_prefixes(path: str | Path) -> list[str]:
+    """Finds the prefixes of checkpoints, sorted; empty if there is none.
 
-    Args:
-        path: str or Path. A prefix, one of a checkpoint's files, or a folder of checkpoints.
-
-    Returns:
-        list of str, sorted; empty if there is no checkpoint.
+    `path` is a prefix, one of a checkpoint's files, or a folder of checkpoints.
     """
     path = Path(path)
     if path.is_dir():
@@ -41,16 +38,11 @@ def find_prefixes(path):
     return [prefix for prefix in prefixes if Path(f"{prefix}.index").is_file()]
 
 
-def find_checkpoint(path, config, config_name):
-    """Finds a checkpoint and the file with the configuration of its model.
+def find_checkpoint(path, config: str | Path | None, config_name: str) -> tuple[str, Path]:
+    """Finds the prefix of a checkpoint and the file with the configuration of its model.
 
-    Args:
-        path: str or Path. A prefix, one of a checkpoint's files, or a folder with one checkpoint.
-        config: str, Path or None. The configuration, if the user names it.
-        config_name: str. File to look for in the checkpoint's folder and its parent otherwise.
-
-    Returns:
-        (str, Path): prefix and configuration.
+    `path` is as for `find_prefixes`, with one checkpoint. If the user does not name the
+    configuration (`config`), it is `config_name` in the checkpoint's folder or its parent.
 
     Raises:
         InputError: If there is no checkpoint, more than one, or no configuration.
@@ -74,31 +66,24 @@ def find_checkpoint(path, config, config_name):
     return prefixes[0], Path(config)
 
 
-def is_object_based(prefix):
+def is_object_based(prefix: str) -> bool:
     """Returns whether a checkpoint is in TensorFlow 2's format, which names tensors by objects."""
     # The list of names is not compressed.
     return _OBJECT_GRAPH.encode() in Path(f"{prefix}.index").read_bytes()
 
 
-def find_beside(prefix, name):
-    """Finds a file in a checkpoint's folder or its parent: Path or None."""
+def find_beside(prefix: str, name: str) -> Path | None:
+    """Finds a file in a checkpoint's folder or its parent."""
     folder = Path(prefix).absolute().parent
     paths = (folder / name, folder.parent / name)
     return next((path for path in paths if path.is_file()), None)
 
 
 class CheckpointTensors:
-    """Tensors of a TensorFlow checkpoint.
+    """Tensors of a TensorFlow checkpoint, by name without the `module/` of TensorFlow Hub.
 
-    Args:
-        prefix: str. As TensorFlow's checkpoint readers take it.
-
-    Attributes:
-        shapes: dict of str to list of int. By name, without the `module/` of TensorFlow Hub.
-        types: dict of str to tf.DType.
-
-    Raises:
-        InputError: If it cannot be read, or two tensors have the same name without `module/`.
+    `shapes` is a dict of name to list of int, `types` of name to tf.DType. InputError if the
+    checkpoint cannot be read, or two tensors have the same name without `module/`.
     """
 
     def __init__(self, prefix):
@@ -116,30 +101,26 @@ class CheckpointTensors:
         self.shapes = {name: shapes[stored] for name, stored in self._stored.items()}
         self.types = {name: types[stored] for name, stored in self._stored.items()}
 
-    def read(self, name):
-        """Reads a tensor: array; InputError if its bytes are damaged."""
+    def read(self, name: str) -> np.ndarray:
+        """Reads a tensor; InputError if its bytes are damaged."""
         try:
             return self._reader.get_tensor(self._stored[name])
         except UNREADABLE as error:
             raise InputError(f"`{self._prefix}`: {name} cannot be read: {error}") from error
 
 
-def is_moment(name):
+def is_moment(name: str) -> bool:
     """Returns whether a name is that of an optimizer's moment of a weight."""
     return _MOMENTS.fullmatch(name) is not None
 
 
-def is_training_state(name):
+def is_training_state(name: str) -> bool:
     """Returns whether a tensor is needed for training only: moments, the step."""
     return is_moment(name) or _TRAINING.fullmatch(name) is not None
 
 
-def write_tensors(prefix, tensors):
-    """Writes tensors (dict of name -> array) as a checkpoint that TensorFlow 1 and 2 read.
-
-    Raises:
-        OSError: If it cannot be written.
-    """
+def write_tensors(prefix: str | Path, tensors: dict[str, np.ndarray]):
+    """Writes a checkpoint that TensorFlow 1 and 2 read; OSError if it cannot be written."""
     try:
         with tf.device("CPU:0"):  # otherwise all tensors are copied to a GPU and back
             tf.raw_ops.SaveV2(
@@ -156,20 +137,12 @@ def write_tensors(prefix, tensors):
         raise
 
 
-def read_named_tensors(prefix):
+def read_named_tensors(prefix: str) -> dict[str, np.ndarray]:
     """Reads the float variables of an object-based checkpoint by the variables' names.
 
     The checkpoint lists the names that the variables had in the program that saved them.
-    Variables of other types, such as counters, are skipped.
-
-    Args:
-        prefix: str. As TensorFlow's checkpoint readers take it.
-
-    Returns:
-        dict of name -> array.
-
-    Raises:
-        InputError: If it cannot be read, or two variables have the same name.
+    Variables of other types, such as counters, are skipped. InputError if it cannot be read, or two
+    variables have the same name.
     """
     stored = CheckpointTensors(prefix)
     graph = TrackableObjectGraph()

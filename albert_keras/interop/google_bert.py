@@ -37,7 +37,6 @@ from albert_keras.interop.tensor_table import (
 )
 from data_pipeline.errors import InputError
 
-NAME = "google-bert"
 CHECKPOINT = "bert_model.ckpt"
 _WORD_PIECE = "vocab.txt"
 #: Part of a block, ours and theirs; their layers are groups here. All other names are equal.
@@ -142,7 +141,7 @@ def _read_config(path):
     )
 
 
-def _config_values(config):
+def _config_values(config) -> dict:
     """Returns the values of a `bert_config.json`; InputError if BERT cannot have this shape."""
     is_unshared = config.sharing == "none" or (
         config.sharing == "all" and config.num_hidden_groups == config.num_hidden_layers

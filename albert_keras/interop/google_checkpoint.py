@@ -2,7 +2,10 @@
 
 import logging
 import re
+from collections.abc import Iterable
 from pathlib import Path
+
+import numpy as np
 
 from albert_keras.config import AlbertConfig
 from albert_keras.interop.checkpoint_tensors import (
@@ -19,7 +22,6 @@ from albert_keras.interop.model_weights import ModelWeights, check_expressible, 
 from albert_keras.interop.tensor_table import read_reference_tensors
 from data_pipeline.errors import InputError
 
-NAME = "google"
 #: Files of a release.
 CHECKPOINT, CONFIG = "model.ckpt-best", "albert_config.json"
 BERT_CONFIG = "bert_config.json"
@@ -80,12 +82,8 @@ def write(weights, folder):
     write_files(folder, files)
 
 
-def read_model_tensors(prefix):
-    """Reads all tensors of a checkpoint but training state: dict of reference's name -> array.
-
-    Raises:
-        InputError: If it cannot be read.
-    """
+def read_model_tensors(prefix: str) -> dict[str, np.ndarray]:
+    """Reads all tensors of a checkpoint but training state, by the reference's names."""
     stored = CheckpointTensors(prefix)
     skipped = set(filter(is_training_state, stored.shapes))
     if skipped:
@@ -94,21 +92,12 @@ def read_model_tensors(prefix):
     return {ours: stored.read(theirs) for ours, theirs in names.items()}
 
 
-def without_aliases(names, source):
-    """Renames normalizations that Keras layers have named to the names of the reference.
+def without_aliases(names: Iterable[str], source: str) -> dict[str, str]:
+    """Maps the reference's name to the name in `source`, for normalizations that Keras has named.
 
     `layer_normalization`, `layer_normalization_1` and so on are numbered in the order in which the
     layers were created: within a block attention's comes first, then the feed-forward part's.
-
-    Args:
-        names: iterable of str. The model's tensors.
-        source: str. How the user calls it.
-
-    Returns:
-        dict of the reference's name -> name, of all of them.
-
-    Raises:
-        InputError: If it is ambiguous which is which.
+    InputError if it is ambiguous which is which.
     """
     matches = {name: _ALIAS.fullmatch(name) for name in names}
     found = {name: name for name, match in matches.items() if match is None}
@@ -136,13 +125,11 @@ def without_aliases(names, source):
     return found
 
 
-def reference_config(config):
+def reference_config(config: AlbertConfig) -> dict:
     """Returns the values of an `albert_config.json` that describes the same model in the reference.
 
-    Without any sharing each depth is a group of its own there, with the same names.
-
-    Raises:
-        InputError: With everything that the reference cannot express.
+    Without any sharing each depth is a group of its own there, with the same names. InputError
+    names everything that the reference cannot express.
     """
     values = config.to_dict()
     foreign = values.pop("foreign_keys", ())
@@ -165,20 +152,17 @@ def reference_config(config):
     return ours | {name: values[name] for name in foreign}
 
 
-def groups_are_as_in_the_reference(config):
+def groups_are_as_in_the_reference(config: AlbertConfig) -> bool:
     """Returns whether the reference, which divides floats, runs the same group at each depth."""
     layers = config.num_hidden_layers
     groups = layers if config.sharing == "none" else config.num_hidden_groups
     return all(int(depth / layers * groups) == depth * groups // layers for depth in range(layers))
 
 
-def release_files(files, word_piece):
-    """Names a tokenizer's files (dict of name -> bytes) as Google's releases do.
+def release_files(files: dict[str, bytes], word_piece: str) -> dict[str, bytes]:
+    """Names a tokenizer's files as Google's releases do; InputError if two have the same name.
 
     `word_piece` is the name of the vocabulary of a WordPiece tokenizer.
-
-    Raises:
-        InputError: If two files would have the same name.
     """
     named = {}
     for name, content in files.items():

@@ -7,21 +7,24 @@ written here load with `hub.KerasLayer` and `hub.load` instead.
 
 import logging
 import re
+import tempfile
 from pathlib import Path
 
 import numpy as np
+import tensorflow as tf
 
 from albert_keras.config import AlbertConfig
 from albert_keras.interop import tf_models
 from albert_keras.interop.checkpoint_tensors import is_object_based, read_named_tensors
 from albert_keras.interop.google_checkpoint import read_model_tensors
-from albert_keras.interop.hub_writing import write_module
 from albert_keras.interop.model_folder import read_tokenizer_files
-from albert_keras.interop.model_weights import ModelWeights
+from albert_keras.interop.model_weights import HEADS, ModelWeights
 from albert_keras.interop.tensor_table import read_reference_tensors
+from albert_keras.layers.kernels import inference
+from albert_keras.models.encoder import AlbertEncoder
+from albert_keras.models.heads import MaskedLMHead
 from data_pipeline.errors import InputError
 
-NAME = "tf-hub"
 CONFIG = "albert_config.json"
 _GRAPHS = ("saved_model.pb", "tfhub_module.pb")
 #: The names of their masked-LM head start with the name of the model it was trained in.
@@ -31,6 +34,13 @@ _BLOCK = "bert/encoder/transformer/group_0/inner_group_0"
 _RELEASES = tuple(f"albert-{size}-v2" for size in ("base", "large", "xlarge", "xxlarge"))
 #: Size of a released vocabulary -> activation: the Chinese models have another.
 _ACTIVATIONS = {30_000: "gelu", 21_128: "relu"}
+
+#: Input of a text encoder in TensorFlow Hub -> ours.
+_INPUTS = {
+    "input_word_ids": "input_ids",
+    "input_mask": "input_mask",
+    "input_type_ids": "segment_ids",
+}
 
 logger = logging.getLogger(__name__)
 
@@ -67,7 +77,9 @@ def read(path, trust_pickle=False, config=None):
         tensors = {_HEAD.sub(r"bert/cls/predictions/\1", name): a for name, a in tensors.items()}
         rows = [row for row in tf_models.TABLE if row.theirs in tensors]
         named = {row.ours: tensors[row.theirs] for row in rows}
-    config_path = config or _find_config(path)
+    folders = (path / "assets", path, path.absolute().parent)
+    beside = (folder / CONFIG for folder in folders if (folder / CONFIG).is_file())
+    config_path = config or next(beside, None)
     if config_path is not None:
         config = AlbertConfig.from_reference_json(config_path)
     else:
@@ -90,20 +102,33 @@ def write(weights, folder):
     the output of each block. With a masked-LM head it has `mlm`, which also takes
     `masked_lm_positions` [B, P] and returns `mlm_logits` [B, P, V]. Other heads are stored in its
     variables only.
+
+    Source:
+        https://www.tensorflow.org/hub/reusable_saved_models and
+        https://www.tensorflow.org/hub/common_saved_model_apis/text.
     """
     tensors = read_reference_tensors(weights.config, weights.tensors, weights.source)
-    write_module(weights._replace(tensors=tensors), Path(folder))
+    encoder = AlbertEncoder(_without_random_weights(weights.config), dtype="float32")
+    _assign(encoder.weights, tensors)
+    module = tf.train.Checkpoint()  # tracks attributes only; a Keras model would store its code
+    _set_variables(module, encoder.weights)
+    module.__call__ = _traced(lambda inputs, training: _encode(encoder, inputs, training)[1])
+    if "masked_lm" in weights.heads:
+        module.mlm = _masked_lm(encoder, weights.config, tensors)
+    others = [name for name in tensors if not name.startswith(("bert/", *HEADS["masked_lm"]))]
+    module.other_heads = [tf.Variable(tensors[name], name=name) for name in others]
+    with tempfile.TemporaryDirectory() as temporary:
+        for attribute, path in _write_assets(weights, Path(temporary)).items():
+            setattr(module, attribute, tf.saved_model.Asset(str(path)))
+        tf.saved_model.save(module, str(folder))
 
 
-def shape_of_release(tensors, source):
-    """Returns the AlbertConfig of the released model whose sizes the tensors have.
+def shape_of_release(tensors: dict[str, np.ndarray], source: str | Path) -> AlbertConfig:
+    """Returns the configuration of the released model whose sizes the tensors have.
 
     Published modules come without a configuration, and tensors do not show the number of layers
-    and heads, the activation or the dropout; the dropout is 0, as in version 2.
-
-    Args:
-        tensors: dict of the reference's name -> array. Heads may be an axis.
-        source: str. How the user calls it.
+    and heads, the activation or the dropout; the dropout is 0, as in version 2. Heads may be an
+    axis of the tensors, which have the reference's names.
 
     Raises:
         InputError: If tensors are missing, or no released model has these sizes.
@@ -148,6 +173,75 @@ def _sizes(tensors):
     }
 
 
-def _find_config(path):
-    folders = (path / "assets", path, path.absolute().parent)
-    return next((folder / CONFIG for folder in folders if (folder / CONFIG).is_file()), None)
+def _encode(encoder, inputs, training) -> tuple[tf.Tensor, dict]:
+    """Returns the sequence output and the outputs of the module."""
+    # Plain operations in training as well: who loads the module lacks our custom gradients.
+    with inference():
+        outputs = encoder(
+            {ours: inputs[theirs] for theirs, ours in _INPUTS.items()},
+            training=training,
+            return_all_layers=True,
+        )
+    return outputs["sequence_output"], {
+        "default": outputs["pooled_output"],
+        "pooled_output": outputs["pooled_output"],
+        "sequence_output": outputs["sequence_output"],
+        "encoder_outputs": list(outputs["layer_outputs"]),
+    }
+
+
+def _masked_lm(encoder, config, tensors):
+    head = MaskedLMHead(_without_random_weights(config), encoder.embeddings, dtype="float32")
+    own = [weight for weight in head.weights if weight.name.startswith(HEADS["masked_lm"])]
+    _assign(own, tensors)
+
+    def call(inputs, training):
+        sequence_output, outputs = _encode(encoder, inputs, training)
+        with inference():
+            logits = head(sequence_output, inputs["masked_lm_positions"])
+        return outputs | {"mlm_logits": logits}
+
+    module = tf.train.Checkpoint()
+    _set_variables(module, [*encoder.weights, *own])
+    module.__call__ = _traced(call, "masked_lm_positions")
+    return module
+
+
+def _traced(call, *more_inputs):
+    """Returns a function traced for inference (the default) and for training."""
+    inputs = {
+        name: tf.TensorSpec([None, None], tf.int32, name) for name in (*_INPUTS, *more_inputs)
+    }
+    function = tf.function(lambda inputs, training=False: call(inputs, training), autograph=False)
+    for training in (False, True):
+        function.get_concrete_function(inputs, training=training)
+    return function
+
+
+def _set_variables(module, variables):
+    module.variables = list(variables)
+    module.trainable_variables = list(variables)
+    module.regularization_losses = []
+
+
+def _assign(variables, tensors):
+    for variable in variables:
+        variable.assign(tensors[variable.name.removesuffix(":0")])
+
+
+def _without_random_weights(config):
+    return config.model_copy(update={"initializer_range": 0.0})
+
+
+def _write_assets(weights: ModelWeights, folder: Path) -> dict[str, Path]:
+    """Writes the files that belong to the module; returns their paths by attribute."""
+    files = {"config_file": folder / CONFIG}
+    files["config_file"].write_text(weights.config.to_json(), encoding="utf-8")
+    for number, (name, content) in enumerate(weights.tokenizer_files.items()):
+        kinds = {".model": "sp_model_file", ".txt": "vocab_file"}  # as in tensorflow/models
+        attribute = kinds.get(Path(name).suffix, "")
+        if not attribute or attribute in files:
+            attribute = f"tokenizer_file_{number}"
+        files[attribute] = folder / name
+        files[attribute].write_bytes(content)
+    return files

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from albert_keras.config import AlbertConfig
 from albert_keras.interop.hugging_face_config import (
     class_of,
     family_for,
@@ -17,6 +18,7 @@ from albert_keras.interop.hugging_face_config import (
     to_albert_config,
     to_values,
 )
+from albert_keras.interop.hugging_face_tables import Family
 from albert_keras.interop.model_folder import check_file_name, read_json, write_files, write_json
 from albert_keras.interop.model_weights import (
     ModelWeights,
@@ -27,6 +29,7 @@ from albert_keras.interop.model_weights import (
 )
 from albert_keras.interop.safetensors_file import read_safetensors, write_safetensors
 from albert_keras.interop.tensor_table import (
+    Row,
     expand,
     read_by_table,
     read_reference_tensors,
@@ -35,7 +38,6 @@ from albert_keras.interop.tensor_table import (
 from albert_keras.interop.torch_file import read_torch_file
 from data_pipeline.errors import InputError
 
-NAME = "hugging-face"
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
 _PICKLE = "pytorch_model.bin"
 _INDEX = ".index.json"
@@ -133,13 +135,13 @@ def write(weights, folder):
     write_files(folder, weights.tokenizer_files)
 
 
-def _find_weights(folder):
-    """Returns the file with the weights, or the one that lists their files; None without one."""
+def _find_weights(folder: Path) -> Path | None:
+    """Returns the file with the weights, or the one that lists their files."""
     return next((folder / name for name in _SOURCES if (folder / name).is_file()), None)
 
 
-def _read_weights(folder, trust_pickle):
-    """Reads all tensors of a folder, in one file or in several: dict of name -> array."""
+def _read_weights(folder: Path, trust_pickle: bool) -> dict[str, np.ndarray]:
+    """Reads all tensors of a folder, in one file or in several."""
 
     def read_file(path):
         if path.suffix == ".safetensors":
@@ -167,8 +169,8 @@ def _read_weights(folder, trust_pickle):
     return tensors
 
 
-def _rows_of(family, config, heads):
-    """Returns the table of a model without braces: list of Row."""
+def _rows_of(family: Family, config: AlbertConfig, heads: tuple[str, ...]) -> list[Row]:
+    """Returns the table of a model without braces."""
     groups = config.num_hidden_layers if family.name == "bert" else config.num_hidden_groups
     table = family.encoder + family.pooler
     for head in heads:
@@ -179,8 +181,7 @@ def _rows_of(family, config, heads):
 def _with_current_names(tensors, family, source):
     """Names tensors as transformers does today in models with heads, and drops constants.
 
-    Raises:
-        InputError: If two tensors get the same name, or a constant has another value.
+    InputError if two tensors get the same name, or a constant has another value.
     """
     named = {}
     for name, array in tensors.items():

@@ -1,7 +1,7 @@
 """Which model of transformers one of ours is, and its `config.json`."""
 
 from albert_keras.config import AlbertConfig
-from albert_keras.interop.hugging_face_tables import FAMILIES
+from albert_keras.interop.hugging_face_tables import FAMILIES, Family
 from albert_keras.models.sharing import layer_plan
 from data_pipeline.errors import InputError
 
@@ -57,14 +57,12 @@ _ALLOWED = {
     "auto_map": ({}, None),  # code in the folder
 }
 _LABELS = ("id2label", "label2id", "num_labels")
-_DTYPES = ("dtype", "torch_dtype")  # the later and the earlier name
 
 
-def family_of(values):
-    """Returns the kind of model, from `model_type` or, in old files without it, the class: Family.
+def family_of(values: dict) -> Family:
+    """Returns the kind of model, from `model_type` or, in old files without it, the class.
 
-    Raises:
-        InputError: If it is neither ALBERT nor BERT.
+    InputError if it is neither ALBERT nor BERT.
     """
     name = values.get("model_type")
     if name is None:
@@ -77,17 +75,10 @@ def family_of(values):
     return FAMILIES[name]
 
 
-def family_for(config):
-    """Chooses the model of transformers as which one of ours is written.
+def family_for(config: AlbertConfig) -> tuple[Family, int]:
+    """Chooses the kind of model and number of groups as which one of our models is written.
 
-    Args:
-        config: AlbertConfig.
-
-    Returns:
-        (Family, int): kind of model and number of groups.
-
-    Raises:
-        InputError: If transformers cannot express what the layers share.
+    InputError if transformers cannot express what the layers share.
     """
     is_bert = config.sharing == "none" and config.inner_group_num == 1
     if is_bert and not config.projects_embeddings:
@@ -104,11 +95,10 @@ def family_for(config):
     )
 
 
-def class_of(family, heads, foreign):
+def class_of(family: Family, heads: tuple[str, ...], foreign: dict) -> str:
     """Returns the class of transformers with these heads: the source's class, or the usual one.
 
-    Raises:
-        InputError: If there is no such class.
+    InputError if there is no such class.
     """
     classes = family.classes.get(tuple(heads))
     if classes is None:
@@ -122,15 +112,10 @@ def class_of(family, heads, foreign):
     return first if first in classes else classes[0]
 
 
-def check_groups(config):
-    """Refuses the few numbers of layers and groups for which transformers, which divides floats,
-    differs.
+def check_groups(config: AlbertConfig):
+    """Raises InputError if a layer would be in another group in transformers, which divides floats.
 
-    Args:
-        config: AlbertConfig.
-
-    Raises:
-        InputError: If a layer would be in another group there.
+    This is the case for a few numbers of layers and groups only.
     """
     depths, groups = config.num_hidden_layers, config.num_hidden_groups
     for depth in range(depths):
@@ -142,20 +127,11 @@ def check_groups(config):
             )
 
 
-def to_albert_config(family, values, heads=()):
-    """Converts a configuration of transformers into ours.
+def to_albert_config(family: Family, values: dict, heads: tuple[str, ...] = ()) -> AlbertConfig:
+    """Converts the values of a `config.json` of a model with these heads into ours.
 
-    Args:
-        family: Family.
-        values: dict. Contents of a `config.json`.
-        heads: tuple of str. Heads of the model.
-
-    Returns:
-        AlbertConfig. Keys without a meaning here that `to_values` would not write are in
-        `foreign_keys`. transformers' ALBERT always projects the embeddings.
-
-    Raises:
-        InputError: If our models cannot express it.
+    Keys without a meaning here that `to_values` would not write become `foreign_keys`.
+    transformers' ALBERT always projects the embeddings. InputError if our models cannot express it.
     """
     for key, allowed in _ALLOWED.items():
         if key in values and values[key] not in allowed:
@@ -182,11 +158,10 @@ def to_albert_config(family, values, heads=()):
     return config
 
 
-def read_labels(values):
-    """Returns the names of the classes (tuple of str); empty where they are only numbered.
+def read_labels(values: dict) -> tuple[str, ...]:
+    """Returns the names of the classes; empty where they are only numbered.
 
-    Raises:
-        InputError: If they are not numbered from 0.
+    InputError if they are not numbered from 0.
     """
     names = values.get("id2label") or {}
     numbers = [str(number) for number in range(len(names))]
@@ -196,17 +171,11 @@ def read_labels(values):
     return () if labels == _numbered(len(labels)) else labels
 
 
-def to_values(config, heads, labels=(), num_classes=0):
+def to_values(config: AlbertConfig, heads: tuple[str, ...], labels=(), num_classes=0) -> dict:
     """Converts one of our configurations into the values of a `config.json`.
 
-    Args:
-        config: AlbertConfig.
-        heads: tuple of str. Heads of the model.
-        labels: tuple of str. Names of the classifier's classes; may be empty.
-        num_classes: int. Number of classes, 0 without a classifier.
-
-    Returns:
-        dict.
+    `labels` are the names of the classifier's classes and may be empty; `num_classes` is 0 without
+    a classifier.
 
     Raises:
         InputError: If transformers has no such model, or the number of labels is not the number of

@@ -15,27 +15,17 @@ _BLOCK = "bert/encoder/transformer/group_{g}/inner_group_{k}"
 
 
 class Family(NamedTuple):
-    """A kind of model in transformers.
+    """A kind of model in transformers."""
 
-    Attributes:
-        name: str. Its `model_type`.
-        prefix: str. What the names of the encoder's tensors start with.
-        encoder: tuple of Row. Without the pooler.
-        pooler: tuple of Row. Models that do not use it do not store it.
-        heads: dict of head -> tuple of Row, see `HEADS` in `model_weights.py`.
-        copies: dict of their name -> their name. Tensors that equal another one; at most one of
-            the two is missing.
-        classes: dict of heads -> tuple of str. Classes with these heads; the first is written.
-        without_pooler: tuple of str. Ends of the names of classes that have no pooler.
-    """
-
-    name: str
-    prefix: str
-    encoder: tuple[Row, ...]
-    pooler: tuple[Row, ...]
-    heads: dict[str, tuple[Row, ...]]
+    name: str  #: Its `model_type`.
+    prefix: str  #: What the names of the encoder's tensors start with.
+    encoder: tuple[Row, ...]  #: Without the pooler.
+    pooler: tuple[Row, ...]  #: Models that do not use it do not store it.
+    heads: dict[str, tuple[Row, ...]]  #: See `HEADS` in `model_weights.py`.
+    #: Name -> name of the tensor that it equals; at most one of the two is missing.
     copies: dict[str, str]
-    classes: dict[tuple[str, ...], tuple[str, ...]]
+    classes: dict[tuple[str, ...], tuple[str, ...]]  #: By heads; the first class is written.
+    #: Ends of the names of classes that have no pooler.
     without_pooler: tuple[str, ...] = ("MaskedLM", "TokenClassification", "QuestionAnswering")
 
 
@@ -49,9 +39,8 @@ def _norm(ours, theirs):
 
 def _classes(ours, theirs):
     """Returns the rows of a head with one row of weights per class in both formats."""
-    return Row(f"{ours}output_weights", f"{theirs}.weight"), Row(
-        f"{ours}output_bias", f"{theirs}.bias"
-    )
+    parts = (("output_weights", "weight"), ("output_bias", "bias"))
+    return tuple(Row(f"{ours}{our_part}", f"{theirs}.{part}") for our_part, part in parts)
 
 
 def _embeddings(prefix):
@@ -61,7 +50,7 @@ def _embeddings(prefix):
 
 
 def _block(theirs, query, output, attention_norm, wide, narrow, norm):
-    """Returns the rows of a block: tuple of Row. `query` is without its last part."""
+    """Returns the rows of a block; `query` is without its last part."""
     attention = f"{_BLOCK}/attention_1"
     rows = [
         _dense(f"{attention}/self/{part}", f"{theirs}.{query}.{part}")
@@ -78,7 +67,7 @@ def _block(theirs, query, output, attention_norm, wide, narrow, norm):
 
 
 def _heads(predictions, transform, order):
-    """Returns the rows of all heads: dict. Class 1 of `order` is swapped, or a random sentence."""
+    """Returns the rows of all heads. Class 1 of `order` is swapped, or a random sentence."""
     return {
         "masked_lm": _dense("cls/predictions/transform/dense", f"{transform}dense")
         + _norm("cls/predictions/transform/LayerNorm", f"{transform}LayerNorm")

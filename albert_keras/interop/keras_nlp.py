@@ -8,6 +8,7 @@ Source: `AlbertBackbone`, `AlbertMaskedLM`, `TransformerEncoder` and `MaskedLMHe
 """
 
 import logging
+from pathlib import Path
 
 import numpy as np
 
@@ -68,8 +69,8 @@ _BACKBONE = (
             f"{_OURS}/attention_1/self/{part}",
             f"{_ATTENTION}/_{part}_dense",
             _NAMES,
-            layout="heads",
-            bias_layout="heads",
+            "heads",
+            "heads",
         )
     ),
     *dense_rows(
@@ -80,9 +81,7 @@ _BACKBONE = (
         f"{_OURS}/ffn_1/intermediate/dense", f"{_THEIRS}/_feedforward_intermediate_dense", _NAMES
     ),
     *dense_rows(
-        f"{_OURS}/ffn_1/intermediate/output/dense",
-        f"{_THEIRS}/_feedforward_output_dense",
-        _NAMES,
+        f"{_OURS}/ffn_1/intermediate/output/dense", f"{_THEIRS}/_feedforward_output_dense", _NAMES
     ),
     *norm_rows(f"{_OURS}/LayerNorm_1", f"{_THEIRS}/_feedforward_layer_norm", _NAMES),
     *dense_rows("bert/pooler/dense", "pooled_dense", _NAMES),
@@ -97,17 +96,14 @@ _MASKED_LM = (
 
 
 def from_keras_nlp(model) -> AlbertEncoder | AlbertForPretraining:
-    """Returns a model of ours with the weights of a KerasNLP model.
+    """Returns a model of ours with the weights, dtype policy and dropout of a KerasNLP model.
 
     KerasNLP's masked-LM head adds 1e-5 to the variance it divides by, where ours adds 1e-12: its
     scores differ by a fraction of about 5e-6 / variance.
 
     Args:
-        model: keras_nlp.models.AlbertBackbone or keras_nlp.models.AlbertMaskedLM.
-
-    Returns:
-        AlbertEncoder, or AlbertForPretraining without a sentence-order head; with the model's dtype
-        policy and dropout.
+        model: keras_nlp.models.AlbertBackbone or keras_nlp.models.AlbertMaskedLM. The latter
+            becomes an AlbertForPretraining without a sentence-order head.
 
     Raises:
         InputError: If the model is of another kind, or a weight is not finite.
@@ -135,18 +131,14 @@ def from_keras_nlp(model) -> AlbertEncoder | AlbertForPretraining:
     return ours
 
 
-def to_keras_nlp(model):
-    """Returns a KerasNLP model with the weights of one of ours.
+def to_keras_nlp(model: AlbertEncoder | AlbertForPretraining):
+    """Returns a KerasNLP model with the weights and the dtype policy of one of ours.
 
     For the scores of the head see `from_keras_nlp`.
 
-    Args:
-        model: AlbertEncoder or AlbertForPretraining.
-
     Returns:
         keras_nlp.models.AlbertBackbone, or keras_nlp.models.AlbertMaskedLM without the
-        sentence-order head, which it does not have (a warning is logged); with the model's dtype
-        policy.
+        sentence-order head, which it does not have (a warning is logged).
 
     Raises:
         InputError: If it is another model, or the backbone cannot express it: an activation other
@@ -176,8 +168,8 @@ def to_keras_nlp(model):
     return theirs
 
 
-def config_of(arguments):
-    """Returns the AlbertConfig of a backbone's arguments (dict of name -> value)."""
+def config_of(arguments: dict) -> AlbertConfig:
+    """Returns the configuration of a backbone's arguments."""
     return AlbertConfig(
         hidden_act="gelu",
         hidden_dropout_prob=arguments["dropout"],
@@ -186,60 +178,36 @@ def config_of(arguments):
     )
 
 
-def arguments_of(config):
-    """Returns the backbone's arguments (dict of name -> value) for an AlbertConfig.
-
-    Raises:
-        InputError: If the backbone cannot express it; see `to_keras_nlp`.
-    """
+def arguments_of(config: AlbertConfig) -> dict:
+    """Returns the backbone's arguments; InputError if it cannot express the model."""
     dropouts = (config.hidden_dropout_prob, config.attention_probs_dropout_prob)
     depths = (config.num_hidden_layers, config.num_hidden_groups)
+    is_even = depths[0] % depths[1] == 0
+    same_dropout = "equal to `attention_probs_dropout_prob`"
     rules = (
         ("sharing", config.sharing == "all", '"all"'),
         ("hidden_act", config.hidden_act == "gelu", '"gelu"'),
-        (
-            "hidden_dropout_prob",
-            dropouts[0] == dropouts[1],
-            "equal to `attention_probs_dropout_prob`",
-            dropouts,
-        ),
-        (
-            "num_hidden_layers",
-            depths[0] % depths[1] == 0,
-            "a multiple of `num_hidden_groups`",
-            depths,
-        ),
+        ("hidden_dropout_prob", dropouts[0] == dropouts[1], same_dropout, dropouts),
+        ("num_hidden_layers", is_even, "a multiple of `num_hidden_groups`", depths),
     )
     check_expressible("KerasNLP's AlbertBackbone", config, rules)
     arguments = {theirs: getattr(config, ours) for theirs, ours in ARGUMENTS.items()}
     return arguments | {"dropout": config.hidden_dropout_prob}
 
 
-def rows_of(config, masked_lm):
-    """Returns the rows of a model: list of Row.
-
-    Args:
-        config: AlbertConfig. One that KerasNLP can express.
-        masked_lm: bool. Whether it has the head.
-    """
+def rows_of(config: AlbertConfig, masked_lm: bool) -> list[Row]:
+    """Returns the rows of a model that KerasNLP can express, with or without the head."""
     table = _BACKBONE + _MASKED_LM if masked_lm else _BACKBONE
     return expand(table, config.num_hidden_groups, config.inner_group_num)
 
 
-def from_theirs(config, rows, theirs, source):
-    """Converts KerasNLP's weights into ours.
+def from_theirs(
+    config: AlbertConfig, rows: list[Row], theirs: dict[str, np.ndarray], source: str | Path
+) -> tuple[AlbertConfig, dict[str, np.ndarray]]:
+    """Converts all of KerasNLP's weights into ours, in float32.
 
     KerasNLP always projects the embeddings. Where E = H, a projection that changes nothing is
     dropped; `to_theirs` adds one where our model has none.
-
-    Args:
-        config: AlbertConfig. From the backbone's arguments.
-        rows: list of Row. All of the model.
-        theirs: dict of name -> array. All of the model.
-        source: str. How the user calls it.
-
-    Returns:
-        (AlbertConfig, dict of name -> float32 array).
 
     Raises:
         InputError: With all weights that are missing, unexpected or of another shape.
@@ -254,17 +222,8 @@ def from_theirs(config, rows, theirs, source):
     return config, tensors
 
 
-def to_theirs(config, rows, tensors):
-    """Converts our weights into KerasNLP's.
-
-    Args:
-        config: AlbertConfig.
-        rows: list of Row. All of the model.
-        tensors: dict of name -> array. The model's tensors.
-
-    Returns:
-        dict of their name -> float32 array.
-    """
+def to_theirs(config: AlbertConfig, rows: list[Row], tensors: dict) -> dict[str, np.ndarray]:
+    """Converts all of our weights into KerasNLP's, in float32."""
     if not config.projects_embeddings:
         tensors = with_identity_projection(tensors, config)
     shapes = {name: np.shape(array) for name, array in tensors.items()}

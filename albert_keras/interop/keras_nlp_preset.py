@@ -15,6 +15,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 
+from albert_keras.config import AlbertConfig
 from albert_keras.interop.keras_nlp import (
     ARGUMENTS,
     arguments_of,
@@ -29,7 +30,6 @@ from albert_keras.interop.model_weights import ModelWeights, pretraining_tensors
 from albert_keras.interop.tensor_table import read_reference_tensors
 from data_pipeline.errors import InputError
 
-NAME = "keras-nlp"
 CONFIG, WEIGHTS = "config.json", "model.weights.h5"
 TASK_CONFIG, TASK_WEIGHTS = "task.json", "task.weights.h5"
 TOKENIZER, VOCABULARY = "tokenizer.json", "assets/tokenizer/vocabulary.spm"
@@ -142,11 +142,10 @@ def _rows_of_file(config, masked_lm):
     return rows
 
 
-def _read_backbone(values, source):
-    """Returns the AlbertConfig of a serialized AlbertBackbone.
+def _read_backbone(values, source) -> AlbertConfig:
+    """Returns the configuration of a serialized AlbertBackbone.
 
-    Raises:
-        InputError: If it is something else, a key is missing or unknown, or a value is not valid.
+    InputError if it is something else, a key is missing or unknown, or a value is not valid.
     """
     settings = _settings_of(values, "AlbertBackbone", source)
     expected = set(ARGUMENTS) | {"dropout"}
@@ -166,11 +165,10 @@ def _read_backbone(values, source):
     return config
 
 
-def _settings_of(values, class_name, source):
-    """Returns the settings (dict) of a serialized object of exactly one class.
+def _settings_of(values, class_name, source) -> dict:
+    """Returns the settings of a serialized object of exactly one class.
 
-    Raises:
-        InputError: If it names another class, has unknown keys or no settings.
+    InputError if it names another class, has unknown keys or no settings.
     """
     values = values if isinstance(values, dict) else {}
     expected = {"class_name": class_name, "registered_name": f"keras_nlp>{class_name}"}
@@ -186,7 +184,7 @@ def _settings_of(values, class_name, source):
 
 
 def _serialized(class_name, settings):
-    """Returns how KerasNLP serializes an object (dict of JSON values)."""
+    """Returns how KerasNLP serializes an object."""
     return {
         "module": f"keras_nlp.src.models.albert.{_MODULES[class_name]}",
         "class_name": class_name,
@@ -245,15 +243,10 @@ def _preprocessor(config, tokenizer):
     return _serialized("AlbertMaskedLMPreprocessor", settings)
 
 
-def read_arrays(path):
+def read_arrays(path: str | Path) -> dict[str, np.ndarray]:
     """Reads all arrays of a file of weights.
 
-    Args:
-        path: str or Path.
-
-    Returns:
-        dict of name -> array. Parts of attention are named as in Keras 2; an array with both names
-        is returned once.
+    Parts of attention are named as in Keras 2; an array with both names is returned once.
 
     Raises:
         InputError: If it is not an HDF5 file, is damaged, or contains anything but groups and plain
@@ -275,13 +268,8 @@ def read_arrays(path):
     return arrays
 
 
-def write_arrays(path, arrays):
-    """Writes arrays such that Keras 2 and Keras 3 find them.
-
-    Args:
-        path: str or Path.
-        arrays: dict of name -> array. Named as `read_arrays` does.
-    """
+def write_arrays(path: str | Path, arrays: dict[str, np.ndarray]):
+    """Writes arrays, named as `read_arrays` does, such that Keras 2 and Keras 3 find them."""
     with h5py.File(path, "w") as file:
         file.create_group("vars")
         for name, array in arrays.items():

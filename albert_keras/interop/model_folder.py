@@ -11,12 +11,8 @@ _MAX_JSON_BYTES = 16_000_000
 _MAX_VOCABULARY_BYTES = 64 * 2**20  # released vocabularies have one or two million bytes
 
 
-def read_json(path, max_bytes=_MAX_JSON_BYTES):
-    """Reads a JSON object: dict.
-
-    Raises:
-        InputError: If the file is missing, too large, not JSON, or not an object.
-    """
+def read_json(path: str | Path, max_bytes: int = _MAX_JSON_BYTES) -> dict:
+    """Reads a JSON object; InputError if the file is missing, too large, or something else."""
     try:
         with open(path, "rb") as file:
             text = file.read(max_bytes + 1)
@@ -32,18 +28,14 @@ def read_json(path, max_bytes=_MAX_JSON_BYTES):
     return values
 
 
-def write_json(path, values, **options):
+def write_json(path: str | Path, values: dict, **options):
     """Writes values as indented JSON; `options` are those of `json.dumps`."""
     text = json.dumps(values, **{"indent": 2, **options}) + "\n"
     Path(path).write_text(text, encoding="utf-8")
 
 
-def read_vocabulary_file(path):
-    """Reads the file of a vocabulary: bytes.
-
-    Raises:
-        InputError: If it is far too large to be a vocabulary.
-    """
+def read_vocabulary_file(path: Path) -> bytes:
+    """Reads the file of a vocabulary; InputError if it is far too large to be one."""
     size = path.stat().st_size
     if size > _MAX_VOCABULARY_BYTES:
         raise InputError(
@@ -53,12 +45,8 @@ def read_vocabulary_file(path):
     return path.read_bytes()
 
 
-def read_tokenizer_files(*folders):
-    """Reads the vocabularies of the first folder that has any: dict of file name -> bytes.
-
-    Raises:
-        InputError: If a file is far too large to be a vocabulary.
-    """
+def read_tokenizer_files(*folders: str | Path) -> dict[str, bytes]:
+    """Reads the vocabularies of the first folder that has any, by file name."""
     for folder in folders:
         paths = sorted(path for pattern in _VOCABULARIES for path in Path(folder).glob(pattern))
         if paths:
@@ -66,22 +54,14 @@ def read_tokenizer_files(*folders):
     return {}
 
 
-def write_files(folder, files):
-    """Writes files (dict of name -> bytes) into a folder."""
+def write_files(folder: str | Path, files: dict[str, bytes]):
+    """Writes files into a folder."""
     for name, content in files.items():
         Path(folder, name).write_bytes(content)
 
 
-def check_file_name(name, source):
-    """Refuses a file name that leads out of its folder.
-
-    Args:
-        name: object. The name as a foreign file spells it.
-        source: str or Path. The file that contains the name, for the message.
-
-    Raises:
-        InputError: If the name is not a plain file name.
-    """
+def check_file_name(name: object, source: str | Path):
+    """Raises InputError for a file name in `source` that leads out of its folder."""
     is_plain = isinstance(name, str) and name not in ("", ".", "..")
     if not is_plain or any(mark in name for mark in "/\\:\0"):
         raise InputError(f"`{source}` must name files of its own folder. Received: {name!r}.")

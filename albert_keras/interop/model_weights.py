@@ -4,6 +4,7 @@ The names and shapes of its tensors are those of google-research/albert.
 """
 
 import logging
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -24,46 +25,39 @@ HEADS = {
     "spans_or_none": ("start_logits/", "end_logits/", "answer_class/"),
 }
 
+
+def _dense(name, axes):
+    return {f"{name}/kernel": axes, f"{name}/bias": axes[-1]}
+
+
+def _norm(name, axis):
+    return {f"{name}/beta": axis, f"{name}/gamma": axis}
+
+
 #: Tensor -> its axes, by letter, see `_shapes`.
 _EMBEDDINGS = {
     "bert/embeddings/word_embeddings": "VE",
     "bert/embeddings/token_type_embeddings": "TE",
     "bert/embeddings/position_embeddings": "PE",
-    "bert/embeddings/LayerNorm/beta": "E",
-    "bert/embeddings/LayerNorm/gamma": "E",
+    **_norm("bert/embeddings/LayerNorm", "E"),
 }
-_PROJECTION = {
-    f"{PROJECTION}/kernel": "EH",
-    f"{PROJECTION}/bias": "H",
-}
-_POOLER = {"bert/pooler/dense/kernel": "HH", "bert/pooler/dense/bias": "H"}
 #: What follows `inner_group_K/` in the attention and in the feed-forward part of a block.
 _ATTENTION = {
-    "attention_1/self/query/kernel": "HH",
-    "attention_1/self/query/bias": "H",
-    "attention_1/self/key/kernel": "HH",
-    "attention_1/self/key/bias": "H",
-    "attention_1/self/value/kernel": "HH",
-    "attention_1/self/value/bias": "H",
-    "attention_1/output/dense/kernel": "HH",
-    "attention_1/output/dense/bias": "H",
-    "LayerNorm/beta": "H",
-    "LayerNorm/gamma": "H",
+    **_dense("attention_1/self/query", "HH"),
+    **_dense("attention_1/self/key", "HH"),
+    **_dense("attention_1/self/value", "HH"),
+    **_dense("attention_1/output/dense", "HH"),
+    **_norm("LayerNorm", "H"),
 }
 _FEED_FORWARD = {
-    "ffn_1/intermediate/dense/kernel": "HI",
-    "ffn_1/intermediate/dense/bias": "I",
-    "ffn_1/intermediate/output/dense/kernel": "IH",
-    "ffn_1/intermediate/output/dense/bias": "H",
-    "LayerNorm_1/beta": "H",
-    "LayerNorm_1/gamma": "H",
+    **_dense("ffn_1/intermediate/dense", "HI"),
+    **_dense("ffn_1/intermediate/output/dense", "IH"),
+    **_norm("LayerNorm_1", "H"),
 }
 _HEADS = {
     "masked_lm": {
-        "cls/predictions/transform/dense/kernel": "HE",
-        "cls/predictions/transform/dense/bias": "E",
-        "cls/predictions/transform/LayerNorm/beta": "E",
-        "cls/predictions/transform/LayerNorm/gamma": "E",
+        **_dense("cls/predictions/transform/dense", "HE"),
+        **_norm("cls/predictions/transform/LayerNorm", "E"),
         "cls/predictions/output_bias": "V",
     },
     "sentence_order": {
@@ -73,62 +67,42 @@ _HEADS = {
     "classifier": {"output_weights": "CH", "output_bias": "C"},
     "spans": {"cls/squad/output_weights": "2H", "cls/squad/output_bias": "2"},
     "spans_or_none": {
-        "start_logits/dense/kernel": "H1",
-        "start_logits/dense/bias": "1",
-        "end_logits/dense_0/kernel": "DH",
-        "end_logits/dense_0/bias": "H",
-        "end_logits/LayerNorm/beta": "H",
-        "end_logits/LayerNorm/gamma": "H",
-        "end_logits/dense_1/kernel": "H1",
-        "end_logits/dense_1/bias": "1",
-        "answer_class/dense_0/kernel": "DH",
-        "answer_class/dense_0/bias": "H",
+        **_dense("start_logits/dense", "H1"),
+        **_dense("end_logits/dense_0", "DH"),
+        **_norm("end_logits/LayerNorm", "H"),
+        **_dense("end_logits/dense_1", "H1"),
+        **_dense("answer_class/dense_0", "DH"),
         "answer_class/dense_1/kernel": "H1",  # has no bias
     },
 }
 
 
 class ModelWeights(NamedTuple):
-    """The weights of a model, named and laid out as in google-research/albert.
-
-    Attributes:
-        config: AlbertConfig.
-        tensors: dict of name -> float32 array. The whole encoder ("bert/..."), and heads.
-        source: str. Where they were read from, for people.
-        tokenizer_files: dict of file name -> bytes. Files of the vocabulary that were stored
-            beside the weights: `spiece.model`, `vocab.txt` and so on; may be empty.
-        labels: tuple of str. Names of classes, if the source has them.
-    """
+    """The weights of a model, named and laid out as in google-research/albert."""
 
     config: AlbertConfig
-    tensors: dict[str, np.ndarray]
-    source: str
-    tokenizer_files: dict[str, bytes] = {}  # never changed
-    labels: tuple[str, ...] = ()
+    tensors: dict[str, np.ndarray]  #: float32. The whole encoder ("bert/..."), and heads.
+    source: str  #: Where they were read from, for people.
+    #: Files of the vocabulary that were stored beside the weights: `spiece.model`, `vocab.txt` and
+    #: so on; may be empty. Never changed.
+    tokenizer_files: dict[str, bytes] = {}
+    labels: tuple[str, ...] = ()  #: Names of classes, if the source has them.
 
     @property
-    def heads(self):
-        """tuple of str. Those of `HEADS` that the model has."""
+    def heads(self) -> tuple[str, ...]:
+        """Those of `HEADS` that the model has."""
         return heads_of(self.tensors)
 
 
-def heads_of(names):
-    """Returns those of `HEADS` that have at least one tensor among these names: tuple of str."""
+def heads_of(names: Iterable[str]) -> tuple[str, ...]:
+    """Returns those of `HEADS` that have at least one tensor among these names."""
     return tuple(
         head for head, starts in HEADS.items() if any(name.startswith(starts) for name in names)
     )
 
 
-def pretraining_tensors(weights, format_name):
-    """Returns the tensors of the encoder and the masked-LM head; warns about those it drops.
-
-    Args:
-        weights: ModelWeights.
-        format_name: str. The format that can store these only, for the warning.
-
-    Returns:
-        dict of name -> array.
-    """
+def pretraining_tensors(weights: ModelWeights, format_name: str) -> dict[str, np.ndarray]:
+    """Returns the tensors of the encoder and the masked-LM head; warns about those it drops."""
     stored = ("bert/", *HEADS["masked_lm"])
     dropped = sorted(name for name in weights.tensors if not name.startswith(stored))
     if dropped:
@@ -136,8 +110,8 @@ def pretraining_tensors(weights, format_name):
     return {name: array for name, array in weights.tensors.items() if name.startswith(stored)}
 
 
-def with_identity_projection(tensors, config):
-    """Adds a projection that changes nothing, exactly: dict of name -> array."""
+def with_identity_projection(tensors: dict, config: AlbertConfig) -> dict[str, np.ndarray]:
+    """Adds a projection that changes nothing, exactly."""
     size = config.hidden_size
     return tensors | {
         f"{PROJECTION}/kernel": np.eye(size, dtype=np.float32),
@@ -145,16 +119,8 @@ def with_identity_projection(tensors, config):
     }
 
 
-def without_identity_projection(tensors, config):
-    """Removes a projection that changes nothing.
-
-    Args:
-        tensors: dict of name -> array.
-        config: AlbertConfig. One that projects the embeddings.
-
-    Returns:
-        (dict, AlbertConfig). Unchanged if there is no such projection.
-    """
+def without_identity_projection(tensors: dict, config: AlbertConfig) -> tuple[dict, AlbertConfig]:
+    """Removes a projection of the embeddings that changes nothing, if there is one."""
     kernel, bias = (tensors.get(f"{PROJECTION}/{part}") for part in ("kernel", "bias"))
     is_square = kernel is not None and config.embedding_size == config.hidden_size
     if not is_square or bias.any() or not np.array_equal(kernel, np.eye(len(kernel))):
@@ -163,34 +129,25 @@ def without_identity_projection(tensors, config):
     return others, config.replace(embedding_projection="auto")
 
 
-def encoder_shapes(config):
-    """Returns the encoder's tensors: dict of name -> shape.
-
-    Args:
-        config: AlbertConfig. With any sharing.
-    """
+def encoder_shapes(config: AlbertConfig) -> dict[str, tuple[int, ...]]:
+    """Returns the shapes of the encoder's tensors, with any sharing."""
     axes = dict(_EMBEDDINGS)
     if config.projects_embeddings:
-        axes |= _PROJECTION
+        axes |= _dense(PROJECTION, "EH")
     plan = layer_plan(
-        config.num_hidden_layers,
-        config.sharing,
-        config.num_hidden_groups,
-        config.inner_group_num,
+        config.num_hidden_layers, config.sharing, config.num_hidden_groups, config.inner_group_num
     )
     for use in plan:
         for block, part in ((use.attention, _ATTENTION), (use.feed_forward, _FEED_FORWARD)):
             scope = f"bert/encoder/transformer/{block.scope}"
             axes |= {f"{scope}/{name}": letters for name, letters in part.items()}
-    return _shapes(axes | _POOLER, config)
+    return _shapes(axes | _dense("bert/pooler/dense", "HH"), config)
 
 
-def head_shapes(config, tensors):
-    """Returns all tensors of the heads that have at least one tensor: dict of name -> shape.
+def head_shapes(config: AlbertConfig, tensors) -> dict[str, tuple[int, ...]]:
+    """Returns the shapes of all tensors of the heads that have at least one tensor.
 
-    Args:
-        config: AlbertConfig.
-        tensors: mapping of name -> array. The whole model, named as in the reference.
+    `tensors` maps the reference's names of the whole model to arrays.
     """
     # The length of the classifier's bias, which no transposition can hide.
     first = next((name for name in ("output_bias", "output_weights") if name in tensors), None)
@@ -217,17 +174,11 @@ def _shapes(axes, config, num_classes=0):
     return {name: tuple(sizes[letter] for letter in letters) for name, letters in axes.items()}
 
 
-def check_expressible(format_name, config, rules):
-    """Checks that a format can express a model.
+def check_expressible(format_name: str, config: AlbertConfig, rules: Iterable[tuple]):
+    """Raises InputError with all rules of a format that do not hold for a model.
 
-    Args:
-        format_name: str. For the message.
-        config: AlbertConfig.
-        rules: iterable of (field of the configuration, whether the rule holds, what the field must
-            be), and optionally what was received, if it is not the field alone.
-
-    Raises:
-        InputError: With all rules that do not hold.
+    A rule is the field of the configuration, whether the rule holds, what the field must be, and
+    optionally what was received, if it is not the field alone.
     """
     problems = []
     for field, holds, wanted, *received in rules:
@@ -238,7 +189,7 @@ def check_expressible(format_name, config, rules):
         raise InputError(f"{format_name} cannot express this model: {' '.join(problems)}")
 
 
-def projection_rule(config):
+def projection_rule(config: AlbertConfig) -> tuple:
     """Returns the rule of formats that project the embeddings only where E and H differ."""
     needed = config.embedding_size != config.hidden_size
     return "embedding_projection", config.projects_embeddings == needed, '"auto"'

@@ -1,6 +1,7 @@
 """Files of the safetensors format, by the format's own library and stricter than it."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
@@ -13,23 +14,13 @@ _DTYPES = {"F64": np.float64, "F32": np.float32, "F16": np.float16, "I64": np.in
 _METADATA = "__metadata__"
 
 
-def read_safetensors(path):
-    """Reads all tensors of a file.
+def read_safetensors(path: str | Path) -> dict[str, np.ndarray]:
+    """Reads all tensors of a file, with its dtypes; BF16 as float32, which represents it exactly.
 
     The library refuses a header that is too long or is not JSON, tensors that overlap, leave gaps
     or reach beyond the file, and shapes that do not match their bytes. Refused here as well are
     keys that occur twice, unknown keys, a header that does not start with a brace, and dtypes that
-    weights do not have.
-
-    Args:
-        path: str or Path.
-
-    Returns:
-        dict of name -> array with the dtype of the file; BF16 as float32, which represents it
-        exactly.
-
-    Raises:
-        InputError: If the file cannot be read, or breaks a rule of the format.
+    weights do not have. All of these are InputErrors.
 
     Source:
         https://github.com/huggingface/safetensors, "Format".
@@ -44,16 +35,10 @@ def read_safetensors(path):
         raise InputError(f"`{path}` is not a valid safetensors file: {error}.") from error
 
 
-def write_safetensors(path, tensors, metadata=None):
-    """Writes a file.
+def write_safetensors(path: str | Path, tensors: dict[str, np.ndarray]):
+    """Writes tensors of dtype float64, float32, float16 or int64, as transformers expects them.
 
-    Args:
-        path: str or Path.
-        tensors: dict of name -> array of dtype float64, float32, float16 or int64.
-        metadata: dict of str -> str. By default what transformers expects: `{"format": "pt"}`.
-
-    Raises:
-        ValueError: If a tensor has another dtype, or the name of the metadata.
+    ValueError if a tensor has another dtype, or the name of the metadata.
     """
     arrays = {}
     for name, array in tensors.items():
@@ -61,7 +46,7 @@ def write_safetensors(path, tensors, metadata=None):
         if name == _METADATA or array.dtype.type not in _DTYPES.values():
             raise ValueError(f"`{name}`, of dtype {array.dtype}, cannot be written as safetensors.")
         arrays[name] = array
-    save_file(arrays, path, metadata={"format": "pt"} if metadata is None else metadata)
+    save_file(arrays, path, metadata={"format": "pt"})
 
 
 def _check_header(path):

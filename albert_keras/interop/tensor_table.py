@@ -4,36 +4,33 @@ A table is data, a tuple of `Row`. Our names are those of google-research/albert
 the names of our weights; `{g}` stands for a group and `{k}` for a block in it.
 """
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
 
+from albert_keras.config import AlbertConfig
 from albert_keras.interop.model_weights import encoder_shapes, head_shapes
 from data_pipeline.errors import InputError
 
 
 class Row(NamedTuple):
-    """A tensor in both formats.
-
-    Attributes:
-        ours: str. Name, perhaps with `{g}` and `{k}`.
-        theirs: str. Likewise.
-        layout: str. Layout of theirs: "same"; "transposed"; or "heads", where attention heads are
-            an axis of their own: [H, A, D], [A, D] or [A, D, H].
-    """
+    """A tensor in both formats; the names may contain `{g}` and `{k}`."""
 
     ours: str
     theirs: str
+    #: Of theirs: "same"; "transposed"; or "heads", where attention heads are an axis of their own:
+    #: [H, A, D], [A, D] or [A, D, H].
     layout: str = "same"
 
 
-def dense_rows(ours, theirs, names, layout="same", bias_layout="same"):
-    """Returns the rows of a dense layer: tuple of two Row.
+def dense_rows(
+    ours: str, theirs: str, names: tuple[str, str], layout="same", bias_layout="same"
+) -> tuple[Row, Row]:
+    """Returns the rows of a dense layer.
 
-    Args:
-        ours, theirs: str. What the names of its tensors start with.
-        names: tuple of two str. What their names of kernel and bias end with.
-        layout, bias_layout: str. Of the kernel and of the bias.
+    `ours` and `theirs` are what the names of its tensors start with, `names` what their names of
+    kernel and bias end with.
     """
     kernel, bias = names
     return (
@@ -42,23 +39,14 @@ def dense_rows(ours, theirs, names, layout="same", bias_layout="same"):
     )
 
 
-def norm_rows(ours, theirs, names):
+def norm_rows(ours: str, theirs: str, names: tuple[str, str]) -> tuple[Row, Row]:
     """Returns the rows of a layer normalization: its gamma and its beta, as `dense_rows`."""
     gamma, beta = names
     return Row(f"{ours}/gamma", f"{theirs}{gamma}"), Row(f"{ours}/beta", f"{theirs}{beta}")
 
 
-def expand(table, groups=1, inner=1):
-    """Repeats the rows of a table for each group and each block in it.
-
-    Args:
-        table: iterable of Row.
-        groups: int. Number of groups; `{g}` runs from 0.
-        inner: int. Number of blocks in each group; `{k}` runs from 0.
-
-    Returns:
-        list of Row, without braces.
-    """
+def expand(table: Iterable[Row], groups: int = 1, inner: int = 1) -> list[Row]:
+    """Repeats the rows of a table for each group `{g}` and each block `{k}` in it, from 0."""
     return [
         row._replace(ours=row.ours.format(g=g, k=k), theirs=row.theirs.format(g=g, k=k))
         for row in table
@@ -67,19 +55,14 @@ def expand(table, groups=1, inner=1):
     ]
 
 
-def read_by_table(rows, theirs, shapes, source, ignored=()):
-    """Converts tensors of another format into ours. Every tensor must be matched.
+def read_by_table(rows: Iterable[Row], theirs, shapes: dict, source) -> dict[str, np.ndarray]:
+    """Converts tensors of another format into ours, in float32. Every tensor must be matched.
 
     Args:
-        rows: iterable of Row, without braces.
-        theirs: mapping of name -> array. All tensors of the source.
-        shapes: dict of our name -> shape. The model's tensors; other rows are skipped.
-        source: str. How the user calls it.
-        ignored: iterable of str. Names of theirs that may be skipped, such as moments of an
-            optimizer.
-
-    Returns:
-        dict of our name -> float32 array, in the order of `shapes`.
+        rows: Without braces. Rows of tensors that the model does not have are skipped.
+        theirs: Mapping of name -> array. All tensors of the source.
+        shapes: By our name. The model's tensors, in the order of the result.
+        source: How the user calls it.
 
     Raises:
         InputError: With all tensors that are missing, unexpected, of another shape, not floats, or
@@ -96,36 +79,23 @@ def read_by_table(rows, theirs, shapes, source, ignored=()):
         else:
             found[name] = _read(row, theirs[row.theirs], tuple(shape), problems)
     used = {by_name[name].theirs for name in found}
-    for name in sorted(set(theirs) - used - set(ignored)):
+    for name in sorted(set(theirs) - used):
         problems.append(f"{name}: unexpected tensor of shape {list(np.shape(theirs[name]))}")
     _raise_for(problems, source)
     return found
 
 
-def read_reference_tensors(config, tensors, source):
-    """Checks tensors that have our names: dict of name -> float32 array.
-
-    Raises:
-        InputError: With all that are missing, unexpected or of another shape.
-    """
+def read_reference_tensors(config: AlbertConfig, tensors: dict, source) -> dict[str, np.ndarray]:
+    """Checks tensors that have our names, as `read_by_table`; returns them in float32."""
     shapes = encoder_shapes(config) | head_shapes(config, tensors)
     return read_by_table([Row(name, name) for name in shapes], tensors, shapes, source)
 
 
-def write_by_table(rows, tensors, shapes=None):
-    """Converts tensors of ours into another format.
+def write_by_table(rows: Iterable[Row], tensors: dict, shapes: dict | None = None) -> dict:
+    """Converts tensors of ours into contiguous ones of another format, by the rows without braces.
 
-    Args:
-        rows: iterable of Row, without braces.
-        tensors: dict of our name -> array.
-        shapes: dict of their name -> shape, where heads are an axis (see `shapes_with_heads`), or
-            None.
-
-    Returns:
-        dict of their name -> array, contiguous.
-
-    Raises:
-        InputError: If the format cannot store one of them.
+    `shapes` are those of `shapes_with_heads`, if heads are an axis. InputError if the format cannot
+    store one of the tensors.
     """
     by_name = {row.ours: row for row in rows}
     missing = sorted(set(tensors) - set(by_name))
@@ -142,16 +112,10 @@ def write_by_table(rows, tensors, shapes=None):
     return written
 
 
-def shapes_with_heads(rows, shapes, config):
+def shapes_with_heads(rows: Iterable[Row], shapes: dict, config: AlbertConfig) -> dict[str, tuple]:
     """Returns the shapes of weights in Keras' `MultiHeadAttention`, where heads are an axis.
 
-    Args:
-        rows: iterable of Row.
-        shapes: dict of our name -> shape.
-        config: AlbertConfig.
-
-    Returns:
-        dict of their name -> shape, for rows whose layout is "heads".
+    `shapes` are those of our tensors; the result has their names, of rows whose layout is "heads".
     """
     heads = config.num_attention_heads
     sizes = (heads, config.hidden_size // heads)
@@ -164,20 +128,11 @@ def shapes_with_heads(rows, shapes, config):
     return split
 
 
-def check_heads(rows, theirs, shapes, config, source):
+def check_heads(rows: Iterable[Row], theirs, shapes: dict, config: AlbertConfig, source):
     """Checks the number and size of attention heads, where they are an axis of their own.
 
-    `read_by_table` would take [H, D, A] for [H, A, D].
-
-    Args:
-        rows: iterable of Row.
-        theirs: mapping of name -> array.
-        shapes: dict of our name -> shape.
-        config: AlbertConfig.
-        source: str. How the user calls it.
-
-    Raises:
-        InputError: With all tensors of another shape.
+    `read_by_table`, whose other arguments are the same, would take [H, D, A] for [H, A, D].
+    InputError names all tensors of another shape.
     """
     found = {name: np.shape(array) for name, array in theirs.items()}
     problems = [

@@ -16,6 +16,7 @@ import logging
 import re
 from pathlib import Path
 
+import numpy as np
 import tensorflow as tf
 
 from albert_keras.config import AlbertConfig
@@ -46,7 +47,6 @@ from albert_keras.interop.tensor_table import (
     write_by_table,
 )
 
-NAME = "tf-models"
 CHECKPOINT, CONFIG = "albert_model.ckpt", "albert_config.json"
 _DENSE, _NORM = ("/kernel", "/bias"), ("/gamma", "/beta")
 _BLOCK = "bert/encoder/transformer/group_0/inner_group_0"
@@ -149,11 +149,10 @@ def read(path, trust_pickle=False, config=None):
     )
 
 
-def read_model(config, theirs, source):
-    """Converts all variables (dict of their name -> array): dict of our name -> float32 array.
+def read_model(config: AlbertConfig, theirs: dict, source: str | Path) -> dict[str, np.ndarray]:
+    """Converts all variables into ours, in float32.
 
-    Raises:
-        InputError: With all variables that do not match the configuration.
+    InputError names all variables that do not match the configuration.
     """
     found = {row.ours: None for row in TABLE if row.theirs in theirs}
     shapes = encoder_shapes(config) | head_shapes(config, found)
@@ -170,7 +169,9 @@ def write(weights, folder):
     config = weights.config
     _check_config(config)
     values = reference_config(config)
-    tensors = read_reference_tensors(config, pretraining_tensors(weights, NAME), weights.source)
+    tensors = read_reference_tensors(
+        config, pretraining_tensors(weights, "tf-models"), weights.source
+    )
     shapes = {name: array.shape for name, array in tensors.items()}
     theirs = write_by_table(TABLE, tensors, shapes_with_heads(TABLE, shapes, config))
     variables = {name: tf.Variable(array, name=name) for name, array in theirs.items()}
@@ -193,7 +194,7 @@ def _check_config(config):
     check_expressible("The encoder of tf-models", config, rules)
 
 
-def _optimizer_state(names):
+def _optimizer_state(names) -> set[str]:
     """Returns the names that belong to optimizers, which their moments of weights identify."""
     weights = "|".join(re.escape(row.theirs) for row in TABLE)
     # The first alternative is how Keras' older optimizers and tensorflow/models name them.
@@ -204,11 +205,11 @@ def _optimizer_state(names):
     return {name for name in names if name in own or name.startswith(optimizers)}
 
 
-def _encoder_objects(variables):
-    """Returns objects as Keras tracks those of the encoder: tf.Module.
+def _encoder_objects(variables: dict[str, tf.Variable]) -> tf.Module:
+    """Returns objects as Keras tracks those of the encoder.
 
     TensorFlow restores by the names of attributes, from object to object, and expects objects
-    without variables as well. `variables` is a dict of full name -> tf.Variable.
+    without variables as well. `variables` are by full name.
     """
     encoder = tf.Module()
     with_weights = 0

@@ -24,16 +24,13 @@ _MAX_GROWTH = 16
 _TIMEOUT_SECONDS = 1800
 
 
-def read_torch_file(path, trust_pickle=False, python=sys.executable):
+def read_torch_file(
+    path: str | Path, trust_pickle: bool = False, python: str = sys.executable
+) -> dict[str, np.ndarray]:
     """Reads the tensors of a file written by `torch.save`, in another process.
 
-    Args:
-        path: str or Path. For example `pytorch_model.bin`.
-        trust_pickle: bool. Whether the user trusts whoever wrote the file.
-        python: str. The Python that reads it, which needs PyTorch; by default this one.
-
-    Returns:
-        dict of name -> array; bfloat16 becomes float32, which holds it exactly.
+    `trust_pickle` is whether the user trusts whoever wrote the file; `python` reads it and needs
+    PyTorch. bfloat16 becomes float32, which represents it exactly.
 
     Raises:
         InputError: If it is not trusted, PyTorch is missing or too old, or the file contains
@@ -51,16 +48,16 @@ def read_torch_file(path, trust_pickle=False, python=sys.executable):
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder, "model.safetensors")
         command = [python, "-m", "albert_keras.interop.torch_file", path.absolute(), target]
-        # Not in the user's folder, where a `torch.py` beside the weights would be imported.
-        where = {"cwd": folder, "env": os.environ | {"PYTHONPATH": _python_path()}}
+        ours = str(Path(__file__).parents[2])
+        python_path = os.pathsep.join(filter(None, (ours, os.environ.get("PYTHONPATH"))))
         try:
             done = subprocess.run(
                 command,
+                cwd=folder,  # a `torch.py` beside the weights must not be imported
+                env=os.environ | {"PYTHONPATH": python_path},
                 capture_output=True,
                 text=True,
                 timeout=_TIMEOUT_SECONDS,
-                check=False,
-                **where,
             )
         except (OSError, subprocess.TimeoutExpired) as error:
             raise InputError(f"`{path}` could not be read: {error}.") from error
@@ -70,16 +67,10 @@ def read_torch_file(path, trust_pickle=False, python=sys.executable):
         return read_safetensors(target)
 
 
-def main(path, target):
+def main(path: str, target: str):
     """Converts a file written by `torch.save` into safetensors, in this process.
 
-    Args:
-        path: str. A file that contains nothing but a dict of tensors.
-        target: str. The file to write.
-
-    Raises:
-        InputError: As `read_torch_file`.
-        Exception: Whatever PyTorch raises.
+    InputError as in `read_torch_file`; whatever PyTorch raises is passed on.
     """
     try:
         import torch
@@ -113,11 +104,6 @@ def _to_array(tensor):
         tensor = tensor.float()
     array = tensor.detach().numpy()
     return array.astype(np.int64) if array.dtype.kind in "biu" else array
-
-
-def _python_path():
-    ours = str(Path(__file__).parents[2])
-    return os.pathsep.join(filter(None, (ours, os.environ.get("PYTHONPATH"))))
 
 
 if __name__ == "__main__":

@@ -22,8 +22,8 @@ from data_pipeline.files import whole_file
 _PRETRAINING = "pretraining"
 
 
-def main(arguments=None):
-    """Checks the requested programs and prints a table; returns the exit code (int)."""
+def main(arguments: list[str] | None = None) -> int:
+    """Checks the requested programs and prints a table; returns the exit code."""
     options = _parser().parse_args(arguments)
     logging.basicConfig(level=logging.INFO, format="%(message)s")
     try:
@@ -103,12 +103,7 @@ def _parser():
     add("--batch", nargs="+", type=int, default=[32], help="rows per replica and step")
     add("--seq", nargs="+", type=int, default=[512], help="tokens per sequence")
     add("--topology", nargs="+", default=list(TOPOLOGIES), choices=list(TOPOLOGIES))
-    add(
-        "--precision",
-        nargs="+",
-        default=["mixed_bfloat16"],
-        choices=["mixed_bfloat16", "float32"],
-    )
+    add("--precision", nargs="+", default=["mixed_bfloat16"], choices=["mixed_bfloat16", "float32"])
     add(
         "--accumulation", nargs="+", type=int, default=[1], help="parts into which a batch is split"
     )

@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,22 +27,15 @@ _TIME_LIMIT = 3600  # of a process, in seconds
 
 
 class Topology(NamedTuple):
-    """One TPU of a single host.
+    """One TPU of a single host."""
 
-    Attributes:
-        layout: str. Generation and arrangement of the chips, as libtpu names it.
-        replicas: int. Of `TPUStrategy`: cores on v2 and v3, whole chips later, where the two cores
-            of a v4 or v5p act as one.
-        replicas_per_chip: int.
-        memory_gib: int. Memory of a replica. The compiler reserves some of it.
-        options: dict. Further arguments of `jax.experimental.topologies.get_topology_desc`.
-    """
-
-    layout: str
+    layout: str  #: Generation and arrangement of the chips, as libtpu names it.
+    #: Of `TPUStrategy`: cores on v2 and v3, whole chips later, where the two cores of a v4 or v5p
+    #: act as one.
     replicas: int
     replicas_per_chip: int
-    memory_gib: int
-    options: dict = {}
+    memory_gib: int  #: Memory of a replica. The compiler reserves some of it.
+    options: dict = {}  #: Further arguments of jax's `topologies.get_topology_desc`.
 
 
 #: Named as by Google Cloud; "v5e-8" is called v5litepod-8 there.
@@ -56,43 +50,35 @@ TOPOLOGIES = {
 
 
 class Checked(NamedTuple):
-    """The results of a program on a TPU.
-
-    Attributes:
-        program: Program or TaskProgram.
-        topology: str. A name of TOPOLOGIES.
-        traced: dict. See `trace_program`.
-        compiled: dict or None. See `compile_hlo.py`; None if it was not compiled.
-    """
+    """The results of a program on a TPU."""
 
     program: Program
-    topology: str
-    traced: dict
-    compiled: dict | None
+    topology: str  #: A name of `TOPOLOGIES`.
+    traced: dict  #: See `trace_program`.
+    compiled: dict | None  #: See `compile_hlo.py`; None if it was not compiled.
 
     @property
-    def faults(self):
-        """list of str. What must be repaired; a program that does not fit is not a fault."""
+    def faults(self) -> list[str]:
+        """What must be repaired; a program that does not fit is not a fault."""
         if self.compiled and self.compiled["outcome"] == "failed":
             return [*self.traced["faults"], self.compiled["message"]]
         return self.traced["faults"]
 
 
-def check(programs, topologies, out, compiler=None):
-    """Checks programs on TPUs.
+def check(
+    programs: Iterable[dict],
+    topologies: Iterable[str],
+    out: Path,
+    compiler: Path | None = None,
+) -> Iterator[Checked]:
+    """Checks programs on TPUs; yields each result as soon as it is available.
 
     Args:
-        programs: iterable of dict. Fields of Program or, with a `kind`, of TaskProgram, without
-            those that follow from the TPU.
-        topologies: iterable of str. Names of TOPOLOGIES.
-        out: Path. Folder for HLO and results.
-        compiler: Path or None. Python of the environment that compiles; None does not compile.
-
-    Yields:
-        Checked. Each as soon as it is available.
-
-    Raises:
-        InputError: If a program is not valid.
+        programs: Fields of Program or, with a `kind`, of TaskProgram, without those that follow
+            from the TPU. InputError if one is not valid.
+        topologies: Names of `TOPOLOGIES`.
+        out: Folder for HLO and results.
+        compiler: Python of the environment that compiles; None does not compile.
     """
     for folder in ("hlo", "compiled"):
         (out / folder).mkdir(parents=True, exist_ok=True)
@@ -100,11 +86,8 @@ def check(programs, topologies, out, compiler=None):
     for fields in programs:
         for name in topologies:
             topology = TOPOLOGIES[name]
-            replicas = {
-                "replicas": topology.replicas,
-                "replicas_per_chip": topology.replicas_per_chip,
-            }
-            program = program_of(fields | replicas)
+            replicas, per_chip = topology.replicas, topology.replicas_per_chip
+            program = program_of(fields | {"replicas": replicas, "replicas_per_chip": per_chip})
             key = program.model_dump_json()
             if key not in traced:
                 traced[key] = _trace(program, out)
@@ -114,14 +97,10 @@ def check(programs, topologies, out, compiler=None):
             yield Checked(program, name, traced[key], compiled)
 
 
-def compiler_versions(compiler):
-    """Returns the versions of the environment that compiles: dict of package -> version.
+def compiler_versions(compiler: str | Path) -> dict[str, str]:
+    """Returns the versions of the packages that compile, in the environment of this Python.
 
-    Args:
-        compiler: str or Path. Its Python.
-
-    Raises:
-        InputError: If there is no such Python, or it lacks a package.
+    InputError if there is no such Python, or it lacks a package.
     """
     packages = ["jax", "jaxlib", "libtpu"]
     code = (
@@ -173,11 +152,7 @@ def _compile(digest, name, out, compiler):
         return json.loads(known.read_text(encoding="utf-8"))
     logger.info("compiling for %s", name)
     topology = TOPOLOGIES[name]
-    target = {
-        "layout": topology.layout,
-        "replicas": topology.replicas,
-        "options": topology.options,
-    }
+    target = {"layout": topology.layout, "replicas": topology.replicas, "options": topology.options}
     with tempfile.TemporaryDirectory(dir=out) as folder:
         path = Path(folder, "result.json")
         hlo_path = out / "hlo" / f"{digest}.hlo"
@@ -191,8 +166,8 @@ def _compile(digest, name, out, compiler):
     return result
 
 
-def _run(command, environment):
-    """Runs a process to its end; returns the end of its errors (str), or None if it succeeded."""
+def _run(command, environment) -> str | None:
+    """Runs a process to its end; returns the end of its errors, or None if it succeeded."""
     try:
         done = subprocess.run(
             [str(part) for part in command],

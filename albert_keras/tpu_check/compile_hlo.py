@@ -33,24 +33,22 @@ _NAME_AND_TYPE = re.compile(r"\s*(?:ROOT )?%?([\w.\-]+) = \(?(\w+)\[")
 _OPERATION = re.compile(r" ([a-z][a-z0-9\-]*)\((?:(\w+)\[[^%]*)?%?([\w.\-]*)")
 
 
-def main(hlo_path, result_path, topology):
-    """Compiles one program and writes the result.
+def main(hlo_path: str, result_path: str, topology: str):
+    """Compiles one program, a serialised HloModuleProto for one replica that is not optimised.
 
-    Args:
-        hlo_path: str. A serialised HloModuleProto for one replica, not optimised.
-        result_path: str. For a JSON object. `outcome` is "compiled", "out of memory" or "failed".
-            If compiled: `seconds`, `gib` (arguments + results - what both share + temporary +
-            code, per replica), `tflop` per step and replica, `all_reduces` and `products` (by the
-            type of the operands) of the compiled program, `device`. Else `message`, and
-            `used_gib` and `available_gib` if the compiler reports them.
-        topology: str. JSON object of `layout`, `replicas` and `options`, see `check.Topology`.
+    `topology` is a JSON object of `layout`, `replicas` and `options`, see `check.Topology`. The
+    result is a JSON object. `outcome` is "compiled", "out of memory" or "failed". If compiled:
+    `seconds`, `gib` (arguments + results - what both share + temporary + code, per replica),
+    `tflop` per step and replica, `all_reduces` and `products` (by the type of the operands) of the
+    compiled program, `device`. Else `message`, and `used_gib` and `available_gib` if the compiler
+    reports them.
     """
     result = compile_program(Path(hlo_path).read_bytes(), **json.loads(topology))
     Path(result_path).write_text(json.dumps(result), encoding="utf-8")
 
 
-def compile_program(proto, layout, replicas, options):
-    """Compiles one program and returns the result (dict, see `main`)."""
+def compile_program(proto: bytes, layout: str, replicas: int, options: dict) -> dict:
+    """Compiles one program and returns the result, see `main`."""
     os.environ.update(_ENVIRONMENT)  # before jax and libtpu are loaded
     import numpy as np
     from jax._src import compiler
@@ -87,8 +85,8 @@ def compile_program(proto, layout, replicas, options):
     }
 
 
-def failure(message):
-    """Returns the result (dict, see `main`) for an error of the compiler."""
+def failure(message: str) -> dict:
+    """Returns the result, see `main`, for an error of the compiler."""
     if "RESOURCE_EXHAUSTED" not in message:
         return {"outcome": "failed", "message": message[:2000]}
     result = {"outcome": "out of memory", "message": message[:2000]}
@@ -100,14 +98,10 @@ def failure(message):
     return result
 
 
-def count_instructions(text):
+def count_instructions(text: str) -> dict:
     """Counts products, by the type of their operands, and all-reduces of a compiled program.
 
-    Args:
-        text: str. HLO as text. Loops count once, however often they run.
-
-    Returns:
-        dict. `all_reduces`, int; `products`, dict from a type such as "bf16" to int.
+    Loops count once, however often they run. `products` is a dict from a type such as "bf16".
     """
     types, products, all_reduces = {}, {}, 0
     for line in text.splitlines():

@@ -1,6 +1,8 @@
 """The graph of a replica, lowered to HLO, the language of the TPU's compiler."""
 
 import hashlib
+import itertools
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -8,40 +10,27 @@ from tensorflow.compiler.xla.service import hlo_pb2
 from tensorflow.core.framework import graph_pb2, types_pb2
 from tensorflow.python.eager import context
 
+from albert_keras.tpu_check.replica import Cluster
+
 #: Suffix of the names of functions that can be lowered without a TPU.
 _CHANGED = "_translatable"
 
 
 class Lowered(NamedTuple):
-    """A program in HLO, not optimised yet.
+    """A program in HLO, not optimised yet."""
 
-    Attributes:
-        proto: bytes. A serialised HloModuleProto.
-        digest: str. Of everything that affects the compiled program, not of names and source lines.
-        all_reduces: int. Sums over the replicas.
-        all_reduces_in_loops: int. How many of them a loop repeats.
-        loops: int.
-        dynamic_shapes: int. Instructions whose result has no fixed shape.
-        barriers: int. Points across which the compiler merges and moves nothing.
-        variables: int. Inputs that are updated in place.
-    """
-
-    proto: bytes
-    digest: str
-    all_reduces: int
-    all_reduces_in_loops: int
+    proto: bytes  #: A serialised HloModuleProto.
+    digest: str  #: Of all that affects the compiled program, not of names and source lines.
+    all_reduces: int  #: Sums over the replicas.
+    all_reduces_in_loops: int  #: How many of them a loop repeats.
     loops: int
-    dynamic_shapes: int
-    barriers: int
-    variables: int
+    dynamic_shapes: int  #: Instructions whose result has no fixed shape.
+    barriers: int  #: Points across which the compiler merges and moves nothing.
+    variables: int  #: Inputs that are updated in place.
 
 
-def lower(cluster, replicas):
-    """Lowers a Cluster to HLO (Lowered), with TensorFlow's own lowering for CPUs.
-
-    Args:
-        cluster: Cluster.
-        replicas: int. Number of replicas to sum over.
+def lower(cluster: Cluster, replicas: int) -> Lowered:
+    """Lowers a Cluster to HLO with TensorFlow's own lowering for CPUs, with sums over `replicas`.
 
     Raises:
         ValueError: If an operation cannot be lowered.
@@ -66,10 +55,7 @@ def lower(cluster, replicas):
             else:
                 inputs[f"{name}:0"] = tf.constant(value)
         return tf.graph_util.import_graph_def(
-            replica,
-            input_map=inputs,
-            return_elements=cluster.outputs,
-            name="replica",
+            replica, input_map=inputs, return_elements=cluster.outputs, name="replica"
         )
 
     examples = {name: tf.zeros(spec.shape, spec.dtype) for name, spec in arguments.items()}
@@ -80,7 +66,7 @@ def lower(cluster, replicas):
 def _with_collectives(graph, replicas):
     """Replaces `CrossReplicaSum`, which TensorFlow cannot lower without a TPU."""
     graph = graph_pb2.GraphDef.FromString(graph.SerializeToString())
-    numbers = iter(range(1, 1 << 30))
+    numbers = itertools.count(1)
     _replace_sums(graph.node, "", replicas, numbers)
     names = {function.signature.name for function in graph.library.function}
     _rename_calls(graph.node, names)
@@ -102,14 +88,11 @@ def _rename_calls(nodes, names):
                     function.name += _CHANGED
 
 
-def _replace_sums(nodes, output, replicas, numbers):
+def _replace_sums(nodes, output: str, replicas: int, numbers: Iterator[int]):
     """Replaces each sum by `CollectiveReduceV2`, which becomes the same all-reduce.
 
-    Args:
-        nodes: repeated NodeDef. Of a graph or a function; changed.
-        output: str. Part of the name of a constant's tensor there: "name:<output>0".
-        replicas: int.
-        numbers: iterator of int. Each sum of a program has its own.
+    `nodes` are those of a graph or a function, where a constant's tensor is "name:<output>0". Each
+    sum of a program has its own number.
     """
     for node in [node for node in nodes if node.op == "CrossReplicaSum"]:
         value, _, *controls = node.input  # the second input lists the replicas: all

@@ -1,10 +1,12 @@
 """What is traced: a step of pre-training or fine-tuning, or a prediction, with one batch shape."""
 
 import functools
+from collections.abc import Callable
 from typing import Literal
 
 from pydantic import Field, PositiveInt
 
+from albert_keras.config import AlbertConfig
 from albert_keras.finetuning.config import FinetuneConfig
 from albert_keras.finetuning.step import build_step as build_task_step
 from albert_keras.tasks.build import build_task
@@ -20,28 +22,17 @@ _OPTIONS = 4
 
 
 class Program(Settings):
-    """One step of pre-training. Equal settings give the same HLO.
+    """One step of pre-training. Equal settings give the same HLO."""
 
-    Attributes:
-        model: dict. As in PretrainingConfig: `size` and fields of AlbertConfig to change in it.
-        batch: int. Sequences per replica and optimizer step.
-        sequence_length: int. S; the number of predictions P follows as it does in records.
-        replicas: int.
-        replicas_per_chip: int.
-        precision: str. "mixed_bfloat16" or "float32".
-        accumulation: int. Parts into which a replica's batch is split.
-        recompute: bool. Whether the backward pass recomputes activations.
-        vocab_size: int.
-    """
-
+    #: As in PretrainingConfig: `size` and fields of AlbertConfig to change in it.
     model: dict = {"size": "albert-base"}
-    batch: PositiveInt = 32
-    sequence_length: PositiveInt = 512
+    batch: PositiveInt = 32  #: Sequences per replica and optimizer step.
+    sequence_length: PositiveInt = 512  #: S; the predictions P follow as they do in records.
     replicas: PositiveInt = 8
     replicas_per_chip: int = Field(2, ge=1, le=2)
-    precision: str = "mixed_bfloat16"
-    accumulation: PositiveInt = 1
-    recompute: bool = False
+    precision: str = "mixed_bfloat16"  #: Or "float32".
+    accumulation: PositiveInt = 1  #: Parts into which a replica's batch is split.
+    recompute: bool = False  #: Whether the backward pass recomputes activations.
     vocab_size: PositiveInt = 30_000
 
     rules = (
@@ -53,25 +44,19 @@ class Program(Settings):
     )
 
     @property
-    def about(self):
-        """tuple of str. What a table shows besides the model."""
+    def about(self) -> tuple[str, ...]:
+        """What a table shows besides the model."""
         return ()
 
-    @property
-    def predictions(self):
-        """int. Predictions per sequence, P."""
-        return PretrainingDataConfig(max_seq_length=self.sequence_length).num_predictions
-
-    def albert_config(self):
-        """Returns the shape of the model: AlbertConfig."""
+    def albert_config(self) -> AlbertConfig:
         return Program.config(self).albert_config(self.vocab_size)
 
-    def replica_function(self):
-        """Returns the step of one replica (callable); call this in a strategy's scope."""
+    def replica_function(self) -> Callable:
+        """Returns the step of one replica; call this in a strategy's scope."""
         return build_step(self.config(), self.albert_config()).train_step
 
-    def config(self):
-        """Returns the PretrainingConfig of a run with this step; InputError if it is not valid."""
+    def config(self) -> PretrainingConfig:
+        """Returns the configuration of a run with this step; InputError if it is not valid."""
         model = {"max_position_embeddings": max(512, self.sequence_length)} | self.model
         config = PretrainingConfig.of({"model": model, "training": self._training()})
         return config.resolved(self.precision)
@@ -84,12 +69,9 @@ class Program(Settings):
             "recompute": self.recompute,
         }
 
-    def features(self):
-        """Returns a replica's part of each batch, as `training_dataset` creates it.
-
-        Returns:
-            dict from a name to (dtype, shape): str and tuple of int, the batch size first.
-        """
+    def features(self) -> dict[str, tuple[str, tuple[int, ...]]]:
+        """Returns dtype and shape of a replica's part of each batch of `training_dataset`."""
+        predictions = PretrainingDataConfig(max_seq_length=self.sequence_length).num_predictions
         shapes = {"example_weights": ("float32", (self.batch,))}
         for name, feature in PRETRAINING_FEATURES.items():
             if not feature.required:
@@ -98,7 +80,7 @@ class Program(Settings):
             if feature.length == "scalar":
                 shapes["sentence_order_labels"] = (dtype, (self.batch,))
             else:
-                length = feature_length(feature, self.sequence_length, self.predictions)
+                length = feature_length(feature, self.sequence_length, predictions)
                 shapes[name] = (dtype, (self.batch, length))
         return shapes
 
@@ -106,14 +88,11 @@ class Program(Settings):
 class TaskProgram(Program):
     """One step of fine-tuning, or what `RowPredictor` computes on a device.
 
-    Attributes:
-        kind: str. One of `KINDS`.
-        predicts: bool. Whether it predicts instead of training.
-        batch: int. Rows per replica; of a choice, each has four sequences.
+    The batch counts rows; of a choice, each has four sequences.
     """
 
     kind: Literal[tuple(KINDS)]
-    predicts: bool = False
+    predicts: bool = False  #: Whether it predicts instead of training.
 
     rules = Program.rules + (
         Rule(
@@ -132,8 +111,7 @@ class TaskProgram(Program):
     def about(self):
         return (self.kind, "predicting") if self.predicts else (self.kind,)
 
-    def config(self):
-        """Returns the FinetuneConfig of a run with this step; InputError if it is not valid."""
+    def config(self) -> FinetuneConfig:
         length = self.sequence_length
         # Short rows have no room for a usual question.
         windows = {"max_query_length": min(64, length // 4), "doc_stride": min(128, length // 2)}
@@ -166,6 +144,6 @@ class TaskProgram(Program):
         return shapes | {"example_weights": ("float32", (self.batch,))}
 
 
-def program_of(fields):
-    """Returns the TaskProgram of fields (dict) with a `kind`, else the Program."""
+def program_of(fields: dict) -> Program:
+    """Returns the TaskProgram of fields with a `kind`, else the Program."""
     return TaskProgram(**fields) if "kind" in fields else Program(**fields)

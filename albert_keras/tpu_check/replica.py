@@ -8,6 +8,7 @@ has nodes marked `_tpu_replicate`, between `TPUReplicatedInput` and `TPUReplicat
 Uses private names of TensorFlow 2.15.
 """
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,14 +27,11 @@ _AROUND = {"TPUReplicateMetadata", "TPUCompilationResult", "TPUReplicatedOutput"
 _PASS_THROUGH = {"TPUReplicatedInput", "Identity", "PlaceholderWithDefault"}
 
 
-def fake_tpu_strategy(replicas, replicas_per_chip):
-    """Returns a `tf.distribute.TPUStrategy` whose variables are on logical devices of the CPU.
+def fake_tpu_strategy(replicas: int, replicas_per_chip: int) -> tf.distribute.TPUStrategy:
+    """Returns a strategy whose variables are on logical devices of the CPU.
 
-    Call it before TensorFlow has run anything: devices cannot be divided afterwards.
-
-    Args:
-        replicas: int.
-        replicas_per_chip: int. 2 where each core of a chip is a replica of its own.
+    Call it before TensorFlow has run anything: devices cannot be divided afterwards. There are 2
+    replicas per chip where each core of a chip is a replica of its own.
     """
     cpu = tf.config.list_physical_devices("CPU")[0]
     devices = [tf.config.LogicalDeviceConfiguration()] * replicas
@@ -109,28 +107,24 @@ class _Resolver(TPUClusterResolver):
 
 
 class Cluster(NamedTuple):
-    """What one replica executes.
+    """What one replica executes."""
 
-    Attributes:
-        graph: GraphDef. The nodes, and the functions they call. Tensors named `<name>:0` of
-            `inputs` are its inputs, and have no nodes.
-        inputs: dict from str to tf.TensorSpec (an argument of the step), tf.Tensor of dtype
-            resource (a variable's handle) or np.ndarray (a constant).
-        outputs: list of str. Tensors of the graph that leave it.
-    """
-
+    #: The nodes, and the functions they call. Tensors named `<name>:0` of `inputs` are its inputs,
+    #: and have no nodes.
     graph: graph_pb2.GraphDef
+    #: tf.TensorSpec (an argument of the step), tf.Tensor of dtype resource (a variable's handle) or
+    #: np.ndarray (a constant).
     inputs: dict[str, Any]
-    outputs: list[str]
+    outputs: list[str]  #: Tensors of the graph that leave it.
 
 
-def trace_cluster(strategy, replica_step, features):
-    """Traces a step under a strategy and extracts what its first replica executes: Cluster.
+def trace_cluster(
+    strategy: tf.distribute.TPUStrategy, replica_step: Callable, features: dict
+) -> Cluster:
+    """Traces a step under a strategy and extracts what its first replica executes.
 
-    Args:
-        strategy: tf.distribute.TPUStrategy.
-        replica_step: callable. Takes a dict of tensors; returns tensors, in any nesting.
-        features: dict as of `Program.features`. Inputs of each replica.
+    The step takes a dict of tensors, described by `features` as in `Program.features`; it returns
+    tensors, in any nesting.
     """
 
     @tf.function
@@ -144,11 +138,10 @@ def trace_cluster(strategy, replica_step, features):
     return _extract_cluster(step.get_concrete_function(specs))
 
 
-def _extract_cluster(function):
+def _extract_cluster(function) -> Cluster:
     """Returns the first replica's Cluster of a ConcreteFunction that calls `TPUStrategy.run` once.
 
-    Raises:
-        ValueError: If there is not one cluster, or one of its inputs is computed on the host.
+    ValueError if there is not one cluster, or one of its inputs is computed on the host.
     """
     definition = function.graph.as_graph_def()
     nodes = {node.name: node for node in definition.node}

@@ -1,6 +1,8 @@
 """The results as a table for the screen and for the documentation."""
 
-from albert_keras.tpu_check.check import TOPOLOGIES
+from collections.abc import Iterable
+
+from albert_keras.tpu_check.check import TOPOLOGIES, Checked
 
 _HEADINGS = (
     "model",
@@ -17,8 +19,8 @@ _HEADINGS = (
 )
 
 
-def table(results):
-    """Returns the lines of a Markdown table of results (iterable of Checked), aligned."""
+def table(results: Iterable[Checked]) -> list[str]:
+    """Returns the lines of an aligned Markdown table."""
     rows = [_HEADINGS, *(_cells(result) for result in results)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = [
@@ -82,9 +84,8 @@ def _all_reduces(traced, compiled):
     written = traced.get("all_reduces")
     if written is None:
         return ""
-    return (
-        f"{compiled['all_reduces']} of {written}" if "all_reduces" in compiled else f"({written})"
-    )
+    found = compiled.get("all_reduces")
+    return f"({written})" if found is None else f"{found} of {written}"
 
 
 def _products(products):

@@ -9,30 +9,28 @@ the program is compiled, minutes into a run.
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from tensorflow.core.framework import types_pb2
+from tensorflow.core.framework import graph_pb2, types_pb2
 
 from albert_keras.tpu_check.lowering import lower
-from albert_keras.tpu_check.program import program_of
+from albert_keras.tpu_check.program import Program, program_of
 from albert_keras.tpu_check.replica import fake_tpu_strategy, trace_cluster
 from data_pipeline.errors import InputError
 
 _KERNELS = Path(__file__).with_name("kernels.txt")
 
 
-def trace_program(program):
+def trace_program(program: Program) -> tuple[dict, bytes | None]:
     """Traces a program, checks its operations and lowers it to HLO.
 
     Call it in a fresh process, see `fake_tpu_strategy`.
 
-    Args:
-        program: Program or TaskProgram.
-
     Returns:
-        tuple. dict with `operations`, the number of different ones, `faults`, a list of str, and
-        the fields of Lowered except `proto`, if it could be lowered; and the HLO, bytes or None.
+        dict with `operations`, the number of different ones, `faults`, a list of str, and the
+        fields of Lowered except `proto`, if it could be lowered; and the HLO, if it could be.
     """
     program.config()  # refuses invalid settings before anything is built
     strategy = fake_tpu_strategy(program.replicas, program.replicas_per_chip)
@@ -47,7 +45,7 @@ def trace_program(program):
     return summary, proto
 
 
-def check_step(strategy, replica_step, features):
+def check_step(strategy, replica_step: Callable, features: dict) -> tuple[dict, bytes | None]:
     """As `trace_program`, for any function of a replica; arguments as for `trace_cluster`."""
     cluster = trace_cluster(strategy, replica_step, features)
     operations, faults = find_faults(cluster.graph, read_kernels())
@@ -62,29 +60,18 @@ def check_step(strategy, replica_step, features):
 
 
 class Fault(NamedTuple):
-    """An operation that a TPU cannot execute.
+    """An operation that a TPU cannot execute."""
 
-    Attributes:
-        operation: str. Its type, for example "StringFormat".
-        node: str. Its name in the graph.
-        problem: str. Completes "`StringFormat` ...".
-    """
-
-    operation: str
-    node: str
-    problem: str
+    operation: str  #: Its type, for example "StringFormat".
+    node: str  #: Its name in the graph.
+    problem: str  #: Completes "`StringFormat` ...".
 
     def __str__(self):
         return f"`{self.operation}` {self.problem} (node `{self.node}`)"
 
 
-def read_kernels():
-    """Reads the list of operations with a TPU kernel.
-
-    Returns:
-        dict from an operation to a dict from each type attribute to the frozenset of the types it
-        may have, as str: "bfloat16", "float".
-    """
+def read_kernels() -> dict[str, dict[str, frozenset[str]]]:
+    """Reads the operations with a TPU kernel, with the types that each type attribute may have."""
     named, kernels = {}, {}
     for line in _KERNELS.read_text(encoding="utf-8").splitlines():
         if line.startswith("#"):
@@ -101,15 +88,10 @@ def read_kernels():
     return kernels
 
 
-def find_faults(graph, kernels):
-    """Checks every operation of a graph and of the functions it calls.
+def find_faults(graph: graph_pb2.GraphDef, kernels: dict) -> tuple[int, list[Fault]]:
+    """Checks every operation of a graph and of the functions it calls, see `read_kernels`.
 
-    Args:
-        graph: GraphDef.
-        kernels: dict as of `read_kernels`.
-
-    Returns:
-        tuple. Number of different operations (int) and list of Fault.
+    Returns the number of different operations, and the faults.
     """
     functions = {function.signature.name: function for function in graph.library.function}
     faults, operations, seen = [], set(), set()
@@ -140,9 +122,9 @@ def _problem_of(node, kernels):
     if node.op not in kernels:
         return "has no TPU kernel"
     for attribute, allowed in kernels[node.op].items():
-        value = node.attr[attribute] if attribute in node.attr else None
-        if value is None:
+        if attribute not in node.attr:
             continue
+        value = node.attr[attribute]
         for number in [value.type] if value.type else value.list.type:
             received = types_pb2.DataType.Name(number).removeprefix("DT_").lower()
             if received not in allowed:
@@ -150,14 +132,10 @@ def _problem_of(node, kernels):
     return None
 
 
-def main(settings, summary_path, hlo_path):
-    """Writes the summary and the HLO of a program.
+def main(settings: str, summary_path: str, hlo_path: str):
+    """Writes the summary and, if there is any, the HLO of a program (fields in JSON).
 
-    Args:
-        settings: str. JSON of the fields of a program.
-        summary_path: str. For the dict of `trace_program`, as JSON; or for `{"error": ...}` if
-            the settings are not valid.
-        hlo_path: str. For the HLO, if there is any.
+    The summary is the dict of `trace_program`, or `{"error": ...}` if the settings are not valid.
     """
     try:
         summary, proto = trace_program(program_of(json.loads(settings)))

@@ -126,7 +126,6 @@ def test_the_closing_lines_tell_ratios_and_overhead():
     [
         ({"precisions": ("float23",)}, "precision"),
         ({"peers": ("openvin",)}, "openvino"),
-        ({"max_seq_lengths": (4,)}, "at least 8"),
         ({"model": "albert-bas"}, "albert-base"),
     ],
 )

@@ -3,6 +3,7 @@
 import pytest
 
 from albert_keras.benchmarks.shapes import make_shape
+from albert_keras.cli import main
 from data_pipeline.errors import InputError
 
 
@@ -43,7 +44,11 @@ def test_a_wrong_model_is_corrected(model, says):
     assert says in str(caught.value)
 
 
-@pytest.mark.parametrize("batch_size, length", [(0, 128), (8, 0), (8, 513)])
-def test_a_wrong_size_is_refused(batch_size, length):
-    with pytest.raises(InputError, match="must be"):
-        make_shape("6x256", batch_size, length)
+@pytest.mark.parametrize("benchmark", ["train", "infer", "memory"])
+@pytest.mark.parametrize(
+    "option, size",
+    [("--batch-size", 0), ("--max-seq-length", 7), ("--max-seq-length", 513), ("--repeats", 0)],
+)
+def test_a_wrong_size_is_refused(benchmark, option, size, capsys):
+    assert main(["benchmark", benchmark, option, str(size)]) == 2
+    assert option in capsys.readouterr().err

@@ -98,10 +98,6 @@ def test_all_problems_are_told_at_once():
         assert part in str(error.value)
 
 
-def test_what_may_be_left_is_left():
-    read_by_table(ROWS, THEIRS | {"step": np.zeros((), np.int64)}, SHAPES, "x", ignored=["step"])
-
-
 def test_a_tensor_without_a_place_is_not_written():
     with pytest.raises(InputError, match="cannot store head"):
         write_by_table(ROWS, {"head": np.zeros(1)})
