@@ -12,10 +12,12 @@ import tensorflow as tf
 from albert_keras.optimization.build import build_optimizer
 from albert_keras.runs.run import Run
 from albert_keras.serving.publish import export
+from albert_keras.training.config import PretrainingConfig
 from albert_keras.training.cost.process_memory import peak_mb
 from albert_keras.training.evaluate import build_scorer, score
 from albert_keras.training.loop.reports import read_log
 from albert_keras.training.pretrain import pretrain
+from albert_keras.weights.initial_weights import InitialWeights
 from data_pipeline.durations import format_duration
 from data_pipeline.files import check_output_folder
 from data_pipeline.reader.reader import evaluation_dataset
@@ -68,18 +70,17 @@ class DryRun(NamedTuple):
         return lines
 
 
-def dry_run(data, out, config, eval_data=None, initial=None):
+def dry_run(
+    data: str | Path,
+    out: str | Path,
+    config: PretrainingConfig,
+    eval_data: str | Path | None = None,
+    initial: InitialWeights | None = None,
+) -> DryRun:
     """Tries a run: trains, saves, resumes, scores and exports in a temporary folder.
 
-    Args:
-        data: str or Path. Folder of records.
-        out: str or Path. Folder of the planned run; nothing is written there.
-        config: PretrainingConfig.
-        eval_data: str, Path or None. Held-out records.
-        initial: InitialWeights or None. Weights to start from.
-
-    Raises:
-        InputError: As `pretrain` and `export`.
+    Nothing is written to `out`. Raises InputError as `pretrain`, which explains the arguments, and
+    `export`.
     """
     started = time.monotonic()
     out = Path(out)

@@ -84,12 +84,8 @@ class Plan(NamedTuple):
         }
 
 
-def make_plan(request, is_measured=False):
-    """Returns the Plan of a run.
-
-    Args:
-        request: PlanRequest.
-        is_measured: bool. Whether `tflops` was measured on this machine, for the assumptions.
+def make_plan(request: PlanRequest, is_measured: bool = False) -> Plan:
+    """Plans a run; `is_measured` says whether `tflops` was measured on this machine.
 
     Raises:
         InputError: If a name is unknown, the batch is not a multiple of the replicas, or not even

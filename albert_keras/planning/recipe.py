@@ -15,13 +15,8 @@ _FOR_DEVICE = {
 }
 
 
-def choose_recipe(size, kind):
-    """Returns the recipe for a model and a kind of device, or that of a smaller model (str).
-
-    Args:
-        size: str. Name of an AlbertConfig.
-        kind: str. "cpu", "gpu" or "tpu".
-    """
+def choose_recipe(size: str, kind: str) -> str:
+    """Returns the recipe for a named model, or a smaller one, and a "cpu", "gpu" or "tpu"."""
     plain = size.removesuffix("-v1").removesuffix("-v2")
     for where in (kind, "any"):
         if (plain, where) in _FOR_DEVICE:
@@ -37,17 +32,8 @@ def recipe_config(name):
     return PretrainingConfig.of(yaml.safe_load(recipes.path(name).read_text(encoding="utf-8")))
 
 
-def commands(request, name, batch_size, steps, fit, precision, kind):
-    """Returns the commands from text to a run (list of str).
-
-    Args:
-        request: PlanRequest.
-        name: str. The recipe.
-        batch_size, steps: int. Global batch size and number of steps.
-        fit: Fit. How a replica computes its part of the batch.
-        precision: str.
-        kind: str. "cpu", "gpu" or "tpu".
-    """
+def commands(request, name, batch_size, steps, fit, precision, kind) -> list[str]:
+    """Returns the commands from text to a run by the recipe `name` on a `kind` of device."""
     recipe, size = recipe_config(name), request.size
     length, vocab_size = str(request.max_seq_length), str(request.vocab_size)
     build = ["data", "build", "--corpus", "CORPUS", "--tokenizer", "tokenizer/"]

@@ -111,7 +111,6 @@ def _checkpoint(prefix, kind="checkpoint"):
 
 
 def _export(folder):
-    """Finds the weights of a version: `3.keras` beside the folder `3`."""
     path = folder.with_name(f"{folder.name}.keras")
     if not path.is_file():
         raise InputError(

@@ -40,13 +40,13 @@ class InitialWeights:
         return self.path if self.step is None else f"{self.path} step {self.step}"
 
     @functools.cached_property
-    def digest(self):
-        """str. SHA-256 of the encoder's weights, see `encoder_digest`; or "random"."""
+    def digest(self) -> str:
+        """SHA-256 of the encoder's weights, see `encoder_digest`; or "random"."""
         return "random" if self._open is None else encoder_digest(self._open())
 
     @functools.cached_property
-    def heads(self):
-        """tuple of str. The `HEADS` of `interop/model_weights.py` that the weights have."""
+    def heads(self) -> tuple[str, ...]:
+        """The `HEADS` of `interop/model_weights.py` that the weights have."""
         names = () if self._open is None else self._open().shapes
         return tuple(
             head for head, starts in HEADS.items() if any(name.startswith(starts) for name in names)
@@ -73,19 +73,23 @@ class InitialWeights:
         )
 
 
-def open_weights(path=None, step=None, albert_config=None, tokenizer=None) -> InitialWeights:
+def open_weights(
+    path: str | Path | None = None,
+    step: int | str | None = None,
+    albert_config: str | Path | AlbertConfig | None = None,
+    tokenizer: str | Path | Tokenizer | None = None,
+) -> InitialWeights:
     """Finds weights together with their shape and tokenizer.
 
     Args:
-        path: str, Path or None. Folder of a run or of one of its checkpoints; prefix of a
-            TensorFlow checkpoint with the reference's names (with or without `.index`, and
-            `module/` before all names), or a folder with one; folder of an export or of one of its
-            versions; a `.keras` file of this package. None or "random" for random weights.
-        step: int, "best" or None. Checkpoint of a run; None means the newest valid one.
-        albert_config: str, Path, AlbertConfig or None. A JSON file or a name such as "albert-base";
-            None takes the one stored beside the weights, of which it may change dropout only.
-        tokenizer: str, Path, Tokenizer or None. Folder or `.model` file; None takes the one stored
-            beside the weights.
+        path: Folder of a run or of one of its checkpoints; prefix of a TensorFlow checkpoint with
+            the reference's names (with or without `.index`, and `module/` before all names), or a
+            folder with one; folder of an export or of one of its versions; a `.keras` file of this
+            package. None or "random" for random weights.
+        step: Checkpoint of a run, or "best"; None means the newest valid one.
+        albert_config: A JSON file or a name such as "albert-base". None takes the one stored beside
+            the weights, of which a given one may change dropout only.
+        tokenizer: Folder or `.model` file; None takes the one stored beside the weights.
 
     Raises:
         InputError: If weights, shape or tokenizer are missing, damaged or do not fit together.

@@ -4,6 +4,7 @@ The reference silently leaves a weight random if its name is not in the checkpoi
 cause of many reports of chance results.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -52,17 +53,19 @@ class LoadReport:
         return lines + ([f"not used: {', '.join(self.unused)}"] if self.unused else [])
 
 
-def load_encoder(tensors, model, source, with_head=False, heads=()) -> LoadReport:
+def load_encoder(
+    tensors, model, source: str, with_head: bool = False, heads: Iterable[str] = ()
+) -> LoadReport:
     """Assigns the encoder's weights of a source to a model, all or none.
 
     Args:
         tensors: CheckpointTensors or ModelTensors.
         model: keras.Model. The names of its encoder's weights start with "bert/".
-        source: str. Name of the source in messages.
-        with_head: bool. Whether the source was trained for the same task. Its head is then loaded,
-            too, provided that all weights of it exist in the model's shapes.
-        heads: iterable of str. Prefixes of further parts, such as "cls/predictions/". Each is
-            loaded, all of it or none, if the source has any of its tensors.
+        source: Name of the source in messages.
+        with_head: Whether the source was trained for the same task. Its head is then loaded, too,
+            provided that all weights of it exist in the model's shapes.
+        heads: Prefixes of further parts, such as "cls/predictions/". Each is loaded, all of it or
+            none, if the source has any of its tensors.
 
     Raises:
         InputError: With all tensors of the encoder, and of `heads`, that are missing or
@@ -74,8 +77,7 @@ def load_encoder(tensors, model, source, with_head=False, heads=()) -> LoadRepor
     parts = tuple(
         head
         for head in heads
-        if any(name.startswith(head) for name in weights)
-        and any(name.startswith(head) for name in names)
+        if all(any(name.startswith(head) for name in each) for each in (weights, names))
     )
     expected = {name: weight for name, weight in weights.items() if _is_part(name, parts)}
     rest = {name: weight for name, weight in weights.items() if name not in expected}

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import tensorflow as tf
@@ -25,24 +26,19 @@ _ENCODER = "bert/"
 
 
 class ModelTensors:
-    """Weights of a model in memory, with the interface of CheckpointTensors.
+    """Weights of a model in memory, with the interface of CheckpointTensors."""
 
-    Args:
-        model: keras.Model. One of this package.
-    """
-
-    def __init__(self, model):
+    def __init__(self, model: keras.Model):
         self._weights = weight_names(model)
         self.shapes = {name: list(weight.shape) for name, weight in self._weights.items()}
         self.types = {name: weight.dtype.base_dtype for name, weight in self._weights.items()}
 
-    def read(self, name):
-        """Reads a weight: array."""
+    def read(self, name: str) -> np.ndarray:
         return self._weights[name].numpy()
 
 
-def shape_in_keras_file(path):
-    """Reads the shape of the model in a `.keras` file (AlbertConfig), without loading it.
+def shape_in_keras_file(path: Path) -> AlbertConfig:
+    """Reads the shape of the model in a `.keras` file, without loading it.
 
     Keras imports any module that such a file names, even in safe mode. So it is only given files
     that name no class but one of this package.
@@ -65,8 +61,8 @@ def shape_in_keras_file(path):
     return AlbertConfig.from_dict(shape)
 
 
-def open_keras_file(path):
-    """Loads the weights of a `.keras` file (ModelTensors); raises as `shape_in_keras_file`."""
+def open_keras_file(path: Path) -> ModelTensors:
+    """Loads the weights of a `.keras` file; raises as `shape_in_keras_file`."""
     shape_in_keras_file(path)
     try:
         return ModelTensors(keras.models.load_model(path, compile=False, safe_mode=True))
@@ -74,12 +70,12 @@ def open_keras_file(path):
         raise InputError(f"`{path}` cannot be loaded: {error}") from error
 
 
-def encoder_names(tensors):
+def encoder_names(tensors) -> list[str]:
     """Lists the encoder's weights in a source, sorted, without the moments of an optimizer."""
     return sorted(filter(is_encoder, tensors.shapes))
 
 
-def encoder_digest(tensors):
+def encoder_digest(tensors) -> str:
     """Hashes names, shapes and float32 values of the encoder's weights: SHA-256, in hexadecimal.
 
     The digest depends neither on the kind of file nor on other tensors in it. Raises InputError if
@@ -100,6 +96,6 @@ def read_floats(tensors, name):
         return tensors.read(name).astype("<f4")
 
 
-def is_encoder(name):
+def is_encoder(name: str) -> bool:
     """Returns whether a name is that of a weight of the encoder, not of one of its moments."""
     return name.startswith(_ENCODER) and not is_moment(name)

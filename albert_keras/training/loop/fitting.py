@@ -10,7 +10,7 @@ from albert_keras.training.cost.peak import measure_peak
 from albert_keras.training.distributed.cluster import any_of, broadcast
 from albert_keras.training.errors import TrainingDiverged, TrainingStopped
 from albert_keras.training.loop.reports import Report
-from albert_keras.training.loop.resume import checkpoint_variables
+from albert_keras.training.loop.resume import RunContext, checkpoint_variables
 from albert_keras.training.loop.saving import SaveCheckpoints, StopWhenDiverged
 from albert_keras.training.loop.time_budget import FollowBudget, TimeBudget
 from data_pipeline.durations import parse_duration
@@ -21,17 +21,16 @@ logger = logging.getLogger(__name__)
 _ENDLESS = 10**9
 
 
-def fit(context, scores=None, max_steps=None):
+def fit(context: RunContext, scores=None, max_steps: int | None = None) -> int:
     """Trains until the last step of a run, a signal, or the end of its time.
 
     Args:
-        context: RunContext.
         scores: keras Callback or None. Scores the model regularly: its `score` (lower is better) at
             its `step` chooses the best checkpoint. If it has an attribute `saving`, this is set.
-        max_steps: int or None. Largest number of steps to make now.
+        max_steps: Largest number of steps to make now; None if it is not limited.
 
     Returns:
-        int. Steps done by all calls.
+        Steps done by all calls.
 
     Raises:
         TrainingStopped, TrainingDiverged, WorkerLost, InputError: See `pretrain`.

@@ -39,18 +39,13 @@ class RunContext:
         return is_chief(self.strategy)
 
 
-def create_or_resume(strategy, out, config, albert_config, source, training_step, allow_changes=()):
+def create_or_resume(
+    strategy, out, config, albert_config, source, training_step, allow_changes=()
+) -> RunContext:
     """Creates the folder of a run, or opens it and restores its newest valid checkpoint.
 
-    The first worker writes the folder. Call it in the scope of the strategy.
-
-    Args:
-        strategy: tf.distribute.Strategy.
-        training_step: TrainingStep. Receives the state of the checkpoint.
-        out, config, albert_config, source, allow_changes: As in `Run.create_or_resume`.
-
-    Returns:
-        RunContext.
+    The first worker writes the folder, as `Run.create_or_resume`, which explains the arguments. The
+    training step receives the state of the checkpoint. Call it in the scope of the strategy.
 
     Raises:
         InputError: As `Run.create_or_resume`; or if all checkpoints are damaged, or the newest does
@@ -81,8 +76,8 @@ def _open_run(strategy, out, config, albert_config, source, allow_changes):
     return run
 
 
-def report_loaded(context, lines):
-    """Logs what was loaded into the first weights (list of str) and saves it in the run."""
+def report_loaded(context: RunContext, lines: list[str]):
+    """Logs what was loaded into the first weights and saves it in the run."""
     for line in lines:
         logger.info("%s", line)
     if context.is_chief:
@@ -90,6 +85,6 @@ def report_loaded(context, lines):
             temporary.write_text(json.dumps(lines, indent=2) + "\n", encoding="utf-8")
 
 
-def checkpoint_variables(training_step):
-    """Returns everything that a checkpoint of a TrainingStep contains: dict of name -> variable."""
+def checkpoint_variables(training_step: TrainingStep) -> dict[str, tf.Variable]:
+    """Returns everything that a checkpoint contains, by name."""
     return training_variables(training_step.model, training_step.optimizer) | training_step.state

@@ -14,6 +14,7 @@ from albert_keras.layers.dropout import DropoutSeed
 from albert_keras.layers.kernels import compiled_kernels, is_on_cpu
 from albert_keras.optimization.build import clip_gradients
 from albert_keras.training.loop.step_state import LossScale, Running, UpdateGuard
+from albert_keras.training.losses import Sums
 
 #: Keeps the quotient finite for a batch without a prediction (google-research/albert,
 #: `run_pretraining.py`).
@@ -69,28 +70,15 @@ class TrainingStep(keras.Model):
         """list of variables. The weights that the loss depends on."""
         return self.model.trainable_variables
 
-    def counts(self, features):
-        """Returns the divisors of the objectives' losses, summed over the replicas by the caller.
+    def counts(self, features: dict[str, tf.Tensor]) -> list[tf.Tensor]:
+        """Returns the divisor of each objective's loss for a replica's features: float32 scalars.
 
-        Args:
-            features: dict of Tensor. This replica's part of a batch.
-
-        Returns:
-            list of float32 scalar, one for each objective.
+        The caller sums them over the replicas.
         """
         raise NotImplementedError
 
-    def sums(self, features, training, dropout_seed=None):
-        """Runs the model on a part of a batch.
-
-        Args:
-            features: dict of Tensor.
-            training: bool.
-            dropout_seed: DropoutSeed or None.
-
-        Returns:
-            list of Sums, one for each objective.
-        """
+    def sums(self, features, training: bool, dropout_seed: DropoutSeed | None = None) -> list[Sums]:
+        """Runs the model on a part of a batch and returns the sums of each objective."""
         raise NotImplementedError
 
     @property
@@ -236,19 +224,8 @@ def _sum_over_parts(function, features, num_parts, like):
     """Splits a batch into parts of equal size, calls a function on each and sums the results.
 
     The parts run in a loop of the graph, so that the memory of one is free before the next starts.
-
-    Args:
-        function: callable. Takes (features of a part, its number as int64 scalar) and returns a
-            list of float tensors of static shape.
-        features: dict of tensors [B, ...].
-        num_parts: int. Must divide B.
-        like: list of variables or tensors with the shapes and dtypes of the results.
-
-    Returns:
-        list of tensors, as `function` returns.
-
-    Raises:
-        ValueError: If B is not a multiple of the number of parts.
+    The function takes the features of a part and its number (int64 scalar). It returns a list of
+    float tensors with the static shapes and the dtypes of `like`.
     """
     if num_parts == 1:
         return function(features, tf.zeros([], tf.int64))

@@ -3,22 +3,19 @@
 import tensorflow as tf
 
 from albert_keras.optimization.build import build_optimizer
+from albert_keras.training.loop.loop_config import LoopConfig
 from data_pipeline.errors import InputError
 
 #: Proportion of padding from which skipping it pays: it costs some passes over memory.
 _MIN_PADDING = 0.05
 
 
-def should_skip_padding(strategy, training, statistics=None):
-    """Returns whether training does no work on padding (bool).
+def should_skip_padding(
+    strategy: tf.distribute.Strategy, training: LoopConfig, statistics: dict | None = None
+) -> bool:
+    """Returns whether training does no work on padding; raises InputError for "skip" on a TPU.
 
-    Args:
-        strategy: tf.distribute.Strategy.
-        training: LoopConfig.
-        statistics: dict or None. `positions` and `real_positions` of the data.
-
-    Raises:
-        InputError: If `training.padding` is "skip" on a TPU.
+    The statistics are `positions` and `real_positions` of the data.
     """
     on_tpu = isinstance(strategy, tf.distribute.TPUStrategy)
     if training.padding == "skip" and on_tpu:
@@ -31,8 +28,8 @@ def should_skip_padding(strategy, training, statistics=None):
     return statistics["real_positions"] < (1 - _MIN_PADDING) * statistics["positions"]
 
 
-def model_settings(training, skips_padding):
-    """Returns the keyword arguments that a LoopConfig determines for any trained model (dict)."""
+def model_settings(training: LoopConfig, skips_padding: bool) -> dict:
+    """Returns the keyword arguments that the settings determine for any trained model."""
     return {
         "seed": training.seed,
         "dtype": training.precision,
@@ -41,8 +38,8 @@ def model_settings(training, skips_padding):
     }
 
 
-def step_settings(config):
-    """Returns the keyword arguments that a configuration determines for a TrainingStep (dict)."""
+def step_settings(config) -> dict:
+    """Returns the keyword arguments that a configuration determines for a TrainingStep."""
     training = config.training
     return {
         "clip_norm": config.optimizer.clip_norm,
