@@ -104,6 +104,8 @@ def dry_run(
         checkpoint = Path(run.checkpoints.prefix(run.checkpoints.latest())).parent
         checkpoint_bytes = sum(file.stat().st_size for file in checkpoint.iterdir())
         resolved = run.record["config"]
+    has_gpu = bool(tf.config.list_physical_devices("GPU"))
+    gpu_memory = tf.config.experimental.get_memory_info("GPU:0") if has_gpu else None
     existing = next(path for path in (out, *out.absolute().parents) if path.exists())
     seconds_per_step = log[-1]["seconds"]
     steps = config.training.steps
@@ -113,7 +115,7 @@ def dry_run(
         epochs=steps * training.batch_size / len(RecordFiles(data)),
         seconds_per_step=seconds_per_step,
         training_seconds=steps * seconds_per_step,
-        peak_megabytes=_peak_megabytes(),
+        peak_megabytes=gpu_memory["peak"] / 1e6 if gpu_memory else peak_mb(),
         checkpoint_megabytes=checkpoint_bytes / 1e6,
         disk_megabytes=checkpoint_bytes * (training.keep_checkpoints + 1) / 1e6,
         free_megabytes=shutil.disk_usage(existing).free / 1e6,
@@ -133,9 +135,3 @@ def _schedule(config, resolved):
     ).learning_rate
     shown = {0, optimizer.warmup_for(steps), steps // 4, steps // 2, 3 * steps // 4, steps - 1}
     return {step: float(schedule(step)) for step in sorted(shown) if step < steps}
-
-
-def _peak_megabytes():
-    if tf.config.list_physical_devices("GPU"):
-        return tf.config.experimental.get_memory_info("GPU:0")["peak"] / 1e6
-    return peak_mb()

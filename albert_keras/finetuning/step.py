@@ -3,8 +3,12 @@
 from albert_keras.finetuning.losses import task_counts, task_sums
 from albert_keras.models.finetuning import build_model
 from albert_keras.tasks.kinds import REGRESSION
-from albert_keras.training.loop.step import TrainingStep
-from albert_keras.training.loop.step_settings import compile_step, model_settings, step_settings
+from albert_keras.training.loop.step import (
+    TrainingStep,
+    compile_step,
+    model_settings,
+    step_settings,
+)
 
 
 class FinetuningStep(TrainingStep):

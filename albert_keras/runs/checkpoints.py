@@ -21,7 +21,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_keras.interop.checkpoint_tensors import write_tensors
-from albert_keras.runs.tensors import load_weights, read_variables, training_variables
+from albert_keras.runs.tensors import load_weights, read_variables, weight_names
 from data_pipeline.errors import InputError
 from data_pipeline.files import fsync, naming, sha256_of, whole_folder
 
@@ -167,11 +167,9 @@ class CheckpointFolder:
         load_weights(str(folder / _PREFIX), variables)
         return json.loads((folder / _STATE).read_text(encoding="utf-8"))["state"]
 
-    def restore(self, step, model, optimizer=None):
-        """Reads a checkpoint into a model and, if given, its optimizer; raises as `load`."""
-        self.load(step, training_variables(model, optimizer))
-        if optimizer is not None:
-            optimizer.iterations.assign(step)
+    def restore(self, step: int, model):
+        """Reads a checkpoint into a model; raises as `load`."""
+        self.load(step, weight_names(model))
 
     def _named(self, step, ending=""):
         return self.path / f"step-{step:08d}{ending}"

@@ -43,11 +43,9 @@ def weight_names(model) -> dict[str, tf.Variable]:
     return {variable.name.split(":")[0]: variable for variable in model.weights}
 
 
-def training_variables(model, optimizer=None) -> dict[str, tf.Variable]:
-    """Names a model's weights, and the moments of an optimizer, which must exist already."""
+def training_variables(model, optimizer) -> dict[str, tf.Variable]:
+    """Names a model's weights, and the moments of its optimizer, which must exist already."""
     variables = weight_names(model)
-    if optimizer is None:
-        return variables
     moments = {
         f"{name}/{suffix}": optimizer.get_slot(variable, slot)
         for name, variable in variables.items()

@@ -109,7 +109,6 @@ class ContinuedPretraining:
 
 
 def _settings_of(albert_config):
-
     def differences(name):
         named = AlbertConfig.from_name(name)
         return {

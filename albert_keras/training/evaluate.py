@@ -10,8 +10,8 @@ from tensorflow import keras
 
 from albert_keras.runs.run import Run
 from albert_keras.training.distributed.strategy import build_strategy
+from albert_keras.training.loop.fitting import RunContext
 from albert_keras.training.loop.reports import log_evaluation
-from albert_keras.training.loop.resume import RunContext
 from albert_keras.training.pretraining_step import PretrainingStep
 from data_pipeline.errors import InputError
 from data_pipeline.reader.reader import evaluation_dataset

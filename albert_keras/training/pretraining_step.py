@@ -5,8 +5,12 @@ import tensorflow as tf
 from albert_keras.config import AlbertConfig
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.training.config import PretrainingConfig
-from albert_keras.training.loop.step import TrainingStep
-from albert_keras.training.loop.step_settings import compile_step, model_settings, step_settings
+from albert_keras.training.loop.step import (
+    TrainingStep,
+    compile_step,
+    model_settings,
+    step_settings,
+)
 from albert_keras.training.losses import masked_lm_sums, sentence_order_sums
 
 

@@ -150,7 +150,6 @@ class Report(keras.callbacks.Callback):
         return metrics | {"learning_rate": rate, "skipped": skipped}
 
     def _rates(self, tokens, now):
-        """Returns the values of the keys of `TIMING`."""
         start = self._rates_start
         steps, seconds = now.step - start.step, max(now.seconds - start.seconds, 1e-9)
         fraction = steps / (now.step - self._interval_start)
@@ -203,7 +202,6 @@ class _Pace:
 
 
 def _on_screen(line):
-    """Returns the part of a report on the screen between step and time left."""
     parts = []
     for label, name, form in _ON_SCREEN:
         if name in line:

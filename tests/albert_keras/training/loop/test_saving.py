@@ -123,7 +123,7 @@ def test_a_save_that_fails_ends_training(saved):
         raise OSError(28, "No space left on device", "somewhere")
 
     checkpoints = SaveCheckpoints(fail, 2, 0, 6)
-    with checkpoints, pytest.raises(OSError, match="No space left on device: 'somewhere'"):
+    with pytest.raises(OSError, match="No space left on device: 'somewhere'"):
         fit(checkpoints, 6)
     assert (checkpoints.step, checkpoints.saved) == (2, 0)
 
