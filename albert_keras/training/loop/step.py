@@ -36,8 +36,7 @@ class TrainingStep(keras.Model):
         self,
         model: keras.Model,  # takes a batch of features, `training` and `dropout_seed`
         objectives: dict[str, float],  # weight of each objective in the loss
-        clip_norm: float
-        | None = 1.0,  # largest global norm of the gradients, see `OptimizerConfig`
+        clip_norm: float | None = 1.0,  # largest global norm, see `OptimizerConfig`
         accumulation_steps: int = 1,  # parts of a replica's batch, one after the other
         skip_spikes: bool = False,  # see `UpdateGuard`
         scales_loss: bool = False,  # whether to scale the loss, as float16 requires
