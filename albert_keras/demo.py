@@ -81,18 +81,11 @@ class DemoResult(NamedTuple):
         return self.evaluation.sentence_order_accuracy > chance + error
 
 
-def demo(out="runs/demo", config=TRAINING):
+def demo(out: str | Path = "runs/demo", config: PretrainingConfig = TRAINING) -> DemoResult:
     """Trains and exports a model from the documentation of the installed Python packages.
 
-    Args:
-        out: str or Path. Folder for all results.
-        config: PretrainingConfig.
-
-    Returns:
-        DemoResult.
-
     Raises:
-        InputError: If `out` cannot be written, or contains other files.
+        InputError: If `out`, the folder for all results, cannot be written or has other files.
     """
     started = time.monotonic()
     out = Path(out)
@@ -105,7 +98,7 @@ def demo(out="runs/demo", config=TRAINING):
     result = pretrain(out / "records", out / "run", config)
     logger.info("5/7 evaluation on held-out documents")
     evaluation = evaluate(result.path, out / "records-heldout")
-    curves = draw_curves(result.path, evaluation._asdict())
+    curves = draw_curves(result.path)
     saved_model = out / "saved_models" / "demo"
     if not _exists("6/7 export", saved_model, bool(versions(saved_model))):
         export(result.path, saved_model)

@@ -12,10 +12,12 @@ import tensorflow as tf
 from albert_keras.optimization.build import build_optimizer
 from albert_keras.runs.run import Run
 from albert_keras.serving.publish import export
+from albert_keras.training.config import PretrainingConfig
 from albert_keras.training.cost.process_memory import peak_mb
 from albert_keras.training.evaluate import build_scorer, score
 from albert_keras.training.loop.reports import read_log
 from albert_keras.training.pretrain import pretrain
+from albert_keras.weights.initial_weights import InitialWeights
 from data_pipeline.durations import format_duration
 from data_pipeline.files import check_output_folder
 from data_pipeline.reader.reader import evaluation_dataset
@@ -68,18 +70,17 @@ class DryRun(NamedTuple):
         return lines
 
 
-def dry_run(data, out, config, eval_data=None, initial=None):
+def dry_run(
+    data: str | Path,
+    out: str | Path,
+    config: PretrainingConfig,
+    eval_data: str | Path | None = None,
+    initial: InitialWeights | None = None,
+) -> DryRun:
     """Tries a run: trains, saves, resumes, scores and exports in a temporary folder.
 
-    Args:
-        data: str or Path. Folder of records.
-        out: str or Path. Folder of the planned run; nothing is written there.
-        config: PretrainingConfig.
-        eval_data: str, Path or None. Held-out records.
-        initial: InitialWeights or None. Weights to start from.
-
-    Raises:
-        InputError: As `pretrain` and `export`.
+    Nothing is written to `out`. Raises InputError as `pretrain`, which explains the arguments, and
+    `export`.
     """
     started = time.monotonic()
     out = Path(out)
@@ -103,6 +104,8 @@ def dry_run(data, out, config, eval_data=None, initial=None):
         checkpoint = Path(run.checkpoints.prefix(run.checkpoints.latest())).parent
         checkpoint_bytes = sum(file.stat().st_size for file in checkpoint.iterdir())
         resolved = run.record["config"]
+    has_gpu = bool(tf.config.list_physical_devices("GPU"))
+    gpu_memory = tf.config.experimental.get_memory_info("GPU:0") if has_gpu else None
     existing = next(path for path in (out, *out.absolute().parents) if path.exists())
     seconds_per_step = log[-1]["seconds"]
     steps = config.training.steps
@@ -112,7 +115,7 @@ def dry_run(data, out, config, eval_data=None, initial=None):
         epochs=steps * training.batch_size / len(RecordFiles(data)),
         seconds_per_step=seconds_per_step,
         training_seconds=steps * seconds_per_step,
-        peak_megabytes=_peak_megabytes(),
+        peak_megabytes=gpu_memory["peak"] / 1e6 if gpu_memory else peak_mb(),
         checkpoint_megabytes=checkpoint_bytes / 1e6,
         disk_megabytes=checkpoint_bytes * (training.keep_checkpoints + 1) / 1e6,
         free_megabytes=shutil.disk_usage(existing).free / 1e6,
@@ -132,9 +135,3 @@ def _schedule(config, resolved):
     ).learning_rate
     shown = {0, optimizer.warmup_for(steps), steps // 4, steps // 2, 3 * steps // 4, steps - 1}
     return {step: float(schedule(step)) for step in sorted(shown) if step < steps}
-
-
-def _peak_megabytes():
-    if tf.config.list_physical_devices("GPU"):
-        return tf.config.experimental.get_memory_info("GPU:0")["peak"] / 1e6
-    return peak_mb()

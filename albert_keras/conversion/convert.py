@@ -20,7 +20,7 @@ from albert_keras.conversion.vocabulary import (
     vocabulary_of,
 )
 from albert_keras.interop.model_folder import write_json
-from albert_keras.weights.source_tensors import encoder_digest
+from albert_keras.weights.load import encoder_digest
 from data_pipeline.errors import InputError
 from data_pipeline.files import check_output_folder, whole_folder
 

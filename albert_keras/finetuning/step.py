@@ -20,8 +20,12 @@ from albert_keras.tasks.kinds import (
     TaskKind,
 )
 from albert_keras.tasks.task import Task
-from albert_keras.training.loop.step import TrainingStep
-from albert_keras.training.loop.step_settings import compile_step, model_settings, step_settings
+from albert_keras.training.loop.step import (
+    TrainingStep,
+    compile_step,
+    model_settings,
+    step_settings,
+)
 from albert_keras.training.losses import Sums
 
 

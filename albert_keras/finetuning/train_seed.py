@@ -19,10 +19,9 @@ from albert_keras.finetuning.task_data import TaskData
 from albert_keras.training.distributed.cluster import broadcast, is_chief
 from albert_keras.training.errors import TrainingDiverged, TrainingStopped
 from albert_keras.training.loop.batches import check_batch_size
-from albert_keras.training.loop.fitting import fit
+from albert_keras.training.loop.fitting import LOADED, create_or_resume, fit, report_loaded
 from albert_keras.training.loop.reports import keep_log_until, read_log
-from albert_keras.training.loop.resume import LOADED, create_or_resume, report_loaded
-from albert_keras.training.loop.step_settings import should_skip_padding
+from albert_keras.training.loop.step import should_skip_padding
 from albert_keras.weights.initial_weights import InitialWeights
 
 logger = logging.getLogger(__name__)

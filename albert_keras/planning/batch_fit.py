@@ -5,7 +5,6 @@ from typing import NamedTuple
 from albert_keras.config import AlbertConfig
 from albert_keras.planning.sizes import bytes_text
 from albert_keras.training.cost.memory import StepMemory, largest_batch, step_memory
-from data_pipeline.errors import InputError
 
 #: Fraction of the memory that stays free: the formula is not exact, and allocators leave gaps.
 FREE_FRACTION = 0.1
@@ -41,27 +40,18 @@ class Fit(NamedTuple):
     part: int | None  # sequences of a part
     memory: StepMemory | None
 
-    def to_dict(self):
-        """Returns plain values for JSON (dict)."""
+    def to_dict(self) -> dict:
+        """Returns plain values for JSON."""
         memory = self.memory and self.memory._asdict() | {"total": self.memory.total}
         return self._asdict() | {"memory": memory}
 
 
 def fit_batch(
     config, batch_size, memory_bytes, max_seq_length, max_predictions_per_seq, **settings
-):
+) -> tuple[Fit, Fit]:
     """Finds how the batch of a replica fits, with blocks kept and with blocks recomputed.
 
-    Args:
-        config: AlbertConfig.
-        batch_size: int. Sequences per replica and step.
-        memory_bytes: float. Memory of a replica; 10 % of it stays free.
-        max_seq_length: int. S.
-        max_predictions_per_seq: int. P.
-        **settings: `precision`, `process_bytes`, as in `step_memory`.
-
-    Returns:
-        tuple of two Fit, blocks kept first.
+    10 % of the memory stays free. The arguments are those of `largest_batch`.
     """
     usable = (1 - FREE_FRACTION) * memory_bytes
     lengths = max_seq_length, max_predictions_per_seq
@@ -79,18 +69,13 @@ def fit_batch(
     return tuple(fits)
 
 
-def choose_fit(fits, batch_size, max_seq_length):
-    """Chooses one of the two Fits that `fit_batch` returns; other arguments as there.
+def choose_fit(fits: tuple[Fit, Fit], batch_size: int, max_seq_length: int) -> Fit:
+    """Chooses one of the two results of `fit_batch`, at least one of which fits.
 
     Blocks are kept, which is a quarter less work, if a part is the whole batch or has at least 4096
     positions.
-
-    Raises:
-        InputError: If neither fits.
     """
     kept, recomputed = fits
-    if recomputed.accumulation_steps is None and kept.accumulation_steps is None:
-        raise InputError("The model does not fit: not even one sequence does.")
     if kept.accumulation_steps is None:
         return recomputed
     is_enough = kept.part == batch_size or kept.part * max_seq_length >= ENOUGH_POSITIONS
@@ -99,22 +84,19 @@ def choose_fit(fits, batch_size, max_seq_length):
     return recomputed
 
 
-def least_memory_text(config, max_seq_length, max_predictions_per_seq, **settings):
-    """Returns the least memory for one sequence, blocks recomputed, such as "1.5 GB" (str)."""
+def least_memory_text(config, max_seq_length, max_predictions_per_seq, **settings) -> str:
+    """Returns the least memory for one sequence, blocks recomputed, such as "1.5 GB"."""
     memory = step_memory(
         config, 1, max_seq_length, max_predictions_per_seq, recompute=True, **settings
     )
     return bytes_text(memory.total / (1 - FREE_FRACTION))
 
 
-def batch_table(memory_bytes, precision="float32", recompute=False):
+def batch_table(memory_bytes: float, precision="float32", recompute=False) -> dict:
     """Computes the largest batch of fine-tuning for each named model and sequence length.
 
-    All of the memory is used. ALBERT is that of version 2, without dropout; BERT has dropout.
-
-    Returns:
-        dict for JSON: `memory_bytes`, `precision`, `recompute`, `lengths`, `largest`, a list per
-        model, and `published`, likewise.
+    All of the memory is used. ALBERT is that of version 2, without dropout; BERT has dropout. The
+    published values are beside the computed ones.
     """
     settings = {"precision": precision, "recompute": recompute}
     largest = {

@@ -48,12 +48,8 @@ DEVICES = {
 }
 
 
-def find_device(name):
-    """Returns the Device of a name.
-
-    Raises:
-        InputError: If the name is unknown.
-    """
+def find_device(name: str) -> Device:
+    """Returns a device; raises InputError if the name is unknown."""
     if name not in DEVICES:
         raise InputError(f"`{name}` is not a known device{did_you_mean(name, DEVICES)}")
     return DEVICES[name]

@@ -1,17 +1,19 @@
 """The plan of a pre-training run: what fits, how much text, how long, which commands."""
 
 import math
+import shlex
 from typing import NamedTuple
 
 from pydantic import Field
 
+from albert_keras import recipes
 from albert_keras.config import AlbertConfig
+from albert_keras.optimization.config import default_warmup_steps
 from albert_keras.planning.batch_fit import Fit, choose_fit, fit_batch, least_memory_text
 from albert_keras.planning.devices import find_device
-from albert_keras.planning.recipe import choose_recipe, commands, recipe_config
 from albert_keras.planning.sizes import bytes_text
+from albert_keras.training.config import PretrainingConfig
 from albert_keras.training.cost.flops import training_flops
-from albert_keras.training.cost.memory import COMPUTE_BYTES
 from albert_keras.training.cost.weight_count import count_weights
 from data_pipeline.durations import format_duration
 from data_pipeline.errors import InputError
@@ -26,6 +28,13 @@ RECORD_BYTES, RECORD_BYTES_PER_POSITION = 200, 6
 RECOMPUTE_COST = 4 / 3
 #: [CLS] and two [SEP].
 _SPECIAL_TOKENS = 3
+#: Recipes for a kind of device; for other kinds the recipe of the paper.
+_FOR_DEVICE = {
+    ("albert-tiny", "any"): "albert-mini-cpu",
+    ("albert-mini", "any"): "albert-mini-cpu",
+    ("albert-base", "cpu"): "albert-base-cpu",
+    ("albert-base", "gpu"): "albert-base-one-gpu",
+}
 
 
 class PlanRequest(Settings):
@@ -84,12 +93,8 @@ class Plan(NamedTuple):
         }
 
 
-def make_plan(request, is_measured=False):
-    """Returns the Plan of a run.
-
-    Args:
-        request: PlanRequest.
-        is_measured: bool. Whether `tflops` was measured on this machine, for the assumptions.
+def make_plan(request: PlanRequest, is_measured: bool = False) -> Plan:
+    """Plans a run; `is_measured` says whether `tflops` was measured on this machine.
 
     Raises:
         InputError: If a name is unknown, the batch is not a multiple of the replicas, or not even
@@ -98,10 +103,6 @@ def make_plan(request, is_measured=False):
     device = find_device(request.device)
     config = AlbertConfig.from_name(request.size, vocab_size=request.vocab_size)
     precision = request.precision or device.precision
-    if precision not in COMPUTE_BYTES:
-        raise InputError(
-            f"`precision` must be one of {', '.join(COMPUTE_BYTES)}. Received: {precision!r}."
-        )
     recipe_name = choose_recipe(request.size, device.kind)
     recipe = recipe_config(recipe_name).training
     replicas = request.devices or device.replicas
@@ -154,7 +155,7 @@ def make_plan(request, is_measured=False):
         flops_per_step=flops,
         seconds_per_step=seconds_per_step,
         seconds=steps * seconds_per_step,
-        commands=commands(request, recipe_name, batch_size, steps, chosen, precision, device.kind),
+        commands=_commands(request, recipe_name, batch_size, steps, chosen, precision, device.kind),
         assumptions=_assumptions(request, device, recipe, recipe_name, is_measured),
     )
 
@@ -177,6 +178,46 @@ def _assumptions(request, device, recipe, recipe_name, is_measured):
         "copy, S - 3 tokens per record",
         "disk": f"{RECORD_BYTES} bytes per record and {RECORD_BYTES_PER_POSITION} per position",
     }
+
+
+def choose_recipe(size: str, kind: str) -> str:
+    """Returns the recipe for a named model, or a smaller one, and a "cpu", "gpu" or "tpu"."""
+    plain = size.removesuffix("-v1").removesuffix("-v2")
+    for where in (kind, "any"):
+        if (plain, where) in _FOR_DEVICE:
+            return _FOR_DEVICE[plain, where]
+    name = f"{plain}-paper"
+    return name if name in recipes.names() else "bert-base-paper"
+
+
+def recipe_config(name):
+    """Returns the PretrainingConfig of a recipe."""
+    import yaml
+
+    return PretrainingConfig.of(yaml.safe_load(recipes.path(name).read_text(encoding="utf-8")))
+
+
+def _commands(request, name, batch_size, steps, fit, precision, kind) -> list[str]:
+    """Returns the commands from text to a run by the recipe `name` on a `kind` of device."""
+    recipe, size = recipe_config(name), request.size
+    length, vocab_size = str(request.max_seq_length), str(request.vocab_size)
+    build = ["data", "build", "--corpus", "CORPUS", "--tokenizer", "tokenizer/"]
+    build += ["--out", "records/", "--max-seq-length", length, "--no-static-masks"]
+    if name == "bert-base-paper":
+        build += ["--objective", "nsp"]
+    train = ["pretrain", "--config", name, "--size", size, "--data", "records/"]
+    train += ["--out", f"runs/{size}", "--batch-size", str(batch_size), "--steps", str(steps)]
+    train += ["--accumulate", str(fit.accumulation_steps), "--precision", precision]
+    train += ["--recompute" if fit.recompute else "--no-recompute"]
+    if batch_size != recipe.training.batch_size and name.endswith(("-paper", "-gpu")):
+        if recipe.optimizer.name == "lamb":
+            train += ["--lr", "auto"]
+    if (recipe.optimizer.warmup_steps or 0) > steps // 10:
+        train += ["--set", f"optimizer.warmup_steps={default_warmup_steps(steps)}"]
+    if kind != "tpu" and recipe.training.steps_per_execution > 1:
+        train += ["--steps-per-execution", "1"]
+    vocab = ["vocab", "--corpus", "CORPUS", "--size", vocab_size, "--out", "tokenizer/"]
+    return [f"albert-keras {shlex.join(words)}" for words in (vocab, build, train)]
 
 
 def plan_lines(plan):

@@ -18,9 +18,10 @@ import shutil
 from pathlib import Path
 
 import numpy as np
+import tensorflow as tf
 
 from albert_keras.interop.checkpoint_tensors import write_tensors
-from albert_keras.runs.tensors import load_weights, read_variables, training_variables
+from albert_keras.runs.tensors import load_weights, read_variables, weight_names
 from data_pipeline.errors import InputError
 from data_pipeline.files import fsync, naming, sha256_of, whole_folder
 
@@ -37,19 +38,17 @@ _TEMPORARY_NAME = re.compile(r"\.step-.*\.tmp-(\d{1,9})")
 
 
 class CheckpointFolder:
-    """The checkpoints of one run; a single process may write to it at a time.
+    """The checkpoints of one run, a folder each; a single process may write to it at a time.
 
-    Args:
-        path: str or Path. Folder with one folder per checkpoint.
-        keep: int. Number of newest checkpoints to keep; the one with the best score is kept, too.
+    The `keep` newest checkpoints are kept, and the one with the best score.
     """
 
-    def __init__(self, path, keep=3):
+    def __init__(self, path: str | Path, keep: int = 3):
         self.path = Path(path)
         self.keep = keep
         self._skipped = set()
 
-    def steps(self):
+    def steps(self) -> list[int]:
         """Lists the steps that have a checkpoint, valid or damaged, ascending."""
         return sorted({step for step, folder in self._folders() if _is_finished(folder)})
 
@@ -71,12 +70,10 @@ class CheckpointFolder:
         scores = {step: score for step, score in scores.items() if score is not None}
         return min(scores, key=scores.get, default=None)
 
-    def newest_valid(self):
+    def newest_valid(self) -> int | None:
         """Finds the newest undamaged checkpoint; warns of each damaged one that it skips.
 
-        Returns:
-            int. The step, or None if there is no checkpoint at all; if all of them are damaged,
-            InputError is raised.
+        It is None if there is no checkpoint at all; if all are damaged, InputError is raised.
         """
         valid, damaged = None, []
         for step in sorted({step for step, _ in self._folders()}, reverse=True):
@@ -94,11 +91,8 @@ class CheckpointFolder:
             logger.warning("checkpoint `%s` is damaged: %s; %s", folder, damage, instead)
         return valid
 
-    def choose(self, step=None):
-        """Returns the step of a checkpoint (int).
-
-        Args:
-            step: int, "best" or None. None means the newest valid checkpoint.
+    def choose(self, step: int | str | None = None) -> int:
+        """Returns the step of a checkpoint: as given, of the "best", or None for the newest valid.
 
         Raises:
             InputError: If there is no such checkpoint.
@@ -116,18 +110,17 @@ class CheckpointFolder:
         except ValueError:
             raise InputError(f'A step must be a number or "best". Received: {step}.') from None
 
-    def save(self, step, variables, state=None, score=None):
+    def save(self, step: int, variables, state: dict | None = None, score: float | None = None):
         """Writes a checkpoint, then removes old ones; one of the same step is replaced.
 
         Later steps, from which a run has gone back, and damaged checkpoints that `newest_valid`
         has skipped do not count among the newest.
 
         Args:
-            step: int.
             variables: dict of tensor name -> variable or array. If there are several workers, see
                 `read_variables`.
-            state: dict or None. JSON values that `load` returns.
-            score: float or None. Lower is better; one that is not finite is ignored.
+            state: JSON values that `load` returns.
+            score: Lower is better; one that is not finite is ignored.
 
         Raises:
             OSError: If it cannot be written, with the path; earlier checkpoints stay as they were.
@@ -157,11 +150,8 @@ class CheckpointFolder:
                 raise
         self._remove_old(step)
 
-    def load(self, step, variables):
-        """Assigns a checkpoint to variables (dict of tensor name -> variable), all or none.
-
-        Returns:
-            dict. The state that was saved with it.
+    def load(self, step: int, variables: dict[str, tf.Variable]) -> dict:
+        """Assigns a checkpoint to variables, all or none, and returns the state saved with it.
 
         Raises:
             InputError: If there is no such checkpoint, it is damaged, or a tensor is missing or
@@ -177,11 +167,9 @@ class CheckpointFolder:
         load_weights(str(folder / _PREFIX), variables)
         return json.loads((folder / _STATE).read_text(encoding="utf-8"))["state"]
 
-    def restore(self, step, model, optimizer=None):
-        """Reads a checkpoint into a model and, if given, its optimizer; raises as `load`."""
-        self.load(step, training_variables(model, optimizer))
-        if optimizer is not None:
-            optimizer.iterations.assign(step)
+    def restore(self, step: int, model):
+        """Reads a checkpoint into a model; raises as `load`."""
+        self.load(step, weight_names(model))
 
     def _named(self, step, ending=""):
         return self.path / f"step-{step:08d}{ending}"
@@ -222,14 +210,8 @@ class CheckpointFolder:
                 os.replace(path, self._named(step))
 
 
-def find_damage(folder, step, only=None):
-    """Returns what is wrong with the files of a checkpoint (str), None if nothing is.
-
-    Args:
-        folder: Path.
-        step: int.
-        only: str or None. A single file to compare with its digest; None compares all.
-    """
+def find_damage(folder: Path, step: int, only: str | None = None) -> str | None:
+    """Returns what is wrong with the files of a checkpoint, or with a single one of them."""
     try:
         digests = json.loads((folder / DIGESTS).read_text(encoding="utf-8"))
         saved_step = digests["step"]

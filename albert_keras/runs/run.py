@@ -12,6 +12,7 @@ curves.png          loss and accuracies over steps
 import contextlib
 import json
 import shutil
+from collections.abc import Iterable
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -31,31 +32,23 @@ from albert_keras.runs.run_record import (
 from data_pipeline.errors import InputError
 from data_pipeline.files import check_output_folder, whole_file, whole_folder
 from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
+from data_pipeline.settings import Settings
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
 _RECORD = "run.json"
 _SHAPE = "albert_config.json"
 _SEED = "config.training.seed"
-#: Characters of a setting that a message shows.
-_LONGEST_VALUE = 60
 
 
 class Run:
-    """A run on disk: `Run.open` opens an existing one, `Run.create_or_resume` is for training.
+    """A run on disk: `Run.open` opens an existing one, `Run.create_or_resume` is for training."""
 
-    Args:
-        path: Path. Folder of the run.
-        record: dict. Content of `run.json`.
-
-    Attributes:
-        overridden: tuple of str. Keys that changed in this call because they were allowed to.
-    """
-
-    def __init__(self, path, record):
-        self.path = Path(path)
-        self._checkpoints = CheckpointFolder(self.path / "checkpoints")
-        self.record = record
+    def __init__(self, path: Path, record: dict):
+        self.path = path
+        self.record = record  # content of `run.json`
+        #: Keys that changed in this call because they were allowed to.
         self.overridden = ()
+        self._checkpoints = CheckpointFolder(path / "checkpoints")
 
     @classmethod
     def open(cls, path):
@@ -82,17 +75,21 @@ class Run:
         return cls(path, record)
 
     @classmethod
-    def create_or_resume(cls, path, config, albert_config, source, allow_changes=()):
+    def create_or_resume(
+        cls,
+        path: str | Path,
+        config: Settings,  # PretrainingConfig or FinetuneConfig
+        albert_config: AlbertConfig,
+        source,
+        allow_changes: Iterable[str] = (),
+    ):
         """Creates the folder of a run, or opens it if the same command is given again.
 
         Args:
-            path: str or Path.
-            config: PretrainingConfig or FinetuneConfig.
-            albert_config: AlbertConfig.
             source: RecordSource, or another class with its methods.
-            allow_changes: iterable of str. Keys of `run.json` that may differ from the original
-                run, such as "config.training.seed"; "data" stands for all below it. Changes are
-                recorded in `changes` of `run.json`.
+            allow_changes: Keys of `run.json` that may differ from the original run, such as
+                "config.training.seed"; "data" stands for all below it. Changes are recorded in
+                `changes` of `run.json`.
 
         Raises:
             InputError: If the folder contains a different run or other files; if an allowed key is
@@ -123,18 +120,11 @@ class Run:
             run._write_record(folder)
         return run
 
-    def load_model(self, step=None, precision=None, task=None):
-        """Builds the model of the run with the weights of a checkpoint.
+    def load_model(self, step: int | str | None = None, precision: str | None = None, task=None):
+        """Builds the model of the run with the weights of a checkpoint, see `choose`.
 
-        Call it in the scope of a strategy if the model is to run under one.
-
-        Args:
-            step: int, "best" or None. None means the newest valid checkpoint.
-            precision: str or None. None means the precision of the run.
-            task: Task. Required for a fine-tuned run: its `kind` and `num_outputs` shape the head.
-
-        Returns:
-            AlbertForPretraining or AlbertForTask.
+        Call it in the scope of a strategy if the model is to run under one. The precision is that
+        of the run if none is given. A fine-tuned run requires the Task, which shapes the head.
 
         Raises:
             InputError: If there is no such checkpoint, or it is damaged.
@@ -154,8 +144,8 @@ class Run:
         self.checkpoints.restore(self.checkpoints.choose(step), model)
         return model
 
-    def check_kind(self, kind, command):
-        """Raises InputError if the run is not of the kind (str) that a command (str) takes."""
+    def check_kind(self, kind: str, command: str):
+        """Raises InputError if the run is not of the kind that a command takes."""
         if self.kind != kind:
             raise InputError(
                 f"`{self.path}` contains a {self.kind} run. `albert-keras {command}` takes a "
@@ -163,28 +153,27 @@ class Run:
             )
 
     @property
-    def kind(self):
-        """str. "pretraining" or "finetuning"."""
+    def kind(self) -> str:
+        """Either "pretraining" or "finetuning"."""
         return self.record.get("kind", "pretraining")
 
     @property
-    def albert_config(self):
-        """AlbertConfig of the run's model."""
+    def albert_config(self) -> AlbertConfig:
         return AlbertConfig.from_dict(self.record["albert_config"])
 
     @property
-    def checkpoints(self):
-        """CheckpointFolder of the run; always the same object, which remembers damaged ones."""
+    def checkpoints(self) -> CheckpointFolder:
+        """Always the same object, which remembers damaged checkpoints."""
         self._checkpoints.keep = self.record["config"]["training"]["keep_checkpoints"]
         return self._checkpoints
 
     @property
-    def tokenizer(self):
+    def tokenizer(self) -> Tokenizer:
         """Tokenizer of the run's data; raises InputError if they had none."""
         return Tokenizer.load(self.path / TOKENIZER_FOLDER)
 
-    def resume_banner(self, step):
-        """Returns one line that says what is resumed at a step and what has changed (str)."""
+    def resume_banner(self, step: int) -> str:
+        """Returns one line that says what is resumed at a step and what has changed."""
         config, data = self.record["config"], self.record["data"]
         tokenizer = self.record["tokenizer_digest"]
         changed = {key.split(".")[0] for key in self.overridden if key != _SEED}
@@ -259,6 +248,6 @@ class Run:
                 source.save_tokenizer(temporary)
 
 
-def _short(value):
+def _short(value, longest=60):
     text = repr(value)
-    return text if len(text) <= _LONGEST_VALUE else f"{text[:_LONGEST_VALUE]}..."
+    return text if len(text) <= longest else f"{text[:longest]}..."

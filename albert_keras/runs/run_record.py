@@ -8,11 +8,13 @@ import json
 import platform
 import subprocess
 import sys
+from collections.abc import Iterable
 from importlib import metadata
 from pathlib import Path
 
 from albert_keras.config import AlbertConfig
 from data_pipeline.errors import InputError
+from data_pipeline.records.record_folder import RecordFiles
 from data_pipeline.settings import did_you_mean
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
@@ -58,8 +60,8 @@ _PARTS = ("config", "albert_config", "data", "tokenizer_digest")
 _NOT_HISTORY = ("command", "changes")
 
 
-def describe_program():
-    """Describes this process: dict of `versions`, `git_commit` and `command`."""
+def describe_program() -> dict:
+    """Describes this process: versions, git commit and command."""
     versions = {name: _version(name) for name in _PACKAGES}
     return {
         "versions": versions | {"python": platform.python_version()},
@@ -68,8 +70,8 @@ def describe_program():
     }
 
 
-def describe_records(records):
-    """Describes a folder of records (RecordFiles) for `run.json`: dict."""
+def describe_records(records: RecordFiles) -> dict:
+    """Describes a folder of records for `run.json`."""
     info = records.info
     return {
         "path": str(records.folder.absolute()),
@@ -82,14 +84,11 @@ def describe_records(records):
     }
 
 
-def git_commit(checkout=_CHECKOUT):
+def git_commit(checkout: Path = _CHECKOUT) -> str | None:
     """Returns the commit that is checked out; uncommitted changes are not detected.
 
-    Args:
-        checkout: Path. Parent of the package's folder. A repository above it is not considered.
-
-    Returns:
-        str, or None if it is not a git repository, or git is not installed.
+    It is None if the parent of the package's folder is not a git repository itself, or git is not
+    installed.
     """
     if not (checkout / ".git").exists():
         return None
@@ -100,8 +99,8 @@ def git_commit(checkout=_CHECKOUT):
         return None
 
 
-def read_record(path):
-    """Reads `run.json` (dict); raises InputError if it is not JSON or a part is missing."""
+def read_record(path: Path) -> dict:
+    """Reads `run.json`; raises InputError if it is not JSON or a part is missing."""
     repair = "Restore it from a copy, or start another run with another --out."
     try:
         record = json.loads(path.read_bytes())
@@ -119,11 +118,8 @@ def read_record(path):
     return record
 
 
-def check_shape(path, record):
-    """Raises InputError if `albert_config.json` (Path) is not the model of a record (dict).
-
-    The file may be missing.
-    """
+def check_shape(path: Path, record: dict):
+    """Raises InputError if `albert_config.json` exists and is not the model of a record."""
     if not path.is_file():
         return
     repair = (
@@ -143,14 +139,10 @@ def check_shape(path, record):
         raise InputError(f"`{path}` was edited:\n  {listing}\n{repair}")
 
 
-def check_tokenizer(folder, digest, source, repair):
-    """Raises InputError if a folder (Path) contains another tokenizer than the expected one.
+def check_tokenizer(folder: Path, digest: str | None, source: str, repair: str):
+    """Raises InputError if a folder exists and has another tokenizer than that of a known digest.
 
-    Args:
-        folder: Path. It may be missing.
-        digest: str or None. Expected digest; None if it is unknown.
-        source: str. The file that states it.
-        repair: str. What to do, a sentence.
+    The message names the file that states the digest (`source`), and what to do (`repair`).
     """
     if digest is None or not folder.is_dir():
         return
@@ -165,14 +157,11 @@ def check_tokenizer(folder, digest, source, repair):
         )
 
 
-def find_changes(old, new, defaults):
-    """Compares two records: dict of dotted key -> (old value, new value).
+def find_changes(old: dict, new: dict, defaults: dict) -> dict[str, tuple]:
+    """Compares two records: dotted key -> (old value, new value).
 
-    Args:
-        old: dict. Record of an earlier call, perhaps by an older version. Settings that it lacks
-            have their defaults; other values that it lacks count as unchanged.
-        new: dict.
-        defaults: dict. Values of `config` where `old` has none.
+    The old one may be of an older version: settings of `config` that it lacks have their defaults,
+    other values that it lacks count as unchanged.
     """
     old = _with_defaults(old, defaults)
     known = _flat(old)
@@ -183,8 +172,8 @@ def find_changes(old, new, defaults):
     }
 
 
-def find_refused(changes, allowed=()):
-    """Returns the changes that would make it a different run (dict), except allowed keys."""
+def find_refused(changes: dict, allowed=()) -> dict:
+    """Returns the changes that would make it a different run, except allowed keys."""
     return {
         key: values
         for key, values in changes.items()
@@ -192,8 +181,8 @@ def find_refused(changes, allowed=()):
     }
 
 
-def check_overrides(keys, *records):
-    """Raises InputError if a key of `--allow-change` (str, dotted) is in none of the records."""
+def check_overrides(keys: Iterable[str], *records: dict):
+    """Raises InputError if a dotted key of `--allow-change` is in none of the records."""
     leaves = {
         key for record in records for key in _flat({part: record.get(part) for part in _PARTS})
     }

@@ -9,12 +9,8 @@ from data_pipeline.errors import InputError
 _SLOTS = {"m": "adam_m", "v": "adam_v"}
 
 
-def load_weights(prefix, variables):
+def load_weights(prefix: str, variables: dict[str, tf.Variable]):
     """Assigns the tensors of a checkpoint to variables, all or none.
-
-    Args:
-        prefix: str. As TensorFlow's checkpoint readers take it.
-        variables: dict of tensor name -> variable.
 
     Raises:
         InputError: With all tensors that are missing or have another shape or type.
@@ -42,19 +38,14 @@ def load_weights(prefix, variables):
         variable.assign(values[name])
 
 
-def weight_names(model):
-    """Names a model's weights as checkpoints do: dict of name -> variable."""
+def weight_names(model) -> dict[str, tf.Variable]:
+    """Names a model's weights as checkpoints do."""
     return {variable.name.split(":")[0]: variable for variable in model.weights}
 
 
-def training_variables(model, optimizer=None):
-    """Names a model's weights as checkpoints do: dict of tensor name -> variable.
-
-    If an optimizer is given, its moments, which must exist already, are included.
-    """
+def training_variables(model, optimizer) -> dict[str, tf.Variable]:
+    """Names a model's weights, and the moments of its optimizer, which must exist already."""
     variables = weight_names(model)
-    if optimizer is None:
-        return variables
     moments = {
         f"{name}/{suffix}": optimizer.get_slot(variable, slot)
         for name, variable in variables.items()
@@ -64,8 +55,8 @@ def training_variables(model, optimizer=None):
     return variables | moments
 
 
-def read_variables(variables):
-    """Reads the values of variables: dict of name -> array.
+def read_variables(variables: dict) -> dict[str, np.ndarray]:
+    """Reads the values of variables.
 
     With several workers all of them must call this, even if only one saves: a variable of which
     each worker has its own value, such as that of a metric, is summed over them.

@@ -79,12 +79,12 @@ class PretrainingConfig(RunConfig):
         """str. The named model that `model` is based on."""
         return self.model.get("size", _SIZE)
 
-    def resolved(self, precision, has_sentence_labels=True):
+    def resolved(self, precision: str, has_sentence_labels: bool = True):
         """Returns a copy in which every "auto" is replaced by a value.
 
         Args:
-            precision: str. Value for the precision "auto".
-            has_sentence_labels: bool. Whether the records have sentence-order labels.
+            precision: Value for the precision "auto".
+            has_sentence_labels: Whether the records have sentence-order labels.
 
         Raises:
             InputError: If a sentence-order loss is requested and the records have no labels.

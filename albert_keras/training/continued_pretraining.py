@@ -4,8 +4,11 @@ import logging
 
 from albert_keras.config import FREE_SETTINGS, AlbertConfig
 from albert_keras.interop.model_weights import HEADS
+from albert_keras.training.config import PretrainingConfig
+from albert_keras.weights.initial_weights import InitialWeights
 from data_pipeline.errors import InputError
 from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
+from data_pipeline.records.record_folder import RecordFiles
 from data_pipeline.tokenizers.tokenization import Tokenizer
 from data_pipeline.tokenizers.vocabulary_extension import is_extension
 
@@ -26,13 +29,8 @@ class ContinuedPretraining:
         self.num_new_pieces = self.albert_config.vocab_size - initial.albert_config.vocab_size
 
     @classmethod
-    def of(cls, initial, records):
-        """Combines weights and records.
-
-        Args:
-            initial: InitialWeights.
-            records: RecordFiles. Built with the tokenizer of the weights, or with an extension of
-                it.
+    def of(cls, initial: InitialWeights, records: RecordFiles):
+        """Combines weights with records that were built with their tokenizer or an extension of it.
 
         Raises:
             InputError: If they were built with another tokenizer.
@@ -63,18 +61,13 @@ class ContinuedPretraining:
             )
         return cls(initial, initial.extended(theirs))
 
-    def model_settings(self, config):
-        """Returns the value of `config.model` that describes this model.
+    def model_settings(self, config: PretrainingConfig) -> dict:
+        """Returns the nearest named model and the settings in which this model differs from it.
 
-        Args:
-            config: PretrainingConfig. Its settings of the model may change what weights do not
-                depend on, such as dropout, and must otherwise agree with the weights.
-
-        Returns:
-            dict: the nearest named model, and the settings in which it differs.
+        The given `config.model` may change what weights do not depend on, such as dropout.
 
         Raises:
-            InputError: With all settings that do not agree.
+            InputError: With all other settings that do not agree with the weights.
         """
         given = config.model if "model" in config.model_fields_set else {}
         changes = {name: value for name, value in given.items() if name != "size"}
@@ -94,8 +87,8 @@ class ContinuedPretraining:
         free = {name: requested[name] for name in changes.keys() & FREE_SETTINGS}
         return _settings_of(self.albert_config.replace(**free))
 
-    def describe(self):
-        """Returns the description of the weights in `run.json`: dict."""
+    def describe(self) -> dict:
+        """Returns the description of the weights in `run.json`."""
         return {"origin": str(self._initial), "origin_digest": self._initial.digest}
 
     def load(self, model):
@@ -116,8 +109,6 @@ class ContinuedPretraining:
 
 
 def _settings_of(albert_config):
-    """Returns the nearest named model and the settings in which it differs, without V (dict)."""
-
     def differences(name):
         named = AlbertConfig.from_name(name)
         return {

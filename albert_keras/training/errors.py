@@ -2,29 +2,21 @@
 
 
 class TrainingStopped(Exception):
-    """A signal ended a run before its last step; its state is saved.
-
-    Attributes:
-        step: int. The step that was saved.
-    """
+    """A signal ended a run before its last step; its state is saved."""
 
     def __init__(self, path, step):
-        self.step = step
+        self.step = step  # the step that was saved
         super().__init__(
             f"stopped and saved `{path}` at step {step}; give the same command to resume it"
         )
 
 
 class TrainingDiverged(Exception):
-    """A run ended because too many consecutive updates had to be skipped; its state is saved.
+    """A run ended because too many consecutive updates had to be skipped; its state is saved."""
 
-    Attributes:
-        step: int. The step that was saved.
-        records: list of int. Numbers of the records of its batch.
-    """
-
-    def __init__(self, path, step, skipped, records):
-        self.step, self.records = step, records
+    def __init__(self, path, step: int, skipped: int, records: list[int]):
+        self.step = step  # the step that was saved
+        self.records = records  # numbers of the records of its batch
         shown = ", ".join(map(str, records[:8])) + (", ..." if len(records) > 8 else "")
         super().__init__(
             f"`{path}` ended at step {step}: loss or gradients of the last {skipped} steps were "

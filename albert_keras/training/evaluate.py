@@ -10,6 +10,7 @@ from tensorflow import keras
 
 from albert_keras.runs.run import Run
 from albert_keras.training.distributed.strategy import build_strategy
+from albert_keras.training.loop.fitting import RunContext
 from albert_keras.training.loop.reports import log_evaluation
 from albert_keras.training.pretraining_step import PretrainingStep
 from data_pipeline.errors import InputError
@@ -91,19 +92,15 @@ def evaluate(
     return evaluation
 
 
-def build_scorer(model, run):
-    """Returns a compiled PretrainingStep that scores a model of a run; call it in the scope."""
+def build_scorer(model, run: Run) -> PretrainingStep:
+    """Returns a compiled step that scores a model of a run; call it in the strategy's scope."""
     scorer = PretrainingStep(model, run.record["config"]["training"]["sentence_order_weight"])
     scorer.compile()
     return scorer
 
 
-def score(scorer, dataset):
-    """Scores batches of held-out records with a scorer, see `build_scorer`.
-
-    Returns:
-        dict of str to float. Losses in nats, and accuracies.
-    """
+def score(scorer: PretrainingStep, dataset) -> dict[str, float]:
+    """Scores batches of held-out records: losses in nats, and accuracies."""
     results = scorer.evaluate(dataset, verbose=0, return_dict=True)
     scores = {name: value for name, value in results.items() if name.endswith(("loss", "accuracy"))}
     # Each prediction counts once; Keras' `loss` is a mean over batches, the last of which is short.
@@ -113,25 +110,17 @@ def score(scorer, dataset):
 
 
 class ScoreHeldOut(keras.callbacks.Callback):
-    """Scores the model on held-out records regularly and at the end of the run.
+    """Scores the model on held-out records every few steps and at the end, with entries in the log.
 
     Put it after `Report` and before `SaveCheckpoints`. Create it in the scope of the strategy.
-
-    Args:
-        context: RunContext. The run whose model is scored, with entries in its log.
-        records: RecordFiles.
-        every: int. Steps between scores.
-
-    Attributes:
-        score: float or None. Loss on the held-out records at `step`, in nats.
-        step: int or None. The newest step that was scored.
-        last_step: int. The step that ends the run; may be changed during training.
     """
 
-    def __init__(self, context, records, every):
+    def __init__(self, context: RunContext, records: RecordFiles, every: int):
         super().__init__()
         self.every = every
+        #: The step that ends the run; may be changed during training.
         self.last_step = context.training.steps
+        #: Loss on the held-out records at `step`, the newest that was scored, in nats.
         self.score = self.step = None
         self._context = context
         self._done = context.first_step

@@ -14,10 +14,9 @@ from albert_keras.training.errors import TrainingDiverged, TrainingStopped
 from albert_keras.training.evaluate import ScoreHeldOut
 from albert_keras.training.loop.batches import check_batch_size
 from albert_keras.training.loop.curves import draw_curves
-from albert_keras.training.loop.fitting import fit
+from albert_keras.training.loop.fitting import create_or_resume, fit, report_loaded
 from albert_keras.training.loop.reports import read_log
-from albert_keras.training.loop.resume import create_or_resume, report_loaded
-from albert_keras.training.loop.step_settings import should_skip_padding
+from albert_keras.training.loop.step import should_skip_padding
 from albert_keras.training.pretraining_step import build_step
 from albert_keras.training.record_source import RecordSource, log_frequencies
 from albert_keras.weights.initial_weights import InitialWeights

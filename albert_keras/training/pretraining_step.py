@@ -2,22 +2,22 @@
 
 import tensorflow as tf
 
+from albert_keras.config import AlbertConfig
 from albert_keras.models.pretraining import AlbertForPretraining
-from albert_keras.training.loop.step import TrainingStep
-from albert_keras.training.loop.step_settings import compile_step, model_settings, step_settings
+from albert_keras.training.config import PretrainingConfig
+from albert_keras.training.loop.step import (
+    TrainingStep,
+    compile_step,
+    model_settings,
+    step_settings,
+)
 from albert_keras.training.losses import masked_lm_sums, sentence_order_sums
 
 
 class PretrainingStep(TrainingStep):
-    """Trains a model on masked tokens and sentence order.
+    """Trains a model on masked tokens and sentence order."""
 
-    Args:
-        model: AlbertForPretraining.
-        sentence_order_weight: float. See `TrainingConfig`.
-        **kwargs: As in `TrainingStep`.
-    """
-
-    def __init__(self, model, sentence_order_weight=1.0, **kwargs):
+    def __init__(self, model: AlbertForPretraining, sentence_order_weight: float = 1.0, **kwargs):
         objectives = {"masked_lm": 1.0}
         if model.sentence_order_head is not None:
             objectives["sentence_order"] = sentence_order_weight
@@ -60,16 +60,10 @@ class PretrainingStep(TrainingStep):
         return sums
 
 
-def build_step(config, albert_config, skips_padding=False):
-    """Builds the compiled PretrainingStep of a configuration; call it in a strategy's scope.
+def build_step(config: PretrainingConfig, albert_config: AlbertConfig, skips_padding=False):
+    """Builds the compiled PretrainingStep of a resolved configuration, moments included.
 
-    Args:
-        config: PretrainingConfig, resolved.
-        albert_config: AlbertConfig.
-        skips_padding: bool. See `AlbertEncoder`.
-
-    Returns:
-        PretrainingStep. Weights and moments exist.
+    Call it in the strategy's scope.
     """
     training = config.training
     model = AlbertForPretraining(

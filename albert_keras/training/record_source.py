@@ -6,10 +6,12 @@ import shutil
 import numpy as np
 
 from albert_keras.runs.run_record import check_tokenizer, describe_records
+from albert_keras.training.config import TrainingConfig
 from albert_keras.training.cost.flops import training_flops
 from albert_keras.training.loop.batches import batches_of
 from data_pipeline.reader.reader import evaluation_dataset, training_dataset, training_numbers
 from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
+from data_pipeline.records.record_folder import RecordFiles
 
 #: Records counted by `log_frequencies`: some ten thousand masked tokens, read within a second.
 _COUNTED_RECORDS = 2048
@@ -19,39 +21,27 @@ _COUNTED_BATCH = 64
 class RecordSource:
     """Training data from records, as `Run` and `fit` need it; `ExampleSource` is for fine-tuning.
 
-    Args:
-        records: RecordFiles.
-        training: TrainingConfig.
-        origin: dict or None. What `run.json` says of the initial weights, see
-            `ContinuedPretraining.describe`.
+    `origin` is the description of the initial weights, see `ContinuedPretraining.describe`.
     """
 
     #: The kind of run that is trained on it, in `run.json`.
     kind = "pretraining"
 
-    def __init__(self, records, training, origin=None):
+    def __init__(self, records: RecordFiles, training: TrainingConfig, origin: dict | None = None):
         self.records = records
         self.training = training
         self._origin = origin or {"origin": None, "origin_digest": None}
+        self.max_seq_length = records.info.max_seq_length  # S
+        self.tokenizer_digest = records.info.tokenizer_digest  # None if it is unknown
         self._tokenizer = records.folder / TOKENIZER_FOLDER
 
     @property
-    def max_seq_length(self):
-        """int. Tokens of a record, S."""
-        return self.records.info.max_seq_length
-
-    @property
-    def tokenizer_digest(self):
-        """str, or None if the tokenizer is unknown."""
-        return self.records.info.tokenizer_digest
-
-    @property
-    def failure(self):
-        """Exception or None. The error that occurred while records were read."""
+    def failure(self) -> Exception | None:
+        """The error that occurred while records were read."""
         return self.records.failure
 
-    def describe(self):
-        """Returns the description of the records and the initial weights in `run.json`: dict."""
+    def describe(self) -> dict:
+        """Returns the description of the records and the initial weights in `run.json`."""
         return describe_records(self.records) | self._origin
 
     def check_tokenizer(self):
@@ -64,8 +54,8 @@ class RecordSource:
         )
 
     @property
-    def has_tokenizer(self):
-        """bool. Whether there is a tokenizer to copy."""
+    def has_tokenizer(self) -> bool:
+        """Whether there is a tokenizer to copy."""
         return self._tokenizer.is_dir()
 
     def save_tokenizer(self, folder):

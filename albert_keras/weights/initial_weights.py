@@ -6,21 +6,35 @@ without an error and produce nonsense.
 
 import dataclasses
 import functools
+import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from albert_keras.config import FREE_SETTINGS, AlbertConfig
+from albert_keras.interop.checkpoint_tensors import CheckpointTensors
 from albert_keras.interop.model_weights import HEADS
 from albert_keras.models.vocabulary_extension import ExtendedTensors
-from albert_keras.weights.find import find_weights
-from albert_keras.weights.load import LoadReport, load_encoder, report_random
-from albert_keras.weights.source_tensors import encoder_digest
+from albert_keras.runs.checkpoints import DIGESTS, find_damage
+from albert_keras.runs.run import Run
+from albert_keras.weights.load import (
+    LoadReport,
+    encoder_digest,
+    encoder_names,
+    load_encoder,
+    open_keras_file,
+    report_random,
+    shape_in_keras_file,
+)
 from data_pipeline.errors import InputError
 from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
 from data_pipeline.tokenizers.tokenization import Tokenizer
 from data_pipeline.tokenizers.vocabulary_extension import segments_of_added
 
+_RECORD, _EXPORT = "run.json", "export.json"
+_CHECKPOINT_FILE = re.compile(r"(.+)\.(index|meta|data-\d{5}-of-\d{5})")
 _SHAPE = "albert_config.json"
 
 
@@ -40,13 +54,13 @@ class InitialWeights:
         return self.path if self.step is None else f"{self.path} step {self.step}"
 
     @functools.cached_property
-    def digest(self):
-        """str. SHA-256 of the encoder's weights, see `encoder_digest`; or "random"."""
+    def digest(self) -> str:
+        """SHA-256 of the encoder's weights, see `encoder_digest`; or "random"."""
         return "random" if self._open is None else encoder_digest(self._open())
 
     @functools.cached_property
-    def heads(self):
-        """tuple of str. The `HEADS` of `interop/model_weights.py` that the weights have."""
+    def heads(self) -> tuple[str, ...]:
+        """The `HEADS` of `interop/model_weights.py` that the weights have."""
         names = () if self._open is None else self._open().shapes
         return tuple(
             head for head, starts in HEADS.items() if any(name.startswith(starts) for name in names)
@@ -73,19 +87,23 @@ class InitialWeights:
         )
 
 
-def open_weights(path=None, step=None, albert_config=None, tokenizer=None) -> InitialWeights:
+def open_weights(
+    path: str | Path | None = None,
+    step: int | str | None = None,
+    albert_config: str | Path | AlbertConfig | None = None,
+    tokenizer: str | Path | Tokenizer | None = None,
+) -> InitialWeights:
     """Finds weights together with their shape and tokenizer.
 
     Args:
-        path: str, Path or None. Folder of a run or of one of its checkpoints; prefix of a
-            TensorFlow checkpoint with the reference's names (with or without `.index`, and
-            `module/` before all names), or a folder with one; folder of an export or of one of its
-            versions; a `.keras` file of this package. None or "random" for random weights.
-        step: int, "best" or None. Checkpoint of a run; None means the newest valid one.
-        albert_config: str, Path, AlbertConfig or None. A JSON file or a name such as "albert-base";
-            None takes the one stored beside the weights, of which it may change dropout only.
-        tokenizer: str, Path, Tokenizer or None. Folder or `.model` file; None takes the one stored
-            beside the weights.
+        path: Folder of a run or of one of its checkpoints; prefix of a TensorFlow checkpoint with
+            the reference's names (with or without `.index`, and `module/` before all names), or a
+            folder with one; folder of an export or of one of its versions; a `.keras` file of this
+            package. None or "random" for random weights.
+        step: Checkpoint of a run, or "best"; None means the newest valid one.
+        albert_config: A JSON file or a name such as "albert-base". None takes the one stored beside
+            the weights, of which a given one may change dropout only.
+        tokenizer: Folder or `.model` file; None takes the one stored beside the weights.
 
     Raises:
         InputError: If weights, shape or tokenizer are missing, damaged or do not fit together.
@@ -169,3 +187,119 @@ def _tokenizer_beside(folders):
         if models:
             return models[0]
     return None
+
+
+class FoundWeights(NamedTuple):
+    """Weights that were found, and what is known about them."""
+
+    kind: str  # "run", "checkpoint", "export" or "keras"
+    step: int | None  # number of training steps, if it is known
+    open: Callable  # returns CheckpointTensors or ModelTensors
+    folders: tuple[Path, ...]  # where to look for shape and tokenizer, the nearest first
+    shape: AlbertConfig | None = None  # shape of the model, if it is stored with the weights
+    tokenizer_digest: str | None = None  # digest of the tokenizer used in training, if it is known
+
+
+def find_weights(path, step=None) -> FoundWeights:
+    """Finds trained weights at a path (Path); see `open_weights` for arguments and errors."""
+    if path.is_dir() and (path / _RECORD).is_file():
+        checkpoints = Run.open(path).checkpoints
+        step = checkpoints.choose(step)
+        if step not in checkpoints.steps():
+            listing = ", ".join(map(str, checkpoints.steps())) or "none"
+            raise InputError(f"`{path}` has no checkpoint of step {step}. It has: {listing}.")
+        return _checkpoint(checkpoints.prefix(step), "run")
+    if step is not None:
+        raise InputError(
+            f"`step` applies to the folder of a run only. Received: step {step} of `{path}`."
+        )
+    if path.is_dir():
+        return _find_in_folder(path)
+    if path.suffix == ".keras" and path.is_file():
+        return _keras_file(path, "keras")
+    match = _CHECKPOINT_FILE.fullmatch(str(path))
+    prefix = match[1] if match else str(path)
+    if Path(f"{prefix}.index").is_file():
+        return _checkpoint(prefix)
+    raise InputError(
+        f"No weights were found at `{path}`. It must be the folder of a run (with {_RECORD}), of a "
+        f"checkpoint or of an export (with {_EXPORT}, and a `.keras` file beside it), the prefix "
+        f"of a TensorFlow checkpoint (`{path.name}.index` must exist), or a `.keras` file."
+    )
+
+
+def _find_in_folder(path):
+    runs = sorted(file.parent.name for file in path.glob(f"seed-*/{_RECORD}"))
+    if runs:
+        raise InputError(f"`{path}` contains several runs. Choose one of them: {', '.join(runs)}.")
+    if (path / _EXPORT).is_file():
+        return _export(path)
+    versions = [file.parent for file in path.glob(f"*/{_EXPORT}")]
+    versions = [folder for folder in versions if re.fullmatch(r"[1-9]\d*", folder.name)]
+    if versions:
+        return _export(max(versions, key=lambda folder: int(folder.name)))
+    prefixes = sorted(str(file).removesuffix(".index") for file in path.glob("*.index"))
+    if len(prefixes) == 1:
+        return _checkpoint(prefixes[0])
+    found = ", ".join(prefixes) or "none"
+    raise InputError(
+        f"No weights were found in `{path}`. It must be the folder of a run (with {_RECORD}), of "
+        f"an export (with {_EXPORT} in it or in its versions) or of one checkpoint. "
+        f"Checkpoints in it: {found}."
+    )
+
+
+def _checkpoint(prefix, kind="checkpoint"):
+    folder = Path(prefix).parent
+    if (folder / DIGESTS).is_file():
+        saved = _read_json(folder / DIGESTS).get("step")
+        named = re.match(r"step-(\d{8,})", folder.name)
+        damage = find_damage(folder, int(named[1]) if named else saved)
+        if damage is not None:
+            raise InputError(f"Checkpoint `{folder}` is damaged: {damage}.")
+    open_it = functools.partial(CheckpointTensors, prefix)
+    tensors = open_it()
+    if not encoder_names(tensors):
+        some = ", ".join(sorted(tensors.shapes)[:3]) or "nothing"
+        raise InputError(
+            f"`{prefix}` must contain tensors `bert/...`, as the reference names them. It has: "
+            f"{some}."
+        )
+    step = int(tensors.read("global_step")) if "global_step" in tensors.shapes else None
+    # RUN/checkpoints/step-00000500/model.ckpt
+    folders = (folder, *folder.absolute().parents[:2])
+    above = [parent for parent in folders if (parent / _RECORD).is_file()]
+    if not above:
+        return FoundWeights(kind, step, open_it, (folder,))
+    run = Run.open(above[0])
+    folders = folders[: folders.index(run.path) + 1]
+    digest = run.record.get("tokenizer_digest")
+    return FoundWeights(kind, step, open_it, folders, run.albert_config, digest)
+
+
+def _export(folder):
+    path = folder.with_name(f"{folder.name}.keras")
+    if not path.is_file():
+        raise InputError(
+            f"The weights of the export `{folder}` are missing: there is no `{path.name}` beside "
+            "it."
+        )
+    return _keras_file(path, "export")
+
+
+def _keras_file(path, kind):
+    folder = path.with_suffix("")  # the version folder, if it is the model of an export
+    record = _read_json(folder / _EXPORT) if (folder / _EXPORT).is_file() else {}
+    run = record.get("run")
+    digest = run.get("tokenizer_digest") if isinstance(run, dict) else None
+    shape = shape_in_keras_file(path)
+    open_it = functools.partial(open_keras_file, path)
+    folders = (folder, path.parent) if record else (path.parent,)
+    return FoundWeights(kind, record.get("step"), open_it, folders, shape, digest)
+
+
+def _read_json(path):
+    try:
+        return dict(json.loads(path.read_bytes()))
+    except (OSError, ValueError, TypeError) as error:
+        raise InputError(f"`{path}` must contain a JSON object. Received: {error}.") from error

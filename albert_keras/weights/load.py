@@ -1,16 +1,32 @@
-"""Loads the encoder's weights of a source into a model, all or none, and reports what was loaded.
+"""How weights are read from a TensorFlow checkpoint or a `.keras` file, and loaded.
 
-The reference silently leaves a weight random if its name is not in the checkpoint, which is the
-cause of many reports of chance results.
+They are assigned to a model all or none, with a report of what was loaded. The reference silently
+leaves a weight random if its name is not in the checkpoint, which is the cause of many reports of
+chance results.
 """
 
+import hashlib
+import json
+import zipfile
+from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
+import tensorflow as tf
+from tensorflow import keras
 
+from albert_keras.config import AlbertConfig
+from albert_keras.interop.checkpoint_tensors import is_moment
+from albert_keras.models.encoder import AlbertEncoder
+from albert_keras.models.finetuning import AlbertForTask
+from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.runs.tensors import weight_names
-from albert_keras.weights.source_tensors import is_encoder, is_moment, read_floats
 from data_pipeline.errors import InputError
+
+#: Models that a `.keras` file may contain.
+_MODELS = (AlbertEncoder, AlbertForPretraining, AlbertForTask)
+_ENCODER = "bert/"
 
 #: What unused tensors belong to, by how their names start.
 _GROUPS = {
@@ -26,6 +42,82 @@ _GROUPS = {
     "": "other tensors",
 }
 _MOMENTS = "optimizer moments"
+
+
+class ModelTensors:
+    """Weights of a model in memory, with the interface of CheckpointTensors."""
+
+    def __init__(self, model: keras.Model):
+        self._weights = weight_names(model)
+        self.shapes = {name: list(weight.shape) for name, weight in self._weights.items()}
+        self.types = {name: weight.dtype.base_dtype for name, weight in self._weights.items()}
+
+    def read(self, name: str) -> np.ndarray:
+        return self._weights[name].numpy()
+
+
+def shape_in_keras_file(path: Path) -> AlbertConfig:
+    """Reads the shape of the model in a `.keras` file, without loading it.
+
+    Keras imports any module that such a file names, even in safe mode. So it is only given files
+    that name no class but one of this package.
+
+    Raises:
+        InputError: If it cannot be read, or contains any other model.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            content = json.loads(archive.read("config.json"))
+        content.pop("compile_config", None)  # not loaded
+        name, shape = content["class_name"], content["config"].get("config")
+        model = keras.saving.get_registered_object(content["registered_name"])
+        num_classes = json.dumps(content).count('"class_name"')
+    except (zipfile.BadZipFile, OSError, ValueError, LookupError, TypeError, AttributeError) as e:
+        raise InputError(f"`{path}` must be a `.keras` model. Received: {e!r}.") from e
+    ours = isinstance(model, type) and issubclass(model, _MODELS) and model.__name__ == name
+    if not ours or num_classes != 1 or not isinstance(shape, dict):
+        raise InputError(f"`{path}` must contain a model of albert_keras. Received: {name}.")
+    return AlbertConfig.from_dict(shape)
+
+
+def open_keras_file(path: Path) -> ModelTensors:
+    """Loads the weights of a `.keras` file; raises as `shape_in_keras_file`."""
+    shape_in_keras_file(path)
+    try:
+        return ModelTensors(keras.models.load_model(path, compile=False, safe_mode=True))
+    except (ValueError, TypeError, KeyError, OSError, tf.errors.OpError) as error:
+        raise InputError(f"`{path}` cannot be loaded: {error}") from error
+
+
+def encoder_names(tensors) -> list[str]:
+    """Lists the encoder's weights in a source, sorted, without the moments of an optimizer."""
+    return sorted(filter(is_encoder, tensors.shapes))
+
+
+def encoder_digest(tensors) -> str:
+    """Hashes names, shapes and float32 values of the encoder's weights: SHA-256, in hexadecimal.
+
+    The digest depends neither on the kind of file nor on other tensors in it. Raises InputError if
+    one of the weights is not of floats, or cannot be read.
+    """
+    digest = hashlib.sha256()
+    for name in encoder_names(tensors):
+        if not tensors.types[name].is_floating:
+            raise InputError(f"{name} must contain floats. Received: {tensors.types[name].name}.")
+        digest.update(f"{name} {tensors.shapes[name]}\n".encode())
+        digest.update(np.ascontiguousarray(read_floats(tensors, name)))
+    return digest.hexdigest()
+
+
+def read_floats(tensors, name):
+    """Reads a tensor as a float32 array; values beyond its range become infinite."""
+    with np.errstate(over="ignore"):  # the caller checks for infinity
+        return tensors.read(name).astype("<f4")
+
+
+def is_encoder(name: str) -> bool:
+    """Returns whether a name is that of a weight of the encoder, not of one of its moments."""
+    return name.startswith(_ENCODER) and not is_moment(name)
 
 
 @dataclass(frozen=True)
@@ -52,17 +144,19 @@ class LoadReport:
         return lines + ([f"not used: {', '.join(self.unused)}"] if self.unused else [])
 
 
-def load_encoder(tensors, model, source, with_head=False, heads=()) -> LoadReport:
+def load_encoder(
+    tensors, model, source: str, with_head: bool = False, heads: Iterable[str] = ()
+) -> LoadReport:
     """Assigns the encoder's weights of a source to a model, all or none.
 
     Args:
         tensors: CheckpointTensors or ModelTensors.
         model: keras.Model. The names of its encoder's weights start with "bert/".
-        source: str. Name of the source in messages.
-        with_head: bool. Whether the source was trained for the same task. Its head is then loaded,
-            too, provided that all weights of it exist in the model's shapes.
-        heads: iterable of str. Prefixes of further parts, such as "cls/predictions/". Each is
-            loaded, all of it or none, if the source has any of its tensors.
+        source: Name of the source in messages.
+        with_head: Whether the source was trained for the same task. Its head is then loaded, too,
+            provided that all weights of it exist in the model's shapes.
+        heads: Prefixes of further parts, such as "cls/predictions/". Each is loaded, all of it or
+            none, if the source has any of its tensors.
 
     Raises:
         InputError: With all tensors of the encoder, and of `heads`, that are missing or
@@ -74,8 +168,7 @@ def load_encoder(tensors, model, source, with_head=False, heads=()) -> LoadRepor
     parts = tuple(
         head
         for head in heads
-        if any(name.startswith(head) for name in weights)
-        and any(name.startswith(head) for name in names)
+        if all(any(name.startswith(head) for name in each) for each in (weights, names))
     )
     expected = {name: weight for name, weight in weights.items() if _is_part(name, parts)}
     rest = {name: weight for name, weight in weights.items() if name not in expected}

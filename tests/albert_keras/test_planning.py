@@ -15,8 +15,13 @@ from albert_keras.planning.batch_fit import (
     fit_batch,
 )
 from albert_keras.planning.devices import DEVICES
-from albert_keras.planning.plan import PlanRequest, make_plan, plan_lines
-from albert_keras.planning.recipe import choose_recipe, recipe_config
+from albert_keras.planning.plan import (
+    PlanRequest,
+    choose_recipe,
+    make_plan,
+    plan_lines,
+    recipe_config,
+)
 from albert_keras.planning.sizes import bytes_text, parse_bytes
 from albert_keras.training.cost.flops import training_flops
 from albert_keras.training.cost.memory import step_memory

@@ -12,13 +12,9 @@ def training_flops(config, batch_size, max_seq_length, max_predictions_per_seq, 
     sentence-order head. A multiply-add counts 2, shared weights count at each use, padding counts
     like text. Element-wise work and recomputation do not count: the MFU is that of useful work.
 
-    Args:
-        config: AlbertConfig. E = `embedding_size`, H = `hidden_size`, V = `vocab_size`.
-        batch_size: int. Global batch size, B.
-        max_seq_length: int. S.
-        max_predictions_per_seq: int. P.
-        sentence_head: bool. Whether there is a sentence-order head; without it the loss does not
-            depend on the pooler either.
+    B = `batch_size` (global), S = `max_seq_length`, P = `max_predictions_per_seq`, and of the
+    AlbertConfig E = `embedding_size`, H = `hidden_size`, V = `vocab_size`. Without a sentence-order
+    head the loss does not depend on the pooler either.
 
     Source:
         PaLM, appendix B (https://arxiv.org/abs/2204.02311), for what counts; Megatron-LM, appendix
@@ -39,11 +35,8 @@ def forward_flops(config, batch_size, max_seq_length):
         + L·K·(2·B·S·(4·H·H + 2·H·I)         query, key, value, output; feed-forward
                + 2·2·B·S·S·H)                attention scores; weighted sum of the values
 
-    Args:
-        config: AlbertConfig. L = `num_hidden_layers`, K = `inner_group_num`,
-            I = `intermediate_size`.
-        batch_size: int. B.
-        max_seq_length: int. S.
+    Letters as in `training_flops`; L = `num_hidden_layers`, K = `inner_group_num`,
+    I = `intermediate_size`.
     """
     size = config.hidden_size
     positions = batch_size * max_seq_length

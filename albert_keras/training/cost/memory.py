@@ -8,6 +8,7 @@ import bisect
 import math
 from typing import NamedTuple
 
+from albert_keras.config import AlbertConfig
 from albert_keras.training.cost.weight_count import (
     attention_weights,
     block_uses,
@@ -98,26 +99,16 @@ class StepMemory(NamedTuple):
 
 
 def step_memory(
-    config,
-    batch_size,
-    max_seq_length,
-    max_predictions_per_seq,
-    precision="float32",
-    recompute=False,
-    accumulation_steps=1,
-    process_bytes=PROCESS_BYTES + TRACE_BYTES,
-):
-    """Returns the StepMemory of a training step.
-
-    Args:
-        config: AlbertConfig.
-        batch_size: int. Sequences of one replica and step, B.
-        max_seq_length: int. S.
-        max_predictions_per_seq: int. P; 0 for fine-tuning, without a masked-LM head.
-        precision: str. "float32", "mixed_bfloat16" or "mixed_float16".
-        recompute: bool. Whether blocks are recomputed for their gradient.
-        accumulation_steps: int. Parts of the batch.
-        process_bytes: int. Memory of the process before a step.
+    config: AlbertConfig,
+    batch_size: int,  # sequences of one replica and step, B
+    max_seq_length: int,  # S
+    max_predictions_per_seq: int,  # P; 0 for fine-tuning, without a masked-LM head
+    precision: str = "float32",  # or "mixed_bfloat16", "mixed_float16"
+    recompute: bool = False,  # whether blocks are recomputed for their gradient
+    accumulation_steps: int = 1,  # parts of the batch
+    process_bytes: int = PROCESS_BYTES + TRACE_BYTES,  # memory of the process before a step
+) -> StepMemory:
+    """Computes the memory of a training step.
 
     Raises:
         InputError: If the batch cannot be split, or the precision is not one of the three.
@@ -156,32 +147,26 @@ def step_memory(
         kept = blocks * size(KEPT_BY_RECOMPUTED_BLOCK)
         working_of_block += size(KEPT_PER_BLOCK)
     weights = _FLOAT32 * count_weights(config, masked_lm_head=max_predictions_per_seq > 0).total
-    parts_of_gradients = 1 if accumulation_steps == 1 else 2
+    sums_of_parts = 0 if accumulation_steps == 1 else weights
+    # A copy of the weights in the type of the products.
+    cast_weights = 0
+    if precision != "float32":
+        cast_weights = count_weights(config).blocks * COMPUTE_BYTES[precision]
     return StepMemory(
         weights=weights,
         moments=2 * weights,
         kept=kept,
         working=max(working_of_block, size(WORKING_OF_HEAD)),
-        gradients=_gradients_in_flight(config, precision)
-        + (parts_of_gradients - 1) * weights
-        + _cast_weights(config, precision),
+        gradients=_gradients_in_flight(config, precision) + sums_of_parts + cast_weights,
         update=COPIES_OF_UPDATE * weights,
         process=process_bytes,
     )
 
 
 def largest_batch(config, memory_bytes, max_seq_length, max_predictions_per_seq, **settings):
-    """Finds the largest batch of a replica that fits, without accumulation.
+    """Finds the largest batch (int) of a replica that fits, without accumulation.
 
-    Args:
-        config: AlbertConfig.
-        memory_bytes: float. Memory of a replica.
-        max_seq_length: int. S.
-        max_predictions_per_seq: int. P; 0 for fine-tuning.
-        **settings: `precision`, `recompute`, `process_bytes`, as in `step_memory`.
-
-    Returns:
-        int. 0 if not even one sequence fits.
+    It is 0 if not even one sequence fits. Further arguments are those of `step_memory`.
     """
 
     def is_too_large(batch_size):
@@ -204,10 +189,3 @@ def _gradients_in_flight(config, precision):
         alternating = config.inner_group_num if uses > 1 else 1
         weights += alternating * min(uses, GRADIENTS_AT_ONCE) * size
     return weights * COMPUTE_BYTES[precision]
-
-
-def _cast_weights(config, precision):
-    """Returns the bytes of the copy of the weights in the type of the products."""
-    if precision == "float32":
-        return 0
-    return count_weights(config).blocks * COMPUTE_BYTES[precision]

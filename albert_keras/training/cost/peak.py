@@ -9,20 +9,20 @@ _SMALLEST, _LARGEST = 256, 4096
 _PRODUCTS = 4
 
 
-def measure_peak(dtype, seconds=0.5):
+def measure_peak(dtype: str, seconds: float = 0.5) -> float | None:
     """Measures the product of two square matrices on the default device, GPU or CPU.
 
     Sizes double from 256 to 4096 as far as the time allows; the fastest measurement counts. No
     product reaches the peak of the data sheet, so the utilisation is higher relative to this one.
 
     Args:
-        dtype: str. "float32", "mixed_bfloat16" or "mixed_float16", the precision of a run; or
-            "bfloat16", "float16". On a CPU float16 is measured as float32: it has no such product.
-        seconds: float. Approximate duration.
+        dtype: The precision of a run, or "bfloat16", "float16". On a CPU float16 is measured as
+            float32: it has no such product.
+        seconds: Approximate duration.
 
     Returns:
-        float. Operations per second of one device, a multiply-add counting 2; None if there is a
-        TPU, on which nothing is run.
+        Operations per second of one device, a multiply-add counting 2; None if there is a TPU, on
+        which nothing is run.
 
     Source:
         Model FLOPs utilisation: PaLM, section 4.1 (https://arxiv.org/abs/2204.02311).

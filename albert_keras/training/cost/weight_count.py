@@ -31,11 +31,8 @@ def count_weights(config, masked_lm_head=True, sentence_head=True):
         masked LM    H·E + E + 2·E + V
         sentences    2·H + 2
 
-    Args:
-        config: AlbertConfig. V = `vocab_size`, E = `embedding_size`, H = `hidden_size`,
-            I = `intermediate_size`.
-        masked_lm_head: bool. Whether the model has this head.
-        sentence_head: bool. Likewise; a classifier of two classes in fine-tuning is as large.
+    V = `vocab_size`, E = `embedding_size`, H = `hidden_size`, I = `intermediate_size` of the
+    AlbertConfig. A classifier of two classes in fine-tuning is as large as the sentence head.
 
     Source:
         The variables of google-research/albert, `modeling.py` and `run_pretraining.py`.
@@ -56,28 +53,21 @@ def count_weights(config, masked_lm_head=True, sentence_head=True):
     )
 
 
-def block_uses(config):
-    """Counts how often each block runs in one pass through the encoder.
-
-    Args:
-        config: AlbertConfig.
-
-    Returns:
-        tuple of two Counter, of attention blocks and of feed-forward blocks, by their names.
-    """
+def block_uses(config) -> tuple[Counter, Counter]:
+    """Counts how often each attention and each feed-forward block runs in one pass, by name."""
     plan = layer_plan(
         config.num_hidden_layers, config.sharing, config.num_hidden_groups, config.inner_group_num
     )
     return Counter(use.attention for use in plan), Counter(use.feed_forward for use in plan)
 
 
-def attention_weights(config):
-    """Returns the number of weights of one attention block, its normalisation included (int)."""
+def attention_weights(config) -> int:
+    """Returns the number of weights of one attention block, its normalisation included."""
     size = config.hidden_size
     return 4 * (size * size + size) + 2 * size
 
 
-def feed_forward_weights(config):
-    """Returns the number of weights of one feed-forward block, normalisation included (int)."""
+def feed_forward_weights(config) -> int:
+    """Returns the number of weights of one feed-forward block, normalisation included."""
     size, inner_size = config.hidden_size, config.intermediate_size
     return 2 * size * inner_size + inner_size + 3 * size

@@ -44,17 +44,10 @@ class Workers(NamedTuple):
     index: int  # index of this process among them
 
 
-def read_workers(text):
-    """Reads TF_CONFIG; rejects values that TensorFlow would misread or fail on without reason.
+def read_workers(text: str | None) -> Workers:
+    """Reads the value of TF_CONFIG; raises InputError if it is absent or unusable.
 
-    Args:
-        text: str or None. Value of the environment variable.
-
-    Returns:
-        Workers.
-
-    Raises:
-        InputError: If it is absent or unusable.
+    TensorFlow would misread some such values, or fail on them without a reason.
     """
     if not text:
         raise InputError(
@@ -75,16 +68,16 @@ def read_workers(text):
     return Workers(tuple(addresses), index + len(chiefs) * (task["type"] == "worker"))
 
 
-def num_workers(strategy):
-    """Returns the number of processes that train together (int)."""
+def num_workers(strategy) -> int:
+    """Returns the number of processes that train together."""
     if not isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy):
         return 1
     cluster = strategy.cluster_resolver.cluster_spec()
     return sum(len(cluster.job_tasks(job)) for job in cluster.jobs if job in ("chief", "worker"))
 
 
-def is_chief(strategy):
-    """Returns whether this process is the first worker, which writes the run (bool)."""
+def is_chief(strategy) -> bool:
+    """Returns whether this process is the first worker, which writes the run."""
     if num_workers(strategy) == 1:
         return True
     resolver = strategy.cluster_resolver
@@ -115,8 +108,8 @@ def barrier(strategy):
     broadcast(strategy, 0)
 
 
-def means_lost_worker(error):
-    """Returns whether an exception of TensorFlow means that another worker is gone (bool)."""
+def means_lost_worker(error: Exception) -> bool:
+    """Returns whether an exception of TensorFlow means that another worker is gone."""
     if not isinstance(error, tf.errors.OpError):
         return False
     gone = (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.DeadlineExceededError)
@@ -125,12 +118,8 @@ def means_lost_worker(error):
 
 
 @contextlib.contextmanager
-def noticing_lost_workers(has_others=True):
-    """Turns TensorFlow's various errors about a lost peer into WorkerLost.
-
-    Args:
-        has_others: bool. Whether there are other workers.
-    """
+def noticing_lost_workers(has_others: bool = True):
+    """Turns TensorFlow's various errors about a lost peer, if there are any, into WorkerLost."""
     try:
         yield
     except tf.errors.OpError as error:

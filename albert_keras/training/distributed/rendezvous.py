@@ -13,6 +13,7 @@ import selectors
 import socket
 import time
 
+from albert_keras.training.distributed.cluster import Workers
 from data_pipeline.durations import format_duration
 from data_pipeline.errors import InputError
 
@@ -24,12 +25,8 @@ _LINE = 128
 _PAUSE, _SECONDS_BETWEEN_LINES = 0.25, 25
 
 
-def meet(workers, timeout=600):
-    """Waits until all workers are connected.
-
-    Args:
-        workers: Workers.
-        timeout: float. Seconds to wait for them.
+def meet(workers: Workers, timeout: float = 600):
+    """Waits until all workers are connected, `timeout` seconds at most.
 
     Raises:
         InputError: If a worker is missing, the port is in use, or their TF_CONFIG differ.
@@ -66,10 +63,8 @@ class _Deadline:
 
 def _receive(workers, deadline):
     """On the first worker: accepts connections until there is one of each, then lets all go."""
-    greetings = {
-        _greeting(workers._replace(index=index)): index
-        for index in range(1, len(workers.addresses))
-    }
+    others = range(1, len(workers.addresses))
+    greetings = {_greeting(workers._replace(index=index)): index for index in others}
     present = {}
     with contextlib.ExitStack() as stack:
         listener = stack.enter_context(_listen(workers, deadline))

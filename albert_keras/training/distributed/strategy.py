@@ -22,18 +22,15 @@ from data_pipeline.settings import did_you_mean
 
 LIBTPU_PATHS = (Path("/lib/libtpu.so"), Path("/usr/lib/libtpu.so"))
 
-#: Names of a processor's bfloat16 instructions in Linux.
-_BFLOAT16_FLAGS = ("avx512_bf16", "amx_bf16")
-
 #: Time for connected workers to start TensorFlow's servers, which takes about one second.
 _SECONDS_TO_JOIN = 180
 
 
-def build_strategy(name="auto"):
-    """Returns the strategy to train under (tf.distribute.Strategy).
+def build_strategy(name: str = "auto") -> tf.distribute.Strategy:
+    """Returns the strategy to train under.
 
     Args:
-        name: str.
+        name:
             "auto": TPU if there is one, all GPUs if there are several, else one device.
             "tpu": the TPU of this machine, or the one that TPU_NAME names.
             "mirrored": all GPUs of this machine, or else all its logical CPU devices.
@@ -142,5 +139,5 @@ def choose_precision(strategy, cpu_info=Path("/proc/cpuinfo")):
     if tf.config.list_logical_devices("GPU") or not cpu_info.is_file():
         return "float32"
     flags = cpu_info.read_text(errors="replace")
-    is_faster = any(flag in flags for flag in _BFLOAT16_FLAGS)
+    is_faster = any(flag in flags for flag in ("avx512_bf16", "amx_bf16"))
     return "mixed_bfloat16" if is_faster else "float32"

@@ -1,24 +1,23 @@
 """Batches → the replicas of a strategy."""
 
+from collections.abc import Callable
+
 import tensorflow as tf
 
 from albert_keras.training.distributed.cluster import num_workers
+from albert_keras.training.loop.loop_config import LoopConfig
 from data_pipeline.errors import InputError
 
 
-def batches_of(strategy, training, read):
-    """Distributes the batches of a run to the replicas of a strategy.
+def batches_of(
+    strategy: tf.distribute.Strategy,
+    training: LoopConfig,
+    read: Callable[..., tf.data.Dataset],
+):
+    """Distributes the endless batches of a run to the replicas of a strategy.
 
-    Replica r of R gets rows r * B / R to (r + 1) * B / R of each batch.
-
-    Args:
-        strategy: tf.distribute.Strategy.
-        training: LoopConfig.
-        read: callable. Returns the endless tf.data.Dataset of batches. Takes `worker` (index of
-            this worker and number of workers) and `replicas` (equal parts of the worker's batch).
-
-    Returns:
-        tf.data.Dataset or DistributedDataset, endless.
+    Replica r of R gets rows r * B / R to (r + 1) * B / R of each batch. `read` takes `worker`
+    (index of this worker and number of workers) and `replicas` (equal parts of its batch).
     """
     if strategy is tf.distribute.get_strategy():
         return read()
@@ -53,8 +52,8 @@ def check_batch_size(strategy, training):
         )
 
 
-def is_remote_tpu(strategy):
-    """Returns whether the replicas are a TPU of other hosts, a TPU node or pod (bool).
+def is_remote_tpu(strategy) -> bool:
+    """Returns whether the replicas are a TPU of other hosts, a TPU node or pod.
 
     Records are read by Python code of this process. Such a TPU runs input pipelines on its own
     hosts, which do not have that code, so this process must send it the batches.
@@ -68,15 +67,11 @@ def is_remote_tpu(strategy):
 class HostFed(tf.distribute.DistributedDataset):
     """A dataset of whole batches that `fit` accepts as distributed.
 
-    The train function must iterate over it in Python, outside a `tf.function`.
-
-    Args:
-        strategy: tf.distribute.Strategy.
-        dataset: tf.data.Dataset of dicts of tensors [B, ...]: the batches, or this worker's part of
-            them. Its number of replicas must divide B.
+    The train function must iterate over it in Python, outside a `tf.function`. `dataset` has dicts
+    of tensors [B, ...]; the number of this worker's replicas must divide B.
     """
 
-    def __init__(self, strategy, dataset):
+    def __init__(self, strategy: tf.distribute.Strategy, dataset: tf.data.Dataset):
         self._strategy = strategy
         self._dataset = dataset
         self._replicas = strategy.num_replicas_in_sync // num_workers(strategy)

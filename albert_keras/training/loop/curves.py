@@ -8,10 +8,8 @@ from data_pipeline.files import whole_file
 
 # Okabe and Ito's colours, which stay apart for colour-blind readers; dashes help in print.
 BLUE, ORANGE, GREEN, RED = "#0072b2", "#e69f00", "#009e73", "#d55e00"
-#: Logs with fewer lines are drawn with a marker for each.
-_FEW_LINES = 40
-#: From this number of lines on, curves are thinner.
-_MANY_LINES = 500
+#: Logs with fewer lines get a marker for each; those with at least the second number thin curves.
+_FEW_LINES, _MANY_LINES = 40, 500
 
 
 class Curve(NamedTuple):
@@ -83,29 +81,17 @@ PANELS = (
 )
 
 
-def draw_curves(folder, evaluation=None, panels=PANELS):
-    """Draws the log of a run over its steps: losses, accuracies, rate, gradients, speed.
+def draw_curves(folder: str | Path, panels: tuple[Panel, ...] = PANELS) -> Path:
+    """Draws the log of a run over its steps in six panels, and returns the path of the picture.
 
     Evaluations in the log are points at their steps. Reports with skipped updates are crosses at
     the bottom of the panels of loss and gradient norm.
-
-    Args:
-        folder: str or Path. Folder of the run.
-        evaluation: dict or None. Further scores by their names in the log, drawn at their `step`,
-            or else at the last step.
-        panels: tuple of six Panel.
-
-    Returns:
-        Path of the picture, `curves.png`.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     folder = Path(folder)
     log, evaluations = read_log(folder), read_evaluations(folder)
-    if evaluation and (log or "step" in evaluation):
-        last_step = log[-1]["step"] if log else None
-        evaluations.append((evaluation.get("step", last_step), evaluation))
     figure = Figure(figsize=(15, 7.5), layout="constrained")
     FigureCanvasAgg(figure)
     figure.get_layout_engine().set(w_pad=0.1, h_pad=0.1)

@@ -26,8 +26,8 @@ class RunConfig(Settings):
 
         Args:
             values: dict of section -> dict, or None for an empty section.
-            **flags: Settings by the keywords of `options_of`; they take precedence over `values`.
-                None means not given.
+            **flags: Settings by the keywords of `options_of`; they take precedence. None means not
+                given.
 
         Raises:
             InputError: If a section is not a mapping. `SettingsError` if a value is invalid.

@@ -5,6 +5,7 @@ import logging
 import math
 import time
 from collections import deque
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -51,45 +52,32 @@ class Report(keras.callbacks.Callback):
 
     Rates exclude the first execution, which builds the graph, unless it is the only one.
 
-    Args:
-        folder: str or Path. Folder of the run.
-        every: int. Steps between reports. If one execution makes several steps, the report is that
-            of the first execution that reaches or passes a multiple.
-        first_step: int. Steps done before this `fit`.
-        last_step: int. The step that ends the run.
-        schedule: callable of int -> float scalar. Learning rate after that number of steps.
-        positions_per_step: int. Positions in a batch, padding included, B · S.
-        flops_per_step: int or None. See `training_flops`.
-        peak_flops: float or None. Peak of all replicas together, in operations per second.
-        waited: callable. Returns the seconds spent waiting for data so far, or None.
-        writes: bool. Whether this worker writes. If not, it only resets the metrics at the same
-            steps as the others.
-
-    Attributes:
-        last_step: int. May be changed during training.
-        last_line: dict or None. The newest line of the log.
+    If one execution makes several steps, the first that reaches or passes a multiple of `every`
+    reports.
     """
 
     def __init__(
         self,
-        folder,
-        every,
-        first_step,
-        last_step,
-        schedule,
-        positions_per_step,
-        flops_per_step=None,
-        peak_flops=None,
-        waited=lambda: 0.0,
-        writes=True,
+        folder: str | Path,  # of the run
+        every: int,  # steps between reports
+        first_step: int,  # steps done before this `fit`
+        last_step: int,
+        schedule: Callable,  # learning rate after a number of steps
+        positions_per_step: int,  # positions in a batch, padding included, B · S
+        flops_per_step: int | None = None,  # see `training_flops`
+        peak_flops: float | None = None,  # of all replicas together, in operations per second
+        waited: Callable[[], float | None] = lambda: 0.0,  # seconds spent waiting for data so far
+        writes: bool = True,  # if not, only resets the metrics at the same steps as the others
     ):
         super().__init__()
         self.folder, self.every, self.writes = Path(folder), every, writes
         self.first_step = self.step = first_step
-        self.last_step, self.schedule = last_step, schedule
+        #: The step that ends the run; may be changed during training.
+        self.last_step = last_step
+        self.schedule = schedule
         self.positions_per_step = positions_per_step
         self.flops_per_step, self.peak_flops = flops_per_step, peak_flops
-        self.last_line = None
+        self.last_line = None  # newest line of the log
         self._waited = waited
 
     def on_train_begin(self, logs=None):
@@ -162,7 +150,6 @@ class Report(keras.callbacks.Callback):
         return metrics | {"learning_rate": rate, "skipped": skipped}
 
     def _rates(self, tokens, now):
-        """Returns the values of the keys of `TIMING`."""
         start = self._rates_start
         steps, seconds = now.step - start.step, max(now.seconds - start.seconds, 1e-9)
         fraction = steps / (now.step - self._interval_start)
@@ -215,7 +202,6 @@ class _Pace:
 
 
 def _on_screen(line):
-    """Returns the part of a report on the screen between step and time left."""
     parts = []
     for label, name, form in _ON_SCREEN:
         if name in line:

@@ -1,4 +1,4 @@
-"""One training step: what `fit` and `evaluate` do beyond Keras' own methods.
+"""One training step: what `fit` and `evaluate` do beyond Keras' own methods, and its settings.
 
 A step is one update of the weights from the whole batch; accumulated parts and replicas only split
 the work. Losses are normalised over the whole batch, gradients are summed and then clipped, so that
@@ -12,12 +12,17 @@ from tensorflow import keras
 
 from albert_keras.layers.dropout import DropoutSeed
 from albert_keras.layers.kernels import compiled_kernels, is_on_cpu
-from albert_keras.optimization.build import clip_gradients
+from albert_keras.optimization.build import build_optimizer, clip_gradients
+from albert_keras.training.loop.loop_config import LoopConfig
 from albert_keras.training.loop.step_state import LossScale, Running, UpdateGuard
+from albert_keras.training.losses import Sums
+from data_pipeline.errors import InputError
 
 #: Keeps the quotient finite for a batch without a prediction (google-research/albert,
 #: `run_pretraining.py`).
 NO_PREDICTION_GUARD = 1e-5
+#: Proportion of padding from which skipping it pays: it costs some passes over memory.
+_MIN_PADDING = 0.05
 
 
 class TrainingStep(keras.Model):
@@ -25,37 +30,25 @@ class TrainingStep(keras.Model):
 
     Deviation from google-research/albert: that code normalises and clips on each core and then
     averages; here both happen over the global batch.
-
-    Args:
-        model: keras.Model. Takes a batch of features, `training` and `dropout_seed`.
-        objectives: dict of str to float. Weight of each objective in the loss, by name.
-        clip_norm: float. Largest global norm of the gradients, see `OptimizerConfig`.
-        accumulation_steps: int. Parts of a replica's batch, computed one after the other.
-        skip_spikes: bool. See `UpdateGuard`.
-        scales_loss: bool. Whether to scale the loss, as float16 requires.
-
-    Attributes:
-        waited: float or None. Seconds spent waiting for data; None if that is unknown.
     """
 
     def __init__(
         self,
-        model,
-        objectives,
-        clip_norm=1.0,
-        accumulation_steps=1,
-        skip_spikes=False,
-        scales_loss=False,
-        **kwargs,
+        model: keras.Model,  # takes a batch of features, `training` and `dropout_seed`
+        objectives: dict[str, float],  # weight of each objective in the loss
+        clip_norm: float | None = 1.0,  # largest global norm, see `OptimizerConfig`
+        accumulation_steps: int = 1,  # parts of a replica's batch, one after the other
+        skip_spikes: bool = False,  # see `UpdateGuard`
+        scales_loss: bool = False,  # whether to scale the loss, as float16 requires
     ):
-        super().__init__(**kwargs)
+        super().__init__()
         self.model = model
-        self.objectives = dict(objectives)
+        self.objectives = objectives
         self.clip_norm = clip_norm
         self.accumulation_steps = accumulation_steps
         self.guard = UpdateGuard(skip_spikes)
         self.loss_scale = LossScale() if scales_loss else None
-        self.waited = None
+        self.waited = None  # seconds spent waiting for data, if that is known
         self._keeps_means = False
         names = ["loss", "gradient_norm"]
         names += [f"{name}_{what}" for name in objectives for what in ("loss", "accuracy")]
@@ -69,28 +62,15 @@ class TrainingStep(keras.Model):
         """list of variables. The weights that the loss depends on."""
         return self.model.trainable_variables
 
-    def counts(self, features):
-        """Returns the divisors of the objectives' losses, summed over the replicas by the caller.
+    def counts(self, features: dict[str, tf.Tensor]) -> list[tf.Tensor]:
+        """Returns the divisor of each objective's loss for a replica's features: float32 scalars.
 
-        Args:
-            features: dict of Tensor. This replica's part of a batch.
-
-        Returns:
-            list of float32 scalar, one for each objective.
+        The caller sums them over the replicas.
         """
         raise NotImplementedError
 
-    def sums(self, features, training, dropout_seed=None):
-        """Runs the model on a part of a batch.
-
-        Args:
-            features: dict of Tensor.
-            training: bool.
-            dropout_seed: DropoutSeed or None.
-
-        Returns:
-            list of Sums, one for each objective.
-        """
+    def sums(self, features, training: bool, dropout_seed: DropoutSeed | None = None) -> list[Sums]:
+        """Runs the model on a part of a batch and returns the sums of each objective."""
         raise NotImplementedError
 
     @property
@@ -127,7 +107,8 @@ class TrainingStep(keras.Model):
         *counts, tokens = tf.unstack(_over_replicas(self._counts(features)))
         counts = tf.stack(counts)
         scale = self.loss_scale.value() if self.loss_scale else None
-        first_row = _replica() * features["input_ids"].shape[0]
+        replica = tf.distribute.get_replica_context().replica_id_in_sync_group
+        first_row = tf.cast(replica, tf.int64) * features["input_ids"].shape[0]
 
         def gradients_of(part, number):
             rows = part["input_ids"].shape[0]
@@ -236,19 +217,8 @@ def _sum_over_parts(function, features, num_parts, like):
     """Splits a batch into parts of equal size, calls a function on each and sums the results.
 
     The parts run in a loop of the graph, so that the memory of one is free before the next starts.
-
-    Args:
-        function: callable. Takes (features of a part, its number as int64 scalar) and returns a
-            list of float tensors of static shape.
-        features: dict of tensors [B, ...].
-        num_parts: int. Must divide B.
-        like: list of variables or tensors with the shapes and dtypes of the results.
-
-    Returns:
-        list of tensors, as `function` returns.
-
-    Raises:
-        ValueError: If B is not a multiple of the number of parts.
+    The function takes the features of a part and its number (int64 scalar). It returns a list of
+    float tensors with the static shapes and the dtypes of `like`.
     """
     if num_parts == 1:
         return function(features, tf.zeros([], tf.int64))
@@ -283,6 +253,57 @@ def _over_replicas(values):
     return context.all_reduce(tf.distribute.ReduceOp.SUM, values)
 
 
-def _replica():
-    context = tf.distribute.get_replica_context()
-    return tf.cast(context.replica_id_in_sync_group, tf.int64)
+def should_skip_padding(
+    strategy: tf.distribute.Strategy, training: LoopConfig, statistics: dict | None = None
+) -> bool:
+    """Returns whether training does no work on padding; raises InputError for "skip" on a TPU.
+
+    The statistics are `positions` and `real_positions` of the data.
+    """
+    on_tpu = isinstance(strategy, tf.distribute.TPUStrategy)
+    if training.padding == "skip" and on_tpu:
+        raise InputError(
+            "`training.padding` must be auto or compute on a TPU, whose shapes are fixed. "
+            "Received: skip."
+        )
+    if training.padding != "auto" or on_tpu or not statistics:
+        return training.padding == "skip"
+    return statistics["real_positions"] < (1 - _MIN_PADDING) * statistics["positions"]
+
+
+def model_settings(training: LoopConfig, skips_padding: bool) -> dict:
+    """Returns the keyword arguments that the settings determine for any trained model."""
+    return {
+        "seed": training.seed,
+        "dtype": training.precision,
+        "recompute": training.recompute,
+        "skips_padding": skips_padding,
+    }
+
+
+def step_settings(config) -> dict:
+    """Returns the keyword arguments that a configuration determines for a TrainingStep."""
+    training = config.training
+    return {
+        "clip_norm": config.optimizer.clip_norm,
+        "accumulation_steps": training.accumulation_steps,
+        "skip_spikes": training.skip_spikes,
+        "scales_loss": training.precision == "mixed_float16",
+    }
+
+
+def compile_step(training_step, config):
+    """Compiles a TrainingStep for a resolved configuration; call it in the strategy's scope.
+
+    The optimizer's moments exist afterwards.
+    """
+    training = config.training
+    optimizer = build_optimizer(
+        config.optimizer,
+        num_steps=training.steps,
+        batch_size=training.batch_size,
+        adjustable=training.time_budget is not None,
+    )
+    training_step.compile(optimizer=optimizer, steps_per_execution=training.steps_per_execution)
+    # Keras creates the moments at the first update; restoring a checkpoint needs them before.
+    optimizer._create_all_weights(training_step.model.trainable_variables)

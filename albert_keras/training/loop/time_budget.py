@@ -7,6 +7,8 @@ from collections import deque
 
 from tensorflow import keras
 
+from albert_keras.optimization.schedules import WarmupPolynomialDecay
+
 logger = logging.getLogger(__name__)
 
 #: Steps after the first one, which builds the graph, from which the speed can be estimated.
@@ -32,10 +34,7 @@ class TimeBudget:
     def plan(self, step, steps_per_second, elapsed):
         """Returns the total number of steps that fit into the budget (int), at least `step` + 1.
 
-        Args:
-            step: int. Steps done.
-            steps_per_second: float.
-            elapsed: float. Seconds this part of the run has taken.
+        This part of the run has reached `step` after `elapsed` seconds.
         """
         return step + max(1, math.floor(self.left(elapsed) * steps_per_second))
 
@@ -50,28 +49,22 @@ class FollowBudget(keras.callbacks.Callback):
     It must be the last callback: those before it learn of a new last step one step ahead, so that
     they save and report there, and none after it may reset `model.stop_training`. Give `fit` more
     steps than will ever be done.
-
-    Args:
-        budget: TimeBudget.
-        schedule: WarmupPolynomialDecay, created with `adjustable=True`.
-        callbacks: sequence of Callback. Their attribute `last_step` follows the plan.
-        every: int. Steps between plans.
-        first_step: int. Steps done before this `fit`.
-        clock: callable. Returns seconds.
-
-    Attributes:
-        step: int. Steps done.
-        last_step: int. The step planned to end the run.
     """
 
     def __init__(
-        self, budget, schedule, callbacks=(), every=50, first_step=0, clock=time.monotonic
+        self,
+        budget: TimeBudget,
+        schedule: WarmupPolynomialDecay,  # created with `adjustable=True`
+        callbacks=(),  # their attribute `last_step` follows the plan
+        every: int = 50,  # steps between plans
+        first_step: int = 0,  # steps done before this `fit`
+        clock=time.monotonic,
     ):
         super().__init__()
         self.budget, self.schedule, self.every = budget, schedule, every
         self.followers = tuple(callbacks)
         self.first_step = self.step = first_step
-        self.last_step = schedule.num_steps
+        self.last_step = schedule.num_steps  # planned to end the run
         self._clock = clock
         self._started = self._now = None  # seconds at the start of `fit` and after the newest step
         self._step_seconds = 0.0

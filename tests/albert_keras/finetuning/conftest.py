@@ -15,8 +15,8 @@ from albert_keras.finetuning import train_seed
 from albert_keras.finetuning.config import FinetuneConfig
 from albert_keras.finetuning.finetune import finetune
 from albert_keras.tasks import metrics
+from albert_keras.training.loop.fitting import checkpoint_variables
 from albert_keras.training.loop.reports import log_evaluation
-from albert_keras.training.loop.resume import checkpoint_variables
 from tests.albert_keras.finetuning.small_tasks import make_examples, make_task
 
 #: The word that says which class a text of the toy is of.

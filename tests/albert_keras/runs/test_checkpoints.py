@@ -127,11 +127,10 @@ def test_weights_come_back_bit_for_bit(of_model, model):
         assert before.name == after.name and bool(tf.reduce_all(before == after))
 
 
-def test_restoring_an_optimizer_brings_moments_and_step(of_model):
+def test_loading_an_optimizer_brings_its_moments(of_model):
     other, optimizer = AlbertForPretraining(CONFIG, seed=2), keras.optimizers.legacy.Adam()
     optimizer._create_all_weights(other.trainable_variables)
-    of_model.restore(9, other, optimizer)
-    assert optimizer.iterations.numpy() == 9
+    of_model.load(9, training_variables(other, optimizer))
     first, second = (optimizer.get_slot(weight, "m").numpy() for weight in other.weights[:2])
     assert (first == 1).all() and (second == 0).all()
 
@@ -145,7 +144,6 @@ def test_variables_that_are_not_trained_have_no_moments():
     assert "a/kernel/adam_v" in names and "batch_normalization/gamma/adam_m" in names
     assert "batch_normalization/moving_mean" in names
     assert "batch_normalization/moving_mean/adam_m" not in names
-    assert training_variables(model).keys() == weight_names(model).keys()
 
 
 # What does not fit.

@@ -11,7 +11,7 @@ from albert_keras.finetuning.example_source import ExampleSource
 from albert_keras.finetuning.finetuned import save_tuned
 from albert_keras.models.finetuning import build_model
 from albert_keras.runs.run import Run
-from albert_keras.runs.tensors import training_variables
+from albert_keras.runs.tensors import weight_names
 from albert_keras.serving.graph.task_models import build_task_model
 from albert_keras.tasks.kinds import SPANS_OR_NONE
 from tests.albert_keras.finetuning.small_tasks import make_examples
@@ -52,7 +52,7 @@ def write_run(folder, task, model, tokenizer, corpus):
     features = task.features(make_examples(corpus, task.kind.name, 4), tokenizer, training=True)
     source = ExampleSource(features, tokenizer, config.training, {"fingerprint": "0"})
     run = Run.create_or_resume(folder, config, model.config, source)
-    run.checkpoints.save(1, training_variables(model), score=0.5)
+    run.checkpoints.save(1, weight_names(model), score=0.5)
     save_tuned(run, tuned_of(task))
     return folder
 

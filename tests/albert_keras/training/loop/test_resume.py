@@ -154,7 +154,7 @@ def test_a_deleted_shard_is_one_clear_error(tiny_records, tiny_training, tmp_pat
     shutil.copytree(tiny_records, tmp_path / "records")
     pretrain(tmp_path / "records", tmp_path / "run", tiny_training, max_steps=2)
     next((tmp_path / "records").glob("*.tfrecord")).unlink()
-    with pytest.raises(InputError, match="is missing"):
+    with pytest.raises(InputError, match="does not exist"):
         pretrain(tmp_path / "records", tmp_path / "run", tiny_training)
     assert Run.open(tmp_path / "run").checkpoints.steps() == [2]
 

@@ -41,7 +41,12 @@ def small_model(steps_per_execution=1):
     return model
 
 
-def fit(checkpoints, steps, *others, steps_per_execution=1, epochs=1):
+def fit(checkpoints, steps, *others, **options):
+    with checkpoints:
+        fit_within(checkpoints, steps, *others, **options)
+
+
+def fit_within(checkpoints, steps, *others, steps_per_execution=1, epochs=1):
     data = tf.data.Dataset.from_tensors((np.ones([2, 3]), np.ones([2, 1]))).repeat()
     small_model(steps_per_execution).fit(
         data,
@@ -118,7 +123,7 @@ def test_a_save_that_fails_ends_training(saved):
         raise OSError(28, "No space left on device", "somewhere")
 
     checkpoints = SaveCheckpoints(fail, 2, 0, 6)
-    with checkpoints, pytest.raises(OSError, match="No space left on device: 'somewhere'"):
+    with pytest.raises(OSError, match="No space left on device: 'somewhere'"):
         fit(checkpoints, 6)
     assert (checkpoints.step, checkpoints.saved) == (2, 0)
 
@@ -150,22 +155,17 @@ def test_a_signal_during_the_building_of_the_graph_is_honoured_after_the_first_s
     checkpoints = SaveCheckpoints(saved, 100, 0, 9)
     model = keras.Sequential([keras.layers.Dense(1), WhileTracing()])
     model.compile("sgd", "mse")
-    model.fit(np.ones([18, 3]), np.ones(18), batch_size=2, callbacks=[checkpoints], verbose=0)
+    with checkpoints:
+        model.fit(np.ones([18, 3]), np.ones(18), batch_size=2, callbacks=[checkpoints], verbose=0)
     assert saved == [1] and checkpoints.stopped_by == signal.SIGTERM
 
 
-@pytest.mark.parametrize("listen", ["with", "install"])
-def test_a_signal_before_fit_is_honoured_after_the_first_step(saved, listen):
+def test_a_signal_before_fit_is_honoured_after_the_first_step(saved):
     checkpoints = SaveCheckpoints(saved, 100, 5, 9)
-    if listen == "with":
-        with checkpoints as entered:
-            assert entered is checkpoints
-            send(signal.SIGTERM)
-            fit(checkpoints, 4)
-    else:
-        checkpoints.install()
+    with checkpoints as entered:
+        assert entered is checkpoints
         send(signal.SIGTERM)
-        fit(checkpoints, 4)
+        fit_within(checkpoints, 4)
     assert saved == [6] and checkpoints.stopped_by == signal.SIGTERM
 
 
@@ -184,9 +184,9 @@ def test_handlers_are_handed_back_when_fit_fails(saved):
     def fail():
         raise RuntimeError("in between")
 
-    with SaveCheckpoints(saved, 2, 0, 9) as checkpoints:
-        with pytest.raises(RuntimeError):
-            fit(checkpoints, 9, at_step(3, fail))
+    checkpoints = SaveCheckpoints(saved, 2, 0, 9)
+    with pytest.raises(RuntimeError):
+        fit(checkpoints, 9, at_step(3, fail))
 
 
 def test_another_thread_trains_without_signals(saved):
@@ -279,8 +279,8 @@ class Begin(keras.callbacks.Callback):
 
 model = keras.Sequential([keras.layers.Dense(1), Endless()])
 model.compile("sgd", "mse")
-model.fit(tf.ones([8, 3]), tf.ones([8, 1]), verbose=0,
-          callbacks=[Begin(), SaveCheckpoints(print, 2, 0, 9)])
+with SaveCheckpoints(print, 2, 0, 9) as saving:
+    model.fit(tf.ones([8, 3]), tf.ones([8, 1]), verbose=0, callbacks=[Begin(), saving])
 """
 
 
