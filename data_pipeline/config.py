@@ -1,7 +1,7 @@
 """Configuration of the pre-training data."""
 
 import math
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -115,7 +115,7 @@ class PretrainingDataConfig(Settings):
     )
 
     @classmethod
-    def preset(cls, name, **changes):
+    def preset(cls, name: str, **changes: Any) -> "PretrainingDataConfig":
         """Creates the configuration of a published recipe.
 
         Args:
@@ -130,10 +130,11 @@ class PretrainingDataConfig(Settings):
         """
         if name not in PRESETS:
             raise InputError(f"`preset={name}` is unknown{did_you_mean(name, PRESETS)}")
-        values = PRESETS[name] | changes
+        preset: dict[str, Any] = PRESETS[name]
+        values = preset | changes
         masking = changes.get("masking", {})
         if isinstance(masking, dict):
-            values["masking"] = PRESETS[name].get("masking", {}) | masking
+            values["masking"] = preset.get("masking", {}) | masking
         return cls(**values)
 
     @property

@@ -140,7 +140,7 @@ def convert(
 
 def _vocabulary(weights, given, source_format) -> Vocabulary | None:
     if given is not None:
-        vocabulary = read_vocabulary(given)
+        vocabulary: Vocabulary | None = read_vocabulary(given)
     else:
         vocabulary = vocabulary_of(weights.tokenizer_files, weights.source)
     if vocabulary is None:

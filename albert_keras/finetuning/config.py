@@ -1,14 +1,18 @@
 """Configuration of a fine-tuning: task, changes of the model, training and optimizer."""
 
 import math
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
+
+from typing_extensions import Self
 
 from albert_keras.optimization.config import OptimizerConfig
-from albert_keras.tasks.task import Task
 from albert_keras.tasks.task_config import TaskConfig
 from albert_keras.training.loop.loop_config import LoopConfig, RunConfig
 from data_pipeline.errors import InputError
 from data_pipeline.settings import Settings, option, setting
+
+if TYPE_CHECKING:  # a task loads NumPy and scikit-learn, which `--help` must not wait for
+    from albert_keras.tasks.task import Task
 
 #: Default number of passes over the training examples.
 USUAL_EPOCHS = 3.0
@@ -113,7 +117,7 @@ class FinetuneConfig(RunConfig):
     optimizer: FinetuneOptimizer = FinetuneOptimizer()
 
     @classmethod
-    def of(cls, values, **flags):
+    def of(cls, values: dict[str, Any], **flags: Any) -> Self:
         # Given epochs replace the steps of a recipe.
         if flags.get("epochs") is not None and flags.get("steps") is None:
             training = values.get("training")
@@ -123,12 +127,12 @@ class FinetuneConfig(RunConfig):
         return super().of(values, **flags)
 
     @classmethod
-    def defaults(cls):
+    def defaults(cls) -> dict[str, Any]:
         """Returns the values of settings that the record of an older run lacks: dict."""
         return cls(task={"name": "sst-2"}).model_dump(mode="json")
 
     def resolved(
-        self, task: Task, hidden_size: int, num_examples: int, precision: str
+        self, task: "Task", hidden_size: int, num_examples: int, precision: str
     ) -> "FinetuneConfig":
         """Returns a copy with a value for every default, see `FinetuneTraining.resolved`."""
         lr = usual_lr(hidden_size) if self.optimizer.lr == "auto" else self.optimizer.lr

@@ -1,6 +1,5 @@
 """Scores of fine-tuned models on labelled examples."""
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -31,11 +30,11 @@ class TaskEvaluation(NamedTuple):
 
 
 def evaluate_task(
-    runs: str | os.PathLike | Sequence[str | os.PathLike],
-    data: str | os.PathLike | None = None,
-    data_dir: str | os.PathLike | None = None,
+    runs: str | Path | Sequence[str | Path],
+    data: str | Path | None = None,
+    data_dir: str | Path | None = None,
     split: str | None = None,
-    out: str | os.PathLike | None = None,
+    out: str | Path | None = None,
     all_seeds: bool = False,
     step: int | str | None = "best",
     batch_size: int = 64,

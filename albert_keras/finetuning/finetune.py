@@ -2,7 +2,6 @@
 
 import dataclasses
 import logging
-import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -28,15 +27,15 @@ logger = logging.getLogger(__name__)
 
 
 def finetune(
-    origin: str | os.PathLike | None,
-    out: str | os.PathLike,
+    origin: str | Path | None,
+    out: str | Path,
     config: FinetuneConfig | None = None,
     seeds: int | Sequence[int] = 1,
     random_baseline: bool = True,
     from_step: int | str | None = None,
-    albert_config: AlbertConfig | str | os.PathLike | None = None,
+    albert_config: AlbertConfig | str | Path | None = None,
     tokenizer: Any = None,
-    cache: str | os.PathLike | None = None,
+    cache: str | Path | None = None,
     allow_changes: Iterable[str] = (),
     **flags: Any,
 ) -> FinetuneResult:

@@ -2,7 +2,9 @@
 
 import collections
 import json
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from albert_keras.finetuning.config import FinetuneConfig
 from albert_keras.finetuning.results import best_seed, read_results
@@ -10,7 +12,7 @@ from albert_keras.finetuning.row_predictor import RowPredictor
 from albert_keras.runs.run import Run
 from albert_keras.tasks.build import build_task
 from albert_keras.tasks.kinds import TAGGING
-from albert_keras.tasks.task import Task
+from albert_keras.tasks.task import Features, Task
 from albert_keras.training.distributed.strategy import build_strategy
 from data_pipeline.errors import InputError
 from data_pipeline.files import check_output_folder, whole_file
@@ -115,7 +117,13 @@ class FinetunedModels:
     """
 
     def __init__(
-        self, paths, all_seeds=False, step="best", strategy="auto", batch_size=64, **changes
+        self,
+        paths: str | Path | Sequence[str | Path],
+        all_seeds: bool = False,
+        step: int | str | None = "best",
+        strategy: str = "auto",
+        batch_size: int = 64,
+        **changes: Any,
     ):
         if batch_size < 1:
             raise InputError(f"`batch_size` must be at least 1. Received: {batch_size}.")
@@ -129,19 +137,19 @@ class FinetunedModels:
         _check_columns(configs[0].task, changes)
         self.task = build_task(configs[0].task.replace(**changes))
         self.tokenizer = self.runs[0].tokenizer
-        strategy = build_strategy(strategy)
+        built_strategy = build_strategy(strategy)
         self._predictors = []
         for run in self.runs:
-            with strategy.scope():
+            with built_strategy.scope():
                 model = run.load_model(step, task=self.task)
-            self._predictors.append(RowPredictor(strategy, model, self.task.kind, batch_size))
+            self._predictors.append(RowPredictor(built_strategy, model, self.task.kind, batch_size))
         tuned = [read_tuned(run) for run in self.runs]
         names = set.intersection(*map(set, tuned))
         self.tuned = {
             name: sum(each[name] for each in tuned) / len(tuned) for name in sorted(names)
         }
 
-    def examples(self, inputs):
+    def examples(self, inputs: list[dict | str]) -> list:
         """Returns examples made from a user's inputs.
 
         Args:
@@ -156,7 +164,7 @@ class FinetunedModels:
         """
         return typed_examples(self.task, inputs)
 
-    def outputs(self, examples, cache=None):
+    def outputs(self, examples: list, cache: Path | None = None) -> tuple[Features, list]:
         """Computes the outputs of all models.
 
         Args:
@@ -169,7 +177,7 @@ class FinetunedModels:
         features = self.task.features(examples, self.tokenizer, cache=cache)
         return features, [predictor.predict(features) for predictor in self._predictors]
 
-    def answers(self, examples):
+    def answers(self, examples: list) -> list:
         """Answers examples: list of named tuples, see `Task.answers`."""
         features, results = self.outputs(examples)
         return self.task.answers(examples, features, results, self.tuned or None)

@@ -1,7 +1,7 @@
 """Answers of fine-tuned models to new examples; no training file is needed."""
 
-import os
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from albert_keras.finetuning.finetuned import FinetunedModels, check_answers_folder
@@ -18,12 +18,12 @@ class Predictions(NamedTuple):
 
 
 def predict_task(
-    runs: str | os.PathLike | Sequence[str | os.PathLike],
+    runs: str | Path | Sequence[str | Path],
     inputs: Iterable[str | dict] | str | dict | None = None,
-    file: str | os.PathLike | None = None,
-    data_dir: str | os.PathLike | None = None,
+    file: str | Path | None = None,
+    data_dir: str | Path | None = None,
     split: str | None = None,
-    out: str | os.PathLike | None = None,
+    out: str | Path | None = None,
     all_seeds: bool = False,
     step: int | str | None = "best",
     batch_size: int = 64,

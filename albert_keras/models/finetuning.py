@@ -3,10 +3,14 @@
 Source: `classifier_utils.py`, `race_utils.py` and `squad_utils.py` in google-research/albert.
 """
 
+from collections.abc import Mapping
+from typing import Any
+
 import tensorflow as tf
 from tensorflow import keras
 
 from albert_keras.config import AlbertConfig
+from albert_keras.layers.dropout import DropoutSeed
 from albert_keras.layers.kernels import inference
 from albert_keras.models.encoder import AlbertEncoder
 from albert_keras.models.task_heads import LinearHead, SpansHead, SpansOrNoneHead
@@ -35,14 +39,14 @@ class AlbertForTask(keras.Model):
 
     def __init__(
         self,
-        config,
-        head_dropout=0.1,
-        seed=0,
-        dtype=None,
-        recompute=False,
-        skips_padding=False,
-        name="albert_for_task",
-        **kwargs,
+        config: AlbertConfig,
+        head_dropout: float = 0.1,
+        seed: int = 0,
+        dtype: Any = None,
+        recompute: bool = False,
+        skips_padding: bool = False,
+        name: str = "albert_for_task",
+        **kwargs: Any,
     ):
         super().__init__(name=name, dtype=dtype, **kwargs)
         self.config = config
@@ -65,10 +69,15 @@ class AlbertForTask(keras.Model):
         unused = {id(weight) for weight in self.encoder.pooler.weights}
         return [weight for weight in self.trainable_variables if id(weight) not in unused]
 
-    def build(self, input_shape=None):
+    def build(self, input_shape: Any = None) -> None:
         """Does nothing: the weights already exist."""
 
-    def call(self, inputs, training=None, dropout_seed=None):
+    def call(
+        self,
+        inputs: Mapping[str, Any],
+        training: bool | None = None,
+        dropout_seed: DropoutSeed | None = None,
+    ) -> dict[str, Any]:
         with inference(not training):
             return self._call(inputs, training, dropout_seed)
 
@@ -88,7 +97,7 @@ class AlbertForTask(keras.Model):
         )
         return outputs["pooled_output"]
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {
             "config": self.config.to_dict(),
             "head_dropout": self.head_dropout,
@@ -100,7 +109,7 @@ class AlbertForTask(keras.Model):
         }
 
     @classmethod
-    def from_config(cls, config):
+    def from_config(cls, config: dict[str, Any]) -> "AlbertForTask":
         return cls(**config | {"config": AlbertConfig.from_dict(config["config"])})
 
 

@@ -7,7 +7,6 @@ from pydantic import field_validator
 from albert_keras.config import AlbertConfig
 from albert_keras.optimization.config import OptimizerConfig
 from albert_keras.training.loop.loop_config import LoopConfig, RunConfig
-from data_pipeline.config import MASKS
 from data_pipeline.errors import InputError
 from data_pipeline.settings import Problem, SettingsError, did_you_mean, option, setting
 
@@ -32,7 +31,7 @@ class TrainingConfig(LoopConfig):
         "frequencies of the vocabulary, which saves the hundred steps that learn them. zeros is "
         "google-research/albert.",
     )
-    masks: Literal[MASKS] = option(
+    masks: Literal["auto", "static", "dynamic"] = option(
         "auto",
         "static masks are stored in the records, dynamic ones are sampled again in each epoch. "
         "auto uses static masks if the records contain them.",
@@ -79,7 +78,7 @@ class PretrainingConfig(RunConfig):
         """str. The named model that `model` is based on."""
         return self.model.get("size", _SIZE)
 
-    def resolved(self, precision: str, has_sentence_labels: bool = True):
+    def resolved(self, precision: str, has_sentence_labels: bool = True) -> "PretrainingConfig":
         """Returns a copy in which every "auto" is replaced by a value.
 
         Args:
@@ -105,7 +104,7 @@ class PretrainingConfig(RunConfig):
             )
         return config.replace(training=config.training.replace(sentence_order_weight=0.0))
 
-    def albert_config(self, vocab_size):
+    def albert_config(self, vocab_size: int) -> AlbertConfig:
         """Returns the model's AlbertConfig for records with a vocabulary of this size.
 
         Raises:

@@ -61,13 +61,13 @@ def evaluate(
     Raises:
         InputError: If the run, its checkpoint or the records cannot be used together.
     """
-    run = Run.open(run)
-    run.check_kind("pretraining", "evaluate --data RECORDS")
+    opened = Run.open(run)
+    opened.check_kind("pretraining", "evaluate --data RECORDS")
     records = RecordFiles(data)
-    _check_same_tokenizer(run, records)
-    step = run.checkpoints.choose(step)
+    _check_same_tokenizer(opened, records)
+    chosen: int = opened.checkpoints.choose(step)
     with build_strategy(strategy).scope():
-        scorer = build_scorer(run.load_model(step), run)
+        scorer = build_scorer(opened.load_model(chosen), opened)
     dataset = evaluation_dataset(records, batch_size)
     scores = score(scorer, dataset)
     masked, orders = _count_labels(dataset)
@@ -75,20 +75,20 @@ def evaluate(
     if order_accuracy is not None:
         order_error = 1.96 * math.sqrt(order_accuracy * (1 - order_accuracy) / len(records))
     evaluation = Evaluation(
-        path=run.path,
-        step=step,
+        path=opened.path,
+        step=chosen,
         num_records=len(records),
         num_predictions=int(masked.sum()),
         masked_lm_loss=scores["masked_lm_loss"],
         masked_lm_accuracy=scores["masked_lm_accuracy"],
         unigram_accuracy=float(masked.max() / max(1, masked.sum())),
-        unigram_guess=_piece(run, int(masked.argmax())),
+        unigram_guess=_piece(opened, int(masked.argmax())),
         sentence_order_loss=scores.get("sentence_order_loss"),
         sentence_order_accuracy=order_accuracy,
         sentence_order_error=order_error,
         sentence_order_chance=float(orders.max() / max(1, orders.sum())),
     )
-    log_evaluation(run.path, step, evaluation._asdict() | {"path": str(data)})
+    log_evaluation(opened.path, chosen, evaluation._asdict() | {"path": str(data)})
     return evaluation
 
 

@@ -4,7 +4,7 @@ import logging
 import time
 from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from albert_keras.training.config import SMALL_MODEL_LR, PretrainingConfig
 from albert_keras.training.continued_pretraining import OUTPUT_BIAS, ContinuedPretraining
@@ -46,7 +46,7 @@ def pretrain(
     allow_changes: Iterable[str] = (),
     max_steps: int | None = None,
     initial: InitialWeights | None = None,
-    **flags,
+    **flags: Any,
 ) -> PretrainingResult:
     """Pre-trains ALBERT on masked tokens and sentence order.
 
@@ -101,12 +101,12 @@ def pretrain(
             # Build.
             training_step = build_step(config, albert_config, skips_padding)
             # Load or resume. Loading comes first: weights that do not fit must leave no folder.
-            loaded = continued and continued.load(training_step.model)
+            loaded = None if continued is None else continued.load(training_step.model)
             context = create_or_resume(
                 strategy, out, config, albert_config, source, training_step, allow_changes
             )
             if context.first_step == 0:
-                if loaded is not None:
+                if continued is not None and loaded is not None:
                     report_loaded(context, continued.lines(loaded))
                 has_bias = loaded is not None and OUTPUT_BIAS in loaded.loaded
                 if training.initial_output_bias == "frequencies" and not has_bias:

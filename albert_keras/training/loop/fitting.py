@@ -14,7 +14,6 @@ from albert_keras.runs.tensors import training_variables
 from albert_keras.training.cost.peak import measure_peak
 from albert_keras.training.distributed.cluster import any_of, broadcast, is_chief
 from albert_keras.training.errors import TrainingDiverged, TrainingStopped
-from albert_keras.training.loop.loop_config import LoopConfig
 from albert_keras.training.loop.reports import Report
 from albert_keras.training.loop.saving import SaveCheckpoints, StopWhenDiverged
 from albert_keras.training.loop.step import TrainingStep
@@ -37,7 +36,7 @@ class RunContext:
 
     strategy: tf.distribute.Strategy
     run: Run
-    training: LoopConfig
+    training: Any
     source: Any  # the training data
     training_step: TrainingStep  # its state is that of `first_step`
     first_step: int  # steps done by earlier calls

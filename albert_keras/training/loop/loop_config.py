@@ -1,8 +1,9 @@
 """Configuration of a training loop, whatever the model learns."""
 
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import field_validator
+from typing_extensions import Self
 
 from data_pipeline.durations import parse_duration
 from data_pipeline.errors import InputError
@@ -21,7 +22,7 @@ class RunConfig(Settings):
     """Base of the configurations of a run, whose fields may also be set by keyword."""
 
     @classmethod
-    def of(cls, values, **flags):
+    def of(cls, values: dict[str, Any], **flags: Any) -> Self:
         """Creates a configuration from nested values and single settings.
 
         Args:
@@ -48,11 +49,11 @@ class RunConfig(Settings):
         return cls(**values)
 
     @classmethod
-    def defaults(cls):
+    def defaults(cls) -> dict[str, Any]:
         """Returns the values of settings that the record of an older run lacks: dict."""
         return cls().model_dump(mode="json")
 
-    def with_flags(self, **flags):
+    def with_flags(self, **flags: Any) -> Self:
         """Returns a checked copy with some settings changed, see `of`."""
         return type(self).of(self.model_dump(exclude_unset=True), **flags)
 
