@@ -1,5 +1,6 @@
 """Files about answers to labelled examples: the answers, the wrong ones, and a figure."""
 
+import os
 import re
 from collections.abc import Iterable
 from pathlib import Path
