@@ -86,7 +86,7 @@ def find_runs(path: str | Path, all_seeds: bool = False) -> list[Path]:
 def check_answers_folder(out: str | os.PathLike | None):
     """Raises InputError, before any model answers, if a folder cannot be created."""
     if out is not None and not Path(out).is_dir():
-        check_output_folder(out)
+        check_output_folder(Path(out))
 
 
 class FinetunedModels:
