@@ -1,5 +1,6 @@
 """Files about answers to labelled examples: the answers, the wrong ones, and a figure."""
 
+import os
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -15,7 +16,7 @@ _BREAKS = re.compile(r"[\t\n\v\f\r\x00\x1c-\x1e\x85\u2028\u2029]+")
 
 
 def write_answers(
-    folder: str | Path, task: Task, split: str, examples: list, answers: list
+    folder: str | os.PathLike, task: Task, split: str, examples: list, answers: list
 ) -> dict:
     """Writes answers in the task's files, a table of the wrong ones, and a figure.
 

@@ -2,6 +2,7 @@
 
 import collections
 import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -84,10 +85,10 @@ def find_runs(path: str | Path, all_seeds: bool = False) -> list[Path]:
     return runs
 
 
-def check_answers_folder(out: str | Path | None):
+def check_answers_folder(out: str | os.PathLike | None):
     """Raises InputError, before any model answers, if a folder cannot be created."""
     if out is not None and not Path(out).is_dir():
-        check_output_folder(out)
+        check_output_folder(Path(out))
 
 
 class FinetunedModels:

@@ -44,7 +44,7 @@ class ScoreAnswer(NamedTuple):
 
 
 def class_answers(examples, labels: Sequence[str], probabilities: np.ndarray) -> list[ClassAnswer]:
-    """Answers N examples with the most probable of C classes, the first of equals: float [N, C]."""
+    """Answers N examples with the most probable of C classes, the first of equals."""
     best = np.argmax(probabilities, axis=1).tolist()
     return [
         ClassAnswer(example.id, labels[number], row[number], dict(zip(labels, row, strict=True)))
