@@ -139,10 +139,8 @@ def convert(
 
 
 def _vocabulary(weights, given, source_format) -> Vocabulary | None:
-    if given is not None:
-        vocabulary: Vocabulary | None = read_vocabulary(given)
-    else:
-        vocabulary = vocabulary_of(weights.tokenizer_files, weights.source)
+    files = weights.tokenizer_files
+    vocabulary = vocabulary_of(files, weights.source) if given is None else read_vocabulary(given)
     if vocabulary is None:
         logger.warning("`%s` has no vocabulary: pass one with --tokenizer", weights.source)
         return None

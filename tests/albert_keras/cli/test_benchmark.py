@@ -68,7 +68,7 @@ def test_the_result_is_json(tiny_records, run):
 
 
 def test_records_that_are_not_there_are_refused(tmp_path, run):
-    with pytest.raises(InputError, match="no folder of records"):
+    with pytest.raises(InputError, match="is not a folder of records"):
         run("read", "--records", tmp_path / "nothing")
 
 

@@ -4,6 +4,7 @@ import pickle
 import subprocess
 import sys
 import zipfile
+from pathlib import Path
 
 import pytest
 
@@ -143,6 +144,6 @@ def test_anything_but_named_tensors_is_refused(tmp_path, torch_python, saved, na
 
 
 def test_the_safe_reader_is_the_only_one_asked():
-    source = open(torch_file.__file__, encoding="utf-8").read()
+    source = Path(torch_file.__file__).read_text(encoding="utf-8")
     assert source.count("torch.load") == 1
     assert "weights_only=True" in source and "weights_only=False" not in source
