@@ -207,5 +207,12 @@ class Task(abc.ABC):
         return None
 
     def write(self, folder, split, examples, answers) -> list[Path]:
-        """Writes answers to the task's official files or `predictions-SPLIT.jsonl`."""
-        return [write_predictions(folder, split, answers)]
+        """Writes answers to the task's official files or `predictions-SPLIT.jsonl`.
+
+        For a test split the name is `predictions-TASK-SPLIT.jsonl`, so that one folder can take
+        the answers of several tasks, as leaderboards want them.
+        """
+        is_test = split in self.test_splits
+        return [
+            write_predictions(folder, f"{self.config.name}-{split}" if is_test else split, answers)
+        ]

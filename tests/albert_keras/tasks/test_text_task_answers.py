@@ -131,11 +131,19 @@ def test_test_splits_become_leaderboard_files_and_others_lines_of_json(tmp_path)
     answers = [ClassAnswer("7", "neutral", 1.0, {"neutral": 1.0})]
     for split, name in (("ax", "AX.tsv"), ("test_mismatched", "MNLI-mm.tsv")):
         paths = task("mnli").write(tmp_path, split, examples, answers)
-        assert {path.name for path in paths} == {f"predictions-{split}.jsonl", name}
+        assert {path.name for path in paths} == {f"predictions-mnli-{split}.jsonl", name}
         assert (tmp_path / name).read_text() == "index\tprediction\n7\tneutral\n"
     assert len(task("ax").write(tmp_path, "ax", examples, answers)) == 2
     task("sts-b").write(tmp_path, "test", examples, [ScoreAnswer("7", 5.5)])
     assert (tmp_path / "STS-B.tsv").read_text() == "index\tprediction\n7\t5.00000\n"
-    assert json.loads((tmp_path / "predictions-test.jsonl").read_text())["score"] == 5.5
+    assert json.loads((tmp_path / "predictions-sts-b-test.jsonl").read_text())["score"] == 5.5
     [path] = task("mnli").write(tmp_path, "dev_matched", examples, answers)
     assert path.name == "predictions-dev_matched.jsonl"
+
+
+def test_one_folder_takes_the_test_answers_of_several_tasks(tmp_path):
+    examples, answers = [TextExample("0", "A.")], [ClassAnswer("0", "1", 0.9, {"0": 0.1, "1": 0.9})]
+    for name in ("cola", "sst-2"):
+        task(name).write(tmp_path, "test", examples, answers)
+    names = {path.name for path in tmp_path.glob("*.jsonl")}
+    assert names == {"predictions-cola-test.jsonl", "predictions-sst-2-test.jsonl"}
