@@ -2,7 +2,7 @@
 
 import pytest
 
-from albert_keras import PretrainingConfig, evaluate, export, predict, pretrain
+from albert_keras import PretrainingConfig, evaluate, export, fill_mask, pretrain
 from data_pipeline import PretrainingDataConfig, Tokenizer, build_records, read_corpus
 from data_pipeline.tokenizers.vocabulary import train_vocabulary
 
@@ -34,7 +34,7 @@ def test_text_becomes_a_model_that_answers(tiny_corpus, tmp_path):
     scores = evaluate(tmp_path / "run", tmp_path / "records")
     assert scores.masked_lm_accuracy > 1.5 * scores.unigram_accuracy
     export(tmp_path / "run", tmp_path / "models" / "tiny")
-    (answer,) = predict(tmp_path / "models" / "tiny", ["The old ferry left the [MASK]."])
+    (answer,) = fill_mask(tmp_path / "models" / "tiny", ["The old ferry left the [MASK]."])
     assert len(answer.masks[0]) == 5 and "[MASK]" not in answer.filled_text
 
 

@@ -320,7 +320,7 @@ def _explain(message, size, required):
             f": {special} special pieces and {int(found[1]) - special} characters, of which "
             f"{len(required)} are printable ASCII or `required_characters`"
         )
-        advice = "Raise it, require fewer characters or lower `character_coverage`"
+        advice = "Raise it or require fewer characters"
     else:
         return InputError(f"SentencePiece cannot train on this corpus: {message}")
     return InputError(

@@ -74,7 +74,9 @@ def test_a_model_grows_and_goes_on(tiny_run, tiny_tokenizer, extended, records, 
     model = model_of(continued.albert_config)
     report = continued.load(model)
     assert not report.new and continued.describe()["origin_digest"] == origin.digest
-    assert continued.lines(report)[-1].startswith("vocabulary: the rows of 280 pieces kept, 20 new")
+    assert continued.lines(report)[-1].startswith(
+        "vocabulary: the rows of 280 pieces are kept; each of the 20 new ones starts as the mean"
+    )
 
     old = model_of(origin.albert_config, seed=8)
     Run.open(tiny_run).checkpoints.restore(12, old)
@@ -91,7 +93,7 @@ def test_a_model_grows_and_goes_on(tiny_run, tiny_tokenizer, extended, records, 
     # Near to what the old model reaches on its own records, and far from random weights.
     grown, before = loss_of(model, records), loss_of(old, RecordFiles(tiny_records))
     random = loss_of(model_of(continued.albert_config), records)
-    assert grown < before + 0.35 and grown < random - 0.3
+    assert grown < before + 0.5 and grown < random - 0.3
 
 
 @pytest.mark.slow

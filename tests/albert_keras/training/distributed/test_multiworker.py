@@ -28,12 +28,13 @@ def start(tmp_path, tiny_records):
         cluster = {"cluster": {"worker": addresses}, "task": {"type": "worker", "index": index}}
         command = [sys.executable, "-m", "albert_keras", "pretrain", "--strategy", "multiworker"]
         command += ["--data", tiny_records, "--out", out, "--config", tmp_path / "config.json"]
-        process = subprocess.Popen(
-            command,
-            env=os.environ | {"TF_CONFIG": json.dumps(cluster), "CUDA_VISIBLE_DEVICES": ""},
-            stderr=open(tmp_path / f"worker-{index}.txt", "a"),
-            stdout=subprocess.DEVNULL,
-        )
+        with open(tmp_path / f"worker-{index}.txt", "a") as log:
+            process = subprocess.Popen(
+                command,
+                env=os.environ | {"TF_CONFIG": json.dumps(cluster), "CUDA_VISIBLE_DEVICES": ""},
+                stderr=log,
+                stdout=subprocess.DEVNULL,
+            )
         processes.append(process)
         return process
 
