@@ -175,7 +175,8 @@ def _write_export(folder, config, tokenizer, precision):
     @tf.function(input_signature=[tf.TensorSpec([None, None], tf.int32, name) for name in names])
     def encode_ids(input_ids, input_mask, segment_ids):
         inputs = dict(zip(names, (input_ids, input_mask, segment_ids), strict=True))
-        pooled = module.stored.pooled(inputs)
+        first = tf.zeros_like(input_ids[:, :1])  # only [CLS] of the last block is needed
+        pooled = module.stored.encode(inputs, first)["pooled_output"]
         return {"pooled_output": tf.cast(pooled, tf.float32)}
 
     signatures = module.functions | {ENCODE_IDS: encode_ids}
