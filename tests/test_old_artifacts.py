@@ -88,7 +88,7 @@ def test_the_saved_model_answers_as_before(old, expected):
 
 
 def test_the_run_is_exported_as_the_next_version(old, expected):
-    """The old version lies beside the new one, and the card of the model tells of both."""
+    """The old version lies beside the new one, and the model card describes both."""
     from albert_keras import export
 
     result = export("run", "saved_models/old")

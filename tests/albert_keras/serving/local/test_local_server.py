@@ -1,4 +1,4 @@
-"""Addresses a local server may have, and what it tells of them."""
+"""Addresses a local server may have, and its messages about them."""
 
 import logging
 import socket
