@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from albert_keras import recipes
+from albert_keras.training.loop.loop_config import fit_warmup
 from data_pipeline.errors import InputError
 from data_pipeline.settings import did_you_mean
 
@@ -26,7 +27,7 @@ def read_values(config_file=None, assignments=(), kind="pretraining"):
         InputError: If there is neither such a file nor such a recipe, the file does not contain a
             mapping, or an assignment has no `=`.
     """
-    values = {}
+    values, assigned = {}, {}
     if config_file is not None:
         path = _find(config_file, kind)
         if path.stat().st_size > _MAX_BYTES:
@@ -40,13 +41,17 @@ def read_values(config_file=None, assignments=(), kind="pretraining"):
         key, equals, text = assignment.partition("=")
         if not equals:
             raise InputError(f"`--set` must be KEY=VALUE. Received: {assignment!r}.")
+        assigned[key.strip()] = _parse(text, f"`--set {assignment}`"), assignment
+    if "training.steps" in assigned and "optimizer.warmup_steps" not in assigned:
+        fit_warmup(values, assigned["training.steps"][0])
+    for key, (value, assignment) in assigned.items():
         section = values
-        *path, last = key.strip().split(".")
+        *path, last = key.split(".")
         for name in path:
             section = section.setdefault(name, {})
             if not isinstance(section, dict):
                 raise InputError(f"`--set {assignment}`: `{name}` is a value, not a section.")
-        section[last] = _parse(text, f"`--set {assignment}`")
+        section[last] = value
     return values
 
 

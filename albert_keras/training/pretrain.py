@@ -1,6 +1,7 @@
 """Pre-training: records → reader → compiled model → `model.fit` under a strategy."""
 
 import logging
+import math
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -26,6 +27,10 @@ from data_pipeline.reader.reader import uses_dynamic_masks
 from data_pipeline.records.record_folder import RecordFiles
 
 logger = logging.getLogger(__name__)
+
+#: Passes over the records that are worth a warning: task-adaptive pre-training uses 100 (Gururangan
+#: et al. 2020, table 14); and those of BERT (Devlin et al. 2019, appendix A.2).
+_MAX_EPOCHS, _USUAL_EPOCHS = 100, 40
 
 
 class PretrainingResult(NamedTuple):
@@ -125,6 +130,8 @@ def pretrain(
             len(records),
             records.info.max_seq_length,
         )
+        if context.first_step == 0 and training.time_budget is None:
+            _report_epochs(training, len(records))
 
         # Train.
         try:
@@ -155,6 +162,28 @@ def _resolve(config, strategy, records):
         if advice:
             logger.warning("%s", advice)
     return resolved
+
+
+def _report_epochs(training, num_records):
+    """Logs the passes over the records, and a shorter run if there are too many of them."""
+    epochs = training.steps * training.batch_size / num_records
+    logger.info(
+        "%s steps of %d records: %s epochs",
+        f"{training.steps:,}",
+        training.batch_size,
+        f"{epochs:,.0f}" if epochs >= 10 else f"{epochs:.2g}",
+    )
+    if epochs > _MAX_EPOCHS:
+        steps = math.ceil(_USUAL_EPOCHS * num_records / training.batch_size)
+        logger.warning(
+            "Each of the %s records is used %s times. More than %d epochs rarely help: build more "
+            "records, or use `--steps %d` for %d epochs.",
+            f"{num_records:,}",
+            f"{epochs:,.0f}",
+            _MAX_EPOCHS,
+            steps,
+            _USUAL_EPOCHS,
+        )
 
 
 def _draw(context):

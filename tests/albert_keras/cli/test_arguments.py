@@ -62,6 +62,17 @@ def test_assignments_are_nested_yaml_values():
     assert read_values() == {}
 
 
+def test_a_shorter_run_scales_the_warm_up_of_a_recipe(caplog):
+    caplog.set_level("INFO")
+    values = read_values("continue", ["training.steps=500"])
+    assert values["optimizer"]["warmup_steps"] == 30 and values["training"]["steps"] == 500
+    assert "The warm-up of 750 of 12,500 steps is scaled to 30 of 500 steps." in caplog.text
+    # A warm-up that fits, or that is given too, stays.
+    assert read_values("continue", ["training.steps=750"])["optimizer"]["warmup_steps"] == 750
+    both = ["training.steps=500", "optimizer.warmup_steps=600"]
+    assert read_values("continue", both)["optimizer"]["warmup_steps"] == 600
+
+
 @pytest.mark.parametrize(
     "assignment, message",
     [

@@ -2,6 +2,7 @@
 
 import pytest
 
+from albert_keras.cli.arguments import read_values
 from albert_keras.training.config import PretrainingConfig
 from data_pipeline.settings import SettingsError
 
@@ -62,3 +63,9 @@ def test_an_invalid_time_budget_is_one_clear_problem():
 def test_reports_and_checkpoints_fall_on_host_calls():
     with pytest.raises(SettingsError, match="must be a multiple of `steps_per_execution`"):
         PretrainingConfig(training={"steps_per_execution": 7})
+
+
+@pytest.mark.parametrize("steps, warmup", [(100, 6), (749, 44), (750, 750), (20_000, 750)])
+def test_fewer_steps_than_the_warm_up_of_a_recipe_scale_it(steps, warmup):
+    config = PretrainingConfig.of(read_values("continue"), steps=steps)
+    assert (config.training.steps, config.optimizer.warmup_steps) == (steps, warmup)

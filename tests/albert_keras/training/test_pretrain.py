@@ -1,6 +1,7 @@
 """Records become a run, and an interrupted run becomes the same run."""
 
 import json
+import math
 import os
 import signal
 import subprocess
@@ -15,6 +16,7 @@ from albert_keras.training.errors import TrainingStopped
 from albert_keras.training.loop.reports import read_log
 from albert_keras.training.pretrain import pretrain
 from data_pipeline.errors import InputError
+from data_pipeline.records.record_folder import RecordFiles
 
 
 def tensors_of(run, step):
@@ -43,6 +45,19 @@ def test_the_log_has_a_line_per_report_and_the_last_step(tiny_run):
     assert [line["step"] for line in log] == [4, 8, 12]
     assert all(np.isfinite(list(line.values())).all() for line in log)
     assert log[0]["learning_rate"] == pytest.approx(0.01 * (1 - 3 / 12))
+
+
+def test_a_run_of_too_many_epochs_says_so_and_proposes_a_shorter_one(
+    tiny_records, tiny_training, tmp_path, caplog
+):
+    caplog.set_level("INFO")
+    config = tiny_training.with_flags(steps=100_000)
+    pretrain(tiny_records, tmp_path / "run", config, max_steps=1)
+    [line] = [line for line in caplog.messages if line.startswith("100,000 steps of ")]
+    [warning] = [line for line in caplog.messages if "More than 100 epochs rarely help" in line]
+    records, batch = len(RecordFiles(tiny_records)), config.training.batch_size
+    assert line == f"100,000 steps of {batch} records: {100_000 * batch / records:,.0f} epochs"
+    assert f"`--steps {math.ceil(40 * records / batch)}` for 40 epochs" in warning
 
 
 def test_the_loss_falls(tiny_records, tiny_training, tmp_path):
