@@ -70,7 +70,7 @@ class DemoResult(NamedTuple):
 
     @property
     def masked_lm_gain(self):
-        """float. Masked-LM accuracy divided by that of the best constant guess."""
+        """float. Masked-LM accuracy divided by the accuracy of the best constant guess."""
         return self.evaluation.masked_lm_accuracy / self.evaluation.unigram_accuracy
 
     @property

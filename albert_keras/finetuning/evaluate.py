@@ -45,7 +45,7 @@ def evaluate_task(
     Args:
         runs: str, Path or sequence of them. See `FinetunedModels`.
         data: str, Path or None. A labelled file in the format of the task.
-        data_dir: str, Path or None. Folder of the official files; None is that of the training.
+        data_dir: str, Path or None. Folder of the official files; None means the training's.
         split: str or None. A split of these files; None is the split that determined the best
             checkpoint.
         out: str, Path or None. Folder for answers, errors and the confusion figure.

@@ -38,7 +38,7 @@ def predict_task(
         inputs: list of dict of str or of str, or None. See `FinetunedModels.examples`.
         file: str, Path or None. Instead: a file in the format of the task, without answers.
         split: str or None. Instead: a split of the task's files, such as "test".
-        data_dir: str, Path or None. Folder of these files; None is that of the training.
+        data_dir: str, Path or None. Folder of these files; None means the training's.
         out: str, Path or None. Folder for the task's official files, as leaderboards take them.
         all_seeds, step, batch_size, strategy: See `FinetunedModels`.
         text, pair: str, int or None. Columns of `file` if they are not those of the training.

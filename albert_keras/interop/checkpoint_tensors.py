@@ -110,7 +110,7 @@ class CheckpointTensors:
 
 
 def is_moment(name: str) -> bool:
-    """Returns whether a name is that of an optimizer's moment of a weight."""
+    """Returns whether a name belongs to an optimizer's moment of a weight."""
     return _MOMENTS.fullmatch(name) is not None
 
 

@@ -56,8 +56,8 @@ def is_source(path):
 def read(path, trust_pickle=False, config=None):
     """Reads the variables and the tokenizer of a module, and runs nothing of it; see `interop`.
 
-    Without a configuration in `assets/`, in the folder or above, the shape is that of the released
-    model of the same sizes.
+    Without a configuration in `assets/`, in the folder or above, the shape is taken from the
+    released model of the same sizes.
 
     Source:
         google-research/albert, `export_to_tfhub.py`; tensorflow/models, `albert_encoder.py` and

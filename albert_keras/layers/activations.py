@@ -11,7 +11,7 @@ from albert_keras.layers.kernels import differentiable
 def gelu_tanh(inputs):
     """Returns the tanh form of GELU, the one of the reference and of its released weights.
 
-    The gradient is written out: that of TensorFlow needs a `pow` and twice the memory passes.
+    The gradient is written out: TensorFlow's needs a `pow` and twice the memory passes.
 
     Source:
         `gelu` in google-research/albert, `modeling.py`; https://arxiv.org/abs/1606.08415.

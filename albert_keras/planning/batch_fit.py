@@ -70,7 +70,7 @@ def fit_batch(
 
 
 def choose_fit(fits: tuple[Fit, Fit], batch_size: int, max_seq_length: int) -> Fit:
-    """Chooses one of the two results of `fit_batch`, at least one of which fits.
+    """Chooses one of the two results of `fit_batch`; at least one of them fits.
 
     Blocks are kept, which is a quarter less work, if a part is the whole batch or has at least 4096
     positions.
@@ -95,7 +95,7 @@ def least_memory_text(config, max_seq_length, max_predictions_per_seq, **setting
 def batch_table(memory_bytes: float, precision="float32", recompute=False) -> dict:
     """Computes the largest batch of fine-tuning for each named model and sequence length.
 
-    All of the memory is used. ALBERT is that of version 2, without dropout; BERT has dropout. The
+    All of the memory is used. ALBERT is version 2, without dropout; BERT has dropout. The
     published values are beside the computed ones.
     """
     settings = {"precision": precision, "recompute": recompute}

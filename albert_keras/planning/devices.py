@@ -13,7 +13,7 @@ class Device(NamedTuple):
     """A kind of machine."""
 
     kind: str  # "cpu", "gpu" or "tpu"
-    replicas: int  # number of cores, chips or cards, each of which gets a part of the batch
+    replicas: int  # number of cores, chips or cards; each gets a part of the batch
     tflops: float  # peak of a replica in its usual precision, in 10^12 operations per second
     memory_bytes: float  # memory of a replica
     precision: str  # the usual one

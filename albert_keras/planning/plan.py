@@ -41,7 +41,7 @@ class PlanRequest(Settings):
     """What is planned for."""
 
     size: str = "albert-base"  # name of an AlbertConfig
-    #: Memory of a replica; None takes that of the device.
+    #: Memory of a replica; None uses the memory of the device.
     memory_bytes: float | None = Field(None, gt=0)
     #: Global batch size; None takes the recipe's.
     batch_size: int | None = Field(None, ge=1, le=1_000_000)

@@ -45,7 +45,7 @@ class ExportResult(NamedTuple):
     keras_file: Path  #: The model for Keras, beside the folder of the version.
     signatures: tuple[str, ...]  #: Names of the signatures.
     fingerprint: dict[str, str]  #: See `tf.saved_model.experimental.Fingerprint`.
-    #: Largest difference between a probability and that of the Python path; None unless the export
+    #: Largest difference between a probability and the Python path's; None unless the export
     #: is float32.
     largest_difference: float | None
 

@@ -76,10 +76,11 @@ class Task(abc.ABC):
     metric: str
     #: Default length of a row in tokens, S.
     usual_length: int
-    #: Names of the splits that are scored during training, the first of which determines the best
-    #: checkpoint; of the other splits; and of those among the others that have answers.
+    #: Names of the splits that are scored during training; the first one determines the best
+    #: checkpoint.
     dev_splits: tuple[str, ...]
-    test_splits: tuple[str, ...]
+    test_splits: tuple[str, ...]  # the other splits
+    #: The test splits that have answers.
     labelled_tests: tuple[str, ...] = ()
     #: Whether an example is a pair of texts.
     takes_pair: bool = False

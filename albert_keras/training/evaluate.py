@@ -103,7 +103,7 @@ def score(scorer: PretrainingStep, dataset) -> dict[str, float]:
     """Scores batches of held-out records: losses in nats, and accuracies."""
     results = scorer.evaluate(dataset, verbose=0, return_dict=True)
     scores = {name: value for name, value in results.items() if name.endswith(("loss", "accuracy"))}
-    # Each prediction counts once; Keras' `loss` is a mean over batches, the last of which is short.
+    # Each prediction counts once; Keras' `loss` is a mean over batches; the last one is short.
     order_loss = scores.get("sentence_order_loss", 0.0)
     scores["loss"] = scores["masked_lm_loss"] + scorer.sentence_order_weight * order_loss
     return scores

@@ -102,7 +102,7 @@ def open_weights(
             package. None or "random" for random weights.
         step: Checkpoint of a run, or "best"; None means the newest valid one.
         albert_config: A JSON file or a name such as "albert-base". None takes the one stored beside
-            the weights, of which a given one may change dropout only.
+            the weights; a given one may differ from it in dropout only.
         tokenizer: Folder or `.model` file; None takes the one stored beside the weights.
 
     Raises:

@@ -116,7 +116,7 @@ def read_floats(tensors, name):
 
 
 def is_encoder(name: str) -> bool:
-    """Returns whether a name is that of a weight of the encoder, not of one of its moments."""
+    """Returns whether a name belongs to a weight of the encoder, not to one of its moments."""
     return name.startswith(_ENCODER) and not is_moment(name)
 
 

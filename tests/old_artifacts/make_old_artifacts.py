@@ -41,7 +41,7 @@ _KEPT = (
     *("tokenizer", "records", "records-roberta", "pretraining.json", "run", "run-interrupted"),
     *("train.csv", "dev.csv", "finetuned", "saved_models"),
 )
-#: What the archive leaves out: it is never read again, or tells of the machine; and checkpoints
+#: What the archive leaves out: it is never read again, or describes the machine; and checkpoints
 #: that are not the newest.
 _LEFT_OUT = ("tensorboard", "features", "*.png", "step-00000006")
 

@@ -36,7 +36,7 @@ class GoldenCase(NamedTuple):
     body: str | None = None
     #: Length of the value; of each output, if outputs have names.
     rows: int | None = None
-    #: Part of the value, or several separated by `|`, one of which is enough.
+    #: Part of the value, or several separated by `|`; one of them is enough.
     contains: str = ""
     #: A key of `names_of` that the model must have, "default" if that must be the default
     #: signature; "" for every model.

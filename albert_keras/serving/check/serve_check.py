@@ -49,7 +49,7 @@ class CaseResult(NamedTuple):
 class Load(NamedTuple):
     """Result of a load measurement."""
 
-    clients: int  # threads, each of which sent its next request when it had received an answer
+    clients: int  # threads; each sent its next request when it had received an answer
     requests: int  # of all clients
     failures: int  # requests without an answer or with an error
     first_failure: str  # its message, "" if there was none

@@ -1,6 +1,6 @@
 """Checks of a version before it gets its name, so that nothing broken is ever published.
 
-The graph over strings must return the same answers as the Python path, which is that of training
+The graph over strings must return the same answers as the Python path, which is used in training
 and evaluation: `Tokenizer`, sequences built in NumPy, the Keras model. Both must return the same
 ids, labels and texts, and probabilities that differ by rounding only.
 """
@@ -69,7 +69,7 @@ def check_inputs(kind: TaskKind | None, takes_pair: bool = False) -> list[str] |
 
 
 def inputs_of_texts(kind: TaskKind, takes_pair: bool, texts: list[str]) -> list[dict]:
-    """Creates an input for a fine-tuned model from each text, none of which is blank."""
+    """Creates an input for a fine-tuned model from each text; no text is blank."""
     if kind.has_options:
         return [
             {"context": text, "question": _QUESTION, "options": list(_OPTIONS)} for text in texts

@@ -55,7 +55,7 @@ class StoredModel:
     def __init__(self, model: AlbertForPretraining | AlbertForTask, precision: str = "float32"):
         if model.dtype_policy.name != "float32":
             raise ValueError(
-                "`model` must be float32; `precision` is that of the export. "
+                "`model` must be float32; `precision` applies to the export. "
                 f"Received: dtype {model.dtype_policy.name}."
             )
         head = model.head.weights if isinstance(model, AlbertForTask) else []

@@ -35,7 +35,7 @@ class StringModel(tf.Module):
     explain_tokens  the same inputs → `pieces` string and `ids` int32 [B, bucket], the input of the
                     encoder, padded with "" and the id of padding
     attention       the same inputs → `pieces` string [B, P] and `attention` float32 [B, blocks,
-                    heads, P, P], the weight of the token of a column for that of a row; the first
+                    heads, P, P], the weight of a column's token for a row's token; the first
                     64 positions of a sequence at most, 0 for padding
     predict_tokens  `input_ids`, `input_mask`, `segment_ids` int32 [B, S] → see the subclass
 

@@ -41,7 +41,7 @@ class Servable:
         return {name: MessageToDict(one, **options) for name, one in self.signatures.items()}
 
     def signature(self, name: str) -> SignatureDef:
-        """Returns the SignatureDef of a name, that of the default signature if it is empty."""
+        """Returns the SignatureDef of a name; an empty name means the default signature."""
         name = name or DEFAULT_SIGNATURE
         if name not in self.signatures:
             raise invalid(f"The signature `{name}` was not found. Metadata lists all of them.")

@@ -46,7 +46,7 @@ def read_glue_file(
 
     Returns:
         `label` is a str of the task's labels, a float for sts-b, or None in
-        a test file; `id` is that of the row, otherwise its number from 0.
+        a test file; `id` is the id of the row if it has one, otherwise its number from 0.
 
     Raises:
         InputError: If the file cannot be read, if its header is not the task's, or if a row has

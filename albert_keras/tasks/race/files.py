@@ -20,7 +20,7 @@ def read_race(
 ) -> list[ChoiceExample]:
     """Reads a split: `RACE/dev/high/all.txt`, or one file per passage as in the original corpus.
 
-    The folder is that of the corpus or the one that contains `RACE`. Examples have four options;
+    The folder is the corpus itself or the one that contains `RACE`. Examples have four options;
     the id consists of the passage's and the number of the question, as in "high107.txt-1". The
     label is None if the passage has no "answers".
 

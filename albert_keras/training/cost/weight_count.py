@@ -12,7 +12,7 @@ class WeightCount(NamedTuple):
     embeddings: int  # tables, their normalisation, the projection to the encoder's size
     blocks: int  # all attention and feed-forward blocks; shared ones count once
     pooler: int
-    masked_lm_head: int  # without the output table, which is that of the embeddings
+    masked_lm_head: int  # without the output table, which is the embedding table
     sentence_head: int
 
     @property

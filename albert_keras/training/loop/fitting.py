@@ -38,7 +38,7 @@ class RunContext:
     run: Run
     training: Any
     source: Any  # the training data
-    training_step: TrainingStep  # its state is that of `first_step`
+    training_step: TrainingStep  # in the state after `first_step`
     first_step: int  # steps done by earlier calls
     state: dict[str, Any]  # state saved beside the variables of `first_step`
 

@@ -15,7 +15,7 @@ _GROWTH_STEPS = 2000
 
 
 def _state_variable(value, dtype, name):
-    """Creates a variable of which each replica has its own copy, all of them equal.
+    """Creates a variable with an equal copy on each replica.
 
     Assigned values must be summed over the replicas before; then assigning needs no communication,
     and saving and restoring see a single value.

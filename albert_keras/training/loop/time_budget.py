@@ -42,8 +42,8 @@ class TimeBudget:
 class FollowBudget(keras.callbacks.Callback):
     """Plans the length of a run from its speed, so that schedule and time end together.
 
-    The speed of the remaining time is taken to be that of an equally long time just past: far from
-    the end it includes saves and evaluations; near the end it is that of the last steps. The plan
+    The remaining time is assumed to be as fast as an equally long time just past: far from the end
+    it includes saves and evaluations; near the end it is the time of the last steps. The plan
     is updated every few steps, and near the end after each step.
 
     It must be the last callback: those before it learn of a new last step one step ahead, so that
