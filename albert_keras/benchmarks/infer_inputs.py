@@ -128,8 +128,8 @@ def difference(output, question: Question, dtype: str) -> float:
     largest = float(np.abs(output - question.expected).max())
     if not np.isfinite(largest) or (dtype == "float32" and largest > TOLERANCE):
         raise InputError(
-            f"An output in {dtype} must be finite, and in float32 within {TOLERANCE} of that of "
-            f"the other libraries with the same weights. Received: a difference of {largest}."
+            f"An output in {dtype} must be finite, and in float32 within {TOLERANCE} of the "
+            f"output of other libraries with the same weights. Received: a difference of {largest}."
         )
     return largest
 

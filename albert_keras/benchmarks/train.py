@@ -38,7 +38,7 @@ def benchmark_train(
     repeats: int = 5,
     seconds: float = 2.0,
 ) -> dict:
-    """Measures one update of the masked language model, ours and that of each peer.
+    """Measures one update of the masked language model, ours and each peer's.
 
     All train on the same synthetic batch without padding or dropout; see README.md.
 
@@ -109,7 +109,7 @@ def describe(results: dict, tokens: int, flops: float, products: dict) -> dict:
     """Adds the numbers that follow from what a contest measured.
 
     Each contestant that was measured also has its `rates` and `ratio`, the summary over the rounds
-    of its time divided by that of our fastest (above 1: we are faster).
+    of its time divided by the time of our fastest (above 1: we are faster).
     """
     fastest = _fastest(result for result in results.values() if result["name"] == "ours")
     return {

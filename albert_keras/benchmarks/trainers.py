@@ -73,7 +73,7 @@ class LossLog:
 def prepare_ours(shape: Shape, precision: str, settings: dict | None = None) -> Prepared:
     """Builds our step as `pretrain` runs it: LAMB, clipped gradients, spikes skipped.
 
-    The loss is that of the masked language model only. `settings` are more fields of
+    The loss is the masked-LM loss only. `settings` are more fields of
     `TrainingConfig`, such as `recompute`.
     """
     import tensorflow as tf

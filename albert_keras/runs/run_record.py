@@ -140,7 +140,7 @@ def check_shape(path: Path, record: dict):
 
 
 def check_tokenizer(folder: Path, digest: str | None, source: str, repair: str):
-    """Raises InputError if a folder exists and has another tokenizer than that of a known digest.
+    """Raises InputError if a folder exists and has another tokenizer than a known digest says.
 
     The message names the file that states the digest (`source`), and what to do (`repair`).
     """

@@ -58,8 +58,8 @@ def training_variables(model, optimizer) -> dict[str, tf.Variable]:
 def read_variables(variables: dict) -> dict[str, np.ndarray]:
     """Reads the values of variables.
 
-    With several workers all of them must call this, even if only one saves: a variable of which
-    each worker has its own value, such as that of a metric, is summed over them.
+    With several workers all of them must call this, even if only one saves: a variable with
+    a value per worker, such as a metric's, is summed over them.
     """
     return {
         name: variable.numpy() if hasattr(variable, "numpy") else np.asarray(variable)

@@ -88,7 +88,7 @@ def adopt_records(
 
     Args:
         folder: str or Path. Folder of the files.
-        max_seq_length: int or None. S of the program that wrote them; None takes that of the first
+        max_seq_length: int or None. S of the program that wrote them; None takes it from the first
             record.
         max_predictions_per_seq: int or None. P, likewise.
         tokenizer: Tokenizer or None. The tokenizer they were made with, copied beside them; without

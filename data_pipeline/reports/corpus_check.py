@@ -40,7 +40,7 @@ class Problem(NamedTuple):
 
 
 class CorpusReport(NamedTuple):
-    """The result of `check_corpus`. Counts are those of the text read, the estimate that of all."""
+    """The result of `check_corpus`. Counts refer to the text read, the estimate to all text."""
 
     problems: list[Problem]  # each file once, with its first fault
     files: int
@@ -81,7 +81,7 @@ def check_corpus(
     A sample consists of whole ranges (`corpus_ranges`), selected by the seed. Faults and
     repetitions outside of it are not found.
 
-    The number of records is that of the sample, times copies, divided by the fraction read; shards
+    The number of records is counted in the sample, times copies, divided by the fraction read; shards
     are counted by the rule of the build. The time is
 
         (seconds to split and encode the sample / fraction + tokens · copies · 0.2 µs) / workers

@@ -55,7 +55,7 @@ class Document:
 def read_corpus(
     sources: str | Path | Iterable[str | Path], format: str = "auto"
 ) -> Iterator[Document]:
-    """Reads the documents of a corpus, in an order that does not depend on that of its sources.
+    """Reads the documents of a corpus, in an order that the order of its sources does not change.
 
     Memory is bounded by one document part; for "jsonl" and "wikiextractor" also by one line.
 

@@ -42,7 +42,7 @@ class SourceFile(NamedTuple):
 class TextRange(NamedTuple):
     """A part of a text file that can be read without the rest."""
 
-    name: str  # that of the SourceFile
+    name: str  # of the SourceFile
     path: Path | str
     begin: int  # first byte
     end: int  # one more than the last byte

@@ -11,7 +11,7 @@ import unicodedata
 
 from data_pipeline.tokenizers.cleanup import character_ranges, characters_of, run_of
 
-#: Blocks of ideographs, each of which is a word. Kana and Hangul are not among them.
+#: Blocks of ideographs; each ideograph is a word. Kana and Hangul are not among them.
 IDEOGRAPHS = (
     (0x3400, 0x4DBF),
     (0x4E00, 0x9FFF),

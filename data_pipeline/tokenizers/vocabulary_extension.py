@@ -52,7 +52,7 @@ def extend_vocabulary(
     Raises InputError if the tokenizer is not a unigram model, if fewer than `add` runs of pieces
     occur twice in the corpus, or if the folder `out` is not empty.
 
-    Source: The choice is that of byte-pair encoding, by pieces saved instead of pairs; for adding
+    Source: Pieces are chosen as in byte-pair encoding, by pieces saved instead of pairs; for adding
     to a vocabulary at all AVocaDo (Hong et al. 2021, https://arxiv.org/abs/2110.13434).
     """
     check_output_folder(out)

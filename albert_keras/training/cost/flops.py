@@ -10,7 +10,7 @@ def training_flops(config, batch_size, max_seq_length, max_predictions_per_seq, 
 
     The second term is the masked-LM head at the predictions, the third the pooler and the
     sentence-order head. A multiply-add counts 2, shared weights count at each use, padding counts
-    like text. Element-wise work and recomputation do not count: the MFU is the share of useful work.
+    like text. Element-wise work and recomputation do not count: the MFU counts useful work only.
 
     B = `batch_size` (global), S = `max_seq_length`, P = `max_predictions_per_seq`, and of the
     AlbertConfig E = `embedding_size`, H = `hidden_size`, V = `vocab_size`. Without a sentence-order
