@@ -81,8 +81,8 @@ def check_corpus(
     A sample consists of whole ranges (`corpus_ranges`), selected by the seed. Faults and
     repetitions outside of it are not found.
 
-    The number of records is counted in the sample, times copies, divided by the fraction read; shards
-    are counted by the rule of the build. The time is
+    The number of records is the sample's, times copies, divided by the fraction read; shards are
+    counted by the rule of the build. The time is
 
         (seconds to split and encode the sample / fraction + tokens · copies · 0.2 µs) / workers
 

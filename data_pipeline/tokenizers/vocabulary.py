@@ -52,7 +52,7 @@ _UNCOUNTED = frozenset(USER_DEFINED_SYMBOLS) | {" ", SPACE}
 class TokenizerConfig(Settings):
     """The content of `tokenizer_config.json`, which describes the SentencePiece model beside it.
 
-    `lower_case` and `strip_accents` are those of `clean_up`, `compat_py3` is as in `Tokenizer.load`.
+    `lower_case` and `strip_accents`: see `clean_up`. `compat_py3`: see `Tokenizer.load`.
     """
 
     #: Not stored in the file, whose format is older than the other kind.
