@@ -1,6 +1,7 @@
 """Files and folders that appear complete or not at all: temporary name, fsync, rename."""
 
 import contextlib
+import errno
 import hashlib
 import os
 import shutil
@@ -53,6 +54,14 @@ def naming(path: str | Path):
     except OSError as error:
         error.filename = error.filename or str(path)
         raise
+
+
+def is_disk_full(error: BaseException) -> bool:
+    """Returns whether an error, also one that TensorFlow raises, means that a disk is full."""
+    full = (errno.ENOSPC, errno.EDQUOT)
+    return getattr(error, "errno", None) in full or any(
+        os.strerror(number) in str(error) for number in full
+    )
 
 
 def check_output_folder(path: str | Path, option: str = "--out") -> None:

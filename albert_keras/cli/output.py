@@ -172,6 +172,7 @@ def report_error(error, debug):
     """
     from albert_keras.training.errors import TrainingDiverged, TrainingStopped
     from data_pipeline.errors import InputError
+    from data_pipeline.files import is_disk_full
 
     if isinstance(error, TrainingStopped):
         command = shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
@@ -184,6 +185,12 @@ def report_error(error, debug):
         return 3
     if isinstance(error, InputError):
         typer.echo(f"error: {error}", err=True)
+        return 2
+    if is_disk_full(error):
+        name = getattr(error, "filename", None)
+        detail = f"`{name}` could not be written." if name else f"{error}."
+        message = f"The disk is full: {detail} Free some space or choose a folder on another disk."
+        typer.echo(f"error: {message}", err=True)
         return 2
     if isinstance(error, OSError):
         typer.echo(f"error: {error.filename or 'input or output'}: {error.strerror}", err=True)

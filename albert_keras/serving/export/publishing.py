@@ -17,7 +17,7 @@ from albert_keras.serving.export.version_lock import (
 )
 from albert_keras.serving.layout import MAX_VERSION, check_version, keras_file, versions
 from data_pipeline.errors import InputError
-from data_pipeline.files import fsync, fsync_folder
+from data_pipeline.files import fsync, fsync_folder, is_disk_full
 
 logger = logging.getLogger(__name__)
 
@@ -54,7 +54,7 @@ def new_version(
     Raises:
         InputError: Before the block, if a number is impossible, if the version exists or is being
             published, or if `out` cannot be written to. After it, if something else has been given
-            the number by other means.
+            the number by other means, or if the disk is full.
     """
     if version is not None:
         check_version(version)
@@ -72,8 +72,16 @@ def new_version(
             raise InputError(
                 f"`{out}` cannot be written: {reason}. Choose another --out."
             ) from error
-        yield draft
-        _publish(out, draft)
+        try:
+            yield draft
+            _publish(out, draft)
+        except Exception as error:
+            if not is_disk_full(error):
+                raise
+            raise InputError(
+                f"`{out}` cannot be written: the disk is full. Version {draft.version} was not "
+                "published and its files are removed. Free some space or choose another --out."
+            ) from error
         remove_old_versions(out, keep, besides=draft.version)
 
 

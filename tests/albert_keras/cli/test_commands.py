@@ -1,5 +1,6 @@
 """Commands as a user runs them: help, results, mistakes."""
 
+import errno
 import io
 import json
 import logging
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from albert_keras.cli import main
-from albert_keras.cli.output import Progress, finish, start
+from albert_keras.cli.output import Progress, finish, report_error, start
 
 COMMANDS = (
     ["vocab"],
@@ -302,3 +303,12 @@ def test_a_long_silence_is_broken():
     progress.finish()
     assert 2 <= len(shown.getvalue().splitlines()) <= 6
     assert shown.getvalue().startswith("... 0 s")
+
+
+def test_a_full_disk_is_one_line_with_the_file_and_what_to_do(capsys):
+    error = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "run/model.ckpt")
+    assert report_error(error, debug=False) == 2
+    assert capsys.readouterr().err == (
+        "error: The disk is full: `run/model.ckpt` could not be written. Free some space or choose "
+        "a folder on another disk.\n"
+    )

@@ -1,9 +1,11 @@
 """A version appears whole or not at all, whoever else publishes, fails or is killed."""
 
+import errno
 import logging
 import os
 
 import pytest
+import tensorflow as tf
 
 from albert_keras.serving.export import publishing
 from albert_keras.serving.export.publishing import new_version, remove_old_versions
@@ -206,3 +208,24 @@ def test_one_of_several_publishers_gets_the_number_they_all_want(tmp_path):
     answers = races.run("same_numbers", tmp_path, processes=3, each=5)
     assert sorted(sum((got for got, _ in answers), [])) == [1, 2, 3, 4, 5]
     assert sum(len(refused) for _, refused in answers) == 10
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        tf.errors.ResourceExhaustedError(None, None, "saved_model.pb; No space left on device"),
+        OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "1.keras"),
+    ],
+)
+def test_a_full_disk_is_one_clear_error_and_leaves_nothing(tmp_path, error):
+    out = tmp_path / "models" / "books"
+    with pytest.raises(InputError, match="the disk is full. Version 1 was not published"):
+        with new_version(out) as draft:
+            (draft.folder / "saved_model.pb").write_bytes(b"half of it")
+            raise error
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_every_other_error_stays_what_it_is(tmp_path):
+    with pytest.raises(tf.errors.ResourceExhaustedError, match="OOM"), new_version(tmp_path):
+        raise tf.errors.ResourceExhaustedError(None, None, "OOM when allocating tensor")
