@@ -6,7 +6,9 @@ from albert_keras.cli import options
 from albert_keras.cli.command import Output, command
 from albert_keras.cli.options import option
 from albert_keras.cli.output import count_of, percent
+from albert_keras.cli.preflight import check_model_folder, check_records, kind_of_run
 from data_pipeline.errors import InputError
+from data_pipeline.text import storage
 
 
 @command()
@@ -33,15 +35,11 @@ def evaluate(
       albert-keras evaluate --run runs/sst-2 --out scores/
       albert-keras evaluate --run runs/sst-2 --run runs/sst-2-large --all-seeds
     """
-    from albert_keras.finetuning.finetuned import is_finetuned
-
     for each in run:
-        if not ((each / "run.json").is_file() or is_finetuned(each)):
-            raise InputError(
-                f"`{each}` is not the folder of a run or a fine-tuning: it has no run.json and no "
-                "results.json. Create one with `albert-keras pretrain` or `finetune`."
-            )
-    if any(is_finetuned(each) for each in run):
+        check_model_folder(each)
+    if any(kind_of_run(each) == "finetuning" for each in run):
+        if data is not None:
+            storage.open_to_read(data).close()
         from albert_keras.finetuning.evaluate import evaluate_task
 
         step = step or "best"
@@ -58,6 +56,7 @@ def evaluate(
             "The evaluation of a pre-training run requires one `--run` and `--data` with a folder "
             f"of records. Received: {count_of(len(run), 'run')} and {data or 'no --data'}."
         )
+    check_records(data)
     from albert_keras.training.evaluate import evaluate as evaluate_run
 
     result = evaluate_run(run[0], data, step, batch_size, strategy)

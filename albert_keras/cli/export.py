@@ -6,6 +6,8 @@ from albert_keras.cli import options
 from albert_keras.cli.command import Output, command
 from albert_keras.cli.options import option
 from albert_keras.cli.output import percent
+from albert_keras.cli.preflight import check_model_folder
+from albert_keras.serving.layout import check_model_name
 from data_pipeline.errors import InputError
 
 
@@ -46,6 +48,8 @@ def export(
       albert-keras export --run runs/sst-2 --out saved_models/sst-2 --keep 3
     """
     layers = _parse_numbers(encode_layers)
+    check_model_name(out.absolute().name)
+    check_model_folder(run, accepts_checkpoints=True)
     from albert_keras.serving.publish import export as export_run
 
     result = export_run(

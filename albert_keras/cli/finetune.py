@@ -7,6 +7,7 @@ from albert_keras.cli import options
 from albert_keras.cli.arguments import read_values
 from albert_keras.cli.command import Output, command
 from albert_keras.cli.options import option
+from albert_keras.cli.preflight import check_origin, check_task_files
 from albert_keras.finetuning.config import FinetuneConfig
 from albert_keras.tasks.kinds import FIELD_OPTIONS
 from data_pipeline.errors import InputError
@@ -57,6 +58,8 @@ def finetune(
         )
     settings = FinetuneConfig.of(values, **flags)
     seeds = _parse_seeds(seeds)
+    check_origin(origin)
+    check_task_files(settings.task)
     from albert_keras.finetuning.finetune import finetune as finetune_model
     from albert_keras.finetuning.result_table import lines
     from albert_keras.finetuning.results import as_json, best_seed, first_split

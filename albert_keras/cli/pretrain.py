@@ -7,6 +7,7 @@ from albert_keras.cli.arguments import read_values
 from albert_keras.cli.command import Output, command
 from albert_keras.cli.options import option
 from albert_keras.cli.output import percent
+from albert_keras.cli.preflight import check_origin, check_records
 from albert_keras.training.config import PretrainingConfig
 from data_pipeline.errors import InputError
 
@@ -46,6 +47,8 @@ def pretrain(
           --out runs/more
     """
     settings = PretrainingConfig.of(read_values(config, assignments), **flags)
+    check_records(data, eval_data)
+    check_origin(init_from)
     initial = _initial_weights(init_from, from_step, albert_config, tokenizer)
     if dry_run:
         from albert_keras.dry_run import dry_run as run_trial

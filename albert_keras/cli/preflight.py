@@ -1,0 +1,74 @@
+"""Checks of paths that need no TensorFlow, so that a wrong path is reported within a second.
+
+The library makes the same checks where it opens the files.
+"""
+
+from pathlib import Path
+
+from albert_keras.tasks.task_config import TaskConfig
+from data_pipeline.errors import InputError
+
+
+def check_records(*folders: Path | None):
+    """Raises InputError unless all of the folders, except None, are folders of records."""
+    from data_pipeline.records.record_folder import RecordFiles
+
+    for folder in folders:
+        if folder is not None:
+            RecordFiles(folder)
+
+
+def check_origin(path: str | None):
+    """Raises InputError if there is nothing at the path of initial weights."""
+    if path in (None, "random") or Path(path).exists():
+        return
+    if not list(Path(path).parent.glob(f"{Path(path).name}.*")):  # the prefix of a checkpoint
+        raise InputError(
+            f"No weights were found at `{path}`: it does not exist. It must be the folder of a "
+            "run, of a checkpoint or of an export, the prefix of a TensorFlow checkpoint, a "
+            "`.keras` file, or `random`."
+        )
+
+
+def check_task_files(task: TaskConfig):
+    """Raises InputError if a file or folder of a task does not exist."""
+    from data_pipeline.text import storage
+
+    for path in (task.train, task.dev):
+        if path is not None:
+            storage.open_to_read(path).close()
+    if task.data_dir is not None and not Path(task.data_dir).is_dir():
+        raise InputError(
+            f"`{task.data_dir}` does not exist or is not a folder. `data_dir` must be the folder "
+            f"with the official files of {task.name}."
+        )
+
+
+def check_model_folder(path: Path, accepts_checkpoints: bool = False):
+    """Raises InputError unless a folder has the files of a run or of a fine-tuning.
+
+    Args:
+        accepts_checkpoints: Whether a TensorFlow checkpoint, such as a converted model, will do.
+    """
+    if kind_of_run(path) is not None:
+        return
+    if accepts_checkpoints and (any(path.glob("*.index")) or Path(f"{path}.index").is_file()):
+        return
+    raise InputError(
+        f"`{path}` is not the folder of a run or a fine-tuning: it has no run.json and no "
+        "results.json. Create one with `albert-keras pretrain` or `finetune`."
+    )
+
+
+def kind_of_run(path: Path) -> str | None:
+    """Returns "pretraining" or "finetuning", or None if a folder has the files of neither.
+
+    Raises:
+        InputError: If `run.json` is damaged.
+    """
+    from albert_keras.runs.run_record import read_record
+
+    if (path / "run.json").is_file():
+        return read_record(path / "run.json").get("kind", "pretraining")
+    is_finetuning = (path / "results.json").is_file() or any(path.glob("seed-*/run.json"))
+    return "finetuning" if is_finetuning else None
