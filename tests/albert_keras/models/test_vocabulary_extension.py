@@ -93,7 +93,7 @@ def test_a_model_grows_and_goes_on(tiny_run, tiny_tokenizer, extended, records, 
     # Near to what the old model reaches on its own records, and far from random weights.
     grown, before = loss_of(model, records), loss_of(old, RecordFiles(tiny_records))
     random = loss_of(model_of(continued.albert_config), records)
-    assert grown < before + 0.35 and grown < random - 0.3
+    assert grown < before + 0.5 and grown < random - 0.3
 
 
 @pytest.mark.slow
