@@ -222,7 +222,7 @@ MISTAKES = {
     ),
     "tokenizer of another size": (
         ["pretrain", "--data", "{records}", "--out", "{tmp}/o", "--set", "model.vocab_size=99"],
-        "99 and 280",
+        "99 and 307",
     ),
     "unwritable run": (["pretrain", "--data", "{records}", "--out", "/proc/o"], "cannot be"),
     "no TPU": (
