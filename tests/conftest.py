@@ -101,8 +101,8 @@ def made_once(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def tiny_vocabulary(tiny_corpus, tmp_path_factory):
-    """Returns the TrainedVocabulary of `tiny_corpus`, with 280 pieces."""
-    return train_vocabulary(tiny_corpus, tmp_path_factory.mktemp("vocabulary") / "tiny", size=280)
+    """Returns the TrainedVocabulary of `tiny_corpus`, with 307 pieces: 230 longer than a letter."""
+    return train_vocabulary(tiny_corpus, tmp_path_factory.mktemp("vocabulary") / "tiny", size=307)
 
 
 @pytest.fixture(scope="session")

@@ -25,9 +25,9 @@ def test_every_required_feature_reaches_the_model_under_its_name(batch):
 
 
 def test_the_model_takes_a_batch_as_it_is(batch):
-    config = AlbertConfig.from_name("albert-tiny", vocab_size=280)
+    config = AlbertConfig.from_name("albert-tiny", vocab_size=307)
     outputs = AlbertForPretraining(config)(batch)
-    assert outputs["masked_lm_logits"].shape == (4, 5, 280)
+    assert outputs["masked_lm_logits"].shape == (4, 5, 307)
     assert outputs["sentence_order_logits"].shape == (4, 2)
     assert np.isfinite(outputs["masked_lm_logits"]).all()
 

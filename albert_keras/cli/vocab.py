@@ -1,5 +1,6 @@
 """`albert-keras vocab` and `albert-keras vocab extend`."""
 
+import math
 from pathlib import Path
 
 import typer
@@ -10,6 +11,8 @@ from albert_keras.cli.options import option
 
 #: Number of added pieces to print, the most useful ones first.
 _SHOWN = 20
+#: Number of characters without a piece to print, the most frequent ones first.
+_SHOWN_CHARACTERS = 10
 
 
 @command()
@@ -22,6 +25,12 @@ def vocab(
     size: int = option(30_000, "Number of pieces in the vocabulary."),
     lower_case: bool = option(True, "Convert text to lower case."),
     strip_accents: bool = option(True, "Remove accents: é becomes e."),
+    required_characters: str = option(
+        "",
+        "Characters that get a piece even if the corpus lacks them, such as '§°'; printable ASCII "
+        "always does.",
+        shown=False,
+    ),
     corpus_format: str = options.CORPUS_FORMAT,
 ):
     """Train a SentencePiece vocabulary on your text.
@@ -47,10 +56,20 @@ def vocab(
         size,
         lower_case=lower_case,
         strip_accents=strip_accents,
+        required_characters=required_characters,
     )
-    values = {"path": result.path, "size": result.size, "sha256": result.sha256}
+    coverage = result.coverage
+    values = {
+        "path": result.path,
+        "size": result.size,
+        "sha256": result.sha256,
+        "characters": coverage.characters,
+        "coverage": coverage.fraction,
+        "uncovered": coverage.uncovered,
+    }
     lines = [
         f"vocabulary of {result.size} pieces: {result.path}",
+        _coverage_line(coverage),
         f"next: albert-keras data build --corpus ... --tokenizer {result.path} --out records/",
     ]
     return Output(values, lines)
@@ -88,6 +107,17 @@ def extend(
         "then albert-keras pretrain --data records/ --init-from ...",
     ]
     return Output(values, lines)
+
+
+def _coverage_line(coverage):
+    percent = math.floor(coverage.fraction * 1e6) / 1e4  # never 100 % if something is missing
+    line = f"coverage: {percent:g} % of {coverage.characters:,} characters"
+    shown = [f"{character!r} {count:,}" for character, count in coverage.uncovered.items()]
+    if not shown:
+        return line
+    more = len(shown) - _SHOWN_CHARACTERS
+    others = f" and {more} others" if more > 0 else ""
+    return f"{line}; unknown: {', '.join(shown[:_SHOWN_CHARACTERS])}{others}"
 
 
 def _paragraphs(corpus, corpus_format):

@@ -4,11 +4,13 @@ The folder contains the model, its pieces as text, and a configuration, which de
 of text and contains the model's hash. `tokenization` loads it.
 """
 
+import collections
 import hashlib
 import io
 import itertools
 import logging
 import re
+import string
 import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -21,7 +23,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from data_pipeline.errors import InputError
 from data_pipeline.files import check_output_folder, whole_folder
 from data_pipeline.settings import Settings
-from data_pipeline.tokenizers.normalization_rules import apply_rules, normalization_rules, rules_tsv
+from data_pipeline.tokenizers.normalization_rules import normalization_rules, rules_tsv
 
 logger = logging.getLogger(__name__)
 
@@ -35,6 +37,9 @@ SPACE = "▁"
 #: In the order of their ids: with <pad> 0 and <unk> 1 these are 2 to 4 and 5 to 12.
 CONTROL_SYMBOLS = ("[CLS]", "[SEP]", "[MASK]")
 USER_DEFINED_SYMBOLS = ("(", ")", '"', "-", ".", "–", "£", "€")
+
+#: Characters that get a piece in every vocabulary, in the form that the clean-up gives them.
+ALWAYS_REQUIRED = string.digits + string.ascii_letters + string.punctuation
 
 #: SentencePiece silently drops longer sentences, hence `_split_to_size`.
 _MAX_SENTENCE_BYTES = 4192
@@ -68,12 +73,26 @@ class TokenizerConfig(Settings):
 
 
 @dataclass(frozen=True)
+class Coverage:
+    """Which characters of the corpus have a piece, after the clean-up; spaces do not count."""
+
+    characters: int  # of the whole corpus
+    uncovered: dict[str, int]  # unknown character -> its count, the most frequent first
+
+    @property
+    def fraction(self) -> float:
+        """Fraction of the characters that have a piece, from 0 to 1."""
+        return 1 - sum(self.uncovered.values()) / self.characters
+
+
+@dataclass(frozen=True)
 class TrainedVocabulary:
     """A vocabulary on disk."""
 
     path: Path  # of its folder
     size: int  # number of pieces, V
     sha256: str  # of the model file, in hexadecimal
+    coverage: Coverage | None = None  # None for an extended vocabulary
 
 
 def train_vocabulary(
@@ -84,6 +103,7 @@ def train_vocabulary(
     lower_case: bool = True,
     strip_accents: bool = True,
     character_coverage: float = 0.99995,
+    required_characters: str = "",
     hard_limit: bool = True,
     input_sentence_size: int = 10_000_000,
 ) -> TrainedVocabulary:
@@ -99,33 +119,45 @@ def train_vocabulary(
         size: int. Number of pieces, V, the 13 special ones included.
         lower_case, strip_accents: bool. As in `clean_up`.
         character_coverage: float. Fraction of the corpus's characters that get a piece; the
-            others are unknown.
+            others are unknown. Printable ASCII always gets pieces.
+        required_characters: str. Further characters that always get a piece. They are cleaned up
+            like text, so `É` requires `e` if case and accents are folded.
         hard_limit: bool. Whether a corpus too small for `size` is an error; otherwise the
             vocabulary becomes as large as the corpus allows.
         input_sentence_size: int. Train on at most this number of sentences, sampled from all.
 
     Raises:
-        InputError: If the corpus is empty, `out` cannot be written or is not empty, or `size`
-            does not suit the corpus.
+        InputError: If the corpus is empty, `out` cannot be written or is not empty, `size` does
+            not suit the corpus, or `required_characters` contains one that is not text.
 
     Source:
         The `spm_train` command in the README of google-research/albert.
     """
     out = Path(out)
     check_output_folder(out)
-    model = _train(
+    if found := _NOT_FOR_TRAINING.search(required_characters):
+        raise InputError(
+            "`required_characters` must not contain NUL, surrogates or U+2585, which cannot be "
+            f"pieces. Received: {ascii(found[0])}. Remove it."
+        )
+    model, counts = _train(
         corpus_texts,
         normalization_rules(lower_case, strip_accents),
+        required_characters,
         vocab_size=size,
         character_coverage=character_coverage,
         hard_vocab_limit=hard_limit,
         input_sentence_size=input_sentence_size,
     )
+    pieces = {piece.piece for piece in read_model(model).pieces}
+    uncovered = {
+        character: count for character, count in counts.most_common() if character not in pieces
+    }
     config = TokenizerConfig(
         cleanup="model",
         lower_case=lower_case,
         strip_accents=strip_accents,
-        vocab_size=len(read_model(model).pieces),
+        vocab_size=len(pieces),
         sha256=hashlib.sha256(model).hexdigest(),
     )
     try:
@@ -133,7 +165,8 @@ def train_vocabulary(
             write_tokenizer_files(folder, model, config)
     except OSError as error:
         raise InputError(f"`{out}` cannot be written: {error.strerror}.") from error
-    return TrainedVocabulary(out, config.vocab_size, config.sha256)
+    coverage = Coverage(counts.total(), uncovered)
+    return TrainedVocabulary(out, config.vocab_size, config.sha256, coverage)
 
 
 def write_tokenizer_files(folder, model: bytes, config: TokenizerConfig) -> None:
@@ -195,8 +228,10 @@ _MODEL, _TRAINED_MODEL = _model_messages()
 _UNIGRAM, _BYTE = 1, 6
 
 
-def _sentences(texts, errors):
+def _sentences(texts, normalize, counts, errors):
     """Yields sentences for SentencePiece, and adds an error that stops the iteration to `errors`.
+
+    Also adds the characters of the sentences, cleaned up by `normalize`, to `counts`.
 
     SentencePiece turns an exception of its iterator into an error about its own internals.
     """
@@ -204,7 +239,9 @@ def _sentences(texts, errors):
     try:
         for text in texts:
             characters += len(text)
-            yield from _split_to_size(_NOT_FOR_TRAINING.sub(" ", text))
+            for sentence in _split_to_size(_NOT_FOR_TRAINING.sub(" ", text)):
+                counts.update(normalize(sentence))
+                yield sentence
         # SentencePiece blocks the interpreter from here on, so nothing can be logged later.
         seconds = 2 + characters / 500_000
         logger.info("training on %.1f million characters, about %.0f s", characters / 1e6, seconds)
@@ -227,23 +264,29 @@ def _split_to_size(text):
     yield text[start:]
 
 
-def _train(texts, rules, **options):
+def _train(texts, rules, required_characters, **options):
+    """Returns a trained model, and a Counter of the characters of the texts after the clean-up."""
     model = io.BytesIO()
     errors: list[BaseException] = []
-    sentences = _sentences(texts, errors)
-    # SentencePiece up to 0.2.1 aborts the process if there is nothing to count.
-    first = next((text for text in sentences if set(apply_rules(rules, text)) - _UNCOUNTED), None)
-    if first is None:
-        raise InputError("The corpus contains no words. Check its path.")
+    counts: collections.Counter[str] = collections.Counter()
     with tempfile.TemporaryDirectory() as folder:
         rule_file = Path(folder) / "rules.tsv"
         rule_file.write_text(rules_tsv(rules), encoding="utf-8")
+        sentencepiece.SetMinLogLevel(2)
+        normalize = sentencepiece.SentencePieceNormalizer(rule_tsv=str(rule_file)).normalize
+        required = set(normalize(ALWAYS_REQUIRED) + normalize(required_characters)) - _UNCOUNTED
+        sentences = _sentences(texts, normalize, counts, errors)
+        # SentencePiece up to 0.2.1 aborts the process if there is nothing to count.
+        first = next((text for text in sentences if set(normalize(text)) - _UNCOUNTED), None)
+        if first is None:
+            raise InputError("The corpus contains no words. Check its path.")
         try:
             sentencepiece.SentencePieceTrainer.train(
                 sentence_iterator=itertools.chain([first], sentences),
                 model_writer=model,
                 model_type="unigram",
                 normalization_rule_tsv=str(rule_file),
+                required_chars="".join(sorted(required)),
                 max_sentence_length=_MAX_SENTENCE_BYTES,
                 shuffle_input_sentence=True,
                 pad_id=0,
@@ -257,19 +300,29 @@ def _train(texts, rules, **options):
                 **options,
             )
         except (RuntimeError, SystemError) as error:
-            cause = errors[0] if errors else _explain(str(error), options["vocab_size"])
+            cause = errors[0] if errors else _explain(str(error), options["vocab_size"], required)
             raise cause from error
     trained = read_model(model.getvalue())
     trained.normalizer_spec.ClearField("normalization_rule_tsv")  # a local path
-    return trained.SerializeToString(deterministic=True)
+    del counts[" "]
+    return trained.SerializeToString(deterministic=True), counts
 
 
-def _explain(message, size):
+def _explain(message, size, required):
     """Returns the error that explains a message of SentencePiece about a corpus."""
+    reason = ""
     if found := re.search(r"too high.*value <= (\d+)", message):
         limit, advice = f"at most {found[1]}", "Lower it or give more text"
     elif found := re.search(r"smaller than required_chars\. \d+ vs (\d+)", message):
-        limit, advice = f"at least {found[1]}", "Raise it or lower `character_coverage`"
+        special = 2 + len(CONTROL_SYMBOLS) + len(USER_DEFINED_SYMBOLS)
+        limit = f"at least {found[1]}"
+        reason = (
+            f": {special} special pieces and {int(found[1]) - special} characters, of which "
+            f"{len(required)} are printable ASCII or `required_characters`"
+        )
+        advice = "Raise it or require fewer characters"
     else:
         return InputError(f"SentencePiece cannot train on this corpus: {message}")
-    return InputError(f"`size` must be {limit} for this corpus. Received: {size}. {advice}.")
+    return InputError(
+        f"`size` must be {limit} for this corpus{reason}. Received: {size}. {advice}."
+    )

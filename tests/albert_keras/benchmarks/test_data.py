@@ -32,7 +32,7 @@ def result(corpus, tiny_vocabulary):
 def test_what_is_measured_is_told(result, corpus):
     text = "".join(path.read_text() for path in sorted(corpus.iterdir()))
     told = result["corpus"]
-    assert (told["vocab_size"], told["max_seq_length"]) == (280, 32)
+    assert (told["vocab_size"], told["max_seq_length"]) == (307, 32)
     assert told["max_predictions_per_seq"] == 5
     assert told["text_mb"] == pytest.approx(
         len(text.replace("\n\n", "\n").encode()) / 1e6, rel=0.01

@@ -77,6 +77,21 @@ def test_training_has_the_documented_options(capsys):
         assert f"{option} " in shown
 
 
+def test_vocab_reports_the_characters_without_a_piece(tmp_path, capsys):
+    (tmp_path / "corpus.txt").write_text("many plain words here " * 5000 + "龘 鱻 鱻")
+    command = ["vocab", "--corpus", f"{tmp_path}/corpus.txt", "--size", "85"]
+    assert main([*command, "--out", f"{tmp_path}/a"]) == 0
+    shown = capsys.readouterr().out.splitlines()
+    assert shown[1] == "coverage: 99.9966 % of 90,003 characters; unknown: '鱻' 2, '龘' 1"
+    required = ["--required-characters", "鱻§"]
+    assert main([*command, *required, "--out", f"{tmp_path}/b", "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["characters"] == 90_003 and result["uncovered"] == {"龘": 1}
+    assert result["coverage"] == pytest.approx(90_002 / 90_003)
+    pieces = (tmp_path / "b" / "tokenizer.vocab").read_text(encoding="utf-8")
+    assert "\n§\t" in pieces and "\n%\t" in pieces
+
+
 def test_text_becomes_records_by_command(corpus, tmp_path, capsys):
     assert main(["vocab", "--corpus", str(corpus), "--size", "280", "--out", f"{tmp_path}/t"]) == 0
     built = ["data", "build", "--corpus", str(corpus), "--tokenizer", f"{tmp_path}/t"]
@@ -208,7 +223,7 @@ MISTAKES = {
     ),
     "tokenizer of another size": (
         ["pretrain", "--data", "{records}", "--out", "{tmp}/o", "--set", "model.vocab_size=99"],
-        "99 and 280",
+        "99 and 307",
     ),
     "unwritable run": (["pretrain", "--data", "{records}", "--out", "/proc/o"], "cannot be"),
     "no TPU": (

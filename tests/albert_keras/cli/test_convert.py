@@ -23,7 +23,7 @@ def test_source_target_and_next_command_are_printed(call, tiny_run, tmp_path):
     lines = out.splitlines()
     assert lines[0] == f"read `{tiny_run}` (albert-keras)"
     assert "  masked-LM head: converted" in lines
-    assert "  vocabulary: a custom vocabulary of 280 pieces" in lines
+    assert "  vocabulary: a custom vocabulary of 307 pieces" in lines
     assert any(line.startswith(f"wrote {tmp_path / 'there'} (google)") for line in lines)
     assert sum("reference in NumPy" in line for line in lines) == 4
     code, out, _ = call(tmp_path / "there", tmp_path / "back", "--no-verify")

@@ -8,7 +8,7 @@ from albert_keras.conversion import own
 from albert_keras.interop.model_weights import ModelWeights, encoder_shapes
 
 SHAPE = AlbertConfig(
-    vocab_size=280,
+    vocab_size=307,
     embedding_size=16,
     hidden_size=32,
     num_hidden_layers=2,
@@ -66,12 +66,12 @@ def tokenizer_files(tiny_tokenizer, tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def word_pieces():
-    """Returns the content of a `vocab.txt` of 280 word pieces."""
+    """Returns the content of a `vocab.txt` of 307 word pieces."""
     special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     letters = [chr(97 + number % 26) for number in range(26)]
     words = [f"{first}{second}" for first in letters for second in letters]
     pieces = special + letters + [f"##{letter}" for letter in letters] + words
-    return "".join(f"{piece}\n" for piece in pieces[:280]).encode()
+    return "".join(f"{piece}\n" for piece in pieces[:307]).encode()
 
 
 @pytest.fixture(scope="session")

@@ -34,7 +34,7 @@ def test_the_record_and_the_card_tell_where_it_came_from(google, tmp_path):
     for fact in (
         result.encoder_digest,
         "format google",
-        "custom vocabulary of 280 pieces",
+        "custom vocabulary of 307 pieces",
         "converted",
     ):
         assert fact in card
@@ -74,7 +74,7 @@ def test_ours_has_to_be_told_where_to(small_model, tmp_path):
 
 
 def test_a_vocabulary_of_another_size_is_refused(google, official_model, tmp_path):
-    with pytest.raises(InputError, match="must have 280 pieces.* Received: 30,000"):
+    with pytest.raises(InputError, match="must have 307 pieces.* Received: 30,000"):
         convert(google, tmp_path / "ours", tokenizer=official_model)
     assert leftovers(tmp_path) == []
 

@@ -22,7 +22,7 @@ def test_three_vocabularies_are_told_apart(official_model, german, tiny_tokenize
     assert official.name == "official-english" and "official English" in official.sentence
     assert german.name == "german-30k" and "German" in german.sentence
     own = identify(tiny_tokenizer.model_bytes)
-    assert own == ("own", "a custom vocabulary of 280 pieces")
+    assert own == ("own", "a custom vocabulary of 307 pieces")
 
 
 def test_ids_are_those_of_the_public_vectors(official_model):

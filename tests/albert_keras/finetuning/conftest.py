@@ -23,7 +23,7 @@ from tests.albert_keras.finetuning.small_tasks import make_examples, make_task
 WORDS = {"no": "window", "yes": "harbour"}
 #: A model that trains in seconds, without dropout.
 SHAPE = AlbertConfig(
-    vocab_size=280,
+    vocab_size=307,
     embedding_size=16,
     hidden_size=32,
     num_hidden_layers=1,

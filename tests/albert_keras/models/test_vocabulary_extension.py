@@ -75,7 +75,7 @@ def test_a_model_grows_and_goes_on(tiny_run, tiny_tokenizer, extended, records, 
     report = continued.load(model)
     assert not report.new and continued.describe()["origin_digest"] == origin.digest
     assert continued.lines(report)[-1].startswith(
-        "vocabulary: the rows of 280 pieces are kept; each of the 20 new ones starts as the mean"
+        "vocabulary: the rows of 307 pieces are kept; each of the 20 new ones starts as the mean"
     )
 
     old = model_of(origin.albert_config, seed=8)
@@ -104,4 +104,4 @@ def test_a_run_goes_on_with_a_larger_vocabulary(tiny_run, records, tiny_training
     config = tiny_training.replace(model={"hidden_size": 32, "num_attention_heads": 2})
     out = pretrain(records.folder, tmp_path / "run", config, initial=open_weights(tiny_run)).path
     log = read_log(out)
-    assert log[-1]["loss"] < log[0]["loss"] and Run.open(out).albert_config.vocab_size == 300
+    assert log[-1]["loss"] < log[0]["loss"] and Run.open(out).albert_config.vocab_size == 327

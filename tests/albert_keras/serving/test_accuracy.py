@@ -75,9 +75,9 @@ def test_records_are_taken_once_each(tiny_records, tiny_tokenizer):
 @pytest.mark.parametrize(
     "fit, rule",
     [
-        ((99, 32), "a tokenizer with 280 pieces instead of 99"),
-        ((280, 32, "another"), "another one of the same size"),
-        ((280, 16), "must not be longer"),
+        ((99, 32), "a tokenizer with 307 pieces instead of 99"),
+        ((307, 32, "another"), "another one of the same size"),
+        ((307, 16), "must not be longer"),
     ],
 )
 def test_records_that_do_not_fit_are_refused(tiny_records, fit, rule):

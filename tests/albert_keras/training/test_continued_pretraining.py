@@ -77,7 +77,7 @@ def test_step_and_moments_begin_anew(tiny_run, more):
 
 def test_the_loss_goes_on_where_it_was(tiny_run, more):
     first, last = read_log(more)[0]["loss"], read_log(tiny_run)[-1]["loss"]
-    assert abs(first - last) < 0.3 and first < np.log(280) + np.log(2) - 0.5
+    assert abs(first - last) < 0.3 and first < np.log(307) + np.log(2) - 0.5
 
 
 def test_the_run_says_what_it_began_with(tiny_run, more):
@@ -152,7 +152,7 @@ def test_half_a_head_is_refused(tiny_run, tiny_records, tiny_tokenizer, still, t
     write_tensors(tmp_path / "model.ckpt", trained)
     Run.open(tiny_run).albert_config.save(tmp_path / "albert_config.json")
     origin = open_weights(tmp_path / "model.ckpt", tokenizer=tiny_tokenizer)
-    with pytest.raises(InputError, match=r"output_bias: expected \[280\], found nothing"):
+    with pytest.raises(InputError, match=r"output_bias: expected \[307\], found nothing"):
         pretrain(tiny_records, tmp_path / "run", still, initial=origin)
     assert not (tmp_path / "run").exists()
 
@@ -180,7 +180,7 @@ def test_other_sources(tiny_run, tiny_records, tiny_tokenizer, still, tmp_path, 
             {"hidden_size": 64, "num_attention_heads": 2},
             r"hidden_size: 32 in the weights, 64 in the settings",
         ),
-        ({"vocab_size": 100}, r"vocab_size: 280 in the weights, 100 in the settings"),
+        ({"vocab_size": 100}, r"vocab_size: 307 in the weights, 100 in the settings"),
     ],
 )
 def test_settings_that_contradict_the_model_are_refused(tiny_run, tiny_records, model, problem):
@@ -193,7 +193,7 @@ def test_dropout_may_be_changed(tiny_run, tiny_records):
     continued = ContinuedPretraining.of(open_weights(tiny_run), RecordFiles(tiny_records))
     config = PretrainingConfig(model={"hidden_dropout_prob": 0.25, "hidden_size": 32})
     config = config.replace(model=continued.model_settings(config))
-    assert config.albert_config(280) == continued.albert_config.replace(hidden_dropout_prob=0.25)
+    assert config.albert_config(307) == continued.albert_config.replace(hidden_dropout_prob=0.25)
 
 
 def test_records_of_another_tokenizer_are_refused(tiny_run, tiny_records, tmp_path):
@@ -212,5 +212,5 @@ def test_records_without_a_tokenizer_need_as_many_pieces(tiny_run, tiny_records,
     ContinuedPretraining.of(open_weights(tiny_run), RecordFiles(folder))
     assert "it cannot be checked that its ids" in caplog.text
     info.replace(vocab_size=290).save(folder)
-    with pytest.raises(InputError, match="must have the 280 pieces .* Received: 290"):
+    with pytest.raises(InputError, match="must have the 307 pieces .* Received: 290"):
         ContinuedPretraining.of(open_weights(tiny_run), RecordFiles(folder))

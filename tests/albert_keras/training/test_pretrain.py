@@ -72,7 +72,7 @@ def test_checkpoints_carry_the_reference_names(tiny_run):
     tensors = tensors_of(tiny_run, 12)
     block = "bert/encoder/transformer/group_0/inner_group_0"
     assert tensors["global_step"] == 12 and tensors["global_step"].dtype == np.int64
-    assert tensors["bert/embeddings/word_embeddings"].shape == (280, 16)
+    assert tensors["bert/embeddings/word_embeddings"].shape == (307, 16)
     assert tensors[f"{block}/attention_1/self/query/kernel/adam_m"].shape == (32, 32)
     assert tensors["cls/seq_relationship/output_weights"].shape == (2, 32)
 
@@ -145,7 +145,7 @@ def test_records_longer_than_the_model_are_refused(tiny_records, tiny_training, 
 def test_a_vocabulary_of_another_size_is_refused(tiny_records, tiny_training, tmp_path):
     values = tiny_training.model_dump()
     values["model"]["vocab_size"] = 300
-    with pytest.raises(InputError, match="Received: 300 and 280"):
+    with pytest.raises(InputError, match="Received: 300 and 307"):
         pretrain(tiny_records, tmp_path / "run", type(tiny_training)(**values))
 
 

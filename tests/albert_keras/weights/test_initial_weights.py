@@ -134,7 +134,7 @@ def test_random_weights_need_a_shape_and_a_tokenizer(tmp_path, tiny_tokenizer, c
     assert not report.loaded and report.new.keys() == before.keys()
     assert report.lines()[0].startswith(f"all {len(before)} weights are random")
     named = open_weights(None, albert_config="albert-tiny", tokenizer=tiny_tokenizer)
-    assert named.albert_config == AlbertConfig.from_name("albert-tiny", vocab_size=280)
+    assert named.albert_config == AlbertConfig.from_name("albert-tiny", vocab_size=307)
     with pytest.raises(InputError, match="has no albert_config"):
         open_weights(None, tokenizer=tiny_tokenizer)
     with pytest.raises(InputError, match="has no tokenizer"):
@@ -163,8 +163,8 @@ def test_a_tokenizer_that_is_not_the_one_of_the_training_is_refused(
 
 def test_a_tokenizer_of_another_size_is_refused(foreign, config, tmp_path):
     prefix = foreign()
-    config.replace(vocab_size=281).save(tmp_path / "albert_config.json")
-    with pytest.raises(InputError, match="must have 281 pieces.* Received: 280"):
+    config.replace(vocab_size=308).save(tmp_path / "albert_config.json")
+    with pytest.raises(InputError, match="must have 308 pieces.* Received: 307"):
         open_weights(prefix)
 
 

@@ -75,7 +75,7 @@ def spoil(tensors, name):
     "change, name, says",
     [
         (drop, QUERY, [f"{QUERY}: expected [32, 32], found nothing"]),
-        (transpose, TABLE, [f"{TABLE}: expected [280, 16], found [16, 280]"]),
+        (transpose, TABLE, [f"{TABLE}: expected [307, 16], found [16, 307]"]),
         (
             rename,
             QUERY,

@@ -35,7 +35,7 @@ def test_wrong_lengths_are_refused(foreign_records):
     with pytest.raises(
         InputError, match="Record 0 of .* must have 64 int64 values in `input_ids`, but has 32"
     ):
-        adopt_records(foreign_records, 64, 5, vocab_size=280)
+        adopt_records(foreign_records, 64, 5, vocab_size=307)
     assert not (foreign_records / "dataset_info.json").exists()
 
 
@@ -47,9 +47,9 @@ def test_ids_beyond_the_vocabulary_are_refused(foreign_records):
 def test_a_folder_that_needs_no_adoption_is_refused(tiny_records, tmp_path):
     shutil.copytree(tiny_records, tmp_path / "copy")
     with pytest.raises(InputError, match="already"):
-        adopt_records(tmp_path / "copy", 32, 5, vocab_size=280)
+        adopt_records(tmp_path / "copy", 32, 5, vocab_size=307)
 
 
 def test_a_folder_without_records_is_refused(tmp_path):
     with pytest.raises(InputError, match="contains no file"):
-        adopt_records(tmp_path, 32, 5, vocab_size=280)
+        adopt_records(tmp_path, 32, 5, vocab_size=307)

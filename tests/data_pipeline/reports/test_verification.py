@@ -242,7 +242,7 @@ def test_records_of_other_lengths_are_told(change, says, records):
 
 @pytest.mark.parametrize(
     "name, limit, value",
-    [("input_ids", 280, 280), ("masked_lm_ids", 280, 999), ("masked_lm_positions", 32, 32)],
+    [("input_ids", 307, 307), ("masked_lm_ids", 307, 999), ("masked_lm_positions", 32, 32)],
 )
 def test_values_out_of_range_are_told(name, limit, value, records):
     rewrite(records, lambda features: features | {name: np.full(features[name].shape, value)})

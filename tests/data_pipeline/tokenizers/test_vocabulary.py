@@ -1,5 +1,6 @@
 import hashlib
 import json
+import string
 
 import pytest
 
@@ -21,13 +22,13 @@ def test_the_folder_holds_model_pieces_and_configuration(tiny_vocabulary):
         "lower_case": True,
         "strip_accents": True,
         "compat_py3": False,
-        "vocab_size": 280,
+        "vocab_size": 307,
         "sha256": tiny_vocabulary.sha256,
         "version": 1,
     }
     lines = (folder / "tokenizer.vocab").read_text(encoding="utf-8").splitlines()
     assert [line.split("\t")[0] for line in lines[:13]] == SPECIAL
-    assert len(lines) == tiny_vocabulary.size == 280
+    assert len(lines) == tiny_vocabulary.size == 307
 
 
 def test_special_pieces_have_the_types_of_the_official_vocabulary(tiny_vocabulary):
@@ -38,7 +39,7 @@ def test_special_pieces_have_the_types_of_the_official_vocabulary(tiny_vocabular
 
 
 def test_the_same_texts_give_the_same_bytes(tiny_vocabulary, tiny_corpus, tmp_path):
-    again = train_vocabulary(iter(tiny_corpus), tmp_path / "again", size=280)
+    again = train_vocabulary(iter(tiny_corpus), tmp_path / "again", size=307)
     assert again.sha256 == tiny_vocabulary.sha256
 
 
@@ -51,7 +52,7 @@ def test_the_model_names_no_path_of_the_machine_that_trained_it(tiny_vocabulary)
 def test_case_and_accents_are_kept_if_asked_for(tmp_path):
     corpus = ["Der Bäcker über der Straße", "Größe zählt, und Übung auch"] * 5
     train_vocabulary(
-        corpus, tmp_path / "de", 60, lower_case=False, strip_accents=False, hard_limit=False
+        corpus, tmp_path / "de", 200, lower_case=False, strip_accents=False, hard_limit=False
     )
     tokenizer = Tokenizer.load(tmp_path / "de")
     assert tokenizer.decode(tokenizer.encode("Bäcker über U\u0308bung")) == "Bäcker über Übung"
@@ -72,6 +73,84 @@ def test_without_hard_limit_the_vocabulary_is_as_large_as_can_be(tiny_corpus, tm
 def test_a_size_below_the_alphabet_is_refused(tiny_corpus, tmp_path):
     with pytest.raises(InputError, match=r"`size` must be at least \d+ .*Received: 20"):
         train_vocabulary(tiny_corpus, tmp_path / "out", size=20)
+
+
+PRINTABLE = string.digits + string.ascii_letters + string.punctuation
+
+
+def unknown(tokenizer, characters):
+    """Returns the characters that have no piece, alone or inside a word."""
+    return [c for c in characters if tokenizer.unk_id in tokenizer.encode(f"{c} the{c}the")]
+
+
+def test_printable_ascii_is_never_unknown(tiny_tokenizer):
+    assert unknown(tiny_tokenizer, PRINTABLE) == []
+
+
+def test_capital_letters_have_pieces_only_without_lower_casing(
+    tiny_corpus, tiny_tokenizer, tmp_path
+):
+    assert not set(tiny_tokenizer.model.vocabulary) & set(string.ascii_uppercase)
+    trained = train_vocabulary(tiny_corpus, tmp_path / "cased", 280, lower_case=False)
+    tokenizer = Tokenizer.load(trained.path)
+    assert unknown(tokenizer, PRINTABLE) == []
+    assert set(tokenizer.model.vocabulary) >= set(PRINTABLE)
+
+
+def test_required_characters_are_cleaned_up_like_text(tiny_corpus, tiny_tokenizer, tmp_path):
+    wanted = "§µÖ龘Ａ€ é\u0308"
+    assert unknown(tiny_tokenizer, "§µ龘") == list("§µ龘")
+    trained = train_vocabulary(tiny_corpus, tmp_path / "out", 280, required_characters=wanted)
+    tokenizer = Tokenizer.load(trained.path)
+    assert trained.size == 280 and unknown(tokenizer, wanted) == []
+    assert set("§μ龘") < set(tokenizer.model.vocabulary)  # U+03BC, and not the micro sign
+    assert not set("µÖＡé\u0308 ") & set(tokenizer.model.vocabulary)
+    assert tokenizer.model.vocabulary[:13] == SPECIAL
+    assert tokenizer.model.vocabulary.count("€") == 1
+
+
+def test_required_characters_do_not_make_special_pieces_of_text(tiny_corpus, tmp_path):
+    trained = train_vocabulary(tiny_corpus, tmp_path / "out", 280, required_characters="[MASK]")
+    tokenizer = Tokenizer.load(trained.path)
+    assert not {*range(5)} & {*tokenizer.encode("[MASK] [CLS] <pad> <unk>")}
+
+
+@pytest.mark.parametrize("character", ["▅", "\0", "\udcff"], ids=ascii)
+def test_a_required_character_that_is_not_text_is_refused(character, tmp_path):
+    with pytest.raises(InputError, match="`required_characters` must not contain"):
+        train_vocabulary(["words"], tmp_path / "out", required_characters=f"a{character}")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_size_below_the_required_characters_is_refused(tiny_corpus, tmp_path):
+    pattern = r"at least (\d+) .*: 13 special pieces and \d+ characters, of which 65 .*Received: 70"
+    with pytest.raises(InputError, match=pattern) as error:
+        train_vocabulary(tiny_corpus, tmp_path / "out", 70, required_characters="§°")
+    least = int(str(error.value).split("at least ")[1].split()[0])
+    trained = train_vocabulary(tiny_corpus, tmp_path / "out", least, required_characters="§°")
+    assert trained.size == least
+
+
+def test_coverage_counts_the_characters_of_the_clean_text(tmp_path):
+    # One character in 10,000 is rare, and the last text has five that occur once.
+    corpus = ["(.)", *["Ab cd\u0301 " * 2500 + "龘"] * 2, "㍍ 鱻"]
+    out = tmp_path / "out"
+    coverage = train_vocabulary(corpus, out, 90, hard_limit=False).coverage
+    assert coverage.characters == 3 + 2 * 10_001 + len("メートル鱻")
+    assert sum(coverage.uncovered.values()) == 1 and set(coverage.uncovered) < set("メートル鱻")
+    assert coverage.fraction == pytest.approx(1 - 1 / coverage.characters)
+    assert unknown(Tokenizer.load(out), "龘メートル鱻") == list(coverage.uncovered)
+
+
+def test_the_most_frequent_uncovered_characters_come_first(tmp_path):
+    corpus = ["ab cd " * 1000 + "龘 鱻 鱻 麤 麤 麤"]
+    options = {"size": 90, "hard_limit": False, "character_coverage": 0.99}
+    coverage = train_vocabulary(corpus, tmp_path / "some", **options).coverage
+    assert list(coverage.uncovered.items()) == [("麤", 3), ("鱻", 2), ("龘", 1)]
+    assert coverage.characters == 4006 and coverage.fraction == pytest.approx(4000 / 4006)
+    options["required_characters"] = "".join(coverage.uncovered)
+    coverage = train_vocabulary(corpus, tmp_path / "all", **options).coverage
+    assert coverage.uncovered == {} and coverage.fraction == 1
 
 
 @pytest.mark.parametrize("corpus", [[], ["", " \n"], ["\x01"], ["(.)", "-"]], ids=ascii)

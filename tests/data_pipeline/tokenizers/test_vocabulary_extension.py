@@ -46,7 +46,7 @@ def test_old_pieces_keep_their_ids_and_scores(tiny_tokenizer, extended):
     new = read_model(extended.model_bytes).pieces
     assert len(new) == len(old) + 6 and list(new[: len(old)]) == list(old)
     assert is_extension(tiny_tokenizer, extended) and not is_extension(extended, tiny_tokenizer)
-    assert extended.cls_id == tiny_tokenizer.cls_id and extended.config.vocab_size == 286
+    assert extended.cls_id == tiny_tokenizer.cls_id and extended.config.vocab_size == 313
 
 
 def test_the_pieces_that_save_most_are_added(tiny_tokenizer, extended):
