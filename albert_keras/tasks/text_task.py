@@ -16,6 +16,7 @@ from albert_keras.tasks.kinds import CLASSIFICATION, REGRESSION
 from albert_keras.tasks.labels import check_labels, hold_out, label_numbers
 from albert_keras.tasks.pair_features import EncodedPairs, PairFeatures, encode_pairs
 from albert_keras.tasks.predictions import mean_outputs, mean_probabilities, one_line
+from albert_keras.tasks.tables.cells import ClassLabel, ScoreLabel
 from albert_keras.tasks.tables.files import label_names, read_table
 from albert_keras.tasks.tables.rows import is_number
 from albert_keras.tasks.task import Error, Task
@@ -236,10 +237,9 @@ class TextTask(Task):
             config.text,
             config.pair,
             config.label if labelled else None,
-            has_scores=self.kind is REGRESSION,
+            ScoreLabel() if self.kind is REGRESSION else ClassLabel(known_labels),
             # From all columns, so that a file without labels is read like one with labels.
             has_header=not all(is_number(column) for column in columns if column is not None),
-            known_labels=known_labels,
         )
 
     def _truth(self, examples):
