@@ -54,7 +54,7 @@ def read_table(
             if a row has another number of columns, a blank text or an unusable label; the first
             few of these are listed. With `skipped`, only if nearly all rows are such.
     """
-    labels = [] if label is None else label_columns(label)
+    labels = label_columns(label)
     columns = [text] + ([] if pair is None else [pair]) + labels
     if has_header is None:
         has_header = not all(is_number(column) for column in columns)
@@ -80,8 +80,10 @@ def read_table(
     return examples
 
 
-def label_columns(label: str | int | Sequence[str | int]) -> list[str | int]:
-    """Returns the columns of a label as a list."""
+def label_columns(label: str | int | Sequence[str | int] | None) -> list[str | int]:
+    """Returns the columns of a label as a list, empty if None."""
+    if label is None:
+        return []
     return [label] if isinstance(label, str | int) else list(label)
 
 

@@ -2,7 +2,7 @@
 
 import csv
 import logging
-from collections.abc import Iterable
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -36,13 +36,27 @@ def check_share(path, skipped: int, rows: int):
         )
 
 
-def write_skipped_rows(folder: str | Path, skipped: Iterable[SkippedRow]) -> Path | None:
-    """Writes `skipped-rows.csv` with the columns `file`, `line`, `reason` and `raw`, and its path.
+def write_skipped_rows(
+    folder: str | Path | None, skipped: Mapping[str, Sequence[SkippedRow]]
+) -> Path | None:
+    """Writes `skipped-rows.csv`, with the columns `file`, `line`, `reason` and `raw`.
 
-    Without skipped rows, removes an older list, and returns None. The folder is created if missing.
+    Without skipped rows, an older list is removed. The folder is created if missing; None says in
+    the log how to get the list.
+
+    Args:
+        skipped: By file, see `Task.skipped_rows`.
+
+    Returns:
+        The path of the list, or None if there is none.
     """
-    path, skipped = Path(folder) / SKIPPED_ROWS, list(skipped)
-    if not skipped:
+    rows = [row for rows in skipped.values() for row in rows]
+    if folder is None:
+        if rows:
+            logger.warning("Give --out to list all skipped rows in a file.")
+        return None
+    path = Path(folder) / SKIPPED_ROWS
+    if not rows:
         path.unlink(missing_ok=True)
         return None
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -50,6 +64,6 @@ def write_skipped_rows(folder: str | Path, skipped: Iterable[SkippedRow]) -> Pat
         # Bytes that could not be decoded are written as \udcXX.
         with open(temporary, "w", encoding="utf-8", errors="backslashreplace", newline="") as file:
             writer = csv.writer(file)
-            writer.writerows([SkippedRow._fields, *skipped])
+            writer.writerows([SkippedRow._fields, *rows])
     logger.warning("skipped rows: %s", path)
     return path
