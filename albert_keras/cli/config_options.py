@@ -81,6 +81,8 @@ def _type_of(option):
     annotation = option.field.annotation
     kinds = (annotation,) if get_origin(annotation) is Literal else get_args(annotation)
     kinds = [kind for kind in kinds or (annotation,) if kind is not NoneType]
+    if any(get_origin(kind) is tuple for kind in kinds):  # may be repeated
+        return list[str], None
     if len(kinds) > 1:
         return str, None
     if get_origin(kinds[0]) is Literal:

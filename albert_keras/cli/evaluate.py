@@ -26,6 +26,9 @@ def evaluate(
     step: str | None = options.STEP,
     batch_size: int = option(64, "Rows per batch.", min=1),
     strategy: str = options.STRATEGY,
+    delimiter: str | None = options.DELIMITER,
+    encoding: str | None = options.ENCODING,
+    skip_bad_rows: bool | None = options.SKIP_BAD_ROWS,
 ):
     """Evaluate models on held-out examples, compared with guessing.
 
@@ -44,10 +47,22 @@ def evaluate(
 
         step = step or "best"
         result = evaluate_task(
-            run, data, data_dir, split, out, all_seeds, step, batch_size, strategy
+            run,
+            data,
+            data_dir,
+            split,
+            out,
+            all_seeds,
+            step,
+            batch_size,
+            strategy,
+            delimiter,
+            encoding,
+            skip_bad_rows,
         )
         return Output(result, describe_task(result))
     given = {"--split": split, "--out": out, "--data-dir": data_dir, "--all-seeds": all_seeds}
+    given |= {"--delimiter": delimiter, "--encoding": encoding, "--skip-bad-rows": skip_bad_rows}
     for name, value in given.items():
         if value:
             raise InputError(f"`{name}` requires a fine-tuned model. Received: `{run[0]}`.")

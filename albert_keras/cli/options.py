@@ -65,6 +65,23 @@ DATA_DIR = option(None, "Folder of the official files.", shown="as in training")
 STEP = option(
     None, "Checkpoint: a number or `best`.", shown="the newest; for a fine-tuning the best"
 )
+DELIMITER = option(
+    None,
+    "Character between the columns of the table, or `tab`.",
+    metavar="CHARACTER",
+    shown="as in training, or detected",
+)
+ENCODING = option(
+    None,
+    "Encoding of the table, such as utf-16 or windows-1252.",
+    metavar="NAME",
+    shown="as in training, or detected",
+)
+SKIP_BAD_ROWS = option(
+    None,
+    "Skip the rows of the table that cannot be used, and list them in --out.",
+    shown="as in training",
+)
 STRATEGY = option(
     "auto", "Distribution strategy.", metavar="[auto|tpu|mirrored|multiworker|single]"
 )

@@ -47,6 +47,9 @@ def predict(
         None, "Fine-tuning to average with; may be repeated.", "--with", metavar="PATH"
     ),
     all_seeds: bool = options.ALL_SEEDS,
+    delimiter: str | None = options.DELIMITER,
+    encoding: str | None = options.ENCODING,
+    skip_bad_rows: bool | None = options.SKIP_BAD_ROWS,
 ):
     """Predict with a fine-tuned model, or fill masks.
 
@@ -84,6 +87,9 @@ def predict(
             all_seeds,
             text=text_column,
             pair=pair_column,
+            delimiter=delimiter,
+            encoding=encoding,
+            skip_bad_rows=skip_bad_rows,
         )
         answers = predictions.answers
         if out is None:
@@ -96,7 +102,8 @@ def predict(
 
     for_runs = {"--file": file, "--text-column": text_column, "--pair-column": pair_column}
     for_runs |= {"--split": split, "--data-dir": data_dir, "--out": out, "--with": also or None}
-    for_runs |= {"--all-seeds": all_seeds or None}
+    for_runs |= {"--all-seeds": all_seeds or None, "--delimiter": delimiter}
+    for_runs |= {"--encoding": encoding, "--skip-bad-rows": skip_bad_rows}
     exported = read_task(version_folder(model))
     if exported is None:
         reason = f"requires a fine-tuned model: `{model}` is a pre-trained export"

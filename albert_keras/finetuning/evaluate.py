@@ -5,8 +5,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from albert_keras.finetuning.answer_files import write_answers
-from albert_keras.finetuning.finetuned import FinetunedModels, check_answers_folder
+from albert_keras.finetuning.finetuned import (
+    FinetunedModels,
+    check_answers_folder,
+    check_table_settings,
+)
 from albert_keras.tasks.metrics import Interval
+from albert_keras.tasks.tables.skipped_rows import write_skipped_rows
 from data_pipeline.errors import InputError
 
 
@@ -39,6 +44,9 @@ def evaluate_task(
     step: int | str | None = "best",
     batch_size: int = 64,
     strategy: str = "auto",
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    skip_bad_rows: bool | None = None,
 ) -> TaskEvaluation:
     """Scores fine-tuned models; the predictions of several are averaged.
 
@@ -50,6 +58,7 @@ def evaluate_task(
             checkpoint.
         out: str, Path or None. Folder for answers, errors and the confusion figure.
         all_seeds, step, batch_size, strategy: See `FinetunedModels`.
+        delimiter, encoding, skip_bad_rows: How to read `data`, if not as in training.
 
     Returns:
         TaskEvaluation.
@@ -63,9 +72,11 @@ def evaluate_task(
     if data is not None and (split is not None or data_dir is not None):
         other = "split" if split is not None else "data_dir"
         raise InputError(f"Only one of `data` and `{other}` may be given. Received: both.")
+    changes = {"delimiter": delimiter, "encoding": encoding, "skip_bad_rows": skip_bad_rows}
+    check_table_settings(changes, {"data": data})
     check_answers_folder(out)
-    data_dir = None if data_dir is None else str(data_dir)
-    models = FinetunedModels(runs, all_seeds, step, strategy, batch_size, data_dir=data_dir)
+    changes["data_dir"] = None if data_dir is None else str(data_dir)
+    models = FinetunedModels(runs, all_seeds, step, strategy, batch_size, **changes)
     task = models.task
     if data is not None:
         examples, split = task.read_file(data, labelled=True), Path(data).name
@@ -77,6 +88,7 @@ def evaluate_task(
                 f"`albert-keras predict {models.runs[0].path} --split {split}`."
             )
         examples = task.read(split)
+    write_skipped_rows(out, task.skipped_rows)
     features, results = models.outputs(examples)
     is_tuned_here = data is None and split == task.dev_splits[0] or not models.tuned
     tuned = task.tune(examples, features, results) if is_tuned_here else models.tuned

@@ -12,6 +12,7 @@ from albert_keras.finetuning.config import FinetuneConfig
 from albert_keras.finetuning.results import FinetuneResult, best_seed, read_results, save_results
 from albert_keras.finetuning.task_data import prepare
 from albert_keras.finetuning.train_seed import train_seed
+from albert_keras.tasks.tables.skipped_rows import SKIPPED_ROWS, write_skipped_rows
 from albert_keras.training.distributed.cluster import (
     barrier,
     is_chief,
@@ -80,6 +81,8 @@ def finetune(
         initial_weights = open_weights(origin, from_step, albert_config, tokenizer)
         cache = out / "features" if cache is None else Path(cache)
         data = prepare(config, initial_weights, choose_precision(strategy), cache)
+        if is_chief(strategy):
+            write_skipped_rows(out, data.task.skipped_rows)
         outcomes = [
             train_seed(strategy, data, initial_weights, out / f"seed-{seed}", seed, allow_changes)
             for seed in all_seeds
@@ -137,8 +140,10 @@ def _check_out(out):
             "--out."
         )
     # A run that was being created when the process was killed has a dot before its name.
-    is_started = names == {"features"} or any(
-        name.startswith(("seed-", ".seed-")) for name in names
+    is_started = (
+        names
+        and names <= {"features", SKIPPED_ROWS}
+        or any(name.startswith(("seed-", ".seed-")) for name in names)
     )
     if not is_started:
         check_output_folder(out)

@@ -21,6 +21,7 @@ from data_pipeline.files import check_output_folder, whole_file
 _TUNED, _RECORD, _RESULTS = "tuned.json", "run.json", "results.json"
 #: Settings that models may differ in when their predictions are averaged.
 _FILE_SETTINGS = {"data_dir", "train", "dev", "text", "pair", "label", "dev_share"}
+_FILE_SETTINGS |= {"delimiter", "encoding", "skip_bad_rows"}
 
 
 def save_tuned(run: Run, tuned: dict[str, float]):
@@ -91,6 +92,21 @@ def check_answers_folder(out: str | os.PathLike | None):
         check_output_folder(Path(out))
 
 
+def check_table_settings(settings: dict[str, Any], file: dict[str, Any]):
+    """Raises InputError if settings of a table are given, but not the table.
+
+    Args:
+        settings: By name; None if not given.
+        file: The name of the argument that takes the table, and its value.
+    """
+    [(argument, path)] = file.items()
+    given = [name for name, value in settings.items() if value is not None]
+    if given and path is None:
+        raise InputError(
+            f"`{given[0]}` requires `{argument}`. Received: {settings[given[0]]!r} and no file."
+        )
+
+
 class FinetunedModels:
     """Models of one task with one tokenizer; the predictions of several are averaged.
 
@@ -101,7 +117,8 @@ class FinetunedModels:
         strategy: str. See `strategy.py`.
         batch_size: int. Rows per device and call.
         changes: dict of str. Settings of the task that differ from those in training: `data_dir`,
-            and the columns `text` and `pair` if it had them; None for no change.
+            how tables are written (`delimiter`, `encoding`, `skip_bad_rows`), and the columns
+            `text` and `pair` if it had them; None for no change.
 
     Attributes:
         runs: list of Run.

@@ -4,7 +4,12 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from albert_keras.finetuning.finetuned import FinetunedModels, check_answers_folder
+from albert_keras.finetuning.finetuned import (
+    FinetunedModels,
+    check_answers_folder,
+    check_table_settings,
+)
+from albert_keras.tasks.tables.skipped_rows import write_skipped_rows
 from data_pipeline.errors import InputError
 
 
@@ -30,6 +35,9 @@ def predict_task(
     strategy: str = "auto",
     text: str | int | None = None,
     pair: str | int | None = None,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    skip_bad_rows: bool | None = None,
 ) -> Predictions:
     """Answers new examples with fine-tuned models; the predictions of several are averaged.
 
@@ -42,6 +50,8 @@ def predict_task(
         out: str, Path or None. Folder for the task's official files, as leaderboards take them.
         all_seeds, step, batch_size, strategy: See `FinetunedModels`.
         text, pair: str, int or None. Columns of `file` if they are not those of the training.
+        delimiter, encoding, skip_bad_rows: How to read `file`, if not as in training. Skipped rows
+            have no example; they are listed in `out`.
 
     Returns:
         Predictions.
@@ -65,8 +75,10 @@ def predict_task(
         raise InputError(f"`data_dir` requires `split`. Received: {data_dir} and {given[0]}.")
     if file is None and (text is not None or pair is not None):
         raise InputError(f"Columns of text and pair require `file`. Received: {given[0]}.")
+    changes = {"delimiter": delimiter, "encoding": encoding, "skip_bad_rows": skip_bad_rows}
+    check_table_settings(changes, {"file": file})
     check_answers_folder(out)
-    changes = {"data_dir": data_dir and str(data_dir), "text": text, "pair": pair}
+    changes |= {"data_dir": data_dir and str(data_dir), "text": text, "pair": pair}
     models = FinetunedModels(runs, all_seeds, step, strategy, batch_size, **changes)
     task = models.task
     if inputs:
@@ -75,6 +87,7 @@ def predict_task(
         examples = task.read_file(file, labelled=False)
     else:
         examples = task.read(split)
+    write_skipped_rows(out, task.skipped_rows)
     answers = models.answers(examples)
     files: tuple[str, ...] = ()
     if out is not None:

@@ -12,6 +12,7 @@ import numpy as np
 from albert_keras.tasks.kinds import FIELD_OPTIONS, TaskKind
 from albert_keras.tasks.metrics import Interval
 from albert_keras.tasks.predictions import write_predictions
+from albert_keras.tasks.tables.skipped_rows import SkippedRow
 from data_pipeline.errors import InputError
 from data_pipeline.settings import did_you_mean
 from data_pipeline.tokenizers.tokenization import Tokenizer
@@ -87,6 +88,8 @@ class Task(abc.ABC):
 
     def __init__(self, config):
         self.config = config
+        #: By file, the rows that could not be used and that `skip_bad_rows` allowed to skip.
+        self.skipped_rows: dict[str, list[SkippedRow]] = {}
 
     @property
     def max_seq_length(self) -> int:

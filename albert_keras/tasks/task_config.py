@@ -6,6 +6,7 @@ from pydantic import field_validator
 
 from albert_keras.tasks.glue.glue_tasks import GLUE_TASKS
 from albert_keras.tasks.kinds import CLASSIFICATION, KINDS, REGRESSION
+from albert_keras.tasks.tables.dialect import Dialect, checked_delimiter, checked_encoding
 from data_pipeline.settings import Rule, Settings, did_you_mean, option, setting
 
 #: Tasks with official files, and tasks on the user's own files.
@@ -48,7 +49,33 @@ class TaskConfig(Settings):
         None, "Column of the text: a name, or a number from 0.", metavar="COLUMN"
     )
     pair: str | int | None = option(None, "Column of the second text.", metavar="COLUMN")
-    label: str | int | None = option(None, "Column of the label.", metavar="COLUMN")
+    label: str | int | tuple[str | int, ...] | None = option(
+        None,
+        "Column of the label; repeated for several labels per row: columns of 0 and 1, or of "
+        "numbers for regression.",
+        metavar="COLUMN",
+    )
+    label_separator: str | None = option(
+        None,
+        "Text between several labels in one column, such as `|`; an empty cell has no label.",
+        min_length=1,
+        metavar="TEXT",
+    )
+    delimiter: str | None = option(
+        None,
+        "Character between the columns of a .csv or .tsv, or `tab`.",
+        default_text="detected",
+        metavar="CHARACTER",
+    )
+    encoding: str | None = option(
+        None,
+        "Encoding of the tables, such as utf-16 or windows-1252.",
+        default_text="detected",
+        metavar="NAME",
+    )
+    skip_bad_rows: bool = option(
+        False, "Skip the rows of tables that cannot be used, and list them in a file."
+    )
     labels: tuple[str, ...] | None = setting(
         None,
         "Names of the classes or tags, in the order of their numbers. None uses those "
@@ -89,7 +116,39 @@ class TaskConfig(Settings):
             lambda data_dir, name: data_dir is None or name not in OWN_TASKS,
             "must not be given: your own examples come from `train`",
         ),
+        *(
+            Rule(
+                (setting_of_tables, "name"),
+                lambda value, name: not value or name in _TABLES,
+                f"requires a table, that is one of the tasks {', '.join(_TABLES)}",
+            )
+            for setting_of_tables in ("delimiter", "encoding", "skip_bad_rows", "label_separator")
+        ),
+        Rule(
+            ("label", "name"),
+            lambda label, name: not isinstance(label, tuple) or name in _TABLES,
+            f"may be several columns only for {', '.join(_TABLES)}",
+        ),
+        Rule(
+            ("label_separator", "name", "label"),
+            lambda separator, name, label: (
+                separator is None
+                or name not in REGRESSION.own_tasks
+                and not isinstance(label, tuple)
+            ),
+            "requires one column of names, not of numbers",
+        ),
     )
+
+    @property
+    def dialect(self) -> Dialect:
+        """How the tables are written; None is detected."""
+        return Dialect(self.encoding, self.delimiter)
+
+    @property
+    def has_several_labels(self) -> bool:
+        """Whether a row of a table has several labels: several columns, or several in one."""
+        return isinstance(self.label, tuple) or self.label_separator is not None
 
     @field_validator("name")
     @classmethod
@@ -97,3 +156,23 @@ class TaskConfig(Settings):
         if name not in TASK_NAMES:
             raise ValueError(f"is unknown{did_you_mean(name, TASK_NAMES)}")
         return name
+
+    @field_validator("label")
+    @classmethod
+    def _are_different(cls, label):
+        if not isinstance(label, tuple):
+            return label
+        columns = [str(column) for column in label]
+        if not columns or len(set(columns)) < len(columns):
+            raise ValueError("must be different columns, at least one")
+        return label if len(label) > 1 else label[0]
+
+    @field_validator("delimiter")
+    @classmethod
+    def _is_delimiter(cls, delimiter):
+        return None if delimiter is None else checked_delimiter(delimiter)
+
+    @field_validator("encoding")
+    @classmethod
+    def _is_encoding(cls, encoding):
+        return None if encoding is None else checked_encoding(encoding)

@@ -16,7 +16,8 @@ from albert_keras.tasks.kinds import CLASSIFICATION, REGRESSION
 from albert_keras.tasks.labels import check_labels, hold_out, label_numbers
 from albert_keras.tasks.pair_features import EncodedPairs, PairFeatures, encode_pairs
 from albert_keras.tasks.predictions import mean_outputs, mean_probabilities, one_line
-from albert_keras.tasks.tables.files import label_names, read_table
+from albert_keras.tasks.tables.cells import ClassLabel, ScoreLabel
+from albert_keras.tasks.tables.files import label_columns, label_names, read_table
 from albert_keras.tasks.tables.rows import is_number
 from albert_keras.tasks.task import Error, Task
 from data_pipeline.errors import InputError
@@ -71,9 +72,7 @@ class TextTask(Task):
     def __init__(self, config):
         super().__init__(config)
         self._glue = GLUE_TASKS.get(config.name)
-        is_score = config.name in REGRESSION.own_tasks or self._glue and not self._glue.labels
-        self.kind = REGRESSION if is_score else CLASSIFICATION
-        self._metrics = _SCORE_METRICS if is_score else _CLASS_METRICS
+        self.kind, self._metrics = self._kind_and_metrics()
         self.dev_splits, self.test_splits = ("dev",), ()
         if self._glue:
             self._metrics = self._glue.metrics
@@ -129,8 +128,7 @@ class TextTask(Task):
     def features(self, examples, tokenizer, training=False, cache=None):
         labels = None
         if training or all(example.label is not None for example in examples):
-            dtype = np.float32 if self.kind is REGRESSION else np.int32
-            labels = self._truth(examples).astype(dtype)
+            labels = self._truth(examples).astype(self.kind.targets["labels"])
 
         def build():
             return encode_pairs(examples, tokenizer, self.max_seq_length)._asdict()
@@ -203,6 +201,12 @@ class TextTask(Task):
             paths.append(write_submission(*official, examples, self._given(answers), folder))
         return paths
 
+    def _kind_and_metrics(self):
+        """Returns the kind of the task and the names of its scores, the main one first."""
+        if self.config.name in REGRESSION.own_tasks or self._glue and not self._glue.labels:
+            return REGRESSION, _SCORE_METRICS
+        return CLASSIFICATION, _CLASS_METRICS
+
     def _check_config(self):
         config, name = self.config, self.config.name
         for column in ("text", "pair", "label"):
@@ -230,17 +234,25 @@ class TextTask(Task):
         config = self.config
         if labelled and config.label is None:
             raise InputError("`label` must name the column of the label. Received: None.")
-        columns = [config.text, config.pair, config.label]
-        return read_table(
+        columns = [config.text, config.pair, *label_columns(config.label)]
+        skipped = []
+        examples = read_table(
             path,
             config.text,
             config.pair,
             config.label if labelled else None,
-            has_scores=self.kind is REGRESSION,
+            self._label_kind(known_labels),
             # From all columns, so that a file without labels is read like one with labels.
             has_header=not all(is_number(column) for column in columns if column is not None),
-            known_labels=known_labels,
+            dialect=config.dialect,
+            skipped=skipped if config.skip_bad_rows else None,
         )
+        self.skipped_rows[str(path)] = skipped
+        return examples
+
+    def _label_kind(self, known_labels):
+        """Returns how a label is read; other names than `known_labels`, if not None, are refused."""
+        return ScoreLabel() if self.kind is REGRESSION else ClassLabel(known_labels)
 
     def _truth(self, examples):
         """Returns the labels of examples as numbers: int64 classes or float64 scores."""

@@ -1,20 +1,22 @@
 """A user's own table, .tsv, .csv or .jsonl: rows with one or two texts and a label → examples.
 
-No row is skipped silently: one that cannot be used is an error with file, line and reason.
+No row is skipped silently: one that cannot be used is an error with file, line and reason, or, if
+rows may be skipped, is counted and listed.
 """
 
 import collections
-import json
 import logging
-import math
 import re
 from collections.abc import Sequence
 from pathlib import PurePath
 
 from albert_keras.tasks.examples import TextExample
-from albert_keras.tasks.tables.rows import Problems, is_number, read_rows
+from albert_keras.tasks.tables.cells import ANY_CLASS, CellError, ClassLabel, Label, text_of
+from albert_keras.tasks.tables.dialect import DETECTED, Dialect
+from albert_keras.tasks.tables.raw_table import read_raw_table
+from albert_keras.tasks.tables.rows import Problems, is_number
+from albert_keras.tasks.tables.skipped_rows import SkippedRow, check_share
 from data_pipeline.errors import InputError
-from data_pipeline.settings import did_you_mean
 
 #: With more labels than this, they must be fewer than half of the rows.
 _FEW_LABELS = 20
@@ -26,54 +28,83 @@ def read_table(
     path: str | PurePath,
     text: str | int,
     pair: str | int | None = None,
-    label: str | int | None = None,
-    has_scores: bool = False,
+    label: str | int | Sequence[str | int] | None = None,
+    label_kind: Label = ANY_CLASS,
     has_header: bool | None = None,
-    known_labels: Sequence[str] | None = None,
+    dialect: Dialect = DETECTED,
+    skipped: list[SkippedRow] | None = None,
 ) -> list[TextExample]:
-    """Reads a table: .tsv, .csv or .jsonl.
-
-    A .csv may quote its fields, which may then contain commas and line breaks. A .tsv has no
-    quoting: a row is a line. A .jsonl has an object per line. All are UTF-8; a byte order mark,
-    CRLF and blank lines at the end make no difference.
+    """Reads a table: .tsv, .csv or .jsonl; see `read_raw_table`.
 
     Args:
         text, pair, label: Columns, by name or number from 0; `label` None if labels are to be
-            predicted.
-        has_scores: Whether labels are numbers; otherwise they are names of classes, and
-            white space around them is removed.
+            predicted, or several columns.
+        label_kind: How the cells of `label` are read.
         has_header: Whether the first row of a .tsv or .csv names the columns; None if it does so
             as soon as any column is given by name.
-        known_labels: The only labels that are allowed, for example those of the training file.
+        dialect: What is None is detected.
+        skipped: Receives the rows that cannot be used. None makes them an error.
 
     Returns:
-        `id` is the number of the row, from 0. `label` is a str, a float, or None if no column is
-        given.
+        `id` is the number of the row in `RawTable.rows`, from 0. `label` is as `label_kind` reads
+        it, or None if no column is given.
 
     Raises:
         InputError: If the file cannot be read or has another format, if a column is missing, or
             if a row has another number of columns, a blank text or an unusable label; the first
-            few of these are listed.
+            few of these are listed. With `skipped`, only if nearly all rows are such.
     """
-    columns = [column for column in (text, pair, label) if column is not None]
+    labels = label_columns(label)
+    columns = [text] + ([] if pair is None else [pair]) + labels
     if has_header is None:
         has_header = not all(is_number(column) for column in columns)
-    problems, examples = Problems(path), []
-    for line, (first, *rest) in read_rows(path, columns, has_header, problems):
-        second = rest.pop(0) if pair is not None else None
-        _check_text(first, text, line, problems)
-        if pair is not None:
-            _check_text(second, pair, line, problems, may_be_blank=True)
-        value = None
-        if label is not None:
-            value = _label(rest[0], has_scores, known_labels, line, problems)
-        examples.append(TextExample(str(len(examples)), first, second, value))
-    problems.check()
+    table = read_raw_table(path, columns, has_header, dialect)
+    examples, bad = [], []
+    for number, row in enumerate(table.rows):
+        try:
+            if row.problem is not None:
+                raise CellError(row.problem)
+            first, *cells = table.values(row, columns)
+            first = text_of(first, text)
+            second = None if pair is None else text_of(cells.pop(0), pair, may_be_blank=True)
+            value = label_kind.read(cells, labels) if labels else None
+            examples.append(TextExample(str(number), first, second, value))
+        except CellError as error:
+            raw = row.raw.removesuffix("\n").removesuffix("\r")
+            bad.append(SkippedRow(str(path), row.line, str(error), raw))
+    _report(path, table, bad, skipped)
     if not examples:
         raise InputError(f"`{path}` must contain at least one row. It is empty.")
-    if label is not None and not has_scores and not has_header:
+    if isinstance(label_kind, ClassLabel) and labels and not has_header:
         _warn_of_header(path, examples)
     return examples
+
+
+def label_columns(label: str | int | Sequence[str | int] | None) -> list[str | int]:
+    """Returns the columns of a label as a list, empty if None."""
+    if label is None:
+        return []
+    return [label] if isinstance(label, str | int) else list(label)
+
+
+def _report(path, table, bad, skipped):
+    """Raises InputError for rows that cannot be used, or skips them with a warning."""
+    if not bad:
+        return
+    problems = Problems(path)
+    for row in bad:
+        problems.add(row.line, row.reason)
+    if skipped is None:
+        problems.check("Correct the rows, or skip such rows with --skip-bad-rows.")
+    check_share(path, len(bad), len(table.rows))
+    skipped += bad
+    logger.warning(
+        "%s: skipped %s of %s rows. %s",
+        path,
+        f"{len(bad):,}",
+        f"{len(table.rows):,}",
+        problems.listing(),
+    )
 
 
 def label_names(examples: Sequence[TextExample]) -> tuple[str, ...]:
@@ -93,36 +124,6 @@ def label_names(examples: Sequence[TextExample]) -> tuple[str, ...]:
     if all(re.fullmatch(r"-?\d+", name) for name in names):
         return tuple(sorted(names, key=lambda name: (int(name), name)))
     return tuple(sorted(names))
-
-
-def _check_text(text, column, line, problems, may_be_blank=False):
-    if not isinstance(text, str):
-        problems.add(line, f"must have a text as `{column}`. Received: {text!r}.")
-    elif not text.strip() and not may_be_blank:
-        problems.add(line, f"must have a text as `{column}`. It is blank.")
-    elif not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text):
-        problems.add(line, f"has half a surrogate pair in `{column}`.")
-
-
-def _label(value, has_scores, names, line, problems):
-    """Returns the label in a field; adds a problem if it cannot be used."""
-    if has_scores:
-        try:
-            number = math.nan if isinstance(value, bool) else float(value)
-        except (TypeError, ValueError, OverflowError):
-            number = math.nan
-        if not math.isfinite(number):
-            problems.add(line, f"must have a number as label. Received: {value!r}.")
-        return number
-    if isinstance(value, (bool, int)):
-        value = json.dumps(value)
-    if not isinstance(value, str) or not value.strip():
-        problems.add(line, f"must have a name as label. Received: {value!r}.")
-        return None
-    name = value.strip()
-    if names is not None and name not in names:
-        problems.add(line, f"has an unknown label, `{name}`{did_you_mean(name, names)}")
-    return name
 
 
 def _warn_of_header(path, examples):

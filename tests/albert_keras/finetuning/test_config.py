@@ -72,11 +72,16 @@ def test_every_flag_reaches_its_key():
         "steps_per_execution": 5, "evaluate_every": 6, "checkpoint_every": 10, "patience": 2,
         "time_budget": "8h", "peak_tflops": 2.0, "lr": 0.5,
     }  # fmt: skip
-    assert values.keys() == options_of(FinetuneConfig).keys()
-    config = FinetuneConfig.of({}, **values)
-    for word, value in values.items():
-        section, key = options_of(FinetuneConfig)[word].path
-        assert getattr(getattr(config, section), key) == value, word
+    of_tables = {
+        "task": "classification", "text": "a", "label": "c", "label_separator": "|",
+        "delimiter": ";", "encoding": "utf-16", "skip_bad_rows": True,
+    }  # fmt: skip
+    assert values.keys() | of_tables.keys() == options_of(FinetuneConfig).keys()
+    for given in (values, of_tables):
+        config = FinetuneConfig.of({}, **given)
+        for word, value in given.items():
+            section, key = options_of(FinetuneConfig)[word].path
+            assert getattr(getattr(config, section), key) == value, word
 
 
 def test_flags_take_precedence_over_a_recipe_and_none_is_ignored():

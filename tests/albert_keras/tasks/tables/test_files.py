@@ -3,6 +3,7 @@ import logging
 import pytest
 
 from albert_keras.tasks.examples import TextExample
+from albert_keras.tasks.tables.cells import ClassLabel, ScoreLabel
 from albert_keras.tasks.tables.files import label_names, read_table
 from data_pipeline.errors import InputError
 
@@ -70,7 +71,7 @@ def test_a_header_taken_for_a_row_is_warned_of(tmp_path, caplog):
 
 def test_regression_reads_numbers(tmp_path):
     path = write(tmp_path, "x.tsv", "text\tscore\nA.\t 3.5\nB.\t-1e2\n")
-    labels = [example.label for example in read_table(path, "text", None, "score", has_scores=True)]
+    labels = [example.label for example in read_table(path, "text", None, "score", ScoreLabel())]
     assert labels == [3.5, -100.0]
 
 
@@ -91,7 +92,7 @@ def test_json_numbers_and_truth_values_are_names_of_classes(tmp_path):
         ("x.tsv", "text\tlabel\nA.\n", "line 2 must have 2 columns, like the first row. It has 1."),
         ("x.tsv", "text\tlabel\n \t1\n", "line 2 must have a text as `text`. It is blank."),
         ("x.tsv", "text\tlabel\nA.\t \n", "line 2 must have a name as label. Received: ' '."),
-        ("x.tsv", b"text\tlabel\nA\xe9.\t1\n", "line 2 must be UTF-8. Its byte 1 (0xe9) is not."),
+        ("x.tsv", b"text\tlabel\nA\x81.\t1\n", "line 2 must be UTF-8. Its byte 1 (0x81) is not."),
         ("x.csv", 'text,label\nA.,1\n"B\n.,1\n', "line 3 must be CSV: unexpected end of data."),
         ("x.csv", 'text,label\n"a\nb",1\n"c" d,1\n', "line 4 must be CSV: ',' expected after"),
         ("x.csv", 'text,label\n"a\nb",1\nc\n', "line 4 must have 2 columns"),
@@ -116,7 +117,7 @@ def test_a_table_that_cannot_be_used_is_refused(tmp_path, name, text, says):
 def test_a_score_that_is_no_number_is_refused(tmp_path, value):
     path = write(tmp_path, "x.tsv", f"text\tscore\nA.\t{value}\n")
     with pytest.raises(InputError, match="line 2 must have a number as label"):
-        read_table(path, "text", label="score", has_scores=True)
+        read_table(path, "text", None, "score", ScoreLabel())
 
 
 def test_all_missing_columns_are_told(tmp_path):
@@ -134,7 +135,8 @@ def test_problems_of_several_rows_are_told_up_to_a_few(tmp_path):
     path = write(tmp_path, "x.tsv", "text\tlabel\n" + "\t1\n" * 3 + "A.\t1\n" + "A.\n" * 4)
     with pytest.raises(InputError) as error:
         read_table(path, "text", label="label")
-    first, *lines = str(error.value).split("\n")
+    first, *lines, advice = str(error.value).split("\n")
+    assert "--skip-bad-rows" in advice
     assert first == f"7 problems in `{path}`, the first 5:"
     assert [line.split(" must")[0] for line in lines] == [f"  line {n}" for n in (2, 3, 4, 6, 7)]
 
@@ -142,7 +144,7 @@ def test_problems_of_several_rows_are_told_up_to_a_few(tmp_path):
 def test_a_label_unknown_to_the_training_file_is_refused(tmp_path):
     path = write(tmp_path, "x.tsv", "text\tlabel\nA.\tgood\nB.\tgoood\n")
     with pytest.raises(InputError, match="line 3 has an unknown label, `goood`. Did you mean `go"):
-        read_table(path, "text", label="label", known_labels=("bad", "good"))
+        read_table(path, "text", None, "label", ClassLabel(("bad", "good")))
 
 
 @pytest.mark.parametrize(
@@ -168,3 +170,34 @@ def test_a_label_for_nearly_each_row_is_no_class():
     with pytest.raises(InputError, match="30 different ones in 30 rows, such as 'text 0'"):
         label_names(examples)
     assert len(label_names([*examples, *examples])) == 30
+
+
+def test_bad_rows_are_skipped_counted_and_listed(tmp_path, caplog):
+    rows = 'good,A.\ngood,\nbad\nbad,"B\nC."\nbad,"D" e\ngood,F.\n'
+    path, skipped = write(tmp_path, "x.csv", "mood,text\n" + rows), []
+    with caplog.at_level(logging.WARNING):
+        examples = read_table(path, "text", label="mood", skipped=skipped)
+    assert [(one.id, one.first) for one in examples] == [("0", "A."), ("3", "B\nC."), ("5", "F.")]
+    assert [(row.line, row.raw) for row in skipped] == [(3, "good,"), (4, "bad"), (7, 'bad,"D" e')]
+    assert "skipped 3 of 6 rows" in caplog.text
+    assert skipped[0].reason == "must have a text as `text`. It is blank."
+
+
+def test_an_open_quote_costs_one_row(tmp_path):
+    rows = "".join(f"good,text {number}\n" for number in range(9))
+    path, skipped = write(tmp_path, "x.csv", 'mood,text\ngood,"open\n' + rows), []
+    assert len(read_table(path, "text", label="mood", skipped=skipped)) == 9
+    assert [row.line for row in skipped] == [2]
+
+
+def test_a_byte_that_is_not_utf_8_is_a_bad_row(tmp_path):
+    lines = "".join(f"Grüße {number}\t1\n" for number in range(9)).encode()
+    path, skipped = write(tmp_path, "x.tsv", b"text\tlabel\n" + lines + b"A\xfc\t1\n"), []
+    assert len(read_table(path, "text", label="label", skipped=skipped)) == 9
+    assert [row.reason for row in skipped] == ["must be UTF-8. Its byte 1 (0xfc) is not."]
+
+
+def test_nearly_all_rows_must_not_be_skipped(tmp_path):
+    path = write(tmp_path, "x.tsv", "text\tlabel\nA.\t1\n" + "B.\n" * 10)
+    with pytest.raises(InputError, match="10 of 11 rows cannot be used"):
+        read_table(path, "text", label="label", skipped=[])

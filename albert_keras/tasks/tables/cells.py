@@ -1,0 +1,84 @@
+"""Reads the cells of a row: a text, or a label of one of several kinds.
+
+A cell that cannot be used is a CellError, whose text continues "line 7 ...".
+"""
+
+import abc
+import json
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from data_pipeline.settings import did_you_mean
+
+_YES, _NO = ("1", "true", "yes"), ("0", "false", "no")
+
+
+class CellError(ValueError):
+    """Why a cell cannot be used."""
+
+
+class Label(abc.ABC):
+    """How the cells of the columns of a label become the label of an example."""
+
+    @abc.abstractmethod
+    def read(self, values: list[Any], columns: Sequence[str | int]) -> Any:
+        """Returns the label in the cells of `columns`; raises CellError if there is none."""
+
+
+class ClassLabel(Label):
+    """The name of a class, without surrounding white space; `known` are all that are allowed."""
+
+    def __init__(self, known: Sequence[str] | None = None):
+        self._known = known
+
+    def read(self, values, columns):
+        [value] = values
+        if isinstance(value, (bool, int)):
+            value = json.dumps(value)
+        if not isinstance(value, str) or not value.strip():
+            raise CellError(f"must have a name as label. Received: {value!r}.")
+        name = value.strip()
+        if self._known is not None:
+            _check_known(name, self._known)
+        return name
+
+
+#: The name of any class.
+ANY_CLASS = ClassLabel()
+
+
+class ScoreLabel(Label):
+    """A number."""
+
+    def read(self, values, columns):
+        [value] = values
+        number = _number(value)
+        if number is None:
+            raise CellError(f"must have a number as label. Received: {value!r}.")
+        return number
+
+
+def text_of(value: Any, column: str | int, may_be_blank: bool = False) -> str:
+    """Returns a text that Unicode can represent, and that is not blank unless it may be."""
+    if not isinstance(value, str):
+        raise CellError(f"must have a text as `{column}`. Received: {value!r}.")
+    if not value.strip() and not may_be_blank:
+        raise CellError(f"must have a text as `{column}`. It is blank.")
+    if not value.isascii() and any("\ud800" <= letter <= "\udfff" for letter in value):
+        raise CellError(f"has half a surrogate pair in `{column}`.")
+    return value
+
+
+def _number(value):
+    """Returns a finite number, or None."""
+    try:
+        number = math.nan if isinstance(value, bool) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _check_known(name, known):
+    if name not in known:
+        raise CellError(f"has an unknown label, `{name}`{did_you_mean(name, known)}")

@@ -1,0 +1,115 @@
+import logging
+
+import pytest
+
+from albert_keras.tasks.tables.dialect import Dialect, checked_delimiter, checked_encoding
+from albert_keras.tasks.tables.raw_table import read_raw_table
+from data_pipeline.errors import InputError
+
+ROWS = [("Grüße aus Köln", "ja"), ("Dann kam, sagte er, Müller", "nein"), ("Das war es", "ja")] * 4
+
+
+def table(delimiter, quote=False, header=("text", "label")):
+    mark = '"' if quote else ""
+    rows = [header, *ROWS]
+    return "".join(delimiter.join(f"{mark}{cell}{mark}" for cell in row) + "\r\n" for row in rows)
+
+
+def read(tmp_path, name, data, columns=("text", "label"), **settings):
+    path = tmp_path / name
+    path.write_bytes(data)
+    return read_raw_table(path, columns, **settings)
+
+
+@pytest.mark.parametrize(
+    "name, text, encoding, dialect",
+    [
+        ("x.csv", table(",", quote=True), "utf-8", Dialect("utf-8", ",")),
+        ("x.csv", table(",", quote=True), "utf-8-sig", Dialect("utf-8", ",")),
+        ("x.tsv", table("\t"), "utf-8", Dialect("utf-8", "\t")),
+        ("x.csv", table(";"), "utf-8", Dialect("utf-8", ";")),
+        ("x.csv", table("\t"), "utf-8", Dialect("utf-8", "\t")),
+        ("x.csv", table("|", quote=True), "utf-8", Dialect("utf-8", "|")),
+        ("x.tsv", table(";", quote=True), "utf-8", Dialect("utf-8", ";")),
+        ("x.csv", "sep=;\r\n" + table(";"), "utf-8", Dialect("utf-8", ";")),
+        ("x.csv", table(";"), "windows-1252", Dialect("windows-1252", ";")),
+        ("x.tsv", table("\t"), "latin-1", Dialect("windows-1252", "\t")),
+        ("x.csv", table("\t"), "utf-16", Dialect("utf-16", "\t")),
+        ("x.csv", table(";"), "utf-16-le", Dialect("utf-16-le", ";")),
+        ("x.csv", table(";"), "utf-16-be", Dialect("utf-16-be", ";")),
+        ("x.csv", table(";"), "utf-32", Dialect("utf-32", ";")),
+    ],
+)
+def test_what_programs_write_is_detected(tmp_path, caplog, name, text, encoding, dialect):
+    with caplog.at_level(logging.INFO):
+        found = read(tmp_path, name, text.encode(encoding))
+    assert found.dialect == dialect and found.header == ["text", "label"]
+    assert [tuple(found.values(row, ("text", "label"))) for row in found.rows] == ROWS
+    is_usual = dialect in (Dialect("utf-8", ","), Dialect("utf-8", "\t")) and "csv" not in name
+    is_usual = is_usual or (name, dialect) == ("x.csv", Dialect("utf-8", ","))
+    assert len(caplog.records) == (0 if is_usual else 1)
+    if not is_usual:
+        assert "--encoding and --delimiter select others" in caplog.text
+        assert (dialect.encoding in caplog.text) == (dialect.encoding != "utf-8")
+        assert ("`;` as the delimiter" in caplog.text) == (dialect.delimiter == ";" != name[-3:])
+
+
+def test_without_a_header_the_delimiter_of_equally_wide_rows_is_detected(tmp_path):
+    found = read(tmp_path, "x.csv", table(";").encode(), (0, 1), has_header=False)
+    assert found.dialect.delimiter == ";" and found.header is None
+    assert found.values(found.rows[2], [1, 0]) == ["nein", ROWS[1][0]]
+
+
+def test_what_is_given_is_not_detected(tmp_path, caplog):
+    data = table(";", header=("text,x", "label")).encode("latin-1")
+    with caplog.at_level(logging.INFO):
+        found = read(tmp_path, "x.csv", data, ["label"], dialect=Dialect("latin-1", ";"))
+    assert found.dialect == Dialect("latin-1", ";") and not caplog.records
+    assert found.header == ["text,x", "label"]
+    with pytest.raises(InputError, match="has no column `label`. Expected one of: text,x;label"):
+        read(tmp_path, "x.csv", data, ["label"], dialect=Dialect("latin-1", "\t"))
+
+
+def test_the_rows_of_a_jsonl_are_objects(tmp_path):
+    data = '{"text": "Grüße", "more": [1]}\n[2]\n{"txt": "B"}\n\n'.encode("utf-16")
+    found = read(tmp_path, "x.jsonl", data, ["text"])
+    assert (found.header, found.width, found.dialect) == (None, 0, Dialect("utf-16", None))
+    assert found.values(found.rows[0], ["more", "text"]) == [[1], "Grüße"]
+    assert [row.problem and row.problem[:8] for row in found.rows] == [None, "must be ", "has no `"]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        "text\tlabel\nПривет, как дела\tda\n".encode("windows-1251"),
+        "text\tlabel\nこんにちは世界\tda\n".encode("shift_jis"),
+        "text\tlabel\nGrüße, Käse und Öl\tja\n".encode() + b"M\xfcller\tja\n",
+        b"text\tlabel\nA\x81\tja\n",
+    ],
+)
+def test_bytes_that_may_be_anything_are_reported_with_their_line(tmp_path, data):
+    found = read(tmp_path, "x.tsv", data)
+    assert found.dialect.encoding == "utf-8"
+    assert "must be UTF-8. Its byte" in found.rows[-1].problem
+
+
+def test_utf_16_that_ends_within_a_character_is_refused(tmp_path):
+    with pytest.raises(InputError, match=r"must be utf-16. Its byte .* Give its encoding with --e"):
+        read(tmp_path, "x.tsv", table("\t").encode("utf-16")[:-1])
+
+
+@pytest.mark.parametrize("given, is_character", [("tab", "\t"), ("\\t", "\t"), (";", ";")])
+def test_delimiters_may_be_named(given, is_character):
+    assert checked_delimiter(given) == is_character
+
+
+@pytest.mark.parametrize("given", ["", ";;", "a", "1", '"', "\n", " "])
+def test_a_delimiter_is_one_character_that_texts_need_not(given):
+    with pytest.raises(ValueError, match="must be one character"):
+        checked_delimiter(given)
+
+
+@pytest.mark.parametrize("given", ["", "utf-9", "rot13", "base64", "undefined"])
+def test_an_encoding_is_one_of_texts(given):
+    with pytest.raises(ValueError, match="must be the name of an encoding"):
+        checked_encoding(given)
