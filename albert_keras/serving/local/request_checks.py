@@ -3,6 +3,10 @@
 Any page that is open in a browser can send requests to loopback. Without the check of `Host` and
 `Origin`, it could use the computer, or read answers through a name that resolves to loopback (DNS
 rebinding).
+
+`curl --data` labels its body as a form unless it is told otherwise, and so do the tutorials of the
+model server. A form of a foreign page sends the same label, but only a browser adds `Origin`,
+`Referer` and `Sec-Fetch-*`, and calls itself Mozilla. A page cannot remove these headers.
 """
 
 import ipaddress
@@ -17,6 +21,9 @@ from starlette.responses import JSONResponse
 from albert_keras.serving.local.limits import Limits, TokenBuckets, is_too_deep
 
 _LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
+# Types of JSON that programs send, but that a form or a script of any page can send as well.
+_FORM_TYPES = ("", "application/x-www-form-urlencoded", "text/plain")
+_BROWSER_HEADERS = ("origin", "referer", "sec-fetch-site", "sec-fetch-mode", "sec-fetch-dest")
 _SECURITY_HEADERS = [
     (
         b"content-security-policy",
@@ -99,7 +106,7 @@ class RequestChecks:
             raise HTTPException(414, f"An address must have at most {limits.path_bytes} bytes.")
         if "content-encoding" in headers:
             raise HTTPException(415, "Send the body as it is, without Content-Encoding.")
-        if method == "POST" and not _is_json(headers.get("content-type", "")):
+        if method == "POST" and not _may_be_json(headers):
             raise HTTPException(415, "Send JSON with the header `Content-Type: application/json`.")
         if int(headers.get("content-length", 0)) > limits.body_bytes:
             raise HTTPException(413, self._too_large)
@@ -156,9 +163,16 @@ def _reason_to_refuse(method: str, headers: Mapping, hosts: frozenset[str] | Non
     return ""
 
 
-def _is_json(content_type):
-    # A page of another origin cannot send this type without asking the server first.
-    return content_type.partition(";")[0].strip().lower() in ("", "application/json")
+def _may_be_json(headers):
+    content_type = headers.get("content-type", "").partition(";")[0].strip().lower()
+    if content_type == "application/json":
+        return True  # a page of another origin cannot send it without asking the server first
+    return content_type in _FORM_TYPES and not _is_from_browser(headers)
+
+
+def _is_from_browser(headers):
+    agent = headers.get("user-agent", "").lower()
+    return agent.startswith("mozilla/") or any(name in headers for name in _BROWSER_HEADERS)
 
 
 def _without_port(host):

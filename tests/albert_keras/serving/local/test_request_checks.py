@@ -2,7 +2,9 @@
 
 import asyncio
 import json
+import shutil
 import socket
+import subprocess
 
 import pytest
 
@@ -106,11 +108,59 @@ def test_the_own_page_may_ask_and_links_to_it_work(server):
     assert ask(server, "GET", "/", headers=link).status == 200
 
 
+#: What `curl --data` sends without `--header`.
+CURL = {
+    "User_Agent": "curl/7.88.1",
+    "Accept": "*/*",
+    "Content_Type": "application/x-www-form-urlencoded",
+}
+FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:60.0) Gecko/20100101 Firefox/60.0"
+
+
+@pytest.mark.parametrize("content_type", [CURL["Content_Type"], "text/plain; charset=utf-8"])
+def test_plain_curl_is_answered(server, content_type):
+    answer = predict(server, GOOD, **CURL | {"Content_Type": content_type})
+    assert answer.status == 200 and json.loads(answer.body) == {"predictions": [1]}
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="no curl on the PATH")
+def test_the_command_of_the_tutorials_is_answered(server):
+    url = f"{server.url}v1/models/books:predict"
+    body = '{"signature_name": "single", "instances": ["a", "bcd"]}'
+    done = subprocess.run(["curl", "-s", "-d", body, "-X", "POST", url], capture_output=True)
+    assert json.loads(done.stdout) == {"predictions": [1, 3]}
+
+
+@pytest.mark.parametrize("content_type", ["", "text/plain", "application/x-www-form-urlencoded"])
 @pytest.mark.parametrize(
-    "content_type",
-    ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=a"],
+    "headers",
+    [
+        {"Origin": "http://evil.example", "Sec_Fetch_Site": "cross-site"},
+        {"Origin": "null"},
+        {"Sec_Fetch_Site": "none", "Sec_Fetch_Mode": "navigate"},
+        {"Referer": "http://evil.example/"},
+        {"User_Agent": FIREFOX},  # old versions send a form without any of the headers above
+    ],
 )
-def test_what_forms_send_is_not_taken(server, content_type):
+def test_forms_of_pages_are_refused(server, headers, content_type):
+    answer = predict(server, GOOD, **headers, Content_Type=content_type)
+    assert answer.status in (403, 415)
+
+
+def test_not_even_the_own_page_sends_forms(server):
+    own = {"Origin": server.url.rstrip("/"), "Sec_Fetch_Site": "same-origin"}
+    answer = predict(server, GOOD, **own, Content_Type="text/plain")
+    assert answer.status == 415 and "`Content-Type: application/json`" in answer.error
+
+
+def test_a_rebound_name_is_refused_whatever_the_type(server):
+    for content_type in ("application/json", CURL["Content_Type"]):
+        headers = CURL | {"Host": "evil.example", "Content_Type": content_type}
+        assert predict(server, GOOD, **headers).status == 403
+
+
+@pytest.mark.parametrize("content_type", ["multipart/form-data; boundary=a", "application/xml"])
+def test_types_that_are_no_json_are_refused(server, content_type):
     answer = predict(server, GOOD, Content_Type=content_type)
     assert answer.status == 415 and "`Content-Type: application/json`" in answer.error
 
