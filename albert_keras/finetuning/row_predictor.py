@@ -1,5 +1,7 @@
 """Rows of features → outputs of a model, on all devices of a strategy."""
 
+import logging
+
 import numpy as np
 import tensorflow as tf
 from tensorflow import keras
@@ -7,6 +9,9 @@ from tensorflow import keras
 from albert_keras.tasks.kinds import TaskKind
 from albert_keras.tasks.task import Features
 from albert_keras.training.distributed.cluster import num_workers
+from data_pipeline.progress import CountedProgress
+
+logger = logging.getLogger(__name__)
 
 _NOWHERE = -1e30  # the output per position beyond the computed positions: never chosen
 _LENGTHS = 16  # rows are computed at the next multiple of this number of tokens
@@ -39,6 +44,9 @@ class RowPredictor:
         order = np.argsort(features.lengths, kind="stable")
         together = self._batch_size * self._replicas
         found = {}
+        progress = CountedProgress(
+            logger, "computing", len(order), "rows", total_work=features.lengths.sum()
+        )
         for begin in range(0, len(order), together):
             rows = order[begin : begin + together]
             for name, values in self._outputs(features, rows).items():
@@ -52,6 +60,7 @@ class RowPredictor:
                     found[name][rows, : values.shape[1]] = values
                 else:
                     found[name][rows] = values
+            progress.add(len(rows), work=features.lengths[rows].sum())
         return found
 
     def _outputs(self, features, rows):

@@ -102,6 +102,7 @@ def export(
     check_model_name(out.absolute().name)
     with new_version(out, version, keep) as draft:
         folder = draft.folder
+        logger.info("1/4 loading the model")
         source = open_source(run, step, max_seq_length)
         if lite and source.task is not None:
             raise InputError(
@@ -110,6 +111,7 @@ def export(
             )
         compare = prepare_comparison(source, precision, lite, eval_data)
         module = source.string_model(precision, tuple(layers))
+        logger.info("2/4 writing the model for servers and for Keras")
         _save(source, module, folder)
         source.model.save(draft.keras_file)
         saved_model_bytes = size_of(folder)
@@ -165,14 +167,14 @@ def _save(source, module, folder):
 
 def _check(source, module, folder, precision) -> tuple[LoadedModel, Parity | None]:
     """Checks that a server would accept a version, and writes the warm-up requests."""
-    logger.info("checking operations and answers")
+    logger.info("3/4 checking operations and answers")
     check_ops(folder)
     loaded = LoadedModel(folder)
     with ThreadPoolExecutor(1) as executor:  # waits for another process, which takes as long
         loading = executor.submit(load_restricted, folder)
         parity = check_answers(source, module, loaded, precision)
         loading.result()
-    logger.info("answering the warm-up requests")
+    logger.info("4/4 answering the warm-up requests")
     requests = sample_requests(loaded.signatures, module.packer.buckets, max_tokens=_WARM_UP_TOKENS)
     write_warm_up(folder, requests, loaded.model)
     return loaded, parity

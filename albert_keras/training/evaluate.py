@@ -14,6 +14,7 @@ from albert_keras.training.loop.fitting import RunContext
 from albert_keras.training.loop.reports import log_evaluation
 from albert_keras.training.pretraining_step import PretrainingStep
 from data_pipeline.errors import InputError
+from data_pipeline.progress import CountedProgress
 from data_pipeline.reader.reader import evaluation_dataset
 from data_pipeline.records.record_folder import RecordFiles
 
@@ -69,7 +70,8 @@ def evaluate(
     with build_strategy(strategy).scope():
         scorer = build_scorer(opened.load_model(chosen), opened)
     dataset = evaluation_dataset(records, batch_size)
-    scores = score(scorer, dataset)
+    progress = CountedProgress(logger, "evaluating", len(records), "records")
+    scores = score(scorer, dataset, on_batch=lambda: progress.add(batch_size))
     masked, orders = _count_labels(dataset)
     order_accuracy, order_error = scores.get("sentence_order_accuracy"), None
     if order_accuracy is not None:
@@ -99,9 +101,10 @@ def build_scorer(model, run: Run) -> PretrainingStep:
     return scorer
 
 
-def score(scorer: PretrainingStep, dataset) -> dict[str, float]:
+def score(scorer: PretrainingStep, dataset, on_batch=lambda: None) -> dict[str, float]:
     """Scores batches of held-out records: losses in nats, and accuracies."""
-    results = scorer.evaluate(dataset, verbose=0, return_dict=True)
+    after_batch = keras.callbacks.LambdaCallback(on_test_batch_end=lambda batch, logs: on_batch())
+    results = scorer.evaluate(dataset, verbose=0, return_dict=True, callbacks=[after_batch])
     scores = {name: value for name, value in results.items() if name.endswith(("loss", "accuracy"))}
     # Each prediction counts once; Keras' `loss` is a mean over batches; the last one is short.
     order_loss = scores.get("sentence_order_loss", 0.0)

@@ -6,6 +6,7 @@ ids, labels and texts, and probabilities that differ by rounding only.
 """
 
 import itertools
+import logging
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -23,6 +24,9 @@ from albert_keras.serving.task_answers import TaskPredictor, answer_by_signature
 from albert_keras.tasks.examples import TextExample
 from albert_keras.tasks.kinds import CLASSIFICATION, REGRESSION, TAGGING, TaskKind
 from albert_keras.tasks.pair_features import pair_features
+from data_pipeline.progress import CountedProgress
+
+logger = logging.getLogger(__name__)
 
 #: Texts as users send them. One is longer than most models read, none is longer than
 #: `TextPacker.max_bytes` of the shortest sequence, so that both paths read the same.
@@ -126,6 +130,7 @@ def check_answers(
         inputs = check_inputs(task and task.kind, task is not None and task.takes_pair)
         parity = check_parity(source, loaded.ask, inputs)
     functions = module.functions | module.token_functions
+    progress = CountedProgress(logger, "checking", len(loaded.signatures), "signatures")
     for signature in loaded.signatures:
         check_neighbours(signature, loaded.call, tolerance)
         if parity is None:
@@ -133,6 +138,7 @@ def check_answers(
             saved = _call(functions[signature.name], inputs)
             found = loaded.call(signature.name, inputs)
             _check_same(signature.name, found, saved, tolerance, "after it is loaded")
+        progress.add()
     return parity
 
 

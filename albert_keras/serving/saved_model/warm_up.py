@@ -3,6 +3,7 @@
 `assets.extra/tf_serving_warmup_requests` is a TFRecord file of `tensorflow.serving.PredictionLog`.
 """
 
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,6 +14,9 @@ import tensorflow as tf
 from albert_keras.serving.saved_model.signature_methods import Signature, read_signatures
 from data_pipeline.errors import InputError
 from data_pipeline.files import whole_file
+from data_pipeline.progress import CountedProgress
+
+logger = logging.getLogger(__name__)
 
 #: Where a server looks, in the folder of a version.
 WARM_UP_FILE = Path("assets.extra") / "tf_serving_warmup_requests"
@@ -108,6 +112,7 @@ def write_warm_up(folder: Path, requests: list[Request], model: Any) -> None:
     methods = {signature.name: signature.method for signature in read_signatures(folder)}
     path = folder / WARM_UP_FILE
     path.parent.mkdir(exist_ok=True)
+    progress = CountedProgress(logger, "answering", len(requests), "warm-up requests")
     with whole_file(path) as temporary, tf.io.TFRecordWriter(str(temporary)) as writer:
         for name, inputs in requests:
             if name not in methods:
@@ -124,6 +129,7 @@ def write_warm_up(folder: Path, requests: list[Request], model: Any) -> None:
                 ) from error
             log = _prediction_log(name, methods[name], inputs)
             writer.write(log.SerializeToString(deterministic=True))
+            progress.add()
 
 
 def short_message(error: Exception) -> str:

@@ -130,6 +130,12 @@ def test_unknown_peak_and_waiting_are_left_out(fit, tmp_path, screen):
     assert "mfu" not in screen.messages[-1] and "wait" not in screen.messages[-1]
 
 
+def test_the_utilisation_never_exceeds_1(fit, tmp_path):
+    # The peak, measured on a busy machine, is a fifth of what the training then reaches.
+    fit.begin(tmp_path, flops_per_step=50, peak_flops=10).run(4).run(4, seconds=2).end()
+    assert [line["mfu"] for line in read_log(tmp_path)] == [1, 0.5]
+
+
 def test_a_share_of_waiting_is_a_share(fit, tmp_path):
     fit.begin(tmp_path).run(4, waits=1.1).end()
     assert read_log(tmp_path)[0]["input_wait"] == 1

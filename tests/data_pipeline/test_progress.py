@@ -1,0 +1,46 @@
+"""Long work reports its progress; short work is silent."""
+
+import logging
+
+import pytest
+
+from data_pipeline import progress
+from data_pipeline.progress import CountedProgress
+
+logger = logging.getLogger("albert_keras.test")
+
+
+@pytest.fixture
+def clock(monkeypatch, caplog):
+    """Returns a list with the time, in seconds, that can be changed."""
+    caplog.set_level("INFO")
+    now = [0.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    return now
+
+
+def test_lines_have_a_count_and_the_time_that_is_left(clock, caplog):
+    counted = CountedProgress(logger, "evaluating", 3000, "records")
+    for seconds in range(1, 11):
+        clock[0] = seconds
+        counted.add(300)
+    assert caplog.messages == [
+        "evaluating: 1,200 of 3,000 records, ETA 6 s",
+        "evaluating: 2,400 of 3,000 records, ETA 2 s",
+    ]
+
+
+def test_the_time_left_follows_the_work_not_the_count(clock, caplog):
+    counted = CountedProgress(logger, "computing", 100, "rows", total_work=1000)
+    clock[0] = 5
+    counted.add(50, work=100)
+    assert caplog.messages == ["computing: 50 of 100 rows, ETA 45 s"]
+
+
+def test_short_work_logs_nothing(clock, caplog):
+    counted = CountedProgress(logger, "evaluating", 2, "records")
+    clock[0] = 3.9
+    counted.add()
+    clock[0] = 60
+    counted.add()
+    assert not caplog.messages
