@@ -10,12 +10,16 @@ from pathlib import Path
 
 from data_pipeline.errors import InputError
 
+#: Temporary files and folders that are being written now.
+_temporaries: set[Path] = set()
+
 
 @contextlib.contextmanager
 def whole_file(path: str | Path) -> Iterator[Path]:
     """Yields a temporary path that replaces the file at `path` if the block succeeds."""
     path = Path(path)
     temporary = path.with_name(f".{path.name}.tmp-{os.getpid()}")
+    _temporaries.add(temporary)
     try:
         yield temporary
         fsync(temporary)
@@ -23,6 +27,7 @@ def whole_file(path: str | Path) -> Iterator[Path]:
         fsync(path.parent)
     finally:
         temporary.unlink(missing_ok=True)
+        _temporaries.discard(temporary)
 
 
 @contextlib.contextmanager
@@ -33,6 +38,7 @@ def whole_folder(path: str | Path) -> Iterator[Path]:
     shutil.rmtree(temporary, ignore_errors=True)
     missing = [parent for parent in path.absolute().parents if not parent.exists()]
     temporary.mkdir(parents=True)
+    _temporaries.add(temporary)
     try:
         yield temporary
         fsync_folder(temporary)
@@ -44,6 +50,17 @@ def whole_folder(path: str | Path) -> Iterator[Path]:
             for parent in missing:
                 parent.rmdir()
         raise
+    finally:
+        _temporaries.discard(temporary)
+
+
+def remove_temporaries() -> None:
+    """Removes what `whole_file` and `whole_folder` are writing, before the process is ended."""
+    for path in list(_temporaries):
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager

@@ -18,6 +18,7 @@ from albert_keras.cli import (
     serve,
     vocab,
 )
+from albert_keras.cli.interruption import ending_in_time
 from albert_keras.cli.output import finish, report_error, restart_if_worker_lost
 
 app = typer.Typer(
@@ -68,7 +69,8 @@ def main(argv=None):
     """
     argv = sys.argv[1:] if argv is None else argv
     try:
-        app(argv, prog_name="albert-keras")
+        with ending_in_time():
+            app(argv, prog_name="albert-keras")
     except SystemExit as finished:  # how typer ends, also after a usage error (2)
         return finished.code or 0
     except Exception as error:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, NamedTuple
 import typer
 
 from albert_keras.cli.config_options import given_values, parameters_of
+from albert_keras.cli.interruption import interruptible
 from albert_keras.cli.output import show, start
 
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
@@ -29,7 +30,7 @@ class Output(NamedTuple):
     error: Exception | None = None
 
 
-def command(config=None):
+def command(config=None, resumes=False):
     """Decorates a function that returns an Output, or None, to make it a typer command.
 
     The command has the parameters of the function and --json, --verbose and --debug.
@@ -37,6 +38,7 @@ def command(config=None):
     Args:
         config: type or None. Configuration whose options replace the parameter `flags`; the
             function receives there a dict of the values that were given.
+        resumes: bool. Whether the command, repeated after Ctrl-C, resumes its work.
     """
 
     def decorate(function):
@@ -49,10 +51,11 @@ def command(config=None):
                 arguments["flags"] = given_values(config, context, arguments)
             if "context" in own:
                 arguments["context"] = context
-            output = function(**arguments)
-            if output is None:
-                return
-            show(output.values, output.lines, as_json)
+            with interruptible(resumes):
+                output = function(**arguments)
+                if output is None:
+                    return
+                show(output.values, output.lines, as_json)
             if output.error is not None:
                 raise output.error
 

@@ -11,7 +11,7 @@ from albert_keras.cli.command import Output, command
 from albert_keras.cli.options import option
 
 
-@command()
+@command(resumes=True)
 def demo(out: Path = option(Path("runs/demo"), "Output folder.")):
     """Run everything from text to answers offline in five minutes.
 

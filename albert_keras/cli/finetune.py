@@ -13,7 +13,7 @@ from albert_keras.tasks.kinds import FIELD_OPTIONS
 from data_pipeline.errors import InputError
 
 
-@command(FinetuneConfig)
+@command(FinetuneConfig, resumes=True)
 def finetune(
     origin: str = option(
         ...,

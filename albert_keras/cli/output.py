@@ -170,6 +170,7 @@ def report_error(error, debug):
     Returns:
         int. Exit code.
     """
+    from albert_keras.cli.interruption import EXIT_CODE, Interrupted
     from albert_keras.training.errors import TrainingDiverged, TrainingStopped
     from data_pipeline.errors import InputError
     from data_pipeline.files import is_disk_full
@@ -178,6 +179,9 @@ def report_error(error, debug):
         command = shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
         typer.echo(f"{error}:\n  {command}", err=True)
         return 143
+    if isinstance(error, Interrupted):
+        typer.echo(str(error), err=True)
+        return EXIT_CODE
     if debug:
         raise error
     if isinstance(error, TrainingDiverged):

@@ -12,7 +12,7 @@ from albert_keras.training.config import PretrainingConfig
 from data_pipeline.errors import InputError
 
 
-@command(PretrainingConfig)
+@command(PretrainingConfig, resumes=True)
 def pretrain(
     data: Path = option(..., "Folder of records."),
     out: Path = option(..., "Folder of the run; an interrupted run is resumed."),

@@ -251,7 +251,7 @@ class TextTask(Task):
         return examples
 
     def _label_kind(self, known_labels):
-        """Returns how a label is read; other names than `known_labels`, if not None, are refused."""
+        """Returns how a label is read; names besides `known_labels`, if given, are refused."""
         return ScoreLabel() if self.kind is REGRESSION else ClassLabel(known_labels)
 
     def _truth(self, examples):

@@ -13,8 +13,8 @@ from albert_keras.training.distributed.strategy import build_strategy
 from albert_keras.training.loop.fitting import RunContext
 from albert_keras.training.loop.reports import log_evaluation
 from albert_keras.training.pretraining_step import PretrainingStep
+from data_pipeline.counted_progress import CountedProgress
 from data_pipeline.errors import InputError
-from data_pipeline.progress import CountedProgress
 from data_pipeline.reader.reader import evaluation_dataset
 from data_pipeline.records.record_folder import RecordFiles
 

@@ -28,7 +28,7 @@ def _check_beam_options(context: typer.Context, words):
     return words
 
 
-@command(PretrainingDataConfig)
+@command(PretrainingDataConfig, resumes=True)
 def build(
     corpus: list[str] = options.CORPUS,
     tokenizer: Path = option(..., "Folder written by `vocab`, a .model file or a vocab.txt."),

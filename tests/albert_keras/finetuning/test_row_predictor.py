@@ -75,7 +75,9 @@ def test_outputs_are_those_of_the_model_at_full_length_in_the_order_given(kind, 
     check(kind, features)
 
 
-def test_short_rows_are_computed_with_short_ones(features_of):
+def test_short_rows_are_computed_with_short_ones(features_of, monkeypatch, caplog):
+    monkeypatch.setattr("data_pipeline.counted_progress._INTERVAL", 0)
+    caplog.set_level("INFO")
     features = features_of("regression")
     asked = Some(features, np.arange(21))
     check("regression", asked)
@@ -83,6 +85,10 @@ def test_short_rows_are_computed_with_short_ones(features_of):
     lengths = [min(40, -(-length // 16) * 16) for length in longest]
     assert asked.asked == list(zip([4] * 5 + [1], lengths, strict=True))
     assert {16, 40} <= set(lengths)
+    # Progress has a count and an ETA.
+    assert [line.split(", ETA ")[0] for line in caplog.messages][-5:] == [
+        f"computing: {count} of 21 rows" for count in range(4, 21, 4)
+    ]
 
 
 @pytest.mark.slow

@@ -150,3 +150,13 @@ def test_a_request_the_model_does_not_answer_is_not_written(model):
 def test_a_request_to_no_signature_or_with_other_inputs_is_refused(model, request_, rule):
     with pytest.raises(InputError, match=rule):
         write_warm_up(model, [request_], tf.saved_model.load(str(model)))
+
+
+def test_progress_is_logged_with_a_count_and_an_eta(model, monkeypatch, caplog):
+    monkeypatch.setattr("data_pipeline.counted_progress._INTERVAL", 0)
+    caplog.set_level("INFO")
+    requests = sample_requests(read_signatures(model), [16, 32], batch_sizes=[1, 8])
+    write_warm_up(model, requests, tf.saved_model.load(str(model)))
+    assert [line.split(", ETA")[0] for line in caplog.messages] == [
+        f"answering: {number} of 4 warm-up requests" for number in (1, 2, 3)
+    ]

@@ -46,8 +46,13 @@ def test_the_scores_returned_are_the_ones_in_the_log(copied_run, tiny_records):
     assert len(read_log(copied_run)) == 3  # training reports only
 
 
-def test_an_older_checkpoint_can_be_scored(copied_run, tiny_records):
-    assert evaluate(copied_run, tiny_records, step=5).step == 5
+def test_an_older_checkpoint_can_be_scored(copied_run, tiny_records, monkeypatch, caplog):
+    monkeypatch.setattr("data_pipeline.counted_progress._INTERVAL", 0)
+    caplog.set_level("INFO")
+    scores = evaluate(copied_run, tiny_records, step=5, batch_size=16)
+    assert scores.step == 5
+    # Progress has a count and an ETA.
+    assert f"evaluating: 16 of {scores.num_records} records, ETA " in caplog.text
 
 
 def test_records_of_another_tokenizer_are_refused(copied_run, tiny_records, tmp_path):

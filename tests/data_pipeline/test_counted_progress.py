@@ -4,8 +4,8 @@ import logging
 
 import pytest
 
-from data_pipeline import progress
-from data_pipeline.progress import CountedProgress
+from data_pipeline import counted_progress
+from data_pipeline.counted_progress import CountedProgress
 
 logger = logging.getLogger("albert_keras.test")
 
@@ -15,7 +15,7 @@ def clock(monkeypatch, caplog):
     """Returns a list with the time, in seconds, that can be changed."""
     caplog.set_level("INFO")
     now = [0.0]
-    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(counted_progress.time, "monotonic", lambda: now[0])
     return now
 
 
