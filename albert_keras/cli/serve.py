@@ -21,7 +21,9 @@ _MAX_BYTES = 16 << 20
 
 def serve(
     model: list[Path] = argument(
-        ..., "Exported model, served in its newest version; or one version.", metavar="MODEL..."
+        ...,
+        "Exported model, served in its newest version; one version; or a folder of models.",
+        metavar="MODEL...",
     ),
     host: str = option("127.0.0.1", "Address to listen on."),
     port: int = option(8501, "Port; 0 selects a free one.", min=0, max=65535),
@@ -39,6 +41,7 @@ def serve(
     Example:
       albert-keras serve saved_models/books
       albert-keras serve saved_models/books saved_models/sst2/3 --port 0
+      albert-keras serve saved_models
 
     The REST interface is the same as in tensorflow_model_server. --verbose logs each request.
     """
@@ -135,9 +138,11 @@ def _read_texts(path):
 
 @command()
 def server_kit(
-    model: Path = argument(..., "Exported model: the folder of its versions.", metavar="MODEL"),
+    model: Path = argument(
+        ..., "Exported model: the folder of its versions, or of one version.", metavar="MODEL"
+    ),
     out: Path = option(..., "Output folder."),
-    name: str | None = option(None, "Model name on the server.", shown="name of the folder"),
+    name: str | None = option(None, "Model name on the server.", shown="name of its folder"),
     latest: int | None = option(None, "Number of newest versions to serve.", shown="1"),
     specific: list[int] | None = option(
         None, "Version to serve instead; may be repeated.", metavar="VERSION"
@@ -158,19 +163,22 @@ def server_kit(
 ):
     """Write the files to run tensorflow_model_server.
 
-    They are its settings, a docker command, a proxy and a client.
+    They are its settings, a docker command, files for Docker Compose and Kubernetes, a proxy and a
+    client.
 
     \b
     Example:
       albert-keras server-kit saved_models/books --out kits/books
+      albert-keras server-kit saved_models/books/2 --out kits/books-2
       albert-keras server-kit saved_models/books --out kits/canary --specific 41 --specific 42 \\
           --label stable=41 --label canary=42 --cores 8 --max-batch-size 64
     """
     from albert_keras.serving.kit.server_kit import write_kit
+    from albert_keras.serving.layout import split_version
 
     if latest is not None and specific:
         raise InputError("Give --latest or --specific, not both.")
-    name = model.absolute().name if name is None else name
+    name = split_version(model)[0].name if name is None else name
     folder = write_kit(
         out,
         name,

@@ -1,6 +1,7 @@
 """The folder of an exported model: its names, versions and files, without TensorFlow."""
 
 import json
+import os
 import re
 from pathlib import Path
 
@@ -55,9 +56,22 @@ def versions(folder: str | Path) -> list[int]:
     return sorted(number for number in numbers if number <= MAX_VERSION)
 
 
+def models_in(folder: str | Path) -> list[Path]:
+    """Lists the exported models in a folder of models, by name; empty if there is none."""
+    folder = Path(folder)
+    return sorted(one for one in folder.iterdir() if versions(one)) if folder.is_dir() else []
+
+
 def existing_versions(folder: str | Path) -> list[int]:
     """Lists the versions of an exported model as `versions` does; InputError if there is none."""
     found = versions(folder)
+    if not found and (models := models_in(folder)):
+        names = ", ".join(f"`{one}`" for one in models[:5])
+        more = f" and {len(models) - 5} more" if len(models) > 5 else ""
+        raise InputError(
+            f"`{folder}` must be the folder of one exported model. It contains {len(models)}: "
+            f"{names}{more}. Give one of them."
+        )
     if not found:
         raise InputError(
             f"`{folder}` contains no exported model. Create one with `albert-keras export`."
@@ -71,6 +85,24 @@ def version_folder(path: str | Path) -> Path:
     if (path / "saved_model.pb").is_file():
         return path
     return path / str(existing_versions(path)[-1])
+
+
+def split_version(path: str | Path) -> tuple[Path, int | None]:
+    """Returns the absolute folder of a model, and the version if `path` is the folder of one.
+
+    Raises:
+        InputError: If it contains a SavedModel but its name is not a version.
+    """
+    folder = Path(os.path.abspath(path))  # gives `.` a name, and does not resolve links
+    if not (folder / "saved_model.pb").is_file():
+        return folder, None
+    if not re.fullmatch(r"[1-9]\d*", folder.name, re.ASCII):
+        raise InputError(
+            "The folder of a SavedModel must have its version as its name, and be in a folder with "
+            f"the name of the model, such as `books/1`. Received: `{path}`. Move it to "
+            f"`{folder / '1'}`."
+        )
+    return folder.parent, check_version(int(folder.name))
 
 
 def read_export_record(folder: Path) -> dict:

@@ -4,6 +4,7 @@ import json
 import math
 import os
 import shlex
+import textwrap
 from collections.abc import Iterable
 from importlib.resources import files
 from pathlib import Path
@@ -15,11 +16,23 @@ from albert_keras.serving.layout import (
     check_version,
     existing_versions,
     size_of,
+    split_version,
 )
 from data_pipeline.errors import InputError
 from data_pipeline.files import check_output_folder, whole_folder
 
-_SCRIPTS = ("docker-run.sh", "curl.sh", "client.py")
+_SCRIPTS = ("docker-run.sh", "curl.sh", "client.py", "ready.sh")
+#: Files that the containers read; `kubernetes.yaml` contains them as well.
+_CONTAINER_FILES = (
+    "models.config",
+    "batching.config",
+    "monitoring.config",
+    "ready.sh",
+    "nginx.conf",
+    "limits.js",
+)
+#: Pinned images of the containers.
+_IMAGES = {"server_image": "tensorflow/serving:2.15.1", "proxy_image": "nginx:1.28.0"}
 _CURL_POST = "curl --fail-with-body --silent --show-error --header 'Content-Type: application/json'"
 
 
@@ -41,12 +54,15 @@ def write_kit(
     grpc_port: int = 8500,
     proxy_port: int = 8080,
 ) -> Path:
-    """Writes a folder with `models.config`, `docker-run.sh`, `nginx.conf`, `client.py` and so on.
+    """Writes a folder with `models.config`, `docker-run.sh`, `compose.yaml`, `client.py` and so on.
+
+    The files name the export by its path relative to `folder`, in `.env` only.
 
     Args:
         folder: The new folder; it must not exist, or be empty.
         model_name: Name of the model on the server.
-        base_path: Folder of the export, with a folder for each version.
+        base_path: Folder of the export, with a folder for each version; or one of these folders,
+            and then only that version is served.
         latest: Number of newest versions to serve.
         specific: Versions to serve instead.
         labels: Label -> served version.
@@ -63,13 +79,19 @@ def write_kit(
         InputError: If a name, version, label or number is invalid, if there is no export at
             `base_path`, or if `folder` is not empty.
     """
-    # Loads TensorFlow.
-    from albert_keras.serving.saved_model.signature_methods import read_signatures
+    from albert_keras.serving.kit.example_requests import example_requests  # loads TensorFlow
 
-    folder, base_path = Path(folder), Path(base_path).absolute()
+    folder, (base_path, only) = Path(folder), split_version(base_path)
     check_model_name(model_name)
     _check_path(base_path)
     specific = tuple(specific)
+    if only is not None:
+        if latest != 1 or specific:
+            raise InputError(
+                "`latest` and `specific` must not be given with the folder of one version. "
+                f"Received: `{base_path / str(only)}`. Give `{base_path}`."
+            )
+        specific = (only,)
     served = _served_versions(existing_versions(base_path), latest, specific)
     policy = f"latest {{ num_versions: {latest} }}"
     if specific:
@@ -100,43 +122,97 @@ def write_kit(
                 f"version {version}; otherwise the server rejects that version. "
                 f"Received: {max_batch_size}."
             )
-    requests = [_example_request(one) for one in read_signatures(base_path / str(served[-1]))]
+    requests = example_requests(base_path / str(served[-1]))
     # The powers of two below the largest batch size, and that size.
     powers = [2**power for power in range(max_batch_size.bit_length())]
     batch_sizes = sorted({*powers, max_batch_size})
 
     values = {
         "model": model_name,
-        "base_path": base_path,
-        "quoted_base_path": shlex.quote(str(base_path)),
+        # Names in Kubernetes have no `_`.
+        "kubernetes_name": f"serving-{model_name[:40].replace('_', '-').strip('-')}",
+        "model_folder": os.path.relpath(os.path.realpath(base_path), os.path.realpath(folder)),
         "policy": policy,
         "labels": "".join(
             f'    version_labels {{ key: "{label}" value: {version} }}\n'
             for label, version in labels.items()
         ),
-        # Without this flag, a label of a version that is not loaded yet ends the server at startup.
-        "more_flags": " \\\n  --allow_version_labels_for_unavailable_models" if labels else "",
         "allowed_batch_sizes": "\n".join(f"allowed_batch_sizes: {size}" for size in batch_sizes),
         # A thread waits for its batch: with fewer threads than rows no batch would become full.
         "threads": 2 * max_batch_size,
         # Texts and finite numbers are written in JSON as in Python.
-        "examples": "\n".join(f'    ("{key}", {json.dumps(body)}),' for key, body in requests),
+        "examples": "\n".join(f'    ("{key}", {_as_json(body)}),' for key, body in requests),
         "curl_requests": "\n".join(
-            f'{_CURL_POST} "$model:{method}" --data {shlex.quote(json.dumps(body))}'
+            f'{_CURL_POST} "$model:{method}" --data {shlex.quote(_as_json(body))}'
             for method, body in requests
         ),
+        "listen": f"127.0.0.1:{proxy_port}",
+        **_IMAGES,
         **numbers,
         **ports,
     }
+    flags = _server_flags(values, labels)
+    values |= {
+        "shell_flags": " \\\n  ".join(flags),
+        "yaml_flags": "\n".join(f'- "{flag}"' for flag in flags),
+    }
     with whole_folder(folder) as staging:
-        for template in files("albert_keras.serving.kit").joinpath("templates").iterdir():
-            text = _KitTemplate(template.read_text(encoding="utf-8")).substitute(values)
-            # Templates that are not valid files of their kind have this suffix.
-            name = template.name.removesuffix(".template")
+        for name, text in _rendered(values).items():
             (staging / name).write_text(text, encoding="utf-8")
         for name in _SCRIPTS:
             (staging / name).chmod(0o755)
     return folder
+
+
+def _server_flags(values, labels):
+    """Returns the flags of `tensorflow_model_server`, the same wherever it runs."""
+    threads, cores = values["threads"], values["cores"]
+    flags = [
+        "--model_config_file=/kit/models.config",
+        "--enable_batching=true",
+        "--batching_parameters_file=/kit/batching.config",
+        "--monitoring_config_file=/kit/monitoring.config",
+        "--enable_profiler=false",
+        "--rest_api_timeout_in_ms=30000",
+        f"--rest_api_num_threads={threads}",
+        f"--grpc_max_threads={threads}",
+        f"--tensorflow_intra_op_parallelism={cores}",
+        f"--tensorflow_inter_op_parallelism={cores}",
+    ]
+    # Without this flag, a label of a version that is not loaded yet ends the server at startup.
+    return [*flags, *(["--allow_version_labels_for_unavailable_models"] if labels else [])]
+
+
+def _rendered(values):
+    """Returns the name and the text of each file of a kit."""
+    templates = {
+        _file_name(template.name): _KitTemplate(template.read_text(encoding="utf-8"))
+        for template in files("albert_keras.serving.kit").joinpath("templates").iterdir()
+    }
+    # In a pod the proxy must be reached from outside, and the server has its usual port.
+    in_pod = values | {"listen": "8080", "rest_port": 8501}
+    contents = {name: templates[name].substitute(in_pod) for name in _CONTAINER_FILES}
+    config_map = "".join(
+        f"  {name}: |\n{textwrap.indent(text, '    ')}" for name, text in contents.items()
+    )
+    values = values | {
+        "config_map": config_map,
+        "compose_flags": textwrap.indent(values["yaml_flags"], " " * 6),
+        "pod_flags": textwrap.indent(values["yaml_flags"], " " * 12),
+    }
+    return {
+        name: template.substitute(values).rstrip() + "\n" for name, template in templates.items()
+    }
+
+
+def _file_name(template):
+    # Templates that are not valid files of their kind have the suffix. A package has no hidden
+    # files.
+    return ".env" if template == "dotenv" else template.removesuffix(".template")
+
+
+def _as_json(body):
+    return json.dumps(body, ensure_ascii=False)
 
 
 def _served_versions(existing, latest, specific):
@@ -150,31 +226,6 @@ def _served_versions(existing, latest, specific):
                 f"Received: {version}."
             )
     return sorted(specific)
-
-
-def _example_request(signature):
-    """Returns the method of a signature, and the body of a REST request to it with one row."""
-    if signature.method == "predict":
-        body = {"inputs": {key: _row(key, spec) for key, spec in signature.inputs.items()}}
-    else:
-        features = signature.features.items()
-        body = {"examples": [{key: _scalar(key, dtype) for key, dtype in features}]}
-    return signature.method, {"signature_name": signature.name, **body}
-
-
-def _row(name, spec):
-    """Returns one row for an input: nested lists, of length 3 where the shape allows any."""
-    value = _scalar(name, spec.dtype)
-    for axis, size in reversed(list(enumerate(spec.shape))):
-        value = [value] * (size or (1 if axis == 0 else 3))
-    return value
-
-
-def _scalar(name, dtype):
-    if dtype.name == "string":
-        return "The [MASK] left the harbour."
-    number = 1 if "mask" in name else 0 if "segment" in name or "type" in name else 5
-    return float(number) if dtype.is_floating else number
 
 
 def _check_number(name, number, most):

@@ -1,7 +1,5 @@
 """The exports to serve: which versions, by what names, for which tasks. Nothing is loaded here."""
 
-import os
-import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
@@ -9,9 +7,11 @@ from typing import NamedTuple
 from albert_keras.serving.layout import (
     EXPORT_RECORD,
     check_model_name,
-    check_version,
     existing_versions,
+    models_in,
     read_export_record,
+    split_version,
+    versions,
 )
 from data_pipeline.errors import InputError
 
@@ -27,42 +27,42 @@ class ExportedVersion(NamedTuple):
 
 
 def find_exports(models: Iterable[str | Path]) -> list[ExportedVersion]:
-    """Finds the versions to serve: the newest of the folder of a model, or the folder of a version.
+    """Finds the versions to serve.
+
+    Args:
+        models: Folders of models, of which the newest version is served; folders of one version;
+            or folders of several models, which are all served.
 
     Raises:
         InputError: If there is no export, a name is not valid in an address, or two are equal.
     """
     found = {}
     for path in models:
-        export = _find_export(path)
-        if export.name in found:
-            raise InputError(
-                f"Models must have different names. Received: `{found[export.name].folder}` and "
-                f"`{export.folder}`. Copy one of them to a folder with another name."
-            )
-        found[export.name] = export
+        is_one = versions(path) or (Path(path) / "saved_model.pb").is_file()
+        for one in [path] if is_one else models_in(path) or [path]:
+            export = _find_export(one)
+            if export.name in found:
+                raise InputError(
+                    "Models must have different names. Received: "
+                    f"`{found[export.name].folder}` and `{export.folder}`. Copy one of them to a "
+                    "folder with another name."
+                )
+            found[export.name] = export
     if not found:
         raise InputError("Give at least one model to serve. Received: none.")
     return list(found.values())
 
 
 def _find_export(path):
-    folder = Path(os.path.abspath(path))  # gives `.` a name, and does not resolve links
-    if not (folder / "saved_model.pb").is_file():
-        folder = folder / str(existing_versions(path)[-1])
-    elif not re.fullmatch(r"[1-9]\d*", folder.name, re.ASCII):
-        raise InputError(
-            "The folder of a SavedModel must have its version as its name, and be in a folder with "
-            f"the name of the model, such as `books/1`. Received: `{path}`. Move it to "
-            f"`{folder / '1'}`."
-        )
-    name = folder.parent.name
+    folder, version = split_version(path)
+    name = folder.name
     try:
-        check_model_name(name)
-        version = check_version(int(folder.name))
+        version = existing_versions(path)[-1] if version is None else version
+        return ExportedVersion(check_model_name(name), version, folder / str(version))
     except InputError as error:
-        raise InputError(f"{error} Rename the folder of `{path}`.") from error
-    return ExportedVersion(name, version, folder)
+        if versions(folder):
+            raise InputError(f"{error} Rename the folder of `{path}`.") from error
+        raise
 
 
 def read_task(folder: Path) -> tuple[str | None, dict | None]:

@@ -39,7 +39,7 @@ def test_a_kit_has_the_name_of_its_folder_and_the_next_commands_are_printed(
 ):
     assert main(["server-kit", str(export_folder), "--out", f"{tmp_path / 'kit'}"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith(f"{tmp_path / 'kit'}: README.md, ") and "client.py" in lines[0]
+    assert lines[0].startswith(f"{tmp_path / 'kit'}: .env, README.md, ") and "client.py" in lines[0]
     assert lines[1] == f"next: {tmp_path / 'kit' / 'docker-run.sh'}"
     assert lines[2] == (
         "then: albert-keras serve-check --rest http://127.0.0.1:8501 --grpc 127.0.0.1:8500 "
@@ -65,6 +65,24 @@ def test_all_settings_reach_the_kit(export_folder, tmp_path, capsys):
         assert part in docker
     assert "max_batch_size { value: 48 }" in (kit / "batching.config").read_text()
     assert "listen 127.0.0.1:9002;" in (kit / "nginx.conf").read_text()
+
+
+def test_the_folder_of_a_version_makes_a_kit_of_that_version(export_folder, tmp_path, capsys):
+    assert main(["server-kit", str(export_folder / "41"), "--out", f"{tmp_path / 'kit'}"]) == 0
+    assert "--model books" in capsys.readouterr().out
+    config = config_of(tmp_path / "kit")
+    assert config.name == "books" and list(config.model_version_policy.specific.versions) == [41]
+
+
+def test_a_folder_of_models_is_one_error_that_lists_them(export_folder, tmp_path, capsys):
+    folder = tmp_path / "models"
+    for name in ("films", "books"):
+        (folder / name / "1").mkdir(parents=True)
+    assert main(["server-kit", str(folder), "--out", f"{tmp_path / 'kit'}"]) == 2
+    assert capsys.readouterr().err == (
+        f"error: `{folder}` must be the folder of one exported model. It contains 2: "
+        f"`{folder}/books`, `{folder}/films`. Give one of them.\n"
+    )
 
 
 def test_so_many_of_the_newest_versions_are_served(export_folder, tmp_path):

@@ -44,10 +44,14 @@ def parsed(path, message):
 def test_a_kit_is_complete(written):
     kit = written()
     assert {path.name for path in kit.iterdir()} == {
+        ".env",
         "models.config",
         "batching.config",
         "monitoring.config",
         "docker-run.sh",
+        "compose.yaml",
+        "kubernetes.yaml",
+        "ready.sh",
         "curl.sh",
         "client.py",
         "nginx.conf",
@@ -57,15 +61,35 @@ def test_a_kit_is_complete(written):
     for path in kit.iterdir():
         assert "%{" not in path.read_text(), path
         assert os.access(path, os.X_OK) == (path.suffix in (".sh", ".py")), path
-    assert len((kit / "README.md").read_text().splitlines()) == 12
+    described = (kit / "README.md").read_text()
+    names = {path.name for path in kit.iterdir()} - {"README.md"}
+    assert {name for name in names if name not in described} == set()
 
 
-def test_the_newest_version_is_served_unless_told_otherwise(written, export_folder):
+def test_no_file_contains_a_path_of_this_computer(written, export_folder):
+    kit = written()
+    for path in kit.iterdir():
+        assert str(export_folder.parent) not in path.read_text(), path
+    line = (kit / ".env").read_text().splitlines()[2]
+    assert line == f"MODEL_FOLDER='{os.path.relpath(export_folder, kit)}'"
+
+
+def test_the_newest_version_is_served_unless_told_otherwise(written):
     config = parsed(written() / "models.config", "ModelServerConfig")
     (model,) = config.model_config_list.config
-    assert (model.name, model.base_path) == ("books", str(export_folder))
+    assert (model.name, model.base_path) == ("books", "/models/books")
     assert model.model_platform == "tensorflow"
     assert model.model_version_policy.latest.num_versions == 1
+
+
+def test_the_folder_of_a_version_serves_that_version(export_folder, tmp_path):
+    kit = write_kit(tmp_path / "kit", "books", export_folder / "2", labels={"stable": 2})
+    (model,) = parsed(kit / "models.config", "ModelServerConfig").model_config_list.config
+    assert list(model.model_version_policy.specific.versions) == [2]
+    assert model.base_path == "/models/books"
+    for options in ({"specific": [1]}, {"latest": 2}):
+        with pytest.raises(InputError, match="with the folder of one version. .* Give `.*books`"):
+            write_kit(tmp_path / "other", "books", export_folder / "2", **options)
 
 
 def test_versions_and_their_labels_can_be_chosen(written):
@@ -95,12 +119,19 @@ def test_monitoring_is_on(written):
     assert config.enable and config.path == "/monitoring/prometheus/metrics"
 
 
-def docker_words(kit):
-    """Returns the words of the docker line."""
-    done = subprocess.run(["sh", "-n", kit / "docker-run.sh"], capture_output=True, text=True)
+def docker_words(kit, folder=None):
+    """Returns the words of the docker command, run by a `docker` that prints them."""
+    programs = kit.parent / "bin"
+    programs.mkdir(exist_ok=True)
+    (programs / "docker").write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
+    (programs / "docker").chmod(0o755)
+    environment = os.environ | {"PATH": f"{programs}:{os.environ['PATH']}"}
+    environment |= {"MODEL_FOLDER": folder} if folder else {}
+    done = subprocess.run(
+        [kit / "docker-run.sh"], capture_output=True, text=True, env=environment, cwd=kit.parent
+    )
     assert done.returncode == 0, done.stderr
-    line = (kit / "docker-run.sh").read_text().partition("exec ")[2]
-    return shlex.split(line.replace("\\\n", " "))
+    return done.stdout.splitlines()
 
 
 def test_docker_publishes_on_loopback_only_and_runs_without_profiler(written, export_folder):
@@ -108,7 +139,7 @@ def test_docker_publishes_on_loopback_only_and_runs_without_profiler(written, ex
     ports = [words[place + 1] for place, word in enumerate(words) if word == "--publish"]
     assert ports == ["127.0.0.1:9000:8500", "127.0.0.1:9001:8501"]
     assert words[words.index("--memory") + 1] == "7g" and words[words.index("--cpus") + 1] == "3"
-    assert f"type=bind,source={export_folder},target={export_folder},readonly" in words
+    assert f"type=bind,source={export_folder},target=/models/books,readonly" in words
     flags = words[words.index("tensorflow/serving:2.15.1") + 1 :]
     assert all(flag.startswith("--") for flag in flags)
     assert "--enable_profiler=false" in flags
@@ -117,6 +148,12 @@ def test_docker_publishes_on_loopback_only_and_runs_without_profiler(written, ex
         "/kit/batching.config",
         "/kit/monitoring.config",
     }
+
+
+def test_docker_takes_the_model_from_another_folder(written, tmp_path):
+    (tmp_path / "moved").mkdir()
+    words = docker_words(written(), folder="moved")
+    assert f"type=bind,source={tmp_path / 'moved'},target=/models/books,readonly" in words
 
 
 def test_memory_holds_two_versions(written):

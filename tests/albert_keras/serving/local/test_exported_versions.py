@@ -26,6 +26,16 @@ def test_the_newest_version_is_taken_unless_one_is_given(exports):
     assert find_exports([f"{exports}/books/1/"]) == [("books", 1, exports / "books" / "1")]
 
 
+def test_a_folder_of_models_serves_all_of_them(exports):
+    found = find_exports([exports / "other"])
+    assert found == [("books", 1, exports / "other" / "books" / "1")]
+    (exports / "other" / "letters" / "3").mkdir(parents=True)
+    found = find_exports([exports / "other"])
+    assert [(one.name, one.version) for one in found] == [("books", 1), ("letters", 3)]
+    with pytest.raises(InputError, match="different names"):
+        find_exports([exports / "other", exports / "books"])
+
+
 def test_a_folder_has_its_name_also_where_we_stand_in_it(exports, monkeypatch):
     monkeypatch.chdir(exports / "books" / "1")
     assert find_exports(["."])[0].name == "books"
