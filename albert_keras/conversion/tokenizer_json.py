@@ -10,6 +10,12 @@ from typing import NamedTuple
 
 from sentencepiece.sentencepiece_model_pb2 import ModelProto, TrainerSpec
 
+from albert_keras.conversion.tokenizer_json_writing import (
+    USER_DEFINED_SCORE,
+    is_leading_step,
+    marks_step,
+    space_steps,
+)
 from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.vocabulary import CONTROL_SYMBOLS, USER_DEFINED_SYMBOLS
 
@@ -104,7 +110,7 @@ def _types(added, vocab, unk_id, name) -> list[int]:
     types = [_Piece.NORMAL] * len(vocab)
     for id, (text, score) in enumerate(vocab):
         # The scores of trained pieces are log-probabilities; older files do not list these symbols.
-        if score == 0 and text in USER_DEFINED_SYMBOLS:
+        if score in (0, USER_DEFINED_SCORE) and text in USER_DEFINED_SYMBOLS:
             types[id] = _Piece.USER_DEFINED
         elif score == 0 and text in ("<pad>", *CONTROL_SYMBOLS):
             types[id] = _Piece.CONTROL
@@ -136,13 +142,15 @@ class _Normalizer:
         kind = step["type"]
         if self.charsmap and kind != "Replace":
             raise _inexpressible(self.name, "normalizer", f"{kind} after Precompiled")
-        if kind == "Replace":
+        if step == marks_step():
+            kind = "StripAccents"
+        elif kind == "Replace":
             self._replace(step)
         elif kind == "Precompiled":
             self.charsmap = _decode(step["precompiled_charsmap"], self.name)
         elif kind == "Lowercase":
             self.lower_case = True
-        elif kind not in ("NFKD", "StripAccents"):
+        elif kind not in ("NFKD", "StripAccents", "NFC", "NFKC"):
             raise _inexpressible(self.name, "normalizer", kind)
         self._kinds.append(kind)
 
@@ -154,7 +162,7 @@ class _Normalizer:
 
     def _replace(self, step):
         pattern, content = step["pattern"], step["content"]
-        if pattern == {"Regex": " {2,}"} and content == " ":
+        if step in space_steps() or is_leading_step(step):
             return  # as SentencePiece does
         if pattern.get("String") in _QUOTES and content == '"':
             note = f"{QUOTES_NOTE}; this package, like google-research/albert, does not"

@@ -17,11 +17,13 @@ from typing import NamedTuple
 
 from albert_keras.config import AlbertConfig
 from albert_keras.conversion.tokenizer_json import QUOTES_NOTE, read_tokenizer_json
+from albert_keras.conversion.tokenizer_json_writing import special_tokens, tokenizer_json
 from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.tokenization import Tokenizer
 from data_pipeline.tokenizers.vocabulary import CONFIG_FILE, CONTROL_SYMBOLS, USER_DEFINED_SYMBOLS
 
 _MODELS = (".model", ".spm")
+TOKENIZER_JSON = "tokenizer.json"
 _GOOGLE_MODEL = "30k-clean.model"
 #: Pieces 0 to 13 of all vocabularies trained with the options of google-research/albert.
 _FIRST = ("<pad>", "<unk>", *CONTROL_SYMBOLS, *USER_DEFINED_SYMBOLS, "▁")
@@ -171,6 +173,13 @@ def files_for(vocabulary: Vocabulary, format_name: str, max_length: int) -> dict
             kind, accents = "AlbertTokenizer", {"keep_accents": not config.strip_accents}
         settings = {"tokenizer_class": kind, "do_lower_case": config.lower_case, **accents}
         settings["model_max_length"] = max_length
+        content = tokenizer_json(tokenizer)
+        if content is not None:
+            files[TOKENIZER_JSON] = content
+            # Their class for ALBERT builds a normalizer of its own instead of reading this one.
+            settings["tokenizer_class"] = "PreTrainedTokenizerFast"
+            settings["model_input_names"] = ["input_ids", "token_type_ids", "attention_mask"]
+            settings |= special_tokens(tokenizer)
         files["tokenizer_config.json"] = (json.dumps(settings, indent=2) + "\n").encode()
     return files
 

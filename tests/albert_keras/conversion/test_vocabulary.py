@@ -69,10 +69,14 @@ def test_each_format_has_its_names(vocabulary, tiny_tokenizer, tokenizer_files):
         assert files_for(vocabulary, name, 24)["30k-clean.model"] == model
     assert files_for(vocabulary, "keras-nlp", 24) == {"spiece.model": model}
     files = files_for(vocabulary, "hugging-face", 24)
-    assert files.keys() == {"spiece.model", "tokenizer_config.json"}
+    assert files.keys() == {"spiece.model", "tokenizer.json", "tokenizer_config.json"}
     settings = json.loads(files["tokenizer_config.json"])
-    assert settings == {
-        "tokenizer_class": "AlbertTokenizer",
+    special = {name: value for name, value in settings.items() if name.endswith("_token")}
+    assert special["mask_token"] == "[MASK]" and special["pad_token"] == "<pad>"
+    assert "token_type_ids" in settings["model_input_names"]
+    names = {"model_input_names", *special}
+    assert {name: value for name, value in settings.items() if name not in names} == {
+        "tokenizer_class": "PreTrainedTokenizerFast",
         "do_lower_case": True,
         "keep_accents": False,
         "model_max_length": 24,
