@@ -171,6 +171,12 @@ def describe_answer(example, answer):
     if hasattr(answer, "tags"):
         pairs = zip(answer.words, answer.tags, strict=True)
         line = " ".join(word if tag == "O" else f"{word}/{tag}" for word, tag in pairs)
+    elif hasattr(answer, "labels"):
+        labels = [f"{name} {percent(answer.probabilities[name])}" for name in answer.labels]
+        line = f"{', '.join(labels) or '(no label)'}  {_shown(example)}"
+    elif hasattr(answer, "scores"):
+        scores = ", ".join(f"{name} {score:.3f}" for name, score in answer.scores.items())
+        line = f"{scores}  {_shown(example)}"
     elif hasattr(answer, "score"):
         line = f"{answer.score:7.3f}  {_shown(example)}"
     elif hasattr(answer, "label"):

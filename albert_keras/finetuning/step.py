@@ -13,6 +13,8 @@ from albert_keras.models.finetuning import build_model
 from albert_keras.tasks.kinds import (
     CHOICE,
     CLASSIFICATION,
+    MULTI_LABEL,
+    MULTI_REGRESSION,
     REGRESSION,
     SPANS,
     SPANS_OR_NONE,
@@ -49,7 +51,7 @@ class FinetuningStep(TrainingStep):
 
     def _results(self):
         results = super()._results()
-        if self.kind is REGRESSION:  # where no answer is simply right
+        if self.kind in (REGRESSION, MULTI_REGRESSION):  # where no answer is simply right
             del results["answer_accuracy"]
         return results
 
@@ -94,6 +96,8 @@ def task_sums(kind: TaskKind, outputs: dict, features: dict) -> Sums:
         Sums. Each row adds, times its weight,
             classification, choice: the cross-entropy of the class or option;
             regression: the squared error; no answer is counted as right;
+            multi_label: the mean of the binary cross-entropies of its labels; right if all are;
+            multi_regression: the mean of the squared errors of its labels; none counts as right;
             tagging: the cross-entropies of its scored words, each word counting once;
             spans: the mean of the cross-entropies of start and end; right if both are;
             spans_or_none: half the sum of the cross-entropies of start, end (after the right
@@ -132,6 +136,20 @@ def _classification(outputs, features):
 
 def _regression(outputs, features):
     losses = tf.square(_float32(outputs["logits"])[:, 0] - _float32(features["labels"]))
+    return losses, tf.zeros_like(losses)
+
+
+def _multi_label(outputs, features):
+    logits, labels = _float32(outputs["logits"]), _float32(features["labels"])
+    losses = tf.nn.sigmoid_cross_entropy_with_logits(labels, logits)
+    is_right = tf.reduce_all(tf.equal(logits >= 0, labels > 0), axis=-1)
+    return tf.reduce_mean(losses, axis=-1), _float32(is_right)
+
+
+def _multi_regression(outputs, features):
+    logits, labels = _float32(outputs["logits"]), _float32(features["labels"])
+    logits.shape.assert_is_compatible_with(labels.shape)
+    losses = tf.reduce_mean(tf.square(logits - labels), axis=-1)
     return losses, tf.zeros_like(losses)
 
 
@@ -175,4 +193,6 @@ _LOSSES = {
     TAGGING: _tagging,
     SPANS: _spans,
     SPANS_OR_NONE: _spans_or_none,
+    MULTI_LABEL: _multi_label,
+    MULTI_REGRESSION: _multi_regression,
 }

@@ -115,7 +115,7 @@ class AlbertForTask(keras.Model):
 
 @keras.saving.register_keras_serializable("albert_keras")
 class AlbertForClassification(AlbertForTask):
-    """Classifies texts or pairs of texts, or predicts a number for them.
+    """Classifies texts or pairs of texts, or predicts numbers for them.
 
     Args:
         config: AlbertConfig.
@@ -123,7 +123,8 @@ class AlbertForClassification(AlbertForTask):
         **kwargs: As in `AlbertForTask`.
 
     Returns:
-        dict. "logits" float32 [B, C]; for regression the number itself.
+        dict. "logits" float32 [B, C], of a softmax over classes or, if several labels may apply, of
+        a sigmoid for each; for regression the numbers themselves.
     """
 
     _reads_pooler = True
@@ -239,6 +240,8 @@ _MODELS = {
     "tagging": AlbertForTagging,
     "spans": lambda config, _, **kwargs: AlbertForSpans(config, **kwargs),
     "spans_or_none": lambda config, _, **kwargs: AlbertForSpans(config, True, **kwargs),
+    "multi_label": AlbertForClassification,
+    "multi_regression": AlbertForClassification,
 }
 
 
@@ -248,7 +251,7 @@ def build_model(kind, config, num_outputs, **kwargs):
     Args:
         kind: str. Name of one of the `KINDS` in `tasks/kinds.py`.
         config: AlbertConfig.
-        num_outputs: int. Number of classes or tags; ignored for other kinds.
+        num_outputs: int. Number of classes, labels or tags; ignored for other kinds.
         **kwargs: As in `AlbertForTask`.
 
     Returns:

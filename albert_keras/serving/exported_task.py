@@ -79,6 +79,9 @@ def _config_by_signatures(folder):
             return TaskConfig(name=task)
     usual = outputs.get("serving_default", {})
     columns = {"text": "text", "pair": "pair" if "text_pair" in outputs else None}
+    if "labels" in usual and "label" not in usual:
+        name = "classification" if "probabilities" in usual else "regression"
+        return TaskConfig(name=name, **columns, label=("label", "other label"))
     if {"labels", "probabilities"} <= set(usual):
         return TaskConfig(name="pair" if columns["pair"] else "classification", **columns)
     if "score" in usual:

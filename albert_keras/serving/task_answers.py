@@ -12,7 +12,16 @@ import numpy as np
 import tensorflow as tf
 
 from albert_keras.finetuning.row_predictor import RowPredictor
-from albert_keras.tasks.kinds import CHOICE, CLASSIFICATION, REGRESSION, TAGGING
+from albert_keras.tasks.kinds import (
+    CHOICE,
+    CLASSIFICATION,
+    MULTI_LABEL,
+    MULTI_REGRESSION,
+    REGRESSION,
+    TAGGING,
+)
+from albert_keras.tasks.multi_label_task import labels_answers
+from albert_keras.tasks.multi_regression_task import scores_answers
 from albert_keras.tasks.race.choice_task import ChoiceAnswer
 from albert_keras.tasks.tagging.tag_task import TagAnswer
 from albert_keras.tasks.task import Task
@@ -98,6 +107,7 @@ def answer_by_signatures(call: Callable, task: Task, examples: list) -> list:
     not return enough for questions about a context.
     """
     by_kind = {CLASSIFICATION: _classes, REGRESSION: _scores, CHOICE: _choices, TAGGING: _tags}
+    by_kind |= {MULTI_LABEL: _label_sets, MULTI_REGRESSION: _score_lists}
     if task.kind not in by_kind:
         raise InputError(
             "Probabilities of answers to questions require the `export.json`, `tokenizer` and "
@@ -115,10 +125,23 @@ def _text_rows(call, examples):
     return call_by_rows(call, "text_pair", first=firsts, second=seconds)
 
 
-def _classes(call, examples):
+def _columns(call, examples, name):
+    """Returns the names of labels, and one of the outputs that have a value for each of them."""
     rows = _text_rows(call, examples)
     labels = [label.decode() for label in rows[0]["labels"]]
-    return class_answers(examples, labels, np.array([row["probabilities"] for row in rows]))
+    return labels, np.array([row[name] for row in rows])
+
+
+def _classes(call, examples):
+    return class_answers(examples, *_columns(call, examples, "probabilities"))
+
+
+def _label_sets(call, examples):
+    return labels_answers(examples, *_columns(call, examples, "probabilities"))
+
+
+def _score_lists(call, examples):
+    return scores_answers(examples, *_columns(call, examples, "scores"))
 
 
 def _scores(call, examples):

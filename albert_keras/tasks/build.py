@@ -1,10 +1,23 @@
 """Builds the Task of a configuration."""
 
-from albert_keras.tasks.kinds import CLASSIFICATION, KINDS, load_class
+from albert_keras.tasks.kinds import (
+    CLASSIFICATION,
+    KINDS,
+    MULTI_LABEL,
+    MULTI_REGRESSION,
+    REGRESSION,
+    load_class,
+)
 
 
 def build_task(config):
     """Returns the Task of a TaskConfig."""
-    kinds = (kind for kind in KINDS.values() if config.name in kind.official_tasks + kind.own_tasks)
-    # The class of classification finds the kind of a GLUE task itself.
-    return load_class(next(kinds, CLASSIFICATION).task_class)(config)
+    if config.has_several_labels:
+        is_score = config.name in REGRESSION.own_tasks
+        kind = MULTI_REGRESSION if is_score else MULTI_LABEL
+    else:
+        names = ((kind, kind.official_tasks + kind.own_tasks) for kind in KINDS.values())
+        kinds = (kind for kind, tasks in names if config.name in tasks)
+        # The class of classification finds the kind of a GLUE task itself.
+        kind = next(kinds, CLASSIFICATION)
+    return load_class(kind.task_class)(config)

@@ -9,7 +9,8 @@ class TextExample(NamedTuple):
     id: str  # as in the file; otherwise the number of the row
     first: str
     second: str | None = None
-    label: str | float | None = None  # the name of a class, a score, or None if unknown
+    #: The name of a class, a score, several of them, or None if unknown.
+    label: str | float | tuple[str, ...] | tuple[float, ...] | None = None
 
 
 class Answer(NamedTuple):

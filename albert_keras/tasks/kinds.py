@@ -50,6 +50,7 @@ class TaskKind:
     official_tasks: tuple[str, ...] = ()
     own_tasks: tuple[str, ...] = ()  # names of tasks of this kind on a user's own files
     per_position: bool = False  # whether outputs have a value per position, not per row
+    has_several_labels: bool = False  # whether a row has a value for each label, not one of them
     uses_windows: bool = False  # whether a long text takes several rows, not truncated to one
     has_options: bool = False  # whether a row has one sequence for each option
     finds_spans: bool = False  # whether an answer is a span of a passage; scores are in percent
@@ -150,7 +151,40 @@ SPANS_OR_NONE = dataclasses.replace(
     per_position=False,
 )
 
+#: The tasks of classification with several columns of labels, or several labels in one.
+MULTI_LABEL = dataclasses.replace(
+    CLASSIFICATION,
+    name="multi_label",
+    own_tasks=(),
+    task_class="albert_keras.tasks.multi_label_task:MultiLabelTask",
+    graph_class="albert_keras.serving.graph.task_models:MultiLabelModel",
+    outputs={"logits": "float [N, labels]"},
+    card_purpose="assigns any of {labels} labels to {texts}",
+    check_task={"name": "classification", "text": "text", "label": ("a", "b", "c")},
+    has_several_labels=True,
+)
+#: The task of regression with several columns of labels.
+MULTI_REGRESSION = dataclasses.replace(
+    MULTI_LABEL,
+    name="multi_regression",
+    task_class="albert_keras.tasks.multi_regression_task:MultiRegressionTask",
+    graph_class="albert_keras.serving.graph.task_models:MultiRegressionModel",
+    targets={"labels": "float32"},
+    card_purpose="predicts {labels} numbers for {texts}",
+    check_task={"name": "regression", "text": "text", "label": ("a", "b", "c")},
+)
+
 #: dict of str to TaskKind. All kinds by name.
 KINDS = {
-    kind.name: kind for kind in (CLASSIFICATION, REGRESSION, CHOICE, TAGGING, SPANS, SPANS_OR_NONE)
+    kind.name: kind
+    for kind in (
+        CLASSIFICATION,
+        REGRESSION,
+        CHOICE,
+        TAGGING,
+        SPANS,
+        SPANS_OR_NONE,
+        MULTI_LABEL,
+        MULTI_REGRESSION,
+    )
 }

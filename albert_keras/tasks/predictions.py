@@ -28,6 +28,11 @@ def mean_probabilities(results, shape) -> np.ndarray:
     return sum(probabilities) / len(results)
 
 
+def mean_sigmoids(results, shape) -> np.ndarray:
+    """Averages the sigmoid of each output in float64; otherwise as `mean_outputs`."""
+    return sum(scipy.special.expit(_logits(result, shape)) for result in results) / len(results)
+
+
 def _logits(result, shape):
     check_numbers([result])
     values = np.asarray(result["logits"]).astype(np.float64)

@@ -23,9 +23,9 @@ from albert_keras.tasks.task import Error, Task
 from data_pipeline.errors import InputError
 
 _CLASS_METRICS = ("accuracy", "macro_f1")
-_SCORE_METRICS = ("pearson", "spearman", "mean_squared_error")
+SCORE_METRICS = ("pearson", "spearman", "mean_squared_error")
 #: Scores that spread less than this fraction of the range of labels count as all the same.
-_LEAST_SPREAD = 1e-3
+LEAST_SPREAD = 1e-3
 
 
 class ClassAnswer(NamedTuple):
@@ -114,8 +114,7 @@ class TextTask(Task):
 
     def read_file(self, path, labelled):
         if not self._glue:
-            is_class = labelled and self.kind is CLASSIFICATION
-            return self._table(path, labelled, self.labels if is_class else None)
+            return self._table(path, labelled, self.labels if labelled else None)
         is_mnli = self.config.name == "ax" and labelled
         return read_glue_file("mnli" if is_mnli else self.config.name, path, labelled)
 
@@ -167,7 +166,7 @@ class TextTask(Task):
         if len(answers) < 2:
             return None
         given = self._given(answers)
-        spread = _LEAST_SPREAD * self._range() if self.kind is REGRESSION else 0
+        spread = LEAST_SPREAD * self._range() if self.kind is REGRESSION else 0
         if np.ptp(given) and given.std() >= spread:
             return None
         if self.kind is REGRESSION:
@@ -204,7 +203,7 @@ class TextTask(Task):
     def _kind_and_metrics(self):
         """Returns the kind of the task and the names of its scores, the main one first."""
         if self.config.name in REGRESSION.own_tasks or self._glue and not self._glue.labels:
-            return REGRESSION, _SCORE_METRICS
+            return REGRESSION, SCORE_METRICS
         return CLASSIFICATION, _CLASS_METRICS
 
     def _check_config(self):
@@ -251,7 +250,7 @@ class TextTask(Task):
         return examples
 
     def _label_kind(self, known_labels):
-        """Returns how a label is read; names besides `known_labels`, if given, are refused."""
+        """Returns how a label is read; names besides `known_labels`, if any, are refused."""
         return ScoreLabel() if self.kind is REGRESSION else ClassLabel(known_labels)
 
     def _truth(self, examples):

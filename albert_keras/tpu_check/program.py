@@ -139,8 +139,11 @@ class TaskProgram(Program):
         shapes = {name: ("int32", tokens) for name in names}
         if self.predicts:
             return shapes
+        targets = (self.batch,)
+        if KINDS[self.kind].has_several_labels:
+            targets = (self.batch, build_task(self.config().task).num_outputs)
         for name, dtype in KINDS[self.kind].targets.items():
-            shapes[name] = (dtype, tokens if name == "tag_ids" else (self.batch,))
+            shapes[name] = (dtype, tokens if name == "tag_ids" else targets)
         return shapes | {"example_weights": ("float32", (self.batch,))}
 
 

@@ -22,7 +22,7 @@ from albert_keras.serving.saved_model.signature_methods import Signature, read_s
 from albert_keras.serving.saved_model.warm_up import sample_inputs
 from albert_keras.serving.task_answers import TaskPredictor, answer_by_signatures, call_by_rows
 from albert_keras.tasks.examples import TextExample
-from albert_keras.tasks.kinds import CLASSIFICATION, REGRESSION, TAGGING, TaskKind
+from albert_keras.tasks.kinds import TAGGING, TaskKind
 from albert_keras.tasks.pair_features import pair_features
 from data_pipeline.counted_progress import CountedProgress
 
@@ -202,7 +202,7 @@ def check_ids(source: ExportSource, call: Callable, texts: list[str]) -> int:
     texts compared.
     """
     task, tokenizer = source.task, source.tokenizer
-    if task is not None and (task.takes_pair or task.kind not in (CLASSIFICATION, REGRESSION)):
+    if task is not None and (task.fields != ("text",) or task.kind is TAGGING):
         return 0
     for text, answer in zip(texts, call_by_rows(call, "explain_tokens", text=texts), strict=True):
         ids = tokenizer.encode(text)[: source.max_seq_length - 2]

@@ -89,14 +89,13 @@ class TextTaskModel(TaskModel):
         float32 [B]; a missing text is ""
     """
 
-    #: Name of the signature over tf.Examples.
+    #: Name of the signature over tf.Examples, if there is one.
     _example_name = None
 
     def _functions(self):
-        functions = {
-            "serving_default": string_function(self._answer_text, "text"),
-            self._example_name: string_function(self._answer_examples, "inputs"),
-        }
+        functions = {"serving_default": string_function(self._answer_text, "text")}
+        if self._example_name is not None:
+            functions[self._example_name] = string_function(self._answer_examples, "inputs")
         if self._takes_pair:
             functions["text_pair"] = string_function(self._answer_pair, "first", "second")
         return functions
@@ -153,6 +152,31 @@ class RegressionModel(TextTaskModel):
 
     def _as_protocol(self, answer):
         return {"outputs": answer["score"]}
+
+
+class MultiLabelModel(TextTaskModel):
+    """Any of C labels: `labels` string and `probabilities` float32 [B, C] of all of them, each with
+    its own probability. Those of at least 0.5 apply."""
+
+    _example_name = "classify"
+
+    def _answer(self, packed):
+        logits = self.stored.outputs(packed)["logits"]
+        labels = tf.repeat(self._labels[None], tf.shape(logits)[0], axis=0)
+        return {"labels": labels, "probabilities": tf.sigmoid(logits)}
+
+    def _as_protocol(self, answer):
+        return {"classes": answer["labels"], "scores": answer["probabilities"]}
+
+
+class MultiRegressionModel(TextTaskModel):
+    """Several numbers: `labels` string and `scores` float32 [B, C]; there is no `regress`, which
+    returns one number."""
+
+    def _answer(self, packed):
+        scores = self.stored.outputs(packed)["logits"]
+        labels = tf.repeat(self._labels[None], tf.shape(scores)[0], axis=0)
+        return {"labels": labels, "scores": scores}
 
 
 class TaggingModel(TaskModel):

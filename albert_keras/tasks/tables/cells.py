@@ -11,7 +11,7 @@ from typing import Any
 
 from data_pipeline.settings import did_you_mean
 
-_YES, _NO = ("1", "true", "yes"), ("0", "false", "no")
+_YES, _NO = ("1", "1.0", "true", "yes"), ("0", "0.0", "false", "no")
 
 
 class CellError(ValueError):
@@ -59,6 +59,56 @@ class ScoreLabel(Label):
         return number
 
 
+class LabelColumns(Label):
+    """Labels with a column each, which contains 1, true or yes if the label applies, else 0, false
+    or no: the `names` of those that apply, in their order."""
+
+    def __init__(self, names: Sequence[str]):
+        self._names = names
+
+    def read(self, values, columns):
+        found = [_applies(*cell) for cell in zip(values, columns, strict=True)]
+        return tuple(name for name, applies in zip(self._names, found, strict=True) if applies)
+
+
+class LabelList(Label):
+    """Names in one cell between separators, or in a list of a .jsonl: each once, sorted.
+
+    An empty cell has no label. `known` are all names that are allowed.
+    """
+
+    def __init__(self, separator: str, known: Sequence[str] | None = None):
+        self._separator, self._known = separator, known
+
+    def read(self, values, columns):
+        [value] = values
+        if isinstance(value, str):
+            value = value.split(self._separator)
+        if value is None:
+            value = []
+        if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
+            raise CellError(
+                f"must have names between `{self._separator}`, or a list of names, as label. "
+                f"Received: {value!r}."
+            )
+        names = sorted({name.strip() for name in value} - {""})
+        if self._known is not None:
+            for name in names:
+                _check_known(name, self._known)
+        return tuple(names)
+
+
+class ScoreColumns(Label):
+    """Numbers with a column each."""
+
+    def read(self, values, columns):
+        numbers = [_number(value) for value in values]
+        for number, value, column in zip(numbers, values, columns, strict=True):
+            if number is None:
+                raise CellError(f"must have a number in `{column}`. Received: {value!r}.")
+        return tuple(numbers)
+
+
 def text_of(value: Any, column: str | int, may_be_blank: bool = False) -> str:
     """Returns a text that Unicode can represent, and that is not blank unless it may be."""
     if not isinstance(value, str):
@@ -68,6 +118,17 @@ def text_of(value: Any, column: str | int, may_be_blank: bool = False) -> str:
     if not value.isascii() and any("\ud800" <= letter <= "\udfff" for letter in value):
         raise CellError(f"has half a surrogate pair in `{column}`.")
     return value
+
+
+def _applies(value, column):
+    """Returns whether a label applies."""
+    text = str(value).strip().lower()
+    if text not in _YES + _NO:
+        raise CellError(
+            f"must have 0 or 1 (or false and true, no and yes) in `{column}`, one of several "
+            f"--label columns. Received: {value!r}. Columns of numbers require --task regression."
+        )
+    return text in _YES
 
 
 def _number(value):

@@ -5,6 +5,7 @@ rows may be skipped, is counted and listed.
 """
 
 import collections
+import itertools
 import logging
 import re
 from collections.abc import Sequence
@@ -110,9 +111,11 @@ def _report(path, table, bad, skipped):
 def label_names(examples: Sequence[TextExample]) -> tuple[str, ...]:
     """Returns the different labels of examples, sorted; whole numbers by value.
 
-    Fewer than two, or about as many as examples, are an InputError.
+    An example may have several labels. InputError for fewer than two, or about as many as examples.
     """
-    names = list(dict.fromkeys(example.label for example in examples))
+    labels = (example.label for example in examples)
+    sets = (label if isinstance(label, tuple) else (label,) for label in labels)
+    names = list(dict.fromkeys(itertools.chain.from_iterable(sets)))
     if len(names) < 2:
         raise InputError(f"There must be at least two classes of labels. Received: {names}.")
     if len(names) > _FEW_LABELS and 2 * len(names) > len(examples):

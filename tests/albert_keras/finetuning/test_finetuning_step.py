@@ -17,7 +17,7 @@ from tests.albert_keras.finetuning.small_tasks import SETTINGS
 B = 8
 #: Two layers, so that gradients of the weights they share add up.
 SHAPE = conftest.SHAPE.replace(num_hidden_layers=2)
-POOLED = ("classification", "regression", "choice")
+POOLED = ("classification", "regression", "choice", "multi_label", "multi_regression")
 
 
 class Received(keras.optimizers.legacy.SGD):
@@ -78,6 +78,11 @@ def loss_by_hand(kind, model, batch):
         scores = pooled @ weights["output_weights"].T + weights["output_bias"]
         if kind == "regression":
             losses = (scores[:, 0] - batch["labels"]) ** 2
+        elif kind == "multi_regression":
+            losses = ((scores - batch["labels"]) ** 2).mean(axis=1)
+        elif kind == "multi_label":
+            chance = expit(scores)
+            losses = -np.log(np.where(batch["labels"] == 1, chance, 1 - chance)).mean(axis=1)
         else:
             losses = cross_entropy(scores.reshape(B, 3), batch["labels"])
     elif kind == "tagging":
@@ -115,7 +120,7 @@ def test_loss_is_that_by_hand_and_parts_give_the_gradients_of_the_whole(kind, ba
     logs = whole.train_step(batch)
     assert float(logs["loss"]) == pytest.approx(loss_by_hand(kind, whole.model, batch), rel=1e-4)
     assert float(logs["answer_loss"]) == pytest.approx(float(logs["loss"]), rel=1e-5)
-    assert ("answer_accuracy" in logs) == (kind != "regression")
+    assert ("answer_accuracy" in logs) == (kind not in ("regression", "multi_regression"))
     again = parts.train_step(batch)
     assert float(again["loss"]) == pytest.approx(float(logs["loss"]), rel=1e-5)
     assert_same(parts.optimizer.given, whole.optimizer.given)

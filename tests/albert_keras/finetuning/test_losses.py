@@ -49,6 +49,19 @@ def test_regression_costs_the_squared_error_and_is_never_right():
     check("regression", outputs, features, 0.25, 2.0, 0.0)
 
 
+def test_any_of_several_labels_costs_the_mean_of_their_surprises_and_is_right_if_all_are():
+    logits = tf.math.log([[3.0, 1 / 3], [3.0, 1.0], [9.0, 9.0]])
+    labels = tf.constant([[1, 0], [0, 0], [1, 1]])
+    loss = math.log(4 / 3) + (LN4 + LN2) / 2
+    check("multi_label", {"logits": logits}, {"labels": labels}, loss, 2.0, 1.0)
+
+
+def test_several_scores_cost_the_mean_of_their_squared_errors_and_are_never_right():
+    outputs = {"logits": tf.constant([[1.5, 2.0], [4.0, 4.0], [9.0, 9.0]])}
+    features = {"labels": tf.constant([[1.0, 2.0], [4.0, 1.0], [0.0, 0.0]])}
+    check("multi_regression", outputs, features, (0.25 + 9) / 2, 2.0, 0.0)
+
+
 def test_tagging_counts_each_scored_word_of_rows_that_count():
     logits = tf.stack([CHANCES] * 3)  # [3 rows, 3 places, 3 tags]
     tags = tf.constant([[-1, 0, -1], [1, 1, 2], [0, 0, 0]])
@@ -121,8 +134,10 @@ def test_every_kind_has_a_count(kind):
     assert float(task_counts(KINDS[kind], features)) == 2.0
 
 
-@pytest.mark.parametrize("kind", ["classification", "regression"])
+@pytest.mark.parametrize(
+    "kind", ["classification", "regression", "multi_label", "multi_regression"]
+)
 def test_labels_that_would_broadcast_in_silence_are_refused(kind):
-    labels = tf.constant([[1.0], [1.0], [2.0]] if kind == "regression" else [[1], [1], [2]])
+    labels = tf.constant([[1.0], [1.0], [2.0]] if "regression" in kind else [[1], [1], [2]])
     with pytest.raises(ValueError):
         task_sums(KINDS[kind], {"logits": CHANCES}, {"labels": labels, "example_weights": WEIGHTS})

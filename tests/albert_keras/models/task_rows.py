@@ -40,8 +40,14 @@ def features(kind, batch=4, length=9, padding=0, seed=0):
     }
     regression = rng.normal(size=batch).astype(np.float32)
     labels = rng.integers(0, OPTIONS, batch).astype(np.int32)
+    if kind == "regression":
+        labels = regression
+    elif kind == "multi_label":
+        labels = rng.integers(0, 2, (batch, 4)).astype(np.int32)
+    elif kind == "multi_regression":
+        labels = rng.normal(size=(batch, 4)).astype(np.float32)
     return rows | {
-        "labels": regression if kind == "regression" else labels,
+        "labels": labels,
         "start_positions": rng.choice([0, 2, 3], batch).astype(np.int32),
         "end_positions": rng.choice([0, 2, 3], batch).astype(np.int32),
         "is_impossible": rng.integers(0, 2, batch).astype(np.int32),

@@ -23,10 +23,11 @@ CONFIG = AlbertConfig(
     intermediate_size=12,
     max_position_embeddings=20,
 )
-POOLED = ("classification", "regression", "choice")
+POOLED = ("classification", "regression", "choice", "multi_label", "multi_regression")
 #: Classes and scores come from the same model as options do.
 DIFFERENT = [
-    pytest.param(kind, marks=pytest.mark.slow if kind in POOLED[:2] else ()) for kind in KINDS
+    pytest.param(kind, marks=pytest.mark.slow if kind in POOLED and kind != "choice" else ())
+    for kind in KINDS
 ]
 
 
