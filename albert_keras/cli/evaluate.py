@@ -29,6 +29,11 @@ def evaluate(
     delimiter: str | None = options.DELIMITER,
     encoding: str | None = options.ENCODING,
     skip_bad_rows: bool | None = options.SKIP_BAD_ROWS,
+    bag_of_words: bool = option(
+        True,
+        "For a fine-tuned model, also score a linear model on counts of words, trained on the same "
+        "examples.",
+    ),
 ):
     """Evaluate models on held-out examples, compared with guessing.
 
@@ -59,6 +64,7 @@ def evaluate(
             delimiter,
             encoding,
             skip_bad_rows,
+            bag_of_words=bag_of_words,
         )
         return Output(result, describe_task(result))
     given = {"--split": split, "--out": out, "--data-dir": data_dir, "--all-seeds": all_seeds}
@@ -85,15 +91,29 @@ def describe_task(evaluation):
     def shown(value):
         return f"{value:.1f}" if is_percent else f"{value:.3f}"
 
+    from albert_keras.tasks.metrics import count_caution, interval_caution, shown_metric
+
     low, high = evaluation.interval
-    metric = evaluation.metric
+    metric, words = evaluation.metric, evaluation.bag_of_words
+    cautions = [
+        count_caution(evaluation.examples, "evaluated set"),
+        interval_caution(metric, evaluation.interval, evaluation.examples),
+        evaluation.collapse,
+    ]
+    if words is not None and evaluation.scores[metric] <= words[metric]:
+        cautions.append(
+            f"no better than the bag of words: {metric} {shown(evaluation.scores[metric])} versus "
+            f"{shown(words[metric])}. Counts of words and word pairs predict as well as this model"
+        )
     averaged = f", {len(evaluation.runs)} models averaged" if len(evaluation.runs) > 1 else ""
     lines = [
         f"{metric} {shown(evaluation.scores[metric])} [{shown(low)}, {shown(high)}] on "
         f"{count_of(evaluation.examples, 'example')} of {evaluation.split}{averaged}"
     ]
     others = [
-        f"{name} {value:,.0f}" if name.endswith("_total") else f"{name} {shown(value)}"
+        f"{name} {value:,.0f}"
+        if name.endswith("_total")
+        else f"{shown_metric(name, evaluation.positive_class)} {shown(value)}"
         for name, value in evaluation.scores.items()
         if name not in (metric, "total")
     ]
@@ -101,12 +121,13 @@ def describe_task(evaluation):
         lines.append("  " + "  ".join(others))
     if evaluation.guessing is not None:
         lines.append(f"  always the same answer: {metric} {shown(evaluation.guessing[metric])}")
+    if words is not None:
+        lines.append(f"  bag of words: {metric} {shown(words[metric])}")
     if evaluation.tuned:
         tuned = ", ".join(f"{name} {value:.3g}" for name, value in evaluation.tuned.items())
         where = "on these very examples" if evaluation.is_tuned_here else "in training"
         lines.append(f"  tuned {where}: {tuned}")
-    if evaluation.collapse:
-        lines.append(f"warning: {evaluation.collapse}")
+    lines += [f"warning: {caution}" for caution in cautions if caution]
     files = evaluation.files
     if files:
         shown_files = [f"{name}: {files[name]}" for name in files if name != "answers"]

@@ -30,6 +30,11 @@ def finetune(
     random_baseline: bool = option(
         True, "Also train the same model from random weights, for comparison."
     ),
+    bag_of_words: bool = option(
+        True,
+        "Also train a linear model on counts of words, for comparison; only for classification and "
+        "regression of texts.",
+    ),
     from_step: str | None = options.FROM_STEP,
     albert_config: str | None = options.ALBERT_CONFIG,
     tokenizer: Path | None = options.TOKENIZER_FALLBACK,
@@ -75,6 +80,7 @@ def finetune(
         tokenizer=tokenizer,
         cache=cache,
         allow_changes=tuple(allow_change or ()),
+        bag_of_words=bag_of_words,
     )
     files = result.files[first_split(result)]
     picture = [f"{name}: {files[name]}" for name in ("confusions", "scores") if name in files]

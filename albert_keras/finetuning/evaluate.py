@@ -1,18 +1,24 @@
 """Scores of fine-tuned models on labelled examples."""
 
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from albert_keras.finetuning.answer_files import write_answers
+from albert_keras.finetuning.example_source import digest_of
 from albert_keras.finetuning.finetuned import (
     FinetunedModels,
     check_answers_folder,
     check_table_settings,
 )
+from albert_keras.tasks.bag_of_words import bag_of_words_answers
+from albert_keras.tasks.kinds import CLASSIFICATION, REGRESSION
 from albert_keras.tasks.metrics import Interval
 from albert_keras.tasks.tables.skipped_rows import write_skipped_rows
 from data_pipeline.errors import InputError
+
+logger = logging.getLogger(__name__)
 
 
 class TaskEvaluation(NamedTuple):
@@ -32,6 +38,10 @@ class TaskEvaluation(NamedTuple):
     #: On others the tuned values are those of the training.
     is_tuned_here: bool
     files: dict[str, Any] = {}  # what was written, see `write_answers`; never changed
+    positive_class: str | None = None  # the class that the score `f1` refers to
+    #: Scores of the bag-of-words baseline on these examples; None if it was skipped, does not suit
+    #: the task, or the examples of the training are no longer available.
+    bag_of_words: dict[str, float] | None = None
 
 
 def evaluate_task(
@@ -47,6 +57,7 @@ def evaluate_task(
     delimiter: str | None = None,
     encoding: str | None = None,
     skip_bad_rows: bool | None = None,
+    bag_of_words: bool = True,
 ) -> TaskEvaluation:
     """Scores fine-tuned models; the predictions of several are averaged.
 
@@ -59,6 +70,8 @@ def evaluate_task(
         out: str, Path or None. Folder for answers, errors and the confusion figure.
         all_seeds, step, batch_size, strategy: See `FinetunedModels`.
         delimiter, encoding, skip_bad_rows: How to read `data`, if not as in training.
+        bag_of_words: bool. Whether to train the bag-of-words baseline on the examples of the
+            training, if their files are still there and unchanged, and score it, too.
 
     Returns:
         TaskEvaluation.
@@ -107,4 +120,23 @@ def evaluate_task(
         tuned=tuned,
         is_tuned_here=is_tuned_here,
         files={} if out is None else write_answers(out, task, split, examples, answers),
+        positive_class=task.positive_class,
+        bag_of_words=_bag_of_words(models, examples) if bag_of_words else None,
     )
+
+
+def _bag_of_words(models, examples):
+    """Scores the baseline of `bag_of_words_answers`; None where it cannot be trained."""
+    run, task = models.runs[0], models.task
+    if task.kind not in (CLASSIFICATION, REGRESSION):
+        return None
+    try:
+        training_examples = task.read("train")
+    except InputError as error:
+        logger.info("The bag-of-words baseline is skipped: %s", error)
+        return None
+    if digest_of(training_examples) != run.record["data"].get("fingerprint"):
+        logger.info("The bag-of-words baseline is skipped: the training examples have changed.")
+        return None
+    answers = bag_of_words_answers(task, training_examples, {"given": examples})
+    return task.scores(examples, answers["given"])

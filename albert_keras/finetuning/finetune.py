@@ -2,6 +2,7 @@
 
 import dataclasses
 import logging
+import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,9 +10,16 @@ from typing import Any
 from albert_keras.config import AlbertConfig
 from albert_keras.finetuning.answer_files import write_answers
 from albert_keras.finetuning.config import FinetuneConfig
-from albert_keras.finetuning.results import FinetuneResult, best_seed, read_results, save_results
+from albert_keras.finetuning.results import (
+    BagOfWords,
+    FinetuneResult,
+    best_seed,
+    read_results,
+    save_results,
+)
 from albert_keras.finetuning.task_data import prepare
 from albert_keras.finetuning.train_seed import train_seed
+from albert_keras.tasks.bag_of_words import bag_of_words_answers, selected
 from albert_keras.tasks.tables.skipped_rows import SKIPPED_ROWS, write_skipped_rows
 from albert_keras.training.distributed.cluster import (
     barrier,
@@ -38,6 +46,7 @@ def finetune(
     tokenizer: Any = None,
     cache: str | Path | None = None,
     allow_changes: Iterable[str] = (),
+    bag_of_words: bool = True,
     **flags: Any,
 ) -> FinetuneResult:
     """Fine-tunes a pre-trained model on a task and scores it on development examples.
@@ -59,6 +68,8 @@ def finetune(
         cache: str, Path or None. Folder of features, which other trainings may share; None is
             `out`/features.
         allow_changes: iterable of str. See `Run.create_or_resume`.
+        bag_of_words: bool. Whether to train the bag-of-words baseline of `bag_of_words_answers`,
+            too, if the task classifies or scores texts.
         **flags: Single settings by the keywords of `options_of(FinetuneConfig)`.
 
     Returns:
@@ -83,6 +94,7 @@ def finetune(
         data = prepare(config, initial_weights, choose_precision(strategy), cache)
         if is_chief(strategy):
             write_skipped_rows(out, data.task.skipped_rows)
+        words = _bag_of_words(data) if bag_of_words and is_chief(strategy) else None
         outcomes = [
             train_seed(strategy, data, initial_weights, out / f"seed-{seed}", seed, allow_changes)
             for seed in all_seeds
@@ -106,6 +118,8 @@ def finetune(
             origin=str(initial_weights),
             loaded=tuple(outcomes[0].loaded),
             examples={split: len(dev.examples) for split, dev in data.dev.items()},
+            bag_of_words=words,
+            positive_class=data.task.positive_class,
         )
         best = next(outcome for outcome in outcomes if outcome.result == best_seed(result))
         result = result._replace(tuned=best.tuned)
@@ -158,6 +172,32 @@ def _majority(data):
             return None
         scores[split] = data.task.scores(examples, guesses)
     return scores
+
+
+def _bag_of_words(data):
+    """Trains and scores the bag-of-words baseline; None if it does not suit the task."""
+    started, task = time.monotonic(), data.task
+    examples = {split: dev.examples for split, dev in data.dev.items()}
+    answers = bag_of_words_answers(task, data.train.examples, examples)
+    if answers is None:
+        return None
+    first = next(iter(examples))
+    words = BagOfWords(
+        scores={split: task.scores(given, answers[split]) for split, given in examples.items()},
+        interval=task.interval(examples[first], answers[first]),
+        examples=len(selected(data.train.examples, task.num_outputs)),
+        seconds=round(time.monotonic() - started, 1),
+    )
+    logger.info(
+        "bag of words, the score to beat: %s %.3f on %s, trained on %s examples in %.1f s "
+        "(--no-bag-of-words skips it)",
+        task.metric,
+        words.scores[first][task.metric],
+        first,
+        f"{words.examples:,}",
+        words.seconds,
+    )
+    return words
 
 
 def _write(out, data, best):

@@ -2,18 +2,20 @@
 
 import textwrap
 
-from albert_keras.finetuning.results import FinetuneResult, spread
+from albert_keras.finetuning.results import FinetuneResult, best_seed, spread
 from albert_keras.tasks.kinds import KINDS
+from albert_keras.tasks.metrics import count_caution, interval_caution, shown_metric
 
 #: Metrics of numbers instead of classes.
 _OF_NUMBERS = ("pearson", "spearman", "mean_squared_error")
-_WIDTH = 100
+_BAG_OF_WORDS = "bag of words"
+_WIDTH, _STEPS_SHOWN = 100, 3
 
 
 def lines(result: FinetuneResult) -> list[str]:
     """Describes a result: the main metric of each split, and below it its baselines.
 
-    Before that, if there are several seeds, a row for each. Warnings come last.
+    Before that, if there are several seeds, a row for each. Notes and warnings come last.
     """
     table = _ResultTable(result)
     shown = table.seed_rows() if len(result.seeds) > 1 else []
@@ -22,6 +24,7 @@ def lines(result: FinetuneResult) -> list[str]:
     if result.tuned:
         tuned = ", ".join(f"{name} {value:.3g}" for name, value in result.tuned.items())
         shown.append(f"tuned: {tuned}")
+    shown += [f"note: {note}" for note in table.notes()]
     return shown + [f"warning: {warning}" for warning in table.warnings()]
 
 
@@ -85,6 +88,7 @@ class _ResultTable:
             if name in (self.metric, "total"):
                 continue
             value = self.spread(split, name).median
+            name = shown_metric(name, self.result.positive_class)
             if name.endswith("_total"):
                 shown.append(f"{name} {value:,.0f}")
             elif name.endswith("_thresh"):
@@ -97,7 +101,35 @@ class _ResultTable:
         wrapped = textwrap.wrap(text, _WIDTH, subsequent_indent="    ", break_on_hyphens=False)
         return [line.replace("\xa0", " ") for line in wrapped] if shown else []
 
+    def notes(self):
+        """Yields which of several equal scores counts."""
+        for seed in self.seeds:
+            if seed.tied_steps:
+                steps = [f"{step:,}" for step in (*seed.tied_steps, seed.best_step)]
+                if len(steps) > _STEPS_SHOWN + 1:
+                    steps[1:-_STEPS_SHOWN] = ["..."]
+                name = f"seed {seed.seed} has" if len(self.seeds) > 1 else "there is"
+                yield (
+                    f"{name} the same {self.metric} at {len(seed.tied_steps) + 1} evaluations "
+                    f"(steps {', '.join(steps)}); the weights of the newest are used"
+                )
+        best, split = best_seed(self.result), self.splits[0]
+        score = best.scores[split][self.metric]
+        equal = [str(one.seed) for one in self.seeds if one.scores[split][self.metric] == score]
+        if len(equal) > 1:
+            yield (
+                f"seeds {', '.join(equal)} have the same {self.metric}, {self.number(score)}; the "
+                f"files and `predict` use the first, {best.seed}"
+            )
+
     def warnings(self):
+        count = self.result.examples.get(self.splits[0])
+        if count and (caution := count_caution(count)):
+            yield caution
+        for seed in self.seeds:
+            caution = count and interval_caution(self.metric, seed.interval, count)
+            if caution:
+                yield f"seed {seed.seed}: {caution}" if len(self.seeds) > 1 else caution
         for seed in self.seeds:
             if seed.collapse:
                 yield (
@@ -109,6 +141,10 @@ class _ResultTable:
                 "the same model from random weights collapsed: "
                 f"{self.result.random.collapse}. The difference from it says little."
             )
+        advice = (
+            ". Counts of words and word pairs predict as well as this model: more pre-training, more "
+            "epochs or another learning rate may help"
+        )
         for split in self.splits:
             suffix = f" on {split}" if len(self.splits) > 1 else ""
             for name, score, interval in self.baselines(split):
@@ -116,7 +152,7 @@ class _ResultTable:
                 if ours <= score:
                     yield (
                         f"no better than the {name}{suffix}: {self.metric} {self.number(ours)} "
-                        f"versus {self.number(score)}"
+                        f"versus {self.number(score)}{advice if name == _BAG_OF_WORDS else ''}"
                     )
                 elif split == self.splits[0]:
                     yield from self.chance(name, score, interval)
@@ -135,10 +171,13 @@ class _ResultTable:
     def baselines(self, split):
         """Yields name, score and interval (or None) of the baselines scored on a split."""
         majority, random = self.result.majority, self.result.random
+        words = self.result.bag_of_words
         if majority and split in majority:
             is_number = self.metric in _OF_NUMBERS
             name = "mean of the training scores" if is_number else "majority class"
             yield name, majority[split][self.metric], None
+        if words and split in words.scores:
+            yield _BAG_OF_WORDS, words.scores[split][self.metric], words.interval
         if random and split in random.scores:
             name = "same model from random weights"
             yield name, random.scores[split][self.metric], random.interval

@@ -27,6 +27,16 @@ class SeedResult(NamedTuple):
     collapse: str | None = None  # set if all answers are the same, see `Task.collapse`
     stopped_early: bool = False  # because scores no longer improved
     seconds: float = 0.0
+    tied_steps: tuple[int, ...] = ()  # earlier steps with the same best score
+
+
+class BagOfWords(NamedTuple):
+    """The bag-of-words baseline, see `bag_of_words_answers`."""
+
+    scores: dict[str, dict[str, int | float]]  # by split, then by metric
+    interval: Interval  # 95 % bootstrap interval of the main metric on the first split
+    examples: int  # the number of training examples that it was trained on
+    seconds: float = 0.0
 
 
 class FinetuneResult(NamedTuple):
@@ -47,6 +57,8 @@ class FinetuneResult(NamedTuple):
     loaded: tuple[str, ...] = ()  # what was loaded from the initial weights, line by line
     files: dict[str, Any] = {}  # other files that were written
     examples: dict[str, int] = {}  # the number of examples of each split
+    bag_of_words: BagOfWords | None = None  # None if it was skipped, or does not suit the task
+    positive_class: str | None = None  # the class that the score `f1` refers to, if there is one
 
 
 _RESULT = TypeAdapter(FinetuneResult)
@@ -85,6 +97,7 @@ def as_json(result: FinetuneResult) -> dict:
     values = result._asdict() | {
         "seeds": [seed._asdict() for seed in result.seeds],
         "random": result.random and result.random._asdict(),
+        "bag_of_words": result.bag_of_words and result.bag_of_words._asdict(),
     }
     return json.loads(json.dumps(values, default=_plain, allow_nan=False))
 

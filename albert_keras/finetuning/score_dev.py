@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 from tensorflow import keras
 
+from albert_keras.tasks.metrics import shown_metric
 from albert_keras.tasks.task import Features, Task
 from albert_keras.training.loop.curves import (
     BLUE,
@@ -92,15 +93,21 @@ class ScoreDev(keras.callbacks.Callback):
             scores |= {f"{prefix}{name}": value for name, value in found.items()}
         value = scores[self.task.metric]
         # Of equals the newest counts, as among checkpoints.
-        is_best = value >= max(self._values, default=float("-inf"))
+        best = max(self._values, default=float("-inf"))
+        is_best = value >= best
         self._values.append(value)
         self.step, self.score = self.done, -value
         if is_best:
             self.saving.save_soon()
         if self.writes:
             log_evaluation(self.folder, self.done, scores)
-            listing = "  ".join(f"{name} {value:.4g}" for name, value in scores.items())
-            logger.info("dev at step %d: %s%s", self.done, listing, "  *best" if is_best else "")
+            listing = "  ".join(
+                f"{shown_metric(name, self.task.positive_class)} {score:.4g}"
+                for name, score in scores.items()
+            )
+            mark = "  *best" if is_best else ""
+            mark += " (equal to an earlier one: the newest counts)" if value == best else ""
+            logger.info("dev at step %d: %s%s", self.done, listing, mark)
             if self.collapse:
                 logger.warning("At step %d, %s.", self.done, self.collapse)
         if is_enough(self._values, self.patience) and self.done < self.last_step:

@@ -20,7 +20,7 @@ from albert_keras.training.distributed.cluster import broadcast, is_chief
 from albert_keras.training.errors import TrainingDiverged, TrainingStopped
 from albert_keras.training.loop.batches import check_batch_size
 from albert_keras.training.loop.fitting import LOADED, create_or_resume, fit, report_loaded
-from albert_keras.training.loop.reports import keep_log_until, read_log
+from albert_keras.training.loop.reports import keep_log_until, read_evaluations, read_log
 from albert_keras.training.loop.step import should_skip_padding
 from albert_keras.weights.initial_weights import InitialWeights
 
@@ -149,7 +149,15 @@ def _evaluate_best(strategy, data, run, model, predictor, last_step, started):
         collapse=collapse,
         stopped_early=last_step < training.steps and is_enough(values, training.patience),
         seconds=round(max(time.monotonic() - started, logged), 1),
+        tied_steps=_tied_steps(run, task.metric, best_step),
     )
     path = run.path / LOADED  # perhaps written by an earlier process
     loaded = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else []
     return SeedOutcome(result, answers, tuned, loaded)
+
+
+def _tied_steps(run, metric, best_step):
+    """Returns the other steps whose main score equals that of the best step, tuple of int."""
+    scores = {step: found.get(metric) for step, found in read_evaluations(run.path)}
+    best = scores.pop(best_step, None)
+    return tuple(step for step, score in scores.items() if best is not None and score == best)

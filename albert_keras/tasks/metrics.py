@@ -15,6 +15,9 @@ import sklearn.metrics
 from data_pipeline.errors import InputError
 from data_pipeline.settings import did_you_mean
 
+#: A score on fewer examples than this is reported with a warning.
+_FEW_EXAMPLES = 30
+
 
 class Interval(NamedTuple):
     low: float
@@ -106,12 +109,68 @@ def bootstrap_interval(
     metric = _metric(metric) if isinstance(metric, str) else metric
     labels, predictions = _checked(labels, predictions)
     generator = np.random.default_rng(seed)
+    is_right = labels == predictions if metric is accuracy else None
     values = []
     for _ in range(resamples):
         sample = generator.integers(len(labels), size=len(labels))
-        values.append(metric(labels[sample], predictions[sample]))
+        if is_right is None:
+            values.append(metric(labels[sample], predictions[sample]))
+        else:  # the same number, a hundred times faster
+            values.append(is_right[sample].mean())
     low, high = np.quantile(values, [0.025, 0.975])
     return Interval(float(low), float(high))
+
+
+def shown_metric(name: str, positive_class: str | None = None) -> str:
+    """Returns the name of a metric as it is shown, with the class that an F1 score refers to."""
+    is_of_a_class = positive_class is not None and name == f1.__name__
+    return f"{name} (of `{positive_class}`)" if is_of_a_class else name
+
+
+def count_caution(count: int, what: str = "development set") -> str | None:
+    """Explains a score on very few examples, without the last full stop; None for enough of them.
+
+    `what` names the set of examples.
+    """
+    if count >= _FEW_EXAMPLES:
+        return None
+    if count == 1:
+        return (
+            f"the {what} has only 1 example: a score on it is all or nothing, and can compare "
+            "neither checkpoints nor models"
+        )
+    return (
+        f"the {what} has only {count} examples: one answer changes the accuracy by {1 / count:.3f}"
+    )
+
+
+def interval_caution(metric: str, interval: Interval, count: int) -> str | None:
+    """Explains an interval of zero width, which does not mean that a score is certain.
+
+    Args:
+        metric: Name of the score.
+        interval: The 95 % bootstrap interval of the score.
+        count: Number of examples.
+
+    Returns:
+        One or two sentences without the last full stop; None if the interval has a width. If all
+        answers are right or all are wrong, they name the range of accuracies that agree with that:
+        the exact 95 % interval of Clopper and Pearson (1934).
+    """
+    if interval.high > interval.low:
+        return None
+    start = (
+        f"the interval of {metric} has zero width, because every sample of the {count:,} "
+        f"example{'' if count == 1 else 's'} has the same score"
+    )
+    if metric == accuracy.__name__ and interval.low in (0.0, 1.0):
+        reach = 1 - 0.025 ** (1 / count)  # of the error if all are right
+        low, high = (0.0, reach) if interval.low == 0.0 else (1 - reach, 1.0)
+        return (
+            f"{start}. On other examples of the same kind, {low:.3f} to {high:.3f} would be "
+            "plausible"
+        )
+    return f"{start}. It does not show how uncertain the score is"
 
 
 def majority_baseline(training_labels, count: int) -> np.ndarray:

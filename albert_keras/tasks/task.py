@@ -85,6 +85,8 @@ class Task(abc.ABC):
     labelled_tests: tuple[str, ...] = ()
     #: Whether an example is a pair of texts.
     takes_pair: bool = False
+    #: The class that the score `f1` refers to; None if there is no such class or score.
+    positive_class: str | None = None
 
     def __init__(self, config):
         self.config = config

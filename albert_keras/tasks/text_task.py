@@ -94,6 +94,10 @@ class TextTask(Task):
             return self._glue.labels
         return self.config.labels or label_names(self._own_training)
 
+    @property
+    def positive_class(self):
+        return self.labels[1] if "f1" in self._score_names() else None
+
     def read(self, split):
         self.check_split(split)
         path = {"train": self.config.train, "dev": self.config.dev}.get(split)
@@ -145,10 +149,11 @@ class TextTask(Task):
         return class_answers(examples, self.labels, mean_probabilities(results, shape))
 
     def scores(self, examples, answers):
-        names = self._metrics
-        if names == _CLASS_METRICS and self.num_outputs == 2:
-            names += ("f1",)
-        return metrics.scores(names, self._truth(examples), self._given(answers))
+        return metrics.scores(self._score_names(), self._truth(examples), self._given(answers))
+
+    def _score_names(self):
+        has_f1 = self._metrics == _CLASS_METRICS and self.num_outputs == 2
+        return (*self._metrics, "f1") if has_f1 else self._metrics
 
     def interval(self, examples, answers):
         truth, given = self._truth(examples), self._given(answers)

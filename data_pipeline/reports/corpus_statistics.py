@@ -24,13 +24,14 @@ LITERALS = ("[MASK]", "[CLS]", "[SEP]", "<pad>", "<unk>")
 
 _CHARACTERS_AT_ONCE, _NUM_CODE_POINTS = 1 << 20, 0x110000
 _ODD = {"Cc": "control", "Cf": "invisible", "Co": "private", "Cn": "unassigned"}
-# Han, kana, Thai, Lao, Burmese and Khmer: each character counts as a word.
-_UNSPACED = (
+#: Characters of Han, kana, Thai, Lao, Burmese and Khmer, for a regular expression: each counts as a
+#: word.
+UNSPACED_SCRIPTS = (
     "\u2e80-\u30ff\u31c0-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff"
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
 )
-_UNSPACED_CHARACTER = re.compile(f"[{_UNSPACED}]")
-_WORD = re.compile(rf"[{_UNSPACED}]|[^\s{_UNSPACED}]+")
+_UNSPACED_CHARACTER = re.compile(f"[{UNSPACED_SCRIPTS}]")
+_WORD = re.compile(rf"[{UNSPACED_SCRIPTS}]|[^\s{UNSPACED_SCRIPTS}]+")
 #: Scripts, each with its languages of `sentences.LANGUAGES`; the others use Latin letters.
 _LANGUAGES_OF_SCRIPTS = (
     "Latin az kk sr; Cyrillic be bg kk mk ru sr uk; Greek el; Arabic ar fa ur; Hebrew he; "
@@ -83,7 +84,7 @@ class CorpusStatistics:
             one_sentence_documents=len(lengths) == 1,
             paragraphs=len(document.paragraphs),
             sentences=len(lengths),
-            words=_count_words(text),
+            words=count_words(text),
             characters=len(text),
         )
         if self._tokenizer:
@@ -225,7 +226,8 @@ def _panel(title, lengths, unit):
     )
 
 
-def _count_words(text):
+def count_words(text: str) -> int:
+    """Counts what white space separates; in scripts without spaces each character is a word."""
     if text.isascii() or not _UNSPACED_CHARACTER.search(text):
         return len(text.split())
     return len(_WORD.findall(text))

@@ -16,6 +16,7 @@ class Scripted:
     """A task whose scores are written down; predictions say which is next."""
 
     metric = "f1"
+    positive_class = "yes"
 
     def __init__(self, collapse=None):
         self.said = collapse
@@ -160,7 +161,10 @@ def test_only_the_first_split_decides(tmp_path, caplog):
         "f1": 0.5, "accuracy": 0.25, "dev_mm/f1": 0.1, "dev_mm/accuracy": 0.05,
     }  # fmt: skip
     told = [line for line in caplog.messages if line.startswith("dev at")]
-    line = "dev at step 5: f1 0.5  accuracy 0.25  dev_mm/f1 0.1  dev_mm/accuracy 0.05  *best"
+    line = (
+        "dev at step 5: f1 (of `yes`) 0.5  accuracy 0.25  dev_mm/f1 0.1  dev_mm/accuracy 0.05"
+        "  *best"
+    )
     assert told[0] == line and not told[1].endswith("*best")
 
 
