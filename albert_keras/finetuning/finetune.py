@@ -95,12 +95,21 @@ def finetune(
         if is_chief(strategy):
             write_skipped_rows(out, data.task.skipped_rows)
         words = _bag_of_words(data) if bag_of_words and is_chief(strategy) else None
+        has_random = random_baseline and initial_weights.kind != "random"
         outcomes = [
-            train_seed(strategy, data, initial_weights, out / f"seed-{seed}", seed, allow_changes)
-            for seed in all_seeds
+            train_seed(
+                strategy,
+                data,
+                initial_weights,
+                out / f"seed-{seed}",
+                seed,
+                allow_changes,
+                later_trainings=len(all_seeds) - number + has_random,
+            )
+            for number, seed in enumerate(all_seeds, start=1)
         ]
         random = None
-        if random_baseline and initial_weights.kind != "random":
+        if has_random:
             logger.info("Training the same model from random weights (--no-random-baseline skips).")
             untrained = dataclasses.replace(
                 initial_weights, path="random", kind="random", step=None, _open=None

@@ -20,6 +20,7 @@ from albert_keras.training.loop.curves import (
     draw_curves,
 )
 from albert_keras.training.loop.reports import log_evaluation, read_evaluations
+from albert_keras.training.loop.scoring_time import ScoringTime
 
 #: Endings of scores that would spoil the scale of the others in a figure.
 _OTHER_SCALES = ("mean_squared_error", "total", "_thresh")
@@ -50,8 +51,10 @@ class ScoreDev(keras.callbacks.Callback):
         patience: See `is_enough`.
         first_step, last_step: Steps done before this `fit`, and the step that ends the run.
         writes: Whether this worker writes the log.
+        steps_per_scoring: See `ScoringTime`.
 
     Attributes:
+        time: ScoringTime.
         score: float or None. The metric of the task at `step`, negative, as lower counts as better.
         step: int or None.
         collapse: str or None. What the last answers had in common, see `Task.collapse`.
@@ -69,18 +72,24 @@ class ScoreDev(keras.callbacks.Callback):
         first_step: int,
         last_step: int,
         writes: bool = True,
+        steps_per_scoring: float = 0.0,
     ):
         super().__init__()
         self.folder, self.task, self.dev, self.predict = folder, task, dev, predict
         self.every, self.patience, self.writes = every, patience, writes
         self.done, self.first_step, self.last_step = first_step, first_step, last_step
         self.score = self.step = self.collapse = self.saving = None
+        self.time = ScoringTime(every, steps_per_scoring, at_end=1)
         self._values = values_so_far(folder, task.metric, first_step)
 
     def on_train_batch_end(self, batch, logs=None):
         before, self.done = self.done, self.first_step + batch + 1
         if self.done // self.every == before // self.every and self.done < self.last_step:
             return
+        with self.time.measured():
+            self._score()
+
+    def _score(self):
         scores = {}
         for number, (split, (examples, features)) in enumerate(self.dev.items()):
             results = [self.predict(features)]

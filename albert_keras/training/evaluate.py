@@ -12,6 +12,7 @@ from albert_keras.runs.run import Run
 from albert_keras.training.distributed.strategy import build_strategy
 from albert_keras.training.loop.fitting import RunContext
 from albert_keras.training.loop.reports import log_evaluation
+from albert_keras.training.loop.scoring_time import ScoringTime
 from albert_keras.training.pretraining_step import PretrainingStep
 from data_pipeline.counted_progress import CountedProgress
 from data_pipeline.errors import InputError
@@ -127,6 +128,8 @@ class ScoreHeldOut(keras.callbacks.Callback):
         self.score = self.step = None
         self._context = context
         self._done = context.first_step
+        # A training step takes as long as three forward passes.
+        self.time = ScoringTime(every, len(records) / context.training.batch_size / 3)
         self._dataset = evaluation_dataset(records, _BATCH_SIZE)
         # A step of its own: evaluating resets all means of a step.
         self._scorer = build_scorer(context.training_step.model, context.run)
@@ -135,7 +138,8 @@ class ScoreHeldOut(keras.callbacks.Callback):
         before, self._done = self._done, self._context.first_step + batch + 1
         if self._done // self.every == before // self.every and self._done < self.last_step:
             return
-        scores = score(self._scorer, self._dataset)
+        with self.time.measured():
+            scores = score(self._scorer, self._dataset)
         self.step, self.score = self._done, scores["loss"]
         if not self._context.is_chief:
             return

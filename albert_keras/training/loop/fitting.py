@@ -99,13 +99,17 @@ def checkpoint_variables(training_step: TrainingStep) -> dict[str, tf.Variable]:
     return training_variables(training_step.model, training_step.optimizer) | training_step.state
 
 
-def fit(context: RunContext, scores=None, max_steps: int | None = None) -> int:
+def fit(
+    context: RunContext, scores=None, max_steps: int | None = None, later_trainings: int = 0
+) -> int:
     """Trains until the last step of a run, a signal, or the end of its time.
 
     Args:
         scores: keras Callback or None. Scores the model regularly: its `score` (lower is better) at
-            its `step` chooses the best checkpoint. If it has an attribute `saving`, this is set.
+            its `step` chooses the best checkpoint. If it has an attribute `saving`, this is set;
+            its `time`, a ScoringTime, is part of the remaining time.
         max_steps: Largest number of steps to make now; None if it is not limited.
+        later_trainings: Number of equal trainings that follow, for the remaining time.
 
     Returns:
         Steps done by all calls.
@@ -132,6 +136,8 @@ def fit(context: RunContext, scores=None, max_steps: int | None = None) -> int:
         peak_flops=_peak_flops(strategy, training) if writes else None,
         waited=lambda: training_step.waited,
         writes=writes,
+        scoring=scores and scores.time,
+        later_trainings=later_trainings,
     )
 
     def save(step):

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import tensorflow as tf
 from tensorflow import keras
 
+from albert_keras.training.loop.scoring_time import ScoringTime
 from data_pipeline.durations import format_duration
 from data_pipeline.files import naming, whole_file
 
@@ -69,8 +70,11 @@ class Report(keras.callbacks.Callback):
         peak_flops: float | None = None,  # of all replicas together, in operations per second
         waited: Callable[[], float | None] = lambda: 0.0,  # seconds spent waiting for data so far
         writes: bool = True,  # if not, only resets the metrics at the same steps as the others
+        scoring: ScoringTime | None = None,  # if a later callback scores the model
+        later_trainings: int = 0,  # equal trainings that follow, for the remaining time
     ):
         super().__init__()
+        self.scoring, self.later_trainings = scoring, later_trainings
         self.folder, self.every, self.writes = Path(folder), every, writes
         self.first_step = self.step = first_step
         #: The step that ends the run; may be changed during training.
@@ -109,7 +113,7 @@ class Report(keras.callbacks.Callback):
 
     def _update(self, logs, is_first):
         now = self._moment()
-        self._pace.add(now.step, now.seconds)
+        self._pace.add(now.step, self._training_seconds(now))
         position = f"{self.step:,}/{self.last_step:,}"
         if logs is not None:
             self._report({name: float(value) for name, value in logs.items()}, now, position)
@@ -170,9 +174,23 @@ class Report(keras.callbacks.Callback):
     def _moment(self):
         return _Moment(self.step, time.monotonic(), self._waited())
 
+    def _training_seconds(self, now):
+        return now.seconds - (self.scoring.seconds if self.scoring else 0)
+
     def _eta(self, now):
-        seconds = self._pace.seconds_per_step(now.step, now.seconds)
-        return "?" if seconds is None else format_duration(seconds * (self.last_step - now.step))
+        pace = self._pace.seconds_per_step(now.step, self._training_seconds(now))
+        if pace is None:
+            return "?"
+
+        def seconds_after(step):
+            ahead = self.scoring.ahead(step, self.last_step, pace) if self.scoring else 0
+            return pace * (self.last_step - step) + ahead
+
+        eta = format_duration(seconds_after(now.step) + self.later_trainings * seconds_after(0))
+        if not self.later_trainings:
+            return eta
+        plural = "s" if self.later_trainings > 1 else ""
+        return f"{eta} with {self.later_trainings} more training{plural}"
 
 
 class _Moment(NamedTuple):
@@ -182,7 +200,7 @@ class _Moment(NamedTuple):
 
 
 class _Pace:
-    """The speed of the recent steps, without the first execution."""
+    """The speed of the recent steps, without the first execution and without scoring."""
 
     def __init__(self):
         self._samples = deque()  # (step, seconds), at least a second apart

@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 from tensorflow import keras
 
-from albert_keras.training.loop import reports
+from albert_keras.training.loop import reports, scoring_time
 from albert_keras.training.loop.reports import (
     TIMING,
     Report,
@@ -19,6 +19,8 @@ from albert_keras.training.loop.reports import (
     read_evaluations,
     read_log,
 )
+from albert_keras.training.loop.scoring_time import ScoringTime
+from data_pipeline.durations import format_duration
 
 #: What the log of a usual step holds, besides sums.
 MEANS = {
@@ -38,7 +40,8 @@ class Fit:
     def __init__(self, monkeypatch):
         self.now, self.waited, self.tokens, self.skipped = 1000.0, 0.0, 0, 0
         self.resets = []
-        monkeypatch.setattr(reports, "time", SimpleNamespace(monotonic=lambda: self.now))
+        for module in (reports, scoring_time):
+            monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: self.now))
 
     def begin(self, folder, every=4, first_step=0, last_step=12, **others):
         self.report = Report(
@@ -239,6 +242,33 @@ def test_the_time_left_follows_a_change_of_speed(fit, tmp_path, screen):
     fit.begin(tmp_path, every=1000, last_step=100_000).run(5000).run(2000, seconds=3)
     assert seconds_of(screen.messages[-1].split("ETA ")[1]) == pytest.approx(93_000 * 3, rel=0.01)
     assert len(fit.report._pace._samples) < 1000
+
+
+def test_the_time_left_includes_scoring_and_the_trainings_that_follow(fit, tmp_path, screen):
+    def eta():
+        return screen.messages[-1].split("ETA ")[1]
+
+    # Steps take 1 s. A scoring is expected to take 5 steps, and takes 20 s.
+    scoring = ScoringTime(every=10, steps_per_scoring=5, at_end=1)
+    options = {"every": 4, "last_step": 40, "scoring": scoring, "later_trainings": 2}
+    fit.begin(tmp_path, **options).run(4)
+    training, scorings = 40, 5  # after 10, 20, 30, 40, and once more at the end
+    each = training + scorings * 5
+    assert eta() == f"{format_duration(each - 4 + 2 * each)} with 2 more trainings"
+    fit.run(6)
+    with scoring.measured():
+        fit.now += 20
+    fit.run(2)
+    each = training + scorings * 20
+    assert eta() == f"{format_duration(28 + 4 * 20 + 2 * each)} with 2 more trainings"
+
+
+@pytest.mark.parametrize("last_step", [1, 9, 10, 11, 20, 25])
+def test_the_number_of_scorings_ahead_is_exact(last_step):
+    scoring = ScoringTime(every=10, steps_per_scoring=1)
+    for step in range(last_step + 1):
+        later = [n for n in range(step + 1, last_step + 1) if n % 10 == 0 or n == last_step]
+        assert scoring.ahead(step, last_step, 1.0) == len(later)
 
 
 def test_a_worker_that_does_not_write_starts_metrics_anew_at_the_same_steps(fit, tmp_path, screen):
