@@ -18,8 +18,9 @@ from albert_keras.cli import (
     serve,
     vocab,
 )
-from albert_keras.cli.interruption import ending_in_time
+from albert_keras.cli.interruption import EXIT_CODE, ending_in_time
 from albert_keras.cli.output import finish, report_error, restart_if_worker_lost
+from albert_keras.cli.usage_errors import USAGE_ERRORS, report_usage_error
 
 app = typer.Typer(
     name="albert-keras",
@@ -70,12 +71,16 @@ def main(argv=None):
     argv = sys.argv[1:] if argv is None else argv
     try:
         with ending_in_time():
-            app(argv, prog_name="albert-keras")
-    except SystemExit as finished:  # how typer ends, also after a usage error (2)
+            code = app(argv, prog_name="albert-keras", standalone_mode=False)
+        return code if isinstance(code, int) else 0
+    except SystemExit as finished:
         return finished.code or 0
+    except typer.Abort:  # Ctrl-C before the command ran
+        return EXIT_CODE
     except Exception as error:
+        if isinstance(error, USAGE_ERRORS):
+            return report_usage_error(error, argv)
         restart_if_worker_lost(error)
         return report_error(error, debug="--debug" in argv)
     finally:
         finish()
-    return 0

@@ -161,7 +161,10 @@ def test_an_export_reports_the_loss_of_its_variants(monkeypatch, tmp_path, capsy
 
     called = []
     monkeypatch.setattr(publish, "export", export)
-    command = ["export", "--run", "r", "--out", "m", "--precision", "bfloat16", "--lite", "int8"]
+    (tmp_path / "r").mkdir()
+    (tmp_path / "r" / "results.json").touch()  # the folder of a fine-tuning, at first sight
+    command = ["export", "--run", f"{tmp_path}/r", "--out", "m", "--precision", "bfloat16"]
+    command += ["--lite", "int8"]
     more = ["--eval-data", "held", "--keep", "3", "--encode-layers", "2,1"]
     assert main([*command, *more]) == 0
     given = {"keep": 3, "layers": (2, 1)}
@@ -236,11 +239,11 @@ MISTAKES = {
     ),
     "no run": (["evaluate", "--run", "{tmp}/folder", "--data", "{records}"], "has no run.json"),
     "unknown precision": (
-        ["export", "--run", "{tmp}/folder", "--out", "{tmp}/o", "--precision", "int4"],
+        ["export", "--run", "{tmp}/tuned", "--out", "{tmp}/o", "--precision", "int4"],
         "float32, bfloat16, int8",
     ),
     "unknown lite": (
-        ["export", "--run", "{tmp}/folder", "--out", "{tmp}/o", "--lite", "int4"],
+        ["export", "--run", "{tmp}/tuned", "--out", "{tmp}/o", "--lite", "int4"],
         "float16, int8",
     ),
     "no run to export": (["export", "--run", "{tmp}/folder", "--out", "{tmp}/o"], "run.json"),
@@ -259,6 +262,8 @@ def test_a_mistake_gets_one_short_message_and_leaves_nothing(
     (tmp_path / "latin").write_bytes("caf\xe9 au lait".encode("latin-1"))
     (tmp_path / "short").write_text("A short text. It has two sentences.")
     (tmp_path / "folder").mkdir()
+    (tmp_path / "tuned").mkdir()
+    (tmp_path / "tuned" / "results.json").touch()  # a fine-tuning, at first sight
     before = sorted(tmp_path.rglob("*"))
     command, message = MISTAKES[mistake]
     words = {"tmp": tmp_path, "tokenizer": tokenizer, "records": tiny_records}
@@ -327,3 +332,25 @@ def test_a_full_disk_is_one_line_with_the_file_and_what_to_do(capsys):
         "error: The disk is full: `run/model.ckpt` could not be written. Free some space or choose "
         "a folder on another disk.\n"
     )
+
+
+@pytest.mark.parametrize(
+    "command, message",
+    [
+        (["serve", "x", "--port", "99999"], "'--port': must be less than or equal to 65535."),
+        (["vocab", "--size=lots"], "'--size': must be a valid integer."),
+        (["evaluate", "--run", "x", "--batch-size", "0"], "'--batch-size': must be greater than"),
+    ],
+)
+def test_a_value_that_cannot_be_parsed_is_shown_with_its_rule(command, message, capsys):
+    assert main(command) == 2
+    errors = capsys.readouterr().err
+    assert f"Error: Invalid value for {message}" in errors
+    assert f"Received: {command[-1].rpartition('=')[2]}." in errors
+
+
+def test_an_unknown_option_or_command_is_a_usage_error(capsys):
+    assert main(["vocab", "--sise", "8"]) == 2
+    assert "Try 'albert-keras vocab -h' for help." in capsys.readouterr().err
+    assert main(["data", "bild"]) == 2
+    assert "Did you mean 'build'" in capsys.readouterr().err
