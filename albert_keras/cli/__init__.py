@@ -18,11 +18,12 @@ from albert_keras.cli import (
     serve,
     vocab,
 )
+from albert_keras.cli.command import App
 from albert_keras.cli.interruption import EXIT_CODE, ending_in_time
 from albert_keras.cli.output import finish, report_error, restart_if_worker_lost
 from albert_keras.cli.usage_errors import USAGE_ERRORS, report_usage_error
 
-app = typer.Typer(
+app = App(
     name="albert-keras",
     help="Pre-train, fine-tune and serve ALBERT with TensorFlow.",
     epilog="Start with `albert-keras demo`. See `albert-keras COMMAND --help` for each command.",

@@ -5,10 +5,10 @@ from pathlib import Path
 import typer
 
 from albert_keras.cli import options
-from albert_keras.cli.command import Output, command
+from albert_keras.cli.command import App, Output, command
 from albert_keras.cli.options import option
 
-app = typer.Typer(
+app = App(
     help="Measure speed and memory on this machine.",
     epilog="benchmarks/README.md explains the numbers.",
     no_args_is_help=True,

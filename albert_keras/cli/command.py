@@ -1,4 +1,5 @@
-"""What all commands have in common: --json, --verbose, --debug, and how they print a result."""
+"""What all commands have in common: --json, --verbose, --debug, how they print a result, and that
+an option with one value is given once."""
 
 import functools
 import inspect
@@ -6,14 +7,45 @@ from collections.abc import Iterable
 from typing import Annotated, Any, NamedTuple
 
 import typer
+import typer.core
 
 from albert_keras.cli.config_options import given_values, parameters_of
 from albert_keras.cli.interruption import interruptible
 from albert_keras.cli.output import show, start
+from data_pipeline.errors import InputError
 
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Print more messages.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Print tracebacks and all messages.")]
+
+
+class _GivenOnce:
+    """Refuses an option with one value that is given twice; click would silently take the last."""
+
+    def parse_args(self, ctx, args):
+        _, _, given = self.make_parser(ctx).parse_args(list(args))
+        for parameter in dict.fromkeys(given):
+            if parameter.param_type_name == "option" and not parameter.multiple:
+                _check_given_once(parameter, args, given.count(parameter))
+        return super().parse_args(ctx, args)
+
+
+class _Command(_GivenOnce, typer.core.TyperCommand):
+    pass
+
+
+class _Group(_GivenOnce, typer.core.TyperGroup):
+    pass
+
+
+class App(typer.Typer):
+    """A typer application; all of its commands refuse options with one value given twice."""
+
+    def __init__(self, **settings):
+        super().__init__(cls=_Group, **settings)
+
+    def command(self, *args, cls=_Command, **settings):
+        return super().command(*args, cls=cls, **settings)
 
 
 class Output(NamedTuple):
@@ -71,6 +103,29 @@ def command(config=None, resumes=False):
         return run
 
     return decorate
+
+
+def _check_given_once(option, args, times):
+    """Raises InputError if an option has two values, or a flag is both set and unset."""
+    names = (*option.opts, *option.secondary_opts)
+    if option.is_flag:
+        values = [arg for arg in dict.fromkeys(args) if arg in names]
+    else:
+        values = _values_of(names, args)
+        values = values if len(values) == times else ["a value"] * times
+    if times > 1 and len(values) > 1:
+        name = max(option.opts, key=len)
+        raise InputError(
+            f"`{name}` must be given at most once. Received: {' and '.join(values)}. "
+            "Remove all but one."
+        )
+
+
+def _values_of(names, args):
+    """Returns the values of an option on a command line, `--name value` or `--name=value`."""
+    values = [value for arg, value in zip(args, args[1:], strict=False) if arg in names]
+    pairs = (arg.partition("=") for arg in args)
+    return values + [value for name, equals, value in pairs if equals and name in names]
 
 
 def _parameter(name, annotation, default=inspect.Parameter.empty):

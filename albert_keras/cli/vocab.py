@@ -6,7 +6,7 @@ from pathlib import Path
 import typer
 
 from albert_keras.cli import options
-from albert_keras.cli.command import Output, command
+from albert_keras.cli.command import App, Output, command
 from albert_keras.cli.options import option
 
 #: Number of added pieces to print, the most useful ones first.
@@ -127,6 +127,6 @@ def _paragraphs(corpus, corpus_format):
         yield from document.paragraphs
 
 
-app = typer.Typer(rich_markup_mode=None)
+app = App(rich_markup_mode=None)
 app.callback(invoke_without_command=True)(vocab)
 app.command("extend")(extend)

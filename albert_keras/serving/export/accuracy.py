@@ -262,15 +262,16 @@ def _compare_task(source, module, precision, examples, are_labelled):
 
 
 def _is_same(one, other):
-    for name in ("label", "choice", "tags", "text"):
+    for name in ("label", "labels", "choice", "tags", "text"):
         if hasattr(one, name):
             return getattr(one, name) == getattr(other, name)
-    return abs(one.score - other.score) < 0.01
+    return bool((_difference(one, other) < 0.01).all())
 
 
 def _difference(one, other):
     """Returns the differences between the numbers of two answers, float [1 or more]."""
-    name = next(name for name in ("score", "probabilities", "probability") if hasattr(one, name))
+    names = ("score", "scores", "probabilities", "probability")
+    name = next(name for name in names if hasattr(one, name))
     values = [getattr(answer, name) for answer in (one, other)]
     if isinstance(values[0], dict):
         values = [list(value.values()) for value in values]
