@@ -96,7 +96,7 @@ def _report(path, table, bad, skipped):
     for row in bad:
         problems.add(row.line, row.reason)
     if skipped is None:
-        problems.check("Correct the rows, or skip such rows with --skip-bad-rows.")
+        problems.check("Correct this, or skip such rows with --skip-bad-rows.")
     check_share(path, len(bad), len(table.rows))
     skipped += bad
     logger.warning(

@@ -26,13 +26,14 @@ class Problems:
     def check(self, advice: str = ""):
         """Raises InputError with the first few problems and `advice` if there are any."""
         if self.count:
-            raise InputError("\n".join(filter(None, [self.listing(), advice])))
+            raise InputError(self.listing(advice))
 
-    def listing(self) -> str:
-        """Returns the first few problems, of which there must be one."""
+    def listing(self, advice: str = "") -> str:
+        """Returns the first few problems, of which there must be one, and a sentence of advice."""
         if self.count == 1:
-            return f"`{self.path}` {self._shown[0]}"
+            return f"`{self.path}` {self._shown[0]}{advice and f' {advice}'}"
         some = f", the first {_SHOWN}" if self.count > _SHOWN else ""
+        some += advice and f". {advice.removesuffix('.')}"
         listing = "\n".join(f"  {problem}" for problem in self._shown)
         return f"{self.count} problems in `{self.path}`{some}:\n{listing}"
 
