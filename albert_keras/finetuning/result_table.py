@@ -8,6 +8,8 @@ from albert_keras.tasks.metrics import count_caution, interval_caution, shown_me
 
 #: Metrics of numbers instead of classes.
 _OF_NUMBERS = ("pearson", "spearman", "mean_squared_error")
+#: The main metric of several labels for each text.
+_OF_LABELS = "micro_f1"
 _BAG_OF_WORDS = "bag of words"
 _WIDTH, _STEPS_SHOWN = 100, 3
 
@@ -175,6 +177,8 @@ class _ResultTable:
         if majority and split in majority:
             is_number = self.metric in _OF_NUMBERS
             name = "mean of the training scores" if is_number else "majority class"
+            if self.metric == _OF_LABELS:
+                name = "labels of most training rows"
             yield name, majority[split][self.metric], None
         if words and split in words.scores:
             yield _BAG_OF_WORDS, words.scores[split][self.metric], words.interval

@@ -115,13 +115,22 @@ def test_questions_are_answered_as_by_the_run(loaded, tiny_corpus):
 
 
 @pytest.mark.parametrize(
-    "kind", ["choice", "spans", *(pytest.param(k, marks=SLOW) for k in ("regression", "tagging"))]
+    "kind",
+    [
+        "choice",
+        "spans",
+        "multi_label",
+        "multi_regression",
+        *(pytest.param(k, marks=SLOW) for k in ("regression", "tagging")),
+    ],
 )
 def test_ids_and_strings_give_what_the_task_answers(kind, tiny_tokenizer, tiny_corpus):
     task = make_task(kind)
     model = make_model(task, tiny_tokenizer)
     fields = {
         "regression": [{"text": text} for text in DIRTY],
+        "multi_label": [{"text": text} for text in DIRTY],
+        "multi_regression": [{"text": text} for text in DIRTY],
         "tagging": [{"text": text} for text in DIRTY],
         "choice": [{"context": t, "question": "_?", "options": ["ferry", t, ""]} for t in DIRTY],
         "spans": [{"context": text, "question": "Who?"} for text in DIRTY],

@@ -27,6 +27,8 @@ SIGNATURES = {
     "tagging": ("tags",),
     "spans": ("question_answering", "explain_tokens"),
     "spans_or_none": ("question_answering",),
+    "multi_label": ("serving_default",),
+    "multi_regression": ("serving_default",),
 }
 PRETRAINED = ["fill-mask", "sentence-order", "tokens", "attention"]
 VIEWS = {
@@ -36,6 +38,8 @@ VIEWS = {
     "tagging": ["tags"],
     "spans": ["question-answering", "tokens"],
     "spans-or-none": ["question-answering"],
+    "multi-label": ["classify"],
+    "multi-regression": ["classify"],
 }
 
 
