@@ -17,8 +17,10 @@ _NAMES = {"tab": "\t", "\\t": "\t"}
 #: Rows that are read to detect the delimiter, and the least share of them that must be as wide as
 #: the first.
 _SAMPLE_ROWS, _SAME_WIDTH = 200, 0.9
-#: Bytes in which zeros reveal UTF-16 without a byte order mark, as every Latin letter has one.
-_SAMPLE_BYTES, _MANY_ZEROS, _FEW_ZEROS = 1 << 16, 0.3, 0.05
+#: Bytes in which zeros reveal UTF-16 without a byte order mark, as every Latin letter, digit and
+#: line break has one: the least share of zeros in one half of each character, and the largest share
+#: in the other half, compared with the first.
+_SAMPLE_BYTES, _SOME_ZEROS, _FEW_ZEROS = 1 << 16, 0.01, 0.05
 #: Text of Western Europe has at most this share of accented letters among its letters.
 _MOST_ACCENTED = 0.25
 _ESCAPED = re.compile("[\udc80-\udcff]")  # bytes that `surrogateescape` could not decode
@@ -108,21 +110,24 @@ def detect_encoding(data: bytes) -> str:
     sample = data[:_SAMPLE_BYTES]
     even, odd = (sample[start::2].count(0) / max(len(sample) / 2, 1) for start in (0, 1))
     for zeros, others, name in ((odd, even, "utf-16-le"), (even, odd, "utf-16-be")):
-        if zeros > _MANY_ZEROS and others < _FEW_ZEROS:
+        if zeros > _SOME_ZEROS and others < _FEW_ZEROS * zeros and _suits(data, name):
             return name
+    if _suits(data, _USUAL_ENCODING):
+        return _USUAL_ENCODING
     text = data.decode("utf-8", "surrogateescape")
     broken = len(_ESCAPED.findall(text))
-    if not broken:
-        return _USUAL_ENCODING
     valid = len(_ACCENTED.findall(text)) - broken
     letters = len(_LETTERS.findall(text)) + broken
+    is_western = 10 * valid <= broken <= _MOST_ACCENTED * letters
+    return "windows-1252" if is_western and _suits(data, "windows-1252") else _USUAL_ENCODING
+
+
+def _suits(data, encoding):
     try:
-        data.decode("windows-1252")
+        data.decode(encoding)
     except UnicodeDecodeError:
-        return _USUAL_ENCODING
-    if 10 * valid <= broken <= _MOST_ACCENTED * letters:
-        return "windows-1252"
-    return _USUAL_ENCODING
+        return False
+    return True
 
 
 def broken_byte(raw: str, encoding: str) -> str | None:

@@ -54,6 +54,19 @@ def test_what_programs_write_is_detected(tmp_path, caplog, name, text, encoding,
         assert ("`;` as the delimiter" in caplog.text) == (dialect.delimiter == ";" != name[-3:])
 
 
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize("text", ["Привет, как дела", "你好，一切都好吗", "Ça va très bien"])
+def test_utf_16_is_recognized_in_any_script(tmp_path, text, encoding):
+    table = "text\tlabel\n" + f"{text}\t1\n" * 20
+    found = read(tmp_path, "x.tsv", table.encode(encoding))
+    assert found.dialect.encoding == encoding and found.rows[-1].fields == [text, "1"]
+
+
+def test_a_zero_in_utf_8_is_text(tmp_path):
+    found = read(tmp_path, "x.tsv", b"text\tlabel\na\0b\t1\n")
+    assert found.dialect.encoding == "utf-8" and found.rows[0].fields == ["a\0b", "1"]
+
+
 def test_without_a_header_the_delimiter_of_equally_wide_rows_is_detected(tmp_path):
     found = read(tmp_path, "x.csv", table(";").encode(), (0, 1), has_header=False)
     assert found.dialect.delimiter == ";" and found.header is None
