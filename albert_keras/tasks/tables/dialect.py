@@ -18,9 +18,8 @@ _NAMES = {"tab": "\t", "\\t": "\t"}
 #: the first.
 _SAMPLE_ROWS, _SAME_WIDTH = 200, 0.9
 #: Bytes in which zeros reveal UTF-16 without a byte order mark, as every Latin letter, digit and
-#: line break has one: the least share of zeros in one half of each character, and the largest share
-#: in the other half, compared with the first.
-_SAMPLE_BYTES, _SOME_ZEROS, _FEW_ZEROS = 1 << 16, 0.01, 0.05
+#: line break has one, and the least share of zeros in that half of the characters' bytes.
+_SAMPLE_BYTES, _SOME_ZEROS = 1 << 16, 0.01
 #: Text of Western Europe has at most this share of accented letters among its letters.
 _MOST_ACCENTED = 0.25
 _ESCAPED = re.compile("[\udc80-\udcff]")  # bytes that `surrogateescape` could not decode
@@ -110,8 +109,10 @@ def detect_encoding(data: bytes) -> str:
     sample = data[:_SAMPLE_BYTES]
     even, odd = (sample[start::2].count(0) / max(len(sample) / 2, 1) for start in (0, 1))
     for zeros, others, name in ((odd, even, "utf-16-le"), (even, odd, "utf-16-be")):
-        if zeros > _SOME_ZEROS and others < _FEW_ZEROS * zeros and _suits(data, name):
-            return name
+        if zeros > max(_SOME_ZEROS, 2 * others) and _suits(data, name):
+            text = data.decode(name)
+            if "\n" in text and "\0" not in text:
+                return name
     if _suits(data, _USUAL_ENCODING):
         return _USUAL_ENCODING
     text = data.decode("utf-8", "surrogateescape")
