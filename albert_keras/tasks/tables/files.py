@@ -60,12 +60,12 @@ def read_table(
     if has_header is None:
         has_header = not all(is_number(column) for column in columns)
     table = read_raw_table(path, columns, has_header, dialect)
-    examples, bad = [], []
+    examples, bad, values = [], [], table.reader(columns)
     for number, row in enumerate(table.rows):
         try:
             if row.problem is not None:
                 raise CellError(row.problem)
-            first, *cells = table.values(row, columns)
+            first, *cells = values(row)
             first = text_of(first, text)
             second = None if pair is None else text_of(cells.pop(0), pair, may_be_blank=True)
             value = label_kind.read(cells, labels) if labels else None

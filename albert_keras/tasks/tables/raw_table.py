@@ -4,7 +4,7 @@ import csv
 import io
 import json
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import PurePath
 from typing import Any, NamedTuple
 
@@ -47,9 +47,12 @@ class RawTable(NamedTuple):
 
     def values(self, row: Row, columns: Sequence[str | int]) -> list:
         """Returns the values of some columns, by name or number, in a row without a problem."""
-        if isinstance(row.fields, dict):
-            return [row.fields[str(column)] for column in columns]
-        return [row.fields[number] for number in self.numbers(columns)]
+        return self.reader(columns)(row)
+
+    def reader(self, columns: Sequence[str | int]) -> Callable[[Row], list]:
+        """Returns `values` for these columns as a function of a row."""
+        keys = list(map(str, columns)) if self.width == 0 else self.numbers(columns)
+        return lambda row: [row.fields[key] for key in keys]
 
     def numbers(self, columns: Sequence[str | int]) -> list[int]:
         """Returns the number of each column, from 0, in a .tsv or .csv that has all of them."""
@@ -168,7 +171,7 @@ def _checked(row, width, encoding):
     if problem is None and len(row.fields) != width:
         rule = f"must have {width} columns, like the first row"
         problem = f"{rule}. It has {len(row.fields)}."
-    return row._replace(problem=problem)
+    return row if problem is None else row._replace(problem=problem)
 
 
 def _check_columns(path, top, columns, has_header):
