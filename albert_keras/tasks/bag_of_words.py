@@ -16,6 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_extraction.text import HashingVectorizer, TfidfTransformer
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.multiclass import OneVsRestClassifier
+from sklearn.preprocessing import normalize
 
 from albert_keras.tasks.examples import TextExample
 from albert_keras.tasks.kinds import CLASSIFICATION, REGRESSION
@@ -132,8 +133,8 @@ class _Texts:
         documents = np.bincount(together.indices, minlength=_HASHES)
         frequent = np.argsort(-documents, kind="stable")[: self._most_terms]
         self._terms = np.sort(frequent[documents[frequent] > 0])
-        self._weighting.fit(together[:, self._terms])
-        return self._joint([self._weighting.transform(one[:, self._terms]) for one in counts])
+        self._weighting.fit(together)
+        return self._joint(counts)
 
     def predicted(self, predict: Callable, examples: Sequence[TextExample]) -> np.ndarray:
         """Returns what a fitted model predicts for examples, some of them at a time."""
@@ -142,8 +143,7 @@ class _Texts:
         return np.concatenate([predict(part) for part in rows])
 
     def _rows(self, examples):
-        vectors = (one[:, self._terms] for one in self._counts(examples))
-        return self._joint([self._weighting.transform(one) for one in vectors])
+        return self._joint(self._counts(examples))
 
     def _counts(self, examples):
         """Counts all terms of texts, or of the first and of the second texts of pairs."""
@@ -152,18 +152,21 @@ class _Texts:
             texts.append([example.second or "" for example in examples])
         return [self._hashing.transform(text[:_MAX_TEXT] for text in one) for one in texts]
 
-    def _joint(self, vectors):
-        """Returns the rows for the TF-IDF vectors of texts, or of the two texts of pairs."""
-        if not self._takes_pair:
-            return vectors[0]
-        first, second = vectors
-        shared = first.multiply(second).sqrt().tocsr()
-        columns = [first, second, shared, abs(first - second), _similarities(first, second)]
+    def _joint(self, counts):
+        """Returns the rows for the counts of texts, or of the two texts of pairs."""
+        vectors = [self._weighting.transform(one) for one in counts]
+        columns = [normalize(one[:, self._terms]) for one in vectors]
+        if self._takes_pair:
+            first, second = columns
+            columns += [first.multiply(second).sqrt(), abs(first - second), _similarities(*vectors)]
         return scipy.sparse.hstack(columns, format="csr")
 
 
 def _similarities(first, second):
-    """Returns cosine, proportion of shared terms, and ratio of lengths: float64 [N, 3]."""
+    """Returns cosine, proportion of shared terms, and ratio of lengths: float64 [N, 3].
+
+    These are of all terms, also of those that are rare or do not occur in training.
+    """
     cosine = np.asarray(first.multiply(second).sum(axis=1)).ravel()
     sizes = [np.diff(one.indptr) for one in (first, second)]
     shared = np.diff(first.multiply(second).tocsr().indptr)
