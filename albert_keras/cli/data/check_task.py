@@ -52,13 +52,12 @@ def check_task(flags, tokenizer, printable):
 
 def _load_tokenizer(path):
     """Loads a tokenizer, or that of a run, of a fine-tuning or of an export."""
-    from albert_keras.serving.layout import existing_versions
+    from albert_keras.serving.layout import versions
     from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
     from data_pipeline.tokenizers.tokenization import Tokenizer
 
-    folders = [path, *sorted(path.glob("seed-*"))]
-    if path.is_dir():
-        folders += [path / str(version) for version in existing_versions(path)[-1:]]
+    newest = [path / str(version) for version in versions(path)[-1:]]
+    folders = [path, *sorted(path.glob("seed-*")), *newest]
     found = (folder / TOKENIZER_FOLDER for folder in folders)
     return Tokenizer.load(next((folder for folder in found if folder.is_dir()), path))
 
