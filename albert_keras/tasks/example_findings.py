@@ -154,7 +154,7 @@ def _repetitions(one: SplitReport):
     yield Finding(
         one.conflicts <= _MOST_CONFLICTS * one.examples,
         "contradictory",
-        f"{one.conflicts:,} repeated examples have different labels",
+        f"examples that occur with different labels: {one.conflicts:,}",
         details,
     )
     if one.in_training is not None:
