@@ -131,6 +131,8 @@ def plain(value):
     """Converts nested named tuples to dicts, so that JSON has their field names."""
     if hasattr(value, "_asdict"):
         return {name: plain(part) for name, part in value._asdict().items()}
+    if isinstance(value, dict):
+        return {name: plain(part) for name, part in value.items()}
     return [plain(part) for part in value] if isinstance(value, list) else value
 
 

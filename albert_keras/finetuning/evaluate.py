@@ -12,8 +12,7 @@ from albert_keras.finetuning.finetuned import (
     check_answers_folder,
     check_table_settings,
 )
-from albert_keras.tasks.bag_of_words import bag_of_words_answers
-from albert_keras.tasks.kinds import CLASSIFICATION, REGRESSION
+from albert_keras.tasks.bag_of_words import KINDS, bag_of_words_answers
 from albert_keras.tasks.metrics import Interval
 from albert_keras.tasks.tables.skipped_rows import write_skipped_rows
 from data_pipeline.errors import InputError
@@ -128,7 +127,7 @@ def evaluate_task(
 def _bag_of_words(models, examples):
     """Scores the baseline of `bag_of_words_answers`; None where it cannot be trained."""
     run, task = models.runs[0], models.task
-    if task.kind not in (CLASSIFICATION, REGRESSION):
+    if task.kind not in KINDS:
         return None
     try:
         training_examples = task.read("train")

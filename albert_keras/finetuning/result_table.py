@@ -144,8 +144,8 @@ class _ResultTable:
                 f"{self.result.random.collapse}. The difference from it says little."
             )
         advice = (
-            ". Counts of words and word pairs predict as well as this model: more pre-training, more "
-            "epochs or another learning rate may help"
+            ". Counts of words and word pairs predict as well as this model: more pre-training, "
+            "more epochs or another learning rate may help"
         )
         for split in self.splits:
             suffix = f" on {split}" if len(self.splits) > 1 else ""

@@ -92,6 +92,18 @@ def best_seed(result: FinetuneResult) -> SeedResult:
     return max(result.seeds, key=lambda seed: seed.scores[split][result.metric])
 
 
+def baseline_scores(result: FinetuneResult) -> dict[str, float]:
+    """Returns the main score of each baseline on the first split, by the name of its field."""
+    split, scores = first_split(result), {}
+    if result.majority and split in result.majority:
+        scores["majority"] = result.majority[split][result.metric]
+    for name in ("bag_of_words", "random"):
+        baseline = getattr(result, name)
+        if baseline and split in baseline.scores:
+            scores[name] = baseline.scores[split][result.metric]
+    return scores
+
+
 def as_json(result: FinetuneResult) -> dict:
     """Returns a result as plain JSON: dicts, lists, strings, numbers."""
     values = result._asdict() | {

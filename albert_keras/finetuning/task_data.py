@@ -4,16 +4,19 @@ import logging
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
-
 from albert_keras.config import AlbertConfig
 from albert_keras.finetuning.config import FinetuneConfig
 from albert_keras.finetuning.example_source import digest_of
 from albert_keras.tasks.build import build_task
+from albert_keras.tasks.example_findings import near_equal_finding, short_findings
+from albert_keras.tasks.example_report import report_examples
 from albert_keras.tasks.task import Features, Task
 from albert_keras.weights.initial_weights import InitialWeights
 from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.tokenization import Tokenizer
+
+#: Examples of a split whose tokens are counted for the report, at regular distances.
+_MOST_ENCODED = 20_000
 
 logger = logging.getLogger(__name__)
 
@@ -71,22 +74,24 @@ def prepare(
         "fingerprint": digest_of(train),
         "dev_fingerprint": digest_of(example for examples in dev.values() for example in examples),
     }
+    _log_report(report_examples(task, {"train": train, **dev}, tokenizer, _MOST_ENCODED))
     train = Examples(train, task.features(train, tokenizer, training=True, cache=cache))
     dev = {
         split: Examples(examples, task.features(examples, tokenizer, cache=cache))
         for split, examples in dev.items()
     }
-    rows, length = len(train.features), train.features.max_seq_length
-    full = np.count_nonzero(train.features.lengths >= length)
-    if full > rows / 100 and not task.kind.uses_windows:
-        logger.warning(
-            "%.0f %% of the training rows fill the whole max_seq_length of %d and may have been "
-            "truncated.",
-            100 * full / rows,
-            length,
-        )
-    config = config.resolved(task, albert_config.hidden_size, rows, precision)
+    config = config.resolved(task, albert_config.hidden_size, len(train.features), precision)
     return TaskData(task, config, albert_config, tokenizer, train, dev, fingerprints)
+
+
+def _log_report(report):
+    """Logs what the examples are like, and warnings about them."""
+    for split in report.splits:
+        for finding in short_findings(report, split):
+            level = logging.WARNING if finding.is_good is False else logging.INFO
+            logger.log(level, "%s: %s: %s", split, finding.name, finding.text)
+    if similar := near_equal_finding(report):
+        logger.warning("%s: %s", similar.name, similar.text)
 
 
 def _with_length(config, albert_config):

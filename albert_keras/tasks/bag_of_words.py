@@ -12,18 +12,21 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import scipy.sparse
+import scipy.special
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.feature_extraction.text import HashingVectorizer, TfidfTransformer
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.multiclass import OneVsRestClassifier
+from sklearn.preprocessing import MultiLabelBinarizer, normalize
 
 from albert_keras.tasks.examples import TextExample
-from albert_keras.tasks.kinds import CLASSIFICATION, REGRESSION
+from albert_keras.tasks.kinds import CLASSIFICATION, MULTI_LABEL, MULTI_REGRESSION, REGRESSION
 from albert_keras.tasks.task import Task
-from albert_keras.tasks.text_task import class_answers, score_answers
 from data_pipeline.randomness import key_of, permute
 from data_pipeline.reports.corpus_statistics import UNSPACED_SCRIPTS
 
+#: The kinds of tasks that have this baseline: one or several classes or scores of texts.
+KINDS = (CLASSIFICATION, REGRESSION, MULTI_LABEL, MULTI_REGRESSION)
 #: Limits of what is trained on, each with a fixed selection of the examples: their number, their
 #: characters, and their characters times the number of linear models, one per class if there are
 #: more than two. With these, training takes up to a minute on one core. Of each text the first
@@ -37,7 +40,7 @@ _HASHES = 1 << 20
 #: Regularization is weak, as most terms occur in a few texts only. On 4,000 rows of SST-2 the
 #: accuracy is 0.76 with an inverse strength of 1, and 0.78 with 3, 10 and 20.
 _INVERSE_STRENGTH, _RIDGE_STRENGTH = 10.0, 1.0
-_MAX_ITERATIONS, _ROWS_AT_ONCE = 100, 10_000
+_MAX_ITERATIONS, _ROWS_AT_ONCE, _LEAST_PROBABILITY = 100, 10_000, 1e-9
 _PUNCTUATION = r"!-/:-@\[-`{-~\u00a1-\u00bf\u2010-\u206f"
 _TERM = rf"[^\s{_PUNCTUATION}{UNSPACED_SCRIPTS}]+|\S"
 
@@ -55,37 +58,54 @@ def bag_of_words_answers(
         splits: The examples to answer, by the name of their split.
 
     Returns:
-        The answers by split, see `Task.answers`; None for tasks that do not classify or score
-        texts.
+        The answers by split, see `Task.answers`; None for a task of another kind than `KINDS`.
     """
-    if task.kind not in (CLASSIFICATION, REGRESSION):
+    if task.kind not in KINDS:
         return None
     examples = selected(training_examples, task.num_outputs)
     labels = [example.label for example in examples]
     if task.kind is CLASSIFICATION and len(set(labels)) < 2:
         return {name: task.guesses(training_examples, given) for name, given in splits.items()}
     texts = _Texts(task.takes_pair, task.num_outputs)
-    rows = texts.fit(examples)
-    if task.kind is REGRESSION:
-        ridge = Ridge(_RIDGE_STRENGTH, solver="sparse_cg").fit(rows, np.array(labels, np.float64))
-        return {
-            name: score_answers(given, texts.predicted(ridge.predict, given))
-            for name, given in splits.items()
-        }
+    predict = _trained(task, texts.fit(examples), labels)
+    answers = {}
+    for name, given in splits.items():
+        logits = texts.predicted(predict, given).reshape(len(given), task.num_outputs)
+        answers[name] = task.answers(given, None, [{"logits": logits}])
+    return answers
+
+
+def _trained(task, rows, labels) -> Callable:
+    """Trains a linear model; returns a function from rows to what the model of a task computes."""
+    if task.kind in (REGRESSION, MULTI_REGRESSION):
+        return Ridge(_RIDGE_STRENGTH, solver="sparse_cg").fit(rows, np.array(labels)).predict
     model = LogisticRegression(
         C=_INVERSE_STRENGTH, solver="liblinear", dual=True, random_state=0, max_iter=_MAX_ITERATIONS
     )
-    model = OneVsRestClassifier(model) if task.num_outputs > 2 else model
-    with warnings.catch_warnings():  # the answers hardly change any more
+    if task.kind is MULTI_LABEL:
+        labels = MultiLabelBinarizer(classes=task.labels).fit_transform(labels)
+    if task.kind is MULTI_LABEL or task.num_outputs > 2:
+        model = OneVsRestClassifier(model)
+    with warnings.catch_warnings():
+        # The answers hardly change any more; a label may apply to no example, or to all.
         warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.filterwarnings("ignore", "Label .* is present in all training examples")
         model.fit(rows, labels)
+    if task.kind is MULTI_LABEL:
+        return lambda rows: scipy.special.logit(_inside(model.predict_proba(rows)))
     columns = [task.labels.index(label) for label in model.classes_]
-    answers = {}
-    for name, given in splits.items():
-        probabilities = np.zeros((len(given), task.num_outputs))
-        probabilities[:, columns] = texts.predicted(model.predict_proba, given)
-        answers[name] = class_answers(given, task.labels, probabilities)
-    return answers
+
+    def log_probabilities(rows):
+        probabilities = np.zeros((rows.shape[0], task.num_outputs))
+        probabilities[:, columns] = model.predict_proba(rows)
+        return np.log(_inside(probabilities))
+
+    return log_probabilities
+
+
+def _inside(probabilities):
+    """Returns probabilities whose logits are finite."""
+    return np.clip(probabilities, _LEAST_PROBABILITY, 1 - _LEAST_PROBABILITY)
 
 
 def selected(examples: list[TextExample], num_outputs: int = 1) -> list[TextExample]:
@@ -132,8 +152,8 @@ class _Texts:
         documents = np.bincount(together.indices, minlength=_HASHES)
         frequent = np.argsort(-documents, kind="stable")[: self._most_terms]
         self._terms = np.sort(frequent[documents[frequent] > 0])
-        self._weighting.fit(together[:, self._terms])
-        return self._joint([self._weighting.transform(one[:, self._terms]) for one in counts])
+        self._weighting.fit(together)
+        return self._joint(counts)
 
     def predicted(self, predict: Callable, examples: Sequence[TextExample]) -> np.ndarray:
         """Returns what a fitted model predicts for examples, some of them at a time."""
@@ -142,8 +162,7 @@ class _Texts:
         return np.concatenate([predict(part) for part in rows])
 
     def _rows(self, examples):
-        vectors = (one[:, self._terms] for one in self._counts(examples))
-        return self._joint([self._weighting.transform(one) for one in vectors])
+        return self._joint(self._counts(examples))
 
     def _counts(self, examples):
         """Counts all terms of texts, or of the first and of the second texts of pairs."""
@@ -152,18 +171,21 @@ class _Texts:
             texts.append([example.second or "" for example in examples])
         return [self._hashing.transform(text[:_MAX_TEXT] for text in one) for one in texts]
 
-    def _joint(self, vectors):
-        """Returns the rows for the TF-IDF vectors of texts, or of the two texts of pairs."""
-        if not self._takes_pair:
-            return vectors[0]
-        first, second = vectors
-        shared = first.multiply(second).sqrt().tocsr()
-        columns = [first, second, shared, abs(first - second), _similarities(first, second)]
+    def _joint(self, counts):
+        """Returns the rows for the counts of texts, or of the two texts of pairs."""
+        vectors = [self._weighting.transform(one) for one in counts]
+        columns = [normalize(one[:, self._terms]) for one in vectors]
+        if self._takes_pair:
+            first, second = columns
+            columns += [first.multiply(second).sqrt(), abs(first - second), _similarities(*vectors)]
         return scipy.sparse.hstack(columns, format="csr")
 
 
 def _similarities(first, second):
-    """Returns cosine, proportion of shared terms, and ratio of lengths: float64 [N, 3]."""
+    """Returns cosine, proportion of shared terms, and ratio of lengths: float64 [N, 3].
+
+    These are of all terms, also of those that are rare or do not occur in training.
+    """
     cosine = np.asarray(first.multiply(second).sum(axis=1)).ravel()
     sizes = [np.diff(one.indptr) for one in (first, second)]
     shared = np.diff(first.multiply(second).tocsr().indptr)

@@ -3,14 +3,21 @@
 import sys
 from pathlib import Path
 
+import typer
+
 from albert_keras.cli import options
 from albert_keras.cli.command import Output, command
+from albert_keras.cli.data.check_task import ExampleOptions, check_task
 from albert_keras.cli.options import argument, option
 from albert_keras.cli.output import count_of, percent, plain
 from data_pipeline.errors import InputError
 
 _GOOD, _WARNING, _PLAIN = "✔", "⚠", " "
 _ASCII = {"✔": "ok", "⚠": "!!", "→": "->", "…": "..."}
+#: Options that only a corpus has; every other option but --tokenizer and --max-seq-length is one of
+#: the examples of a task.
+_OF_A_CORPUS = ("corpus_format", "language", "splitter", "copies", "sample_mb", "figure")
+_USUAL_LENGTH = 512
 
 #: A line beyond these limits is a warning.
 _MOST_REPEATED, _MOST_ONE_SENTENCE, _MOST_UNKNOWN, _MOST_TRUNCATED = 0.01, 0.1, 0.005, 0.05
@@ -18,34 +25,52 @@ _MOST_PIECES_PER_WORD, _LEAST_IN_SCRIPT = 2.5, 0.5
 _PROBLEMS_SHOWN, _UNKNOWN_SHOWN, _SEGMENT_CHARS, _LEAST_NAMED = 10, 5, 90, 0.005
 
 
-@command()
+@command(ExampleOptions)
 def check(
-    corpus: list[str] = argument(..., "Text files, folders or 'globs'.", metavar="CORPUS..."),
+    context: typer.Context,
+    corpus: list[str] | None = argument(
+        None, "Text files, folders or 'globs' of a corpus; not with --task.", metavar="CORPUS"
+    ),
+    *,
+    flags,
     tokenizer: Path | None = option(
-        None, "Folder written by `vocab`, a .model file or a vocab.txt."
+        None,
+        "Folder written by `vocab`, a .model file or a vocab.txt; with --task also a run or an "
+        "export.",
     ),
     corpus_format: str = options.CORPUS_FORMAT,
-    language: str = option("en", "Language code for sentence splitting."),
+    language: str = option("en", "Corpus: language code for sentence splitting."),
     splitter: str = option(
-        "sentencex", "Sentence splitter: sentencex, tensorflow-text, line or none."
+        "sentencex", "Corpus: sentence splitter: sentencex, tensorflow-text, line or none."
     ),
-    max_seq_length: int = option(512, "Tokens per record."),
-    copies: int = option(1, "Passes over the corpus."),
-    sample_mb: float = option(50, "Megabytes to read of a larger corpus."),
-    figure: Path | None = option(None, "Figure to write.", metavar="FILE.png"),
+    copies: int = option(1, "Corpus: passes over it."),
+    sample_mb: float = option(50, "Corpus: megabytes to read of a larger one."),
+    figure: Path | None = option(None, "Corpus: figure to write.", metavar="FILE.png"),
 ):
-    """Check a corpus for problems and estimate its records.
+    """Check a corpus before `data build`, or the examples of a task before `finetune`.
+
+    A corpus is checked for problems, and its records are estimated. With --task, the report shows
+    labels, lengths, repeated and contradictory examples, and unknown tokens.
 
     \b
-    Example:
+    Examples:
       albert-keras data check 'books/*.txt' --tokenizer tokenizer/ --max-seq-length 128
+      albert-keras data check --task classification --train mail.csv --text body --label folder
+      albert-keras data check --task sst-2 --data-dir glue/ --tokenizer runs/books
     """
+    given = {name for name in _OF_A_CORPUS if _is_given(context, name)}
+    _check_use(corpus, flags, given)
+    if not corpus:
+        return check_task(flags, tokenizer, _printable)
     from data_pipeline.config import PretrainingDataConfig
     from data_pipeline.reports.corpus_check import check_corpus
     from data_pipeline.tokenizers.tokenization import Tokenizer
 
     config = PretrainingDataConfig(
-        max_seq_length=max_seq_length, copies=copies, language=language, splitter=splitter
+        max_seq_length=flags.get("max_seq_length", _USUAL_LENGTH),
+        copies=copies,
+        language=language,
+        splitter=splitter,
     )
     report = check_corpus(
         corpus,
@@ -65,6 +90,27 @@ def check(
     ]
     values = plain(report) | {"warnings": warnings}
     return Output(values, map(_printable, lines), _refusal(report))
+
+
+def _is_given(context, name):
+    return context.get_parameter_source(name).name == "COMMANDLINE"
+
+
+def _check_use(corpus, flags, of_a_corpus):
+    """Raises InputError unless the arguments belong to a corpus, or to the examples of a task."""
+    is_task = "task" in flags
+    if bool(corpus) == is_task:
+        received = f"{corpus[0]} and --task {flags['task']}" if is_task else "neither"
+        raise InputError(
+            "Either the files of a corpus or `--task` must be given, to check a corpus or the "
+            f"examples of a task. Received: {received}."
+        )
+    wrong = of_a_corpus if is_task else flags.keys() - {"max_seq_length"}
+    if wrong:
+        names = {"corpus_format": "format"}
+        names = [f"--{names.get(name, name).replace('_', '-')}" for name in sorted(wrong)]
+        what = "a corpus, not for the examples of a task" if is_task else "a task; add `--task`"
+        raise InputError(f"`{names[0]}` is an option for {what}. Received: {', '.join(names)}.")
 
 
 def _refusal(report):

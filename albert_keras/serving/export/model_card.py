@@ -142,6 +142,13 @@ class CardVersion:
         found = {name: self.raw_number(*keys, name) for name in self.at(*keys, kind=dict)}
         return {name: value for name, value in found.items() if isinstance(value, float)}
 
+    def score_name(self, name):
+        """Returns the name of a score, with the class that the F1 of two classes refers to."""
+        labels = self.at("task", "labels", kind=list)
+        if name != "f1" or self.task_kind is not kinds.CLASSIFICATION or len(labels) != 2:
+            return as_words(name)
+        return f"{as_words(name)} (of {as_text(str(labels[1]))})"
+
     def main_score(self):
         """Returns the score that best describes a version, with its name; "" if there is none."""
         scores = self.scores("scores")

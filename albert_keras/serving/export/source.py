@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from albert_keras.finetuning.config import FinetuneConfig
 from albert_keras.finetuning.finetuned import find_runs, is_finetuned, read_tuned
+from albert_keras.finetuning.results import baseline_scores, read_results
 from albert_keras.interop.model_weights import HEADS
 from albert_keras.models.finetuning import AlbertForTask
 from albert_keras.models.pretraining import AlbertForPretraining
@@ -36,6 +37,8 @@ class ExportSource(NamedTuple):
     task: Task | None  #: None for a pre-trained model.
     tuned: dict[str, float]  #: As `Task.tune` returns it.
     scores: dict[str, Any]  #: Scores of the checkpoint on development examples; may be empty.
+    #: Main score of each baseline on these examples, by its name in a FinetuneResult; may be empty.
+    baselines: dict[str, float] = {}
 
     def string_model(self, precision: str, layers: tuple[int, ...] = ()) -> StringModel:
         """Builds the StringModel; arguments and errors as of that class."""
@@ -64,6 +67,7 @@ class ExportSource(NamedTuple):
             "task": task,
             "tuned": self.tuned,
             "scores": _without_folders(self.scores),
+            "baselines": self.baselines,
             "run": _without_folders(run),
         }
 
@@ -98,7 +102,16 @@ def _finetuned(run, step, max_seq_length):
     model = run.load_model(step, precision="float32", task=task)
     tuned, scores = read_tuned(run), _scores(run, step)
     return ExportSource(
-        run.kind, run.record, step, model, run.tokenizer, length, task, tuned, scores
+        run.kind,
+        run.record,
+        step,
+        model,
+        run.tokenizer,
+        length,
+        task,
+        tuned,
+        scores,
+        _baselines(run),
     )
 
 
@@ -149,6 +162,17 @@ def _scores(run, step):
         for name, value in scores.items()
         if not isinstance(value, float) or math.isfinite(value)
     }
+
+
+def _baselines(run):
+    """Returns the main scores of the baselines of a fine-tuning, on its first split."""
+    try:
+        result = read_results(run.path.absolute().parent)
+    except InputError:  # a run that was moved, or whose fine-tuning is not complete
+        return {}
+    if run.path.name not in {seed.path for seed in result.seeds}:
+        return {}
+    return baseline_scores(result)
 
 
 def _without_folders(value):

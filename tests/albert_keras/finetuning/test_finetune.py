@@ -3,6 +3,7 @@
 import json
 import random
 import statistics
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -69,6 +70,23 @@ def test_results_are_kept_complete(tuned_toy, toy):
     assert share == tuned_toy.seeds[0].scores["dev"]["accuracy"]
     assert len((out / "errors.tsv").read_text().splitlines()) == 1 + round(60 * (1 - share))
     assert (out / f"seed-{SEED}" / "curves.png").read_bytes()[1:4] == b"PNG"
+
+
+def test_a_bag_of_words_is_scored_on_the_same_examples(tuned_toy, tune, untrained, tmp_path):
+    words = tuned_toy.bag_of_words
+    assert words.examples == 200
+    assert words.scores["dev"]["accuracy"] > tuned_toy.majority["dev"]["accuracy"] + 0.2
+    assert words.interval.low < words.scores["dev"]["accuracy"] <= words.interval.high
+    assert tuned_toy.positive_class == "yes"
+    assert tune(tmp_path / "without", bag_of_words=False).bag_of_words is None
+
+
+def test_other_steps_with_the_best_score_are_named(tuned_toy):
+    (seed,) = tuned_toy.seeds
+    evaluations = read_evaluations(Path(tuned_toy.path) / seed.path)
+    scores = {step: found["accuracy"] for step, found in evaluations}
+    best = scores.pop(seed.best_step)
+    assert seed.tied_steps == tuple(step for step, score in scores.items() if score == best)
 
 
 def tensors_of(run, step):

@@ -3,7 +3,7 @@
 import pytest
 
 from albert_keras.finetuning.result_table import lines
-from albert_keras.finetuning.results import FinetuneResult, SeedResult
+from albert_keras.finetuning.results import BagOfWords, FinetuneResult, SeedResult
 from albert_keras.tasks.metrics import Interval
 
 
@@ -153,3 +153,59 @@ def test_a_worse_second_split_and_a_collapsed_baseline_are_said():
     first, second, *_ = warnings_of(result._replace(majority=majority, random=random))
     assert "the same model from random weights collapsed: all 9 answers are `x`" in first
     assert second.startswith("warning: no better than the same model")
+
+
+def words_of(score):
+    interval = Interval(score - 0.025, score + 0.025)
+    return BagOfWords({"dev": {"accuracy": score}}, interval, examples=4000, seconds=0.5)
+
+
+def test_a_bag_of_words_is_a_baseline():
+    result = result_of(seed_of(1, 0.832), random=0.75, bag_of_words=words_of(0.71))
+    assert lines(result)[1:] == [
+        "  majority class                  0.509  difference +0.323",
+        "  bag of words                    0.710  difference +0.122",
+        "  same model from random weights  0.750  difference +0.082",
+    ]
+
+
+def test_a_model_that_is_no_better_than_a_bag_of_words_gets_a_warning():
+    result = result_of(seed_of(1, 0.745), random=None, bag_of_words=words_of(0.78))
+    (warning,) = warnings_of(result)
+    assert warning.startswith(
+        "warning: no better than the bag of words: accuracy 0.745 versus 0.780. Counts of words"
+    )
+    (warning,) = warnings_of(result._replace(bag_of_words=words_of(0.72)))
+    assert warning == (
+        "warning: the lead over the bag of words may be due to chance: the intervals "
+        "[0.720, 0.770] and [0.695, 0.745] overlap"
+    )
+
+
+def test_f1_is_shown_with_its_class():
+    seed = seed_of(1, 0.9, scores={"dev": {"accuracy": 0.9, "f1": 0.8}})
+    assert "  also f1 (of `spam`) 0.800" in lines(result_of(seed, positive_class="spam"))
+
+
+def test_equal_scores_of_steps_and_of_seeds_are_noted():
+    seeds = (
+        seed_of(1, 0.832, tied_steps=(200,)),
+        seed_of(2, 0.821, tied_steps=(100, 200, 300, 400, 500)),
+        seed_of(3, 0.832),
+    )
+    assert [line for line in lines(result_of(*seeds)) if line.startswith("note: ")] == [
+        "note: seed 1 has the same accuracy at 2 evaluations (steps 200, 600); the weights of the "
+        "newest are used",
+        "note: seed 2 has the same accuracy at 6 evaluations (steps 100, ..., 400, 500, 600); the "
+        "weights of the newest are used",
+        "note: seeds 1, 3 have the same accuracy, 0.832; the files and `predict` use the first, 1",
+    ]
+
+
+def test_a_tiny_development_set_and_an_interval_without_width_are_warnings():
+    seed = seed_of(1, 1.0, half=0.0)
+    few, width = warnings_of(result_of(seed, majority=0.5, random=None, examples={"dev": 1}))
+    assert few.startswith("warning: the development set has only 1 example")
+    assert width.startswith("warning: the interval of accuracy has zero width")
+    found = warnings_of(result_of(seed, seed_of(2, 0.9), random=None))
+    assert [line[:40] for line in found] == ["warning: seed 1: the interval of accurac"]

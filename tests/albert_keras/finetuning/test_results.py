@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 
 from albert_keras.finetuning.results import (
+    BagOfWords,
     FinetuneResult,
     SeedResult,
     Spread,
     as_json,
+    baseline_scores,
     best_seed,
     first_split,
     read_results,
@@ -46,6 +48,8 @@ def result():
         loaded=("encoder: 25 weights from the checkpoint", "head: new, ändert sich"),
         files={"errors": "errors.tsv", "predictions": ["a.tsv", "b.tsv"]},
         examples={"dev": 872, "extra": 10},
+        bag_of_words=BagOfWords({"dev": {"accuracy": 0.78}}, Interval(0.7, 0.8), 4000, 0.5),
+        positive_class="1",
     )
 
 
@@ -121,3 +125,18 @@ def test_the_spread_counts_collapsed_seeds_in(result):
     deviation = np.std([0.75, 0.875, 0.5, 0.875], ddof=1)
     assert over == Spread(0.8125, 0.5, 0.875, pytest.approx(deviation), 4)
     assert spread([0.5]) == Spread(0.5, 0.5, 0.5, 0.0, 1)
+
+
+def test_the_main_scores_of_the_baselines_are_found(result):
+    assert baseline_scores(result) == {"majority": 0.5, "bag_of_words": 0.78, "random": 0.625}
+    assert baseline_scores(result._replace(majority=None, bag_of_words=None, random=None)) == {}
+
+
+def test_results_of_an_older_version_have_no_bag_of_words(tmp_path, result):
+    values = as_json(result)
+    del values["bag_of_words"], values["positive_class"]
+    for seed in (*values["seeds"], values["random"]):
+        del seed["tied_steps"]
+    (tmp_path / "results.json").write_text(json.dumps(values))
+    read = read_results(tmp_path)
+    assert (read.bag_of_words, read.positive_class, read.seeds[0].tied_steps) == (None, None, ())

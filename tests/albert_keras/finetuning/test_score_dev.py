@@ -168,6 +168,15 @@ def test_only_the_first_split_decides(tmp_path, caplog):
     assert told[0] == line and not told[1].endswith("*best")
 
 
+def test_a_score_that_equals_the_best_is_marked(tmp_path, caplog):
+    with caplog.at_level(logging.INFO):
+        run(tmp_path, [0.5, 0.5, 0.4], steps=15)
+    logged = [line for line in caplog.messages if line.startswith("dev at")]
+    assert logged[0].endswith("  *best")
+    assert logged[1].endswith("  *best (equal to an earlier one: the newest counts)")
+    assert "best" not in logged[2]
+
+
 def test_collapse_is_told_at_each_score(tmp_path, caplog):
     with caplog.at_level(logging.WARNING):
         scores, *_ = run(tmp_path, [0.5, 0.5], steps=10, collapse="all 60 answers are `no`")

@@ -52,7 +52,7 @@ def test_a_finetuned_model_is_told_as_it_is(out):
     card = unwrapped(model_card(publish(out, 1, FINETUNED)))
     assert "fine-tuned on sst-2 for 300 steps. It sorts texts into 2 classes." in card
     assert "Labels: negative, positive." in card
-    assert "| accuracy | 0.9128 | | f1 | 0.9 |" in card and "development examples" in card
+    assert "| accuracy | 0.9128 | | f1 (of positive) | 0.9 |" in card and "development examples" in card
     assert "Compared with float32 on dev.tsv." in card
     assert "| int8 | 256 | 99.6 % | 0.0011 (0.02) | accuracy 0.906 (0.91) |" in card
     assert "| Initial weights | t2 step 12000 |" in card
@@ -147,3 +147,22 @@ def test_its_python_runs_in_the_folder_of_an_export(tiny_export):
         done = subprocess.run(command, capture_output=True, text=True, cwd=tiny_export)
         assert done.returncode == 0, done.stderr
         assert "in_order" in done.stdout or "tf.Tensor" in done.stdout
+
+
+def test_the_scores_of_baselines_stand_beside_those_of_the_model(out):
+    baselines = {"majority": 0.5092, "bag_of_words": 0.7821, "random": 0.7969}
+    card = model_card(publish(out, 1, FINETUNED | {"baselines": baselines}))
+    scores = card.split("## Scores")[1].split("## ")[0]
+    assert "| f1 (of positive) | 0.9 |" in scores
+    assert scores.count("| accuracy") == 2 and "| this model | 0.9128 |" in scores
+    assert "| always the most frequent answer | 0.5092 |" in scores
+    assert "| a linear model on counts of words and word pairs (bag of words) | 0.7821 |" in scores
+    assert "| the same model trained from random weights | 0.7969 |" in scores
+    assert "no better" not in card
+
+
+def test_a_model_that_is_no_better_than_a_baseline_says_so(out):
+    baselines = {"bag_of_words": 0.92, "majority": "<b>", "unknown": 2.0}
+    card = model_card(publish(out, 1, FINETUNED | {"baselines": baselines}))
+    assert "**This model is no better than a linear model on counts of words" in card
+    assert "<b>" not in card and "unknown" not in card

@@ -11,13 +11,16 @@ from albert_keras.tasks.metrics import (
     accuracy,
     bootstrap_interval,
     confusion_matrix,
+    count_caution,
     f1,
+    interval_caution,
     macro_f1,
     majority_baseline,
     matthews,
     mean_squared_error,
     pearson,
     scores,
+    shown_metric,
     spearman,
 )
 from data_pipeline.errors import InputError
@@ -162,3 +165,41 @@ def test_the_bootstrap_takes_any_metric_of_any_examples():
 def test_the_majority_baseline_knows_the_training_labels_only():
     assert majority_baseline([2, 1, 2, 1, 0], 3).tolist() == [1, 1, 1]
     assert majority_baseline([1.0, 2.0, 4.5], 2).tolist() == [2.5, 2.5]
+
+
+def test_the_interval_of_accuracy_is_that_of_the_library(classes):
+    fast = bootstrap_interval("accuracy", *classes, resamples=50)
+    slow = bootstrap_interval(lambda *pair: accuracy(*pair), *classes, resamples=50)
+    assert fast == pytest.approx(slow, abs=1e-12)
+
+
+def test_an_interval_without_width_is_explained():
+    assert interval_caution("accuracy", Interval(0.4, 0.5), 20) is None
+    right = interval_caution("accuracy", Interval(1.0, 1.0), 20)
+    assert right == (
+        "the interval of accuracy has zero width, because every sample of the 20 examples has the "
+        "same score. On other examples of the same kind, 0.832 to 1.000 would be plausible"
+    )
+    wrong = interval_caution("accuracy", Interval(0.0, 0.0), 1)
+    assert "of the 1 example has" in wrong and wrong.endswith("0.000 to 0.975 would be plausible")
+    # The exact interval of Clopper and Pearson.
+    assert scipy.stats.binomtest(20, 20).proportion_ci(method="exact").low == pytest.approx(
+        0.832, abs=5e-4
+    )
+    assert interval_caution("pearson", Interval(0.0, 0.0), 9).endswith(
+        "It does not show how uncertain the score is"
+    )
+
+
+def test_few_examples_are_explained():
+    assert count_caution(30) is None
+    assert count_caution(8) == (
+        "the development set has only 8 examples: one answer changes the accuracy by 0.125"
+    )
+    one = count_caution(1, "evaluated set")
+    assert one.startswith("the evaluated set has only 1 example: a score on it is all or nothing")
+
+
+def test_f1_is_shown_with_its_class():
+    assert shown_metric("f1", "spam") == "f1 (of `spam`)"
+    assert (shown_metric("f1"), shown_metric("macro_f1", "spam")) == ("f1", "macro_f1")

@@ -1,0 +1,83 @@
+"""`albert-keras data check --task`: the examples of a task."""
+
+from albert_keras.cli.command import Output
+from albert_keras.cli.output import count_of, plain
+from albert_keras.tasks.task_config import OWN_TASKS, TaskConfig
+from data_pipeline.errors import InputError
+from data_pipeline.settings import option, options_of
+
+_GOOD, _WARNING, _PLAIN = "✔", "⚠", " "
+
+
+class ExampleOptions(TaskConfig):
+    """The options of `data check`: those of a task, none of which is required."""
+
+    name: str | None = option(
+        None,
+        "Task whose examples are checked: a GLUE task, squad1, squad2 or race; or classification, "
+        "pair, regression or tagging for your own files.",
+        keyword="task",
+    )
+    max_seq_length: int | None = option(
+        None, "Tokens per record or per row of a task.", default_text="512; with --task as finetune"
+    )
+
+
+def check_task(flags, tokenizer, printable):
+    """Checks the examples of a task.
+
+    Args:
+        flags: dict. Values by the keywords of `ExampleOptions`.
+        tokenizer: Path or None. A tokenizer, or a run or an export that contains one.
+        printable: callable. Converts a line to one that can be printed.
+
+    Returns:
+        Output.
+    """
+    paths = {keyword: option.path for keyword, option in options_of(ExampleOptions).items()}
+    config = TaskConfig(**{paths[keyword][0]: value for keyword, value in flags.items()})
+    if config.name in OWN_TASKS and config.train is None:
+        raise InputError(
+            f"`--train` must be the file of examples of {config.name}. Received: none."
+        )
+    from albert_keras.tasks.build import build_task
+    from albert_keras.tasks.example_findings import warning_texts
+    from albert_keras.tasks.example_report import report_task
+
+    report = report_task(build_task(config), _load_tokenizer(tokenizer) if tokenizer else None)
+    warnings = warning_texts(report)
+    lines = [*_lines(report, tokenizer), count_of(len(warnings), "warning")]
+    return Output(plain(report) | {"warnings": warnings}, map(printable, lines))
+
+
+def _load_tokenizer(path):
+    """Loads a tokenizer, or that of a run, of a fine-tuning or of an export."""
+    from albert_keras.serving.layout import versions
+    from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
+    from data_pipeline.tokenizers.tokenization import Tokenizer
+
+    newest = [path / str(version) for version in versions(path)[-1:]]
+    folders = [path, *sorted(path.glob("seed-*")), *newest]
+    found = (folder / TOKENIZER_FOLDER for folder in folders)
+    return Tokenizer.load(next((folder for folder in found if folder.is_dir()), path))
+
+
+def _lines(report, tokenizer):
+    from albert_keras.tasks.example_findings import findings, near_equal_finding
+
+    length = report.max_seq_length
+    yield f"{report.task}: rows of at most {length} tokens, scored by {report.metric}"
+    for split, one in report.splits.items():
+        yield f"{split}: {count_of(one.examples, 'example')}"
+        for finding in findings(report, split):
+            yield _line(finding)
+            yield from (f"{'':19}  {detail}" for detail in finding.details)
+    if similar := near_equal_finding(report):
+        yield _line(similar)
+    if tokenizer is None:
+        yield "  tokens             give --tokenizer for lengths in tokens and unknown tokens"
+
+
+def _line(finding):
+    mark = {True: _GOOD, False: _WARNING, None: _PLAIN}[finding.is_good]
+    return f"{mark} {finding.name:<17}  {finding.text}"

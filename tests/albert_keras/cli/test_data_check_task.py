@@ -1,0 +1,133 @@
+"""`albert-keras data check --task` as a user runs it."""
+
+import json
+import logging
+import os
+import re
+
+import pytest
+
+from albert_keras.cli import main
+
+TEXT = "The old ferry left the harbour"
+
+
+@pytest.fixture(autouse=True)
+def quiet_again(monkeypatch):
+    """Commands set TensorFlow's log level for a process of their own."""
+    monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", os.environ.get("TF_CPP_MIN_LOG_LEVEL", "2"))
+
+
+@pytest.fixture
+def mail(tmp_path):
+    """Returns the options of a table with faults."""
+    labels = ["ham", "spam", "Spam"]
+    rows = [f"{TEXT} {n}\t{labels[n % 3]}" for n in range(60)]
+    rows += [f"{TEXT} 0\tspam", f"{TEXT.upper()} 1\tspam", "Ж Ж Ж Ж Ж Ж\tham"]
+    (tmp_path / "mail.tsv").write_text("\n".join(["body\tfolder", *rows]), encoding="utf-8")
+    columns = ["--text", "body", "--label", "folder"]
+    return ["--task", "classification", "--train", str(tmp_path / "mail.tsv"), *columns]
+
+
+def test_a_table_is_reported_with_its_faults(mail, tiny_vocabulary, capsys):
+    command = ["data", "check", *mail, "--tokenizer", str(tiny_vocabulary.path)]
+    assert main([*command, "--max-seq-length", "16", "--dev", mail[3]]) == 0
+    shown = capsys.readouterr().out
+    first, train, *rest = shown.splitlines()
+    assert first == "classification: rows of at most 16 tokens, scored by accuracy"
+    assert train == "train: 63 examples"
+    assert "✔ classes            spam 22 (34.9 %), ham 21 (33.3 %), Spam 20 (31.7 %)" in rest
+    assert "⚠ repeated           3.2 % of the examples (2) equal an earlier one" in shown
+    assert "⚠ contradictory      examples that occur with different labels: 1" in shown
+    assert f"`ham` (1), `spam` (1): {TEXT} 0" in shown
+    assert '"Ж" ' in shown and re.search(r"⚠ unknown tokens     \d+\.\d\d %", shown)
+    assert re.search(r"⚠ truncated .* longer than 16 tokens: what exceeds", shown)
+    assert "⚠ in training        63 of the 63 examples are training examples, too" in shown
+    assert "⚠ similar labels     `Spam` and `spam` count as different" in shown
+    assert re.fullmatch(r"\d+ warnings", rest[-1])
+
+
+def test_json_has_the_numbers_by_name(mail, capsys):
+    assert main(["data", "check", *mail, "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["near_equal_labels"] == [["Spam", "spam"]]
+    assert set(report["splits"]) == {"train", "dev"}
+    train, dev = report["splits"]["train"], report["splits"]["dev"]
+    assert train["examples"] + dev["examples"] == 63 and train["unknown"] is None
+    assert train["conflicting"] + dev["conflicting"] == [
+        {"text": f"{TEXT} 0", "labels": {"ham": 1, "spam": 1}}
+    ]
+    assert any(warning.startswith("similar labels: ") for warning in report["warnings"])
+
+
+def test_without_a_tokenizer_the_report_says_what_is_missing(mail, capsys):
+    assert main(["data", "check", *mail]) == 0
+    shown = capsys.readouterr().out
+    assert "give --tokenizer for lengths in tokens" in shown and "truncated" not in shown
+
+
+def test_official_files_are_checked_with_and_without_development_examples(tmp_path, capsys):
+    (tmp_path / "CoLA").mkdir()
+    for name in ("train", "dev"):
+        rows = [f"gj04\t{n % 2}\t\t{TEXT} {name} {n}" for n in range(20)]
+        (tmp_path / "CoLA" / f"{name}.tsv").write_text("\n".join(rows))
+    assert main(["data", "check", "--task", "cola", "--data-dir", str(tmp_path)]) == 0
+    shown = capsys.readouterr().out
+    assert "dev: 20 examples" in shown and "scored by matthews" in shown
+    assert "⚠ number             the development set has only 20 examples" in shown
+    train = ["--train", str(tmp_path / "CoLA" / "train.tsv")]
+    assert main(["data", "check", "--task", "cola", *train]) == 0
+    assert "dev:" not in capsys.readouterr().out
+
+
+def test_the_tokenizer_may_be_that_of_a_run(mail, tiny_vocabulary, tmp_path, capsys):
+    from data_pipeline.tokenizers.tokenization import Tokenizer
+
+    for folder in ("run", "tuned/seed-1", "export/2"):
+        Tokenizer.load(tiny_vocabulary.path).save(tmp_path / folder / "tokenizer")
+        place = tmp_path / folder.split("/")[0]
+        assert main(["data", "check", *mail, "--tokenizer", str(place)]) == 0
+        assert "unknown tokens" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "words, message",
+    [
+        ([], "Either the files of a corpus or `--task` must be given"),
+        (["books/", "--task", "race"], "Received: books/ and --task race."),
+        (["books/", "--train", "x.tsv"], "`--train` is an option for a task; add `--task`"),
+        (
+            ["--task", "sst-2", "--copies", "2", "--format", "prose"],
+            "is an option for a corpus, not for the examples of a task. Received: --copies, --form",
+        ),
+        (["--task", "sst2"], "Did you mean `sst-2`"),
+        (["--task", "sst-2"], "`data_dir` must be the folder with the files of sst-2"),
+        (["--task", "classification", "--text", "a"], "`--train` must be the file of examples"),
+        (["--task", "sst-2", "--data-dir", ".", "--tokenizer", "no"], "A tokenizer must be"),
+    ],
+)
+def test_a_mistake_is_one_message(words, message, capsys):
+    assert main(["data", "check", *words]) == 2
+    shown = capsys.readouterr().err
+    assert message in shown and "Traceback" not in shown
+
+
+def test_fine_tuning_logs_the_short_form_before_it_trains(mail, tiny_tokenizer, caplog):
+    from albert_keras.finetuning.config import FinetuneConfig
+    from albert_keras.finetuning.task_data import prepare
+    from albert_keras.weights.initial_weights import open_weights
+    from tests.albert_keras.finetuning.conftest import SHAPE
+
+    shape = SHAPE.replace(vocab_size=tiny_tokenizer.vocab_size)
+    weights = open_weights("random", albert_config=shape, tokenizer=tiny_tokenizer)
+    config = FinetuneConfig.of(
+        {}, task="classification", train=mail[3], text="body", label="folder", max_seq_length=16
+    )
+    with caplog.at_level(logging.INFO):
+        prepare(config, weights, "float32")
+    warnings = [one.getMessage() for one in caplog.records if one.levelname == "WARNING"]
+    assert any(line.startswith("train: classes: ") for line in caplog.messages)
+    assert any(line.startswith("train: tokens: text 5% ") for line in caplog.messages)
+    assert "similar labels: `Spam` and `spam` count as different, and may be the same" in warnings
+    assert any(line.startswith("train: truncated: ") for line in warnings)
+    assert any(line.startswith("dev: number: the development set has only") for line in warnings)

@@ -1,0 +1,164 @@
+"""Counts of words and word pairs are a baseline that learns what they can, within its limits."""
+
+import random
+
+import numpy as np
+import pytest
+
+from albert_keras.tasks import bag_of_words
+from albert_keras.tasks.bag_of_words import bag_of_words_answers, selected
+from albert_keras.tasks.build import build_task
+from albert_keras.tasks.examples import TextExample
+from albert_keras.tasks.task_config import TaskConfig
+
+FILLERS = "the old ferry left our small harbour before sunrise and nobody knew why".split()
+
+
+def task_of(name="classification", labels=("bad", "good"), **settings):
+    labels = {} if name == "regression" else {"labels": labels}
+    return build_task(TaskConfig(name=name, text="text", **{"label": "label"} | labels | settings))
+
+
+def texts(count, words, seed=0):
+    """Returns texts with one of some words each, TextExamples labelled by the names of the words.
+
+    `words` maps a label to its words.
+    """
+    rng = random.Random(seed)
+    examples = []
+    for number in range(count):
+        label = rng.choice(sorted(words))
+        text = rng.sample(FILLERS, 6)
+        text.insert(rng.randrange(6), rng.choice(words[label]))
+        examples.append(TextExample(str(number), " ".join(text), None, label))
+    return examples
+
+
+WORDS = {"bad": ["dull", "tired"], "good": ["funny", "warm"]}
+
+
+def test_words_that_determine_the_class_are_learned_and_answers_are_deterministic():
+    task, train, dev = task_of(), texts(120, WORDS), texts(50, WORDS, seed=1)
+    answers = bag_of_words_answers(task, train, {"dev": dev, "train": train})
+    assert task.scores(dev, answers["dev"])["accuracy"] == 1
+    assert list(answers["dev"][0].probabilities) == ["bad", "good"]
+    assert answers == bag_of_words_answers(task, train, {"dev": dev, "train": train})
+
+
+def test_the_order_of_two_words_is_learned():
+    pairs = {"bad": ["not good"], "good": ["good not"]}
+    task, train, dev = task_of(), texts(200, pairs), texts(50, pairs, seed=1)
+    answers = bag_of_words_answers(task, train, {"dev": dev})["dev"]
+    assert task.scores(dev, answers)["accuracy"] > 0.95
+
+
+def test_more_than_two_classes_are_learned_and_one_without_examples_is_never_answered():
+    task = task_of(labels=("bad", "good", "fair", "odd"))
+    words = WORDS | {"fair": ["decent", "plain"]}
+    train, dev = texts(150, words), texts(50, words, seed=1)
+    answers = bag_of_words_answers(task, train, {"dev": dev})["dev"]
+    assert task.scores(dev, answers)["accuracy"] == 1
+    assert all(answer.probabilities["odd"] < 1e-6 for answer in answers)
+
+
+def test_a_single_class_is_always_answered():
+    task, dev = task_of(), texts(5, WORDS)
+    train = texts(9, {"good": ["warm"]})
+    answers = bag_of_words_answers(task, train, {"dev": dev})["dev"]
+    assert {answer.label for answer in answers} == {"good"}
+
+
+def test_scripts_without_spaces_are_learned_by_their_characters():
+    task, rng = task_of(), random.Random(0)
+
+    def sentences(count):
+        for number in range(count):
+            label = rng.choice(("bad", "good"))
+            sign = "喜" if label == "good" else "悲"
+            text = "".join(rng.sample("天地玄黄宇宙洪荒日月盈昃", 8))
+            yield TextExample(str(number), text[:4] + sign + text[4:], None, label)
+
+    train, dev = list(sentences(100)), list(sentences(40))
+    answers = bag_of_words_answers(task, train, {"dev": dev})["dev"]
+    assert task.scores(dev, answers)["accuracy"] == 1
+
+
+def test_whether_two_texts_share_their_words_is_learned_for_words_never_seen():
+    task, rng = task_of("pair", ("different", "same"), pair="b"), random.Random(0)
+
+    def pairs(count, first_word):
+        for number in range(count):
+            words = [f"w{first_word + rng.randrange(500)}" for _ in range(12)]
+            is_same = rng.random() < 0.5
+            second = rng.sample(words[:6], 6) if is_same else words[6:]
+            label = "same" if is_same else "different"
+            yield TextExample(str(number), " ".join(words[:6]), " ".join(second), label)
+
+    train, dev = list(pairs(200, 0)), list(pairs(60, 1000))
+    answers = bag_of_words_answers(task, train, {"dev": dev})["dev"]
+    assert task.scores(dev, answers)["accuracy"] > 0.95
+
+
+def test_numbers_are_predicted():
+    task, rng = task_of("regression"), random.Random(0)
+
+    def scored(count):
+        for number in range(count):
+            score = float(rng.randrange(3))
+            text = " ".join(rng.sample(FILLERS, 5) + ["good", "very"][: int(score)])
+            yield TextExample(str(number), text, None, score)
+
+    train, dev = list(scored(150)), list(scored(40))
+    answers = bag_of_words_answers(task, train, {"dev": dev})["dev"]
+    assert task.scores(dev, answers)["pearson"] > 0.9
+
+
+def test_several_labels_and_several_scores_are_predicted():
+    train, dev = texts(120, WORDS), texts(40, WORDS, seed=1)
+    two = {"bad": ("bad", "all"), "good": ("good", "all")}
+    task = task_of(label=("bad", "good", "all", "none"), labels=("bad", "good", "all", "none"))
+    train, dev = ([one._replace(label=two[one.label]) for one in part] for part in (train, dev))
+    answers = bag_of_words_answers(task, train, {"dev": dev})["dev"]
+    assert [set(answer.labels) for answer in answers] == [set(one.label) for one in dev]
+    task = task_of("regression", label=("first", "second"))
+    both = {"bad": (0.0, 4.0), "good": (1.0, 2.0)}
+    train, dev = ([one._replace(label=both[one.label[0]]) for one in part] for part in (train, dev))
+    answers = bag_of_words_answers(task, train, {"dev": dev})["dev"]
+    assert task.scores(dev, answers)["pearson"] > 0.9
+
+
+def test_a_text_without_words_in_training_is_answered():
+    task = task_of()
+    (answer,) = bag_of_words_answers(task, texts(30, WORDS), {"x": [TextExample("0", "!")]})["x"]
+    assert answer.label in WORDS and sum(answer.probabilities.values()) == pytest.approx(1)
+
+
+def test_other_tasks_have_no_such_baseline():
+    task = build_task(TaskConfig(name="race"))
+    assert bag_of_words_answers(task, [], {"dev": []}) is None
+
+
+def test_of_more_examples_than_the_limit_the_same_selection_is_used(monkeypatch):
+    examples = texts(60, WORDS)
+    monkeypatch.setattr(bag_of_words, "MAX_EXAMPLES", 20)
+    few = selected(examples)
+    assert len(few) == 20 and few == selected(list(examples)) and few != examples[:20]
+    assert [example.id for example in few] == sorted((one.id for one in few), key=int)
+
+
+def test_the_characters_of_all_texts_and_classes_are_limited(monkeypatch):
+    examples = texts(60, WORDS)
+    mean = np.mean([len(example.first) for example in examples])
+    monkeypatch.setattr(bag_of_words, "_MAX_CHARACTERS", int(30 * mean))
+    assert 25 <= len(selected(examples)) <= 35
+    monkeypatch.setattr(bag_of_words, "_MAX_CHARACTERS_OF_MODELS", int(30 * mean))
+    assert 7 <= len(selected(examples, num_outputs=3)) <= 13
+    monkeypatch.setattr(bag_of_words, "_MAX_TEXT", 1)
+    assert selected(examples, num_outputs=3) == examples
+
+
+def test_4000_rows_of_sst_2_give_the_known_accuracy(shared_data):
+    task = build_task(TaskConfig(name="sst-2", data_dir=str(shared_data / "glue")))
+    train, dev = task.read("train")[:4000], task.read("dev")
+    answers = bag_of_words_answers(task, train, {"dev": dev})["dev"]
+    assert task.scores(dev, answers)["accuracy"] == pytest.approx(0.775, abs=0.01)
