@@ -9,6 +9,8 @@ import numpy as np
 from albert_keras.config import AlbertConfig
 from albert_keras.finetuning.config import FinetuneConfig
 from albert_keras.finetuning.example_source import digest_of
+from albert_keras.finetuning.trained_rows import check_dev, training_digests
+from albert_keras.runs.trained_data import Digests, Overlap
 from albert_keras.tasks.build import build_task
 from albert_keras.tasks.task import Features, Task
 from albert_keras.weights.initial_weights import InitialWeights
@@ -35,6 +37,9 @@ class TaskData(NamedTuple):
     train: Examples
     dev: dict[str, Examples]  # by split; the first one determines the best checkpoint
     fingerprints: dict[str, str]  # identify the examples in `run.json`
+    #: Digests of the training examples, then of what the initial weights were fine-tuned on.
+    trained: tuple[Digests, ...]
+    overlaps: dict[str, Overlap]  # by split of `dev`: how many examples were trained on
 
 
 def prepare(
@@ -42,15 +47,18 @@ def prepare(
     initial_weights: InitialWeights,
     precision: str,
     cache: Path | None = None,
+    is_new: bool = True,
 ) -> TaskData:
     """Reads the files of a task and encodes its examples.
 
     Args:
         precision: Value for the precision "auto".
         cache: Folder of `cached_features`.
+        is_new: Whether the fine-tuning begins, see `check_dev`.
 
     Raises:
-        InputError: If files, settings and model do not fit together.
+        InputError: If files, settings and model do not fit together, or all development examples
+            are training examples.
     """
     albert_config = config.model.applied(initial_weights.albert_config)
     config = _with_length(config, albert_config)
@@ -71,6 +79,8 @@ def prepare(
         "fingerprint": digest_of(train),
         "dev_fingerprint": digest_of(example for examples in dev.values() for example in examples),
     }
+    trained = training_digests(train, fingerprints["fingerprint"], initial_weights)
+    overlaps = check_dev(dev, trained, config.task, is_new)
     train = Examples(train, task.features(train, tokenizer, training=True, cache=cache))
     dev = {
         split: Examples(examples, task.features(examples, tokenizer, cache=cache))
@@ -86,7 +96,9 @@ def prepare(
             length,
         )
     config = config.resolved(task, albert_config.hidden_size, rows, precision)
-    return TaskData(task, config, albert_config, tokenizer, train, dev, fingerprints)
+    return TaskData(
+        task, config, albert_config, tokenizer, train, dev, fingerprints, trained, overlaps
+    )
 
 
 def _with_length(config, albert_config):
