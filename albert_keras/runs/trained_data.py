@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from data_pipeline.errors import InputError
-from data_pipeline.files import whole_file
+from data_pipeline.files import naming, whole_file
 
 FOLDER = "trained_on"
 #: Kinds of digests: of the examples of a task, and of the records of pre-training.
@@ -75,9 +75,10 @@ def save_digests(run: Path, kind: str, digests: Digests) -> None:
     path = _path(run, kind, digests.fingerprint)
     if path.is_file():
         return
-    path.parent.mkdir(exist_ok=True)
-    with whole_file(path) as temporary, open(temporary, "wb") as file:
-        np.savez(file, **digests._asdict())
+    with naming(path):
+        path.parent.mkdir(exist_ok=True)
+        with whole_file(path) as temporary, open(temporary, "wb") as file:
+            np.savez(file, **digests._asdict())
 
 
 def read_digests(run: Path, kind: str) -> tuple[Digests, ...]:

@@ -105,9 +105,8 @@ def pretrain(
         # Several workers check later, when they agree on whether there is a run.
         if num_workers(strategy) == 1 and is_new:
             check_output_folder(out)
-        trained, overlap = training_digests(records, out, initial), None
-        if held_out is not None:
-            overlap = check_held_out(held_out, trained, is_new)
+        trained = training_digests(records, out, initial)
+        overlap = None if held_out is None else check_held_out(held_out, trained, is_new)
         config = _resolve(config, strategy, records)
         training = config.training
         source = RecordSource(records, training, continued and continued.describe())
@@ -130,7 +129,7 @@ def pretrain(
                     head = training_step.model.masked_lm_head
                     head.output_bias.assign(log_frequencies(records))
             scores = None
-            if held_out is not None:
+            if held_out is not None and overlap is not None:
                 scores = ScoreHeldOut(context, held_out, training.evaluate_every, overlap)
         logger.info(
             "model %s: %d layers, hidden size %d, %s on %d replica(s), %d records of %d tokens",
