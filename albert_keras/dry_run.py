@@ -17,6 +17,7 @@ from albert_keras.training.cost.process_memory import peak_mb
 from albert_keras.training.evaluate import build_scorer, score
 from albert_keras.training.loop.reports import read_log
 from albert_keras.training.pretrain import pretrain
+from albert_keras.training.trained_records import check_held_out, training_digests
 from albert_keras.weights.initial_weights import InitialWeights
 from data_pipeline.durations import format_duration
 from data_pipeline.files import check_output_folder
@@ -86,6 +87,9 @@ def dry_run(
     out = Path(out)
     if not (out / "run.json").is_file():  # an existing run would be resumed
         check_output_folder(out)
+    if eval_data is not None:
+        trained = training_digests(RecordFiles(data), out, initial)
+        check_held_out(RecordFiles(eval_data), trained, not (out / "run.json").is_file())
     training = config.training.replace(
         steps_per_execution=1, report_every=1, checkpoint_every=1, time_budget=None
     )

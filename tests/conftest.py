@@ -146,6 +146,21 @@ def tiny_records(tiny_documents, tiny_tokenizer, tiny_data_config, tmp_path_fact
 
 
 @pytest.fixture(scope="session")
+def held_out_records(tiny_tokenizer, tiny_data_config, tmp_path_factory):
+    """Returns a folder of records with none of the sentences of `tiny_records`."""
+    from data_pipeline.building.build import build_records  # loads TensorFlow
+
+    pairs = list(itertools.product(_FIRST_HALVES, _SECOND_HALVES))[1::2]
+    sentences = [f"{first} {second}" for first, second in pairs]
+    documents = [
+        Document(f"held-out {number}", tuple(sentences[number * 12 : number * 12 + 12]))
+        for number in range(12)
+    ]
+    out = tmp_path_factory.mktemp("held-out") / "records"
+    return build_records(documents, tiny_tokenizer, out, tiny_data_config).path
+
+
+@pytest.fixture(scope="session")
 def shared_data():
     """Returns the folder of real data, a sibling of the project; skips where there is none."""
     beside = Path(__file__).parent.parent.parent / "shared" / "data"

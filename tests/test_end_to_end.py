@@ -31,7 +31,7 @@ def test_text_becomes_a_model_that_answers(tiny_corpus, tmp_path):
         optimizer={"name": "adamw", "lr": 0.002},
     )
     pretrain(tmp_path / "records", tmp_path / "run", config)
-    scores = evaluate(tmp_path / "run", tmp_path / "records")
+    scores = evaluate(tmp_path / "run", tmp_path / "records", allow_trained_rows=True)
     assert scores.masked_lm_accuracy > 1.5 * scores.unigram_accuracy
     export(tmp_path / "run", tmp_path / "models" / "tiny")
     (answer,) = fill_mask(tmp_path / "models" / "tiny", ["The old ferry left the [MASK]."])

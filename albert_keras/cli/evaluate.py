@@ -34,6 +34,11 @@ def evaluate(
         "For a fine-tuned model, also score a linear model on counts of words, trained on the same "
         "examples.",
     ),
+    allow_trained_rows: bool = option(
+        False,
+        "Score examples or records even if the model was trained on all of them.",
+        "--allow-trained-rows",
+    ),
 ):
     """Evaluate models on held-out examples, compared with guessing.
 
@@ -65,6 +70,7 @@ def evaluate(
             encoding,
             skip_bad_rows,
             bag_of_words=bag_of_words,
+            allow_trained_rows=allow_trained_rows,
         )
         return Output(result, describe_task(result))
     given = {"--split": split, "--out": out, "--data-dir": data_dir, "--all-seeds": all_seeds}
@@ -80,12 +86,14 @@ def evaluate(
     check_records(data)
     from albert_keras.training.evaluate import evaluate as evaluate_run
 
-    result = evaluate_run(run[0], data, step, batch_size, strategy)
+    result = evaluate_run(run[0], data, step, batch_size, strategy, allow_trained_rows)
     return Output(result, describe(result))
 
 
 def describe_task(evaluation):
     """Returns the lines that describe a TaskEvaluation, list of str."""
+    from albert_keras.runs.trained_data import ROWS, Overlap
+
     is_percent = evaluation.task in ("squad1", "squad2")
 
     def shown(value):
@@ -106,8 +114,10 @@ def describe_task(evaluation):
             f"{shown(words[metric])}. Counts of words and word pairs predict as well as this model"
         )
     averaged = f", {len(evaluation.runs)} models averaged" if len(evaluation.runs) > 1 else ""
+    overlap = evaluation.overlap and Overlap(**evaluation.overlap)
+    kind = "training score: " if overlap and overlap.is_total else ""
     lines = [
-        f"{metric} {shown(evaluation.scores[metric])} [{shown(low)}, {shown(high)}] on "
+        f"{kind}{metric} {shown(evaluation.scores[metric])} [{shown(low)}, {shown(high)}] on "
         f"{count_of(evaluation.examples, 'example')} of {evaluation.split}{averaged}"
     ]
     others = [
@@ -127,6 +137,14 @@ def describe_task(evaluation):
         tuned = ", ".join(f"{name} {value:.3g}" for name, value in evaluation.tuned.items())
         where = "on these very examples" if evaluation.is_tuned_here else "in training"
         lines.append(f"  tuned {where}: {tuned}")
+    if overlap and overlap.normalised:
+        line = f"  {overlap.sentence(ROWS)}"
+        if evaluation.unseen_scores is not None:
+            line += f"; {metric} of the others: {shown(evaluation.unseen_scores[metric])}"
+        lines.append(line)
+    if evaluation.unknown_overlap:
+        runs = ", ".join(evaluation.unknown_overlap)
+        lines.append(f"  unknown: whether rows were trained on by {runs}")
     lines += [f"warning: {caution}" for caution in cautions if caution]
     files = evaluation.files
     if files:
@@ -137,8 +155,12 @@ def describe_task(evaluation):
 
 def describe(evaluation):
     """Returns the lines that describe an Evaluation, list of str."""
+    from albert_keras.runs.trained_data import RECORDS, Overlap
+
+    overlap = evaluation.overlap and Overlap(**evaluation.overlap)
+    kind = "training score: " if overlap and overlap.is_total else ""
     lines = [
-        f"step {evaluation.step}, {count_of(evaluation.num_records, 'record')}, "
+        f"{kind}step {evaluation.step}, {count_of(evaluation.num_records, 'record')}, "
         f"{count_of(evaluation.num_predictions, 'masked token')}",
         f"masked LM       accuracy {percent(evaluation.masked_lm_accuracy, 2)}   "
         f"always guessing {evaluation.unigram_guess!r}: "
@@ -151,6 +173,10 @@ def describe(evaluation):
             f"chance: {percent(evaluation.sentence_order_chance, 2)}   "
             f"loss {evaluation.sentence_order_loss:.3f}"
         )
+    if overlap is None:
+        lines.append("unknown: whether records were trained on")
+    elif overlap.normalised:
+        lines.append(overlap.sentence(RECORDS))
     return lines
 
 

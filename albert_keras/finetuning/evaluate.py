@@ -12,6 +12,7 @@ from albert_keras.finetuning.finetuned import (
     check_answers_folder,
     check_table_settings,
 )
+from albert_keras.finetuning.trained_rows import check_scored
 from albert_keras.tasks.bag_of_words import KINDS, bag_of_words_answers
 from albert_keras.tasks.metrics import Interval
 from albert_keras.tasks.tables.skipped_rows import write_skipped_rows
@@ -41,6 +42,11 @@ class TaskEvaluation(NamedTuple):
     #: Scores of the bag-of-words baseline on these examples; None if it was skipped, does not suit
     #: the task, or the examples of the training are no longer available.
     bag_of_words: dict[str, float] | None = None
+    #: Fields of an `Overlap`: how many of the examples were trained on; None if it is unknown.
+    overlap: dict[str, Any] | None = None
+    #: Scores on the examples that were not trained on; None if all are such, or none.
+    unseen_scores: dict[str, float] | None = None
+    unknown_overlap: tuple[str, ...] = ()  # runs for which it is unknown, of older versions
 
 
 def evaluate_task(
@@ -57,6 +63,7 @@ def evaluate_task(
     encoding: str | None = None,
     skip_bad_rows: bool | None = None,
     bag_of_words: bool = True,
+    allow_trained_rows: bool = False,
 ) -> TaskEvaluation:
     """Scores fine-tuned models; the predictions of several are averaged.
 
@@ -71,12 +78,14 @@ def evaluate_task(
         delimiter, encoding, skip_bad_rows: How to read `data`, if not as in training.
         bag_of_words: bool. Whether to train the bag-of-words baseline on the examples of the
             training, if their files are still there and unchanged, and score it, too.
+        allow_trained_rows: bool. Whether to score examples that were all trained on. Without it
+            they are an InputError, as their score is no estimate for new examples.
 
     Returns:
         TaskEvaluation.
 
     Raises:
-        InputError: If models and examples do not fit together.
+        InputError: If models and examples do not fit together, or all examples were trained on.
 
     Example:
         evaluate_task("runs/sst-2", data="reviews.tsv").scores["accuracy"]
@@ -100,12 +109,18 @@ def evaluate_task(
                 f"`albert-keras predict {models.runs[0].path} --split {split}`."
             )
         examples = task.read(split)
+    overlap, unseen, unknown = check_scored(models.runs, examples, split, allow_trained_rows)
     write_skipped_rows(out, task.skipped_rows)
     features, results = models.outputs(examples)
     is_tuned_here = data is None and split == task.dev_splits[0] or not models.tuned
     tuned = task.tune(examples, features, results) if is_tuned_here else models.tuned
     answers = task.answers(examples, features, results, tuned)
     guesses = task.guesses(examples, examples)
+    unseen_scores = None
+    if 0 < len(unseen) < len(examples):
+        unseen_scores = task.scores(
+            *([each[row] for row in unseen] for each in (examples, answers))
+        )
     return TaskEvaluation(
         runs=tuple(str(run.path) for run in models.runs),
         task=task.config.name,
@@ -121,6 +136,9 @@ def evaluate_task(
         files={} if out is None else write_answers(out, task, split, examples, answers),
         positive_class=task.positive_class,
         bag_of_words=_bag_of_words(models, examples) if bag_of_words else None,
+        overlap=None if overlap is None else overlap._asdict(),
+        unseen_scores=unseen_scores,
+        unknown_overlap=unknown,
     )
 
 

@@ -91,7 +91,8 @@ def finetune(
     with noticing_lost_workers(num_workers(strategy) > 1):
         initial_weights = open_weights(origin, from_step, albert_config, tokenizer)
         cache = out / "features" if cache is None else Path(cache)
-        data = prepare(config, initial_weights, choose_precision(strategy), cache)
+        is_new = not any(out.glob("seed-*/run.json"))
+        data = prepare(config, initial_weights, choose_precision(strategy), cache, is_new)
         if is_chief(strategy):
             write_skipped_rows(out, data.task.skipped_rows)
         words = _bag_of_words(data) if bag_of_words and is_chief(strategy) else None
@@ -129,6 +130,7 @@ def finetune(
             examples={split: len(dev.examples) for split, dev in data.dev.items()},
             bag_of_words=words,
             positive_class=data.task.positive_class,
+            overlap={split: overlap._asdict() for split, overlap in data.overlaps.items()},
         )
         best = next(outcome for outcome in outcomes if outcome.result == best_seed(result))
         result = result._replace(tuned=best.tuned)

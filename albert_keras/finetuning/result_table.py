@@ -3,6 +3,7 @@
 import textwrap
 
 from albert_keras.finetuning.results import FinetuneResult, best_seed, spread
+from albert_keras.finetuning.trained_rows import overlap_warnings
 from albert_keras.tasks.kinds import KINDS
 from albert_keras.tasks.metrics import count_caution, interval_caution, shown_metric
 
@@ -125,6 +126,7 @@ class _ResultTable:
             )
 
     def warnings(self):
+        yield from overlap_warnings(self.result)
         count = self.result.examples.get(self.splits[0])
         if count and (caution := count_caution(count)):
             yield caution

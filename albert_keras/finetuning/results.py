@@ -59,6 +59,9 @@ class FinetuneResult(NamedTuple):
     examples: dict[str, int] = {}  # the number of examples of each split
     bag_of_words: BagOfWords | None = None  # None if it was skipped, or does not suit the task
     positive_class: str | None = None  # the class that the score `f1` refers to, if there is one
+    #: By split, the fields of an `Overlap`: how many of its examples were trained on. Empty if
+    #: that is unknown.
+    overlap: dict[str, dict[str, Any]] = {}
 
 
 _RESULT = TypeAdapter(FinetuneResult)

@@ -7,6 +7,8 @@ from typing import NamedTuple
 from albert_keras.config import AlbertConfig
 from albert_keras.finetuning.config import FinetuneConfig
 from albert_keras.finetuning.example_source import digest_of
+from albert_keras.finetuning.trained_rows import check_dev, training_digests
+from albert_keras.runs.trained_data import Digests, Overlap
 from albert_keras.tasks.build import build_task
 from albert_keras.tasks.example_findings import near_equal_finding, short_findings
 from albert_keras.tasks.example_report import report_examples
@@ -38,6 +40,9 @@ class TaskData(NamedTuple):
     train: Examples
     dev: dict[str, Examples]  # by split; the first one determines the best checkpoint
     fingerprints: dict[str, str]  # identify the examples in `run.json`
+    #: Digests of the training examples, then of what the initial weights were fine-tuned on.
+    trained: tuple[Digests, ...]
+    overlaps: dict[str, Overlap]  # by split of `dev`: how many examples were trained on
 
 
 def prepare(
@@ -45,15 +50,18 @@ def prepare(
     initial_weights: InitialWeights,
     precision: str,
     cache: Path | None = None,
+    is_new: bool = True,
 ) -> TaskData:
     """Reads the files of a task and encodes its examples.
 
     Args:
         precision: Value for the precision "auto".
         cache: Folder of `cached_features`.
+        is_new: Whether the fine-tuning begins, see `check_dev`.
 
     Raises:
-        InputError: If files, settings and model do not fit together.
+        InputError: If files, settings and model do not fit together, or all development examples
+            are training examples.
     """
     albert_config = config.model.applied(initial_weights.albert_config)
     config = _with_length(config, albert_config)
@@ -75,13 +83,17 @@ def prepare(
         "dev_fingerprint": digest_of(example for examples in dev.values() for example in examples),
     }
     _log_report(report_examples(task, {"train": train, **dev}, tokenizer, _MOST_ENCODED))
+    trained = training_digests(train, fingerprints["fingerprint"], initial_weights)
+    overlaps = check_dev(dev, trained, config.task, is_new)
     train = Examples(train, task.features(train, tokenizer, training=True, cache=cache))
     dev = {
         split: Examples(examples, task.features(examples, tokenizer, cache=cache))
         for split, examples in dev.items()
     }
     config = config.resolved(task, albert_config.hidden_size, len(train.features), precision)
-    return TaskData(task, config, albert_config, tokenizer, train, dev, fingerprints)
+    return TaskData(
+        task, config, albert_config, tokenizer, train, dev, fingerprints, trained, overlaps
+    )
 
 
 def _log_report(report):

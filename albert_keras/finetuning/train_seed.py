@@ -16,6 +16,7 @@ from albert_keras.finetuning.row_predictor import RowPredictor
 from albert_keras.finetuning.score_dev import ScoreDev, draw_dev_curves, is_enough, values_so_far
 from albert_keras.finetuning.step import build_step
 from albert_keras.finetuning.task_data import TaskData
+from albert_keras.runs.trained_data import ROWS, save_digests
 from albert_keras.training.distributed.cluster import broadcast, is_chief
 from albert_keras.training.errors import TrainingDiverged, TrainingStopped
 from albert_keras.training.loop.batches import check_batch_size
@@ -61,7 +62,9 @@ def train_seed(
     training, features = config.training, data.train.features
     check_batch_size(strategy, training)
     description = {"origin": str(initial_weights), "origin_digest": initial_weights.digest}
-    source = ExampleSource(features, data.tokenizer, training, description | data.fingerprints)
+    overlaps = {split: overlap._asdict() for split, overlap in data.overlaps.items()}
+    description |= data.fingerprints | {"overlap": overlaps}
+    source = ExampleSource(features, data.tokenizer, training, description)
     statistics = {
         "positions": len(features) * features.max_seq_length,
         "real_positions": int(features.lengths.sum()),
@@ -80,6 +83,10 @@ def train_seed(
         if is_chief(strategy):
             # A killed process may have truncated the last line.
             keep_log_until(run.path, first_step)
+            # Random weights were trained on nothing earlier.
+            own = data.trained[:1] if initial_weights.kind == "random" else data.trained
+            for digests in own:
+                save_digests(run.path, ROWS, digests)
         predictor = RowPredictor(strategy, training_step.model, task.kind, training.eval_batch_size)
         scores = ScoreDev(
             run.path,

@@ -3,6 +3,7 @@
 run.json            configuration, data, versions, and what was changed since
 albert_config.json  shape of the model
 tokenizer/          copy of the data's tokenizer
+trained_on/         digests of the training data, see `trained_data.py`
 log.jsonl           one line per report
 checkpoints/        see `checkpoints.py`
 tensorboard/        the log's numbers for TensorBoard

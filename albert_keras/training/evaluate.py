@@ -9,11 +9,13 @@ import numpy as np
 from tensorflow import keras
 
 from albert_keras.runs.run import Run
+from albert_keras.runs.trained_data import Overlap
 from albert_keras.training.distributed.strategy import build_strategy
 from albert_keras.training.loop.fitting import RunContext
 from albert_keras.training.loop.reports import log_evaluation
 from albert_keras.training.loop.scoring_time import ScoringTime
 from albert_keras.training.pretraining_step import PretrainingStep
+from albert_keras.training.trained_records import check_scored
 from data_pipeline.counted_progress import CountedProgress
 from data_pipeline.errors import InputError
 from data_pipeline.reader.reader import evaluation_dataset
@@ -22,10 +24,16 @@ from data_pipeline.records.record_folder import RecordFiles
 logger = logging.getLogger(__name__)
 
 _BATCH_SIZE = 64
+#: What the records are, by whether all and whether some of them were trained on.
+_NAMES = {
+    (False, False): "held-out records",
+    (False, True): "held-out records, some of which were trained on,",
+    (True, True): "training records of --eval-data",
+}
 
 
 class Evaluation(NamedTuple):
-    """Scores on held-out records."""
+    """Scores on records; those of held-out records if `overlap` has none that were trained on."""
 
     path: Path  # folder of the run
     step: int  # the checkpoint that was scored
@@ -42,6 +50,8 @@ class Evaluation(NamedTuple):
     sentence_order_accuracy: float | None
     sentence_order_error: float | None  # half the width of the 95 % interval of the accuracy
     sentence_order_chance: float  # proportion of the more frequent label
+    #: Fields of an `Overlap`: how many of the records were trained on; None if that is unknown.
+    overlap: dict[str, int] | None = None
 
 
 def evaluate(
@@ -50,6 +60,7 @@ def evaluate(
     step: int | str | None = None,
     batch_size: int = _BATCH_SIZE,
     strategy: str = "auto",
+    allow_trained_rows: bool = False,
 ) -> Evaluation:
     """Scores a checkpoint of a run and appends the scores to the run's log.
 
@@ -59,15 +70,18 @@ def evaluate(
         step: int, "best" or None. The checkpoint; None means the newest valid one.
         batch_size: int. B.
         strategy: str. See `strategy.py`.
+        allow_trained_rows: bool. Whether to score records that were all trained on.
 
     Raises:
-        InputError: If the run, its checkpoint or the records cannot be used together.
+        InputError: If the run, its checkpoint or the records cannot be used together; or if all
+            records were trained on, unless that is allowed.
     """
     opened = Run.open(run)
     opened.check_kind("pretraining", "evaluate --data RECORDS")
     records = RecordFiles(data)
     _check_same_tokenizer(opened, records)
     chosen: int = opened.checkpoints.choose(step)
+    overlap = check_scored(opened, records, allow_trained_rows)
     with build_strategy(strategy).scope():
         scorer = build_scorer(opened.load_model(chosen), opened)
     dataset = evaluation_dataset(records, batch_size)
@@ -90,6 +104,7 @@ def evaluate(
         sentence_order_accuracy=order_accuracy,
         sentence_order_error=order_error,
         sentence_order_chance=float(orders.max() / max(1, orders.sum())),
+        overlap=None if overlap is None else overlap._asdict(),
     )
     log_evaluation(opened.path, chosen, evaluation._asdict() | {"path": str(data)})
     return evaluation
@@ -117,16 +132,17 @@ class ScoreHeldOut(keras.callbacks.Callback):
     """Scores the model on held-out records every few steps and at the end, with entries in the log.
 
     Put it after `Report` and before `SaveCheckpoints`. Create it in the scope of the strategy.
+    `overlap` says how many of the records are trained on.
     """
 
-    def __init__(self, context: RunContext, records: RecordFiles, every: int):
+    def __init__(self, context: RunContext, records: RecordFiles, every: int, overlap: Overlap):
         super().__init__()
         self.every = every
         #: The step that ends the run; may be changed during training.
         self.last_step = context.training.steps
         #: Loss on the held-out records at `step`, the newest that was scored, in nats.
         self.score = self.step = None
-        self._context = context
+        self._context, self._overlap = context, overlap
         self._done = context.first_step
         # A training step takes as long as three forward passes.
         self.time = ScoringTime(every, len(records) / context.training.batch_size / 3)
@@ -143,10 +159,12 @@ class ScoreHeldOut(keras.callbacks.Callback):
         self.step, self.score = self._done, scores["loss"]
         if not self._context.is_chief:
             return
-        log_evaluation(self._context.run.path, self._done, scores)
+        overlap = self._overlap._asdict()
+        log_evaluation(self._context.run.path, self._done, scores | {"overlap": overlap})
         order = scores.get("sentence_order_accuracy")
         logger.info(
-            "held-out records at step %d: loss %.3f  mlm %.3f%s",
+            "%s at step %d: loss %.3f  mlm %.3f%s",
+            _NAMES[self._overlap.is_total, self._overlap.normalised > 0],
             self._done,
             scores["loss"],
             scores["masked_lm_accuracy"],

@@ -20,6 +20,11 @@ from albert_keras.training.loop.reports import read_log
 from albert_keras.training.loop.step import should_skip_padding
 from albert_keras.training.pretraining_step import build_step
 from albert_keras.training.record_source import RecordSource, log_frequencies
+from albert_keras.training.trained_records import (
+    check_held_out,
+    save_training_digests,
+    training_digests,
+)
 from albert_keras.weights.initial_weights import InitialWeights
 from data_pipeline.errors import InputError
 from data_pipeline.files import check_output_folder
@@ -63,7 +68,8 @@ def pretrain(
         out: str or Path. Folder of the run, see `run.py`.
         config: PretrainingConfig. None takes the defaults.
         eval_data: str, Path or None. Held-out records, scored every `evaluate_every` steps; the
-            checkpoint with the lowest loss on them is kept.
+            checkpoint with the lowest loss on them is kept. Those that are trained on are counted
+            and reported; an InputError if they are all.
         allow_changes: iterable of str. Keys of `run.json` that may differ from the original run,
             see `Run.create_or_resume`.
         max_steps: int or None. Largest number of steps of this call; the next one resumes.
@@ -95,9 +101,12 @@ def pretrain(
 
     with noticing_lost_workers(num_workers(strategy) > 1):
         check_batch_size(strategy, config.training)
+        is_new = not (Path(out) / "run.json").is_file()
         # Several workers check later, when they agree on whether there is a run.
-        if num_workers(strategy) == 1 and not (Path(out) / "run.json").is_file():
+        if num_workers(strategy) == 1 and is_new:
             check_output_folder(out)
+        trained = training_digests(records, out, initial)
+        overlap = None if held_out is None else check_held_out(held_out, trained, is_new)
         config = _resolve(config, strategy, records)
         training = config.training
         source = RecordSource(records, training, continued and continued.describe())
@@ -110,6 +119,8 @@ def pretrain(
             context = create_or_resume(
                 strategy, out, config, albert_config, source, training_step, allow_changes
             )
+            if context.is_chief:
+                save_training_digests(context.run.path, trained)
             if context.first_step == 0:
                 if continued is not None and loaded is not None:
                     report_loaded(context, continued.lines(loaded))
@@ -118,8 +129,8 @@ def pretrain(
                     head = training_step.model.masked_lm_head
                     head.output_bias.assign(log_frequencies(records))
             scores = None
-            if held_out is not None:
-                scores = ScoreHeldOut(context, held_out, training.evaluate_every)
+            if held_out is not None and overlap is not None:
+                scores = ScoreHeldOut(context, held_out, training.evaluate_every, overlap)
         logger.info(
             "model %s: %d layers, hidden size %d, %s on %d replica(s), %d records of %d tokens",
             config.size,

@@ -149,11 +149,11 @@ def of_checkpoint(prefix):
     return {"shapes": {name: list(shapes[name]) for name in sorted(shapes)}, "weights": weights}
 
 
-def of_evaluation(run, data):
-    """Scores a pre-training run on records, as `evaluate` does."""
+def of_evaluation(run, data, **options):
+    """Scores a pre-training run on records, as `evaluate` does, with its further options."""
     from albert_keras import evaluate
 
-    scores = evaluate(run, data)._asdict()
+    scores = evaluate(run, data, **options)._asdict()
     return {name: value for name, value in scores.items() if name != "path"}
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import jinja2
 
+from albert_keras.runs.trained_data import RECORDS, ROWS, Overlap
 from albert_keras.serving.graph.text_packing import BYTES_PER_POSITION
 from albert_keras.serving.layout import (
     EXPORT_RECORD,
@@ -153,7 +154,28 @@ class CardVersion:
         """Returns the score that best describes a version, with its name; "" if there is none."""
         scores = self.scores("scores")
         name = "masked_lm_accuracy" if "masked_lm_accuracy" in scores else next(iter(scores), None)
-        return "" if name is None else f"{as_words(name)} {as_number(scores[name])}"
+        if name is None:
+            return ""
+        overlap = self.overlap()
+        remark = (
+            f" ({overlap.sentence(self.overlap_kind)})" if overlap and overlap.normalised else ""
+        )
+        return f"{as_words(name)} {as_number(scores[name])}{remark}"
+
+    @property
+    def overlap_kind(self):
+        """What an Overlap counts."""
+        return RECORDS if self.kind == "pretraining" else ROWS
+
+    def overlap(self):
+        """Returns how much of what was scored was trained on, an Overlap; None if unknown."""
+        splits = self.at("run", "data", "overlap", kind=dict)
+        keys = ("run", "data", "overlap", next(iter(splits), ""))  # of the first split
+        keys = ("scores", "overlap") if self.kind == "pretraining" else keys
+        counts = [self.raw_number(*keys, name) for name in ("rows", "exact", "normalised")]
+        if not all(isinstance(count, int) for count in counts):
+            return None
+        return Overlap(*counts, is_estimate=self.at(*keys, "is_estimate", kind=bool))
 
     def compared_on(self):
         given = self.file_name("compared_on")

@@ -148,7 +148,10 @@ def _draw_curve(axes, curve, log, evaluations):
     points = [point for point in points if point[1] is not None]
     if points:
         style = {"color": curve.colour, "markeredgecolor": "black", "clip_on": False, "zorder": 3}
-        axes.plot(*zip(*points, strict=True), "o", label=f"{curve.label}, held out", **style)
+        overlaps = (scores.get("overlap") or {} for _, scores in evaluations)
+        is_held_out = not any(overlap.get("normalised") for overlap in overlaps)
+        label = f"{curve.label}, {'held out' if is_held_out else 'partly trained on'}"
+        axes.plot(*zip(*points, strict=True), "o", label=label, **style)
     return bool(lines or points)
 
 

@@ -119,7 +119,7 @@ def end_at_once():
     def ending():
         begun = {}
 
-        def end(context, scores):
+        def end(context, scores, **_):
             run, step, steps = context.run, context.training_step, context.training.steps
             if context.first_step == 0:
                 begun[run.path.name] = {w.name: w.numpy() for w in step.model.weights}

@@ -109,7 +109,7 @@ def test_what_a_killed_process_left_is_no_obstacle(tune, untrained, tmp_path):
 
 
 def test_a_stopped_training_has_no_results_yet(tune, monkeypatch, tmp_path):
-    def stop(context, *_):
+    def stop(context, *_, **__):
         raise TrainingStopped(context.run.path, 3)
 
     monkeypatch.setattr(train_seed, "fit", stop)

@@ -20,43 +20,43 @@ def copied_run(tiny_run, tmp_path):
     return tmp_path / "run"
 
 
-def test_scores_do_not_depend_on_the_batch_size(copied_run, tiny_records):
-    scores = [evaluate(copied_run, tiny_records, batch_size=size) for size in (7, 64)]
+def test_scores_do_not_depend_on_the_batch_size(copied_run, held_out_records):
+    scores = [evaluate(copied_run, held_out_records, batch_size=size) for size in (7, 64)]
     for name in ("masked_lm_loss", "masked_lm_accuracy", "sentence_order_accuracy"):
         assert getattr(scores[0], name) == pytest.approx(getattr(scores[1], name), rel=1e-5)
 
 
-def test_guesses_are_counted_from_the_labels(copied_run, tiny_records):
-    records = RecordFiles(tiny_records)
+def test_guesses_are_counted_from_the_labels(copied_run, held_out_records):
+    records = RecordFiles(held_out_records)
     masked, orders = [], []
     for batch in evaluation_dataset(records, 1).as_numpy_iterator():
         masked.extend(batch["masked_lm_ids"][batch["masked_lm_weights"] > 0])
         orders.extend(batch["sentence_order_labels"])
-    scores = evaluate(copied_run, tiny_records)
+    scores = evaluate(copied_run, held_out_records)
     assert scores.num_predictions == len(masked) and scores.num_records == len(orders)
     assert scores.unigram_accuracy == np.bincount(masked).max() / len(masked)
     assert scores.sentence_order_chance == np.bincount(orders).max() / len(orders)
 
 
-def test_the_scores_returned_are_the_ones_in_the_log(copied_run, tiny_records):
-    scores = evaluate(copied_run, tiny_records)
+def test_the_scores_returned_are_the_ones_in_the_log(copied_run, held_out_records):
+    scores = evaluate(copied_run, held_out_records)
     last = json.loads((copied_run / "log.jsonl").read_text().splitlines()[-1])
     assert last["step"] == 12
     assert last["evaluation"]["masked_lm_accuracy"] == scores.masked_lm_accuracy
     assert len(read_log(copied_run)) == 3  # training reports only
 
 
-def test_an_older_checkpoint_can_be_scored(copied_run, tiny_records, monkeypatch, caplog):
+def test_an_older_checkpoint_can_be_scored(copied_run, held_out_records, monkeypatch, caplog):
     monkeypatch.setattr("data_pipeline.counted_progress._INTERVAL", 0)
     caplog.set_level("INFO")
-    scores = evaluate(copied_run, tiny_records, step=5, batch_size=16)
+    scores = evaluate(copied_run, held_out_records, step=5, batch_size=16)
     assert scores.step == 5
     # Progress has a count and an ETA.
     assert f"evaluating: 16 of {scores.num_records} records, ETA " in caplog.text
 
 
-def test_records_of_another_tokenizer_are_refused(copied_run, tiny_records, tmp_path):
-    shutil.copytree(tiny_records, tmp_path / "records")
+def test_records_of_another_tokenizer_are_refused(copied_run, held_out_records, tmp_path):
+    shutil.copytree(held_out_records, tmp_path / "records")
     info = DatasetInfo.load(tmp_path / "records")
     info.replace(tokenizer_digest="another").save(tmp_path / "records")
     with pytest.raises(InputError, match="another one of the same size"):
@@ -66,6 +66,6 @@ def test_records_of_another_tokenizer_are_refused(copied_run, tiny_records, tmp_
         evaluate(copied_run, tmp_path / "records")
 
 
-def test_a_folder_that_is_no_run_is_refused(tmp_path, tiny_records):
+def test_a_folder_that_is_no_run_is_refused(tmp_path, held_out_records):
     with pytest.raises(InputError, match="has no run.json"):
-        evaluate(tmp_path, tiny_records)
+        evaluate(tmp_path, held_out_records)

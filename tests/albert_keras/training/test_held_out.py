@@ -12,10 +12,10 @@ from albert_keras.training.pretrain import pretrain
 
 
 @pytest.fixture(scope="module")
-def scored_run(tiny_records, tiny_training, tmp_path_factory):
+def scored_run(tiny_records, held_out_records, tiny_training, tmp_path_factory):
     config = tiny_training.with_flags(evaluate_every=5)
     out = tmp_path_factory.mktemp("scored") / "run"
-    return pretrain(tiny_records, out, config, eval_data=tiny_records).path
+    return pretrain(tiny_records, out, config, eval_data=held_out_records).path
 
 
 def scores(run):
@@ -27,10 +27,10 @@ def scores(run):
     return found
 
 
-def test_scores_are_those_of_evaluate(scored_run, tiny_records):
+def test_scores_are_those_of_evaluate(scored_run, held_out_records):
     found = scores(scored_run)
     assert list(found) == [5, 10, 12]
-    expected = evaluate(scored_run, tiny_records, step=12)
+    expected = evaluate(scored_run, held_out_records, step=12)
     for name in ("masked_lm_loss", "masked_lm_accuracy", "sentence_order_accuracy"):
         assert found[12][name] == pytest.approx(getattr(expected, name), rel=1e-4)
     assert found[12]["loss"] == pytest.approx(

@@ -1,0 +1,94 @@
+"""Digests of records, by which a record or its text is recognized in another folder.
+
+The digest of the text is computed from the token ids before masking and separately for each
+segment, so that other masks and the other order of the two segments make no difference. Another
+tokenizer, or another division of the documents into segments, does.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from data_pipeline.instances.masking import MASKED_FEATURES, unmask
+from data_pipeline.randomness import key_of, subkeys
+from data_pipeline.records.decoding import decode_batch
+from data_pipeline.records.record_folder import RecordFiles
+
+#: Records read and digested at a time; neighbours in a file, so that few blocks are read.
+_AT_ONCE = 256
+
+
+class RecordDigests(NamedTuple):
+    """Digests of K records, 64 bits each."""
+
+    exact: np.ndarray  # uint64 [K], of all features, masks included
+    text: np.ndarray  # uint64 [K], of the two segments before masking, whatever their order
+
+
+def digest_records(records: RecordFiles, limit: int | None = None) -> RecordDigests:
+    """Digests the records of a folder, or an evenly spread sample of them.
+
+    Args:
+        records: RecordFiles.
+        limit: int or None. Largest number of records to digest, at least 512; None digests all.
+
+    Raises:
+        InputError: If a record is damaged, see `decode_batch`.
+    """
+    parts = [_digest(records, numbers) for numbers in _numbers(len(records), limit)]
+    return RecordDigests(*map(np.concatenate, zip(*parts, strict=True)))
+
+
+def _numbers(count, limit):
+    """Yields the numbers of the records to digest, int64 [N], N at most 256."""
+    starts = np.arange(0, count, _AT_ONCE)
+    if limit is not None and count > limit:
+        starts = np.linspace(0, count - _AT_ONCE, limit // _AT_ONCE).astype(np.int64)
+    for start in starts:
+        yield np.arange(start, min(start + _AT_ONCE, count))
+
+
+def _digest(records, numbers):
+    info = records.info
+    return digest_features(
+        decode_batch(
+            records.read(numbers),
+            info,
+            info.static_masks,
+            lambda row: records.name_of(numbers[row]),
+        )
+    )
+
+
+def digest_features(features: dict[str, np.ndarray]) -> RecordDigests:
+    """Digests decoded records; `features` as `decode_batch` returns them, with or without masks."""
+    is_token = features["input_mask"] != 0
+    is_masked = features["masked_lm_weights"] > 0
+    exact = _sum("label", features["next_sentence_labels"], True)
+    for name in ("input_ids", "segment_ids"):
+        exact += _sum(name, features[name], is_token)
+    for name in ("masked_lm_positions", "masked_lm_ids"):
+        exact += _sum(name, features[name], is_masked)
+    ids = unmask(*(features[name] for name in MASKED_FEATURES))
+    is_token[:, 0] = False  # [CLS], which belongs to neither segment
+    is_second = features["segment_ids"] != 0
+    segments = [_segment(ids, is_token & ~is_second), _segment(ids, is_token & is_second)]
+    # A sum, in which the order of the two makes no difference.
+    text = sum(subkeys(key_of("segment"), segment) for segment in segments)
+    return RecordDigests(exact, text)
+
+
+def _segment(ids, is_member):
+    """Digests the tokens of a segment (bool [N, S]) by their positions in it: uint64 [N]."""
+    positions = np.arange(ids.shape[1]) - is_member.argmax(axis=1)[:, None]
+    return _sum("token", ids, is_member, np.maximum(positions, 0))
+
+
+def _sum(name, values, counts, positions=None):
+    """Digests rows of ints [N, L] where `counts` (bool [N, L]) is true: uint64 [N].
+
+    A row's digest is the sum of a hash of each value with its position.
+    """
+    positions = np.arange(values.shape[1]) if positions is None else positions
+    hashes = subkeys(subkeys(key_of("digest", name), positions), values)
+    return np.where(counts, hashes, np.uint64(0)).sum(axis=1, dtype=np.uint64)

@@ -1,0 +1,149 @@
+"""Records that were trained on are never scored as held-out ones in silence."""
+
+import json
+import shutil
+
+import pytest
+
+from albert_keras.cli import main
+from albert_keras.dry_run import dry_run
+from albert_keras.serving.export.model_card import model_card
+from albert_keras.serving.export.source import open_source
+from albert_keras.training import trained_records
+from albert_keras.training.evaluate import evaluate
+from albert_keras.training.loop.reports import read_evaluations
+from albert_keras.training.pretrain import pretrain
+from albert_keras.training.trained_records import check_held_out, training_digests
+from albert_keras.weights.initial_weights import open_weights
+from data_pipeline.building.build import build_records
+from data_pipeline.errors import InputError
+from data_pipeline.records.record_folder import RecordFiles
+from data_pipeline.text.corpus import Document
+from tests.albert_keras.serving.card_records import PRETRAINED, publish
+
+
+@pytest.fixture(scope="module")
+def build(tiny_tokenizer, tiny_data_config, tmp_path_factory):
+    def build(documents, **settings):
+        out = tmp_path_factory.mktemp("records") / "records"
+        config = tiny_data_config.replace(**settings)
+        return build_records(documents, tiny_tokenizer, out, config).path
+
+    return build
+
+
+@pytest.fixture(scope="module")
+def mixed(build, tiny_documents):
+    """Returns records of two documents that were trained on and of one that was not."""
+    new = [f"{sentence[:-1]} twice a year." for sentence in tiny_documents[5].paragraphs]
+    return build([*tiny_documents[:2], Document("new", tuple(new))], copies=1)
+
+
+@pytest.fixture
+def run(tiny_run, tmp_path):
+    return shutil.copytree(tiny_run, tmp_path / "run")
+
+
+def test_the_records_of_the_training_are_refused(tiny_records, tiny_training, tmp_path):
+    for attempt in (pretrain, dry_run):
+        with pytest.raises(InputError, match="all 696 records of .* were trained on"):
+            attempt(tiny_records, tmp_path / "run", tiny_training, eval_data=tiny_records)
+        assert not (tmp_path / "run").exists()
+
+
+def test_the_records_of_a_run_are_not_evaluated_unless_it_is_allowed(run, tiny_records, capsys):
+    command = ["evaluate", "--run", str(run), "--data", str(tiny_records)]
+    assert main(command) == 2
+    assert "must have records that" in capsys.readouterr().err
+    assert main([*command, "--allow-trained-rows"]) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith("training score: step 12") and "all 696 records were trained" in shown
+
+
+@pytest.mark.parametrize("settings", [{"static_masks": False}, {"num_shards": 1}])
+def test_the_same_texts_in_other_files_are_refused(run, build, tiny_documents, settings):
+    again = build(tiny_documents, copies=1, **settings)
+    with pytest.raises(InputError, match="must have records that .* was not trained on"):
+        evaluate(run, again)
+
+
+def test_some_records_are_counted_in_output_and_log(run, mixed, capsys):
+    assert main(["evaluate", "--run", str(run), "--data", str(mixed)]) == 0
+    shown = capsys.readouterr()
+    overlap = read_evaluations(run)[-1][1]["overlap"]
+    assert 0 < overlap["exact"] == overlap["normalised"] < overlap["rows"]
+    sentence = f"{overlap['normalised']} of {overlap['rows']} records were trained on"
+    assert sentence in shown.out.splitlines()
+    assert f"{overlap['normalised']} of {overlap['rows']} records of `{mixed}`" in shown.err
+
+
+def test_the_model_card_does_not_call_them_held_out(run, mixed, held_out_records, tmp_path):
+    def card_of(data):
+        evaluate(run, data)
+        record = PRETRAINED | {"scores": open_source(run).describe()["scores"]}
+        return " ".join(model_card(publish(tmp_path / data.parent.name, 1, record)).split())
+
+    card = card_of(mixed)
+    assert "held-out records" not in card and "**These are no held-out scores: " in card
+    card = card_of(held_out_records)
+    assert "held-out records" in card and "trained on" not in card
+
+
+def test_during_a_run_they_are_counted(tiny_records, mixed, tiny_training, tmp_path, caplog):
+    config = tiny_training.with_flags(steps=2, evaluate_every=2)
+    run = pretrain(tiny_records, tmp_path / "run", config, eval_data=mixed).path
+    ((step, scores),) = read_evaluations(run)
+    assert step == 2 and 0 < scores["overlap"]["normalised"] < scores["overlap"]["rows"]
+    assert "their score is no held-out score." in caplog.text
+
+
+def test_of_older_runs_it_is_unknown_and_can_be_added(
+    run, tiny_records, mixed, tiny_training, caplog
+):
+    shutil.rmtree(run / "trained_on")
+    with pytest.raises(InputError, match="all 696 records"):  # known from run.json
+        evaluate(run, tiny_records)
+    assert evaluate(run, mixed).overlap is None
+    assert "It is unknown whether" in caplog.text and "Repeat its `pretrain`" in caplog.text
+    record = PRETRAINED | {"scores": open_source(run).describe()["scores"]}
+    card = " ".join(model_card(publish(run.parent / "models", 1, record)).split())
+    assert "It is unknown whether the model was trained on some of them." in card
+    assert "held-out" not in card
+    assert pretrain(tiny_records, run, tiny_training).resumed_from == 12
+    assert evaluate(run, mixed).overlap["normalised"] > 0
+
+
+def test_a_run_that_began_with_its_own_records_is_resumed(run, tiny_records, tiny_training, caplog):
+    """Older versions did not refuse them."""
+    pretrain(tiny_records, run, tiny_training, eval_data=tiny_records)
+    assert "All 696 records of" in caplog.text
+
+
+def test_records_of_the_initial_weights_count(
+    tiny_run, tiny_records, held_out_records, tiny_training, tmp_path
+):
+    initial = open_weights(tiny_run)
+    trained = training_digests(RecordFiles(held_out_records), tmp_path / "run", initial)
+    assert len(trained) == 2
+    with pytest.raises(InputError, match="all 696 records"):
+        check_held_out(RecordFiles(tiny_records), trained)
+
+
+def test_of_many_records_a_sample_is_kept(
+    tiny_records, mixed, held_out_records, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(trained_records, "KEPT_RECORDS", 512)
+    (sample,) = trained = training_digests(RecordFiles(tiny_records), tmp_path)
+    assert (len(sample.exact), sample.count) == (512, 696)
+    overlap = check_held_out(RecordFiles(mixed), trained)
+    assert overlap.is_estimate and 0 < overlap.normalised < overlap.rows
+    assert check_held_out(RecordFiles(held_out_records), trained).normalised == 0
+    with pytest.raises(InputError, match="all 696 records"):
+        check_held_out(RecordFiles(tiny_records), trained)
+
+
+def test_scores_in_json_have_the_overlap(run, held_out_records, capsys):
+    command = ["evaluate", "--run", str(run), "--data", str(held_out_records), "--json"]
+    assert main(command) == 0
+    found = json.loads(capsys.readouterr().out)["overlap"]
+    assert found["normalised"] == 0 and found["rows"] == len(RecordFiles(held_out_records))

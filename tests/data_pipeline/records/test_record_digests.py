@@ -1,0 +1,87 @@
+"""A record is recognized by its digests: exactly, and by its text under other masks."""
+
+import numpy as np
+import pytest
+
+from data_pipeline.building.build import build_records
+from data_pipeline.records import record_digests
+from data_pipeline.records.decoding import decode_batch
+from data_pipeline.records.record_digests import digest_features, digest_records
+from data_pipeline.records.record_folder import RecordFiles
+
+
+@pytest.fixture(scope="module")
+def records(tiny_records):
+    return RecordFiles(tiny_records)
+
+
+@pytest.fixture(scope="module")
+def digests(records):
+    return digest_records(records)
+
+
+@pytest.fixture
+def features(records):
+    """Returns the features of four records."""
+    return decode_batch(records.read(np.arange(4)), records.info)
+
+
+def test_different_records_have_different_digests(records, digests):
+    serialized = records.read(np.arange(len(records)))
+    assert digests.exact.dtype == digests.text.dtype == np.uint64
+    assert len(np.unique(digests.exact)) == len(set(serialized)) == len(records)
+
+
+def test_a_text_is_recognized_under_other_masks(
+    digests, tiny_documents, tiny_tokenizer, tiny_data_config, tmp_path
+):
+    config = tiny_data_config.replace(static_masks=False, copies=1, num_shards=3)
+    path = build_records(tiny_documents, tiny_tokenizer, tmp_path / "records", config).path
+    others = digest_records(RecordFiles(path))
+    assert np.isin(others.text, digests.text).all()
+    assert not np.isin(others.exact, digests.exact).any()
+
+
+def test_a_text_is_recognized_in_the_other_order(features):
+    before = digest_features({name: values.copy() for name, values in features.items()})
+    for row in range(4):
+        is_token, second = features["input_mask"][row] != 0, features["segment_ids"][row] != 0
+        parts = [np.nonzero(is_token & ~second)[0][1:], np.nonzero(is_token & second)[0]]
+        unmasked = {
+            position: label
+            for position, label, weight in zip(
+                *(
+                    features[name][row]
+                    for name in ("masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
+                ),
+                strict=True,
+            )
+            if weight
+        }
+        ids = features["input_ids"][row].copy()
+        for position, label in unmasked.items():
+            ids[position] = label
+        size = 1 + len(parts[0]) + len(parts[1])
+        features["input_ids"][row, 1:size] = ids[np.concatenate(parts[::-1])]
+        features["segment_ids"][row, 1:size] = [0] * len(parts[1]) + [1] * len(parts[0])
+    features["masked_lm_weights"][:] = 0
+    after = digest_features(features)
+    np.testing.assert_array_equal(before.text, after.text)
+    assert (before.exact != after.exact).all()
+
+
+@pytest.mark.parametrize("name", ["input_ids", "next_sentence_labels", "masked_lm_ids"])
+def test_one_other_value_is_another_record(features, name):
+    before = digest_features({key: values.copy() for key, values in features.items()})
+    features[name][:, 0 if name != "input_ids" else 2] += 1
+    assert (digest_features(features).exact != before.exact).all()
+
+
+def test_a_sample_is_spread_over_the_files(records, digests, monkeypatch):
+    monkeypatch.setattr(record_digests, "_AT_ONCE", 16)
+    sample = digest_records(records, limit=160)
+    assert len(sample.exact) == 160 and np.isin(sample.exact, digests.exact).all()
+    numbers = np.nonzero(np.isin(digests.exact, sample.exact))[0]
+    assert numbers[0] == 0 and numbers[-1] == len(records) - 1
+    assert np.diff(numbers).max() < 2 * len(records) / 10
+    np.testing.assert_array_equal(digest_records(records, 10**6).exact, digests.exact)
