@@ -34,6 +34,8 @@ class Features(abc.ABC):
 
     lengths: np.ndarray  # int [N], tokens of each row without padding; of sequences the longest
     max_seq_length: int  # S
+    #: int [number of examples], tokens that did not fit into the rows. Tagging drops none.
+    dropped_tokens: np.ndarray
 
     def __len__(self):
         return len(self.lengths)
@@ -143,7 +145,10 @@ class Task(abc.ABC):
         """
 
     def check_fields(self, fields):
-        """Raises InputError unless `fields` has exactly the task's fields, and all are texts."""
+        """Raises InputError unless `fields` has exactly the task's fields, and all are texts.
+
+        A text must not be blank, except for the second text of a pair.
+        """
         if set(fields) != set(self.fields):
             names = [
                 f"`{name}` ({FIELD_OPTIONS[name]})" if name in FIELD_OPTIONS else f"`{name}`"
@@ -155,8 +160,8 @@ class Task(abc.ABC):
                 f"Received: {', '.join(fields) or 'nothing'}."
             )
         for name, text in fields.items():
-            if name != "options" and not isinstance(text, str):
-                raise InputError(f"`{name}` must be a text. Received: {text!r}.")
+            if name != "options":
+                check_text(name, text, may_be_blank=name == "pair")
 
     @abc.abstractmethod
     def features(
@@ -222,3 +227,20 @@ class Task(abc.ABC):
         return [
             write_predictions(folder, f"{self.config.name}-{split}" if is_test else split, answers)
         ]
+
+
+def with_dropped_tokens(answers: list, features: Features | None) -> list:
+    """Returns answers with the `dropped_tokens` of the features that they were computed from."""
+    if features is None:
+        return answers
+    counts = features.dropped_tokens.tolist()
+    pairs = zip(answers, counts, strict=True)
+    return [answer._replace(dropped_tokens=count) for answer, count in pairs]
+
+
+def check_text(name: str, text: Any, may_be_blank: bool = False):
+    """Raises InputError unless an input called `name` is a text that is not blank."""
+    if not isinstance(text, str):
+        raise InputError(f"`{name}` must be a text. Received: {text!r}.")
+    if not may_be_blank and not text.strip():
+        raise InputError(f"`{name}` must be a text. It is blank.")

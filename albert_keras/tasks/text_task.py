@@ -19,7 +19,7 @@ from albert_keras.tasks.predictions import mean_outputs, mean_probabilities, one
 from albert_keras.tasks.tables.cells import ClassLabel, ScoreLabel
 from albert_keras.tasks.tables.files import label_columns, label_names, read_table
 from albert_keras.tasks.tables.rows import is_number
-from albert_keras.tasks.task import Error, Task
+from albert_keras.tasks.task import Error, Task, with_dropped_tokens
 from data_pipeline.errors import InputError
 
 _CLASS_METRICS = ("accuracy", "macro_f1")
@@ -35,6 +35,7 @@ class ClassAnswer(NamedTuple):
     label: str
     probability: float
     probabilities: dict[str, float]
+    dropped_tokens: int = 0  # tokens of the input that the model did not read
 
 
 class ScoreAnswer(NamedTuple):
@@ -42,6 +43,7 @@ class ScoreAnswer(NamedTuple):
 
     id: str
     score: float
+    dropped_tokens: int = 0  # tokens of the input that the model did not read
 
 
 def class_answers(examples, labels: Sequence[str], probabilities: np.ndarray) -> list[ClassAnswer]:
@@ -124,8 +126,6 @@ class TextTask(Task):
 
     def example(self, number, fields):
         self.check_fields(fields)
-        if not fields["text"].strip():
-            raise InputError("`text` must be a text. It is blank.")
         return TextExample(str(number), fields["text"], fields.get("pair"))
 
     def features(self, examples, tokenizer, training=False, cache=None):
@@ -145,8 +145,10 @@ class TextTask(Task):
             return []
         shape = (len(examples), self.num_outputs)
         if self.kind is REGRESSION:
-            return score_answers(examples, mean_outputs(results, shape)[:, 0])
-        return class_answers(examples, self.labels, mean_probabilities(results, shape))
+            answers = score_answers(examples, mean_outputs(results, shape)[:, 0])
+        else:
+            answers = class_answers(examples, self.labels, mean_probabilities(results, shape))
+        return with_dropped_tokens(answers, features)
 
     def scores(self, examples, answers):
         return metrics.scores(self._score_names(), self._truth(examples), self._given(answers))
