@@ -127,6 +127,19 @@ class Task(abc.ABC):
     def read_file(self, path, labelled: bool) -> list:
         """Reads a file with the layout of the task's files, with or without answers, as `read`."""
 
+    def read_rows(self, path) -> tuple[list, list[dict[str, Any]]]:
+        """Reads a file without answers, as `read_file`, with all columns of each example by name.
+
+        These are the columns of the file if it is a table, and otherwise what is known of an
+        example.
+        """
+        examples = self.read_file(path, labelled=False)
+        rows = (example._asdict() for example in examples)
+        unknown = (None, (), "")
+        return examples, [
+            {name: value for name, value in row.items() if value not in unknown} for row in rows
+        ]
+
     def check_split(self, split):
         """Raises InputError if the task has no such split."""
         splits = ("train", *self.dev_splits, *self.test_splits)

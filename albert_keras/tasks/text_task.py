@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -124,6 +124,12 @@ class TextTask(Task):
         is_mnli = self.config.name == "ax" and labelled
         return read_glue_file("mnli" if is_mnli else self.config.name, path, labelled)
 
+    def read_rows(self, path):
+        if self._glue:
+            return super().read_rows(path)
+        columns: list[dict[str, Any]] = []
+        return self._table(path, False, None, columns), columns
+
     def example(self, number, fields):
         self.check_fields(fields)
         return TextExample(str(number), fields["text"], fields.get("pair"))
@@ -236,7 +242,7 @@ class TextTask(Task):
             raise InputError("`train` must be the training file. Received: None.")
         return self._table(self.config.train, True, self.config.labels)
 
-    def _table(self, path, labelled, known_labels):
+    def _table(self, path, labelled, known_labels, all_columns=None):
         config = self.config
         if labelled and config.label is None:
             raise InputError("`label` must name the column of the label. Received: None.")
@@ -252,6 +258,7 @@ class TextTask(Task):
             has_header=not all(is_number(column) for column in columns if column is not None),
             dialect=config.dialect,
             skipped=skipped if config.skip_bad_rows else None,
+            all_columns=all_columns,
         )
         self.skipped_rows[str(path)] = skipped
         return examples
