@@ -3,7 +3,7 @@
 import csv
 import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -28,12 +28,13 @@ def is_answer_table(out: str | os.PathLike | None) -> bool:
 def check_answer_table(out: str | os.PathLike, overwrite: bool):
     """Raises InputError, before any model answers, if a table cannot or must not be written."""
     path = Path(out)
-    if path.exists() and not overwrite:
+    if not path.exists():
+        check_output_folder(path)
+    elif not overwrite:
         raise InputError(
             f"`--out` must be a file that does not exist. Received: `{path}`, which exists. Choose "
             "another file, or replace it with --overwrite."
         )
-    check_output_folder(path.absolute().parent, "--out")
 
 
 def check_ending(out: str | os.PathLike | None):
@@ -44,28 +45,29 @@ def check_ending(out: str | os.PathLike | None):
         )
 
 
-def with_answer(columns: dict[str, Any], answer: Any) -> dict[str, Any]:
-    """Returns the columns of an input with those of its answer.
+def with_answer(row: dict[str, Any], answer: Any, columns: Collection[str]) -> dict[str, Any]:
+    """Returns the values of an input with those of its answer, by the name of their column.
 
-    The `id` of the answer is left out, as are values that the input has already. If the input has
-    another value in a column of the same name, the column of the answer is called `predicted_...`.
+    The `id` of the answer is left out, as are its `words` if the input has them. If a column of the
+    input has the name of one of the answer, the one of the answer is called `predicted_...`.
 
     Args:
-        columns: Of the input, by name.
+        row: Of the input.
         answer: Named tuple, see `Task.answers`.
+        columns: Names of all columns of the input.
     """
-    row = dict(columns)
+    found = dict(row)
     for name, value in answer._asdict().items():
-        if name == "id" or (name in columns and columns[name] == value and name == "words"):
+        if name == "id" or (name == "words" and name in columns):
             continue
-        while name in row:
+        while name in columns:
             name = _PREFIX + name
-        row[name] = value
-    return row
+        found[name] = value
+    return found
 
 
 def write_answer_table(
-    out: str | os.PathLike, rows: Iterable[tuple[dict[str, Any], Any]], columns: Sequence[str]
+    out: str | os.PathLike, rows: Iterable[tuple[dict[str, Any], Any]], columns: Collection[str]
 ) -> int:
     """Writes a .csv or .jsonl, which appears complete or not at all.
 
@@ -74,7 +76,7 @@ def write_answer_table(
 
     Args:
         rows: The columns of each input, and its answer.
-        columns: Names of all columns of the input, for the header of a .csv.
+        columns: Names of all columns of the input.
 
     Returns:
         The number of rows.
@@ -98,16 +100,18 @@ def json_line(row: dict[str, Any]) -> str:
 
 def _write_jsonl(file, rows, columns):
     count = 0
-    for count, (own, answer) in enumerate(rows, start=1):
-        file.write(json_line(with_answer(own, answer)) + "\n")
+    for own, answer in rows:
+        file.write(json_line(with_answer(own, answer, columns)) + "\n")
+        count += 1
     return count
 
 
 def _write_csv(file, rows, columns):
     writer, count = None, 0
     blank = dict.fromkeys(columns, "")
-    for count, (own, answer) in enumerate(rows, start=1):
-        cells = _cells(with_answer(blank | own, answer))
+    for own, answer in rows:
+        count += 1
+        cells = _cells(with_answer(blank | own, answer, columns))
         if writer is None:
             writer = csv.DictWriter(file, list(cells), lineterminator="\n")
             writer.writeheader()
@@ -132,9 +136,3 @@ def _cells(row):
 def columns_of(rows: Iterable[dict[str, Any]]) -> list[str]:
     """Returns the names of all columns of some rows, in the order in which they first appear."""
     return list(dict.fromkeys(name for row in rows for name in row))
-
-
-def parts_of(items: Sequence, size: int) -> Iterator[Sequence]:
-    """Yields consecutive parts of a sequence."""
-    for begin in range(0, len(items), size):
-        yield items[begin : begin + size]

@@ -14,6 +14,7 @@ from albert_keras.runs.run import Run
 from albert_keras.tasks.build import build_task
 from albert_keras.tasks.kinds import TAGGING
 from albert_keras.tasks.task import Features, Task
+from albert_keras.tasks.task_config import TaskConfig
 from albert_keras.training.distributed.strategy import build_strategy
 from data_pipeline.errors import InputError
 from data_pipeline.files import check_output_folder, whole_file
@@ -152,7 +153,7 @@ class FinetunedModels:
         configs = [_config_of(run) for run in self.runs]
         _check_alike(self.runs, configs)
         changes = {name: value for name, value in changes.items() if value is not None}
-        _check_columns(configs[0].task, changes)
+        check_columns(configs[0].task, changes)
         self.task = build_task(configs[0].task.replace(**changes))
         self.tokenizer = self.runs[0].tokenizer
         built_strategy = build_strategy(strategy)
@@ -207,7 +208,7 @@ def typed_examples(task: Task, inputs: list[dict | str]) -> list:
     for number, fields in enumerate(inputs):
         fields = {"text": fields} if isinstance(fields, str) else fields
         try:
-            examples.append(_example(task, number, fields))
+            examples.append(typed_example(task, number, fields))
         except InputError as error:
             location = f"Input {number + 1} of {len(inputs)}: " if len(inputs) > 1 else ""
             raise InputError(f"{location}{error}") from error
@@ -218,8 +219,8 @@ def typed_examples(task: Task, inputs: list[dict | str]) -> list:
     return examples
 
 
-def _example(task, number, fields):
-    """Returns an example of a dict of fields, which may include its id."""
+def typed_example(task: Task, number: int, fields: dict) -> Any:
+    """Returns an example of a dict of fields, which may include its id; else that is `number`."""
     if not isinstance(fields, dict):
         raise InputError(f"An input must be a dict of texts by name. Received: {fields!r}.")
     fields = dict(fields)
@@ -233,8 +234,8 @@ def _example(task, number, fields):
     return task.example(id, fields)
 
 
-def _check_columns(task, changes):
-    """Refuses columns of a file that the task did not have in training."""
+def check_columns(task: TaskConfig, changes: dict[str, Any]):
+    """Raises InputError for columns of a file that the task did not have in training."""
     for name in ("text", "pair"):
         has_default = task.name in TAGGING.own_tasks and name == "text"  # the first column
         if name in changes and getattr(task, name) is None and not has_default:

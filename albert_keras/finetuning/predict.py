@@ -1,15 +1,24 @@
 """Answers of fine-tuned models to new examples; no training file is needed."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from albert_keras.finetuning.answer_stream import Truncation
+from albert_keras.finetuning.answer_table import (
+    check_answer_table,
+    check_ending,
+    columns_of,
+    is_answer_table,
+    write_answer_table,
+)
 from albert_keras.finetuning.finetuned import (
     FinetunedModels,
     check_answers_folder,
     check_table_settings,
 )
 from albert_keras.tasks.tables.skipped_rows import write_skipped_rows
+from albert_keras.tasks.task import known_fields
 from data_pipeline.errors import InputError
 
 
@@ -38,6 +47,7 @@ def predict_task(
     delimiter: str | None = None,
     encoding: str | None = None,
     skip_bad_rows: bool | None = None,
+    overwrite: bool = False,
 ) -> Predictions:
     """Answers new examples with fine-tuned models; the predictions of several are averaged.
 
@@ -47,11 +57,14 @@ def predict_task(
         file: str, Path or None. Instead: a file in the format of the task, without answers.
         split: str or None. Instead: a split of the task's files, such as "test".
         data_dir: str, Path or None. Folder of these files; None means the training's.
-        out: str, Path or None. Folder for the task's official files, as leaderboards take them.
+        out: str, Path or None. Folder for the task's official files, as leaderboards take them; or
+            a .csv or .jsonl with the columns of the examples and of their answers, see
+            `write_answer_table`.
         all_seeds, step, batch_size, strategy: See `FinetunedModels`.
         text, pair: str, int or None. Columns of `file` if they are not those of the training.
         delimiter, encoding, skip_bad_rows: How to read `file`, if not as in training. Skipped rows
-            have no example; they are listed in `out`.
+            have no example; they are listed in `out` if that is a folder.
+        overwrite: bool. Whether an existing .csv or .jsonl `out` is replaced.
 
     Returns:
         Predictions.
@@ -63,33 +76,73 @@ def predict_task(
     Example:
         predict_task("runs/sst-2", ["a gripping, funny film"]).answers[0].label
     """
-    given = [
-        name for name, value in (("inputs", inputs), ("file", file), ("split", split)) if value
-    ]
+    changes = {"delimiter": delimiter, "encoding": encoding, "skip_bad_rows": skip_bad_rows}
+    check_request({"inputs": inputs, "file": file, "split": split}, data_dir, text, pair, changes)
+    check_out(out, file, overwrite)
+    changes |= {"data_dir": data_dir and str(data_dir), "text": text, "pair": pair}
+    models = FinetunedModels(runs, all_seeds, step, strategy, batch_size, **changes)
+    task = models.task
+    columns: list[dict[str, Any]] | None = None
+    if inputs:
+        examples = models.examples([inputs] if isinstance(inputs, str | dict) else list(inputs))
+    elif file:
+        examples, columns = task.read_rows(file)
+    else:
+        examples = task.read(split)
+    write_skipped_rows(None if is_answer_table(out) else out, task.skipped_rows)
+    answers = models.answers(examples)
+    truncated = Truncation()
+    truncated.add(answers)
+    truncated.warn()
+    files: tuple[str, ...] = ()
+    if is_answer_table(out):
+        columns = columns or [known_fields(example) for example in examples]
+        rows = zip(columns, answers, strict=True)
+        write_answer_table(out, rows, columns_of(columns))
+        files = (str(out),)
+    elif out is not None:
+        files = tuple(map(str, task.write(out, split or "new", examples, answers)))
+    return Predictions(task.config.name, examples, answers, files)
+
+
+def check_request(
+    sources: Mapping[str, Any],
+    data_dir: str | Path | None,
+    text: str | int | None,
+    pair: str | int | None,
+    table: dict[str, Any],
+):
+    """Raises InputError unless there is one source of examples, and the settings suit it.
+
+    Args:
+        sources: `inputs`, `file` and `split` by name.
+        data_dir, text, pair: As in `predict_task`.
+        table: `delimiter`, `encoding` and `skip_bad_rows` by name.
+    """
+    given = [name for name, value in sources.items() if value]
     if len(given) != 1:
         raise InputError(
             "Give exactly one of `inputs`, `file` and `split` to predict. Received: "
             f"{' and '.join(given) or 'none'}."
         )
-    if split is None and data_dir is not None:
+    if sources["split"] is None and data_dir is not None:
         raise InputError(f"`data_dir` requires `split`. Received: {data_dir} and {given[0]}.")
-    if file is None and (text is not None or pair is not None):
+    if sources["file"] is None and (text is not None or pair is not None):
         raise InputError(f"Columns of text and pair require `file`. Received: {given[0]}.")
-    changes = {"delimiter": delimiter, "encoding": encoding, "skip_bad_rows": skip_bad_rows}
-    check_table_settings(changes, {"file": file})
-    check_answers_folder(out)
-    changes |= {"data_dir": data_dir and str(data_dir), "text": text, "pair": pair}
-    models = FinetunedModels(runs, all_seeds, step, strategy, batch_size, **changes)
-    task = models.task
-    if inputs:
-        examples = models.examples([inputs] if isinstance(inputs, str | dict) else list(inputs))
-    elif file:
-        examples = task.read_file(file, labelled=False)
-    else:
-        examples = task.read(split)
-    write_skipped_rows(out, task.skipped_rows)
-    answers = models.answers(examples)
-    files: tuple[str, ...] = ()
-    if out is not None:
-        files = tuple(map(str, task.write(out, split or "new", examples, answers)))
-    return Predictions(task.config.name, examples, answers, files)
+    check_table_settings(table, {"file": sources["file"]})
+
+
+def check_out(out: str | Path | None, file: str | Path | None, overwrite: bool):
+    """Raises InputError, before any model answers, if answers cannot be written to `out`."""
+    check_ending(out)
+    if not is_answer_table(out):
+        if overwrite:
+            raise InputError(
+                "`--overwrite` requires an `--out` that ends in .csv or .jsonl. "
+                f"Received: {out or 'no --out'}."
+            )
+        check_answers_folder(out)
+        return
+    check_answer_table(out, overwrite)
+    if file is not None and Path(out).resolve() == Path(file).resolve():
+        raise InputError(f"`--out` must not be the file of the examples. Received: `{out}`.")

@@ -134,11 +134,7 @@ class Task(abc.ABC):
         example.
         """
         examples = self.read_file(path, labelled=False)
-        rows = (example._asdict() for example in examples)
-        unknown = (None, (), "")
-        return examples, [
-            {name: value for name, value in row.items() if value not in unknown} for row in rows
-        ]
+        return examples, [known_fields(example) for example in examples]
 
     def check_split(self, split):
         """Raises InputError if the task has no such split."""
@@ -240,6 +236,16 @@ class Task(abc.ABC):
         return [
             write_predictions(folder, f"{self.config.name}-{split}" if is_test else split, answers)
         ]
+
+
+def known_fields(example: Any) -> dict[str, Any]:
+    """Returns what is known of an example by name; texts are called as in `Task.fields`."""
+    names = {"first": "text", "second": "pair"}
+    return {
+        names.get(name, name): value
+        for name, value in example._asdict().items()
+        if value not in (None, (), "")
+    }
 
 
 def with_dropped_tokens(answers: list, features: Features | None) -> list:

@@ -25,7 +25,7 @@ _MAX_ATTENTION_LENGTH = 64
 class StringModel(tf.Module):
     """Signatures over plain strings, with a free batch dimension.
 
-    Of each text `TextPacker.max_bytes` bytes are read, and bytes that are not UTF-8 become U+FFFD.
+    Of each text `max_bytes` bytes are read, and bytes that are not UTF-8 become U+FFFD.
     No content raises an error. Each signature returns in addition `dropped_tokens` int32 [B], the
     tokens of its texts that did not fit into the sequence, see `num_tokens_of`.
 
@@ -87,13 +87,18 @@ class StringModel(tf.Module):
         """Returns the outputs of the model for sequences, a dict of tensors."""
         raise NotImplementedError
 
+    @property
+    def max_bytes(self) -> int:
+        """Bytes of a text that are read."""
+        return self.packer.max_bytes
+
     def ids(self, texts):
         """Returns the ids of texts, string [B] → ragged int32 [B, None]."""
-        return self.tokenizer(readable(texts, self.packer.max_bytes))
+        return self.tokenizer(readable(texts, self.max_bytes))
 
     def num_tokens(self, texts, ids):
         """Counts the tokens of texts, whose `ids` are those of the part that is read: int64 [B]."""
-        return num_tokens_of(texts, ids, self.packer.max_bytes)
+        return num_tokens_of(texts, ids, self.max_bytes)
 
     def _sequences(self, text):
         """Builds the sequences of the input of `encode` and `explain_tokens`, string [B].

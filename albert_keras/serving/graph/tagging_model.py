@@ -6,7 +6,6 @@ from albert_keras.serving.graph.string_model import string_function
 from albert_keras.serving.graph.task_models import TaskModel
 from albert_keras.serving.graph.text_packing import (
     WHITE_SPACE,
-    num_tokens_of,
     readable,
     row_slices,
     unread,
@@ -33,17 +32,19 @@ class TaggingModel(TaskModel):
     `encode`, `explain_tokens` and `attention` return the first window.
     """
 
+    @property
+    def max_bytes(self):
+        return NUM_BYTES * self.packer.max_bytes
+
     def _functions(self):
-        self._max_bytes = NUM_BYTES * self.packer.max_bytes
         tags = string_function(self._tags, "text")
         return {"serving_default": tags, "tags": tags}
 
     def _sequences(self, text):
-        _, word_ids = self._words(readable(text, self._max_bytes))
+        _, word_ids = self._words(readable(text, self.max_bytes))
         ids = word_ids.merge_dims(1, 2)
         packed = self.packer.pack(ids)
-        num_tokens = num_tokens_of(text, ids, self._max_bytes)
-        return packed, self.packer.num_dropped(packed, num_tokens)
+        return packed, self.packer.num_dropped(packed, self.num_tokens(text, ids))
 
     def _words(self, text):
         """Returns the words of texts, ragged string [B, None], and their ids [B, None, None]."""
@@ -55,7 +56,7 @@ class TaggingModel(TaskModel):
         return words, words.with_flat_values(tf.concat([ids, unknown], axis=1))
 
     def _tags(self, text):
-        words, word_ids = self._words(readable(text, self._max_bytes))
+        words, word_ids = self._words(readable(text, self.max_bytes))
         ids = word_ids.merge_dims(1, 2)
         room = self.packer.max_seq_length - 2
         rows, offsets, lengths = lay_out_windows(ids.row_lengths(), room, window_stride(room))
@@ -86,7 +87,7 @@ class TaggingModel(TaskModel):
 
     def _num_dropped_words(self, text):
         """Counts the words after the part of texts that is read, int32 [B]."""
-        read, rest = readable(text, self._max_bytes), unread(text, self._max_bytes)
+        read, rest = readable(text, self.max_bytes), unread(text, self.max_bytes)
         stripped = tf.strings.regex_replace(read, f"{WHITE_SPACE}$", "")
         # The rest of a word that was read in part is not a word.
         is_inside = (tf.strings.length(stripped) == tf.strings.length(read)) & (read != "")

@@ -157,7 +157,7 @@ def test_words_have_the_tags_of_the_task(of_kind, tiny_tokenizer, tiny_corpus):
 @pytest.mark.parametrize("space", [" ", "\u3000"])
 def test_words_beyond_the_bytes_that_are_read_are_counted(of_kind, space):
     task_model = of_kind("tagging")[2]
-    limit = 16 * task_model.packer.max_bytes
+    limit = task_model.max_bytes
     head = "ferry".ljust(limit - 6) + "left"
     texts = [head, head + "xxyy", head + f"xxyy{space}a b\n", head + f"xx{space}a  b", head + "  "]
     found = call(task_model, "tags", [text.encode() for text in texts])
