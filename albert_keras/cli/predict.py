@@ -8,9 +8,11 @@ from albert_keras.cli.answer_lines import describe_pretrained
 from albert_keras.cli.command import Output, command
 from albert_keras.cli.options import argument, option
 from albert_keras.cli.typed_inputs import arriving_lines, converted_lines
+from albert_keras.finetuning.request_checks import check_out, check_request
 from albert_keras.serving.layout import versions
 from albert_keras.tasks.kinds import FIELD_OPTIONS
 from data_pipeline.errors import InputError
+from data_pipeline.text import storage
 
 
 @command()
@@ -95,6 +97,11 @@ def predict(
         _refuse_unused(fields, exported.task)
     if file is not None or split is not None:
         _refuse({"TEXT": texts or None} | fields, "must not be given with --file or --split")
+    sources = {"inputs": file is None and split is None, "file": file, "split": split}
+    check_request(sources, data_dir, text_column, pair_column, table)
+    check_out(out, file, overwrite)
+    if file is not None and not file.is_dir():
+        storage.open_to_read(file).close()
     from albert_keras.cli.task_answers import TaskRequest, answer_task
 
     typed = {"pair": pair, "question": question, "options": option_ or None}
@@ -173,8 +180,8 @@ def _ask_pretrained(model, texts, then, top_k):
 
     if texts:
         found = list(answers())
-        lines = [line for answer in found for line in describe_pretrained(answer)]
-        return Output([_plain(answer) for answer in found], lines)
+        shown = [line for answer in found for line in describe_pretrained(answer)]
+        return Output([_plain(answer) for answer in found], shown)
     shown = (line for answer in answers() for line in describe_pretrained(answer))
     return Output((_plain(answer) for answer in answers()), shown)
 

@@ -26,7 +26,7 @@ from albert_keras.finetuning.finetuned import (
     typed_example,
     typed_examples,
 )
-from albert_keras.finetuning.predict import check_out, check_request, predict_task
+from albert_keras.finetuning.predict import predict_task
 from albert_keras.serving.exported_task import ExportedTask
 from albert_keras.tasks.build import build_task
 from albert_keras.tasks.kinds import TAGGING
@@ -36,7 +36,7 @@ from data_pipeline.errors import InputError
 
 
 class TaskRequest(NamedTuple):
-    """The arguments of a command that answers examples of a task."""
+    """The arguments of a command that answers examples of a task, checked by `check_request`."""
 
     models: list[Path]  # one or several runs, or one export
     exported: ExportedTask | None  # None for runs
@@ -58,13 +58,9 @@ def answer_task(request: TaskRequest) -> Output:
     Lines of stdin are answered as they arrive: then lines and values of the Output are iterators.
 
     Raises:
-        InputError: If there is not exactly one source of examples, if settings, models and examples
-            do not fit together, or if `out` must not be written.
+        InputError: If settings, models and examples do not fit together.
     """
-    file, split, out, columns = request.file, request.split, request.out, request.columns
-    sources = {"inputs": file is None and split is None, "file": file, "split": split}
-    check_request(sources, request.data_dir, columns["text"], columns["pair"], request.table)
-    check_out(out, file, request.overwrite)
+    file, split, out = request.file, request.split, request.out
     if split is not None:
         where = request.data_dir, split, out, request.all_seeds
         found = predict_task(request.models, None, None, *where, overwrite=request.overwrite)

@@ -2,7 +2,6 @@
 
 import collections
 import json
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from albert_keras.tasks.task import Features, Task
 from albert_keras.tasks.task_config import TaskConfig
 from albert_keras.training.distributed.strategy import build_strategy
 from data_pipeline.errors import InputError
-from data_pipeline.files import check_output_folder, whole_file
+from data_pipeline.files import whole_file
 
 _TUNED, _RECORD, _RESULTS = "tuned.json", "run.json", "results.json"
 #: Settings that models may differ in when their predictions are averaged.
@@ -85,27 +84,6 @@ def find_runs(path: str | Path, all_seeds: bool = False) -> list[Path]:
                 f"{_RECORD}."
             )
     return runs
-
-
-def check_answers_folder(out: str | os.PathLike | None):
-    """Raises InputError, before any model answers, if a folder cannot be created."""
-    if out is not None and not Path(out).is_dir():
-        check_output_folder(Path(out))
-
-
-def check_table_settings(settings: dict[str, Any], file: dict[str, Any]):
-    """Raises InputError if settings of a table are given, but not the table.
-
-    Args:
-        settings: By name; None if not given.
-        file: The name of the argument that takes the table, and its value.
-    """
-    [(argument, path)] = file.items()
-    given = [name for name, value in settings.items() if value is not None]
-    if given and path is None:
-        raise InputError(
-            f"`{given[0]}` requires `{argument}`. Received: {settings[given[0]]!r} and no file."
-        )
 
 
 class FinetunedModels:
@@ -219,7 +197,7 @@ def typed_examples(task: Task, inputs: list[dict | str]) -> list:
     return examples
 
 
-def typed_example(task: Task, number: int, fields: dict) -> Any:
+def typed_example(task: Task, number: int, fields: Any) -> Any:
     """Returns an example of a dict of fields, which may include its id; else that is `number`."""
     if not isinstance(fields, dict):
         raise InputError(f"An input must be a dict of texts by name. Received: {fields!r}.")

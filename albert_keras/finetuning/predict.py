@@ -1,25 +1,15 @@
 """Answers of fine-tuned models to new examples; no training file is needed."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from albert_keras.finetuning.answer_stream import Truncation
-from albert_keras.finetuning.answer_table import (
-    check_answer_table,
-    check_ending,
-    columns_of,
-    is_answer_table,
-    write_answer_table,
-)
-from albert_keras.finetuning.finetuned import (
-    FinetunedModels,
-    check_answers_folder,
-    check_table_settings,
-)
+from albert_keras.finetuning.answer_table import columns_of, is_answer_table, write_answer_table
+from albert_keras.finetuning.finetuned import FinetunedModels
+from albert_keras.finetuning.request_checks import check_out, check_request
 from albert_keras.tasks.tables.skipped_rows import write_skipped_rows
 from albert_keras.tasks.task import known_fields
-from data_pipeline.errors import InputError
 
 
 class Predictions(NamedTuple):
@@ -76,7 +66,11 @@ def predict_task(
     Example:
         predict_task("runs/sst-2", ["a gripping, funny film"]).answers[0].label
     """
-    changes = {"delimiter": delimiter, "encoding": encoding, "skip_bad_rows": skip_bad_rows}
+    changes: dict[str, Any] = {
+        "delimiter": delimiter,
+        "encoding": encoding,
+        "skip_bad_rows": skip_bad_rows,
+    }
     check_request({"inputs": inputs, "file": file, "split": split}, data_dir, text, pair, changes)
     check_out(out, file, overwrite)
     changes |= {"data_dir": data_dir and str(data_dir), "text": text, "pair": pair}
@@ -95,7 +89,7 @@ def predict_task(
     truncated.add(answers)
     truncated.warn()
     files: tuple[str, ...] = ()
-    if is_answer_table(out):
+    if out is not None and is_answer_table(out):
         columns = columns or [known_fields(example) for example in examples]
         rows = zip(columns, answers, strict=True)
         write_answer_table(out, rows, columns_of(columns))
@@ -103,46 +97,3 @@ def predict_task(
     elif out is not None:
         files = tuple(map(str, task.write(out, split or "new", examples, answers)))
     return Predictions(task.config.name, examples, answers, files)
-
-
-def check_request(
-    sources: Mapping[str, Any],
-    data_dir: str | Path | None,
-    text: str | int | None,
-    pair: str | int | None,
-    table: dict[str, Any],
-):
-    """Raises InputError unless there is one source of examples, and the settings suit it.
-
-    Args:
-        sources: `inputs`, `file` and `split` by name.
-        data_dir, text, pair: As in `predict_task`.
-        table: `delimiter`, `encoding` and `skip_bad_rows` by name.
-    """
-    given = [name for name, value in sources.items() if value]
-    if len(given) != 1:
-        raise InputError(
-            "Give exactly one of `inputs`, `file` and `split` to predict. Received: "
-            f"{' and '.join(given) or 'none'}."
-        )
-    if sources["split"] is None and data_dir is not None:
-        raise InputError(f"`data_dir` requires `split`. Received: {data_dir} and {given[0]}.")
-    if sources["file"] is None and (text is not None or pair is not None):
-        raise InputError(f"Columns of text and pair require `file`. Received: {given[0]}.")
-    check_table_settings(table, {"file": sources["file"]})
-
-
-def check_out(out: str | Path | None, file: str | Path | None, overwrite: bool):
-    """Raises InputError, before any model answers, if answers cannot be written to `out`."""
-    check_ending(out)
-    if not is_answer_table(out):
-        if overwrite:
-            raise InputError(
-                "`--overwrite` requires an `--out` that ends in .csv or .jsonl. "
-                f"Received: {out or 'no --out'}."
-            )
-        check_answers_folder(out)
-        return
-    check_answer_table(out, overwrite)
-    if file is not None and Path(out).resolve() == Path(file).resolve():
-        raise InputError(f"`--out` must not be the file of the examples. Received: `{out}`.")

@@ -145,7 +145,7 @@ class Task(abc.ABC):
             )
 
     @abc.abstractmethod
-    def example(self, number: int, fields: dict):
+    def example(self, number: int | str, fields: dict):
         """Returns an example without an answer, whose id is `number`, made from a user's input.
 
         Of the `fields`, "options" is a list of str; for tagging "words", a list of str, may replace

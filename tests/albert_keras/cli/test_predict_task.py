@@ -229,7 +229,7 @@ MISTAKES = {
     "pair and file": (["--pair", "b", "--file", "a.tsv"], b"", "`--pair` must not be given"),
     "file and split": (["--split", "dev", "--file", "a.tsv"], b"", "Received: file and split"),
     "no file": (["--file", "nowhere.tsv"], b"", "`nowhere.tsv` cannot be read"),
-    "spreadsheet": (["--file", "a.xlsx"], b"", "must end in .tsv, .csv or .jsonl"),
+    "spreadsheet": (["--file", __file__], b"", "must end in .tsv, .csv or .jsonl"),
     "unknown split": (["--split", "test"], b"", "`test` of pair is unknown"),
     "column of nothing": (["a", "--pair", "b", "--text-column", "c"], b"", "require `file`"),
     "folder of nothing": (["a", "--pair", "b", "--data-dir", "c"], b"", "requires `split`"),

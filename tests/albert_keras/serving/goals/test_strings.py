@@ -245,7 +245,8 @@ def test_five_megabytes_take_no_more_than_twice_as_long(source, tiny_tokenizer):
         small, large = (np.median(times[2:]) * 1000 for times in seconds.values())
         told[f"{name} {place + 1}"] = large / small
         print(
-            f"\n{source}, {name}, text {place + 1}: 5 MB {large:.1f} ms, {sizes[0]} bytes {small:.1f} ms, "
+            f"\n{source}, {name}, text {place + 1}: 5 MB {large:.1f} ms, "
+            f"{sizes[0]} bytes {small:.1f} ms, "
             f"{large / small:.1f} times as long",
             end="",
         )
