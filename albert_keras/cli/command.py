@@ -52,7 +52,8 @@ class Output(NamedTuple):
     """Result of a command.
 
     Attributes:
-        values: NamedTuple, dict or list. Printed by `--json`.
+        values: NamedTuple, dict or list; or an iterator of dicts. Printed by `--json`: an iterator
+            as one line for each dict, as soon as there is one.
         lines: iterable of str. Printed otherwise.
         error: Exception or None. Raised after the result is printed.
     """

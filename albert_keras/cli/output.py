@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 
 import typer
@@ -114,13 +115,16 @@ def show(result, lines, as_json):
     """Prints the result of a command.
 
     Args:
-        result: NamedTuple, dict or list. Printed if `as_json`.
+        result: NamedTuple, dict or list; or an iterator of dicts. Printed if `as_json`.
         lines: iterable of str. Printed otherwise.
         as_json: bool.
     """
-    if as_json:
+    plain = (sys.stdout.encoding or "").lower() not in ("utf-8", "utf8")
+    if as_json and isinstance(result, Iterator):
+        for values in result:
+            typer.echo(json.dumps(values, default=str, ensure_ascii=plain))
+    elif as_json:
         values = result._asdict() if hasattr(result, "_asdict") else result
-        plain = (sys.stdout.encoding or "").lower() not in ("utf-8", "utf8")
         typer.echo(json.dumps(values, default=str, ensure_ascii=plain))
     else:
         for line in lines:

@@ -9,9 +9,8 @@ from albert_keras.finetuning.answer_files import write_answers
 from albert_keras.finetuning.example_source import digest_of
 from albert_keras.finetuning.finetuned import (
     FinetunedModels,
-    check_answers_folder,
-    check_table_settings,
 )
+from albert_keras.finetuning.request_checks import check_answers_folder, check_table_settings
 from albert_keras.finetuning.trained_rows import check_scored
 from albert_keras.tasks.bag_of_words import KINDS, bag_of_words_answers
 from albert_keras.tasks.metrics import Interval

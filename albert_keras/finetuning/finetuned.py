@@ -2,7 +2,6 @@
 
 import collections
 import json
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,9 +13,10 @@ from albert_keras.runs.run import Run
 from albert_keras.tasks.build import build_task
 from albert_keras.tasks.kinds import TAGGING
 from albert_keras.tasks.task import Features, Task
+from albert_keras.tasks.task_config import TaskConfig
 from albert_keras.training.distributed.strategy import build_strategy
 from data_pipeline.errors import InputError
-from data_pipeline.files import check_output_folder, whole_file
+from data_pipeline.files import whole_file
 
 _TUNED, _RECORD, _RESULTS = "tuned.json", "run.json", "results.json"
 #: Settings that models may differ in when their predictions are averaged.
@@ -86,27 +86,6 @@ def find_runs(path: str | Path, all_seeds: bool = False) -> list[Path]:
     return runs
 
 
-def check_answers_folder(out: str | os.PathLike | None):
-    """Raises InputError, before any model answers, if a folder cannot be created."""
-    if out is not None and not Path(out).is_dir():
-        check_output_folder(Path(out))
-
-
-def check_table_settings(settings: dict[str, Any], file: dict[str, Any]):
-    """Raises InputError if settings of a table are given, but not the table.
-
-    Args:
-        settings: By name; None if not given.
-        file: The name of the argument that takes the table, and its value.
-    """
-    [(argument, path)] = file.items()
-    given = [name for name, value in settings.items() if value is not None]
-    if given and path is None:
-        raise InputError(
-            f"`{given[0]}` requires `{argument}`. Received: {settings[given[0]]!r} and no file."
-        )
-
-
 class FinetunedModels:
     """Models of one task with one tokenizer; the predictions of several are averaged.
 
@@ -152,7 +131,7 @@ class FinetunedModels:
         configs = [_config_of(run) for run in self.runs]
         _check_alike(self.runs, configs)
         changes = {name: value for name, value in changes.items() if value is not None}
-        _check_columns(configs[0].task, changes)
+        check_columns(configs[0].task, changes)
         self.task = build_task(configs[0].task.replace(**changes))
         self.tokenizer = self.runs[0].tokenizer
         built_strategy = build_strategy(strategy)
@@ -207,7 +186,7 @@ def typed_examples(task: Task, inputs: list[dict | str]) -> list:
     for number, fields in enumerate(inputs):
         fields = {"text": fields} if isinstance(fields, str) else fields
         try:
-            examples.append(_example(task, number, fields))
+            examples.append(typed_example(task, number, fields))
         except InputError as error:
             location = f"Input {number + 1} of {len(inputs)}: " if len(inputs) > 1 else ""
             raise InputError(f"{location}{error}") from error
@@ -218,8 +197,8 @@ def typed_examples(task: Task, inputs: list[dict | str]) -> list:
     return examples
 
 
-def _example(task, number, fields):
-    """Returns an example of a dict of fields, which may include its id."""
+def typed_example(task: Task, number: int, fields: Any) -> Any:
+    """Returns an example of a dict of fields, which may include its id; else that is `number`."""
     if not isinstance(fields, dict):
         raise InputError(f"An input must be a dict of texts by name. Received: {fields!r}.")
     fields = dict(fields)
@@ -233,8 +212,8 @@ def _example(task, number, fields):
     return task.example(id, fields)
 
 
-def _check_columns(task, changes):
-    """Refuses columns of a file that the task did not have in training."""
+def check_columns(task: TaskConfig, changes: dict[str, Any]):
+    """Raises InputError for columns of a file that the task did not have in training."""
     for name in ("text", "pair"):
         has_default = task.name in TAGGING.own_tasks and name == "text"  # the first column
         if name in changes and getattr(task, name) is None and not has_default:

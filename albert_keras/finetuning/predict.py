@@ -4,13 +4,12 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from albert_keras.finetuning.finetuned import (
-    FinetunedModels,
-    check_answers_folder,
-    check_table_settings,
-)
+from albert_keras.finetuning.answer_stream import Truncation
+from albert_keras.finetuning.answer_table import columns_of, is_answer_table, write_answer_table
+from albert_keras.finetuning.finetuned import FinetunedModels
+from albert_keras.finetuning.request_checks import check_out, check_request
 from albert_keras.tasks.tables.skipped_rows import write_skipped_rows
-from data_pipeline.errors import InputError
+from albert_keras.tasks.task import known_fields
 
 
 class Predictions(NamedTuple):
@@ -38,6 +37,7 @@ def predict_task(
     delimiter: str | None = None,
     encoding: str | None = None,
     skip_bad_rows: bool | None = None,
+    overwrite: bool = False,
 ) -> Predictions:
     """Answers new examples with fine-tuned models; the predictions of several are averaged.
 
@@ -47,11 +47,14 @@ def predict_task(
         file: str, Path or None. Instead: a file in the format of the task, without answers.
         split: str or None. Instead: a split of the task's files, such as "test".
         data_dir: str, Path or None. Folder of these files; None means the training's.
-        out: str, Path or None. Folder for the task's official files, as leaderboards take them.
+        out: str, Path or None. Folder for the task's official files, as leaderboards take them; or
+            a .csv or .jsonl with the columns of the examples and of their answers, see
+            `write_answer_table`.
         all_seeds, step, batch_size, strategy: See `FinetunedModels`.
         text, pair: str, int or None. Columns of `file` if they are not those of the training.
         delimiter, encoding, skip_bad_rows: How to read `file`, if not as in training. Skipped rows
-            have no example; they are listed in `out`.
+            have no example; they are listed in `out` if that is a folder.
+        overwrite: bool. Whether an existing .csv or .jsonl `out` is replaced.
 
     Returns:
         Predictions.
@@ -63,33 +66,34 @@ def predict_task(
     Example:
         predict_task("runs/sst-2", ["a gripping, funny film"]).answers[0].label
     """
-    given = [
-        name for name, value in (("inputs", inputs), ("file", file), ("split", split)) if value
-    ]
-    if len(given) != 1:
-        raise InputError(
-            "Give exactly one of `inputs`, `file` and `split` to predict. Received: "
-            f"{' and '.join(given) or 'none'}."
-        )
-    if split is None and data_dir is not None:
-        raise InputError(f"`data_dir` requires `split`. Received: {data_dir} and {given[0]}.")
-    if file is None and (text is not None or pair is not None):
-        raise InputError(f"Columns of text and pair require `file`. Received: {given[0]}.")
-    changes = {"delimiter": delimiter, "encoding": encoding, "skip_bad_rows": skip_bad_rows}
-    check_table_settings(changes, {"file": file})
-    check_answers_folder(out)
+    changes: dict[str, Any] = {
+        "delimiter": delimiter,
+        "encoding": encoding,
+        "skip_bad_rows": skip_bad_rows,
+    }
+    check_request({"inputs": inputs, "file": file, "split": split}, data_dir, text, pair, changes)
+    check_out(out, file, overwrite)
     changes |= {"data_dir": data_dir and str(data_dir), "text": text, "pair": pair}
     models = FinetunedModels(runs, all_seeds, step, strategy, batch_size, **changes)
     task = models.task
+    columns: list[dict[str, Any]] | None = None
     if inputs:
         examples = models.examples([inputs] if isinstance(inputs, str | dict) else list(inputs))
     elif file:
-        examples = task.read_file(file, labelled=False)
+        examples, columns = task.read_rows(file)
     else:
         examples = task.read(split)
-    write_skipped_rows(out, task.skipped_rows)
+    write_skipped_rows(None if is_answer_table(out) else out, task.skipped_rows)
     answers = models.answers(examples)
+    truncated = Truncation()
+    truncated.add(answers)
+    truncated.warn()
     files: tuple[str, ...] = ()
-    if out is not None:
+    if out is not None and is_answer_table(out):
+        columns = columns or [known_fields(example) for example in examples]
+        rows = zip(columns, answers, strict=True)
+        write_answer_table(out, rows, columns_of(columns))
+        files = (str(out),)
+    elif out is not None:
         files = tuple(map(str, task.write(out, split or "new", examples, answers)))
     return Predictions(task.config.name, examples, answers, files)

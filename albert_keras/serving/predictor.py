@@ -9,7 +9,7 @@ import numpy as np
 
 from albert_keras.serving.exported_task import read_task
 from albert_keras.serving.layout import MASK_LITERAL, TOP_K, version_folder
-from albert_keras.tasks.task import Task
+from albert_keras.tasks.task import Task, check_text
 from data_pipeline.errors import InputError
 from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
 from data_pipeline.tokenizers.tokenization import Tokenizer
@@ -31,6 +31,8 @@ class FilledMask(NamedTuple):
     #: For each [MASK] its candidates, the most likely first; empty for a mask beyond the maximum
     #: length of the model.
     masks: tuple[tuple[Candidate, ...], ...]
+    #: Tokens of the text that the model did not read; not known of exports of older versions.
+    dropped_tokens: int = 0
 
 
 class SentenceOrder(NamedTuple):
@@ -39,6 +41,7 @@ class SentenceOrder(NamedTuple):
     first: str
     second: str
     in_order: float
+    dropped_tokens: int = 0  # as in FilledMask
 
 
 class Predictor:
@@ -131,6 +134,7 @@ class Predictor:
                 text,
                 answer["filled_text"].decode(errors="replace"),
                 _candidates(answer["pieces"], answer["scores"], text.count(MASK_LITERAL), top_k),
+                int(answer.get("dropped_tokens", 0)),
             )
             for text, answer in zip(texts, self._rows("fill_mask", text=texts), strict=True)
         ]
@@ -145,12 +149,17 @@ class Predictor:
             list of SentenceOrder.
 
         Raises:
-            InputError: If the model has no sentence-order head.
+            InputError: If the model has no sentence-order head, or a text is blank.
         """
         self._check_signature("sentence_order")
+        for first, second in zip(firsts, seconds, strict=True):
+            check_text("first", first)
+            check_text("second", second)
         answers = self._rows("sentence_order", first=firsts, second=seconds)
         return [
-            SentenceOrder(first, second, float(answer["in_order"]))
+            SentenceOrder(
+                first, second, float(answer["in_order"]), int(answer.get("dropped_tokens", 0))
+            )
             for first, second, answer in zip(firsts, seconds, answers, strict=True)
         ]
 

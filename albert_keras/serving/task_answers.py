@@ -4,6 +4,7 @@
 `predict_tokens`: so it returns everything that a task answers, such as the n best answers to a
 question with their probabilities, and tags long sentences to their end. `answer_by_signatures`
 needs nothing but the signatures over strings, as a client of a server has them; these return less.
+Exports of older versions do not report the tokens that they dropped.
 """
 
 from collections.abc import Callable
@@ -103,8 +104,9 @@ def answer_by_signatures(call: Callable, task: Task, examples: list) -> list:
     """Answers examples of a task, as `Task.answers`, by its signatures over strings.
 
     `call` is as of `call_by_rows`. The graph limits the bytes that are read of a text. Words of a
-    sentence that do not fit into one sequence get the tag "" and the probability 0. Signatures do
-    not return enough for questions about a context.
+    sentence that it does not tag get the tag "" and the probability 0: those beyond these bytes,
+    and in exports of older versions those that do not fit into one sequence. Signatures do not
+    return enough for questions about a context.
     """
     by_kind = {CLASSIFICATION: _classes, REGRESSION: _scores, CHOICE: _choices, TAGGING: _tags}
     by_kind |= {MULTI_LABEL: _label_sets, MULTI_REGRESSION: _score_lists}
@@ -125,27 +127,37 @@ def _text_rows(call, examples):
     return call_by_rows(call, "text_pair", first=firsts, second=seconds)
 
 
-def _columns(call, examples, name):
+def _columns(rows, name):
     """Returns the names of labels, and one of the outputs that have a value for each of them."""
-    rows = _text_rows(call, examples)
     labels = [label.decode() for label in rows[0]["labels"]]
     return labels, np.array([row[name] for row in rows])
 
 
 def _classes(call, examples):
-    return class_answers(examples, *_columns(call, examples, "probabilities"))
+    rows = _text_rows(call, examples)
+    return _with_dropped(class_answers(examples, *_columns(rows, "probabilities")), rows)
 
 
 def _label_sets(call, examples):
-    return labels_answers(examples, *_columns(call, examples, "probabilities"))
+    rows = _text_rows(call, examples)
+    return _with_dropped(labels_answers(examples, *_columns(rows, "probabilities")), rows)
 
 
 def _score_lists(call, examples):
-    return scores_answers(examples, *_columns(call, examples, "scores"))
+    rows = _text_rows(call, examples)
+    return _with_dropped(scores_answers(examples, *_columns(rows, "scores")), rows)
 
 
 def _scores(call, examples):
-    return score_answers(examples, np.array([row["score"] for row in _text_rows(call, examples)]))
+    rows = _text_rows(call, examples)
+    answers = score_answers(examples, np.array([row["score"] for row in rows]))
+    return _with_dropped(answers, rows)
+
+
+def _with_dropped(answers, rows):
+    counts = [int(row.get("dropped_tokens", 0)) for row in rows]
+    pairs = zip(answers, counts, strict=True)
+    return [answer._replace(dropped_tokens=count) for answer, count in pairs]
 
 
 def _choices(call, examples):
@@ -155,7 +167,8 @@ def _choices(call, examples):
         [found] = call_by_rows(call, "multiple_choice", **inputs, options=[list(example.options)])
         choice, probabilities = int(found["choice"]), tuple(found["probabilities"].tolist())
         option, probability = example.options[choice], probabilities[choice]
-        answers.append(ChoiceAnswer(example.id, choice, option, probability, probabilities))
+        answer = ChoiceAnswer(example.id, choice, option, probability, probabilities)
+        answers += _with_dropped([answer], [found])
     return answers
 
 
@@ -176,5 +189,6 @@ def _tags(call, examples):
         missing = count - len(found)
         tags = (*found, *[""] * missing)
         probabilities = (*row["probability"][:count].tolist(), *[0.0] * missing)
-        answers.append(TagAnswer(example.id, example.words, tags, probabilities))
+        answer = TagAnswer(example.id, example.words, tags, probabilities, tags.count(""))
+        answers.append(answer)
     return answers

@@ -11,7 +11,7 @@ from albert_keras.tasks.kinds import MULTI_LABEL
 from albert_keras.tasks.predictions import mean_sigmoids, one_line
 from albert_keras.tasks.tables.cells import LabelColumns, LabelList
 from albert_keras.tasks.tables.files import label_names
-from albert_keras.tasks.task import Error
+from albert_keras.tasks.task import Error, with_dropped_tokens
 from albert_keras.tasks.text_task import TextTask
 from data_pipeline.errors import InputError
 from data_pipeline.settings import did_you_mean
@@ -27,6 +27,7 @@ class LabelsAnswer(NamedTuple):
     id: str
     labels: tuple[str, ...]
     probabilities: dict[str, float]
+    dropped_tokens: int = 0  # tokens of the input that the model did not read
 
 
 def labels_answers(
@@ -61,7 +62,8 @@ class MultiLabelTask(TextTask):
         if not examples:
             return []
         probabilities = mean_sigmoids(results, (len(examples), self.num_outputs))
-        return labels_answers(examples, self.labels, probabilities)
+        answers = labels_answers(examples, self.labels, probabilities)
+        return with_dropped_tokens(answers, features)
 
     def scores(self, examples, answers):
         truth, given = self._truth(examples), self._given(answers)

@@ -10,7 +10,7 @@ from albert_keras.tasks import metrics
 from albert_keras.tasks.kinds import MULTI_REGRESSION
 from albert_keras.tasks.predictions import mean_outputs, one_line
 from albert_keras.tasks.tables.cells import ScoreColumns
-from albert_keras.tasks.task import Error
+from albert_keras.tasks.task import Error, with_dropped_tokens
 from albert_keras.tasks.text_task import LEAST_SPREAD, SCORE_METRICS, TextTask
 from data_pipeline.errors import InputError
 
@@ -20,6 +20,7 @@ class ScoresAnswer(NamedTuple):
 
     id: str
     scores: dict[str, float]
+    dropped_tokens: int = 0  # tokens of the input that the model did not read
 
 
 def scores_answers(
@@ -43,7 +44,7 @@ class MultiRegressionTask(TextTask):
         if not examples:
             return []
         scores = mean_outputs(results, (len(examples), self.num_outputs))
-        return scores_answers(examples, self.labels, scores)
+        return with_dropped_tokens(scores_answers(examples, self.labels, scores), features)
 
     def scores(self, examples, answers):
         pairs = list(zip(self._truth(examples).T, self._given(answers).T, strict=True))

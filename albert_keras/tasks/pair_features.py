@@ -20,6 +20,8 @@ class EncodedPairs(NamedTuple):
     ids: np.ndarray  # int32 [T], tokens of all different texts
     starts: np.ndarray  # int64 [N, 2], first token of A and B in `ids`
     lengths: np.ndarray  # int64 [N, 2], tokens of A and B after truncation; 0 for B if none
+    #: int64 [N], tokens of A and B that truncation dropped; None if nothing was truncated.
+    dropped: np.ndarray | None = None
 
 
 class PairFeatures(Features):
@@ -45,11 +47,14 @@ class PairFeatures(Features):
         self._tokenizer, self._options = tokenizer, options
         lengths = pairs.lengths.sum(axis=1) + np.where(pairs.lengths[:, 1] > 0, 3, 2)
         self.lengths = lengths.reshape(-1, options or 1).max(axis=1)
+        dropped = np.zeros(len(lengths), np.int64) if pairs.dropped is None else pairs.dropped
+        #: int64 [N], tokens that were dropped; of several sequences the most.
+        self.dropped_tokens = dropped.reshape(-1, options or 1).max(axis=1)
 
     def batch(self, rows, length=None):
         rows = np.asarray(rows, np.int64)
         length = self.checked_length(rows, length)
-        ids, starts, lengths = self.pairs
+        ids, starts, lengths, _ = self.pairs
         options = self._options or 1
         pairs = (rows[:, None] * options + np.arange(options)).ravel()
         part = EncodedPairs(ids, starts[pairs], lengths[pairs])
@@ -88,7 +93,8 @@ def encode_pairs(
     ids, starts, lengths = encode_texts(texts, tokenizer)
     lengths = lengths.reshape(2, -1).T
     room = max_seq_length - np.where(lengths[:, 1] > 0, 3, 2)
-    return EncodedPairs(ids, starts.reshape(2, -1).T, truncated_lengths(lengths, room))
+    left = truncated_lengths(lengths, room)
+    return EncodedPairs(ids, starts.reshape(2, -1).T, left, (lengths - left).sum(axis=1))
 
 
 def lay_out(

@@ -34,6 +34,8 @@ class Features(abc.ABC):
 
     lengths: np.ndarray  # int [N], tokens of each row without padding; of sequences the longest
     max_seq_length: int  # S
+    #: int [number of examples], tokens that did not fit into the rows. Tagging drops none.
+    dropped_tokens: np.ndarray
 
     def __len__(self):
         return len(self.lengths)
@@ -125,6 +127,15 @@ class Task(abc.ABC):
     def read_file(self, path, labelled: bool) -> list:
         """Reads a file with the layout of the task's files, with or without answers, as `read`."""
 
+    def read_rows(self, path) -> tuple[list, list[dict[str, Any]]]:
+        """Reads a file without answers, as `read_file`, with all columns of each example by name.
+
+        These are the columns of the file if it is a table, and otherwise what is known of an
+        example.
+        """
+        examples = self.read_file(path, labelled=False)
+        return examples, [known_fields(example) for example in examples]
+
     def check_split(self, split):
         """Raises InputError if the task has no such split."""
         splits = ("train", *self.dev_splits, *self.test_splits)
@@ -134,7 +145,7 @@ class Task(abc.ABC):
             )
 
     @abc.abstractmethod
-    def example(self, number: int, fields: dict):
+    def example(self, number: int | str, fields: dict):
         """Returns an example without an answer, whose id is `number`, made from a user's input.
 
         Of the `fields`, "options" is a list of str; for tagging "words", a list of str, may replace
@@ -143,7 +154,10 @@ class Task(abc.ABC):
         """
 
     def check_fields(self, fields):
-        """Raises InputError unless `fields` has exactly the task's fields, and all are texts."""
+        """Raises InputError unless `fields` has exactly the task's fields, and all are texts.
+
+        A text must not be blank, except for the second text of a pair.
+        """
         if set(fields) != set(self.fields):
             names = [
                 f"`{name}` ({FIELD_OPTIONS[name]})" if name in FIELD_OPTIONS else f"`{name}`"
@@ -155,8 +169,8 @@ class Task(abc.ABC):
                 f"Received: {', '.join(fields) or 'nothing'}."
             )
         for name, text in fields.items():
-            if name != "options" and not isinstance(text, str):
-                raise InputError(f"`{name}` must be a text. Received: {text!r}.")
+            if name != "options":
+                check_text(name, text, may_be_blank=name == "pair")
 
     @abc.abstractmethod
     def features(
@@ -222,3 +236,30 @@ class Task(abc.ABC):
         return [
             write_predictions(folder, f"{self.config.name}-{split}" if is_test else split, answers)
         ]
+
+
+def known_fields(example: Any) -> dict[str, Any]:
+    """Returns what is known of an example by name; texts are called as in `Task.fields`."""
+    names = {"first": "text", "second": "pair"}
+    return {
+        names.get(name, name): value
+        for name, value in example._asdict().items()
+        if value not in (None, (), "")
+    }
+
+
+def with_dropped_tokens(answers: list, features: Features | None) -> list:
+    """Returns answers with the `dropped_tokens` of the features that they were computed from."""
+    if features is None:
+        return answers
+    counts = features.dropped_tokens.tolist()
+    pairs = zip(answers, counts, strict=True)
+    return [answer._replace(dropped_tokens=count) for answer, count in pairs]
+
+
+def check_text(name: str, text: Any, may_be_blank: bool = False):
+    """Raises InputError unless an input called `name` is a text that is not blank."""
+    if not isinstance(text, str):
+        raise InputError(f"`{name}` must be a text. Received: {text!r}.")
+    if not may_be_blank and not text.strip():
+        raise InputError(f"`{name}` must be a text. It is blank.")

@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from albert_keras.tasks.predictions import mean_outputs, mean_probabilities, one
 from albert_keras.tasks.tables.cells import ClassLabel, ScoreLabel
 from albert_keras.tasks.tables.files import label_columns, label_names, read_table
 from albert_keras.tasks.tables.rows import is_number
-from albert_keras.tasks.task import Error, Task
+from albert_keras.tasks.task import Error, Task, with_dropped_tokens
 from data_pipeline.errors import InputError
 
 _CLASS_METRICS = ("accuracy", "macro_f1")
@@ -35,6 +35,7 @@ class ClassAnswer(NamedTuple):
     label: str
     probability: float
     probabilities: dict[str, float]
+    dropped_tokens: int = 0  # tokens of the input that the model did not read
 
 
 class ScoreAnswer(NamedTuple):
@@ -42,6 +43,7 @@ class ScoreAnswer(NamedTuple):
 
     id: str
     score: float
+    dropped_tokens: int = 0  # tokens of the input that the model did not read
 
 
 def class_answers(examples, labels: Sequence[str], probabilities: np.ndarray) -> list[ClassAnswer]:
@@ -122,10 +124,14 @@ class TextTask(Task):
         is_mnli = self.config.name == "ax" and labelled
         return read_glue_file("mnli" if is_mnli else self.config.name, path, labelled)
 
+    def read_rows(self, path):
+        if self._glue:
+            return super().read_rows(path)
+        columns: list[dict[str, Any]] = []
+        return self._table(path, False, None, columns), columns
+
     def example(self, number, fields):
         self.check_fields(fields)
-        if not fields["text"].strip():
-            raise InputError("`text` must be a text. It is blank.")
         return TextExample(str(number), fields["text"], fields.get("pair"))
 
     def features(self, examples, tokenizer, training=False, cache=None):
@@ -145,8 +151,10 @@ class TextTask(Task):
             return []
         shape = (len(examples), self.num_outputs)
         if self.kind is REGRESSION:
-            return score_answers(examples, mean_outputs(results, shape)[:, 0])
-        return class_answers(examples, self.labels, mean_probabilities(results, shape))
+            answers = score_answers(examples, mean_outputs(results, shape)[:, 0])
+        else:
+            answers = class_answers(examples, self.labels, mean_probabilities(results, shape))
+        return with_dropped_tokens(answers, features)
 
     def scores(self, examples, answers):
         return metrics.scores(self._score_names(), self._truth(examples), self._given(answers))
@@ -234,7 +242,7 @@ class TextTask(Task):
             raise InputError("`train` must be the training file. Received: None.")
         return self._table(self.config.train, True, self.config.labels)
 
-    def _table(self, path, labelled, known_labels):
+    def _table(self, path, labelled, known_labels, all_columns=None):
         config = self.config
         if labelled and config.label is None:
             raise InputError("`label` must name the column of the label. Received: None.")
@@ -250,6 +258,7 @@ class TextTask(Task):
             has_header=not all(is_number(column) for column in columns if column is not None),
             dialect=config.dialect,
             skipped=skipped if config.skip_bad_rows else None,
+            all_columns=all_columns,
         )
         self.skipped_rows[str(path)] = skipped
         return examples

@@ -17,6 +17,7 @@ from pathlib import Path
 import jinja2
 
 from albert_keras.runs.trained_data import RECORDS, ROWS, Overlap
+from albert_keras.serving.graph.tagging_model import NUM_BYTES
 from albert_keras.serving.graph.text_packing import BYTES_PER_POSITION
 from albert_keras.serving.layout import (
     EXPORT_RECORD,
@@ -73,6 +74,7 @@ def model_card(out: Path) -> str:
         examples=_EXAMPLES,
         masked_text=_MASKED_TEXT,
         bytes_per_position=BYTES_PER_POSITION,
+        tagging_num_bytes=NUM_BYTES,
     )
     return re.sub(r"\n{3,}", "\n\n", card).strip() + "\n"
 

@@ -7,12 +7,15 @@ import tensorflow as tf
 
 from albert_keras.serving.graph.aligning_tokenizer import AligningTokenizer
 from albert_keras.serving.graph.precision import StoredModel
-from albert_keras.serving.graph.text_packing import TextPacker, readable, row_slices
+from albert_keras.serving.graph.text_packing import (
+    TextPacker,
+    num_tokens_of,
+    readable,
+    row_slices,
+)
+from albert_keras.serving.graph.windows import compute_in_parts, lay_out_windows, max_context
 from albert_keras.tasks.squad.windows import SquadWindowConfig
 from albert_keras.tasks.task_config import TaskConfig
-
-#: Windows that are computed at a time: their number is not limited, memory is.
-WINDOWS_AT_A_TIME = 32
 
 _IMPOSSIBLE = -1e300  # score of a span that cannot be an answer
 _NO_WINDOW = 1e6  # null score of a question without windows
@@ -55,13 +58,19 @@ class SpanReader:
             in the context and one more than the last, -1 for none (a byte that is not UTF-8 counts
             as one U+FFFD); `score` float32 [B], of the best span, whether it is the answer or not:
             the sum of the logits (squad1) or log-probabilities of start and end, -2e6 if no span is
-            possible. For squad2 also `null_score` float32 [B].
+            possible; `dropped_tokens` int32 [B], of the question beyond `max_query_length` and of
+            both texts beyond the bytes that are read. For squad2 also `null_score` float32 [B].
         """
-        context = readable(context, self._packer.max_bytes)
+        max_bytes = self._packer.max_bytes
+        whole_context, context = context, readable(context, max_bytes)
         aligned = self._tokenizer.align(context)
-        query = self._tokenizer(readable(question, self._packer.max_bytes))
-        query = query[:, : self._config.max_query_length]
-        rows, offsets, lengths = self._windows(query.row_lengths(), aligned.ids.row_lengths())
+        whole_query = self._tokenizer(readable(question, max_bytes))
+        query = whole_query[:, : self._config.max_query_length]
+        dropped = num_tokens_of(question, whole_query, max_bytes) - query.row_lengths()
+        dropped += num_tokens_of(whole_context, aligned.ids, max_bytes) - aligned.ids.row_lengths()
+        budget = self._packer.max_seq_length - 3 - query.row_lengths()
+        totals = aligned.ids.row_lengths()
+        rows, offsets, lengths = lay_out_windows(totals, budget, self._config.doc_stride)
         query_lengths = tf.gather(query.row_lengths(), rows)
         packed = self._packer.join(
             row_slices(query, 0, query_lengths, rows),
@@ -83,7 +92,10 @@ class SpanReader:
             for position in (starts, ends)
         )
         is_span = (best > _IMPOSSIBLE) & (winner < count)
-        answers = {"score": tf.cast(tf.where(is_span, best, _NO_SPAN), tf.float32)}
+        answers = {
+            "score": tf.cast(tf.where(is_span, best, _NO_SPAN), tf.float32),
+            "dropped_tokens": tf.cast(dropped, tf.int32),
+        }
         is_answer = is_span
         if null_logits is not None:
             null_scores = tf.math.unsorted_segment_min(null_logits, rows, batch)
@@ -104,42 +116,18 @@ class SpanReader:
         may_be_answer = ((segments > 0) & (position < last_sep)) | (position == 0)
         return self._stored.outputs(packed | {"p_mask": 1 - tf.cast(may_be_answer, tf.int32)})
 
-    def _windows(self, query_lengths, totals):
-        """Returns context, first token and number of tokens of each window, int64 [W]."""
-        budget = self._packer.max_seq_length - 3 - query_lengths
-        step = tf.minimum(budget, self._config.doc_stride)
-        further = -((budget - totals) // step)
-        counts = tf.where(totals > 0, 1 + tf.maximum(further, 0), 0)
-        numbers = tf.ragged.range(counts)
-        rows = numbers.value_rowids()
-        offsets = numbers.flat_values * tf.gather(step, rows)
-        lengths = tf.minimum(tf.gather(totals, rows) - offsets, tf.gather(budget, rows))
-        return rows, offsets, lengths
-
     def _best(self, packed, *more):
         """Returns the best span of each window, computed for a few windows at a time.
 
         These are score (float64), start and end position (int64), and null logits or None, all [W].
         """
-        count = tf.shape(packed["input_ids"])[0]
-        parts = tf.maximum(-(-count // WINDOWS_AT_A_TIME), 1)
         types = (tf.float64, tf.int64, tf.int64) + (tf.float32,) * self._has_null
-        arrays = [
-            tf.TensorArray(dtype, parts, infer_shape=False, element_shape=[None]) for dtype in types
-        ]
+        specs = [tf.TensorSpec([None], dtype) for dtype in types]
 
-        def compute(part, arrays):
-            here = slice(part * WINDOWS_AT_A_TIME, (part + 1) * WINDOWS_AT_A_TIME)
-            outputs = self.outputs({name: values[here] for name, values in packed.items()})
-            found = self._best_of_outputs(outputs, *(values[here] for values in more))
-            return part + 1, [
-                array.write(part, value) for array, value in zip(arrays, found, strict=True)
-            ]
+        def best(packed, *more):
+            return self._best_of_outputs(self.outputs(packed), *more)
 
-        _, arrays = tf.while_loop(
-            lambda part, _: part < parts, compute, (0, arrays), parallel_iterations=1
-        )
-        found = [array.concat() for array in arrays]
+        found = compute_in_parts(best, specs, packed, *more)
         return found if self._has_null else [*found, None]
 
     def _best_of_outputs(self, outputs, may_start, begins, stops):
@@ -171,28 +159,3 @@ class SpanReader:
             end_scores, ends = (tf.tile(values, [1, n_best]) for values in tops[1])
         scores = tf.cast(start_scores, tf.float64) + tf.cast(end_scores, tf.float64)
         return tf.cast(starts, tf.int64), tf.cast(ends, tf.int64), scores
-
-
-def max_context(positions: tf.Tensor, lengths: tf.Tensor, firsts: tf.Tensor) -> tf.Tensor:
-    """Returns where no other window contains more context around a token.
-
-    Args:
-        positions: int64 [W, S]. Number of the token at each position, from the first of the window.
-        lengths: int64 [W]. Tokens of each window.
-        firsts: int64 [W]. First token of each window, numbered through all contexts.
-
-    Returns:
-        bool [W, S]. As `max_context` of `tasks/squad/windows.py`; False outside the context.
-    """
-    lengths = lengths[:, None]
-    is_inside = (positions >= 0) & (positions < lengths)
-    scores = tf.cast(tf.minimum(positions, lengths - 1 - positions), tf.float64)
-    scores += 0.01 * tf.cast(lengths, tf.float64)
-    total = tf.maximum(tf.reduce_max(firsts[:, None] + lengths), 0)
-    tokens = tf.where(is_inside, firsts[:, None] + positions, total)
-    best = tf.math.unsorted_segment_max(scores, tokens, total + 1)
-    is_best = is_inside & (scores == tf.gather(best, tokens))
-    windows = tf.range(tf.shape(positions, tf.int64)[0])[:, None]
-    numbers = tf.where(is_best, windows, tf.int64.max)
-    first = tf.math.unsorted_segment_min(numbers, tokens, total + 1)
-    return is_best & (windows == tf.gather(first, tokens))

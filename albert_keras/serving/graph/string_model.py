@@ -13,7 +13,7 @@ from albert_keras.models.finetuning import AlbertForTask
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.serving.graph.aligning_tokenizer import AligningTokenizer
 from albert_keras.serving.graph.precision import StoredModel
-from albert_keras.serving.graph.text_packing import TextPacker, readable
+from albert_keras.serving.graph.text_packing import TextPacker, num_tokens_of, readable
 from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.graph_tokenization import graph_tokenizer as build_graph_tokenizer
 from data_pipeline.tokenizers.tokenization import Tokenizer
@@ -25,8 +25,9 @@ _MAX_ATTENTION_LENGTH = 64
 class StringModel(tf.Module):
     """Signatures over plain strings, with a free batch dimension.
 
-    Of each text `TextPacker.max_bytes` bytes are read, and bytes that are not UTF-8 become U+FFFD.
-    No content raises an error.
+    Of each text `max_bytes` bytes are read, and bytes that are not UTF-8 become U+FFFD.
+    No content raises an error. Each signature returns in addition `dropped_tokens` int32 [B], the
+    tokens of its texts that did not fit into the sequence, see `num_tokens_of`.
 
     encode          `text` string [B], or the inputs of a subclass → `pooled_output` and
                     `mean_output` float32 [B, H], the mean over all real positions;
@@ -86,16 +87,35 @@ class StringModel(tf.Module):
         """Returns the outputs of the model for sequences, a dict of tensors."""
         raise NotImplementedError
 
+    @property
+    def max_bytes(self) -> int:
+        """Bytes of a text that are read."""
+        return self.packer.max_bytes
+
     def ids(self, texts):
         """Returns the ids of texts, string [B] → ragged int32 [B, None]."""
-        return self.tokenizer(readable(texts, self.packer.max_bytes))
+        return self.tokenizer(readable(texts, self.max_bytes))
+
+    def num_tokens(self, texts, ids):
+        """Counts the tokens of texts, whose `ids` are those of the part that is read: int64 [B]."""
+        return num_tokens_of(texts, ids, self.max_bytes)
+
+    def _sequences(self, text):
+        """Builds the sequences of the input of `encode` and `explain_tokens`, string [B].
+
+        Returns:
+            dict, see `TextPacker.pack`; int32 [B], the tokens that are not in the sequence.
+        """
+        ids = self.ids(text)
+        packed = self.packer.pack(ids)
+        return packed, self.packer.num_dropped(packed, self.num_tokens(text, ids))
 
     def _packed(self, text):
-        """Builds the sequences of the input of `encode` and `explain_tokens`, string [B]."""
-        return self.packer.pack(self.ids(text))
+        """Builds the sequences of `_sequences` alone."""
+        return self._sequences(text)[0]
 
     def _encode(self, text):
-        packed = self._packed(text)
+        packed, dropped = self._sequences(text)
         outputs = self.stored.encode(packed, return_all_layers=bool(self._layers))
         sequence = tf.cast(outputs["sequence_output"], tf.float32)
         is_real = tf.cast(packed["input_mask"], tf.float32)[:, :, None]
@@ -104,6 +124,7 @@ class StringModel(tf.Module):
             "pooled_output": tf.cast(outputs["pooled_output"], tf.float32),
             "mean_output": total / tf.reduce_sum(is_real, axis=1),
             "sequence_output": sequence,
+            "dropped_tokens": dropped,
         }
         if self._layers:
             chosen = [outputs["layer_outputs"][layer - 1] for layer in self._layers]
@@ -111,11 +132,12 @@ class StringModel(tf.Module):
         return answer
 
     def _explain_tokens(self, text):
-        packed = self._packed(text)
-        return {"pieces": self._pieces(packed), "ids": packed["input_ids"]}
+        packed, dropped = self._sequences(text)
+        pieces = self._pieces(packed)
+        return {"pieces": pieces, "ids": packed["input_ids"], "dropped_tokens": dropped}
 
     def _attention(self, text):
-        packed, count = self._packed(text), _MAX_ATTENTION_LENGTH
+        (packed, dropped), count = self._sequences(text), _MAX_ATTENTION_LENGTH
         # The whole sequence is computed: the attention in a shorter one would differ.
         probs = self.stored.encode(packed, return_attention=True)["attention"]
         shown = [block[:, :, :count, :count] for block in probs]
@@ -123,6 +145,7 @@ class StringModel(tf.Module):
         return {
             "pieces": self._pieces(packed)[:, :count],
             "attention": tf.cast(tf.stack(shown, axis=1), tf.float32) * is_real,
+            "dropped_tokens": dropped,
         }
 
     def _pieces(self, packed):

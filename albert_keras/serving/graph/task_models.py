@@ -1,4 +1,4 @@
-"""Fine-tuned models that take plain strings, one class for each kind of task.
+"""Fine-tuned models that take plain strings, one class for each kind of task but tagging.
 
 Sequences are built as in Python (`Task.features`), and answers are the same as in Python
 (`Task.answers`), as long as no text exceeds `TextPacker.max_bytes`.
@@ -15,10 +15,9 @@ from albert_keras.serving.graph.span_answers import SpanReader
 from albert_keras.serving.graph.string_model import StringModel, string_function
 from albert_keras.serving.graph.text_packing import (
     BYTES_PER_POSITION,
-    MAX_CHARACTER_BYTES,
     WHITE_SPACE,
     first_values,
-    ragged_cumsum,
+    num_tokens_of,
     readable,
     row_slices,
 )
@@ -69,13 +68,8 @@ class TaskModel(StringModel):
         return names, tf.reduce_max(tf.nn.softmax(logits), axis=-1)
 
     def _split_at_tab(self, text):
-        """Splits texts, string [B], at their first tab into two string [B].
-
-        A few bytes more than the model reads remain, so that `readable` finds where to truncate.
-        """
+        """Splits texts, string [B], at their first tab into two string [B]."""
         parts = tf.strings.split(text, "\t", maxsplit=1)
-        limit = self.packer.max_bytes + MAX_CHARACTER_BYTES
-        parts = parts.with_flat_values(tf.strings.substr(parts.flat_values, 0, limit))
         return first_values(parts), first_values(parts[:, 1:])
 
 
@@ -83,7 +77,7 @@ class TextTaskModel(TaskModel):
     """Base of the models that classify or score texts, or pairs of them.
 
     serving_default  `text` string [B], the two texts of a pair separated by the first tab
-    text_pair        for pairs: `first`, `second` string [B]
+    text_pair        for pairs: `first`, `second` string [B]; both return `dropped_tokens` as well
     classify, or regress for numbers  `inputs` string [B], serialized tf.Examples with the features
         `text` and, for pairs, `pair` → `classes` string and `scores` float32 [B, C], or `outputs`
         float32 [B]; a missing text is ""
@@ -100,25 +94,31 @@ class TextTaskModel(TaskModel):
             functions["text_pair"] = string_function(self._answer_pair, "first", "second")
         return functions
 
-    def _packed(self, text):
+    def _sequences(self, text):
         if self._takes_pair:
-            return self._packed_pair(*self._split_at_tab(text))
-        return super()._packed(text)
+            return self._pairs(*self._split_at_tab(text))
+        return super()._sequences(text)
 
-    def _packed_pair(self, first, second):
-        return self.packer.pack(self.ids(first), self.ids(second), drops_empty=True)
+    def _pairs(self, first, second):
+        """Builds the sequences of pairs, string [B] each; returns as `_sequences`."""
+        ids = self.ids(first), self.ids(second)
+        packed = self.packer.pack(*ids, drops_empty=True)
+        num_tokens = self.num_tokens(first, ids[0]) + self.num_tokens(second, ids[1])
+        return packed, self.packer.num_dropped(packed, num_tokens)
 
     def _answer_text(self, text):
-        return self._answer(self._packed(text))
+        packed, dropped = self._sequences(text)
+        return self._answer(packed) | {"dropped_tokens": dropped}
 
     def _answer_pair(self, first, second):
-        return self._answer(self._packed_pair(first, second))
+        packed, dropped = self._pairs(first, second)
+        return self._answer(packed) | {"dropped_tokens": dropped}
 
     def _answer_examples(self, inputs):
         names = ("text", "pair") if self._takes_pair else ("text",)
         texts = [texts_of_examples(inputs, name, self.packer.max_bytes) for name in names]
-        pack = self._packed_pair if self._takes_pair else super()._packed
-        return self._as_protocol(self._answer(pack(*texts)))
+        packed, _ = (self._pairs if self._takes_pair else self._sequences)(*texts)
+        return self._as_protocol(self._answer(packed))
 
 
 class ClassificationModel(TextTaskModel):
@@ -179,59 +179,12 @@ class MultiRegressionModel(TextTaskModel):
         return {"labels": labels, "scores": scores}
 
 
-class TaggingModel(TaskModel):
-    """Tags of words.
-
-    tags, also serving_default  `text` string [B], words separated by white space → `words`, `tags`
-                                string and `probability` float32 [B, W], padded with "" and 0
-
-    A text is one sequence: words that do not fit get the tag "" and the probability 0, and words
-    beyond `TextPacker.max_bytes` are missing in `words`.
-    """
-
-    def _functions(self):
-        tags = string_function(self._tags, "text")
-        return {"serving_default": tags, "tags": tags}
-
-    def _packed(self, text):
-        return self._sentences(text)[0]
-
-    def _sentences(self, text):
-        """Returns sequences, words (ragged string [B, None]), and their positions, 0 for none."""
-        text = readable(text, self.packer.max_bytes)
-        words = tf.strings.split(tf.strings.regex_replace(text, f"{WHITE_SPACE}+", " "))
-        ids = self.tokenizer(words.flat_values)  # [all words, None]
-        unknown = tf.fill([ids.nrows(), 1], self._unk_id)
-        is_empty = tf.cast(ids.row_lengths() == 0, tf.int64)
-        unknown = tf.RaggedTensor.from_tensor(unknown, lengths=is_empty)
-        room = self.packer.max_seq_length - 2
-        ids = tf.concat([ids, unknown], axis=1)[:, :room]
-        lengths = words.with_flat_values(ids.row_lengths())
-        ends = ragged_cumsum(lengths)
-        fits = ends <= room
-        used = tf.reduce_sum(tf.where(fits, lengths, tf.zeros_like(lengths)), axis=1)
-        rows = words.with_flat_values(ids).merge_dims(1, 2)
-        packed = self.packer.join(row_slices(rows, 0, used))
-        positions = tf.where(fits, 1 + ends - lengths, tf.zeros_like(lengths))
-        return packed, words, positions.to_tensor(0)
-
-    def _tags(self, text):
-        packed, words, positions = self._sentences(text)
-        logits = self.stored.outputs(packed)["logits"]
-        tags, probability = self._most_likely(tf.gather(logits, positions, batch_dims=1))
-        return {
-            "words": words.to_tensor(""),
-            "tags": tf.where(positions > 0, tags, ""),
-            "probability": tf.where(positions > 0, probability, 0.0),
-        }
-
-
 class ChoiceModel(TaskModel):
     """Options to choose from.
 
     multiple_choice, also serving_default  `context`, `question` string [B], `options` string
         [B, C] → `choice` int32 [B], the number of the option from 0; `option` string [B];
-        `probabilities` float32 [B, C]
+        `probabilities` float32 [B, C]; `dropped_tokens` int32 [B], of the option with most of them
 
     The last bytes of questions and options are read, and the first bytes of contexts; `option` is
     truncated at the end.
@@ -250,15 +203,18 @@ class ChoiceModel(TaskModel):
         shape = tf.shape(options)
         rows = tf.repeat(tf.range(shape[0], dtype=tf.int64), shape[1])
         option = self._stripped(tf.reshape(options, [-1]))
-        second = self._filled(tf.gather(self._stripped(question), rows), option)
-        second = readable(second, BYTES_PER_POSITION * max_qa_length, from_end=True)
-        second = self.tokenizer(second)
+        filled = self._filled(tf.gather(self._stripped(question), rows), option)
+        max_qa_bytes = BYTES_PER_POSITION * max_qa_length
+        second = self.tokenizer(readable(filled, max_qa_bytes, from_end=True))
+        num_tokens = num_tokens_of(filled, second, max_qa_bytes)
         surplus = tf.maximum(second.row_lengths() - max_qa_length, 0)
         second = row_slices(second, surplus, second.row_lengths() - surplus)
         first = self.ids(context)
+        num_tokens += tf.gather(self.num_tokens(context, first), rows)
         room = self.packer.max_seq_length - 3 - second.row_lengths()
         lengths = tf.minimum(tf.gather(first.row_lengths(), rows), room)
         packed = self.packer.join(row_slices(first, 0, lengths, rows), second, drops_empty=True)
+        dropped = tf.reshape(self.packer.num_dropped(packed, num_tokens), shape)
         packed = {
             name: tf.reshape(ids, [shape[0], shape[1], tf.shape(ids)[1]])
             for name, ids in packed.items()
@@ -268,7 +224,12 @@ class ChoiceModel(TaskModel):
         best = tf.reduce_max(probabilities, axis=1, keepdims=True)
         choice = tf.argmax(probabilities >= best - EQUALLY_LIKELY, axis=1, output_type=tf.int32)
         chosen = readable(tf.gather(options, choice, batch_dims=1), self.packer.max_bytes)
-        return {"choice": choice, "option": chosen, "probabilities": probabilities}
+        return {
+            "choice": choice,
+            "option": chosen,
+            "probabilities": probabilities,
+            "dropped_tokens": tf.maximum(tf.reduce_max(dropped, axis=1), 0),
+        }
 
     def _stripped(self, text):
         """Returns the end of texts, up to the byte limit, without surrounding white space."""
@@ -317,12 +278,15 @@ class SpanModel(TaskModel):
             "question_answering": string_function(answers, "question", "context"),
         }
 
-    def _packed(self, text):
-        question, context = (self.ids(part) for part in self._split_at_tab(text))
+    def _sequences(self, text):
+        texts = self._split_at_tab(text)
+        question, context = ids = [self.ids(part) for part in texts]
+        num_tokens = sum(self.num_tokens(*part) for part in zip(texts, ids, strict=True))
         question = question[:, : self._config.max_query_length]
         room = self.packer.max_seq_length - 3 - question.row_lengths()
         lengths = tf.minimum(context.row_lengths(), room)
-        return self.packer.join(question, row_slices(context, 0, lengths))
+        packed = self.packer.join(question, row_slices(context, 0, lengths))
+        return packed, self.packer.num_dropped(packed, num_tokens)
 
     def _predict_tokens(self, packed):
         return self._reader.outputs(packed)

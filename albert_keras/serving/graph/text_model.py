@@ -26,8 +26,13 @@ class TextModel(StringModel):
         return signatures
 
     def _order(self, first, second):
-        packed = self.packer.pack(self.ids(first), self.ids(second))
-        return {"in_order": tf.nn.softmax(self.stored.sentence_order(packed))[:, 0]}
+        first_ids, second_ids = self.ids(first), self.ids(second)
+        packed = self.packer.pack(first_ids, second_ids)
+        num_tokens = self.num_tokens(first, first_ids) + self.num_tokens(second, second_ids)
+        return {
+            "in_order": tf.nn.softmax(self.stored.sentence_order(packed))[:, 0],
+            "dropped_tokens": self.packer.num_dropped(packed, num_tokens),
+        }
 
     def _predict_tokens(self, packed):
         pieces, scores, _ = self._candidates(packed)
@@ -42,14 +47,17 @@ class TextModel(StringModel):
         Returns:
             dict. `pieces` string and `scores` float32 [B, M, 10], M the largest number of masks in
             the batch; empty and 0 where a text has fewer masks, or was truncated before the mask.
-            `filled_text` string [B], of the part that is read, `TextPacker.max_bytes`.
+            `filled_text` string [B], of the part that is read, `TextPacker.max_bytes`. And
+            `dropped_tokens`.
         """
         parts = tf.strings.split(readable(text, self.packer.max_bytes), MASK_LITERAL)
         before, rest = first_values(parts), parts[:, 1:]
         ids_after = self.tokenizer.continuation(rest.flat_values)  # [all masks, None]
         masks = tf.fill([tf.shape(rest.flat_values)[0], 1], self._mask_id)
         after = rest.with_flat_values(tf.concat([masks, ids_after], axis=1)).merge_dims(1, 2)
-        packed = self.packer.pack(tf.concat([self.tokenizer(before), after], axis=1))
+        ids = tf.concat([self.tokenizer(before), after], axis=1)
+        packed = self.packer.pack(ids)
+        dropped = self.packer.num_dropped(packed, self.num_tokens(text, ids))
 
         width = tf.cast(tf.reduce_max(rest.row_lengths()), tf.int32)
         pieces, scores, visible = self._candidates(packed, width)
@@ -58,7 +66,12 @@ class TextModel(StringModel):
         words = tf.RaggedTensor.from_tensor(words, lengths=rest.row_lengths())
         tail = rest.with_flat_values(tf.strings.join([words.flat_values, rest.flat_values]))
         filled = tf.strings.join([before, tf.strings.reduce_join(tail, axis=1)])
-        return {"pieces": pieces, "scores": scores, "filled_text": filled}
+        return {
+            "pieces": pieces,
+            "scores": scores,
+            "filled_text": filled,
+            "dropped_tokens": dropped,
+        }
 
     def _candidates(self, packed, width=0):
         """Returns the most likely pieces at the M masks of each sequence; M is at least `width`.

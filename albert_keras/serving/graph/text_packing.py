@@ -52,6 +52,17 @@ class TextPacker:
         first, second = row_slices(first, 0, left[:, 0]), row_slices(second, 0, left[:, 1])
         return self.join(first, second, drops_empty)
 
+    def num_dropped(self, packed, num_tokens):
+        """Counts the tokens of texts that are not in their sequences, int32 [B].
+
+        Args:
+            packed: As returned by `pack`.
+            num_tokens: int64 [B]. Tokens of the texts of each sequence.
+        """
+        ids, mask = packed["input_ids"], packed["input_mask"]
+        is_text = (mask > 0) & (ids != self._cls_id) & (ids != self._sep_id)
+        return tf.cast(num_tokens, tf.int32) - tf.reduce_sum(tf.cast(is_text, tf.int32), axis=1)
+
     def join(self, first, second=None, drops_empty=False):
         """Builds the same sequences as `pack` from texts that fit already."""
         batch = first.nrows(out_type=tf.int32)
@@ -131,13 +142,44 @@ def readable(texts, max_bytes, from_end=False):
     )
 
 
+def unread(texts, max_bytes):
+    """Returns the rest of texts after the part that `readable` returns: string [B], any bytes."""
+    sizes = tf.strings.length(texts)
+    begins = tf.minimum(_num_first_bytes(texts, max_bytes), sizes)
+    return tf.strings.substr(texts, begins, sizes - begins)
+
+
+def num_tokens_of(texts, ids, max_bytes):
+    """Counts the tokens of texts of which `readable` returns a part.
+
+    Args:
+        texts: string [B], any bytes.
+        ids: ragged [B, None]. Tokens of the part that is read.
+
+    Returns:
+        int64 [B]. If a text has more than `max_bytes` bytes, the rest is not tokenized, so that a
+        long text costs little: it is assumed to have as many tokens per byte as the part that is
+        read, but at least one unless it is white space.
+    """
+    rest = unread(texts, max_bytes)
+    is_blank = tf.strings.regex_full_match(rest, f"{WHITE_SPACE}*")
+    num_read, rest_bytes = ids.row_lengths(), tf.cast(tf.strings.length(rest), tf.int64)
+    estimate = tf.maximum(-(-rest_bytes * num_read // max_bytes), 1)
+    return num_read + tf.where(is_blank, tf.zeros_like(estimate), estimate)
+
+
 def _first_bytes(texts, count):
+    left = _num_first_bytes(texts, count)
+    return tf.strings.substr(texts, tf.zeros_like(left), left)
+
+
+def _num_first_bytes(texts, count):
+    """Returns how many of the first `count` bytes end between two characters, int32 [B]."""
     is_long = tf.strings.length(texts) > count
     head = tf.strings.substr(texts, 0, count + 1)
     # The first byte after the limit must start a character; if not, the whole character is removed.
     last_four = tf.where(is_long, count + 1 - MAX_CHARACTER_BYTES, 0)
-    left = count - tf.where(is_long, _num_leading(_are_continuations(head, last_four)[:, ::-1]), 0)
-    return tf.strings.substr(head, tf.zeros_like(left), left)
+    return count - tf.where(is_long, _num_leading(_are_continuations(head, last_four)[:, ::-1]), 0)
 
 
 def _last_bytes(texts, count):

@@ -7,10 +7,11 @@ import tensorflow as tf
 import tensorflow_text  # noqa: F401 - registers the operations of the tokenizers
 
 from albert_keras.serving.client.rest_client import signatures_from_json
+from albert_keras.serving.local.blank_texts import check_not_blank
 from albert_keras.serving.local.exported_versions import ExportedVersion, read_task
 from albert_keras.serving.local.limits import Limits
 from albert_keras.serving.protocol.rest_routes import unknown_label, unknown_version
-from albert_keras.serving.protocol.servable import Servable
+from albert_keras.serving.protocol.servable import DEFAULT_SIGNATURE, Servable
 from albert_keras.serving.protocol.status import StatusError, invalid
 from albert_keras.serving.saved_model.server_ops import check_ops
 from data_pipeline.errors import InputError
@@ -64,18 +65,24 @@ class ServedModel:
         for name, signature in self._servable.signatures.items():
             try:
                 tensors = {alias: _sample(info) for alias, info in signature.inputs.items()}
-                self._servable.predict(name, tensors)
+                # Without the checks of a request, as the sample is blank.
+                self._servable.run(name, tensors)
             except StatusError as error:
                 # Models that we did not export may not accept the sample.
                 logger.debug("no warm-up of `%s` of `%s`: %s", name, self.name, error.message)
 
 
 class _BoundedServable(Servable):
-    """A Servable that limits the memory of a request: its rows, and the values of its answer."""
+    """A Servable that refuses blank texts, and limits the memory of a request: its rows, and the
+    values of its answer."""
 
     def __init__(self, folder, limits):
         super().__init__(folder)
         self._limits = limits
+
+    def check_inputs(self, name, tensors):
+        super().check_inputs(name, tensors)
+        check_not_blank(name or DEFAULT_SIGNATURE, tensors, self.signatures)
 
     def run(self, name, tensors):
         limits = self._limits

@@ -12,7 +12,7 @@ from albert_keras.tasks.metrics import bootstrap_interval, confusion_matrix, maj
 from albert_keras.tasks.pair_features import EncodedPairs, PairFeatures, encode_texts
 from albert_keras.tasks.predictions import mean_probabilities, one_line
 from albert_keras.tasks.race.files import LEVELS, read_race, read_race_path
-from albert_keras.tasks.task import Error, Task
+from albert_keras.tasks.task import Error, Task, with_dropped_tokens
 from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
@@ -31,6 +31,8 @@ class ChoiceAnswer(NamedTuple):
     option: str  # its text
     probability: float
     probabilities: tuple[float, ...]  # of all options
+    #: Tokens of passage, question and option that the model did not read; of the options the most.
+    dropped_tokens: int = 0
 
 
 class ChoiceTask(Task):
@@ -97,7 +99,7 @@ class ChoiceTask(Task):
             values = tuple(probabilities.tolist())
             option = example.options[choice]
             answers.append(ChoiceAnswer(example.id, choice, option, values[choice], values))
-        return answers
+        return with_dropped_tokens(answers, features)
 
     def scores(self, examples, answers):
         """Returns accuracy, 0 to 1, of all questions and by level if the examples have one."""
@@ -192,11 +194,12 @@ def encode_choices(
     ]
     ids, starts, lengths = encode_texts(texts, tokenizer)
     starts, lengths = starts.reshape(2, -1).T.copy(), lengths.reshape(2, -1).T.copy()
+    totals = lengths.sum(axis=1)
     surplus = np.maximum(lengths[:, 1] - max_qa_length, 0)
     starts[:, 1] += surplus
     lengths[:, 1] -= surplus
     lengths[:, 0] = np.minimum(lengths[:, 0], max_seq_length - 3 - lengths[:, 1])
-    return EncodedPairs(ids, starts, lengths)
+    return EncodedPairs(ids, starts, lengths, totals - lengths.sum(axis=1))
 
 
 def _labelled(examples, source):

@@ -21,7 +21,7 @@ from albert_keras.tasks.squad.scores import (
     score_v2,
 )
 from albert_keras.tasks.squad.windows import SquadWindowConfig, span_features
-from albert_keras.tasks.task import Error, Task
+from albert_keras.tasks.task import Error, Task, with_dropped_tokens
 from data_pipeline.errors import InputError
 
 _THRESHOLD = "null_threshold"
@@ -40,6 +40,7 @@ class SpanAnswer(NamedTuple):
     end: int | None  # one more than the last
     null_score: float | None  # the logit of "no answer"; None in squad1
     nbest: list[dict]  # the best texts, as in `DecodedAnswers`
+    dropped_tokens: int = 0  # tokens of the question that the model did not read
 
 
 class SpanTask(Task):
@@ -99,9 +100,6 @@ class SpanTask(Task):
     def example(self, number, fields):
         """Returns an example of "question" and "context"; see `Task.example`."""
         self.check_fields(fields)
-        for name, text in fields.items():
-            if not text.strip():
-                raise InputError(f"`{name}` must be a text that is not blank. Received: {text!r}.")
         return QuestionExample(str(number), fields["question"], fields["context"])
 
     def features(self, examples, tokenizer, training=False, cache=None):
@@ -139,7 +137,7 @@ class SpanTask(Task):
             if self._version == 2 and not text:
                 probability = float(scipy.special.expit(null_score))
             answers.append(SpanAnswer(example.id, text, probability, start, end, null_score, nbest))
-        return answers
+        return with_dropped_tokens(answers, features)
 
     def _decode(self, examples, features, results):
         decode = decode_v1 if self._version == 1 else decode_v2

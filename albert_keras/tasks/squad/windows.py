@@ -92,6 +92,7 @@ class SpanFeatures(Features):
     starts: np.ndarray | None = None
     ends: np.ndarray | None = None
     is_impossible: np.ndarray | None = None  # int32 [W], 1 where `starts` and `ends` are 0, else 0
+    dropped_tokens: np.ndarray | None = None  # int64 [questions], beyond `max_query_length`
 
     @property
     def lengths(self):
@@ -183,14 +184,16 @@ def span_features(
 
 def _make_features(examples, tokenizer, config, training):
     aligner = TextAligner(tokenizer)
-    aligned, laid_out, passages, rows = {}, {}, [], []
+    aligned, laid_out, passages, rows, dropped = {}, {}, [], [], []
     for number, example in enumerate(examples):
         if example.context not in aligned:
             aligned[example.context] = aligner.align(example.context)
         passage = aligned[example.context]
         passages.append(passage)
         answer = _answer_tokens(example, passage) if training else None
-        query = tokenizer.encode(example.question)[: config.max_query_length]
+        whole_query = tokenizer.encode(example.question)
+        query = whole_query[: config.max_query_length]
+        dropped.append(len(whole_query) - len(query))
         layout = len(passage.ids), config.max_seq_length - len(query) - 3
         if layout not in laid_out:
             windows = lay_out_windows(*layout, config.doc_stride)
@@ -200,7 +203,8 @@ def _make_features(examples, tokenizer, config, training):
             is_best = None if training else best[offset : offset + length] == window
             start, end = _positions_of(answer, offset, length, len(query) + 2)
             rows.append((number, query, passage.ids, offset, length, is_best, start, end))
-    return _filled(rows, tuple(passages), tokenizer, config.max_seq_length, training)
+    features = _filled(rows, tuple(passages), tokenizer, config.max_seq_length, training)
+    return dataclasses.replace(features, dropped_tokens=np.array(dropped, np.int64))
 
 
 def _answer_tokens(example, passage):

@@ -10,6 +10,7 @@ import logging
 import re
 from collections.abc import Sequence
 from pathlib import PurePath
+from typing import Any
 
 from albert_keras.tasks.examples import TextExample
 from albert_keras.tasks.tables.cells import ANY_CLASS, CellError, ClassLabel, Label, text_of
@@ -34,6 +35,7 @@ def read_table(
     has_header: bool | None = None,
     dialect: Dialect = DETECTED,
     skipped: list[SkippedRow] | None = None,
+    all_columns: list[dict[str, Any]] | None = None,
 ) -> list[TextExample]:
     """Reads a table: .tsv, .csv or .jsonl; see `read_raw_table`.
 
@@ -45,6 +47,7 @@ def read_table(
             as soon as any column is given by name.
         dialect: What is None is detected.
         skipped: Receives the rows that cannot be used. None makes them an error.
+        all_columns: Receives the whole row of each example, see `RawTable.columns`.
 
     Returns:
         `id` is the number of the row in `RawTable.rows`, from 0. `label` is as `label_kind` reads
@@ -70,6 +73,8 @@ def read_table(
             second = None if pair is None else text_of(cells.pop(0), pair, may_be_blank=True)
             value = label_kind.read(cells, labels) if labels else None
             examples.append(TextExample(str(number), first, second, value))
+            if all_columns is not None:
+                all_columns.append(table.columns(row))
         except CellError as error:
             raw = row.raw.removesuffix("\n").removesuffix("\r")
             bad.append(SkippedRow(str(path), row.line, str(error), raw))

@@ -54,6 +54,21 @@ class RawTable(NamedTuple):
         keys = list(map(str, columns)) if self.width == 0 else self.numbers(columns)
         return lambda row: [row.fields[key] for key in keys]
 
+    def columns(self, row: Row) -> dict[str, Any]:
+        """Returns all values of a row without a problem by the name of their column.
+
+        Columns without a name are called `column_1` and so on, counted from 1; of columns with the
+        same name all but the first get a number, such as `text_2`.
+        """
+        if isinstance(row.fields, dict):
+            return dict(row.fields)
+        names = self.header or [""] * self.width
+        columns: dict[str, Any] = {}
+        for number, (name, value) in enumerate(zip(names, row.fields, strict=True), start=1):
+            name = name.strip() or f"column_{number}"
+            columns[name if name not in columns else f"{name}_{number}"] = value
+        return columns
+
     def numbers(self, columns: Sequence[str | int]) -> list[int]:
         """Returns the number of each column, from 0, in a .tsv or .csv that has all of them."""
         header = self.header or []

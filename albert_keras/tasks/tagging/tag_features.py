@@ -9,6 +9,7 @@ from albert_keras.tasks.examples import TaggedExample
 from albert_keras.tasks.feature_cache import cached_features
 from albert_keras.tasks.labels import label_numbers
 from albert_keras.tasks.pair_features import EncodedPairs, encode_texts, lay_out
+from albert_keras.tasks.squad.windows import lay_out_windows, max_context
 from albert_keras.tasks.task import Features
 from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.tokenization import Tokenizer
@@ -21,7 +22,10 @@ logger = logging.getLogger(__name__)
 
 
 class TagFeatures(Features):
-    """Rows of words with tags, int32 [N, S] each, see `tag_rows`; a long sentence takes several."""
+    """Rows of words with tags, int32 [N, S] each; a long sentence takes several.
+
+    `arrays` are as returned by `tag_rows` or `tag_windows`.
+    """
 
     def __init__(self, arrays: dict[str, np.ndarray]):
         self.arrays = arrays
@@ -40,14 +44,20 @@ class TagFeatures(Features):
         return {name: self.arrays[name][rows, :length] for name in names}
 
 
-def tag_features(examples, tokenizer, max_seq_length, tag_names=None, cache=None) -> TagFeatures:
-    """Encodes tagged sentences as `tag_rows`, or reads them from a cache, see `cached_features`."""
+def tag_features(
+    examples, tokenizer, max_seq_length, tag_names=None, cache=None, training=False
+) -> TagFeatures:
+    """Encodes tagged sentences, or reads them from a cache, see `cached_features`.
+
+    As `tag_rows` in training and as `tag_windows` otherwise.
+    """
     tag_names = None if tag_names is None else list(tag_names)
+    encode = tag_rows if training else tag_windows
 
     def build():
-        return tag_rows(examples, tokenizer, max_seq_length, tag_names)
+        return encode(examples, tokenizer, max_seq_length, tag_names)
 
-    settings = {"max_seq_length": max_seq_length, "tag_names": tag_names}
+    settings = {"max_seq_length": max_seq_length, "tag_names": tag_names, "training": training}
     return TagFeatures(cached_features(cache, "tags", examples, tokenizer, settings, build))
 
 
@@ -57,7 +67,7 @@ def tag_rows(
     max_seq_length: int,
     tag_names: Sequence[str] | None = None,
 ) -> dict[str, np.ndarray]:
-    """Lays out `[CLS] words [SEP]`, with the tag of a word on its first token.
+    """Lays out `[CLS] words [SEP]`, with the tag of a word on its first token, for training.
 
     Each word is encoded separately; one without tokens becomes the unknown token. A sentence that
     is too long takes several rows, split between words. A word that is longer than a whole row is
@@ -72,12 +82,7 @@ def tag_rows(
         `input_ids`, `input_mask` and `segment_ids` as in `lay_out`, `word_starts` (1 on the first
         token of a word) and, with `tag_names`, `tag_ids` (elsewhere `NOT_SCORED`).
     """
-    if max_seq_length < 3:  # [CLS], a token, [SEP]
-        raise InputError(f"`max_seq_length` must be at least 3. Received: {max_seq_length}.")
-    words = [word for example in examples for word in example.words]
-    ids, starts, lengths = encode_texts(words, tokenizer)
-    starts[lengths == 0], lengths[lengths == 0] = len(ids), 1
-    ids = np.append(ids, np.int32(tokenizer.unk_id))
+    words, ids, starts, lengths = _encoded_words(examples, tokenizer, max_seq_length)
     room = max_seq_length - 2
     too_long = np.flatnonzero(lengths > room)
     if len(too_long):
@@ -88,27 +93,88 @@ def tag_rows(
             words[too_long[0]],
         )
     lengths = np.minimum(lengths, room)
-
     rows = _rows_of_words([len(example.words) for example in examples], lengths.tolist(), room)
-    firsts = lengths.cumsum() - lengths  # the first tokens of all words, concatenated
-    tokens = ids[np.repeat(starts - firsts, lengths) + np.arange(lengths.sum())]
+    tokens, firsts = _concatenated(ids, starts, lengths)
     begins = firsts[np.flatnonzero(np.diff(rows, prepend=-1))]  # of rows
     row_lengths = np.diff(begins, append=len(tokens))
+    arrays = _laid_out(tokens, begins, row_lengths, tokenizer, max_seq_length)
+    return arrays | _word_arrays(arrays, examples, rows, 1 + firsts - begins[rows], tag_names)
+
+
+def tag_windows(
+    examples: Sequence[TaggedExample],
+    tokenizer: Tokenizer,
+    max_seq_length: int,
+    tag_names: Sequence[str] | None = None,
+) -> dict[str, np.ndarray]:
+    """Lays out `[CLS] words [SEP]` in windows, to predict the tag of every word.
+
+    As `tag_rows`, except that a sentence that is too long takes windows that overlap, and no token
+    is dropped. A word is marked once, in the window that contains most context around its first
+    token.
+    """
+    _, ids, starts, lengths = _encoded_words(examples, tokenizer, max_seq_length)
+    tokens, firsts = _concatenated(ids, starts, lengths)
+    counts = [len(example.words) for example in examples]
+    sentence_ends = np.append(0, lengths.cumsum())[np.cumsum(counts, dtype=np.int64)]
+    totals = np.diff(sentence_ends, prepend=0)
+    room = max_seq_length - 2
+    layouts = {total: lay_out_windows(total, room, window_stride(room)) for total in set(totals)}
+    best = {total: max_context(*layout) for total, layout in layouts.items()}
+    num_windows = np.array([len(layouts[total][0]) for total in totals], np.int64)
+    sentence_begins, first_windows = sentence_ends - totals, num_windows.cumsum() - num_windows
+    offsets, window_lengths = (
+        np.concatenate([np.zeros(0, np.int64), *(layouts[total][part] for total in totals)])
+        for part in (0, 1)
+    )
+    offsets += np.repeat(sentence_begins, num_windows)
+    arrays = _laid_out(tokens, offsets, window_lengths, tokenizer, max_seq_length)
+    windows = [best[total] + first for total, first in zip(totals, first_windows, strict=True)]
+    rows = np.concatenate([np.zeros(0, np.int64), *windows])[firsts]
+    return arrays | _word_arrays(arrays, examples, rows, 1 + firsts - offsets[rows], tag_names)
+
+
+def window_stride(room: int) -> int:
+    """Returns the tokens between two windows of a sentence, of which `room` fit into one."""
+    return max(1, room // 2)
+
+
+def _encoded_words(examples, tokenizer, max_seq_length):
+    """Returns all words; their ids, and where those of each word start and how many they are."""
+    if max_seq_length < 3:  # [CLS], a token, [SEP]
+        raise InputError(f"`max_seq_length` must be at least 3. Received: {max_seq_length}.")
+    words = [word for example in examples for word in example.words]
+    ids, starts, lengths = encode_texts(words, tokenizer)
+    starts[lengths == 0], lengths[lengths == 0] = len(ids), 1
+    ids = np.append(ids, np.int32(tokenizer.unk_id))
+    return words, ids, starts, lengths
+
+
+def _concatenated(ids, starts, lengths):
+    """Returns the tokens of all words in a row, and the first of each word, int64 [words]."""
+    firsts = lengths.cumsum() - lengths
+    return ids[np.repeat(starts - firsts, lengths) + np.arange(lengths.sum())], firsts
+
+
+def _laid_out(tokens, begins, lengths, tokenizer, max_seq_length):
+    """Lays out slices of tokens, each as `[CLS] tokens [SEP]`."""
     none = np.zeros_like(begins)
     pairs = EncodedPairs(
-        tokens, np.stack([begins, none], axis=1), np.stack([row_lengths, none], axis=1)
+        tokens, np.stack([begins, none], axis=1), np.stack([lengths, none], axis=1)
     )
-    arrays = lay_out(pairs, tokenizer, max_seq_length)
+    return lay_out(pairs, tokenizer, max_seq_length)
 
-    columns = 1 + firsts - begins[rows]
+
+def _word_arrays(arrays, examples, rows, columns, tag_names):
+    """Returns the arrays that mark words, which start at rows and columns, see `tag_rows`."""
     shape = arrays["input_ids"].shape
-    arrays["word_starts"] = np.zeros(shape, np.int32)
-    arrays["word_starts"][rows, columns] = 1
+    words = {"word_starts": np.zeros(shape, np.int32)}
+    words["word_starts"][rows, columns] = 1
     if tag_names is not None:
         tags = [tag for example in examples for tag in example.tags]
-        arrays["tag_ids"] = np.full(shape, NOT_SCORED, np.int32)
-        arrays["tag_ids"][rows, columns] = label_numbers(tags, tag_names)
-    return arrays
+        words["tag_ids"] = np.full(shape, NOT_SCORED, np.int32)
+        words["tag_ids"][rows, columns] = label_numbers(tags, tag_names)
+    return words
 
 
 def _rows_of_words(sentence_lengths, lengths, room):

@@ -13,7 +13,7 @@ from albert_keras.tasks.predictions import mean_probabilities, one_line
 from albert_keras.tasks.tagging.files import read_tagged
 from albert_keras.tasks.tagging.tag_features import tag_features
 from albert_keras.tasks.tagging.tag_scores import entity_counts, entity_scores, has_entities
-from albert_keras.tasks.task import Error, Task
+from albert_keras.tasks.task import Error, Task, check_text
 from data_pipeline.errors import InputError
 from data_pipeline.settings import did_you_mean
 
@@ -25,6 +25,8 @@ class TagAnswer(NamedTuple):
     words: tuple[str, ...]
     tags: tuple[str, ...]
     probabilities: tuple[float, ...]
+    #: Words at the end without a tag, "" in `tags`: only by the signatures of an export alone.
+    dropped_words: int = 0
 
 
 class TagTask(Task):
@@ -84,11 +86,13 @@ class TagTask(Task):
         if len(fields) != 1:
             raise InputError("A sentence must have either `text` or `words`, not both or neither.")
         [(name, words)] = fields.items()
-        is_usable = isinstance(words, str if name == "text" else (list, tuple))
-        words = words.split() if is_usable and name == "text" else words
-        if not is_usable or not words or not all(isinstance(word, str) and word for word in words):
-            rule = "a text, not blank" if name == "text" else "a list of words, none empty"
-            raise InputError(f"`{name}` must be {rule}. Received: {fields[name]!r}.")
+        if name == "text":
+            check_text(name, words)
+            words = words.split()
+        elif not isinstance(words, list | tuple) or not words or not all(map(_is_word, words)):
+            raise InputError(
+                f"`words` must be a list of words, none of them empty. Received: {words!r}."
+            )
         return TaggedExample(str(number), tuple(words))
 
     def features(self, examples, tokenizer, training=False, cache=None):
@@ -96,7 +100,7 @@ class TagTask(Task):
             _truth(examples)  # raises where tags are missing
         has_tags = all(example.tags is not None for example in examples)
         names = self.labels if has_tags else None
-        return tag_features(examples, tokenizer, self.max_seq_length, names, cache)
+        return tag_features(examples, tokenizer, self.max_seq_length, names, cache, training)
 
     def answers(self, examples, features, results, tuned=None):
         if not examples:
@@ -182,6 +186,10 @@ class TagTask(Task):
     def _numbers(self, sentences):
         """Returns the numbers of all tags, int64 [words]."""
         return label_numbers((tag for tags in sentences for tag in tags), self.labels)
+
+
+def _is_word(value):
+    return isinstance(value, str) and bool(value)
 
 
 def _column(name, value, default):

@@ -62,12 +62,31 @@ def test_lines_and_json_are_those_of_the_run(folders, ask):
     assert code == 0 and len(shown.splitlines()) == 2
     assert re.fullmatch(r"(no|yes|maybe)  \d\d\.\d %  Rain\. \| Wind\.", shown.splitlines()[0])
     found, expected = (
-        json.loads(ask(path, *words, "--json", stdin=lines)[1]) for path in (export, run)
+        [json.loads(line) for line in ask(path, *words, "--json", stdin=lines)[1].splitlines()]
+        for path in (export, run)
     )
     assert [list(answer) for answer in found] == [list(answer) for answer in expected]
     assert [answer["id"] for answer in found] == ["0", "k7"]
     for one, other in zip(found, expected, strict=True):
         assert one["probabilities"] == pytest.approx(other["probabilities"], abs=1e-5)
+
+
+def test_a_file_is_answered_as_by_the_run(folders, ask, tmp_path):
+    table = tmp_path / "new.tsv"
+    table.write_text("body\treply\tnote\nRain.\tWind.\tx\nSnow.\t\ty\n")
+    columns = ["--text-column", "body", "--pair-column", "reply"]
+    tables = []
+    for number, model in enumerate(folders("classification")):
+        out = tmp_path / f"{number}.jsonl"
+        assert ask(model, "--file", table, *columns, "--out", out)[0] == 0
+        tables.append([json.loads(line) for line in out.read_text().splitlines()])
+    for one, other in zip(*tables, strict=True):
+        numbers = one.pop("probability"), *one.pop("probabilities").values()
+        others = other.pop("probability"), *other.pop("probabilities").values()
+        assert numbers == pytest.approx(others, abs=1e-5)
+        assert one == other and list(one)[:4] == ["body", "reply", "note", "label"]
+    code, shown, _ = ask(folders("classification")[1], "--file", table, *columns, "--out", tmp_path)
+    assert code == 0 and shown == f"2 answers: {tmp_path}/predictions-new.jsonl\n"
 
 
 def test_a_question_is_answered_from_a_passage(folders, ask, tiny_corpus):
@@ -104,16 +123,17 @@ def test_a_question_is_answered_from_a_passage(folders, ask, tiny_corpus):
             "`--then` requires an export of a pre-trained model: `{export}` is fine-tuned.",
         ),
         ("classification", ["a", "--top-k", "3"], "`--top-k` requires an export of a pre-trained"),
+        ("classification", ["--file", "a.tsv"], "`a.tsv` cannot be read"),
         (
             "classification",
-            ["--file", "a.tsv"],
-            "`--file` requires a run: `{export}` is an export.",
+            ["--split", "dev"],
+            "`--split` requires a run: `{export}` is an export.",
         ),
-        ("classification", ["--split", "dev"], "`--split` requires a run"),
-        ("classification", ["a", "--out", "b"], "`--out` requires a run"),
+        ("classification", ["a", "--out", "b.json"], "`--out` must end in .csv or .jsonl"),
+        ("spans_or_none", ["--file", "a", "--text-column", "b"], "column of `text` must not be"),
         ("classification", ["a", "--with", "b"], "`--with` requires a run"),
         ("classification", ["a", "--all-seeds"], "`--all-seeds` requires a run"),
-        ("classification", ["a", "--text-column", "b"], "`--text-column` requires a run"),
+        ("classification", ["a", "--text-column", "b"], "Columns of text and pair require `file`"),
         ("classification", [], "There is nothing to process"),
     ],
 )

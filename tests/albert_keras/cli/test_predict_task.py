@@ -1,15 +1,17 @@
 """`albert-keras predict` with fine-tuned models: arguments, stdin, files, and mistakes."""
 
+import csv
 import io
 import json
 import os
 import re
 import sys
+from types import SimpleNamespace
 
 import pytest
 
 from albert_keras.cli import main
-from albert_keras.cli.predict import describe_answer
+from albert_keras.cli.answer_lines import describe_answer
 from albert_keras.config import AlbertConfig
 from albert_keras.tasks.examples import (
     ChoiceExample,
@@ -90,7 +92,9 @@ def test_json_holds_all_probabilities(ask):
 
 def test_lines_of_stdin_are_texts_or_objects(ask):
     lines = b'\xef\xbb\xbfRain.\r\n\n{"text": "Rain.", "pair": "Fog.", "id": "k7"}\n{"text": "A"}\n'
-    answers = json.loads(ask("--pair", "Wind.", "--json", stdin=lines))
+    answers = [
+        json.loads(line) for line in ask("--pair", "Wind.", "--json", stdin=lines).splitlines()
+    ]
     assert [answer["id"] for answer in answers] == ["0", "k7", "2"]
     for answer, pair in zip(answers, ("Wind.", "Fog."), strict=False):
         (alone,) = json.loads(ask("Rain.", "--pair", pair, "--json"))
@@ -110,6 +114,80 @@ def test_a_file_is_answered_and_written(ask, tmp_path):
     assert shown == f"1 answer: {tmp_path}/out/predictions-new.jsonl\n"
 
 
+@pytest.fixture
+def table(tmp_path):
+    """Returns a table that Excel might have written, with a column that answers have as well."""
+    path = tmp_path / "new.csv"
+    long = "Rain, and rain. " * 20
+    rows = ["no;body;reply;label", f"7;{long};Wind.;old", "8;Snow.;;older"]
+    path.write_text("\n".join(rows) + "\n", encoding="utf-16")
+    return path
+
+
+COLUMNS = ["--text-column", "body", "--pair-column", "reply"]
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+def test_a_table_of_answers_keeps_the_columns_of_the_input(ask, table, tmp_path, ending):
+    out = tmp_path / f"answers.{ending}"
+    shown = ask("--file", table, *COLUMNS, "--out", out)
+    assert shown == f"2 answers: {out}\n"
+    if ending == "csv":
+        rows = list(csv.DictReader(out.read_text().splitlines()))
+    else:
+        rows = [json.loads(line) for line in out.read_text().splitlines()]
+    assert [row["no"] for row in rows] == ["7", "8"] and rows[1]["reply"] == ""
+    assert [row["label"] for row in rows] == ["old", "older"]
+    assert {row["predicted_label"] for row in rows} <= {"yes", "no"}
+    assert int(rows[0]["dropped_tokens"]) > 0 and int(rows[1]["dropped_tokens"]) == 0
+    lines = ask("--file", table, *COLUMNS, "--json").splitlines()
+    if ending == "jsonl":
+        assert [json.loads(line) for line in lines] == rows
+
+
+def test_an_existing_table_is_not_overwritten_unasked(ask, tuned, table, tmp_path, capsys):
+    out = tmp_path / "answers.csv"
+    out.write_text("precious")
+    words = ["predict", str(tuned), "--file", str(table), *COLUMNS, "--out", str(out)]
+    assert main(words) == 2
+    assert "must be a file that does not exist" in capsys.readouterr().err
+    assert out.read_text() == "precious"
+    ask(*words[2:], "--overwrite")
+    assert out.read_text().startswith("no,body,reply,label,predicted_label,probability")
+    assert main([*words[:-1], str(table), "--overwrite"]) == 2
+    assert "must not be the file of the examples" in capsys.readouterr().err
+
+
+def test_truncated_inputs_are_counted_and_marked(ask, tuned, monkeypatch, capsys):
+    text = "Rain, and rain. " * 20
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(f"{text}\nRain.\n".encode())))
+    assert main(["predict", str(tuned), "--pair", "Wind."]) == 0
+    shown = capsys.readouterr()
+    long, short = shown.out.splitlines()
+    number = re.search(r"\(truncated: (\d+) tokens not read\)$", long)[1]
+    assert "truncated" not in short
+    [line] = [line for line in shown.err.splitlines() if "truncated" in line]
+    assert line.startswith(f"1 of 2 inputs were truncated: the model did not read {number} tokens")
+    [answer, _] = json.loads(ask(text, "Rain.", "--pair", "Wind.", "--json"))
+    assert answer["dropped_tokens"] == int(number)
+
+
+def test_a_line_is_answered_before_the_next_one_arrives(ask, tuned, monkeypatch):
+    arrived = []
+
+    class Arriving:
+        def read1(self, size):
+            arrived.append(len(printed))
+            return b"Rain.\n" if len(arrived) < 4 else b""
+
+    printed = []
+    monkeypatch.setattr("typer.echo", lambda line, err=False: printed.append(line))
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=Arriving(), isatty=lambda: False))
+    assert main(["predict", str(tuned), "--pair", "Wind.", "--json"]) == 0
+    assert arrived == [0, 1, 2, 3]
+    assert [json.loads(line)["id"] for line in printed] == ["0", "1", "2"]
+
+
 def test_a_split_is_answered_by_several_models(ask, tuned):
     alone, together = ask("--split", "dev"), ask("--split", "dev", "--with", tuned, "--all-seeds")
     assert alone == together and alone.count("|") > 0
@@ -124,9 +202,17 @@ MISTAKES = {
         b'{"text": "a", "pair": "b"}\n\n{"text": "a"\n',
         "Line 3 of stdin starts with { but is not a valid JSON object",
     ),
-    "other bytes": ([], b"Rain.\ncaf\xe9\n", "Line 2 of stdin is not UTF-8. Received: 0xe9"),
+    "other bytes": (
+        ["--pair", "b"],
+        b"Rain.\ncaf\xe9\n",
+        "Line 2 of stdin is not UTF-8. Received: 0xe9",
+    ),
     "half a pair": ([], b'{"text": "\\ud800", "pair": "b"}\n', "half a surrogate pair"),
-    "wrong object": ([], b'{"text": "a", "pair": "b"}\n{"text": 3}\n', "Input 2 of 2"),
+    "wrong object": (
+        [],
+        b'{"text": "a", "pair": "b"}\n{"text": 3}\n',
+        "Line 2 of stdin: An example",
+    ),
     "id twice": (
         [],
         b'{"text": "a", "pair": "b", "id": 1}\n' * 2,
@@ -143,10 +229,12 @@ MISTAKES = {
     "pair and file": (["--pair", "b", "--file", "a.tsv"], b"", "`--pair` must not be given"),
     "file and split": (["--split", "dev", "--file", "a.tsv"], b"", "Received: file and split"),
     "no file": (["--file", "nowhere.tsv"], b"", "`nowhere.tsv` cannot be read"),
-    "spreadsheet": (["--file", "a.xlsx"], b"", "must end in .tsv, .csv or .jsonl"),
+    "spreadsheet": (["--file", __file__], b"", "must end in .tsv, .csv or .jsonl"),
     "unknown split": (["--split", "test"], b"", "`test` of pair is unknown"),
     "column of nothing": (["a", "--pair", "b", "--text-column", "c"], b"", "require `file`"),
     "folder of nothing": (["a", "--pair", "b", "--data-dir", "c"], b"", "requires `split`"),
+    "other table": (["a", "--pair", "b", "--out", "a.xlsx"], b"", "must end in .csv or .jsonl"),
+    "no table to replace": (["a", "--pair", "b", "--overwrite"], b"", "`--overwrite` requires"),
     "unwritable": (["a", "--pair", "b", "--out", "/proc/x"], b"", "cannot be written"),
     "no other": (["a", "--pair", "b", "--with", "nowhere"], b"", "`nowhere` must be the folder"),
 }

@@ -13,10 +13,10 @@ from albert_keras.finetuning.config import FinetuneConfig
 from albert_keras.finetuning.finetune import finetune
 from albert_keras.finetuning.finetuned import (
     FinetunedModels,
-    check_answers_folder,
     find_runs,
     is_finetuned,
 )
+from albert_keras.finetuning.request_checks import check_answers_folder
 from albert_keras.runs.run import Run
 from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.tokenization import Tokenizer

@@ -6,7 +6,6 @@ import tensorflow as tf
 
 from albert_keras.serving.export.checks import (
     TEXTS,
-    _same_words,
     check_ids,
     check_inputs,
     check_neighbours,
@@ -16,7 +15,6 @@ from albert_keras.serving.export.source import open_source
 from albert_keras.serving.graph.text_packing import BYTES_PER_POSITION
 from albert_keras.serving.saved_model.signature_methods import Signature
 from albert_keras.tasks.kinds import KINDS
-from albert_keras.tasks.tagging.tag_task import TagAnswer
 from data_pipeline.errors import InputError
 
 TEXT = Signature("ask", "predict", {"text": tf.TensorSpec([None], tf.string)}, {}, {})
@@ -79,13 +77,6 @@ def test_no_text_is_longer_than_the_shortest_graph_reads(kind):
         for text in texts:
             if isinstance(text, str):
                 assert len(text.encode()) <= BYTES_PER_POSITION * 8
-
-
-def test_tags_are_compared_as_far_as_the_graph_tags():
-    expected = TagAnswer("0", ("a", "b", "c"), ("O", "B-X", "O"), (0.5, 0.6, 0.7))
-    found = expected._replace(tags=("O", "B-X", ""), probabilities=(0.5, 0.6, 0.0))
-    cut = _same_words(expected, found)
-    assert cut[0] == cut[1] and cut[0].tags == ("O", "B-X") and len(cut[0].words) == 3
 
 
 def lengths(name, inputs):

@@ -52,7 +52,10 @@ def test_a_finetuned_model_is_told_as_it_is(out):
     card = unwrapped(model_card(publish(out, 1, FINETUNED)))
     assert "fine-tuned on sst-2 for 300 steps. It sorts texts into 2 classes." in card
     assert "Labels: negative, positive." in card
-    assert "| accuracy | 0.9128 | | f1 (of positive) | 0.9 |" in card and "development examples" in card
+    assert (
+        "| accuracy | 0.9128 | | f1 (of positive) | 0.9 |" in card
+        and "development examples" in card
+    )
     assert "Compared with float32 on dev.tsv." in card
     assert "| int8 | 256 | 99.6 % | 0.0011 (0.02) | accuracy 0.906 (0.91) |" in card
     assert "| Initial weights | t2 step 12000 |" in card

@@ -5,10 +5,10 @@ import pytest
 import tensorflow as tf
 
 from albert_keras.models.finetuning import build_model
-from albert_keras.serving.graph import span_answers
+from albert_keras.serving.graph import windows
 from albert_keras.serving.graph.aligning_tokenizer import AligningTokenizer
-from albert_keras.serving.graph.span_answers import max_context
 from albert_keras.serving.graph.task_models import build_task_model
+from albert_keras.serving.graph.windows import max_context
 from albert_keras.serving.saved_model.server_ops import TEXT_OPS, core_ops
 from albert_keras.tasks.examples import QuestionExample
 from albert_keras.tasks.kinds import SPANS, SPANS_OR_NONE
@@ -123,18 +123,20 @@ def test_answers_are_those_of_the_task(asked):
         assert text == (answer.text if has_place else "")
         assert (start, end) == ((answer.start, answer.end) if has_place else (-1, -1))
         assert not text or example.context[start:end] == text
+        assert found["dropped_tokens"][row] == answer.dropped_tokens
         best = answer.nbest[0]
         total = best["start_log_prob"] + best["end_log_prob"]
         assert found["score"][row] == pytest.approx(total, abs=1e-5)
         if "null_score" in found:
             assert found["null_score"][row] == pytest.approx(answer.null_score, abs=1e-5)
     assert (found["start"] >= 0).sum() > len(examples) / 3
+    assert 0 < (found["dropped_tokens"] > 0).sum() < len(examples)
 
 
 def test_neither_neighbours_nor_windows_at_a_time_change_an_answer(asked, monkeypatch):
     examples, task_model = asked[2][-6:-3], asked[4]
     expected = ask(task_model, asked[2])
-    monkeypatch.setattr(span_answers, "WINDOWS_AT_A_TIME", 2)
+    monkeypatch.setattr(windows, "WINDOWS_AT_A_TIME", 2)
     questions, contexts = (
         tf.constant([getattr(one, name) for one in examples]) for name in ("question", "context")
     )

@@ -156,16 +156,10 @@ def test_ids_and_strings_give_what_the_task_answers(kind, tiny_tokenizer, tiny_c
             answer_by_signatures(ask, task, examples)
         return
     by_strings = answer_by_signatures(ask, task, examples)
-    if kind == "tagging":  # the graph reads one row
-        kept = [sum(tag != "" for tag in answer.tags) for answer in by_strings]
-        assert kept[-1] < len(expected[-1].tags)
-        by_strings, expected = (
-            [
-                answer._replace(tags=answer.tags[:n], probabilities=answer.probabilities[:n])
-                for answer, n in zip(answers, kept, strict=True)
-            ]
-            for answers in (by_strings, expected)
-        )
+    if kind == "choice":  # longer than the graph tokenizes
+        found, known = by_strings.pop(), expected.pop()
+        assert found.dropped_tokens == pytest.approx(known.dropped_tokens, rel=0.05)
+        assert_alike(found._replace(dropped_tokens=known.dropped_tokens), known)
     assert_alike(by_strings, expected)
 
 

@@ -85,6 +85,10 @@ def test_classes_are_those_of_the_task(of_kind, tiny_tokenizer, tiny_corpus):
     assert found["label"].tolist() == [answer.label.encode() for answer in answers]
     assert len(set(found["label"])) > 1
     np.testing.assert_allclose(found["probability"], [a.probability for a in answers], atol=1e-5)
+    dropped = [answer.dropped_tokens for answer in answers]
+    assert found["dropped_tokens"].tolist() == dropped and 0 < sum(map(bool, dropped)) < len(
+        dropped
+    )
     for row, answer in enumerate(answers):
         names = [name.decode() for name in found["labels"][row]]
         given = dict(zip(names, found["probabilities"][row].tolist(), strict=True))
@@ -93,6 +97,7 @@ def test_classes_are_those_of_the_task(of_kind, tiny_tokenizer, tiny_corpus):
     lines = [b"\t".join(pair) for pair in zip(firsts, seconds, strict=True)]
     by_tab = call(task_model, "serving_default", lines)
     np.testing.assert_allclose(by_tab["probabilities"], found["probabilities"], atol=1e-5)
+    assert by_tab["dropped_tokens"].tolist() == dropped
     alone = call(task_model, "text_pair", firsts[1:2], seconds[1:2])
     np.testing.assert_allclose(alone["probabilities"][0], found["probabilities"][1], atol=1e-5)
 
@@ -118,6 +123,9 @@ def test_scores_are_those_of_the_task(of_kind, tiny_tokenizer, tiny_corpus):
     answers = expected(task, model, tiny_tokenizer, examples)
     found = call(task_model, "serving_default", texts)["score"]
     np.testing.assert_allclose(found, [answer.score for answer in answers], atol=1e-5)
+    explained = call(task_model, "explain_tokens", texts)
+    dropped = [answer.dropped_tokens for answer in answers]
+    assert explained["dropped_tokens"].tolist() == dropped and any(dropped)
     outputs = call(task_model, "regress", [b"", b"\xff"])["outputs"]
     np.testing.assert_allclose(outputs, found[[5, 5]], atol=1e-5)
     assert "text_pair" not in task_model.functions
@@ -139,12 +147,24 @@ def test_words_have_the_tags_of_the_task(of_kind, tiny_tokenizer, tiny_corpus):
             assert not tags.any() and not probability.any()
             continue
         answer = next(answers)
-        kept = int((tags != b"").sum())
-        assert tags[:kept].tolist() == [tag.encode() for tag in answer.tags[:kept]]
-        np.testing.assert_allclose(probability[:kept], answer.probabilities[:kept], atol=1e-5)
-        assert not tags[kept:].any() and not probability[kept:].any()
-        pieces = sum(max(1, len(tiny_tokenizer.encode(word))) for word in words)
-        assert kept == len(words) if pieces <= 38 else 0 < kept < len(words)
+        count = len(words)
+        assert tags[:count].tolist() == [tag.encode() for tag in answer.tags]
+        np.testing.assert_allclose(probability[:count], answer.probabilities, atol=1e-5)
+        assert not tags[count:].any() and not probability[count:].any()
+    assert max(map(len, sentences)) > 100 and not found["dropped_words"].any()
+
+
+@pytest.mark.parametrize("space", [" ", "\u3000"])
+def test_words_beyond_the_bytes_that_are_read_are_counted(of_kind, space):
+    task_model = of_kind("tagging")[2]
+    limit = task_model.max_bytes
+    head = "ferry".ljust(limit - 6) + "left"
+    texts = [head, head + "xxyy", head + f"xxyy{space}a b\n", head + f"xx{space}a  b", head + "  "]
+    found = call(task_model, "tags", [text.encode() for text in texts])
+    assert found["dropped_words"].tolist() == [0, 0, 2, 2, 0]
+    words = [[word.decode() for word in row if word] for row in found["words"]]
+    assert words == [["ferry", word] for word in ("left", *["leftxx"] * 3, "left")]
+    assert (found["tags"][:, :2] != b"").all()
 
 
 def test_choices_are_those_of_the_task(of_kind, tiny_tokenizer, tiny_corpus):
@@ -164,6 +184,10 @@ def test_choices_are_those_of_the_task(of_kind, tiny_tokenizer, tiny_corpus):
     assert found["option"].tolist() == [answer.option.encode() for answer in answers]
     probabilities = [answer.probabilities for answer in answers]
     np.testing.assert_allclose(found["probabilities"], probabilities, atol=1e-5)
+    # The last three have more bytes than are tokenized.
+    dropped = [answer.dropped_tokens for answer in answers]
+    assert found["dropped_tokens"].tolist()[:-3] == dropped[:-3] and any(dropped[:-3])
+    np.testing.assert_allclose(found["dropped_tokens"][-3:], dropped[-3:], rtol=0.5)
 
 
 def test_blanks_are_filled_as_in_python(of_kind):

@@ -101,6 +101,32 @@ def test_a_mask_beyond_the_length_is_left_as_typed(text_model):
     assert not answer["scores"].numpy().any()
 
 
+def test_tokens_that_do_not_fit_are_counted(text_model, tiny_tokenizer):
+    texts = ["The ferry left.", "", "the ferry " * 40]
+    counts = [len(tiny_tokenizer.encode(text)) for text in texts]
+    dropped = [max(0, count - LENGTH + 2) for count in counts]
+    assert dropped[:2] == [0, 0] and dropped[2] > 30
+    for name in ("encode", "explain_tokens", "attention"):
+        found = text_model.functions[name](tf.constant(texts))
+        assert found["dropped_tokens"].numpy().tolist() == dropped
+    filled = text_model.functions["fill_mask"](tf.constant([f"[MASK] {text}" for text in texts]))
+    assert filled["dropped_tokens"].numpy().tolist() == [0, 0, dropped[2] + 1]
+    order = text_model.functions["sentence_order"](tf.constant(texts), tf.constant(texts[::-1]))
+    room = LENGTH - 3
+    expected = [max(0, sum(pair) - room) for pair in zip(counts, counts[::-1], strict=True)]
+    assert order["dropped_tokens"].numpy().tolist() == expected
+
+
+def test_tokens_beyond_the_bytes_that_are_read_are_estimated(text_model, tiny_tokenizer):
+    text = "the ferry left " * 400
+    texts = [text, text + " " * 5000, " " * 5000 + "x", " " * 5000, "x" * 32 * LENGTH + "é"]
+    found = text_model.functions["explain_tokens"](tf.constant(texts))["dropped_tokens"].numpy()
+    exact = len(tiny_tokenizer.encode(text)) - LENGTH + 2
+    assert found[0] == pytest.approx(exact, rel=0.02) and found[1] > found[0]
+    assert found[2:4].tolist() == [1, 0]
+    assert found[4] == pytest.approx(len(tiny_tokenizer.encode(texts[4])) - LENGTH + 2, abs=3)
+
+
 def test_masks_that_were_cut_off_cost_nothing(text_model, monkeypatch):
     asked = []
     masked_lm = text_model.stored.masked_lm

@@ -25,8 +25,8 @@ def test_answers_are_written_line_by_line(tmp_path):
     assert [path] == list((tmp_path / "new").iterdir())
     lines = path.read_text(encoding="utf-8").splitlines()
     assert [json.loads(line) for line in lines] == [
-        {"id": "1", "score": 0.5},
-        {"id": "\u2028 \ud800 ä", "score": -1.0},
+        {"id": "1", "score": 0.5, "dropped_tokens": 0},
+        {"id": "\u2028 \ud800 ä", "score": -1.0, "dropped_tokens": 0},
     ]
 
 
@@ -51,7 +51,10 @@ def test_the_best_class_is_answered_and_the_first_of_equals():
         ClassAnswer("a", "no", 0.5, {"no": 0.5, "yes": 0.5}),
         ClassAnswer("b", "yes", 0.75, {"no": 0.25, "yes": 0.75}),
     ]
-    assert score_answers(EXAMPLES, np.array([1.5, 2])) == [("a", 1.5), ("b", 2.0)]
+    assert score_answers(EXAMPLES, np.array([1.5, 2])) == [
+        ScoreAnswer("a", 1.5),
+        ScoreAnswer("b", 2.0),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,9 @@ SENTENCES = [
 ]
 
 
+TASK = TextTask(TaskConfig(name="pair", text="a", pair="b", labels=("no", "yes")))
+
+
 def text_features(examples, tokenizer, max_seq_length, labels=None, cache=None):
     columns = {"text": "a", "pair": "b", "labels": ("no", "yes")}
     task = TextTask(TaskConfig(name="pair", max_seq_length=max_seq_length, **columns))
@@ -44,9 +47,17 @@ def test_pairs_are_laid_out_as_all_at_once(tiny_tokenizer):
     assert set(text_features(PAIRS, tiny_tokenizer, 16).batch([0])) == set(whole)
 
 
+def test_tokens_that_do_not_fit_are_counted(tiny_tokenizer):
+    counts = [len(tiny_tokenizer.encode(text)) for text in PAIRS[0][1:3]]
+    features = text_features(PAIRS, tiny_tokenizer, 8)
+    assert features.dropped_tokens.tolist() == [sum(counts) - 5, 0] and sum(counts) > 8
+    answers = TASK.answers(PAIRS, features, [{"logits": np.zeros((2, 2), np.float32)}])
+    assert [answer.dropped_tokens for answer in answers] == [sum(counts) - 5, 0]
+
+
 def test_sentences_are_cut_to_the_length(tiny_tokenizer):
     whole = tag_rows(SENTENCES, tiny_tokenizer, 16, ["X", "Y"])
-    features = tag_features(SENTENCES, tiny_tokenizer, 16, ("X", "Y"))
+    features = tag_features(SENTENCES, tiny_tokenizer, 16, ("X", "Y"), training=True)
     assert len(features) == len(whole["input_ids"]) > 2
     assert (features.word_starts == whole["word_starts"]).all()
     assert features.lengths.tolist() == whole["input_mask"].sum(axis=1).tolist()

@@ -43,7 +43,10 @@ def test_models_answer_together():
     np.testing.assert_allclose([answer.probability for answer in answers], 0.75)
     assert list(answers[0].probabilities) == ["0", "1"]
     results = [{"logits": np.array([[1.0], [7.0]])}, {"logits": np.array([[2.0], [6.0]])}]
-    assert task("sts-b").answers(examples, None, results) == [("0", 1.5), ("1", 6.5)]
+    assert task("sts-b").answers(examples, None, results) == [
+        ScoreAnswer("0", 1.5),
+        ScoreAnswer("1", 6.5),
+    ]
 
 
 @pytest.mark.parametrize("number", [float("nan"), float("inf")])
@@ -76,9 +79,9 @@ def test_the_interval_is_around_the_metric():
 def test_guesses_are_the_most_frequent_class_or_the_mean():
     examples = labelled(None, None)
     [first, second] = task("cola").guesses(labelled(*"1101"), examples)
-    assert first == ("0", "1", 0.75, {"0": 0.25, "1": 0.75}) and second.id == "1"
+    assert first == ClassAnswer("0", "1", 0.75, {"0": 0.25, "1": 0.75}) and second.id == "1"
     guesses = task("sts-b").guesses(labelled(1.0, 2.0, 4.5), examples)
-    assert guesses == [("0", 2.5), ("1", 2.5)]
+    assert guesses == [ScoreAnswer("0", 2.5), ScoreAnswer("1", 2.5)]
 
 
 def test_collapse_to_one_class_is_told():

@@ -2,6 +2,7 @@
 
 import { AskError, bodyOf, curlLine, predict } from "./ask.js";
 import { element } from "./elements.js";
+import { truncationNotice } from "./truncation.js";
 
 /**
  * Connects a view with its section of the page.
@@ -72,6 +73,7 @@ export class Panel {
       this.clear();
       const say = (...parts) => this.headline.replaceChildren(...parts);
       view.show(output, row, { say, answer: this.answer, model });
+      this.answer.prepend(...[truncationNotice(output)].filter(Boolean));
       this.time.textContent = `Answered in ${Math.round(milliseconds)} ms.`;
     } catch (error) {
       if (pending.signal.aborted) return;

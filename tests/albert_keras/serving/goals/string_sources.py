@@ -90,7 +90,7 @@ class Asked:
         self._module = source.string_model("float32", layers=(1,))
         self._functions = self._module.functions
         self.names = list({id(one): name for name, one in self._functions.items()}.values())
-        self.max_bytes = self._module.packer.max_bytes
+        self.max_bytes = self._module.max_bytes
 
     def specs(self, name):
         """Returns the inputs of a signature, dict of name to TensorSpec."""

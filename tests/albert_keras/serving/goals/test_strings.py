@@ -191,6 +191,11 @@ def test_neighbours_do_not_change_an_answer(source, asked_of, tiny_corpus):
     assert others == [] and max(differences.values()) <= TOLERANCE
 
 
+def uncounted(answer):
+    """Returns an answer without the counts of what was dropped."""
+    return {name: value for name, value in answer.items() if not name.startswith("dropped_")}
+
+
 @pytest.mark.parametrize("source", SOURCES)
 def test_a_text_is_cut_before_the_character_that_does_not_fit(source, asked_of, tiny_tokenizer):
     asked, count, largest = asked_of(source), 0, 0.0
@@ -204,8 +209,8 @@ def test_a_text_is_cut_before_the_character_that_does_not_fit(source, asked_of, 
         for name, place in itertools.product(asked.names, range(1 if source == "choice" else 3)):
             if (inputs := with_long(asked, source, name, text, place)) is None:
                 continue
-            found = asked.ask(name, **inputs)
-            meant = asked.ask(name, **with_long(asked, source, name, cut, place))
+            found = uncounted(asked.ask(name, **inputs))
+            meant = uncounted(asked.ask(name, **with_long(asked, source, name, cut, place)))
             where = f"{name} {letter} {over}"
             largest, count = max(largest, largest_difference(found, meant, where)), count + 1
             if name == "explain_tokens" and source in ("pre-trained", "texts", "numbers"):
@@ -221,7 +226,7 @@ def test_a_text_is_cut_before_the_character_that_does_not_fit(source, asked_of, 
 @pytest.mark.parametrize("source", SOURCES)
 def test_five_megabytes_take_no_more_than_twice_as_long(source, tiny_tokenizer):
     asked, told = Asked(source_of(source, tiny_tokenizer, 128)), {}
-    sizes = 4096, 5_000_000
+    sizes = asked.max_bytes, 5_000_000  # 4096 except for tags, which read 16 times as many
     text = b"The ferry _ left [MASK] the harbour, and nobody wondered why. "
     text *= sizes[1] // len(text) + 1
     for name, place in itertools.product(asked.names, range(3)):
@@ -240,7 +245,8 @@ def test_five_megabytes_take_no_more_than_twice_as_long(source, tiny_tokenizer):
         small, large = (np.median(times[2:]) * 1000 for times in seconds.values())
         told[f"{name} {place + 1}"] = large / small
         print(
-            f"\n{source}, {name}, text {place + 1}: 5 MB {large:.1f} ms, 4 KB {small:.1f} ms, "
+            f"\n{source}, {name}, text {place + 1}: 5 MB {large:.1f} ms, "
+            f"{sizes[0]} bytes {small:.1f} ms, "
             f"{large / small:.1f} times as long",
             end="",
         )

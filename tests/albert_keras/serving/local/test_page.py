@@ -129,13 +129,20 @@ def test_scripts_count_characters_and_quote_for_the_shell(tmp_path):
         """
         import { bodyOf, curlLine } from "./ask.js";
         import { percent } from "./elements.js";
+        import { truncationNotice } from "./truncation.js";
         import { partAt } from "./unicode.js";
-        globalThis.document = { baseURI: "http://host:1/" };
+        globalThis.document = { baseURI: "http://host:1/", createElement: () => ({ append() {} }) };
         const row = { text: "it's \\ud800 \U0001f600", options: ["\\udc00"] };
         console.log(JSON.stringify({
           parts: partAt("\U0001f600 \U0001d518b \U0001f3dd c", 2, 6),
           shares: [0, 0.0001, 0.1234, 0.99999, 1].map(percent),
           body: JSON.parse(bodyOf("s", row)),
+          notices: [
+            truncationNotice({ dropped_tokens: 1204, dropped_words: 0 }),
+            truncationNotice({ dropped_words: 1 }),
+            truncationNotice({ dropped_tokens: 0 }),
+            truncationNotice({ score: 1.5 }),
+          ],
           line: curlLine({ name: "m" }, bodyOf("s", { text: "it's" })),
         }));
         """,
@@ -145,6 +152,14 @@ def test_scripts_count_characters_and_quote_for_the_shell(tmp_path):
     found = json.loads(subprocess.run(run, cwd=tmp_path, capture_output=True, check=True).stdout)
     assert found["parts"] == ["\U0001f600 ", "\U0001d518b \U0001f3dd", " c"]
     assert found["shares"] == ["0.0%", "<0.1%", "12.3%", ">99.9%", "100.0%"]
+    texts = [notice and notice["textContent"] for notice in found["notices"]]
+    assert texts == [
+        "The input was truncated: 1,204 tokens did not fit.",
+        "The input was truncated: 1 word did not fit.",
+        None,
+        None,
+    ]
+    assert "truncationNotice(output)" in SCRIPTS["panel.js"]
     inputs = {"text": ["it's \ufffd \U0001f600"], "options": [["\ufffd"]]}
     assert found["body"] == {"signature_name": "s", "inputs": inputs}
     words = subprocess.run(

@@ -5,7 +5,7 @@ import pytest
 
 from albert_keras.tasks.examples import TaggedExample
 from albert_keras.tasks.tagging.files import read_tagged
-from albert_keras.tasks.tagging.tag_features import NOT_SCORED, tag_rows
+from albert_keras.tasks.tagging.tag_features import NOT_SCORED, tag_rows, tag_windows
 from data_pipeline.errors import InputError
 
 COLUMNS = """-DOCSTART- -X- O O
@@ -155,10 +155,38 @@ def test_long_sentences_go_into_rows_cut_between_words(tiny_tokenizer):
     assert features["word_starts"].sum() == 7
 
 
+def test_windows_overlap_and_drop_no_token(tiny_tokenizer, caplog):
+    long = TaggedExample("long", ("ferry",) * 9 + ("x" * 60,) + ("harbour",) * 20)
+    examples = [SENTENCES[1], long, SENTENCES[1]]
+    pieces = [tiny_tokenizer.encode(word) for word in long.words]
+    tokens, room = sum(pieces, []), 10
+    assert max(map(len, pieces)) > room  # a word that is longer than a window
+    features = tag_windows(examples, tiny_tokenizer, room + 2)
+    windows = [
+        ids[mask == 1][1:-1].tolist()
+        for ids, mask in zip(features["input_ids"], features["input_mask"], strict=True)
+    ]
+    begins = range(0, len(tokens) - room // 2, room // 2)
+    assert windows[1:-1] == [tokens[begin : begin + room] for begin in begins]
+    first = 0
+    for ids in pieces:  # a quarter of a window on both sides of a word, except at the ends
+        [(row, column)] = [
+            (row, column)
+            for row, column in np.argwhere(features["word_starts"])
+            if 0 < row < len(windows) - 1 and begins[row - 1] + column - 1 == first
+        ]
+        left, right = column - 1, len(windows[row]) - column
+        assert min(left, right) >= min(room // 4, first, len(tokens) - 1 - first)
+        first += len(ids)
+    assert features["word_starts"].sum() == sum(len(example.words) for example in examples)
+    assert not caplog.text
+
+
 @pytest.mark.parametrize("max_seq_length", [3, 9, 48])
-def test_predictions_find_back_to_their_words(tiny_tokenizer, max_seq_length):
+@pytest.mark.parametrize("encode", [tag_rows, tag_windows])
+def test_predictions_find_back_to_their_words(tiny_tokenizer, max_seq_length, encode):
     examples = [*SENTENCES, TaggedExample("none", (), ()), *SENTENCES[::-1]]
-    features = tag_rows(examples, tiny_tokenizer, max_seq_length, ["LOC", "O"])
+    features = encode(examples, tiny_tokenizer, max_seq_length, ["LOC", "O"])
     tags = [["LOC", "O"][id] for id in features["tag_ids"][features["word_starts"] == 1]]
     assert tags == [tag for example in examples for tag in example.tags]
 
@@ -177,8 +205,9 @@ def test_a_word_of_nothing_is_an_unknown_piece(tiny_tokenizer):
     assert features["tag_ids"].tolist() == [[NOT_SCORED, 0, NOT_SCORED, NOT_SCORED]]
 
 
-def test_no_sentences_make_no_rows(tiny_tokenizer):
-    features = tag_rows([], tiny_tokenizer, 8, ["O"])
+@pytest.mark.parametrize("encode", [tag_rows, tag_windows])
+def test_no_sentences_make_no_rows(tiny_tokenizer, encode):
+    features = encode([], tiny_tokenizer, 8, ["O"])
     assert {values.shape for values in features.values()} == {(0, 8)}
 
 

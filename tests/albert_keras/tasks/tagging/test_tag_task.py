@@ -129,7 +129,7 @@ def test_an_example_is_made_of_what_was_typed():
         ({}, "either `text` or `words`"),
         ({"text": "a", "words": ["a"]}, "either `text` or `words`"),
         ({"word": "a"}, "`word` is not a field of tagging. Did you mean `words`"),
-        ({"text": " \n"}, "`text` must be a text, not blank"),
+        ({"text": " \n"}, "`text` must be a text. It is blank"),
         ({"text": ["a"]}, "`text` must be a text"),
         ({"words": "ab"}, "`words` must be a list of words"),
         ({"words": []}, "`words` must be a list of words"),

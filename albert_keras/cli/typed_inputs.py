@@ -1,0 +1,91 @@
+"""Inputs of `albert-keras predict` that are typed: arguments, and lines of stdin as they arrive."""
+
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import typer
+
+from data_pipeline.errors import InputError
+
+#: Bytes of stdin that are read at a time, if so many have arrived.
+_BLOCK = 1 << 16
+
+
+def typed_fields(text: str, options: dict[str, Any]) -> dict[str, Any]:
+    """Returns the fields of an input that is a text; `options` has those of the command line."""
+    name = "context" if {"question", "options"} & options.keys() else "text"
+    return {name: text} | options
+
+
+def line_fields(number: int, line: str, options: dict[str, Any]) -> dict[str, Any]:
+    """Returns the fields of a line, a text or a JSON object; `options` fill in missing ones.
+
+    Raises:
+        InputError: If the line starts with `{` and is not a JSON object; it names the `number`.
+    """
+    if not line.startswith("{"):
+        return typed_fields(line, options)
+    try:
+        return options | json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise InputError(
+            f"Line {number} of stdin starts with {{ but is not a valid JSON object: {error}. Write "
+            'a text that starts with { as {"text": ...}.'
+        ) from None
+
+
+def arriving_lines() -> Iterator[list[tuple[int, bytes]]]:
+    """Yields the lines of stdin with their numbers, in lists of all that have arrived.
+
+    InputError if there is none that is not blank.
+    """
+    if sys.stdin.isatty():
+        typer.echo("reading lines from the keyboard until Ctrl-D", err=True)
+    number, rest, are_blank = 0, b"", True
+    while block := sys.stdin.buffer.read1(_BLOCK):
+        *lines, rest = (rest + block).split(b"\n")
+        if lines:
+            yield list(enumerate(lines, start=number + 1))
+            number += len(lines)
+            are_blank = are_blank and not any(map(bytes.strip, lines))
+    if rest:
+        yield [(number + 1, rest)]
+    if are_blank and not rest.strip():
+        raise InputError("There is nothing to process. Give TEXT, or lines on stdin.")
+
+
+def converted_lines(
+    batches: Iterable[list[tuple[int, bytes]]], convert: Callable[[int, str], Any]
+) -> Iterator[list]:
+    """Converts the lines of `arriving_lines`, without blank ones.
+
+    Args:
+        convert: Takes the number of a line, from 1, and the line.
+
+    Raises:
+        InputError: If a line is not UTF-8 or cannot be converted. The lines before it are yielded
+            first.
+    """
+    for lines in batches:
+        done = []
+        for number, data in lines:
+            try:
+                line = _decoded(number, data)
+                if line.strip():
+                    done.append(convert(number, line))
+            except InputError:
+                if done:
+                    yield done
+                raise
+        if done:
+            yield done
+
+
+def _decoded(number, data):
+    try:
+        return data.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
+    except UnicodeDecodeError as error:
+        byte = f"0x{data[error.start]:02x}"
+        raise InputError(f"Line {number} of stdin is not UTF-8. Received: {byte}.") from None

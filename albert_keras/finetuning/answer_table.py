@@ -1,0 +1,138 @@
+"""Answers as a table: the columns of the input, followed by those of the answer."""
+
+import csv
+import json
+import os
+from collections.abc import Collection, Iterable
+from pathlib import Path
+from typing import Any
+
+from data_pipeline.errors import InputError
+from data_pipeline.files import check_output_folder, naming, whole_file
+
+#: Endings of files that contain one table; any other path is a folder.
+ENDINGS = (".csv", ".jsonl")
+#: Other endings of tables, which are refused instead of becoming a folder.
+_OTHER_ENDINGS = (".json", ".parquet", ".tsv", ".txt", ".xlsx")
+#: What is put before the name of a column that the input already has.
+_PREFIX = "predicted_"
+#: Lists of candidates, which do not fit into the cells of a .csv.
+_NESTED = ("nbest",)
+
+
+def is_answer_table(out: str | os.PathLike | None) -> bool:
+    """Returns whether answers are to be written as one table, a .csv or .jsonl."""
+    return out is not None and Path(out).suffix.lower() in ENDINGS and not Path(out).is_dir()
+
+
+def check_answer_table(out: str | os.PathLike, overwrite: bool):
+    """Raises InputError, before any model answers, if a table cannot or must not be written."""
+    path = Path(out)
+    if not path.exists():
+        check_output_folder(path)
+    elif not overwrite:
+        raise InputError(
+            f"`--out` must be a file that does not exist. Received: `{path}`, which exists. Choose "
+            "another file, or replace it with --overwrite."
+        )
+
+
+def check_ending(out: str | os.PathLike | None):
+    """Raises InputError if a path ends like a table that is not written here."""
+    if out is not None and Path(out).suffix.lower() in _OTHER_ENDINGS and not Path(out).is_dir():
+        raise InputError(
+            f"`--out` must end in {' or '.join(ENDINGS)}, or be a folder. Received: `{out}`."
+        )
+
+
+def with_answer(row: dict[str, Any], answer: Any, columns: Collection[str]) -> dict[str, Any]:
+    """Returns the values of an input with those of its answer, by the name of their column.
+
+    The `id` of the answer is left out, as are its `words` if the input has them. If a column of the
+    input has the name of one of the answer, the one of the answer is called `predicted_...`.
+
+    Args:
+        row: Of the input.
+        answer: Named tuple, see `Task.answers`.
+        columns: Names of all columns of the input.
+    """
+    found = dict(row)
+    for name, value in answer._asdict().items():
+        if name == "id" or (name == "words" and name in columns):
+            continue
+        while name in columns:
+            name = _PREFIX + name
+        found[name] = value
+    return found
+
+
+def write_answer_table(
+    out: str | os.PathLike, rows: Iterable[tuple[dict[str, Any], Any]], columns: Collection[str]
+) -> int:
+    """Writes a .csv or .jsonl, which appears complete or not at all.
+
+    In a .csv the probabilities or scores of all classes take a column each, such as
+    `probabilities_spam`; lists are written as JSON.
+
+    Args:
+        rows: The columns of each input, and its answer.
+        columns: Names of all columns of the input.
+
+    Returns:
+        The number of rows.
+    """
+    path = Path(out)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write = _write_csv if path.suffix.lower() == ".csv" else _write_jsonl
+    with (
+        naming(path),
+        whole_file(path) as temporary,
+        # Halves of surrogate pairs, which JSON allows, have no UTF-8.
+        open(temporary, "w", encoding="utf-8", errors="backslashreplace", newline="") as file,
+    ):
+        return write(file, rows, columns)
+
+
+def json_line(row: dict[str, Any]) -> str:
+    """Returns a row as a line of JSON in ASCII, so that no character of a text can end it."""
+    return json.dumps(row, allow_nan=False, default=str)
+
+
+def _write_jsonl(file, rows, columns):
+    count = 0
+    for own, answer in rows:
+        file.write(json_line(with_answer(own, answer, columns)) + "\n")
+        count += 1
+    return count
+
+
+def _write_csv(file, rows, columns):
+    writer, count = None, 0
+    blank = dict.fromkeys(columns, "")
+    for own, answer in rows:
+        count += 1
+        cells = _cells(with_answer(blank | own, answer, columns))
+        if writer is None:
+            writer = csv.DictWriter(file, list(cells), lineterminator="\n")
+            writer.writeheader()
+        writer.writerow(cells)
+    return count
+
+
+def _cells(row):
+    """Returns the cells of a row of a .csv by the name of their column."""
+    cells = {}
+    for name, value in row.items():
+        if name.removeprefix(_PREFIX) in _NESTED:
+            continue
+        if isinstance(value, dict):
+            cells |= {f"{name}_{key}": one for key, one in value.items()}
+        else:
+            is_list = isinstance(value, list | tuple)
+            cells[name] = json.dumps(value, ensure_ascii=False) if is_list else value
+    return cells
+
+
+def columns_of(rows: Iterable[dict[str, Any]]) -> list[str]:
+    """Returns the names of all columns of some rows, in the order in which they first appear."""
+    return list(dict.fromkeys(name for row in rows for name in row))

@@ -1,0 +1,57 @@
+"""Lines of stdin are read as they arrive."""
+
+import io
+import os
+import sys
+
+import pytest
+
+from albert_keras.cli.typed_inputs import arriving_lines, converted_lines, line_fields
+from data_pipeline.errors import InputError
+
+
+def give(monkeypatch, data):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+
+
+def test_lines_are_yielded_before_the_next_ones_arrive(monkeypatch):
+    read_end, write_end = os.pipe()
+    with os.fdopen(read_end) as stdin, os.fdopen(write_end, "wb", buffering=0) as sender:
+        monkeypatch.setattr(sys, "stdin", stdin)
+        lines = arriving_lines()
+        sender.write(b"a\nb\nc")
+        assert next(lines) == [(1, b"a"), (2, b"b")]
+        sender.write(b"d\n")
+        assert next(lines) == [(3, b"cd")]
+        sender.write(b"e")
+        sender.close()
+        assert next(lines) == [(4, b"e")] and next(lines, None) is None
+
+
+@pytest.mark.parametrize("data", [b"", b"\n \n", b" "])
+def test_without_a_line_there_is_nothing_to_process(monkeypatch, data):
+    give(monkeypatch, data)
+    with pytest.raises(InputError, match="There is nothing to process"):
+        list(arriving_lines())
+
+
+def test_a_million_lines_are_read_in_blocks(monkeypatch):
+    give(monkeypatch, b"text\n" * 1_000_000)
+    sizes = [len(lines) for lines in arriving_lines()]
+    assert sum(sizes) == 1_000_000 and max(sizes) < 20_000
+
+
+def test_lines_before_a_broken_one_are_yielded_first(monkeypatch):
+    give(monkeypatch, b"\xef\xbb\xbfa\r\n\n b\n\xff\nc\n")
+    lines = converted_lines(arriving_lines(), lambda number, line: (number, line))
+    assert next(lines) == [(1, "a"), (3, " b")]
+    with pytest.raises(InputError, match="Line 4 of stdin is not UTF-8. Received: 0xff"):
+        next(lines)
+
+
+def test_a_line_is_a_text_or_an_object():
+    assert line_fields(1, "a", {"pair": "b"}) == {"text": "a", "pair": "b"}
+    assert line_fields(1, "a", {"question": "b"}) == {"context": "a", "question": "b"}
+    assert line_fields(1, '{"text": "a", "pair": "c"}', {"pair": "b"})["pair"] == "c"
+    with pytest.raises(InputError, match="Line 7 of stdin starts with { but is not a valid"):
+        line_fields(7, "{", {})
