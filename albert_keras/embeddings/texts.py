@@ -5,7 +5,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePath
 from typing import NamedTuple
 
-from albert_keras.tasks.tables.rows import Problems, is_number, numbered_lines, read_rows
+from albert_keras.tasks.tables.raw_table import read_raw_table
+from albert_keras.tasks.tables.rows import Problems, is_number, numbered_lines
 from data_pipeline.errors import InputError
 
 _TABLES = (".tsv", ".csv", ".jsonl")
@@ -30,10 +31,10 @@ def given_texts(texts: Iterable[str]) -> Iterator[Text]:
 def read_texts(
     path: str | Path, text_column: str | int | None = None, id_column: str | int | None = None
 ) -> Iterator[Text]:
-    """Reads texts from a file, without holding it in memory.
+    """Reads texts from a file; a table is in memory as a whole, a text file is not.
 
     Args:
-        path: A table (.tsv, .csv or .jsonl, as `read_rows` reads it), or any other file, which has
+        path: A table (.tsv, .csv or .jsonl, as `read_raw_table` reads it), or any other file, which has
             a text on each line; blank lines are skipped, and count as rows.
         text_column: Column of the text, by name or number. A table must have it.
         id_column: Column of the id. None takes the number of the row, from 0.
@@ -61,15 +62,15 @@ def read_texts(
 def _rows(path, text_column, id_column):
     columns = [text_column] if id_column is None else [text_column, id_column]
     has_header = not all(is_number(column) for column in columns)
-    problems = Problems(path)
-    rows = read_rows(path, columns, has_header, problems)
-    for number, (line, (text, *ids)) in enumerate(rows):
-        problem = _problem(text)
+    table, problems, found = read_raw_table(path, columns, has_header), Problems(path), []
+    for number, row in enumerate(table.rows):
+        text, *ids = (None,) if row.problem else table.values(row, columns)
+        problem = row.problem or _problem(text)
         if problem:
-            problems.add(line, problem)
-        problems.check()  # at once: what was read is used already
-        yield Text(str(ids[0]) if ids else str(number), text)
+            problems.add(row.line, problem)
+        found.append(Text(str(ids[0]) if ids else str(number), text))
     problems.check()
+    return iter(found)
 
 
 def _lines(path):

@@ -59,6 +59,8 @@ class FinetuneResult(NamedTuple):
     examples: dict[str, int] = {}  # the number of examples of each split
     bag_of_words: BagOfWords | None = None  # None if it was skipped, or does not suit the task
     positive_class: str | None = None  # the class that the score `f1` refers to, if there is one
+    #: Scores of further baselines, by name and split, see `similarity_baselines`.
+    baselines: dict[str, dict[str, dict[str, int | float]]] = {}
 
 
 _RESULT = TypeAdapter(FinetuneResult)

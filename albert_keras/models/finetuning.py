@@ -247,7 +247,7 @@ class AlbertForSimilarity(AlbertForTask):
         **kwargs: As in `AlbertForTask`.
 
     Returns:
-        dict. "similarity" float32 [B], the cosine, from -1 to 1; in training "vectors" float32
+        dict. "cosine" float32 [B], from -1 to 1; in training "vectors" float32
         [B, 2, H] instead, of length 1.
     """
 
@@ -267,7 +267,7 @@ class AlbertForSimilarity(AlbertForTask):
         vectors = tf.reshape(vectors, (-1, 2, self.config.hidden_size))
         if training:
             return {"vectors": vectors}
-        return {"similarity": tf.reduce_sum(vectors[:, 0] * vectors[:, 1], axis=-1)}
+        return {"cosine": tf.reduce_sum(vectors[:, 0] * vectors[:, 1], axis=-1)}
 
     def vectors(self, texts, training=None, dropout_seed=None):
         """Returns the vectors of texts, inputs of the encoder [N, S]: float32 [N, H], length 1."""

@@ -157,9 +157,9 @@ SIMILARITY = TaskKind(
     task_class="albert_keras.tasks.similarity.similarity_task:SimilarityTask",
     graph_class="albert_keras.serving.graph.task_models:SimilarityModel",
     fields=("text",),
-    sample={"text": "The ferry left Bergen.", "pair": "A boat departed from Bergen."},
+    sample={"text": "The ferry left the harbour of Bergen."},
     targets={"labels": "float32"},
-    outputs={"similarity": "float [N]"},
+    outputs={"cosine": "float [N]"},
     card_purpose="scores how similar two texts are, and returns a vector for a text",
     hub_pipeline="sentence-similarity",
     check_task={"name": "similarity"},
@@ -201,5 +201,6 @@ KINDS = {
         SPANS_OR_NONE,
         MULTI_LABEL,
         MULTI_REGRESSION,
+        SIMILARITY,
     )
 }
