@@ -34,8 +34,8 @@ def read_texts(
     """Reads texts from a file; a table is in memory as a whole, a text file is not.
 
     Args:
-        path: A table (.tsv, .csv or .jsonl, as `read_raw_table` reads it), or any other file, which has
-            a text on each line; blank lines are skipped, and count as rows.
+        path: A table that ends in .tsv, .csv or .jsonl, see `read_raw_table`; or any other file,
+            which has a text on each line; blank lines are skipped, and count as rows.
         text_column: Column of the text, by name or number. A table must have it.
         id_column: Column of the id. None takes the number of the row, from 0.
 

@@ -194,14 +194,17 @@ def _similarity(outputs, features):
     the same, their vectors differ by dropout.
     """
     first, second = tf.unstack(_float32(outputs["vectors"]), axis=1)  # [B, H] each, of length 1
+    is_row = tf.convert_to_tensor(features["example_weights"]) > 0  # the others fill up the batch
     if "labels" not in features:
         logits = tf.matmul(first, second, transpose_b=True) / TEMPERATURE
+        logits = tf.where(is_row[None, :], logits, _NO_PAIR)
         losses, _ = _of_classes(logits, tf.range(tf.shape(logits)[0]))
         return losses, tf.zeros_like(losses)
     cosines = tf.reduce_sum(first * second, axis=-1) / TEMPERATURE  # [B]
     labels = _float32(features["labels"])
     differences = cosines[None, :] - cosines[:, None]  # [i, j]
-    differences = tf.where(labels[:, None] > labels[None, :], differences, _NO_PAIR)
+    is_pair = (labels[:, None] > labels[None, :]) & is_row[:, None] & is_row[None, :]
+    differences = tf.where(is_pair, differences, _NO_PAIR)
     loss = tf.reduce_logsumexp(tf.pad(tf.reshape(differences, [-1]), [[1, 0]]))
     return tf.zeros_like(cosines) + loss, tf.zeros_like(cosines)
 
