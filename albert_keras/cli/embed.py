@@ -83,7 +83,7 @@ def embed(
     values = result._asdict() | {"settings": result.settings._asdict()}
     del values["vectors"], values["ids"]
     lines = [
-        f"{count_of(result.count, 'vector')} of {result.size} numbers, "
+        f"{count_of(result.num_texts, 'vector')} of {result.size} numbers, "
         f"{count_of(result.num_truncated, 'text')} truncated: {out}",
         f"next: albert-keras similar {out} TEXT",
     ]

@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 class Embeddings(NamedTuple):
     """Vectors of N texts."""
 
-    count: int  # N
+    num_texts: int  # N
     size: int  # H, the numbers of a vector
     num_truncated: int  # texts of which only the beginning was read
     settings: EmbeddingSettings
@@ -81,22 +81,33 @@ def embed(
     target = None if out is None else Path(out)
     if target is not None:
         check_vector_file(target, overwrite)
-    rows = given_texts(texts) if file is None else read_texts(file, text_column, id_column)
+    if texts is not None:
+        rows = given_texts(texts)
+    else:
+        rows = read_texts(str(file), text_column, id_column)
     encoder = TextEncoder(model, pooling, layers, normalize, max_seq_length, batch_size, step)
     if target is None:
-        ids, parts = [], [np.zeros([0, encoder.size], np.float32)]
-        count, num_truncated = _encode(
-            encoder,
-            rows,
-            lambda chunk, vectors: (ids.extend(one.id for one in chunk), parts.append(vectors)),
+        ids: list[str] = []
+        parts = [np.zeros([0, encoder.size], np.float32)]
+
+        def keep(chunk, vectors):
+            ids.extend(text.id for text in chunk)
+            parts.append(vectors)
+
+        count, num_truncated = _encode(encoder, rows, keep)
+        return Embeddings(
+            count,
+            encoder.size,
+            num_truncated,
+            encoder.settings,
+            np.concatenate(parts),
+            tuple(ids),
         )
-        vectors = np.concatenate(parts)
-        return Embeddings(count, encoder.size, num_truncated, encoder.settings, vectors, tuple(ids))
     with writing_vectors(target, encoder.size) as writer:
         count, num_truncated = _encode(encoder, rows, writer.add)
         writer.description = {
             **encoder.describe(),
-            "count": count,
+            "num_texts": count,
             "num_truncated": num_truncated,
         }
     return Embeddings(count, encoder.size, num_truncated, encoder.settings, path=str(target))

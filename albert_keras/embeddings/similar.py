@@ -63,14 +63,15 @@ def similar(
     if isinstance(queries, str) or not queries:
         raise InputError("`queries` must be a list of at least one text.")
     texts = [row.text for row in given_texts(queries)]
+    source: VectorFile | _TextFile
     is_embedded = is_vector_file(corpus)
     if is_embedded and (text_column is not None or id_column is not None):
         raise InputError(
             f"Columns are for tables. Received: `{corpus}`, which contains vectors already."
         )
     if is_embedded:
-        source = VectorFile(corpus)
-        encoder = _encoder_of(source, model, batch_size)
+        source = embedded = VectorFile(corpus)
+        encoder = _encoder_of(embedded, model, batch_size)
     else:
         if model is None:
             raise InputError(

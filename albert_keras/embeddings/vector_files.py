@@ -8,7 +8,7 @@ row. `x.parquet` and `x.jsonl` have the columns `id`, `text` and `vector`. Besid
 import contextlib
 import itertools
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -111,7 +111,7 @@ class VectorFile:
                 )
             yield block
 
-    def lookup(self, rows: Sequence[int]) -> dict[int, Text]:
+    def lookup(self, rows: Collection[int]) -> dict[int, Text]:
         """Returns the ids and texts of some rows."""
         wanted, found = set(rows), {}
         if self.path.suffix.lower() == ".parquet":

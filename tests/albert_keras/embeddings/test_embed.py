@@ -35,7 +35,7 @@ def test_a_vector_is_the_mean_over_the_tokens_of_its_text_alone(tiny_run, output
     expected = [one["sequence_output"].mean(axis=0) for one in outputs]
     np.testing.assert_allclose(result.vectors, expected, atol=1e-5)
     assert result.vectors.dtype == np.float32
-    assert (result.count, result.size, result.ids) == (3, 32, ("0", "1", "2"))
+    assert (result.num_texts, result.size, result.ids) == (3, 32, ("0", "1", "2"))
     assert result.settings.max_seq_length == 32  # of the training, not the 64 positions
 
 
@@ -85,11 +85,11 @@ def test_a_file_is_embedded_in_chunks_as_in_memory(
     monkeypatch.setattr(embed_module, "CHUNK", 25)
     out = tmp_path / name
     result = embed(tiny_run, file=table, out=out, text_column="body", id_column="key")
-    assert (result.count, result.vectors, result.path) == (60, None, str(out))
+    assert (result.num_texts, result.vectors, result.path) == (60, None, str(out))
     file = VectorFile(out)
     np.testing.assert_allclose(np.concatenate(list(file.blocks())), expected, atol=1e-6)
     assert file.lookup([0, 59]) == {0: ("n0", tiny_corpus[0]), 59: ("n59", tiny_corpus[59])}
-    assert file.description["count"] == 60
+    assert file.description["num_texts"] == 60
     assert file.description["encoder_digest"] == TextEncoder(tiny_run).digest
     if name == "x.npy":
         np.testing.assert_allclose(np.load(out), expected, atol=1e-6)
