@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:  # for type checkers and editors, which do not see names loaded at first use
     from albert_keras.config import AlbertConfig as AlbertConfig
     from albert_keras.conversion.convert import convert as convert
+    from albert_keras.embeddings.embed import embed as embed
+    from albert_keras.embeddings.similar import similar as similar
     from albert_keras.finetuning.config import FinetuneConfig as FinetuneConfig
     from albert_keras.finetuning.evaluate import evaluate_task as evaluate_task
     from albert_keras.finetuning.finetune import finetune as finetune
@@ -47,6 +49,7 @@ _HOMES = {
     "TaskConfig": "albert_keras.tasks.task_config",
     "TrainingConfig": "albert_keras.training.config",
     "convert": "albert_keras.conversion.convert",
+    "embed": "albert_keras.embeddings.embed",
     "evaluate": "albert_keras.training.evaluate",
     "evaluate_task": "albert_keras.finetuning.evaluate",
     "export": "albert_keras.serving.publish",
@@ -56,6 +59,7 @@ _HOMES = {
     "predict": "albert_keras.serving.predictor",
     "predict_task": "albert_keras.finetuning.predict",
     "pretrain": "albert_keras.training.pretrain",
+    "similar": "albert_keras.embeddings.similar",
 }
 
 __all__ = sorted(_HOMES)

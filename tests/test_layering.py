@@ -18,6 +18,7 @@ ROWS = (
     ("tasks",),
     ("finetuning",),
     ("serving", "planning", "conversion"),
+    ("embeddings",),
     ("demo", "dry_run"),
     # Beside the product: only `cli` starts benchmarks, and nothing imports `tpu_check`.
     ("benchmarks",),

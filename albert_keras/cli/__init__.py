@@ -9,6 +9,7 @@ from albert_keras.cli import (
     convert,
     data,
     demo,
+    embed,
     evaluate,
     export,
     finetune,
@@ -16,6 +17,7 @@ from albert_keras.cli import (
     predict,
     pretrain,
     serve,
+    similar,
     vocab,
 )
 from albert_keras.cli.command import App
@@ -43,6 +45,8 @@ app.command("score")(evaluate.score)
 app.command("convert")(convert.convert)
 app.command("export")(export.export)
 app.command("predict")(predict.predict)
+app.command("embed")(embed.embed)
+app.command("similar")(similar.similar)
 app.command("serve")(serve.serve)
 app.command("serve-check")(serve.serve_check)
 app.command("server-kit")(serve.server_kit)

@@ -28,7 +28,8 @@ def finetune(
         "1", "Number of trainings with different seeds, or the seeds: 3,14,15.", metavar="N"
     ),
     random_baseline: bool = option(
-        True, "Also train the same model from random weights, for comparison."
+        True,
+        "Also train the same model from random weights, for comparison, except for similarity.",
     ),
     bag_of_words: bool = option(
         True,

@@ -17,9 +17,11 @@ from albert_keras.finetuning.results import (
     read_results,
     save_results,
 )
+from albert_keras.finetuning.similarity_baselines import similarity_baselines
 from albert_keras.finetuning.task_data import prepare
 from albert_keras.finetuning.train_seed import train_seed
 from albert_keras.tasks.bag_of_words import bag_of_words_answers, selected
+from albert_keras.tasks.kinds import SIMILARITY
 from albert_keras.tasks.tables.skipped_rows import SKIPPED_ROWS, write_skipped_rows
 from albert_keras.training.distributed.cluster import (
     barrier,
@@ -63,7 +65,8 @@ def finetune(
         seeds: int or sequence of int. The number of trainings, with consecutive seeds from
             `training.seed`; or the seeds themselves.
         random_baseline: bool. Whether to train the same model from random weights, too, with the
-            first seed, to measure what the pre-training is worth.
+            first seed, to measure what the pre-training is worth. For similarity, the encoder
+            before the training is scored instead, see `similarity_baselines`.
         from_step, albert_config, tokenizer: As `step` and the others of `open_weights`.
         cache: str, Path or None. Folder of features, which other trainings may share; None is
             `out`/features.
@@ -96,7 +99,11 @@ def finetune(
         if is_chief(strategy):
             write_skipped_rows(out, data.task.skipped_rows)
         words = _bag_of_words(data) if bag_of_words and is_chief(strategy) else None
-        has_random = random_baseline and initial_weights.kind != "random"
+        is_similarity = data.task.kind is SIMILARITY
+        baselines = {}
+        if is_similarity:
+            baselines = similarity_baselines(strategy, data, initial_weights)
+        has_random = random_baseline and initial_weights.kind != "random" and not is_similarity
         outcomes = [
             train_seed(
                 strategy,
@@ -131,6 +138,7 @@ def finetune(
             bag_of_words=words,
             positive_class=data.task.positive_class,
             overlap={split: overlap._asdict() for split, overlap in data.overlaps.items()},
+            baselines=baselines,
         )
         best = next(outcome for outcome in outcomes if outcome.result == best_seed(result))
         result = result._replace(tuned=best.tuned)

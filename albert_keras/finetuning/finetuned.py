@@ -11,7 +11,7 @@ from albert_keras.finetuning.results import best_seed, read_results
 from albert_keras.finetuning.row_predictor import RowPredictor
 from albert_keras.runs.run import Run
 from albert_keras.tasks.build import build_task
-from albert_keras.tasks.kinds import TAGGING
+from albert_keras.tasks.kinds import SIMILARITY, TAGGING
 from albert_keras.tasks.task import Features, Task
 from albert_keras.tasks.task_config import TaskConfig
 from albert_keras.training.distributed.strategy import build_strategy
@@ -21,7 +21,7 @@ from data_pipeline.files import whole_file
 _TUNED, _RECORD, _RESULTS = "tuned.json", "run.json", "results.json"
 #: Settings that models may differ in when their predictions are averaged.
 _FILE_SETTINGS = {"data_dir", "train", "dev", "text", "pair", "label", "dev_share"}
-_FILE_SETTINGS |= {"delimiter", "encoding", "skip_bad_rows"}
+_FILE_SETTINGS |= {"delimiter", "encoding", "skip_bad_rows", "objective"}
 
 
 def save_tuned(run: Run, tuned: dict[str, float]):
@@ -216,6 +216,8 @@ def check_columns(task: TaskConfig, changes: dict[str, Any]):
     """Raises InputError for columns of a file that the task did not have in training."""
     for name in ("text", "pair"):
         has_default = task.name in TAGGING.own_tasks and name == "text"  # the first column
+        # A model for similarity may have been trained on texts alone, or on STS-B.
+        has_default = has_default or task.name in SIMILARITY.own_tasks
         if name in changes and getattr(task, name) is None and not has_default:
             raise InputError(
                 f"The column of `{name}` must not be given: {task.name} had none in training. "

@@ -184,6 +184,8 @@ class _ResultTable:
             yield name, majority[split][self.metric], None
         if words and split in words.scores:
             yield _BAG_OF_WORDS, words.scores[split][self.metric], words.interval
+        for name, scores in self.result.baselines.items():
+            yield name, scores[split][self.metric], None
         if random and split in random.scores:
             name = "same model from random weights"
             yield name, random.scores[split][self.metric], random.interval

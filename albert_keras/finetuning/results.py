@@ -62,6 +62,8 @@ class FinetuneResult(NamedTuple):
     #: By split, the fields of an `Overlap`: how many of its examples were trained on. Empty if
     #: that is unknown.
     overlap: dict[str, dict[str, Any]] = {}
+    #: Scores of further baselines, by name and split, see `similarity_baselines`.
+    baselines: dict[str, dict[str, dict[str, int | float]]] = {}
 
 
 _RESULT = TypeAdapter(FinetuneResult)

@@ -16,6 +16,7 @@ from albert_keras.tasks.kinds import (
     MULTI_LABEL,
     MULTI_REGRESSION,
     REGRESSION,
+    SIMILARITY,
     SPANS,
     SPANS_OR_NONE,
     TAGGING,
@@ -29,6 +30,11 @@ from albert_keras.training.loop.step import (
     step_settings,
 )
 from albert_keras.training.losses import Sums
+
+#: Divides cosines for similarity, as in SimCSE; CoSENT's scale of 20 is the same.
+TEMPERATURE = 0.05
+#: In place of a difference that does not count: its exponential is 0.
+_NO_PAIR = -1e30
 
 
 class FinetuningStep(TrainingStep):
@@ -51,7 +57,7 @@ class FinetuningStep(TrainingStep):
 
     def _results(self):
         results = super()._results()
-        if self.kind in (REGRESSION, MULTI_REGRESSION):  # where no answer is simply right
+        if self.kind in (REGRESSION, MULTI_REGRESSION, SIMILARITY):  # no answer is simply right
             del results["answer_accuracy"]
         return results
 
@@ -68,6 +74,7 @@ def build_step(
         albert_config,
         task.num_outputs,
         head_dropout=config.model.head_dropout,
+        **task.model_settings,
         **model_settings(config.training, skips_padding),
     )
     training_step = FinetuningStep(model, task.kind, **step_settings(config))
@@ -98,6 +105,7 @@ def task_sums(kind: TaskKind, outputs: dict, features: dict) -> Sums:
             regression: the squared error; no answer is counted as right;
             multi_label: the mean of the binary cross-entropies of its labels; right if all are;
             multi_regression: the mean of the squared errors of its labels; none counts as right;
+            similarity: see `_similarity`; no answer is counted as right;
             tagging: the cross-entropies of its scored words, each word counting once;
             spans: the mean of the cross-entropies of start and end; right if both are;
             spans_or_none: half the sum of the cross-entropies of start, end (after the right
@@ -174,6 +182,33 @@ def _spans_or_none(outputs, features):
     return losses + null / 2, is_right
 
 
+def _similarity(outputs, features):
+    """Compares the pairs of a batch, or of a replica's part of it, with each other.
+
+    With scores, the loss is CoSENT (Su, 2022, https://kexue.fm/archives/8847): the logarithm of
+    1 + the sum of exp((cos_j - cos_i) / temperature) over all i, j of which i has the higher score.
+    It needs only the order of the scores. The loss of the batch is that of each of its rows.
+
+    Without, it is the cross-entropy of finding the second text of a pair among those of all pairs
+    (Gao et al., 2021, "SimCSE", https://arxiv.org/abs/2104.08821, equation 1). If both texts are
+    the same, their vectors differ by dropout.
+    """
+    first, second = tf.unstack(_float32(outputs["vectors"]), axis=1)  # [B, H] each, of length 1
+    is_row = tf.convert_to_tensor(features["example_weights"]) > 0  # the others fill up the batch
+    if "labels" not in features:
+        logits = tf.matmul(first, second, transpose_b=True) / TEMPERATURE
+        logits = tf.where(is_row[None, :], logits, _NO_PAIR)
+        losses, _ = _of_classes(logits, tf.range(tf.shape(logits)[0]))
+        return losses, tf.zeros_like(losses)
+    cosines = tf.reduce_sum(first * second, axis=-1) / TEMPERATURE  # [B]
+    labels = _float32(features["labels"])
+    differences = cosines[None, :] - cosines[:, None]  # [i, j]
+    is_pair = (labels[:, None] > labels[None, :]) & is_row[:, None] & is_row[None, :]
+    differences = tf.where(is_pair, differences, _NO_PAIR)
+    loss = tf.reduce_logsumexp(tf.pad(tf.reshape(differences, [-1]), [[1, 0]]))
+    return tf.zeros_like(cosines) + loss, tf.zeros_like(cosines)
+
+
 def _of_classes(logits, labels):
     """Compares [..., C] with int [...]; returns cross-entropies and 1 where right, float32."""
     labels, logits = tf.convert_to_tensor(labels), _float32(logits)
@@ -195,4 +230,5 @@ _LOSSES = {
     SPANS_OR_NONE: _spans_or_none,
     MULTI_LABEL: _multi_label,
     MULTI_REGRESSION: _multi_regression,
+    SIMILARITY: _similarity,
 }

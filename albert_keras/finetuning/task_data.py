@@ -12,6 +12,7 @@ from albert_keras.runs.trained_data import Digests, Overlap
 from albert_keras.tasks.build import build_task
 from albert_keras.tasks.example_findings import near_equal_finding, short_findings
 from albert_keras.tasks.example_report import report_examples
+from albert_keras.tasks.kinds import SIMILARITY
 from albert_keras.tasks.task import Features, Task
 from albert_keras.weights.initial_weights import InitialWeights
 from data_pipeline.errors import InputError
@@ -66,6 +67,9 @@ def prepare(
     albert_config = config.model.applied(initial_weights.albert_config)
     config = _with_length(config, albert_config)
     task, tokenizer = build_task(config.task), initial_weights.tokenizer
+    if task.kind is SIMILARITY and task.objective == "unsupervised":
+        config = _with_dropout(config, initial_weights.albert_config)
+        albert_config = config.model.applied(initial_weights.albert_config)
     train = task.read("train")
     dev = {split: task.read(split) for split in task.dev_splits}
     listing = ", ".join(f"{split} {len(examples):,}" for split, examples in dev.items())
@@ -104,6 +108,21 @@ def _log_report(report):
             logger.log(level, "%s: %s: %s", split, finding.name, finding.text)
     if similar := near_equal_finding(report):
         logger.warning("%s: %s", similar.name, similar.text)
+
+
+def _with_dropout(config, albert_config):
+    """Returns a FinetuneConfig whose model has dropout, without which two views are the same."""
+    names = ("hidden_dropout_prob", "attention_probs_dropout_prob")
+    if any(getattr(config.model.applied(albert_config), name) for name in names):
+        return config
+    given = [name for name in names if getattr(config.model, name) is not None]
+    if given:
+        raise InputError(
+            f"`model.{given[0]}` must be above 0 for a training on texts alone, which compares two "
+            "vectors of a text that differ by dropout. Received: 0."
+        )
+    logger.info("The model has no dropout, which texts alone require: its rates are set to 0.1.")
+    return config.replace(model=config.model.replace(**dict.fromkeys(names, 0.1)))
 
 
 def _with_length(config, albert_config):

@@ -13,6 +13,7 @@ from albert_keras.config import AlbertConfig
 from albert_keras.layers.dropout import DropoutSeed
 from albert_keras.layers.kernels import inference
 from albert_keras.models.encoder import AlbertEncoder
+from albert_keras.models.pooling import Pooling
 from albert_keras.models.task_heads import LinearHead, SpansHead, SpansOrNoneHead
 from data_pipeline.errors import InputError
 
@@ -233,6 +234,57 @@ class AlbertForSpans(AlbertForTask):
         return super().get_config() | {"can_be_none": self.can_be_none}
 
 
+@keras.saving.register_keras_serializable("albert_keras")
+class AlbertForSimilarity(AlbertForTask):
+    """Compares two texts by the cosine of their vectors; inputs are [B, 2, S].
+
+    The two texts of a row are separate sequences, so that a vector depends on its text alone. The
+    model has no weights but those of the encoder; `head_dropout` is not used.
+
+    Args:
+        config: AlbertConfig.
+        pooling: str. See `Pooling`.
+        **kwargs: As in `AlbertForTask`.
+
+    Returns:
+        dict. "cosine" float32 [B], from -1 to 1; in training "vectors" float32
+        [B, 2, H] instead, of length 1.
+    """
+
+    def __init__(self, config, pooling="mean", name="albert_for_similarity", **kwargs):
+        super().__init__(config, name=name, **kwargs)
+        self.head = Pooling(pooling, dtype=self.dtype_policy)
+        self._reads_pooler = pooling == "pooler"
+
+    def _call(self, inputs, training, dropout_seed):
+        length = tf.convert_to_tensor(inputs["input_ids"]).shape[2]
+        length = length or tf.shape(inputs["input_ids"])[2]
+        names = [name for name in ("input_ids", "input_mask", "segment_ids") if name in inputs]
+        texts = {name: tf.reshape(inputs[name], (-1, length)) for name in names}
+        if dropout_seed is not None:  # which counts texts from here on, two in each row
+            dropout_seed = dropout_seed._replace(row=dropout_seed.row * 2)
+        vectors = self.vectors(texts, training, dropout_seed)  # [2 B, H]
+        vectors = tf.reshape(vectors, (-1, 2, self.config.hidden_size))
+        if training:
+            return {"vectors": vectors}
+        return {"cosine": tf.reduce_sum(vectors[:, 0] * vectors[:, 1], axis=-1)}
+
+    def vectors(self, texts, training=None, dropout_seed=None):
+        """Returns the vectors of texts, inputs of the encoder [N, S]: float32 [N, H], length 1."""
+        ids = tf.convert_to_tensor(texts["input_ids"])
+        outputs = self.encoder(
+            texts,
+            training=training,
+            dropout_seed=dropout_seed,
+            positions=tf.zeros_like(ids[:, :1]) if self.head.reads_cls_only else None,
+        )
+        input_mask = texts.get("input_mask", tf.ones_like(ids))
+        return tf.math.l2_normalize(self.head(outputs, input_mask), axis=-1)
+
+    def get_config(self):
+        return super().get_config() | {"pooling": self.head.pooling}
+
+
 _MODELS = {
     "classification": AlbertForClassification,
     "regression": lambda config, _, **kwargs: AlbertForClassification(config, 1, **kwargs),
@@ -242,6 +294,7 @@ _MODELS = {
     "spans_or_none": lambda config, _, **kwargs: AlbertForSpans(config, True, **kwargs),
     "multi_label": AlbertForClassification,
     "multi_regression": AlbertForClassification,
+    "similarity": lambda config, _, **kwargs: AlbertForSimilarity(config, **kwargs),
 }
 
 

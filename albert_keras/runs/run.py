@@ -140,7 +140,11 @@ class Run:
             )
         else:
             model = build_model(
-                task.kind.name, self.albert_config, task.num_outputs, dtype=precision
+                task.kind.name,
+                self.albert_config,
+                task.num_outputs,
+                dtype=precision,
+                **task.model_settings,
             )
         self.checkpoints.restore(self.checkpoints.choose(step), model)
         return model

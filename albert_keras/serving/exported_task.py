@@ -77,6 +77,8 @@ def _config_by_signatures(folder):
     for name, task in (("multiple_choice", "race"), ("tags", "tagging")):
         if name in outputs:
             return TaskConfig(name=task)
+    if "cosine" in outputs.get("predict_tokens", {}):
+        return TaskConfig(name="similarity")
     usual = outputs.get("serving_default", {})
     columns = {"text": "text", "pair": "pair" if "text_pair" in outputs else None}
     if "labels" in usual and "label" not in usual:

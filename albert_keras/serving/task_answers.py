@@ -19,6 +19,7 @@ from albert_keras.tasks.kinds import (
     MULTI_LABEL,
     MULTI_REGRESSION,
     REGRESSION,
+    SIMILARITY,
     TAGGING,
 )
 from albert_keras.tasks.multi_label_task import labels_answers
@@ -110,6 +111,7 @@ def answer_by_signatures(call: Callable, task: Task, examples: list) -> list:
     """
     by_kind = {CLASSIFICATION: _classes, REGRESSION: _scores, CHOICE: _choices, TAGGING: _tags}
     by_kind |= {MULTI_LABEL: _label_sets, MULTI_REGRESSION: _score_lists}
+    by_kind |= {SIMILARITY: _scores}
     if task.kind not in by_kind:
         raise InputError(
             "Probabilities of answers to questions require the `export.json`, `tokenizer` and "

@@ -54,6 +54,7 @@ class TaskKind:
     uses_windows: bool = False  # whether a long text takes several rows, not truncated to one
     has_options: bool = False  # whether a row has one sequence for each option
     finds_spans: bool = False  # whether an answer is a span of a passage; scores are in percent
+    texts_per_row: int = 1  # sequences of a row that are not options; rows are [N, 2, S] if it is 2
 
 
 def load_class(name: str):
@@ -150,6 +151,20 @@ SPANS_OR_NONE = dataclasses.replace(
     check_task={"name": "squad2"},
     per_position=False,
 )
+SIMILARITY = TaskKind(
+    name="similarity",
+    own_tasks=("similarity",),
+    task_class="albert_keras.tasks.similarity.similarity_task:SimilarityTask",
+    graph_class="albert_keras.serving.graph.task_models:SimilarityModel",
+    fields=("text",),
+    sample={"text": "The ferry left the harbour of Bergen."},
+    targets={"labels": "float32"},
+    outputs={"cosine": "float [N]"},
+    card_purpose="scores how similar two texts are, and returns a vector for a text",
+    hub_pipeline="sentence-similarity",
+    check_task={"name": "similarity"},
+    texts_per_row=2,
+)
 
 #: The tasks of classification with several columns of labels, or several labels in one.
 MULTI_LABEL = dataclasses.replace(
@@ -186,5 +201,6 @@ KINDS = {
         SPANS_OR_NONE,
         MULTI_LABEL,
         MULTI_REGRESSION,
+        SIMILARITY,
     )
 }

@@ -49,11 +49,11 @@ class Features(abc.ABC):
             length: Length of each row; not less than the longest of `rows`. None is S.
 
         Returns:
-            dict of int32 [B, length] (choice: [B, options, length]) `input_ids`, `input_mask`,
-            `segment_ids`, for spans `p_mask` too; and the targets, if the examples have any:
-            `labels` int32 [B] (classification, choice) or float32 [B] (regression); `tag_ids`
-            int32 [B, length], -1 where nothing is scored; for spans int32 [B] `start_positions`,
-            `end_positions` and `is_impossible`.
+            dict of int32 [B, length] (choice: [B, options, length], similarity: [B, 2, length])
+            `input_ids`, `input_mask`, `segment_ids`, for spans `p_mask` too; and the targets, if
+            the examples have any: `labels` int32 [B] (classification, choice) or float32 [B]
+            (regression, similarity with scores); `tag_ids` int32 [B, length], -1 where nothing is
+            scored; for spans int32 [B] `start_positions`, `end_positions` and `is_impossible`.
 
         Raises:
             InputError: If `length` is too short for a row, or more than S.
@@ -104,6 +104,11 @@ class Task(abc.ABC):
     def fields(self) -> tuple[str, ...]:
         """Names of what a user gives for one example, see `example`."""
         return (*self.kind.fields, "pair") if self.takes_pair else self.kind.fields
+
+    @property
+    def model_settings(self) -> dict[str, Any]:
+        """Arguments of the model of this kind that depend on the configuration."""
+        return {}
 
     @property
     @abc.abstractmethod

@@ -5,7 +5,7 @@ from typing import ClassVar, Literal
 from pydantic import field_validator
 
 from albert_keras.tasks.glue.glue_tasks import GLUE_TASKS
-from albert_keras.tasks.kinds import CLASSIFICATION, KINDS, REGRESSION
+from albert_keras.tasks.kinds import CLASSIFICATION, KINDS, REGRESSION, SIMILARITY
 from albert_keras.tasks.tables.dialect import Dialect, checked_delimiter, checked_encoding
 from data_pipeline.settings import Rule, Settings, did_you_mean, option, setting
 
@@ -18,6 +18,11 @@ OWN_TASKS = tuple(name for kind in KINDS.values() for name in kind.own_tasks)
 TASK_NAMES = OFFICIAL_TASKS + OWN_TASKS
 
 _TABLES = CLASSIFICATION.own_tasks + REGRESSION.own_tasks
+_READ_FROM_TABLES = _TABLES + SIMILARITY.own_tasks
+
+
+def _is_similarity(name):
+    return name in SIMILARITY.own_tasks
 
 
 class TaskConfig(Settings):
@@ -25,15 +30,15 @@ class TaskConfig(Settings):
 
     name: str = option(
         ...,
-        "Task: a GLUE task, squad1, squad2 or race; or classification, pair, regression or "
-        "tagging for your own files.",
+        "Task: a GLUE task, squad1, squad2 or race; or classification, pair, regression, "
+        "tagging or similarity for your own files.",
         keyword="task",
     )
     data_dir: str | None = option(None, "Folder with the official files.", is_path=True)
     train: str | None = option(
         None,
         "File of training examples, instead of the official ones: .tsv, .csv or .jsonl; CoNLL "
-        "columns for tagging.",
+        "columns for tagging; for similarity also a file with a text on each line.",
         is_path=True,
     )
     dev: str | None = option(
@@ -76,6 +81,16 @@ class TaskConfig(Settings):
     skip_bad_rows: bool = option(
         False, "Skip the rows of tables that cannot be used, and list them in a file."
     )
+    objective: Literal["auto", "unsupervised", "pairs", "scores"] = option(
+        "auto",
+        "What a training for similarity learns from: unsupervised uses texts alone, pairs uses "
+        "pairs of equivalent texts, scores uses pairs with scores. auto uses all columns given.",
+    )
+    pooling: Literal["mean", "cls", "pooler"] = setting(
+        "mean",
+        "similarity: what the vector of a text is: the mean over all tokens, the output at [CLS], "
+        "or the pooled output.",
+    )
     labels: tuple[str, ...] | None = setting(
         None,
         "Names of the classes or tags, in the order of their numbers. None uses those "
@@ -113,16 +128,23 @@ class TaskConfig(Settings):
         ),
         Rule(
             ("data_dir", "name"),
-            lambda data_dir, name: data_dir is None or name not in OWN_TASKS,
+            lambda data_dir, name: (
+                data_dir is None or name not in OWN_TASKS or _is_similarity(name)
+            ),
             "must not be given: your own examples come from `train`",
         ),
         *(
             Rule(
                 (setting_of_tables, "name"),
-                lambda value, name: not value or name in _TABLES,
-                f"requires a table, that is one of the tasks {', '.join(_TABLES)}",
+                lambda value, name: not value or name in _READ_FROM_TABLES,
+                f"requires a table, that is one of the tasks {', '.join(_READ_FROM_TABLES)}",
             )
-            for setting_of_tables in ("delimiter", "encoding", "skip_bad_rows", "label_separator")
+            for setting_of_tables in ("delimiter", "encoding", "skip_bad_rows")
+        ),
+        Rule(
+            ("label_separator", "name"),
+            lambda separator, name: separator is None or name in _TABLES,
+            f"requires one of the tasks {', '.join(_TABLES)}",
         ),
         Rule(
             ("label", "name"),
@@ -137,6 +159,11 @@ class TaskConfig(Settings):
                 and not isinstance(label, tuple)
             ),
             "requires one column of names, not of numbers",
+        ),
+        Rule(
+            ("objective", "name"),
+            lambda objective, name: objective == "auto" or _is_similarity(name),
+            "must be auto: only similarity has a choice",
         ),
     )
 

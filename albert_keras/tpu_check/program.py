@@ -133,6 +133,8 @@ class TaskProgram(Program):
         tokens = (self.batch, self.sequence_length)
         if KINDS[self.kind].has_options:
             tokens = (self.batch, _OPTIONS, self.sequence_length)
+        elif KINDS[self.kind].texts_per_row > 1:
+            tokens = (self.batch, KINDS[self.kind].texts_per_row, self.sequence_length)
         names = ["input_ids", "input_mask", "segment_ids"]
         if KINDS[self.kind].finds_spans:
             names.append("p_mask")

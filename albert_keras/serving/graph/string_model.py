@@ -9,7 +9,8 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
-from albert_keras.models.finetuning import AlbertForTask
+from albert_keras.models.finetuning import AlbertForSimilarity, AlbertForTask
+from albert_keras.models.pooling import Pooling, mean_over_tokens
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.serving.graph.aligning_tokenizer import AligningTokenizer
 from albert_keras.serving.graph.precision import StoredModel
@@ -33,8 +34,10 @@ class StringModel(tf.Module):
                     `mean_output` float32 [B, H], the mean over all real positions;
                     `sequence_output` float32 [B, bucket, H]; and if `layers` are chosen,
                     `layer_outputs` float32 [B, bucket, n H], their outputs side by side
-    explain_tokens  the same inputs → `pieces` string and `ids` int32 [B, bucket], the input of the
-                    encoder, padded with "" and the id of padding
+    embed           `text` string [B], always a text alone → `embedding` float32 [B, H], of length
+                    1: the mean over all real positions, unless a subclass pools otherwise
+    explain_tokens  the same inputs as `encode` → `pieces` string and `ids` int32 [B, bucket], the
+                    input of the encoder, padded with "" and the id of padding
     attention       the same inputs → `pieces` string [B, P] and `attention` float32 [B, blocks,
                     heads, P, P], the weight of a column's token for a row's token; the first
                     64 positions of a sequence at most, 0 for padding
@@ -63,6 +66,7 @@ class StringModel(tf.Module):
     ):
         super().__init__(name="string_model")
         self._layers = _checked_layers(layers, model.config)
+        self._pooling = model.head if isinstance(model, AlbertForSimilarity) else Pooling()
         self.tokenizer = graph_tokenizer or build_graph_tokenizer(tokenizer)
         # Only the weights are tracked: a Keras model as an attribute would be saved a second
         # time, with all its call functions.
@@ -73,6 +77,7 @@ class StringModel(tf.Module):
         #: The signatures over strings, by name.
         self.functions = self._functions() | {
             "encode": string_function(self._encode, "text"),
+            "embed": string_function(self._embed, "text"),
             "explain_tokens": string_function(self._explain_tokens, "text"),
             "attention": string_function(self._attention, "text"),
         }
@@ -118,11 +123,9 @@ class StringModel(tf.Module):
         packed, dropped = self._sequences(text)
         outputs = self.stored.encode(packed, return_all_layers=bool(self._layers))
         sequence = tf.cast(outputs["sequence_output"], tf.float32)
-        is_real = tf.cast(packed["input_mask"], tf.float32)[:, :, None]
-        total = tf.reduce_sum(sequence * is_real, axis=1)
         answer = {
             "pooled_output": tf.cast(outputs["pooled_output"], tf.float32),
-            "mean_output": total / tf.reduce_sum(is_real, axis=1),
+            "mean_output": mean_over_tokens(sequence, packed["input_mask"]),
             "sequence_output": sequence,
             "dropped_tokens": dropped,
         }
@@ -130,6 +133,11 @@ class StringModel(tf.Module):
             chosen = [outputs["layer_outputs"][layer - 1] for layer in self._layers]
             answer["layer_outputs"] = tf.cast(tf.concat(chosen, axis=-1), tf.float32)
         return answer
+
+    def _embed(self, text):
+        packed, dropped = StringModel._sequences(self, text)  # of one text, even in a task of pairs
+        vectors = self._pooling(self.stored.encode(packed), packed["input_mask"])
+        return {"embedding": tf.math.l2_normalize(vectors, axis=-1), "dropped_tokens": dropped}
 
     def _explain_tokens(self, text):
         packed, dropped = self._sequences(text)

@@ -179,6 +179,34 @@ class MultiRegressionModel(TextTaskModel):
         return {"labels": labels, "scores": scores}
 
 
+class SimilarityModel(TextTaskModel):
+    """Similarity of two texts: `score` float32 [B], the cosine of their vectors, from -1 to 1.
+
+    `encode`, `embed`, `explain_tokens` and `attention` take a text alone; `embed` returns the
+    vector that is compared.
+    """
+
+    _example_name = "regress"
+    _ids_shape = (None, 2, None)
+
+    def _sequences(self, text):
+        return StringModel._sequences(self, text)  # of one text, for `embed` and the others
+
+    def _pairs(self, first, second):
+        packed, dropped = self._sequences(tf.reshape(tf.stack([first, second], axis=1), [-1]))
+        packed = {name: tf.reshape(ids, [-1, 2, tf.shape(ids)[1]]) for name, ids in packed.items()}
+        return packed, tf.reduce_sum(tf.reshape(dropped, [-1, 2]), axis=1)
+
+    def _answer_text(self, text):
+        return self._answer_pair(*self._split_at_tab(text))
+
+    def _answer(self, packed):
+        return {"score": self.stored.outputs(packed)["cosine"]}
+
+    def _as_protocol(self, answer):
+        return {"outputs": answer["score"]}
+
+
 class ChoiceModel(TaskModel):
     """Options to choose from.
 

@@ -22,6 +22,7 @@ SETTINGS = {
     "spans_or_none": {"name": "squad2", "doc_stride": 8, "max_query_length": 6},
     "multi_label": {"name": "classification", "text": "a", "label": ("x", "y", "z")},
     "multi_regression": {"name": "regression", "text": "a", "label": ("x", "y", "z")},
+    "similarity": {"name": "similarity", "text": "a", "pair": "b", "label": "c"},
 }
 
 
@@ -48,6 +49,8 @@ def _example(kind, id, rng, corpus):
         return TextExample(id, text, None, tuple(name for name in "xyz" if rng.random() < 0.4))
     if kind == "multi_regression":
         return TextExample(id, text, None, tuple(round(rng.gauss(0, 1), 3) for _ in "xyz"))
+    if kind == "similarity":
+        return TextExample(id, text, " ".join(second), round(rng.uniform(0, 5), 3))
     if kind == "choice":
         options = tuple(rng.choice(corpus).split()[0] for _ in range(3))
         return ChoiceExample(id, text, "Why _ ?", options, rng.randrange(3))

@@ -85,6 +85,8 @@ def loss_by_hand(kind, model, batch):
             losses = -np.log(np.where(batch["labels"] == 1, chance, 1 - chance)).mean(axis=1)
         else:
             losses = cross_entropy(scores.reshape(B, 3), batch["labels"])
+    elif kind == "similarity":
+        return cosent_by_hand(sequence, batch)
     elif kind == "tagging":
         scores = sequence @ weights["output_weights"].T + weights["output_bias"]
         losses = cross_entropy(scores, np.maximum(batch["tag_ids"], 0))
@@ -107,6 +109,17 @@ def loss_by_hand(kind, model, batch):
     return (counts * losses).sum() / counts.sum()
 
 
+def cosent_by_hand(sequence, batch):
+    """Computes the loss of pairs with scores, one pair of pairs after the other."""
+    mask = batch["input_mask"].reshape(2 * B, -1, 1)
+    vectors = (sequence * mask).sum(axis=1) / mask.sum(axis=1)
+    vectors = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).reshape(B, 2, -1)
+    cosines, labels = np.prod(vectors, axis=1).sum(axis=1), batch["labels"]
+    rows = np.flatnonzero(batch["example_weights"])
+    terms = [(cosines[j] - cosines[i]) / 0.05 for i in rows for j in rows if labels[i] > labels[j]]
+    return logsumexp([0, *terms])
+
+
 @pytest.mark.parametrize(
     "kind",
     [
@@ -120,7 +133,11 @@ def test_loss_is_that_by_hand_and_parts_give_the_gradients_of_the_whole(kind, ba
     logs = whole.train_step(batch)
     assert float(logs["loss"]) == pytest.approx(loss_by_hand(kind, whole.model, batch), rel=1e-4)
     assert float(logs["answer_loss"]) == pytest.approx(float(logs["loss"]), rel=1e-5)
-    assert ("answer_accuracy" in logs) == (kind not in ("regression", "multi_regression"))
+    of_numbers = ("regression", "multi_regression", "similarity")
+    assert ("answer_accuracy" in logs) == (kind not in of_numbers)
+    if kind == "similarity":  # whose rows are compared within a part
+        assert len(whole.optimizer.given) == len(whole.model.weights) - 2
+        return
     again = parts.train_step(batch)
     assert float(again["loss"]) == pytest.approx(float(logs["loss"]), rel=1e-5)
     assert_same(parts.optimizer.given, whole.optimizer.given)

@@ -20,7 +20,8 @@ def features(kind, batch=4, length=9, padding=0, seed=0):
         dict of np.ndarray [B, ...].
     """
     rng = np.random.default_rng(seed)
-    shape = (batch, OPTIONS, length) if kind == "choice" else (batch, length)
+    sequences = {"choice": (OPTIONS,), "similarity": (2,)}.get(kind, ())
+    shape = (batch, *sequences, length)
     lengths = rng.integers(4, length + 1, shape[:-1])
     mask = (np.arange(length) < lengths[..., None]).astype(np.int32)
     p_mask = 1 - mask
@@ -40,7 +41,7 @@ def features(kind, batch=4, length=9, padding=0, seed=0):
     }
     regression = rng.normal(size=batch).astype(np.float32)
     labels = rng.integers(0, OPTIONS, batch).astype(np.int32)
-    if kind == "regression":
+    if kind in ("regression", "similarity"):
         labels = regression
     elif kind == "multi_label":
         labels = rng.integers(0, 2, (batch, 4)).astype(np.int32)

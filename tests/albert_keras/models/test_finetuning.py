@@ -90,6 +90,37 @@ def test_options_are_scored_one_by_one():
         np.testing.assert_allclose(model(inputs)["logits"][:, option], expected, atol=1e-5)
 
 
+@pytest.mark.parametrize("pooling", ["mean", "cls", "pooler"])
+def test_a_cosine_is_of_the_vectors_of_two_texts_alone(pooling):
+    model, inputs = small_model("similarity", pooling=pooling), features("similarity")
+    vectors = []
+    for text in range(2):
+        alone = {name: values[:, text] for name, values in inputs.items() if values.ndim == 3}
+        _, sequence, pooled = in_numpy(model, alone)
+        mask = alone["input_mask"][..., None]
+        mean = (sequence * mask).sum(axis=1) / mask.sum(axis=1)
+        vector = {"mean": mean, "cls": sequence[:, 0], "pooler": pooled}[pooling]
+        vectors.append(vector / np.linalg.norm(vector, axis=1, keepdims=True))
+    np.testing.assert_allclose(model(inputs)["cosine"], np.sum(np.prod(vectors, 0), 1), atol=1e-5)
+    trained = model(inputs, training=True)["vectors"]  # without dropout
+    np.testing.assert_allclose(trained, np.stack(vectors, axis=1), atol=1e-5)
+    assert ("bert/pooler/dense/kernel:0" in [weight.name for weight in model.trained_weights]) == (
+        pooling == "pooler"
+    )
+
+
+def test_dropout_makes_two_views_of_the_same_text():
+    model = small_model("similarity", {"hidden_dropout_prob": 0.3})
+    inputs = features("similarity")
+    twice = {name: np.stack([rows[:, 0]] * 2, 1) for name, rows in inputs.items() if rows.ndim == 3}
+    seed = DropoutSeed(tf.constant(3, tf.int64), tf.constant(0, tf.int64))
+    views = model(twice, training=True, dropout_seed=seed)["vectors"].numpy()
+    assert (np.abs(views[:, 0] - views[:, 1]).max(axis=1) > 1e-3).all()
+    again = model(twice, training=True, dropout_seed=seed)["vectors"].numpy()
+    np.testing.assert_array_equal(again, views)
+    np.testing.assert_allclose(model(twice)["cosine"], 1, atol=1e-6)
+
+
 def test_pieces_are_tagged_at_their_places():
     model, inputs = small_model("tagging"), features("tagging")
     weights, sequence, _ = in_numpy(model, inputs)

@@ -49,7 +49,7 @@ def test_a_version_holds_what_servers_and_readers_want(exported):
     signatures = {one.name: one for one in read_signatures(exported.path)}
     assert set(signatures) == set(exported.signatures)
     assert set(signatures) == {
-        *("serving_default", "text_pair", "classify", "encode"),
+        *("serving_default", "text_pair", "classify", "encode", "embed"),
         *("explain_tokens", "attention", "predict_tokens"),
     }
     assert {one.method for one in signatures.values()} == {"predict", "classify"}

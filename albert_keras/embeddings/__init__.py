@@ -1,0 +1,1 @@
+"""Vectors of texts: computing, storing and searching them."""

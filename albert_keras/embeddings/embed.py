@@ -1,0 +1,138 @@
+"""Embeds texts: from a list or a file to vectors in memory or in a file."""
+
+import logging
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from albert_keras.embeddings.text_encoder import EmbeddingSettings, TextEncoder
+from albert_keras.embeddings.texts import given_texts, in_chunks, read_texts
+from albert_keras.embeddings.vector_files import check_vector_file, writing_vectors
+from data_pipeline.errors import InputError
+
+#: Texts in memory at a time, which are sorted by length among themselves.
+CHUNK = 4096
+#: Seconds between two progress lines.
+_PROGRESS_EVERY = 5.0
+
+logger = logging.getLogger(__name__)
+
+
+class Embeddings(NamedTuple):
+    """Vectors of N texts."""
+
+    num_texts: int  # N
+    size: int  # H, the numbers of a vector
+    num_truncated: int  # texts of which only the beginning was read
+    settings: EmbeddingSettings
+    vectors: np.ndarray | None = None  # float32 [N, H]; None if they were written to a file
+    ids: tuple[str, ...] = ()  # of these vectors
+    path: str | None = None  # the file
+
+
+def embed(
+    model: str | Path,
+    texts: Iterable[str] | None = None,
+    file: str | Path | None = None,
+    out: str | Path | None = None,
+    text_column: str | int | None = None,
+    id_column: str | int | None = None,
+    pooling: str | None = None,
+    layers: Sequence[int] = (-1,),
+    normalize: bool = False,
+    max_seq_length: int | None = None,
+    batch_size: int = 64,
+    step: int | str | None = None,
+    overwrite: bool = False,
+) -> Embeddings:
+    """Computes a vector for each of some texts.
+
+    With `out`, memory does not grow with the number of texts, and files appear when all texts are
+    embedded, or not at all.
+
+    Args:
+        model: A trained model, see `TextEncoder`.
+        texts: iterable of str. None reads `file`.
+        file: Table or text file, see `read_texts` for it, `text_column` and `id_column`.
+        out: File to write that ends in .npy, .parquet or .jsonl, see `vector_files.py`. None
+            returns the vectors.
+        pooling, layers, normalize, max_seq_length, batch_size, step: See `TextEncoder`.
+        overwrite: Whether files at `out` are replaced.
+
+    Returns:
+        Embeddings.
+
+    Raises:
+        InputError: If texts or model cannot be used, or `out` exists.
+
+    Example:
+        embed("runs/books", ["A ferry.", "A boat."], normalize=True).vectors  # [2, H]
+    """
+    if (texts is None) == (file is None):
+        received = "none" if texts is None else "both"
+        raise InputError(f"Either `texts` or `file` must be given. Received: {received}.")
+    if file is None and (text_column is not None or id_column is not None):
+        raise InputError("Columns of texts and ids require `file`. Received: `texts`.")
+    if isinstance(texts, str):
+        raise InputError(f"`texts` must be a list of texts. Received: the text {texts!r:.60}.")
+    target = None if out is None else Path(out)
+    if target is not None:
+        check_vector_file(target, overwrite)
+    if texts is not None:
+        rows = given_texts(texts)
+    else:
+        rows = read_texts(str(file), text_column, id_column)
+    encoder = TextEncoder(model, pooling, layers, normalize, max_seq_length, batch_size, step)
+    if target is None:
+        ids: list[str] = []
+        parts = [np.zeros([0, encoder.size], np.float32)]
+
+        def keep(chunk, vectors):
+            ids.extend(text.id for text in chunk)
+            parts.append(vectors)
+
+        count, num_truncated = _encode(encoder, rows, keep)
+        return Embeddings(
+            count,
+            encoder.size,
+            num_truncated,
+            encoder.settings,
+            np.concatenate(parts),
+            tuple(ids),
+        )
+    with writing_vectors(target, encoder.size) as writer:
+        count, num_truncated = _encode(encoder, rows, writer.add)
+        writer.description = {
+            **encoder.describe(),
+            "num_texts": count,
+            "num_truncated": num_truncated,
+        }
+    return Embeddings(count, encoder.size, num_truncated, encoder.settings, path=str(target))
+
+
+def _encode(encoder, rows, add):
+    """Encodes texts in chunks; returns how many they are, and how many were truncated."""
+    count = num_truncated = 0
+    started = last = time.monotonic()
+    for chunk in in_chunks(rows, CHUNK):
+        vectors, truncated = encoder.encode([row.text for row in chunk])
+        add(chunk, vectors)
+        count, num_truncated = count + len(chunk), num_truncated + truncated
+        now = time.monotonic()
+        if now - last > _PROGRESS_EVERY:
+            last = now
+            logger.info("%s texts, %.0f texts/s", f"{count:,}", count / (now - started))
+    if not count:
+        raise InputError("There must be at least one text to embed. Received: none.")
+    if num_truncated:
+        logger.warning(
+            "%s of %s texts have more than %d tokens and were truncated "
+            "(--max-seq-length, `max_seq_length`).",
+            f"{num_truncated:,}",
+            f"{count:,}",
+            encoder.settings.max_seq_length,
+        )
+    return count, num_truncated

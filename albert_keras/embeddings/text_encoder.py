@@ -1,0 +1,213 @@
+"""Texts → vectors, with the encoder of any trained model."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from albert_keras.finetuning.finetuned import find_runs, is_finetuned
+from albert_keras.finetuning.row_predictor import RowPredictor
+from albert_keras.models.finetuning import build_model
+from albert_keras.models.pooling import POOLINGS, Pooling
+from albert_keras.runs.run import Run
+from albert_keras.serving.layout import existing_versions, read_export_record, version_folder
+from albert_keras.tasks.kinds import SIMILARITY
+from albert_keras.tasks.pair_features import EncodedPairs, PairFeatures, encode_texts
+from albert_keras.tasks.predictions import check_numbers
+from albert_keras.weights.initial_weights import open_weights
+from data_pipeline.errors import InputError
+
+#: Longest sequence if the length of the training is not known.
+_USUAL_LENGTH = 512
+#: [CLS] and [SEP].
+_NUM_SPECIAL = 2
+
+
+class EmbeddingSettings(NamedTuple):
+    """How vectors are computed from the outputs of an encoder."""
+
+    pooling: str = "mean"  # see `Pooling`
+    #: Blocks whose outputs are averaged before pooling: from 1, the first, or from -1, the last.
+    layers: tuple[int, ...] = (-1,)
+    normalize: bool = False  # whether vectors are divided by their lengths
+    max_seq_length: int | None = None  # tokens after which a text is truncated, S
+
+
+class Vectors(NamedTuple):
+    """Vectors of N texts."""
+
+    vectors: np.ndarray  # float32 [N, H]
+    num_truncated: int  # texts that have more tokens than the encoder reads
+
+
+class TextEncoder:
+    """Computes vectors of texts with the encoder of a trained model, in float32.
+
+    Args:
+        model: Run, fine-tuning (which means its best seed), export or version of it (whose `.keras`
+            file must be beside it), checkpoint or `.keras` file.
+        pooling: See `Pooling`. None takes that of a model trained for similarity, and "mean" for
+            any other model.
+        layers: See `EmbeddingSettings`; "pooler" requires the last block alone.
+        normalize: Whether vectors have the length 1.
+        max_seq_length: Longer texts are truncated. None takes the length of the training, or what
+            the model can read, at most 512, if that is not known.
+        batch_size: Texts per call of the model.
+        step: Checkpoint of a run, or "best". None takes the newest one, or the best one of a
+            fine-tuned run.
+
+    Attributes:
+        settings: EmbeddingSettings, with a value for each default.
+        size: int. H.
+        tokenizer: Tokenizer.
+        digest: str. SHA-256 of the weights of the encoder.
+
+    Raises:
+        InputError: If there is no such model, or an option does not fit it.
+    """
+
+    def __init__(
+        self,
+        model: str | Path,
+        pooling: str | None = None,
+        layers: Sequence[int] = (-1,),
+        normalize: bool = False,
+        max_seq_length: int | None = None,
+        batch_size: int = 64,
+        step: int | str | None = None,
+    ):
+        if batch_size < 1:
+            raise InputError(f"`batch_size` must be at least 1. Received: {batch_size}.")
+        path, origin = Path(model), str(model)
+        if is_finetuned(path):
+            path, step = find_runs(path)[0], "best" if step is None else step
+        initial_weights = open_weights(path, step)
+        usual = _training_settings(path)
+        config = initial_weights.albert_config
+        self.settings = EmbeddingSettings(
+            _checked_pooling(pooling or usual.get("pooling") or "mean"),
+            _checked_layers(layers, config.num_hidden_layers * config.inner_group_num),
+            normalize,
+            _checked_length(max_seq_length, usual.get("max_seq_length"), config),
+        )
+        if self.settings.pooling == "pooler" and self.settings.layers != (-1,):
+            raise InputError(
+                "The pooling `pooler` must be used with the last layer alone, on which the pooler "
+                f"was trained. Received: layers {', '.join(map(str, layers))}."
+            )
+        self.origin, self.step = origin, initial_weights.step
+        self.size, self.tokenizer = config.hidden_size, initial_weights.tokenizer
+        self.digest = initial_weights.digest
+        strategy = tf.distribute.get_strategy()
+        loaded = build_model(SIMILARITY.name, config, 1, dtype="float32")
+        initial_weights.load(loaded)
+        self._encoder, self._pooling = loaded.encoder, Pooling(self.settings.pooling)
+        self._predictor = RowPredictor(strategy, self._outputs, SIMILARITY, batch_size)
+
+    def describe(self) -> dict[str, Any]:
+        """Returns what determines the vectors, plain JSON."""
+        return {
+            "model": self.origin,
+            "step": self.step,
+            "encoder_digest": self.digest,
+            "tokenizer_digest": self.tokenizer.digest,
+            "size": self.size,
+            **self.settings._asdict(),
+        }
+
+    def encode(self, texts: Sequence[str]) -> Vectors:
+        """Computes the vectors of texts, which are sorted by length for this.
+
+        Raises InputError if a vector is not finite.
+        """
+        room = self.settings.max_seq_length - _NUM_SPECIAL
+        ids, starts, lengths = encode_texts(texts, self.tokenizer)
+        num_truncated = int(np.count_nonzero(lengths > room))
+        lengths = np.minimum(lengths, room)
+        alone = np.zeros_like(lengths)  # there is no second text
+        pairs = EncodedPairs(ids, np.stack([starts, starts], 1), np.stack([lengths, alone], 1))
+        features = PairFeatures(pairs, self.tokenizer, self.settings.max_seq_length)
+        found = self._predictor.predict(features) if len(texts) else {}
+        check_numbers([found])
+        empty = np.zeros([0, self.size], np.float32)
+        return Vectors(found.get("vectors", empty), num_truncated)
+
+    def _outputs(self, inputs, training):
+        settings, mask = self.settings, inputs["input_mask"]
+        every = settings.layers != (-1,)
+        positions = None
+        if self._pooling.reads_cls_only and not every:
+            positions = tf.zeros_like(inputs["input_ids"][:, :1])
+        outputs = self._encoder(
+            inputs, training=training, return_all_layers=every, positions=positions
+        )
+        if every:
+            depth = len(outputs["layer_outputs"])
+            chosen = [outputs["layer_outputs"][_index(layer, depth)] for layer in settings.layers]
+            outputs["sequence_output"] = tf.add_n(chosen) / len(chosen)
+        vectors = self._pooling(outputs, mask)
+        return {"vectors": tf.math.l2_normalize(vectors, -1) if settings.normalize else vectors}
+
+
+def _training_settings(path):
+    """Returns `max_seq_length` and `pooling` of a model's training, as far as they are known."""
+    if (path / "run.json").is_file():
+        record = Run.open(path).record
+        task = record["config"].get("task") or {}
+        length = record["data"].get("max_seq_length")
+        return {"max_seq_length": length, "pooling": _pooling_of(task)}
+    is_export = path.is_dir() and ((path / "export.json").is_file() or _has_versions(path))
+    if not is_export:
+        return {}
+    record = read_export_record(version_folder(path))
+    task = record.get("task") or {}
+    return {
+        "max_seq_length": record.get("max_seq_length"),
+        "pooling": _pooling_of(task.get("config") or {}),
+    }
+
+
+def _pooling_of(task):
+    return task.get("pooling") if task.get("name") in SIMILARITY.own_tasks else None
+
+
+def _has_versions(path):
+    try:
+        return bool(existing_versions(path))
+    except InputError:
+        return False
+
+
+def _checked_pooling(pooling):
+    if pooling not in POOLINGS:
+        raise InputError(f"`pooling` must be one of {', '.join(POOLINGS)}. Received: {pooling}.")
+    return pooling
+
+
+def _checked_layers(layers, depth):
+    layers = tuple(layers)
+    wrong = [layer for layer in layers if not 1 <= abs(layer) <= depth]
+    indices = [_index(layer, depth) for layer in layers if layer not in wrong]
+    if not layers or wrong or len(set(indices)) < len(indices):
+        raise InputError(
+            f"`layers` must be different numbers from 1, the first, to {depth}, the last, or from "
+            f"-1, the last, to -{depth}. Received: {', '.join(map(str, layers)) or 'none'}."
+        )
+    return (-1,) if indices == [depth - 1] else layers
+
+
+def _index(layer, depth):
+    return layer - 1 if layer > 0 else depth + layer
+
+
+def _checked_length(length, trained, config):
+    longest = config.max_position_embeddings
+    length = length or min(trained or _USUAL_LENGTH, longest)
+    if not _NUM_SPECIAL < length <= longest:
+        raise InputError(
+            f"`max_seq_length` must be from {_NUM_SPECIAL + 1} to {longest}, the positions of the "
+            f"model. Received: {length}."
+        )
+    return length

@@ -1,0 +1,97 @@
+"""Texts to embed, one after the other: from a list, a table, JSON lines or a plain text file."""
+
+import itertools
+from collections.abc import Iterable, Iterator
+from pathlib import Path, PurePath
+from typing import NamedTuple
+
+from albert_keras.tasks.tables.raw_table import read_raw_table
+from albert_keras.tasks.tables.rows import Problems, is_number, numbered_lines
+from data_pipeline.errors import InputError
+
+_TABLES = (".tsv", ".csv", ".jsonl")
+
+
+class Text(NamedTuple):
+    """A text with its id: a value of the id column, or the number of its row from 0."""
+
+    id: str
+    text: str
+
+
+def given_texts(texts: Iterable[str]) -> Iterator[Text]:
+    """Yields texts that a user gives; InputError for one that is blank or not a text."""
+    for number, text in enumerate(texts):
+        problem = _problem(text)
+        if problem:
+            raise InputError(f"Text {number + 1} {problem}")
+        yield Text(str(number), text)
+
+
+def read_texts(
+    path: str | Path, text_column: str | int | None = None, id_column: str | int | None = None
+) -> Iterator[Text]:
+    """Reads texts from a file; a table is in memory as a whole, a text file is not.
+
+    Args:
+        path: A table that ends in .tsv, .csv or .jsonl, see `read_raw_table`; or any other file,
+            which has a text on each line; blank lines are skipped, and count as rows.
+        text_column: Column of the text, by name or number. A table must have it.
+        id_column: Column of the id. None takes the number of the row, from 0.
+
+    Yields:
+        Text.
+
+    Raises:
+        InputError: If the file cannot be read, or has a row that cannot be used.
+    """
+    is_table = PurePath(path).suffix.lower() in _TABLES
+    if is_table and text_column is None:
+        raise InputError(f"The column of the text in `{path}` must be given. Received: none.")
+    if is_table:
+        return _rows(path, text_column, id_column)
+    for name, column in (("text_column", text_column), ("id_column", id_column)):
+        if column is not None:
+            raise InputError(
+                f"`{name}` requires a table that ends in .tsv, .csv or .jsonl. Received: `{path}`, "
+                "which is read as a text on each line."
+            )
+    return _lines(path)
+
+
+def _rows(path, text_column, id_column):
+    columns = [text_column] if id_column is None else [text_column, id_column]
+    has_header = not all(is_number(column) for column in columns)
+    table, problems, found = read_raw_table(path, columns, has_header), Problems(path), []
+    for number, row in enumerate(table.rows):
+        text, *ids = (None,) if row.problem else table.values(row, columns)
+        problem = row.problem or _problem(text)
+        if problem:
+            problems.add(row.line, problem)
+        found.append(Text(str(ids[0]) if ids else str(number), text))
+    problems.check()
+    return iter(found)
+
+
+def _lines(path):
+    for number, text in numbered_lines(path):
+        text = text.removesuffix("\n").removesuffix("\r")
+        if text.strip():
+            yield Text(str(number - 1), text)
+
+
+def _problem(text):
+    if not isinstance(text, str):
+        return f"must be a text. Received: {text!r}."
+    if not text.strip():
+        return "must not be blank."
+    if not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text):
+        return "must be Unicode. It has half a surrogate pair."
+    return None
+
+
+def in_chunks(texts: Iterable[Text], size: int) -> Iterator[list[Text]]:
+    """Yields lists of at most `size` texts, in order."""
+    texts = iter(texts)
+    while chunk := list(itertools.islice(texts, size)):
+        yield chunk

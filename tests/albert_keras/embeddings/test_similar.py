@@ -1,0 +1,101 @@
+"""The nearest texts of a corpus."""
+
+import json
+
+import numpy as np
+import pytest
+
+from albert_keras import embed, similar
+from albert_keras.cli import main
+from albert_keras.embeddings.search import nearest
+from data_pipeline.errors import InputError
+
+
+@pytest.mark.parametrize("top_k", [1, 7, 500])
+def test_the_search_is_exact_in_any_blocks(top_k):
+    draw = np.random.default_rng(0)
+    vectors = draw.normal(size=(300, 16)).astype(np.float32)
+    vectors[17] = 0
+    vectors[250] = vectors[20] * 3  # equally near: the first of them counts as nearer
+    queries = np.concatenate([draw.normal(size=(300, 16)), vectors[[20]]]).astype(np.float32)
+    lengths = np.linalg.norm(vectors, axis=1)
+    lengths[17] = 1
+    cosines = queries @ vectors.T / lengths / np.linalg.norm(queries, axis=1)[:, None]
+    order = np.argsort(-cosines, axis=1, kind="stable")[:, :top_k]
+    for sizes in ([300], [100] * 3, [3, 290, 7]):
+        blocks = np.split(vectors, np.cumsum(sizes)[:-1])
+        scores, numbers = nearest(queries, blocks, top_k)
+        np.testing.assert_allclose(scores, np.take_along_axis(cosines, order, axis=1), atol=1e-6)
+        assert (numbers[:-1] == order[:-1]).mean() > 0.99  # but for rounding
+        assert numbers[-1, 0] == 20
+    assert scores.shape == (301, min(top_k, 300))
+
+
+@pytest.fixture(scope="module")
+def corpus(tiny_run, tiny_corpus, tmp_path_factory):
+    """Returns a folder with 80 texts, `texts.txt`, and their vectors, `x.npy` and `x.jsonl`."""
+    folder = tmp_path_factory.mktemp("corpus")
+    (folder / "texts.txt").write_text("\n".join(tiny_corpus[:80]))
+    embed(tiny_run, file=folder / "texts.txt", out=folder / "x.npy")
+    embed(tiny_run, file=folder / "texts.txt", out=folder / "x.jsonl")
+    return folder
+
+
+@pytest.mark.parametrize("name", ["x.npy", "x.jsonl", "texts.txt"])
+def test_a_text_finds_itself_first(corpus, tiny_run, tiny_corpus, name):
+    model = tiny_run if name == "texts.txt" else None
+    found = similar(corpus / name, [tiny_corpus[3], tiny_corpus[70]], model, top_k=3)
+    assert [one.neighbours[0].id for one in found] == ["3", "70"]
+    assert [one.neighbours[0].text for one in found] == [tiny_corpus[3], tiny_corpus[70]]
+    for one in found:
+        scores = [neighbour.score for neighbour in one.neighbours]
+        assert len(scores) == 3 and scores == sorted(scores, reverse=True)
+        assert scores[0] == pytest.approx(1, abs=1e-5) and scores[1] < 1 - 1e-6
+
+
+def test_queries_need_the_model_of_the_corpus(corpus, foreign, tmp_path):
+    def change(tensors):
+        for name in tensors:
+            if name.endswith("word_embeddings"):
+                tensors[name] = tensors[name] + 0.1
+
+    with pytest.raises(InputError, match="must be embedded by the model that embedded"):
+        similar(corpus / "x.npy", ["A ferry."], model=foreign(change))
+
+
+@pytest.mark.parametrize(
+    "name, arguments, message",
+    [
+        ("texts.txt", {}, r"`model` \(--model\) must be given"),
+        ("x.npy", {"top_k": 0}, "at least 1"),
+        ("x.npy", {"text_column": "a"}, "contains vectors already"),
+        ("missing.npy", {}, "does not exist"),
+        ("alone.npy", {}, r"`alone\.npy\.json` beside it"),
+        ("x.npy", {"queries": [""]}, "Text 1 must not be blank"),
+    ],
+)
+def test_wrong_input_is_named(corpus, name, arguments, message):
+    np.save(corpus / "alone.npy", np.zeros([2, 3]))
+    with pytest.raises(InputError, match=message):
+        similar(corpus / name, **{"queries": ["A ferry."]} | arguments)
+
+
+def test_the_commands(tiny_run, tiny_corpus, tmp_path, capsys):
+    path, out = tmp_path / "texts.tsv", tmp_path / "x.npy"
+    path.write_text("key\tbody\n" + "".join(f"k{n}\t{tiny_corpus[n]}\n" for n in range(9)))
+    words = ["--file", str(path), "--text-column", "body", "--id-column", "key"]
+    words += ["--out", str(out), "--layers", "1,2", "--normalize"]
+    assert main(["embed", str(tiny_run), *words]) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith("9 vectors of 32 numbers, 9 texts truncated: ")
+    assert main(["embed", str(tiny_run), *words]) == 2
+    assert "exists already" in capsys.readouterr().err
+    assert main(["similar", str(out), tiny_corpus[4], "--top-k", "2"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == tiny_corpus[4]
+    assert lines[1] == f"   1.000  k4  {tiny_corpus[4]}" and len(lines) == 3
+    assert main(["similar", str(out), tiny_corpus[4], "--json"]) == 0
+    [found] = json.loads(capsys.readouterr().out)
+    assert found["neighbours"][0]["id"] == "k4" and len(found["neighbours"]) == 5
+    assert main(["embed", str(tiny_run), "a", "--layers", "first", "--out", str(out)]) == 2
+    assert "`--layers` must be `last`" in capsys.readouterr().err

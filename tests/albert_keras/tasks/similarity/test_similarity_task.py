@@ -1,0 +1,168 @@
+"""Similarity: which files are read for which objective, and how answers are scored."""
+
+import numpy as np
+import pytest
+
+from albert_keras.tasks.build import build_task
+from albert_keras.tasks.examples import TextExample
+from albert_keras.tasks.similarity.tfidf import tfidf_cosines
+from albert_keras.tasks.task_config import TaskConfig
+from albert_keras.tasks.text_task import ScoreAnswer
+from data_pipeline.errors import InputError
+
+ROWS = [
+    ("A ferry left.", "A boat departed.", 4.5),
+    ("Rain fell.", "A ferry left.", 0.5),
+    ("Rain fell.", "It rained.", 4.0),
+]
+COLUMNS = {"text": "a", "pair": "b", "label": "c"}
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Returns a folder with pairs.tsv, with scores, texts.txt, and STS-B of GLUE."""
+    lines = ["\t".join(map(str, row)) for row in ROWS]
+    (tmp_path / "pairs.tsv").write_text("\n".join(["a\tb\tc", *lines]) + "\n")
+    (tmp_path / "texts.txt").write_text("A ferry left.\n\nRain fell.\r\nA ferry left.\n")
+    (tmp_path / "STS-B").mkdir()
+    header = "index genre filename year old_index source1 source2 sentence1 sentence2".split()
+    for name, end in (("train", ["score"]), ("dev", ["score"]), ("test", [])):
+        rows = [
+            "\t".join([str(number), *"gfyo12", first, second, *([str(score)] if end else [])])
+            for number, (first, second, score) in enumerate(ROWS)
+        ]
+        (tmp_path / "STS-B" / f"{name}.tsv").write_text("\n".join(["\t".join(header + end), *rows]))
+    return tmp_path
+
+
+def task_of(files, **settings):
+    for name in ("train", "dev", "data_dir"):
+        if name in settings:
+            settings[name] = str(files / settings[name])
+    return build_task(TaskConfig(name="similarity", **settings))
+
+
+@pytest.mark.parametrize(
+    "settings, objective, first",
+    [
+        ({"train": "texts.txt"}, "unsupervised", ("0", "A ferry left.", None, None)),
+        (
+            {"train": "pairs.tsv", "text": "b"},
+            "unsupervised",
+            ("0", "A boat departed.", None, None),
+        ),
+        ({"train": "pairs.tsv", "text": "a", "pair": "b"}, "pairs", ("0", *ROWS[0][:2], None)),
+        ({"train": "pairs.tsv", "dev": "pairs.tsv"} | COLUMNS, "scores", ("0", *ROWS[0])),
+        (
+            {"train": "pairs.tsv", "objective": "unsupervised"} | COLUMNS,
+            "unsupervised",
+            ("0", "A ferry left.", None, None),
+        ),
+        (
+            {"train": "pairs.tsv", "objective": "pairs"} | COLUMNS,
+            "pairs",
+            ("0", *ROWS[0][:2], None),
+        ),
+        ({"data_dir": "."}, "scores", ("0", *ROWS[0])),
+        (
+            {"data_dir": ".", "objective": "unsupervised"},
+            "unsupervised",
+            ("0", "A ferry left.", None, None),
+        ),
+    ],
+)
+def test_the_objective_follows_from_the_files_and_columns(files, settings, objective, first):
+    task = task_of(files, **settings)
+    assert task.objective == objective
+    assert task.read("train")[0] == first
+
+
+def test_each_different_text_is_trained_on_once(files, caplog):
+    caplog.set_level("INFO")
+    task = task_of(files, train="texts.txt")
+    assert [one.first for one in task.read("train")] == ["A ferry left.", "Rain fell."]
+    assert "2 of 3 texts are different" in caplog.text
+
+
+def test_development_examples_are_pairs_with_scores(files):
+    expected = [row[2] for row in ROWS]
+    for settings in ({"dev": "pairs.tsv"} | COLUMNS, {"data_dir": "."}):
+        task = task_of(files, train="texts.txt", **settings)
+        assert [one.label for one in task.read("dev")] == expected
+    held = task_of(files, train="pairs.tsv", dev_share=0.4, **COLUMNS)
+    assert len(held.read("train")) + len(held.read("dev")) == 3 and held.read("dev")
+    assert task_of(files, data_dir=".").read("test")[0].label is None
+
+
+@pytest.mark.parametrize(
+    "settings, split, message",
+    [
+        ({}, "train", "`train` must be the training file, or `data_dir`"),
+        ({"train": "texts.txt"}, "dev", "must have development pairs with scores, which texts"),
+        ({"train": "pairs.tsv", "text": "a", "pair": "b"}, "dev", "which pairs are not"),
+        ({"train": "texts.txt", "objective": "scores"}, "train", "must be a table"),
+        ({"train": "pairs.tsv"}, "train", "`text` must name the column"),
+        (
+            {"train": "texts.txt", "dev": "pairs.tsv", "text": "a"},
+            "dev",
+            "`pair` must name.*--pair",
+        ),
+    ],
+)
+def test_what_is_missing_is_named(files, settings, split, message):
+    with pytest.raises(InputError, match=message):
+        task_of(files, **settings).read(split)
+
+
+def test_a_blank_second_text_is_refused(files):
+    (files / "blank.tsv").write_text("a\tb\tc\nRain.\t \t1\n")
+    with pytest.raises(InputError, match="Row 0, counted from 0, is blank there"):
+        task_of(files, train="blank.tsv", **COLUMNS).read("train")
+    with pytest.raises(InputError, match="`pair` must be a text. It is blank"):
+        task_of(files, data_dir=".").example(0, {"text": "a", "pair": " "})
+
+
+def test_other_tasks_have_no_objective():
+    with pytest.raises(InputError, match="`objective` must be auto"):
+        TaskConfig(name="regression", text="a", objective="pairs")
+
+
+def test_a_row_is_two_sequences(tiny_tokenizer, files):
+    task = task_of(files, train="pairs.tsv", max_seq_length=16, **COLUMNS)
+    examples = task.read_file(files / "pairs.tsv", labelled=True)
+    batch = task.features(examples, tiny_tokenizer, training=True).batch([0, 2])
+    assert batch["input_ids"].shape == (2, 2, 16)
+    np.testing.assert_array_equal(batch["labels"], np.float32([4.5, 4.0]))
+    for row, example in enumerate((examples[0], examples[2])):
+        for column, text in enumerate((example.first, example.second)):
+            ids = [tiny_tokenizer.cls_id, *tiny_tokenizer.encode(text), tiny_tokenizer.sep_id]
+            assert batch["input_ids"][row, column, : len(ids)].tolist() == ids[:16]
+    assert not batch["segment_ids"].any()
+    alone = task_of(files, train="texts.txt", max_seq_length=16)
+    batch = alone.features(alone.read("train"), tiny_tokenizer, training=True).batch([0, 1])
+    assert "labels" not in batch
+    np.testing.assert_array_equal(batch["input_ids"][:, 0], batch["input_ids"][:, 1])
+
+
+def test_answers_are_scored_by_their_order(files):
+    task = task_of(files, data_dir=".")
+    examples = task.read("dev")
+    answers = task.answers(examples, None, [{"cosine": np.float32([0.9, 0.1, 0.2])}] * 2)
+    assert answers[0] == ScoreAnswer("0", pytest.approx(0.9))
+    scores = task.scores(examples, answers)
+    assert list(scores) == ["spearman", "pearson"] and scores["spearman"] == 1
+    worse = task.answers(examples, None, [{"cosine": np.float32([0.1, 0.2, 0.9])}])
+    assert task.scores(examples, worse)["spearman"] == pytest.approx(-0.5)
+    assert task.errors(examples, worse)[0].id == "0"
+    assert task.collapse(answers) is None
+    same = task.answers(examples, None, [{"cosine": np.float32([0.5] * 3)}])
+    assert task.collapse(same) == "all 3 cosines are about 0.5"
+    assert task.guesses(examples, examples) is None
+
+
+def test_tfidf_compares_words():
+    pairs = [("a red ferry", "red ferry"), ("red", "blue"), ("red ferry", "red boat"), ("?", "!")]
+    examples = [TextExample("0", *pair) for pair in pairs]
+    found = tfidf_cosines(["red ferry", "red boat", "blue boat"], examples)
+    assert found[0] == pytest.approx(1) and found[1] == 0 and 0 < found[2] < 1 and found[3] == 0
+    assert not tfidf_cosines(["?"], examples).any()
