@@ -4,6 +4,7 @@ It belongs to the lower of the two packages so that both can use it.
 """
 
 import difflib
+import re
 from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
@@ -160,7 +161,8 @@ def _explain(item, settings):
         return [Problem(path, f"is not a known key{did_you_mean(path[-1], known)}")]
     if item["type"] == "missing":
         return [Problem(path, "is required.")]
-    message = item["msg"].removeprefix("Value error, ").replace("Input should ", "must ", 1)
+    message = item["msg"].removeprefix("Value error, ")
+    message = re.sub(r"^[A-Z]\w+ should ", "must ", message)  # "Input should", "String should"
     end = "" if message.endswith((".", "?")) else "."
     return [Problem(path, f"{message}{end} Received: {item['input']!r}.")]
 

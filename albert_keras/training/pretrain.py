@@ -179,8 +179,9 @@ def _report_epochs(training, num_records):
     """Logs the passes over the records, and a shorter run if there are too many of them."""
     epochs = training.steps * training.batch_size / num_records
     logger.info(
-        "%s steps of %d records: %s epochs",
+        "%s step%s of %d records: %s epochs",
         f"{training.steps:,}",
+        "" if training.steps == 1 else "s",
         training.batch_size,
         f"{epochs:,.0f}" if epochs >= 10 else f"{epochs:.2g}",
     )
