@@ -1,6 +1,7 @@
 """`albert-keras vocab` and `albert-keras vocab extend`."""
 
 import math
+import sys
 from pathlib import Path
 
 import typer
@@ -57,6 +58,7 @@ def vocab(
         lower_case=lower_case,
         strip_accents=strip_accents,
         required_characters=required_characters,
+        transient_progress=sys.stderr.isatty(),
     )
     coverage = result.coverage
     values = {
@@ -117,13 +119,14 @@ def _coverage_line(coverage):
         return line
     more = len(shown) - _SHOWN_CHARACTERS
     others = f" and {more} others" if more > 0 else ""
-    return f"{line}; unknown: {', '.join(shown[:_SHOWN_CHARACTERS])}{others}"
+    unknown = f"{', '.join(shown[:_SHOWN_CHARACTERS])}{others}"
+    return f"{line}; unknown: {unknown}; --required-characters gives them pieces"
 
 
 def _paragraphs(corpus, corpus_format):
-    from data_pipeline.text.corpus import read_corpus
+    from data_pipeline.text.reading_progress import read_with_progress
 
-    for document in read_corpus(corpus, corpus_format):
+    for document in read_with_progress(corpus, corpus_format, sys.stderr.isatty()):
         yield from document.paragraphs
 
 
