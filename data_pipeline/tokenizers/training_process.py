@@ -93,15 +93,13 @@ def _send(stream, options, sentences):
 
 def _follow(stream, vocab_size, report):
     """Reports the steps of which a process writes, until it ends."""
-    done = total = 0
+    done = 0
     for line in stream:
         if found := _STEP.search(line):
-            if not done:
-                excess = max(1, int(found[1]) / (_LAST_SIZE * vocab_size))
-                rounds = 1 + math.ceil(math.log(excess) / -math.log(_KEPT_PER_ROUND))
-                total = _STEPS_PER_ROUND * rounds
             done += 1
-            report(done, max(done, total))
+            excess = max(1, int(found[1]) / (_LAST_SIZE * vocab_size))
+            rounds = math.ceil(math.log(excess) / -math.log(_KEPT_PER_ROUND))
+            report(done, done + done % _STEPS_PER_ROUND + _STEPS_PER_ROUND * rounds)
 
 
 def _sentences(stream):
