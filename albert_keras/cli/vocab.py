@@ -1,6 +1,7 @@
 """`albert-keras vocab` and `albert-keras vocab extend`."""
 
 import math
+import shlex
 import sys
 from pathlib import Path
 
@@ -72,7 +73,7 @@ def vocab(
     lines = [
         f"vocabulary of {result.size} pieces: {result.path}",
         _coverage_line(coverage),
-        f"next: albert-keras data build --corpus ... --tokenizer {result.path} --out records/",
+        f"next: {_build_command(result)}",
     ]
     return Output(values, lines)
 
@@ -105,10 +106,21 @@ def extend(
     lines = [
         f"vocabulary of {result.size} pieces, the first {old.vocab_size} unchanged: {result.path}",
         f"added: {' '.join(added[:_SHOWN])}{' ...' if len(added) > _SHOWN else ''}",
-        f"next: albert-keras data build --corpus ... --tokenizer {result.path} --out records/, "
-        "then albert-keras pretrain --data records/ --init-from ...",
+        f"next: {_build_command(result)}, "
+        f"then albert-keras pretrain --data records/ --init-from {_run_of(tokenizer)} --out ...",
     ]
     return Output(values, lines)
+
+
+def _build_command(vocabulary):
+    path = shlex.quote(str(vocabulary.path))
+    return f"albert-keras data build --corpus ... --tokenizer {path} --out records/"
+
+
+def _run_of(tokenizer):
+    """Returns the run that contains a tokenizer, or an ellipsis."""
+    run = tokenizer.parent
+    return shlex.quote(str(run)) if (run / "run.json").is_file() else "..."
 
 
 def _coverage_line(coverage):

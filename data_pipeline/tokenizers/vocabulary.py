@@ -73,6 +73,7 @@ class TokenizerConfig(Settings):
     vocab_size: int
     sha256: str  # of the model file, in hexadecimal
     version: Literal[1] = 1  # of this format
+    extends: str | None = None  # digest of the tokenizer that was extended to make this one
 
 
 @dataclass(frozen=True)
@@ -181,7 +182,8 @@ def write_tokenizer_files(folder, model: bytes, config: TokenizerConfig) -> None
     pieces = "".join(f"{piece.piece}\t{piece.score:g}\n" for piece in read_model(model).pieces)
     (folder / MODEL_FILE).write_bytes(model)
     (folder / VOCAB_FILE).write_text(pieces, encoding="utf-8", newline="")
-    described = config.model_dump_json(indent=2, exclude={"kind"})
+    unused = {"kind"} if config.extends else {"kind", "extends"}
+    described = config.model_dump_json(indent=2, exclude=unused)
     (folder / CONFIG_FILE).write_text(described + "\n", encoding="utf-8")
 
 
