@@ -14,6 +14,7 @@ import json
 import math
 import os
 import re
+import select
 import subprocess
 import sys
 from collections.abc import Callable, Iterable
@@ -24,6 +25,7 @@ import sentencepiece
 from data_pipeline.errors import InputError
 
 _MODEL, _ERROR = "trained.model", "error.txt"
+_SECONDS_TO_WAIT = 0.25
 #: Each round of SentencePiece is this number of steps, then keeps this fraction of the pieces,
 #: until there are this many times `vocab_size` (`unigram_model_trainer.cc`).
 _STEPS_PER_ROUND, _KEPT_PER_ROUND, _LAST_SIZE = 2, 0.75, 1.1
@@ -94,12 +96,27 @@ def _send(stream, options, sentences):
 def _follow(stream, vocab_size, report):
     """Reports the steps of which a process writes, until it ends."""
     done = 0
-    for line in stream:
+    for line in _lines(stream):
         if found := _STEP.search(line):
             done += 1
             excess = max(1, int(found[1]) / (_LAST_SIZE * vocab_size))
             rounds = math.ceil(math.log(excess) / -math.log(_KEPT_PER_ROUND))
             report(done, done + done % _STEPS_PER_ROUND + _STEPS_PER_ROUND * rounds)
+
+
+def _lines(stream):
+    """Yields the lines of a pipe as they come.
+
+    A read that waits for more would miss a Ctrl-C that came just before it, hence the time-out.
+    """
+    rest = b""
+    while True:
+        while not select.select([stream], [], [], _SECONDS_TO_WAIT)[0]:
+            pass
+        if not (block := os.read(stream.fileno(), 1 << 16)):
+            return
+        *lines, rest = (rest + block).split(b"\n")
+        yield from lines
 
 
 def _sentences(stream):
