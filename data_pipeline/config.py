@@ -38,6 +38,9 @@ class MaskingConfig(Settings):
 #: Sources of masks for a reader; "auto" uses the masks in the records if there are any.
 MASKS = ("auto", "static", "dynamic")
 
+#: Longest record. Attention takes memory that grows with the square of the length.
+LONGEST_RECORD = 8192
+
 #: Formats whose records have one segment, and therefore no sentence order to predict.
 SINGLE_SEGMENT_FORMATS = ("full-sentences", "doc-sentences")
 
@@ -95,6 +98,12 @@ class PretrainingDataConfig(Settings):
     masking: MaskingConfig = MaskingConfig()
 
     rules = (
+        Rule(
+            ("max_seq_length",),
+            lambda length: length <= LONGEST_RECORD,
+            f"must be at most {LONGEST_RECORD}; released ALBERT models take 512 tokens, and the "
+            "memory for attention grows with the square of the length",
+        ),
         Rule(
             ("max_predictions_per_seq", "max_seq_length"),
             lambda predictions, length: predictions is None or predictions <= length - 3,

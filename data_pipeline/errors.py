@@ -1,4 +1,4 @@
-"""The error for input that cannot be used, shared by both packages."""
+"""Errors shared by both packages."""
 
 
 class InputError(ValueError):
@@ -7,3 +7,7 @@ class InputError(ValueError):
     The message names the thing, the rule and what was received, and if possible what to do. The
     command line prints it without a traceback and exits with code 2.
     """
+
+
+class WorkInterrupted(KeyboardInterrupt):
+    """Ctrl-C ended work that was not complete; the message says what is saved and what to do."""

@@ -23,12 +23,12 @@ _resumes = False
 class Interrupted(Exception):
     """Ctrl-C ended a command; the message says what was saved."""
 
-    def __init__(self):
+    def __init__(self, saved=""):
         command = shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
         if _resumes:
-            saved = "Finished work is saved; repeat the command to resume it"
+            saved = saved or "Finished work is saved; repeat the command to resume it"
         else:
-            saved = "Nothing was saved; repeat the command to start again"
+            saved = saved or "Nothing was saved; repeat the command to start again"
         super().__init__(f"Interrupted. {saved}:\n  {command}")
 
 
@@ -43,8 +43,8 @@ def interruptible(resumes: bool):
     _resumes = resumes
     try:
         yield
-    except KeyboardInterrupt:
-        raise Interrupted from None
+    except KeyboardInterrupt as interrupt:
+        raise Interrupted(str(interrupt)) from None
     finally:
         _resumes = False
 

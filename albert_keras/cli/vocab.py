@@ -1,6 +1,8 @@
 """`albert-keras vocab` and `albert-keras vocab extend`."""
 
 import math
+import shlex
+import sys
 from pathlib import Path
 
 import typer
@@ -57,6 +59,7 @@ def vocab(
         lower_case=lower_case,
         strip_accents=strip_accents,
         required_characters=required_characters,
+        transient_progress=sys.stderr.isatty(),
     )
     coverage = result.coverage
     values = {
@@ -70,7 +73,7 @@ def vocab(
     lines = [
         f"vocabulary of {result.size} pieces: {result.path}",
         _coverage_line(coverage),
-        f"next: albert-keras data build --corpus ... --tokenizer {result.path} --out records/",
+        f"next: {_build_command(result)}",
     ]
     return Output(values, lines)
 
@@ -103,10 +106,21 @@ def extend(
     lines = [
         f"vocabulary of {result.size} pieces, the first {old.vocab_size} unchanged: {result.path}",
         f"added: {' '.join(added[:_SHOWN])}{' ...' if len(added) > _SHOWN else ''}",
-        f"next: albert-keras data build --corpus ... --tokenizer {result.path} --out records/, "
-        "then albert-keras pretrain --data records/ --init-from ...",
+        f"next: {_build_command(result)}, "
+        f"then albert-keras pretrain --data records/ --init-from {_run_of(tokenizer)} --out ...",
     ]
     return Output(values, lines)
+
+
+def _build_command(vocabulary):
+    path = shlex.quote(str(vocabulary.path))
+    return f"albert-keras data build --corpus ... --tokenizer {path} --out records/"
+
+
+def _run_of(tokenizer):
+    """Returns the run that contains a tokenizer, or an ellipsis."""
+    run = tokenizer.parent
+    return shlex.quote(str(run)) if (run / "run.json").is_file() else "..."
 
 
 def _coverage_line(coverage):
@@ -117,13 +131,14 @@ def _coverage_line(coverage):
         return line
     more = len(shown) - _SHOWN_CHARACTERS
     others = f" and {more} others" if more > 0 else ""
-    return f"{line}; unknown: {', '.join(shown[:_SHOWN_CHARACTERS])}{others}"
+    unknown = f"{', '.join(shown[:_SHOWN_CHARACTERS])}{others}"
+    return f"{line}; unknown: {unknown}; --required-characters gives them pieces"
 
 
 def _paragraphs(corpus, corpus_format):
-    from data_pipeline.text.corpus import read_corpus
+    from data_pipeline.text.reading_progress import read_with_progress
 
-    for document in read_corpus(corpus, corpus_format):
+    for document in read_with_progress(corpus, corpus_format, sys.stderr.isatty()):
         yield from document.paragraphs
 
 

@@ -21,7 +21,7 @@ from data_pipeline.building.result import BuildResult, info_of, is_result_of, wh
 from data_pipeline.building.shards import ShardTask, build_shard, finished_shard, shard_name
 from data_pipeline.building.workers import Workers, num_processors
 from data_pipeline.config import PretrainingDataConfig
-from data_pipeline.errors import InputError
+from data_pipeline.errors import InputError, WorkInterrupted
 from data_pipeline.files import whole_folder
 from data_pipeline.instances.masking import MaskingVocabulary
 from data_pipeline.records.dataset_info import INFO_FILE, TOKENIZER_FOLDER, DatasetInfo
@@ -34,6 +34,8 @@ logger = logging.getLogger(__name__)
 
 #: Text for which one more worker is worth the half second that it takes to start.
 _BYTES_PER_WORKER = 8 << 20
+_KEPT = "The finished parts and shards in `{}` are saved; repeat the command to resume it"
+_NOTHING_KEPT = "Nothing was saved; repeat the command to start again"
 
 
 class BuildContext(NamedTuple):
@@ -78,6 +80,7 @@ def build_records(
         InputError: If the corpus cannot be read or yields no instance, or `out` contains something
             else or an unfinished build with other settings, or has a scheme, which requires
             `build_with_beam`.
+        WorkInterrupted: After Ctrl-C, once the workers have ended.
     """
     started = time.monotonic()
     if is_remote(out):
@@ -117,9 +120,11 @@ def build_records(
             tokenizer.save(temporary)
         info.save(out)
     except BaseException as error:
-        folder.abandon()
+        kept = folder.abandon()
         if isinstance(error, OSError):
             raise failure(error, out) from error
+        if isinstance(error, KeyboardInterrupt):
+            raise WorkInterrupted(_KEPT.format(out) if kept else _NOTHING_KEPT) from error
         raise
     folder.finish()
     return BuildResult(out, info, time.monotonic() - started, num_reused)

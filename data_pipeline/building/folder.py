@@ -48,8 +48,7 @@ class BuildFolder:
         except OSError:
             self._lock.close()
             raise InputError(f"`{self.out}` is being built by another process.") from None
-        for temporary in (*self.out.glob(".*.tmp-*"), *self.work.glob(".*.tmp-*")):
-            temporary.unlink() if temporary.is_file() else shutil.rmtree(temporary)
+        self._remove_temporary_files()
         try:
             with whole_file(self.work / _SETTINGS) as temporary:
                 temporary.write_text(json.dumps(self._settings), encoding="utf-8")
@@ -69,12 +68,18 @@ class BuildFolder:
         shutil.rmtree(self.work)
         self._lock.close()
 
-    def abandon(self):
-        """Keeps finished parts and shards for the next attempt; removes all if there are none."""
-        if any(self.work.glob("part-*.json")) or any(self.out.glob("pretraining-*")):
+    def abandon(self) -> bool:
+        """Keeps finished parts and shards for the next attempt; removes all if there are none.
+
+        Returns whether anything is kept.
+        """
+        self._remove_temporary_files()
+        kept = any(self.work.glob("part-*.json")) or any(self.out.glob("pretraining-*"))
+        if kept:
             self._lock.close()
         else:
             self.discard()
+        return kept
 
     def discard(self):
         """Removes everything that the build has created."""
@@ -84,6 +89,10 @@ class BuildFolder:
         with contextlib.suppress(OSError):  # other programs may have put something there by now
             for path in self._missing:
                 path.rmdir()
+
+    def _remove_temporary_files(self):
+        for temporary in (*self.out.glob(".*.tmp-*"), *self.work.glob(".*.tmp-*")):
+            temporary.unlink() if temporary.is_file() else shutil.rmtree(temporary)
 
     def _check_settings(self):
         path = self.work / _SETTINGS

@@ -1,19 +1,17 @@
 """Progress of a build: counted by the workers, logged by the process that runs them."""
 
 import logging
-import time
 from collections import Counter
 
 from data_pipeline.durations import format_duration
+from data_pipeline.progress import ProgressLines, bar
 
 logger = logging.getLogger(__name__)
 
 #: What workers count.
 _NAMES = ("bytes", "documents", "records")
-_SECONDS_BETWEEN_LINES, _SECONDS_BETWEEN_TRANSIENT_LINES = 5, 0.5
 #: Seconds that one process takes per token to write records, until it has been measured.
 SECONDS_PER_TOKEN = 2e-7
-_WIDTH = 20
 
 
 class Stopped(BaseException):
@@ -53,24 +51,23 @@ class SharedCounters:
 
     def stop(self):
         """Makes every task end when it next counts something."""
-        self._values[-1] = 1
+        self._values.get_obj()[-1] = 1  # without the lock, which an ended worker may hold
+
+    @property
+    def stopped(self):
+        """bool. Whether `stop` has been called."""
+        return bool(self._values.get_obj()[-1])
 
     def values(self):
         return dict(zip(_NAMES, self._values[: len(_NAMES)], strict=True))
 
 
 class Progress:
-    """Logs a line from time to time: fraction, speed, finished shards, remaining time.
-
-    A line that will soon be replaced has the attribute `transient`, so that a terminal can
-    overwrite it; other lines are for log files, and come every few seconds.
-    """
+    """Logs a line from time to time: fraction, speed, finished shards, remaining time."""
 
     def __init__(self, total_bytes: int | None, copies: int, num_workers: int, transient: bool):
-        self._total_bytes, self._transient = total_bytes, transient
+        self._total_bytes, self._lines = total_bytes, ProgressLines(logger, transient)
         self._seconds_per_token = copies * SECONDS_PER_TOKEN / num_workers
-        self._interval = _SECONDS_BETWEEN_TRANSIENT_LINES if transient else _SECONDS_BETWEEN_LINES
-        self._started = self._last_line = time.monotonic()
         self._values = lambda: dict.fromkeys(_NAMES, 0)
         self._tokens = self._reused_bytes = 0
         self._num_shards = self._num_reused = self._num_finished = None
@@ -87,19 +84,14 @@ class Progress:
     def begin_writing(self, num_shards, num_reused):
         """Starts the second pass; some shards may exist already."""
         self._num_shards, self._num_reused, self._num_finished = num_shards, num_reused, num_reused
-        self._started = time.monotonic()
+        self._lines.restart()
 
     def finished_shard(self):
         self._num_finished += 1
 
     def tick(self):
         """Logs a line if it is time for one."""
-        now = time.monotonic()
-        if now >= self._last_line + self._interval:
-            self._last_line = now
-            seconds = max(now - self._started, 1e-3)
-            line = self._encoding(seconds) if self._num_shards is None else self._writing(seconds)
-            logger.info("%s", line, extra={"transient": self._transient})
+        self._lines.tick(self._encoding if self._num_shards is None else self._writing)
 
     def _encoding(self, seconds):
         values = self._values()
@@ -110,8 +102,8 @@ class Progress:
         remaining = (self._total_bytes - done) * seconds / max(values["bytes"], 1)
         tokens = self._tokens / max(done, 1) * self._total_bytes
         remaining += tokens * self._seconds_per_token
-        bar = _bar(done / self._total_bytes)
-        return f"reading  {bar}  {speed} documents/s  ETA {format_duration(remaining)}"
+        eta = format_duration(remaining)
+        return f"reading  {bar(done / self._total_bytes)}  {speed} documents/s  ETA {eta}"
 
     def _writing(self, seconds):
         done, total, reused = self._num_finished, self._num_shards, self._num_reused
@@ -122,11 +114,6 @@ class Progress:
             remaining = seconds * (1 - written) / written
         note = f"  ({reused} re-used)" if reused else ""
         return (
-            f"writing  {_bar(done / total)}  {done}/{total} shards{note}  "
+            f"writing  {bar(done / total)}  {done}/{total} shards{note}  "
             f"{records / seconds:,.0f} records/s  ETA {format_duration(remaining)}"
         )
-
-
-def _bar(fraction):
-    filled = int(fraction * _WIDTH)
-    return f"[{'#' * filled}{'-' * (_WIDTH - filled)}] {fraction:4.0%}"

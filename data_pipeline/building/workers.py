@@ -5,11 +5,13 @@ the parent's threads.
 """
 
 import concurrent.futures
+import contextlib
 import itertools
 import multiprocessing
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing.connection import wait
@@ -18,6 +20,8 @@ from data_pipeline.building.progress import LocalCounters, SharedCounters
 from data_pipeline.errors import InputError
 
 _SECONDS_BETWEEN_TICKS = 0.25
+#: How often a worker looks for a stop, and the time that its task then gets to end by itself.
+_SECONDS_BETWEEN_LOOKS, _SECONDS_TO_STOP = 0.1, 0.2
 
 #: In a worker process: the result of `prepare` there.
 _context = None
@@ -49,7 +53,7 @@ class Workers:
 
     def __exit__(self, *_):
         if self._pool:
-            self.counters.stop()  # running tasks end when they next count something
+            self.counters.stop()  # running tasks end when they next count something, or soon after
             self._pool.shutdown(cancel_futures=True)
 
     def run(self, function, tasks):
@@ -67,7 +71,8 @@ class Workers:
         try:
             while True:
                 for task in itertools.islice(tasks, self._in_flight - len(futures)):
-                    futures.add(self._pool.submit(_run, function, task))
+                    with _ctrl_c_deferred():
+                        futures.add(self._pool.submit(_run, function, task))
                 if not futures:
                     return
                 done, futures = concurrent.futures.wait(
@@ -89,15 +94,40 @@ def num_processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
 
 
+@contextlib.contextmanager
+def _ctrl_c_deferred():
+    """Delays Ctrl-C until the end of the block; processes started in it never receive one.
+
+    They inherit the signal mask. The handler is needed as well, because Python handles the signals
+    of all threads in the main thread.
+    """
+    received = []
+    is_main = threading.current_thread() is threading.main_thread()
+    handler = is_main and signal.signal(signal.SIGINT, lambda *_: received.append(True))
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        if is_main:
+            signal.signal(signal.SIGINT, handler or signal.SIG_DFL)
+        if received:
+            signal.raise_signal(signal.SIGINT)
+
+
 def _start(prepare, arguments, counters):
     global _context
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    threading.Thread(target=_end_with_parent, args=(counters,), daemon=True).start()
     _context = prepare(*arguments, counters)
 
 
-def _end_with_parent():
-    wait([multiprocessing.parent_process().sentinel])
+def _end_with_parent(counters):
+    """Ends this process when its parent ends, or when it is still busy after a stop."""
+    sentinels = [multiprocessing.parent_process().sentinel]
+    while not wait(sentinels, _SECONDS_BETWEEN_LOOKS):
+        if counters.stopped:
+            time.sleep(_SECONDS_TO_STOP)
+            break
     os._exit(1)
 
 

@@ -37,6 +37,8 @@ class Estimate(NamedTuple):
     shards: int
     seconds: float  # duration with `workers` processes
     workers: int
+    padding: float  # fraction of the positions that contain no token
+    median_tokens: int  # of a record, with [CLS] and [SEP]
 
 
 class Example(NamedTuple):
@@ -58,7 +60,7 @@ class RecordPreview:
         self._info = info_of((), {}, None, tokenizer, config)
         self._waiting, self._num_waiting = [], 0
         self._num_tokens = self._num_documents = self._num_records = 0
-        self._sizes, self._examples = [], []
+        self._lengths, self._sizes, self._examples = [], [], []
 
     def add(self, ids, lengths):
         """Adds a document: ids int32 [T] of all its sentences, and their lengths int64 [n].
@@ -86,7 +88,17 @@ class RecordPreview:
         edges = np.linspace(0, tokens, min(round(documents), _MAX_BINS) + 1).astype(np.int64)
         shards = plan_shards(np.diff(edges), config.copies, config.num_shards) if tokens else []
         busy = seconds / share + tokens * config.copies * SECONDS_PER_TOKEN
-        return Estimate(records, round(records * size), len(shards), busy / workers, workers)
+        lengths = np.concatenate(self._lengths) if self._lengths else np.zeros(0)
+        filled = lengths.mean() / config.max_seq_length if len(lengths) else 1.0
+        return Estimate(
+            records,
+            round(records * size),
+            len(shards),
+            busy / workers,
+            workers,
+            padding=1 - float(filled),
+            median_tokens=int(np.median(lengths)) if len(lengths) else 0,
+        )
 
     def examples(self) -> list[Example]:
         """Returns a random sample of all instances."""
@@ -107,6 +119,9 @@ class RecordPreview:
         block = add_separators(block, self._config, self._vocabulary.sep_id)
         pairs = split_into_pairs(block, self._config, 0, self._vocabulary)
         self._num_records += len(pairs.labels)
+        limit = self._config.max_num_tokens
+        special = self._config.max_seq_length - limit
+        self._lengths.append(np.minimum(pairs.lengths.sum(axis=1), limit) + special)
         if len(pairs.labels):
             self._make_records(block.ids, pairs)
 

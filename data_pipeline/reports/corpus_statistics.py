@@ -16,7 +16,7 @@ import numpy as np
 
 from data_pipeline.config import PretrainingDataConfig
 from data_pipeline.reports.figures import Histogram
-from data_pipeline.text.sentences import split_sentences
+from data_pipeline.text.sentences import LANGUAGES, split_sentences
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
 #: Names of special tokens; in a text they are encoded like any other characters.
@@ -193,6 +193,13 @@ def expected_scripts(language: str) -> tuple[str, ...]:
     """Returns the scripts in which a language is written."""
     rows = (row.split() for row in _LANGUAGES_OF_SCRIPTS.split(";"))
     return tuple(script for script, *languages in rows if language in languages) or ("Latin",)
+
+
+def languages_of_script(script: str) -> str:
+    """Returns the codes of the languages written in a script, such as "be, bg or ru"."""
+    known = (language for language in LANGUAGES if script in expected_scripts(language))
+    *others, last = sorted(known) or ["another language"]
+    return f"{', '.join(others)} or {last}" if others else last
 
 
 def quantiles(lengths: Counter, probabilities: dict[str, float]) -> dict[str, int]:

@@ -5,8 +5,8 @@ of text and contains the model's hash. `tokenization` loads it.
 """
 
 import collections
+import functools
 import hashlib
-import io
 import itertools
 import logging
 import re
@@ -20,10 +20,13 @@ from typing import Literal
 import sentencepiece
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
+from data_pipeline.durations import format_duration
 from data_pipeline.errors import InputError
 from data_pipeline.files import check_output_folder, whole_folder
+from data_pipeline.progress import ProgressLines, bar
 from data_pipeline.settings import Settings
 from data_pipeline.tokenizers.normalization_rules import normalization_rules, rules_tsv
+from data_pipeline.tokenizers.training_process import TrainerError, train_model
 
 logger = logging.getLogger(__name__)
 
@@ -70,6 +73,7 @@ class TokenizerConfig(Settings):
     vocab_size: int
     sha256: str  # of the model file, in hexadecimal
     version: Literal[1] = 1  # of this format
+    extends: str | None = None  # digest of the tokenizer that was extended to make this one
 
 
 @dataclass(frozen=True)
@@ -106,6 +110,7 @@ def train_vocabulary(
     required_characters: str = "",
     hard_limit: bool = True,
     input_sentence_size: int = 10_000_000,
+    transient_progress: bool = False,
 ) -> TrainedVocabulary:
     """Trains a unigram vocabulary and writes its folder, completely or not at all.
 
@@ -125,6 +130,7 @@ def train_vocabulary(
         hard_limit: bool. Whether a corpus too small for `size` is an error; otherwise the
             vocabulary becomes as large as the corpus allows.
         input_sentence_size: int. Train on at most this number of sentences, sampled from all.
+        transient_progress: bool. As in `build_records`.
 
     Raises:
         InputError: If the corpus is empty, `out` cannot be written or is not empty, `size` does
@@ -142,8 +148,9 @@ def train_vocabulary(
         )
     model, counts = _train(
         corpus_texts,
-        normalization_rules(lower_case, strip_accents),
+        _rules_text(lower_case, strip_accents),
         required_characters,
+        transient_progress,
         vocab_size=size,
         character_coverage=character_coverage,
         hard_vocab_limit=hard_limit,
@@ -175,7 +182,8 @@ def write_tokenizer_files(folder, model: bytes, config: TokenizerConfig) -> None
     pieces = "".join(f"{piece.piece}\t{piece.score:g}\n" for piece in read_model(model).pieces)
     (folder / MODEL_FILE).write_bytes(model)
     (folder / VOCAB_FILE).write_text(pieces, encoding="utf-8", newline="")
-    described = config.model_dump_json(indent=2, exclude={"kind"})
+    unused = {"kind"} if config.extends else {"kind", "extends"}
+    described = config.model_dump_json(indent=2, exclude=unused)
     (folder / CONFIG_FILE).write_text(described + "\n", encoding="utf-8")
 
 
@@ -228,26 +236,12 @@ _MODEL, _TRAINED_MODEL = _model_messages()
 _UNIGRAM, _BYTE = 1, 6
 
 
-def _sentences(texts, normalize, counts, errors):
-    """Yields sentences for SentencePiece, and adds an error that stops the iteration to `errors`.
-
-    Also adds the characters of the sentences, cleaned up by `normalize`, to `counts`.
-
-    SentencePiece turns an exception of its iterator into an error about its own internals.
-    """
-    characters = 0
-    try:
-        for text in texts:
-            characters += len(text)
-            for sentence in _split_to_size(_NOT_FOR_TRAINING.sub(" ", text)):
-                counts.update(normalize(sentence))
-                yield sentence
-        # SentencePiece blocks the interpreter from here on, so nothing can be logged later.
-        seconds = 2 + characters / 500_000
-        logger.info("training on %.1f million characters, about %.0f s", characters / 1e6, seconds)
-    except BaseException as error:
-        errors.append(error)
-        raise
+def _sentences(texts, normalize, counts):
+    """Yields sentences for SentencePiece; adds their characters after the clean-up to `counts`."""
+    for text in texts:
+        for sentence in _split_to_size(_NOT_FOR_TRAINING.sub(" ", text)):
+            counts.update(normalize(sentence))
+            yield sentence
 
 
 def _split_to_size(text):
@@ -264,48 +258,75 @@ def _split_to_size(text):
     yield text[start:]
 
 
-def _train(texts, rules, required_characters, **options):
+@functools.cache
+def _rules_text(lower_case, strip_accents):
+    return rules_tsv(normalization_rules(lower_case, strip_accents))
+
+
+def _train(texts, rules_text, required_characters, transient_progress, **options):
     """Returns a trained model, and a Counter of the characters of the texts after the clean-up."""
-    model = io.BytesIO()
-    errors: list[BaseException] = []
     counts: collections.Counter[str] = collections.Counter()
     with tempfile.TemporaryDirectory() as folder:
         rule_file = Path(folder) / "rules.tsv"
-        rule_file.write_text(rules_tsv(rules), encoding="utf-8")
+        rule_file.write_text(rules_text, encoding="utf-8")
         sentencepiece.SetMinLogLevel(2)
         normalize = sentencepiece.SentencePieceNormalizer(rule_tsv=str(rule_file)).normalize
         required = set(normalize(ALWAYS_REQUIRED) + normalize(required_characters)) - _UNCOUNTED
-        sentences = _sentences(texts, normalize, counts, errors)
+        sentences = _sentences(texts, normalize, counts)
         # SentencePiece up to 0.2.1 aborts the process if there is nothing to count.
         first = next((text for text in sentences if set(normalize(text)) - _UNCOUNTED), None)
         if first is None:
             raise InputError("The corpus contains no words. Check its path.")
+        options |= {
+            "model_type": "unigram",
+            "normalization_rule_tsv": str(rule_file),
+            "required_chars": "".join(sorted(required)),
+            "max_sentence_length": _MAX_SENTENCE_BYTES,
+            "shuffle_input_sentence": True,
+            "pad_id": 0,
+            "unk_id": 1,
+            "bos_id": -1,
+            "eos_id": -1,
+            "control_symbols": list(CONTROL_SYMBOLS),
+            "user_defined_symbols": list(USER_DEFINED_SYMBOLS),
+            "num_threads": _NUM_THREADS,
+        }
+        all_sentences = _announce_training(itertools.chain([first], sentences), counts)
+        report = _StepLines(transient_progress)
         try:
-            sentencepiece.SentencePieceTrainer.train(
-                sentence_iterator=itertools.chain([first], sentences),
-                model_writer=model,
-                model_type="unigram",
-                normalization_rule_tsv=str(rule_file),
-                required_chars="".join(sorted(required)),
-                max_sentence_length=_MAX_SENTENCE_BYTES,
-                shuffle_input_sentence=True,
-                pad_id=0,
-                unk_id=1,
-                bos_id=-1,
-                eos_id=-1,
-                control_symbols=list(CONTROL_SYMBOLS),
-                user_defined_symbols=list(USER_DEFINED_SYMBOLS),
-                num_threads=_NUM_THREADS,
-                minloglevel=2,
-                **options,
-            )
-        except (RuntimeError, SystemError) as error:
-            cause = errors[0] if errors else _explain(str(error), options["vocab_size"], required)
-            raise cause from error
-    trained = read_model(model.getvalue())
+            model = train_model(all_sentences, Path(folder), options, report)
+        except TrainerError as error:
+            raise _explain(str(error), options["vocab_size"], required) from error
+    trained = read_model(model)
     trained.normalizer_spec.ClearField("normalization_rule_tsv")  # a local path
     del counts[" "]
     return trained.SerializeToString(deterministic=True), counts
+
+
+def _announce_training(sentences, counts):
+    """Yields the sentences, then logs how long the training is likely to take."""
+    yield from sentences
+    characters = counts.total()
+    seconds = format_duration(2 + characters / 500_000)
+    logger.info("training on %.1f million characters, about %s", characters / 1e6, seconds)
+
+
+class _StepLines:
+    """Logs the steps of the training; each of them takes about equally long."""
+
+    def __init__(self, transient):
+        self._lines = ProgressLines(logger, transient)
+
+    def __call__(self, done, total):
+        if done == 1:
+            self._lines.restart()
+
+        def line(seconds):
+            remaining = (total - done) * seconds / max(done - 1, 1)
+            eta = format_duration(remaining) if done > 1 else "unknown"
+            return f"training  {bar(done / total)}  step {done} of {total}  ETA {eta}"
+
+        self._lines.tick(line)
 
 
 def _explain(message, size, required):

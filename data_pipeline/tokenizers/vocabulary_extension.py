@@ -77,7 +77,9 @@ def extend_vocabulary(
         pieces.add(piece="".join(run), score=score, type=_NORMAL)
     content = model.SerializeToString(deterministic=True)
     digest = hashlib.sha256(content).hexdigest()
-    config = tokenizer.config.replace(vocab_size=len(pieces), sha256=digest)
+    config = tokenizer.config.replace(
+        vocab_size=len(pieces), sha256=digest, extends=tokenizer.digest
+    )
     with whole_folder(out) as folder:
         write_tokenizer_files(folder, content, config)
     return TrainedVocabulary(Path(out), len(pieces), digest)
@@ -86,10 +88,13 @@ def extend_vocabulary(
 def is_extension(old: Tokenizer, new: Tokenizer) -> bool:
     """Returns whether a tokenizer starts with all pieces of another and cleans up text alike."""
     size = old.vocab_size
+    if new.config.kind != old.config.kind:
+        return False
     same_file = {"vocab_size": size, "sha256": old.config.sha256}
+    if old.config.kind == "unigram":
+        same_file["extends"] = old.config.extends
     return (
-        new.config.kind == old.config.kind
-        and new.vocab_size >= size
+        new.vocab_size >= size
         and new.model.vocabulary[:size] == old.model.vocabulary
         and new.model.special_ids == old.model.special_ids
         and new.config.replace(**same_file) == old.config

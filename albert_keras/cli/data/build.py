@@ -1,5 +1,6 @@
 """`albert-keras data build`."""
 
+import shlex
 import sys
 from pathlib import Path
 
@@ -62,11 +63,14 @@ def build(
       albert-keras data build --corpus 'gs://b/*.txt' --tokenizer tokenizer/ \\
           --out gs://b/records --runner DataflowRunner -- --project=p --region=r
     """
+    from data_pipeline.reports.build_warnings import check_before_build
     from data_pipeline.tokenizers.tokenization import Tokenizer
 
     beam_flags = _beam_flags(runner, workers, beam_options or [])
     settings = PretrainingDataConfig.preset(preset, **(read_values(config, assignments) | flags))
-    arguments = (corpus, Tokenizer.load(tokenizer), out, settings, corpus_format)
+    loaded = Tokenizer.load(tokenizer)
+    check_before_build(corpus, loaded, settings, corpus_format)
+    arguments = (corpus, loaded, out, settings, corpus_format)
     if beam_flags:
         from data_pipeline.building.beam import build_with_beam
 
@@ -85,7 +89,7 @@ def build(
         "seconds": round(result.seconds, 1),
         **info.statistics,
     }
-    return Output(values, _lines(result, settings))
+    return Output(values, _lines(result, settings, loaded))
 
 
 def _beam_flags(runner, workers, beam_options):
@@ -108,7 +112,7 @@ def _beam_flags(runner, workers, beam_options):
     return [*flags, *beam_options]
 
 
-def _lines(result, settings):
+def _lines(result, settings, tokenizer):
     from data_pipeline.text.storage import is_remote
 
     info, counts = result.info, result.info.statistics
@@ -128,10 +132,13 @@ def _lines(result, settings):
     if skipped := counts["single_sentences_skipped"]:
         details.append(f"{count_of(skipped, 'stretch')} of a single sentence skipped")
     yield "; ".join(details)
+    # The weights of the model whose vocabulary was extended, not random ones.
+    start = " --init-from ..." if getattr(tokenizer.config, "extends", None) else ""
     if is_remote(result.path):  # records are read from a local disk
         yield (
             f"next: copy {result.path} to a local disk, then "
-            "albert-keras pretrain --data ... --out runs/..."
+            f"albert-keras pretrain --data ...{start} --out runs/..."
         )
     else:
-        yield f"next: albert-keras pretrain --data {result.path} --out runs/..."
+        data = shlex.quote(str(result.path))
+        yield f"next: albert-keras pretrain --data {data}{start} --out runs/..."

@@ -82,7 +82,10 @@ def test_vocab_reports_the_characters_without_a_piece(tmp_path, capsys):
     command = ["vocab", "--corpus", f"{tmp_path}/corpus.txt", "--size", "85"]
     assert main([*command, "--out", f"{tmp_path}/a"]) == 0
     shown = capsys.readouterr().out.splitlines()
-    assert shown[1] == "coverage: 99.9966 % of 90,003 characters; unknown: '鱻' 2, '龘' 1"
+    assert shown[1] == (
+        "coverage: 99.9966 % of 90,003 characters; unknown: '鱻' 2, '龘' 1; "
+        "--required-characters gives them pieces"
+    )
     required = ["--required-characters", "鱻§"]
     assert main([*command, *required, "--out", f"{tmp_path}/b", "--json"]) == 0
     result = json.loads(capsys.readouterr().out)

@@ -96,6 +96,8 @@ def test_a_preset_decides_what_no_option_does(command, tmp_path):
 MISTAKES = {
     "preset": (["--preset", "refrence"], "`preset=refrence` is unknown. Did you mean `reference`"),
     "splitter": (["--splitter", "punkt"], "`splitter=punkt` is unknown. Expected one of: line"),
+    "endless records": (["--max-seq-length", "100000"], "max_seq_length` must be at most 8192"),
+    "language of another script": (["--language", "ja"], "`ja` is written in Han and Hiragana"),
     "option": (["--max-seq-lenght", "64"], "No such option: --max-seq-lenght"),
     "option before Beam's": (
         ["--runner", "DirectRunner", "--max-seq-lenght", "64", "--", "--project=p"],
@@ -138,6 +140,34 @@ def test_a_mistake_gets_one_short_message_and_leaves_nothing(
     assert re.search(message, shown) and "Traceback" not in shown
     assert len(shown.strip().splitlines()) <= 4
     assert sorted(tmp_path.rglob("*")) == before and not passed_to_beam
+
+
+def test_the_next_command_starts_from_the_model_whose_vocabulary_was_extended(
+    command, tiny_tokenizer, tiny_corpus, tmp_path, capsys
+):
+    run = tmp_path / "my run"
+    tiny_tokenizer.save(run / "tokenizer")
+    (run / "run.json").write_text("{}")
+    extend = ["vocab", "extend", "--tokenizer", f"{run}/tokenizer", "--add", "6"]
+    extend += ["--corpus", f"{tmp_path}/corpus", "--out", f"{tmp_path}/larger vocabulary"]
+    assert main(extend) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == (
+        f"next: albert-keras data build --corpus ... --tokenizer '{tmp_path}/larger vocabulary' "
+        f"--out records/, then albert-keras pretrain --data records/ --init-from '{run}' --out ..."
+    )
+    out = f"{tmp_path}/my records"
+    command[command.index("--tokenizer") + 1] = f"{tmp_path}/larger vocabulary"
+    assert main([*command, "--out", out]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == (
+        f"next: albert-keras pretrain --data '{out}' --init-from ... --out runs/..."
+    )
+
+
+def test_the_next_command_after_an_ordinary_build_starts_at_random(command, tmp_path, capsys):
+    assert main([*command, "--out", f"{tmp_path}/out"]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == (
+        f"next: albert-keras pretrain --data {tmp_path}/out --out runs/..."
+    )
 
 
 def test_without_beam_the_extra_is_named(command, tmp_path, monkeypatch, capsys):

@@ -81,7 +81,7 @@ def spoil(tensors, name):
             QUERY,
             [f"{QUERY}: expected [32, 32]", f"{QUERY}_0: expected nothing, found [32, 32]"],
         ),
-        (spoil, TABLE, ["not finite", f"{TABLE}: 1 of 4,480"]),
+        (spoil, TABLE, ["not finite", f"{TABLE}: 1 of 4,912"]),
         (
             lambda t, name: t.update({name: t[name].astype(int)}),
             QUERY,

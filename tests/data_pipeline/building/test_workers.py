@@ -77,3 +77,17 @@ def test_workers_end_when_their_parent_is_killed(tmp_path):
     while any(os.path.exists(f"/proc/{worker}") for worker in workers):
         assert time.monotonic() < deadline
         time.sleep(0.05)
+
+
+def test_ctrl_c_ends_busy_workers_at_once_and_without_noise(tmp_path):
+    (tmp_path / "parent.py").write_text(_PARENT)
+    command = [sys.executable, tmp_path / "parent.py"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, start_new_session=True, **pipes) as parent:
+        workers = [int(parent.stdout.readline()) for _ in range(2)]
+        started = time.monotonic()
+        os.killpg(parent.pid, signal.SIGINT)  # as a terminal does: to the workers too
+        shown = parent.communicate(timeout=30)[1]
+        assert time.monotonic() - started < 2
+    assert shown.count("Traceback") == shown.count("KeyboardInterrupt") == 1
+    assert not any(os.path.exists(f"/proc/{worker}") for worker in workers)

@@ -1,0 +1,152 @@
+"""Trains SentencePiece in a process of its own, which can be ended at any time.
+
+SentencePiece trains inside a single call that blocks the interpreter: in this process Ctrl-C and
+progress lines would have to wait for its end.
+
+The process reads lines of JSON from its standard input: the options of the trainer, the sentences,
+and null as the end. What SentencePiece logs is the progress.
+"""
+
+import contextlib
+import fcntl
+import itertools
+import json
+import math
+import os
+import re
+import select
+import subprocess
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import sentencepiece
+
+from data_pipeline.errors import InputError
+
+_MODEL, _ERROR = "trained.model", "error.txt"
+_SECONDS_TO_WAIT = 0.25
+#: Each round of SentencePiece is this number of steps, then keeps this fraction of the pieces,
+#: until there are this many times `vocab_size` (`unigram_model_trainer.cc`).
+_STEPS_PER_ROUND, _KEPT_PER_ROUND, _LAST_SIZE = 2, 0.75, 1.1
+_STEP = re.compile(rb"EM sub_iter=\d+ size=(\d+)")
+
+
+class TrainerError(Exception):
+    """SentencePiece cannot train; the message is its own."""
+
+
+def train_model(
+    sentences: Iterable[str], folder: Path, options: dict, report: Callable[[int, int], None]
+) -> bytes:
+    """Trains a model and returns its file.
+
+    Args:
+        sentences: iterable of str.
+        folder: Path. An existing folder for temporary files.
+        options: dict. Those of `SentencePieceTrainer.train`.
+        report: function of the number of steps done and the expected number of all steps.
+
+    Raises:
+        TrainerError: If SentencePiece refuses the sentences or the options.
+        InputError: If the process is ended by another one.
+        Any error of `sentences`.
+    """
+    path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
+    process = subprocess.Popen(
+        [sys.executable, "-m", __name__, folder],
+        env=os.environ | {"PYTHONPATH": path},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        start_new_session=True,  # the parent handles Ctrl-C
+    )
+    try:
+        _send(process.stdin, options, sentences)
+        _follow(process.stderr, options["vocab_size"], report)
+        code = process.wait()
+    finally:
+        process.kill()
+        process.stderr.close()
+        with contextlib.suppress(BrokenPipeError):  # what is buffered cannot be sent any more
+            process.stdin.close()
+        process.wait()
+    if (folder / _ERROR).exists():
+        raise TrainerError((folder / _ERROR).read_text(encoding="utf-8"))
+    if code:
+        raise InputError(
+            "The process that trains the vocabulary ended before its work was done: out of memory, "
+            f"or killed (exit code {code}). Less text needs less memory."
+        )
+    return (folder / _MODEL).read_bytes()
+
+
+def _send(stream, options, sentences):
+    """Sends options, sentences and the end; stops if the process has ended."""
+    for message in itertools.chain([options], sentences, [None]):
+        line = json.dumps(message).encode() + b"\n"
+        try:
+            stream.write(line)
+        except BrokenPipeError:
+            return
+    with contextlib.suppress(BrokenPipeError):
+        stream.flush()
+
+
+def _follow(stream, vocab_size, report):
+    """Reports the steps of which a process writes, until it ends."""
+    done = 0
+    for line in _lines(stream):
+        if found := _STEP.search(line):
+            done += 1
+            excess = max(1, int(found[1]) / (_LAST_SIZE * vocab_size))
+            rounds = math.ceil(math.log(excess) / -math.log(_KEPT_PER_ROUND))
+            report(done, done + done % _STEPS_PER_ROUND + _STEPS_PER_ROUND * rounds)
+
+
+def _lines(stream):
+    """Yields the lines of a pipe as they come.
+
+    A read that waits for more would miss a Ctrl-C that came just before it, hence the time-out.
+    """
+    rest = b""
+    while True:
+        while not select.select([stream], [], [], _SECONDS_TO_WAIT)[0]:
+            pass
+        if not (block := os.read(stream.fileno(), 1 << 16)):
+            return
+        *lines, rest = (rest + block).split(b"\n")
+        yield from lines
+
+
+def _sentences(stream):
+    for line in stream:
+        sentence = json.loads(line)
+        if sentence is None:
+            _end_with_parent(stream)
+            return
+        yield sentence
+    os._exit(1)  # the parent has ended before it sent everything
+
+
+def _end_with_parent(stream):
+    """Makes the kernel end this process when the parent closes its end of `stream`."""
+    fcntl.fcntl(stream, fcntl.F_SETOWN, os.getpid())
+    flags = fcntl.fcntl(stream, fcntl.F_GETFL)
+    fcntl.fcntl(stream, fcntl.F_SETFL, flags | os.O_ASYNC)  # SIGIO, whose default is to end
+
+
+def _main(folder):
+    stream = sys.stdin.buffer
+    options = json.loads(stream.readline())
+    try:
+        with open(folder / _MODEL, "wb") as model:
+            sentencepiece.SentencePieceTrainer.train(
+                sentence_iterator=_sentences(stream), model_writer=model, minloglevel=0, **options
+            )
+    except (RuntimeError, SystemError) as error:
+        (folder / _ERROR).write_text(str(error), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    _main(Path(sys.argv[1]))

@@ -1,0 +1,81 @@
+"""`albert-keras vocab` as a user runs it: progress, Ctrl-C, and what it prints."""
+
+import os
+import random
+import re
+import signal
+import string
+import subprocess
+import sys
+import time
+
+import pytest
+
+from albert_keras.cli import main
+from data_pipeline.errors import InputError
+from data_pipeline.tokenizers import training_process
+from data_pipeline.tokenizers.vocabulary import train_vocabulary
+
+
+@pytest.fixture(scope="module")
+def long_corpus(tmp_path_factory):
+    """Returns the path of a text whose training takes seconds."""
+    draw = random.Random(3)
+    words = ["".join(draw.choices(string.ascii_lowercase, k=6)) for _ in range(30_000)]
+    path = tmp_path_factory.mktemp("long") / "my corpus.txt"
+    lines = (" ".join(draw.choices(words, k=20)) for _ in range(15_000))
+    path.write_text("\n\n".join(lines))
+    return path
+
+
+def test_ctrl_c_ends_the_training_at_once_and_leaves_nothing(long_corpus, tmp_path):
+    command = [sys.executable, "-m", "albert_keras", "vocab", "--corpus", long_corpus]
+    command += ["--size", "4000", "--out", tmp_path / "out"]
+    environment = os.environ | {"TMPDIR": str(tmp_path)}
+    pipes = {"stderr": subprocess.PIPE, "text": True, "env": environment}
+    with subprocess.Popen(command, start_new_session=True, **pipes) as process:
+        while "training on" not in (line := process.stderr.readline()):
+            assert line, "ended before the training"
+        started = time.monotonic()
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+        shown = process.communicate(timeout=60)[1].splitlines()
+        assert time.monotonic() - started < 2 and process.returncode == 130
+    assert shown[-2] == "Interrupted. Nothing was saved; repeat the command to start again:"
+    assert f" vocab --corpus '{long_corpus}' --size 4000 --out " in shown[-1]
+    assert not list(tmp_path.iterdir())
+    processes = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True).stdout
+    assert str(tmp_path) not in processes  # the folder that the training process is given
+
+
+def test_reading_and_training_report_a_count_and_the_remaining_time(
+    tiny_corpus, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setattr("data_pipeline.progress._SECONDS_BETWEEN_LINES", 0)
+    (tmp_path / "corpus.txt").write_text("\n\n".join(tiny_corpus))
+    command = ["vocab", "--corpus", f"{tmp_path}/corpus.txt", "--size", "280"]
+    assert main([*command, "--out", f"{tmp_path}/out"]) == 0
+    shown = capsys.readouterr().err
+    assert re.search(r"^reading  \[#*-*\] +\d+%  0.0 MB  \d+\.\d MB/s  ETA ", shown, re.M)
+    steps = re.findall(r"^training  \[#*-*\] +\d+%  step (\d+) of (\d+)  ETA (.+)$", shown, re.M)
+    assert [int(step) for step, _, _ in steps] == list(range(1, int(steps[-1][1]) + 1))
+    assert len(steps) >= 4 and steps[-1][2] == "0 s"
+
+
+def test_a_training_process_that_is_killed_is_named_as_the_cause(
+    tiny_corpus, tmp_path, monkeypatch
+):
+    def corpus():
+        yield from tiny_corpus
+        (process,) = started
+        process.kill()
+        process.wait()
+
+    started, popen = [], subprocess.Popen
+    monkeypatch.setattr(
+        training_process.subprocess,
+        "Popen",
+        lambda *args, **settings: started.append(popen(*args, **settings)) or started[0],
+    )
+    with pytest.raises(InputError, match="ended before its work was done.*exit code -9"):
+        train_vocabulary(corpus(), tmp_path / "out", 280)
+    assert not list(tmp_path.iterdir())
