@@ -111,7 +111,7 @@ def describe_task(evaluation):
     if words is not None and evaluation.scores[metric] <= words[metric]:
         cautions.append(
             f"no better than the bag of words: {metric} {shown(evaluation.scores[metric])} versus "
-            f"{shown(words[metric])}. Counts of words and word pairs predict as well as this model"
+            f"{shown(words[metric])}. Counts of words and word pairs predict at least as well"
         )
     averaged = f", {len(evaluation.runs)} models averaged" if len(evaluation.runs) > 1 else ""
     overlap = evaluation.overlap and Overlap(**evaluation.overlap)

@@ -111,9 +111,9 @@ class _ResultTable:
                 steps = [f"{step:,}" for step in (*seed.tied_steps, seed.best_step)]
                 if len(steps) > _STEPS_SHOWN + 1:
                     steps[1:-_STEPS_SHOWN] = ["..."]
-                name = f"seed {seed.seed} has" if len(self.seeds) > 1 else "there is"
+                name = f"seed {seed.seed}: " if len(self.seeds) > 1 else ""
                 yield (
-                    f"{name} the same {self.metric} at {len(seed.tied_steps) + 1} evaluations "
+                    f"{name}{len(seed.tied_steps) + 1} evaluations have the best {self.metric} "
                     f"(steps {', '.join(steps)}); the weights of the newest are used"
                 )
         best, split = best_seed(self.result), self.splits[0]
@@ -146,8 +146,8 @@ class _ResultTable:
                 f"{self.result.random.collapse}. The difference from it says little."
             )
         advice = (
-            ". Counts of words and word pairs predict as well as this model: more pre-training, "
-            "more epochs or another learning rate may help"
+            ". Counts of words and word pairs predict at least as well as this model: more "
+            "pre-training, more epochs or another learning rate may help"
         )
         for split in self.splits:
             suffix = f" on {split}" if len(self.splits) > 1 else ""

@@ -194,9 +194,9 @@ def test_equal_scores_of_steps_and_of_seeds_are_noted():
         seed_of(3, 0.832),
     )
     assert [line for line in lines(result_of(*seeds)) if line.startswith("note: ")] == [
-        "note: seed 1 has the same accuracy at 2 evaluations (steps 200, 600); the weights of the "
+        "note: seed 1: 2 evaluations have the best accuracy (steps 200, 600); the weights of the "
         "newest are used",
-        "note: seed 2 has the same accuracy at 6 evaluations (steps 100, ..., 400, 500, 600); the "
+        "note: seed 2: 6 evaluations have the best accuracy (steps 100, ..., 400, 500, 600); the "
         "weights of the newest are used",
         "note: seeds 1, 3 have the same accuracy, 0.832; the files and `predict` use the first, 1",
     ]
