@@ -130,7 +130,11 @@ def test_a_question_is_answered_from_a_passage(folders, ask, tiny_corpus):
             "`--split` requires a run: `{export}` is an export.",
         ),
         ("classification", ["a", "--out", "b.json"], "`--out` must end in .csv or .jsonl"),
-        ("spans_or_none", ["--file", "a", "--text-column", "b"], "column of `text` must not be"),
+        (
+            "spans_or_none",
+            ["--file", __file__, "--text-column", "b"],
+            "column of `text` must not be",
+        ),
         ("classification", ["a", "--with", "b"], "`--with` requires a run"),
         ("classification", ["a", "--all-seeds"], "`--all-seeds` requires a run"),
         ("classification", ["a", "--text-column", "b"], "Columns of text and pair require `file`"),
