@@ -76,8 +76,10 @@ def test_every_flag_reaches_its_key():
         "task": "classification", "text": "a", "label": "c", "label_separator": "|",
         "delimiter": ";", "encoding": "utf-16", "skip_bad_rows": True,
     }  # fmt: skip
-    assert values.keys() | of_tables.keys() == options_of(FinetuneConfig).keys()
-    for given in (values, of_tables):
+    similarity = {"task": "similarity", "objective": "pairs"}
+    found = values.keys() | of_tables.keys() | similarity.keys()
+    assert found == options_of(FinetuneConfig).keys()
+    for given in (values, of_tables, similarity):
         config = FinetuneConfig.of({}, **given)
         for word, value in given.items():
             section, key = options_of(FinetuneConfig)[word].path

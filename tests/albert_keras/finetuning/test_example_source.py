@@ -114,7 +114,7 @@ def test_rows_of_every_kind_arrive_as_they_are_with_shapes_that_are_known(
         np.testing.assert_array_equal(found[name], values, err_msg=name)
         spec = dataset.element_spec[name]
         assert (tuple(spec.shape), spec.dtype.as_numpy_dtype) == (values.shape, values.dtype), name
-    shape = (6, 3, 40) if kind == "choice" else (6, 40)
+    shape = {"choice": (6, 3, 40), "similarity": (6, 2, 40)}.get(kind, (6, 40))
     assert found["input_ids"].shape == shape
     assert it.max_seq_length == np.prod(shape[1:])
 
