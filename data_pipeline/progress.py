@@ -4,6 +4,8 @@ import logging
 import time
 from collections.abc import Callable
 
+from data_pipeline.durations import format_duration
+
 _SECONDS_BETWEEN_LINES, _SECONDS_BETWEEN_TRANSIENT_LINES = 5, 0.5
 _WIDTH = 20
 
@@ -31,6 +33,47 @@ class ProgressLines:
             self._last_line = now
             seconds = max(now - self.started, 1e-3)
             self._logger.info("%s", line(seconds), extra={"transient": self._transient})
+
+
+class CountedProgress:
+    """Logs how many of a known number of things are done, and the remaining time.
+
+    Args:
+        logger: Logger of the lines.
+        action: str. What is done, such as "evaluating".
+        total: int. Number of things.
+        noun: str. What they are, in the plural.
+        total_work: float or None. Sum of the `work` of all things, which the remaining time is
+            estimated from; None if each of them takes equally long.
+
+    Example:
+        progress = CountedProgress(logger, "evaluating", 3242, "records")
+        progress.add(64)  # may log "evaluating: 64 of 3,242 records, ETA 12 s"
+    """
+
+    def __init__(
+        self,
+        logger: logging.Logger,
+        action: str,
+        total: int,
+        noun: str,
+        total_work: float | None = None,
+    ):
+        self._action, self._total, self._noun = action, total, noun
+        self._total_work = total if total_work is None else total_work
+        self._done, self._work_done = 0, 0.0
+        self._lines = ProgressLines(logger, transient=False)
+
+    def add(self, count: int = 1, work: float | None = None) -> None:
+        """Counts things that are done, and logs a line if it is time for one."""
+        self._done += count
+        self._work_done += count if work is None else work
+        if self._done < self._total and self._work_done:
+            self._lines.tick(self._line)
+
+    def _line(self, seconds):
+        eta = format_duration((self._total_work / self._work_done - 1) * seconds)
+        return f"{self._action}: {self._done:,} of {self._total:,} {self._noun}, ETA {eta}"
 
 
 def bar(fraction: float) -> str:

@@ -9,7 +9,7 @@ from tensorflow import keras
 from albert_keras.tasks.kinds import TaskKind
 from albert_keras.tasks.task import Features
 from albert_keras.training.distributed.cluster import num_workers
-from data_pipeline.counted_progress import CountedProgress
+from data_pipeline.progress import CountedProgress
 
 logger = logging.getLogger(__name__)
 

@@ -16,8 +16,8 @@ from albert_keras.training.loop.reports import log_evaluation
 from albert_keras.training.loop.scoring_time import ScoringTime
 from albert_keras.training.pretraining_step import PretrainingStep
 from albert_keras.training.trained_records import check_scored
-from data_pipeline.counted_progress import CountedProgress
 from data_pipeline.errors import InputError
+from data_pipeline.progress import CountedProgress
 from data_pipeline.reader.reader import evaluation_dataset
 from data_pipeline.records.record_folder import RecordFiles
 

@@ -24,7 +24,7 @@ from albert_keras.serving.task_answers import TaskPredictor, answer_by_signature
 from albert_keras.tasks.examples import TextExample
 from albert_keras.tasks.kinds import TAGGING, TaskKind
 from albert_keras.tasks.pair_features import pair_features
-from data_pipeline.counted_progress import CountedProgress
+from data_pipeline.progress import CountedProgress
 
 logger = logging.getLogger(__name__)
 

@@ -12,9 +12,9 @@ import numpy as np
 import tensorflow as tf
 
 from albert_keras.serving.saved_model.signature_methods import Signature, read_signatures
-from data_pipeline.counted_progress import CountedProgress
 from data_pipeline.errors import InputError
 from data_pipeline.files import whole_file
+from data_pipeline.progress import CountedProgress
 
 logger = logging.getLogger(__name__)
 

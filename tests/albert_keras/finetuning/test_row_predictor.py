@@ -76,7 +76,7 @@ def test_outputs_are_those_of_the_model_at_full_length_in_the_order_given(kind, 
 
 
 def test_short_rows_are_computed_with_short_ones(features_of, monkeypatch, caplog):
-    monkeypatch.setattr("data_pipeline.counted_progress._INTERVAL", 0)
+    monkeypatch.setattr("data_pipeline.progress._SECONDS_BETWEEN_LINES", 0)
     caplog.set_level("INFO")
     features = features_of("regression")
     asked = Some(features, np.arange(21))

@@ -153,7 +153,7 @@ def test_a_request_to_no_signature_or_with_other_inputs_is_refused(model, reques
 
 
 def test_progress_is_logged_with_a_count_and_an_eta(model, monkeypatch, caplog):
-    monkeypatch.setattr("data_pipeline.counted_progress._INTERVAL", 0)
+    monkeypatch.setattr("data_pipeline.progress._SECONDS_BETWEEN_LINES", 0)
     caplog.set_level("INFO")
     requests = sample_requests(read_signatures(model), [16, 32], batch_sizes=[1, 8])
     write_warm_up(model, requests, tf.saved_model.load(str(model)))

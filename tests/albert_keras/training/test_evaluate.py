@@ -47,7 +47,7 @@ def test_the_scores_returned_are_the_ones_in_the_log(copied_run, held_out_record
 
 
 def test_an_older_checkpoint_can_be_scored(copied_run, held_out_records, monkeypatch, caplog):
-    monkeypatch.setattr("data_pipeline.counted_progress._INTERVAL", 0)
+    monkeypatch.setattr("data_pipeline.progress._SECONDS_BETWEEN_LINES", 0)
     caplog.set_level("INFO")
     scores = evaluate(copied_run, held_out_records, step=5, batch_size=16)
     assert scores.step == 5

@@ -4,8 +4,8 @@ import logging
 
 import pytest
 
-from data_pipeline import counted_progress
-from data_pipeline.counted_progress import CountedProgress
+from data_pipeline import progress
+from data_pipeline.progress import CountedProgress
 
 logger = logging.getLogger("albert_keras.test")
 
@@ -15,18 +15,18 @@ def clock(monkeypatch, caplog):
     """Returns a list with the time, in seconds, that can be changed."""
     caplog.set_level("INFO")
     now = [0.0]
-    monkeypatch.setattr(counted_progress.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
     return now
 
 
 def test_lines_have_a_count_and_the_time_that_is_left(clock, caplog):
-    counted = CountedProgress(logger, "evaluating", 3000, "records")
+    counted = CountedProgress(logger, "evaluating", 6000, "records")
     for seconds in range(1, 11):
         clock[0] = seconds
         counted.add(300)
     assert caplog.messages == [
-        "evaluating: 1,200 of 3,000 records, ETA 6 s",
-        "evaluating: 2,400 of 3,000 records, ETA 2 s",
+        "evaluating: 1,500 of 6,000 records, ETA 15 s",
+        "evaluating: 3,000 of 6,000 records, ETA 10 s",
     ]
 
 
