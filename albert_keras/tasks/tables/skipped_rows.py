@@ -53,7 +53,7 @@ def write_skipped_rows(
     rows = [row for rows in skipped.values() for row in rows]
     if folder is None:
         if rows:
-            logger.warning("Give --out to list all skipped rows in a file.")
+            logger.warning("Give a folder as --out to list all skipped rows in a file.")
         return None
     path = Path(folder) / SKIPPED_ROWS
     if not rows:

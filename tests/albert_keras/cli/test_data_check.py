@@ -61,7 +61,7 @@ def test_a_good_corpus_is_reported_on_one_screen(corpus, tokenizer, capsys):
 def test_warnings_leave_the_exit_code_alone(tmp_path, tokenizer, capsys):
     lone = [f"{number} {LINE}" for number in range(4)]
     write_documents(tmp_path / "x.jsonl", [*lone, lone[0], "日 本 [MASK] 語. " + LINE * 9])
-    arguments = [str(tmp_path), *tokenizer, "--max-seq-length", "32", "--splitter", "line"]
+    arguments = [str(tmp_path), *tokenizer[:2], "--max-seq-length", "32", "--splitter", "line"]
     assert main(["data", "check", *arguments]) == 0
     shown = capsys.readouterr().out
     assert line_of("repeated", shown)[1].startswith("16.7 % of the documents")

@@ -93,8 +93,8 @@ def test_other_tables_are_evaluated_and_answered(place, tuned, tmp_path, capsys)
     assert list(scores) == ["micro_f1", "macro_f1", "exact_match", "f1_toxic", "f1_insult"]
     assert "Ho|0" in (tmp_path / "scores" / "skipped-rows.csv").read_text()
     assert main(["predict", str(tuned), "--file", f"{tmp_path}/new.csv", *words, "--json"]) == 0
-    answers = json.loads(capsys.readouterr().out)
-    assert [answer["id"] for answer in answers] == ["0", "1"]
+    answers = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [answer["Bemerkung"] for answer in answers] == ["Gr\u00fc\u00dfe", "Du, Tor"]
     for answer in answers:
         probabilities = answer["probabilities"]
         assert list(probabilities) == ["toxic", "insult"]
