@@ -115,10 +115,6 @@ class StringModel(tf.Module):
         packed = self.packer.pack(ids)
         return packed, self.packer.num_dropped(packed, self.num_tokens(text, ids))
 
-    def _packed(self, text):
-        """Builds the sequences of `_sequences` alone."""
-        return self._sequences(text)[0]
-
     def _encode(self, text):
         packed, dropped = self._sequences(text)
         outputs = self.stored.encode(packed, return_all_layers=bool(self._layers))
