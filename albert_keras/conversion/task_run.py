@@ -11,6 +11,8 @@ from albert_keras.tasks.build import build_task
 from albert_keras.tasks.kinds import (
     CHOICE,
     CLASSIFICATION,
+    MULTI_LABEL,
+    MULTI_REGRESSION,
     REGRESSION,
     SPANS,
     SPANS_OR_NONE,
@@ -22,10 +24,12 @@ from albert_keras.weights.load import encoder_digest
 from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
-#: What `problem_type` of transformers must be for a classifier of ours.
-_ONE_CLASS = "single_label_classification"
+#: Values of `problem_type` in transformers.
+_REGRESSION, _ONE_CLASS = "regression", "single_label_classification"
+_SEVERAL_LABELS = "multi_label_classification"
 _CLASSIFIER = "classifier"
-#: The least probability of no answer at which there is none, until a threshold is tuned.
+_OF_TEXTS = (CLASSIFICATION, REGRESSION, MULTI_LABEL, MULTI_REGRESSION)
+#: Above this difference of scores there is no answer, as long as nothing better was tuned.
 _NULL_THRESHOLD = {"null_threshold": 0.0}
 
 
@@ -47,7 +51,7 @@ def task_of_head(
     """
     settings, reason = _settings(weights, takes_pair)
     kind = settings and build_task(TaskConfig(**settings)).kind
-    if takes_pair and kind not in (CLASSIFICATION, REGRESSION):
+    if takes_pair and kind not in _OF_TEXTS:
         heads = ", ".join(weights.heads) or "none"
         raise InputError(
             "`--pair` requires a model that sorts texts into classes or predicts a number for "
@@ -86,11 +90,15 @@ def _settings(weights, takes_pair):
     if class_name.endswith("ForTokenClassification"):
         return {"name": TAGGING.own_tasks[0]} | labels, ""
     columns = {"text": "text", "pair": "pair" if takes_pair else None, "label": "label"}
-    problem = foreign.get("problem_type") or ("regression" if count == 1 else _ONE_CLASS)
-    if problem == "regression" and count == 1:
-        return {"name": REGRESSION.own_tasks[0]} | columns, ""
+    problem = foreign.get("problem_type") or (_REGRESSION if count == 1 else _ONE_CLASS)
+    if problem == _REGRESSION:
+        several = {"label": labels["labels"]} if count > 1 else {}
+        return {"name": REGRESSION.own_tasks[0]} | columns | several, ""
+    name = {"name": CLASSIFICATION.own_tasks[takes_pair]}
+    if problem == _SEVERAL_LABELS:
+        return name | columns | labels | {"label_separator": "|"}, ""
     if problem == _ONE_CLASS and count > 1:
-        return {"name": CLASSIFICATION.own_tasks[takes_pair]} | columns | labels, ""
+        return name | columns | labels, ""
     return None, (
         f"the classifier cannot answer: no task here has `problem_type` {problem} with {count} "
         "outputs"
