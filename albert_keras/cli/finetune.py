@@ -17,7 +17,8 @@ from data_pipeline.errors import InputError
 def finetune(
     origin: str = option(
         ...,
-        "Run, checkpoint, export or .keras file to start from; `random` for random weights.",
+        "Run, checkpoint, export, .keras file or model of another program to start from; `random` "
+        "for random weights.",
         "--from",
         metavar="PATH",
     ),
