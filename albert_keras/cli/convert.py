@@ -1,5 +1,6 @@
 """`albert-keras convert`."""
 
+import shlex
 from pathlib import Path
 
 from albert_keras.cli.command import Output, command
@@ -36,6 +37,9 @@ def convert(
     trust_pickle: bool = option(
         False, "Load a pytorch_model.bin, which can execute programs.", "--trust-pickle"
     ),
+    pair: bool = option(
+        False, "The classifier or regression of SOURCE takes pairs of texts.", "--pair"
+    ),
 ):
     """Convert a model from or to another format.
 
@@ -52,7 +56,7 @@ def convert(
     from albert_keras.conversion.convert import convert as convert_model
 
     result = convert_model(
-        source, target, to, source_format, tokenizer, config, verify, trust_pickle
+        source, target, to, source_format, tokenizer, config, verify, trust_pickle, pair
     )
     return Output(result, _lines(result))
 
@@ -71,6 +75,18 @@ def _lines(result):
     yield from (f"  {line}" for line in conversion_card.verification_lines(record))
     yield from (f"note: {note}" for note in result.notes)
     yield f"description: {result.path / conversion_card.CARD}"
-    if result.format in _NEXT:
+    if result.task is not None:
+        yield f"task: {result.task}; the folder answers as a fine-tuned run"
+        yield f"next: {_predict(result.path)}"
+    elif result.format in _NEXT:
         tokenizer = "" if vocabulary or result.format != "albert-keras" else " --tokenizer ..."
         yield f"next: {_NEXT[result.format].format(path=result.path)}{tokenizer}"
+
+
+def _predict(path):
+    """Returns the command that asks the fine-tuned run in a folder."""
+    from albert_keras.cli.finetune import question_of
+    from albert_keras.conversion.own import task_config_of
+
+    question = question_of(task_config_of(path))
+    return f"albert-keras predict {shlex.quote(str(path))} {question}"

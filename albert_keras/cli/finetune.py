@@ -17,7 +17,8 @@ from data_pipeline.errors import InputError
 def finetune(
     origin: str = option(
         ...,
-        "Run, checkpoint, export or .keras file to start from; `random` for random weights.",
+        "Run, checkpoint, export, .keras file or model of another program to start from; `random` "
+        "for random weights.",
         "--from",
         metavar="PATH",
     ),
@@ -90,12 +91,12 @@ def finetune(
         *lines(result),
         "   ".join([f"errors: {files['errors']}", *picture, f"curves: {run}/curves.png"]),
         f"all results: {out}/results.json   live: tensorboard --logdir {out}",
-        f"next: albert-keras predict {shlex.quote(str(out))} {_question(settings.task)}",
+        f"next: albert-keras predict {shlex.quote(str(out))} {question_of(settings.task)}",
     ]
     return Output(as_json(result), shown)
 
 
-def _question(task):
+def question_of(task):
     """Returns the arguments of `albert-keras predict` for a model of this task (TaskConfig)."""
     from albert_keras.tasks.build import build_task
 

@@ -9,6 +9,7 @@ from albert_keras.cli.command import Output, command
 from albert_keras.cli.options import argument, option
 from albert_keras.cli.typed_inputs import arriving_lines, converted_lines
 from albert_keras.finetuning.request_checks import check_out, check_request
+from albert_keras.interop.foreign_hint import foreign_hint
 from albert_keras.serving.layout import versions
 from albert_keras.tasks.kinds import FIELD_OPTIONS
 from data_pipeline.errors import InputError
@@ -134,7 +135,7 @@ def _is_export(model):
     if not (model / "saved_model.pb").is_file() and not versions(model):
         raise InputError(
             f"`{model}` contains no exported model and no fine-tuning. Create one with "
-            "`albert-keras export` or `albert-keras finetune`."
+            "`albert-keras export` or `albert-keras finetune`." + foreign_hint(model)
         )
     return True
 

@@ -5,6 +5,7 @@ The library makes the same checks where it opens the files.
 
 from pathlib import Path
 
+from albert_keras.interop.foreign_hint import foreign_hint
 from albert_keras.tasks.task_config import TaskConfig
 from data_pipeline.errors import InputError
 
@@ -56,7 +57,7 @@ def check_model_folder(path: Path, accepts_checkpoints: bool = False):
         return
     raise InputError(
         f"`{path}` is not the folder of a run or a fine-tuning: it has no run.json and no "
-        "results.json. Create one with `albert-keras pretrain` or `finetune`."
+        "results.json. Create one with `albert-keras pretrain` or `finetune`." + foreign_hint(path)
     )
 
 

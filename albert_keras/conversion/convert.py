@@ -4,13 +4,12 @@ import logging
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-import tensorflow as tf
-
 from albert_keras.conversion import conversion_card, own
 from albert_keras.conversion.formats import FORMATS, detect_format, load_format, read_format
+from albert_keras.conversion.task_run import task_of_head
 from albert_keras.conversion.verify import verify as verify_conversion
-from albert_keras.conversion.vocabulary import (
+from albert_keras.interop.model_folder import write_json
+from albert_keras.interop.vocabulary import (
     Vocabulary,
     check_identity,
     check_size,
@@ -19,7 +18,7 @@ from albert_keras.conversion.vocabulary import (
     read_vocabulary,
     vocabulary_of,
 )
-from albert_keras.interop.model_folder import write_json
+from albert_keras.weights.foreign_weights import ArrayTensors
 from albert_keras.weights.load import encoder_digest
 from data_pipeline.errors import InputError
 from data_pipeline.files import check_output_folder, whole_folder
@@ -43,6 +42,8 @@ class ConversionResult(NamedTuple):
     left_heads: tuple[str, ...]  #: Those that the target cannot store.
     absent_heads: tuple[str, ...]  #: Heads of a pre-trained model that the source does not have.
     labels: tuple[str, ...]  #: Names of classes, if the source has them.
+    #: The task of the fine-tuned run that was written; None for any other folder.
+    task: str | None
     #: "name" and "sentence" of its identity, its "source" and its "digest"; None without one.
     vocabulary: dict[str, str] | None
     notes: tuple[str, ...]  #: What other code does differently with it.
@@ -59,6 +60,7 @@ def convert(
     config: str | Path | None = None,
     verify: bool = True,
     trust_pickle: bool = False,
+    pair: bool = False,
 ) -> ConversionResult:
     """Converts a model, for example from google-research/albert or Hugging Face, or back.
 
@@ -74,6 +76,8 @@ def convert(
         verify: bool. Whether to run source and target on the same inputs, and to compare their
             tensors.
         trust_pickle: bool. Whether a `pytorch_model.bin` may be read; it can run any program.
+        pair: bool. Whether a classifier or a regression was trained on pairs of texts, for a target
+            in our format.
 
     Returns:
         ConversionResult.
@@ -103,11 +107,20 @@ def convert(
         notes = [*vocabulary.notes, *notes_for(vocabulary, to)]
         described = vocabulary.identity._asdict()
         described |= {"source": vocabulary.source, "digest": vocabulary.tokenizer.digest}
+    task, options = None, {}
+    if to == own.NAME and source_format != own.NAME:
+        task, reason = task_of_head(weights, vocabulary and vocabulary.tokenizer, pair)
+        if task is not None:
+            options = {"task": task}
+        elif reason:
+            notes.append(reason)
+    elif pair:
+        raise InputError("`--pair` requires a target in our format, and a source in another one.")
     # A fine-tuned model is not expected to have any head of pre-training.
     expected = () if set(weights.heads) - set(_PRETRAINING) else _PRETRAINING
     with whole_folder(target) as folder:
         logger.info("writing `%s` (%s)", target, to)
-        writer.write(weights._replace(tokenizer_files=files), folder)
+        writer.write(weights._replace(tokenizer_files=files), folder, **options)
         write_json(folder / own.RECORD, {"format": to})  # `read` needs it; completed below
         written = writer.read(folder)
         verification = None
@@ -122,11 +135,12 @@ def convert(
             format=to,
             albert_config=weights.config.to_dict(),
             num_parameters=sum(array.size for array in written.tensors.values()),
-            encoder_digest=encoder_digest(_Tensors(written.tensors)),
+            encoder_digest=encoder_digest(ArrayTensors(written.tensors)),
             heads=written.heads,
             left_heads=tuple(head for head in weights.heads if head not in written.heads),
             absent_heads=tuple(head for head in expected if head not in weights.heads),
             labels=tuple(weights.labels),
+            task=task and task.name,
             vocabulary=described,
             notes=tuple(dict.fromkeys(notes)),
             verification=verification and verification._asdict(),
@@ -147,15 +161,3 @@ def _vocabulary(weights, given, source_format) -> Vocabulary | None:
     check_size(vocabulary, weights.config)
     check_identity(vocabulary.identity, weights.config, source_format, given is not None)
     return vocabulary
-
-
-class _Tensors:
-    """Arrays with the interface of a checkpoint's tensors, for `encoder_digest`."""
-
-    def __init__(self, tensors):
-        self._tensors = tensors
-        self.shapes = {name: list(array.shape) for name, array in tensors.items()}
-        self.types = {name: tf.as_dtype(array.dtype) for name, array in tensors.items()}
-
-    def read(self, name):
-        return np.asarray(self._tensors[name])

@@ -5,6 +5,7 @@ import inspect
 from pathlib import Path
 from types import ModuleType
 
+from albert_keras.interop.foreign_formats import FOREIGN_FORMATS
 from albert_keras.interop.model_weights import ModelWeights
 from data_pipeline.errors import InputError
 
@@ -14,30 +15,7 @@ FORMATS = {
         "albert_keras.conversion.own",
         "a run, a checkpoint of one, an export, a `.keras` file, a folder with conversion.json",
     ),
-    "google": (
-        "albert_keras.interop.google_checkpoint",
-        "a checkpoint of google-research/albert (`.index`) with albert_config.json",
-    ),
-    "google-bert": (
-        "albert_keras.interop.google_bert",
-        "a checkpoint of google-research/bert (`.index`) with bert_config.json",
-    ),
-    "tf-hub": (
-        "albert_keras.interop.hub_module",
-        "a module of TensorFlow Hub (saved_model.pb, variables/)",
-    ),
-    "hugging-face": (
-        "albert_keras.interop.hugging_face",
-        "config.json with model.safetensors or pytorch_model.bin",
-    ),
-    "keras-nlp": (
-        "albert_keras.interop.keras_nlp_preset",
-        "a preset of KerasNLP (config.json, model.weights.h5)",
-    ),
-    "tf-models": (
-        "albert_keras.interop.tf_models",
-        "a checkpoint of tensorflow-models (`.index` with names of objects)",
-    ),
+    **FOREIGN_FORMATS,
 }
 #: Checked before the others, because its folders also contain files with the others' names.
 _FIRST = "albert-keras"

@@ -1,12 +1,15 @@
 """Our own format: runs, exports and `.keras` files are read; a folder with a checkpoint is written.
 
 What is written has the names of google-research/albert in `model.ckpt.*`, the shape in
-`albert_config.json` and the vocabulary in `tokenizer/`: a fine-tuning can start from it.
+`albert_config.json` and the vocabulary in `tokenizer/`: a fine-tuning can start from it. A model
+with the head of a task becomes a fine-tuned run, which answers.
 """
 
+import tempfile
 from pathlib import Path
 
 from albert_keras.config import AlbertConfig
+from albert_keras.conversion.task_run import write_task_run
 from albert_keras.finetuning.config import FinetuneConfig
 from albert_keras.finetuning.finetuned import find_runs, is_finetuned
 from albert_keras.interop.checkpoint_tensors import is_training_state, write_tensors
@@ -15,10 +18,12 @@ from albert_keras.interop.model_weights import ModelWeights
 from albert_keras.interop.tensor_table import read_reference_tensors
 from albert_keras.runs.run import Run
 from albert_keras.tasks.build import build_task
+from albert_keras.tasks.task_config import TaskConfig
 from albert_keras.weights.initial_weights import find_weights
 from data_pipeline.errors import InputError
 from data_pipeline.files import sha256_of
 from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
+from data_pipeline.tokenizers.tokenization import Tokenizer
 
 NAME = "albert-keras"
 #: What `albert-keras convert` writes into each folder.
@@ -70,13 +75,20 @@ def read(path, trust_pickle=False, config=None) -> ModelWeights:
     )
 
 
-def write(weights: ModelWeights, folder: str | Path):
+def write(weights: ModelWeights, folder: str | Path, task: TaskConfig | None = None):
     """Writes a model as a folder that `albert-keras finetune --from` reads; see `interop`.
 
-    `tokenizer_files` are those of a tokenizer's folder, or empty.
+    `tokenizer_files` are those of a tokenizer's folder, or empty. If a task is given, see
+    `task_of_head`, they must not be empty, and the folder is a fine-tuned run.
     """
     folder = Path(folder)
     tensors = read_reference_tensors(weights.config, weights.tensors, weights.source)
+    if task is not None:
+        with tempfile.TemporaryDirectory() as temporary:
+            write_files(temporary, weights.tokenizer_files)
+            tokenizer = Tokenizer.load(temporary)
+        write_task_run(weights._replace(tensors=tensors), tokenizer, task, folder)
+        return
     write_tensors(folder / _PREFIX, tensors)
     weights.config.save(folder / _SHAPE)
     if weights.tokenizer_files:
@@ -133,10 +145,15 @@ def _tokenizer_files(folders):
 
 def _labels(path: Path) -> tuple[str, ...]:
     """Returns the names of the classes of a fine-tuned run."""
+    task = task_config_of(path)
+    return () if task is None else tuple(build_task(task).labels)
+
+
+def task_config_of(path: Path) -> TaskConfig | None:
+    """Returns the task of a fine-tuned run; None for any other path."""
     if not (path / _RUN).is_file():
-        return ()
+        return None
     run = Run.open(path)
     if run.kind != "finetuning":
-        return ()
-    task = FinetuneConfig(task=run.record["config"]["task"]).task
-    return tuple(build_task(task).labels)
+        return None
+    return FinetuneConfig(task=run.record["config"]["task"]).task

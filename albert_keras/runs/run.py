@@ -18,6 +18,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from albert_keras.config import AlbertConfig
+from albert_keras.interop.foreign_hint import foreign_hint
 from albert_keras.models.finetuning import build_model
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.runs.checkpoints import CheckpointFolder
@@ -63,7 +64,7 @@ class Run:
         if not (path / _RECORD).is_file():
             raise InputError(
                 f"`{path}` is not the folder of a run: it has no run.json. "
-                "Create one with `albert-keras pretrain --out`."
+                "Create one with `albert-keras pretrain --out`." + foreign_hint(path)
             )
         record = read_record(path / _RECORD)
         check_shape(path / _SHAPE, record)

@@ -5,6 +5,7 @@ import os
 import re
 from pathlib import Path
 
+from albert_keras.interop.foreign_hint import foreign_hint
 from data_pipeline.errors import InputError
 
 #: What a user types for a masked token; only `fill_mask` reads it as more than text.
@@ -75,6 +76,7 @@ def existing_versions(folder: str | Path) -> list[int]:
     if not found:
         raise InputError(
             f"`{folder}` contains no exported model. Create one with `albert-keras export`."
+            + foreign_hint(folder)
         )
     return found
 

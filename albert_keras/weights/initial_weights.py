@@ -14,11 +14,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from albert_keras.config import FREE_SETTINGS, AlbertConfig
+from albert_keras.interop import google_bert
 from albert_keras.interop.checkpoint_tensors import CheckpointTensors
+from albert_keras.interop.foreign_hint import missing_part
 from albert_keras.interop.model_weights import HEADS
 from albert_keras.models.vocabulary_extension import ExtendedTensors
 from albert_keras.runs.checkpoints import DIGESTS, find_damage
 from albert_keras.runs.run import Run
+from albert_keras.weights.foreign_weights import read_foreign
 from albert_keras.weights.load import (
     LoadReport,
     encoder_digest,
@@ -43,7 +46,7 @@ class InitialWeights:
     """Weights to start from, the shape of their model and their tokenizer."""
 
     path: str  # as given; "random" for random weights
-    kind: str  # "run", "checkpoint", "export", "keras" or "random"
+    kind: str  # "run", "checkpoint", "export", "keras", "random", or the name of a foreign format
     step: int | None  # number of training steps, if it is known
     albert_config: AlbertConfig
     tokenizer: Tokenizer
@@ -99,17 +102,19 @@ def open_weights(
         path: Folder of a run or of one of its checkpoints; prefix of a TensorFlow checkpoint with
             the reference's names (with or without `.index`, and `module/` before all names), or a
             folder with one; folder of an export or of one of its versions; a `.keras` file of this
-            package. None or "random" for random weights.
+            package; a model in one of `FOREIGN_FORMATS`, which is converted while it is loaded.
+            None or "random" for random weights.
         step: Checkpoint of a run, or "best"; None means the newest valid one.
         albert_config: A JSON file or a name such as "albert-base". None takes the one stored beside
             the weights; a given one may differ from it in dropout only.
-        tokenizer: Folder or `.model` file; None takes the one stored beside the weights.
+        tokenizer: Folder, `.model` file or `vocab.txt`; None takes the one stored beside the
+            weights.
 
     Raises:
         InputError: If weights, shape or tokenizer are missing, damaged or do not fit together.
     """
     name = "random" if path is None else str(path)
-    found = None if name == "random" else find_weights(Path(path), step)
+    found = None if name == "random" else _find(Path(path), step, tokenizer is None)
     if found is None and step is not None:
         raise InputError(
             f"`step` applies to the folder of a run only. Received: step {step} without a run."
@@ -124,6 +129,30 @@ def open_weights(
     if found is None:
         return InitialWeights(name, "random", None, shape, tokenizer, folder, None)
     return InitialWeights(name, found.kind, found.step, shape, tokenizer, folder, found.open)
+
+
+def _find(path, step, wants_tokenizer):
+    """Finds weights in our formats or, if there are none, in a foreign one."""
+    try:
+        found, problem = find_weights(path, step), None
+        if found.kind != "checkpoint" or not google_bert.is_source(path):
+            return found
+    except InputError as error:
+        problem = error
+    foreign = read_foreign(path, wants_tokenizer) if step is None else None
+    if foreign is not None:
+        return FoundWeights(
+            foreign.format,
+            None,
+            lambda: foreign.tensors,
+            (),
+            foreign.shape,
+            tokenizer=foreign.tokenizer,
+        )
+    if problem is None:
+        return found
+    lacks = missing_part(path)
+    raise InputError(f"{problem}{lacks}") if lacks else problem
 
 
 def _shape(name, found, given, vocab_size):
@@ -141,7 +170,10 @@ def _shape(name, found, given, vocab_size):
         if file.is_file():
             shapes[f"`{file}`"] = AlbertConfig.from_reference_json(file)
     if not shapes:
-        raise InputError(f"`{name}` has no albert_config: give a JSON file or a name.")
+        raise InputError(
+            f"`{name}` has no albert_config. Pass a JSON file or the name of a size with "
+            "--albert-config (`albert_config`)."
+        )
     (first, shape), *others = shapes.items()
     for source, other in others:
         problems = [
@@ -158,11 +190,14 @@ def _shape(name, found, given, vocab_size):
 def _tokenizer(name, found, given):
     """Returns the Tokenizer and its folder, or None if it has no folder of its own."""
     path = None
+    if given is None and found is not None and found.tokenizer is not None:
+        given = found.tokenizer
     if not isinstance(given, Tokenizer):
         path = Path(given) if given else _tokenizer_beside(found.folders if found else ())
         if path is None:
             raise InputError(
-                f"`{name}` has no tokenizer: give a folder, a .model file or a vocab.txt."
+                f"`{name}` has no tokenizer. Pass its folder, a SentencePiece .model file or a "
+                "WordPiece vocab.txt with --tokenizer (`tokenizer`)."
             )
     tokenizer = given if path is None else Tokenizer.load(path)
     digest = found.tokenizer_digest if found else None
@@ -192,12 +227,13 @@ def _tokenizer_beside(folders):
 class FoundWeights(NamedTuple):
     """Weights that were found, and what is known about them."""
 
-    kind: str  # "run", "checkpoint", "export" or "keras"
+    kind: str  # "run", "checkpoint", "export", "keras" or the name of a foreign format
     step: int | None  # number of training steps, if it is known
-    open: Callable  # returns CheckpointTensors or ModelTensors
+    open: Callable  # returns CheckpointTensors, ModelTensors or ArrayTensors
     folders: tuple[Path, ...]  # where to look for shape and tokenizer, the nearest first
     shape: AlbertConfig | None = None  # shape of the model, if it is stored with the weights
     tokenizer_digest: str | None = None  # digest of the tokenizer used in training, if it is known
+    tokenizer: Tokenizer | None = None  # one that was converted from another format
 
 
 def find_weights(path, step=None) -> FoundWeights:

@@ -46,6 +46,24 @@ def pretrained(tiny_run):
     return Run.open(tiny_run).load_model(12)
 
 
+@pytest.fixture(scope="session")
+def tokenizer_files(tiny_tokenizer, tmp_path_factory):
+    """Returns the files of the tokenizer of the small corpus: dict of name -> bytes."""
+    folder = tmp_path_factory.mktemp("tokenizer")
+    tiny_tokenizer.save(folder)
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+@pytest.fixture(scope="session")
+def word_pieces():
+    """Returns the content of a `vocab.txt` of 307 word pieces."""
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    letters = [chr(97 + number % 26) for number in range(26)]
+    words = [f"{first}{second}" for first in letters for second in letters]
+    pieces = special + letters + [f"##{letter}" for letter in letters] + words
+    return "".join(f"{piece}\n" for piece in pieces[:307]).encode()
+
+
 @pytest.fixture
 def foreign(tmp_path, tiny_tokenizer, pretrained):
     """Returns a function that writes a checkpoint as the reference does; gives its prefix."""

@@ -171,10 +171,10 @@ QUESTIONS = [
 
 @pytest.mark.parametrize("name, columns, arguments", QUESTIONS)
 def test_the_next_command_has_the_inputs_of_the_task(name, columns, arguments):
-    from albert_keras.cli.finetune import _question
+    from albert_keras.cli.finetune import question_of
     from albert_keras.tasks.task_config import TaskConfig
 
-    assert _question(TaskConfig(name=name, **columns)) == arguments
+    assert question_of(TaskConfig(name=name, **columns)) == arguments
 
 
 # What is added to `finetune` with a table (T), something to begin from (O), both (TO) or none.

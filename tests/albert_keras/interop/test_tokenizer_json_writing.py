@@ -1,13 +1,18 @@
 """With the `tokenizer.json` of an export, Hugging Face's library finds the same ids as we do."""
 
+import importlib.util
 import itertools
 import json
+import os
+import subprocess
+import sys
 
 import pytest
 from sentencepiece.sentencepiece_model_pb2 import ModelProto
 
-from albert_keras.conversion.tokenizer_json import read_tokenizer_json
-from albert_keras.conversion.tokenizer_json_writing import tokenizer_json
+from albert_keras.interop.tokenizer_json import read_tokenizer_json
+from albert_keras.interop.tokenizer_json_writing import tokenizer_json
+from albert_keras.interop.vocabulary import files_for, read_vocabulary, vocabulary_of
 from data_pipeline.tokenizers.tokenization import Tokenizer
 from data_pipeline.tokenizers.vocabulary import CONTROL_SYMBOLS, train_vocabulary
 
@@ -170,3 +175,48 @@ def test_user_defined_symbols_are_no_added_tokens(tiny_tokenizer):
     values = json.loads(tokenizer_json(tiny_tokenizer))
     names = [token["content"] for token in values["added_tokens"]]
     assert names == ["<pad>", "<unk>", *CONTROL_SYMBOLS]
+
+
+_ASK = """
+import json, sys
+from transformers import AutoTokenizer
+folder, texts = sys.argv[1], json.load(sys.stdin)
+tokenizer = AutoTokenizer.from_pretrained(folder)
+pair = tokenizer(texts[0], texts[1])
+ids = [tokenizer(text, add_special_tokens=False)["input_ids"] for text in texts]
+print(json.dumps([ids, pair["token_type_ids"], tokenizer.mask_token_id, tokenizer.pad_token_id]))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["uncased", "cased", "word pieces"])
+def test_the_auto_tokenizer_of_transformers_reads_the_folder(
+    all_tokenizers, word_pieces, name, tmp_path
+):
+    python = sys.executable if importlib.util.find_spec("transformers") else None
+    python = os.environ.get("ALBERT_KERAS_TRANSFORMERS_PYTHON", python)
+    if python is None:
+        pytest.skip("needs transformers: ALBERT_KERAS_TRANSFORMERS_PYTHON names a Python with it")
+    if name == "word pieces":
+        vocabulary = vocabulary_of({"vocab.txt": word_pieces}, "a test")
+    else:
+        all_tokenizers[name].save(tmp_path / "tokenizer")
+        vocabulary = read_vocabulary(tmp_path / "tokenizer")
+    folder = tmp_path / "model"
+    folder.mkdir()
+    kind = "bert" if name == "word pieces" else "albert"
+    files = files_for(vocabulary, "hugging-face", 64)
+    for file, content in (files | {"config.json": f'{{"model_type": "{kind}"}}'.encode()}).items():
+        (folder / file).write_bytes(content)
+    command, texts = [python, "-c", _ASK, folder], list(TEXTS[:-1])
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    done = subprocess.run(
+        command, input=json.dumps(texts), capture_output=True, text=True, env=environment
+    )
+    assert done.returncode == 0, done.stderr
+    ids, segments, mask_id, pad_id = json.loads(done.stdout.splitlines()[-1])
+    tokenizer = vocabulary.tokenizer
+    assert ids == [tokenizer.encode(text) for text in texts]
+    first, second = len(ids[0]) + 2, len(ids[1]) + 1
+    assert segments == [0] * first + [1] * second
+    assert (mask_id, pad_id) == (tokenizer.mask_id, tokenizer.pad_id)

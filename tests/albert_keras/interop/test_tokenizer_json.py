@@ -7,7 +7,7 @@ import json
 import pytest
 from sentencepiece.sentencepiece_model_pb2 import ModelProto
 
-from albert_keras.conversion.tokenizer_json import read_tokenizer_json
+from albert_keras.interop.tokenizer_json import read_tokenizer_json
 from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.tokenization import Tokenizer
 from data_pipeline.tokenizers.vocabulary import read_model

@@ -3,7 +3,7 @@
 import pytest
 
 from albert_keras.config import AlbertConfig
-from albert_keras.conversion.vocabulary import check_identity, vocabulary_of
+from albert_keras.interop.vocabulary import check_identity, vocabulary_of
 from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.tokenization import Tokenizer
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from sentencepiece.sentencepiece_model_pb2 import ModelProto, TrainerSpec
 
-from albert_keras.conversion.tokenizer_json_writing import (
+from albert_keras.interop.tokenizer_json_writing import (
     USER_DEFINED_SCORE,
     is_leading_step,
     marks_step,

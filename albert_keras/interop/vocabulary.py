@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from albert_keras.config import AlbertConfig
-from albert_keras.conversion.tokenizer_json import QUOTES_NOTE, read_tokenizer_json
-from albert_keras.conversion.tokenizer_json_writing import special_tokens, tokenizer_json
+from albert_keras.interop.tokenizer_json import QUOTES_NOTE, read_tokenizer_json
+from albert_keras.interop.tokenizer_json_writing import special_tokens, tokenizer_json
 from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.tokenization import Tokenizer
 from data_pipeline.tokenizers.vocabulary import CONFIG_FILE, CONTROL_SYMBOLS, USER_DEFINED_SYMBOLS

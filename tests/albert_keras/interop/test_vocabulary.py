@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from albert_keras.conversion.vocabulary import (
+from albert_keras.interop.vocabulary import (
     check_size,
     files_for,
     notes_for,

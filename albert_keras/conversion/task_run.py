@@ -1,0 +1,146 @@
+"""A converted model with the head of a task, as the folder of a fine-tuned run."""
+
+from pathlib import Path
+from typing import Any
+
+from albert_keras.finetuning.config import FinetuneConfig
+from albert_keras.finetuning.finetuned import save_tuned
+from albert_keras.interop.model_weights import ModelWeights
+from albert_keras.runs.run import Run
+from albert_keras.tasks.build import build_task
+from albert_keras.tasks.kinds import (
+    CHOICE,
+    CLASSIFICATION,
+    MULTI_LABEL,
+    MULTI_REGRESSION,
+    REGRESSION,
+    SPANS,
+    SPANS_OR_NONE,
+    TAGGING,
+)
+from albert_keras.tasks.task_config import TaskConfig
+from albert_keras.weights.foreign_weights import ArrayTensors
+from albert_keras.weights.load import encoder_digest
+from data_pipeline.errors import InputError
+from data_pipeline.tokenizers.tokenization import Tokenizer
+
+#: Values of `problem_type` in transformers.
+_REGRESSION, _ONE_CLASS = "regression", "single_label_classification"
+_SEVERAL_LABELS = "multi_label_classification"
+_CLASSIFIER = "classifier"
+_OF_TEXTS = (CLASSIFICATION, REGRESSION, MULTI_LABEL, MULTI_REGRESSION)
+#: Above this difference of scores there is no answer, as long as nothing better was tuned.
+_NULL_THRESHOLD = {"null_threshold": 0.0}
+
+
+def task_of_head(
+    weights: ModelWeights, tokenizer: Tokenizer | None, takes_pair: bool = False
+) -> tuple[TaskConfig | None, str]:
+    """Returns the task of a converted model, with labels and the usual names of columns.
+
+    The class of transformers and `problem_type`, which are among the `foreign_keys` of the shape
+    if they are not the usual ones, distinguish the tasks that share a head. `takes_pair` is whether
+    a classifier was trained on pairs of texts, which no format records.
+
+    Returns:
+        TaskConfig, or None if the model has no head of a task or cannot answer; and why it cannot,
+        a sentence without a period.
+
+    Raises:
+        InputError: If `takes_pair` does not suit the head.
+    """
+    settings, reason = _settings(weights, takes_pair)
+    kind = settings and build_task(TaskConfig(**settings)).kind
+    if takes_pair and kind not in _OF_TEXTS:
+        heads = ", ".join(weights.heads) or "none"
+        raise InputError(
+            "`--pair` requires a model that sorts texts into classes or predicts a number for "
+            f"them. Received: heads {heads}."
+        )
+    if settings is None:
+        return None, reason
+    if tokenizer is None:
+        return None, "the model cannot answer without a vocabulary: pass one with --tokenizer"
+    if kind.finds_spans and tokenizer.config.kind != "unigram":
+        return None, (
+            "the span head cannot answer: question answering requires a SentencePiece vocabulary"
+        )
+    config = TaskConfig(**settings)
+    length = min(build_task(config).usual_length, weights.config.max_position_embeddings)
+    return config.replace(max_seq_length=length), ""
+
+
+def _settings(weights, takes_pair):
+    """Returns the settings of a TaskConfig (dict), or None and why there is no task."""
+    heads = set(weights.heads)
+    for kind in (SPANS_OR_NONE, SPANS):
+        if kind.name in heads:
+            return {"name": kind.official_tasks[0]}, ""
+    if _CLASSIFIER not in heads:
+        return None, ""
+    foreign = weights.config.foreign_keys
+    classes = foreign.get("architectures")
+    class_name = str(classes[0]) if isinstance(classes, list) and classes else ""
+    if class_name.endswith("ForMultipleChoice"):
+        return {"name": CHOICE.official_tasks[0]}, ""
+    count = len(weights.tensors["output_bias"])
+    labels = {"labels": weights.labels or tuple(f"LABEL_{number}" for number in range(count))}
+    if len(set(weights.labels)) < len(weights.labels):
+        return None, "the classifier cannot answer: several of its labels have the same name"
+    if class_name.endswith("ForTokenClassification"):
+        return {"name": TAGGING.own_tasks[0]} | labels, ""
+    columns = {"text": "text", "pair": "pair" if takes_pair else None, "label": "label"}
+    problem = foreign.get("problem_type") or (_REGRESSION if count == 1 else _ONE_CLASS)
+    if problem == _REGRESSION:
+        several = {"label": labels["labels"]} if count > 1 else {}
+        return {"name": REGRESSION.own_tasks[0]} | columns | several, ""
+    name = {"name": CLASSIFICATION.own_tasks[takes_pair]}
+    if problem == _SEVERAL_LABELS:
+        return name | columns | labels | {"label_separator": "|"}, ""
+    if problem == _ONE_CLASS and count > 1:
+        return name | columns | labels, ""
+    return None, (
+        f"the classifier cannot answer: no task here has `problem_type` {problem} with {count} "
+        "outputs"
+    )
+
+
+class _Source:
+    """What a run records about its data: here only where the weights come from."""
+
+    kind = "finetuning"
+    has_tokenizer = True
+
+    def __init__(self, weights: ModelWeights, tokenizer: Tokenizer, task: TaskConfig):
+        self._weights, self._tokenizer, self._task = weights, tokenizer, task
+
+    @property
+    def tokenizer_digest(self) -> str:
+        return self._tokenizer.digest
+
+    def describe(self) -> dict[str, Any]:
+        return {
+            "origin": Path(self._weights.source).name,
+            "origin_digest": encoder_digest(ArrayTensors(self._weights.tensors)),
+            "fingerprint": "converted",
+            "max_seq_length": self._task.max_seq_length,
+        }
+
+    def check_tokenizer(self):
+        """Does nothing: the run contains this tokenizer."""
+
+    def save_tokenizer(self, folder):
+        self._tokenizer.save(folder)
+
+
+def write_task_run(weights: ModelWeights, tokenizer: Tokenizer, task: TaskConfig, folder: Path):
+    """Writes a fine-tuned run of a task with one checkpoint, of step 0, into an empty folder.
+
+    The tensors have the reference's names; `task` is that of `task_of_head`.
+    """
+    config = FinetuneConfig(task=task, training={"precision": "float32"})
+    run = Run.create_or_resume(folder, config, weights.config, _Source(weights, tokenizer, task))
+    # With a score, because it is the best of one.
+    run.checkpoints.save(0, dict(weights.tensors), score=0.0)
+    if build_task(task).kind is SPANS_OR_NONE:
+        save_tuned(run, _NULL_THRESHOLD)

@@ -1,0 +1,195 @@
+"""A foreign model with the head of a task becomes a run that answers with the same logits."""
+
+import json
+
+import numpy as np
+import pytest
+
+from albert_keras.conversion import numpy_albert
+from albert_keras.conversion.convert import convert
+from albert_keras.conversion.own import task_config_of
+from albert_keras.finetuning.evaluate import evaluate_task
+from albert_keras.finetuning.finetuned import FinetunedModels
+from albert_keras.interop import google_bert, hugging_face
+from albert_keras.interop.vocabulary import files_for, vocabulary_of
+from albert_keras.models.finetuning import build_model
+from albert_keras.serving.export.source import open_source
+from data_pipeline.errors import InputError
+from tests.albert_keras.interop.random_weights import task_weights
+
+SIZES = {
+    "embedding_size": 16,
+    "hidden_size": 32,
+    "num_attention_heads": 4,
+    "intermediate_size": 48,
+    "max_position_embeddings": 160,
+}
+TEXT = "the old ferry left before sunrise (slowly)."
+#: Name -> kind of the model, its outputs, its labels, keys of config.json, and the task.
+CASES = {
+    "classes": ("classification", 3, ("bad", "fine", "good"), {}, "classification"),
+    "numbered": ("classification", 2, (), {}, "classification"),
+    "score": ("regression", 1, (), {"problem_type": "regression"}, "regression"),
+    "several labels": (
+        "classification",
+        2,
+        ("a", "b"),
+        {"problem_type": "multi_label_classification"},
+        "classification",
+    ),
+    "scores": ("classification", 2, ("a", "b"), {"problem_type": "regression"}, "regression"),
+    "tags": (
+        "tagging",
+        3,
+        ("O", "B-X", "I-X"),
+        {"architectures": ["AlbertForTokenClassification"]},
+        "tagging",
+    ),
+    "spans": ("spans", 0, (), {}, "squad1"),
+    "choice": ("choice", 1, (), {"architectures": ["AlbertForMultipleChoice"]}, "race"),
+}
+
+
+@pytest.fixture(scope="module")
+def hugging_face_folder(tokenizer_files, tiny_tokenizer, tmp_path_factory):
+    """Returns a function of a case that writes a folder of Hugging Face; its path and weights."""
+    vocabulary = vocabulary_of(tokenizer_files, "a test")
+
+    def write(name, with_vocabulary=True):
+        kind, outputs, labels, keys, _ = CASES[name]
+        weights = task_weights(kind, outputs, labels, vocab_size=tiny_tokenizer.vocab_size, **SIZES)
+        files = files_for(vocabulary, "hugging-face", 160) if with_vocabulary else {}
+        weights = weights._replace(
+            config=weights.config.replace(foreign_keys=keys), tokenizer_files=files
+        )
+        folder = tmp_path_factory.mktemp("hugging-face") / "model"
+        folder.mkdir()
+        hugging_face.write(weights, folder)
+        return folder, weights
+
+    return write
+
+
+@pytest.fixture(scope="module")
+def converted(hugging_face_folder, tmp_path_factory):
+    """Returns a function of a case that converts a folder of Hugging Face."""
+
+    def convert_case(name, **options):
+        source, weights = hugging_face_folder(name)
+        target = tmp_path_factory.mktemp("converted") / "model"
+        return convert(source, target, verify=False, **options), weights
+
+    return convert_case
+
+
+def logits_in_numpy(weights, batch):
+    """Returns the logits of a head, computed from the tensors of the source in float64."""
+    length = batch["input_ids"].shape[-1]
+    rows = [batch[key].reshape(-1, length) for key in ("input_ids", "input_mask", "segment_ids")]
+    shape = weights.config.to_dict()
+    sequence, pooled, _ = numpy_albert.encode(weights.tensors, shape, *rows)
+    name = "cls/squad/output_" if "spans" in weights.heads else "output_"
+    kernel, bias = weights.tensors[f"{name}weights"], weights.tensors[f"{name}bias"]
+    return lambda per_position: (sequence if per_position else pooled) @ kernel.T + bias
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_logits_are_those_of_the_foreign_head(converted, name):
+    result, weights = converted(name)
+    assert result.task == CASES[name][-1]
+    models = FinetunedModels(result.path)
+    fields = {
+        "spans": {"question": "the ferry", "context": TEXT},
+        "choice": {"question": "the ferry", "context": TEXT, "options": ["left", "sunrise"]},
+    }.get(name, TEXT)
+    examples = models.examples([fields])
+    features, [found] = models.outputs(examples)
+    length = int(features.lengths[0])
+    of = logits_in_numpy(weights, features.batch(np.arange(1), length))
+    if name == "spans":
+        pairs = zip(("start_logits", "end_logits"), np.moveaxis(of(True), -1, 0), strict=True)
+        context = np.flatnonzero(features.batch(np.arange(1), length)["p_mask"][0] == 0)
+        for key, expected in pairs:
+            np.testing.assert_allclose(
+                found[key][:, context], expected[:, context], rtol=0, atol=1e-5
+            )
+    elif name == "tags":
+        np.testing.assert_allclose(found["logits"][:, :length], of(True), rtol=0, atol=1e-5)
+    else:
+        expected = of(False).reshape(1, -1)
+        np.testing.assert_allclose(found["logits"], expected, rtol=0, atol=1e-5)
+    assert len(models.answers(examples)) == 1
+
+
+def test_labels_columns_and_length_are_those_of_the_source(converted):
+    result, _ = converted("classes")
+    task = task_config_of(result.path)
+    assert task.labels == ("bad", "fine", "good") and (task.text, task.label) == ("text", "label")
+    assert task.max_seq_length == 128 and task.train is None
+    assert task_config_of(converted("numbered")[0].path).labels == ("LABEL_0", "LABEL_1")
+
+
+def test_a_classifier_of_pairs_is_named_by_the_user(converted):
+    result, _ = converted("numbered", pair=True)
+    models = FinetunedModels(result.path)
+    answer = models.answers(models.examples([{"text": TEXT, "pair": "the ferry"}]))[0]
+    assert result.task == "pair" and set(answer.probabilities) == {"LABEL_0", "LABEL_1"}
+    with pytest.raises(InputError, match="`--pair` requires a model that sorts .* heads spans"):
+        converted("spans", pair=True)
+
+
+def test_it_is_evaluated_on_a_table_without_training_examples(converted, tmp_path):
+    result, _ = converted("classes")
+    table = tmp_path / "table.tsv"
+    table.write_text(f"text\tlabel\n{TEXT}\tfine\nthe ferry\tbad\n")
+    assert evaluate_task(result.path, data=table).examples == 2
+
+
+@pytest.mark.parametrize("name", ["classes", "several labels", "tags", "spans"])
+def test_it_is_the_source_of_an_export(converted, name):
+    source = open_source(converted(name)[0].path)
+    assert source.kind == "finetuning" and source.task.config.name == CASES[name][-1]
+    assert source.max_seq_length in (128, 160) and json.dumps(source.describe())
+
+
+def test_the_folder_is_converted_back_with_its_labels(converted, tmp_path):
+    result, weights = converted("tags")
+    convert(result.path, tmp_path / "back", to="hugging-face", verify=False)
+    again = hugging_face.read(tmp_path / "back")
+    assert again.labels == weights.labels
+    assert again.config.foreign_keys["architectures"] == ["AlbertForTokenClassification"]
+    for name, array in weights.tensors.items():
+        np.testing.assert_array_equal(again.tensors[name], array, err_msg=name)
+
+
+def test_without_a_vocabulary_the_folder_is_for_fine_tuning_only(hugging_face_folder, tmp_path):
+    source, _ = hugging_face_folder("classes", with_vocabulary=False)
+    result = convert(source, tmp_path / "ours", verify=False)
+    assert result.task is None and (tmp_path / "ours" / "model.ckpt.index").is_file()
+    assert any("pass one with --tokenizer" in note for note in result.notes)
+
+
+def test_a_span_head_with_word_pieces_does_not_answer(word_pieces, tmp_path):
+    shape = {"sharing": "none", "hidden_act": "gelu_erf"} | SIZES | {"embedding_size": 32}
+    weights = task_weights("spans", 0, vocab_size=307, **shape)
+    (tmp_path / "bert").mkdir()
+    google_bert.write(
+        weights._replace(tokenizer_files={"vocab.txt": word_pieces}), tmp_path / "bert"
+    )
+    result = convert(tmp_path / "bert", tmp_path / "ours", verify=False)
+    assert result.task is None
+    assert any("question answering requires a SentencePiece" in note for note in result.notes)
+
+
+def test_a_bert_classifier_with_word_pieces_answers(word_pieces, tmp_path):
+    shape = {"sharing": "none", "hidden_act": "gelu_erf"} | SIZES | {"embedding_size": 32}
+    weights = task_weights("classification", 2, ("no", "yes"), vocab_size=307, **shape)
+    (tmp_path / "bert").mkdir()
+    hugging_face.write(
+        weights._replace(tokenizer_files={"vocab.txt": word_pieces}), tmp_path / "bert"
+    )
+    result = convert(tmp_path / "bert", tmp_path / "ours", verify=False)
+    models = FinetunedModels(result.path)
+    assert models.answers(models.examples(["ab ba"]))[0].label in ("no", "yes")
+    # The model without its head is not mistaken for this one.
+    assert build_model("classification", weights.config, 2).count_params() == result.num_parameters
