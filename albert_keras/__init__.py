@@ -3,6 +3,8 @@
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from data_pipeline.tensorflow_log import silence_startup
+
 if TYPE_CHECKING:  # for type checkers and editors, which do not see names loaded at first use
     from albert_keras.config import AlbertConfig as AlbertConfig
     from albert_keras.conversion.convert import convert as convert
@@ -32,6 +34,8 @@ if TYPE_CHECKING:  # for type checkers and editors, which do not see names loade
     )
     from albert_keras.training.evaluate import evaluate as evaluate
     from albert_keras.training.pretrain import pretrain as pretrain
+
+silence_startup()
 
 #: Public name -> module that holds it. Loaded at first use, so that `import albert_keras` and
 #: `albert-keras --help` do not wait for TensorFlow.

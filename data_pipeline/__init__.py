@@ -3,6 +3,8 @@
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from data_pipeline.tensorflow_log import silence_startup
+
 if TYPE_CHECKING:  # for type checkers and editors, which do not see names loaded at first use
     from data_pipeline.building.build import build_records as build_records
     from data_pipeline.config import (
@@ -24,6 +26,8 @@ if TYPE_CHECKING:  # for type checkers and editors, which do not see names loade
     from data_pipeline.text.corpus import Document as Document, read_corpus as read_corpus
     from data_pipeline.tokenizers.tokenization import Tokenizer as Tokenizer
     from data_pipeline.tokenizers.vocabulary import train_vocabulary as train_vocabulary
+
+silence_startup()
 
 #: Public name -> its module, which is imported at first use so that `import data_pipeline` is fast.
 _HOMES = {

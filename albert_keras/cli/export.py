@@ -1,5 +1,6 @@
 """`albert-keras export`."""
 
+import shlex
 from pathlib import Path
 
 from albert_keras.cli import options
@@ -94,7 +95,10 @@ def _lines(result):
         f"--model_base_path={folder.absolute()}"
     )
     if "fill_mask" in result.signatures:
-        yield f'next: albert-keras predict {folder} "The capital of France is [MASK]."'
+        from albert_keras.serving.sample_texts import sample_texts
+
+        text = shlex.quote(sample_texts(result.path).masked)
+        yield f"next: albert-keras predict {folder} {text}"
     else:
         yield f"next: albert-keras serve {folder}"
 

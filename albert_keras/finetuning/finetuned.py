@@ -2,6 +2,7 @@
 
 import collections
 import json
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,11 @@ from albert_keras.tasks.build import build_task
 from albert_keras.tasks.kinds import SIMILARITY, TAGGING
 from albert_keras.tasks.task import Features, Task
 from albert_keras.tasks.task_config import TaskConfig
-from albert_keras.training.distributed.strategy import build_strategy
+from albert_keras.training.distributed.strategy import build_strategy, describe_devices
 from data_pipeline.errors import InputError
 from data_pipeline.files import whole_file
+
+logger = logging.getLogger(__name__)
 
 _TUNED, _RECORD, _RESULTS = "tuned.json", "run.json", "results.json"
 #: Settings that models may differ in when their predictions are averaged.
@@ -135,6 +138,7 @@ class FinetunedModels:
         self.task = build_task(configs[0].task.replace(**changes))
         self.tokenizer = self.runs[0].tokenizer
         built_strategy = build_strategy(strategy)
+        logger.info("predicting on %s", describe_devices(built_strategy))
         self._predictors = []
         for run in self.runs:
             with built_strategy.scope():

@@ -18,6 +18,7 @@ from albert_keras.finetuning.step import build_step
 from albert_keras.finetuning.task_data import TaskData
 from albert_keras.runs.trained_data import ROWS, save_digests
 from albert_keras.training.distributed.cluster import broadcast, is_chief
+from albert_keras.training.distributed.strategy import describe_devices
 from albert_keras.training.errors import TrainingDiverged, TrainingStopped
 from albert_keras.training.loop.batches import check_batch_size
 from albert_keras.training.loop.fitting import LOADED, create_or_resume, fit, report_loaded
@@ -102,12 +103,13 @@ def train_seed(
             sum(len(rows) for _, rows in data.dev.values()) / training.batch_size / 3,
         )
     logger.info(
-        "seed %d: %s steps of %d, learning rate %.2g, %s",
+        "seed %d: %s steps of %d, learning rate %.2g, %s on %s",
         seed,
         f"{training.steps:,}",
         training.batch_size,
         config.optimizer.lr,
         training.precision,
+        describe_devices(strategy),
     )
     values = values_so_far(run.path, task.metric, first_step)
     try:

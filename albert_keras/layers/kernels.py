@@ -12,6 +12,8 @@ import functools
 
 import tensorflow as tf
 
+from data_pipeline.tensorflow_log import silence_compiler
+
 # A context variable: the threads of other replicas, where XLA cannot compile for a CPU, do not
 # see it.
 _compiles = contextvars.ContextVar("compiles", default=False)
@@ -36,6 +38,7 @@ def kernel(function):
         if not _compiles.get():
             return function(*tensors)
         if function not in _compiled:
+            silence_compiler()
             _compiled[function] = tf.function(function, jit_compile=True, autograph=False)
         return _compiled[function](*tensors)
 

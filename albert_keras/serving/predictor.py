@@ -1,6 +1,7 @@
 """Text in, answer out, from an exported folder; no run and no training file is needed."""
 
 import functools
+import logging
 import warnings
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,6 +14,8 @@ from albert_keras.tasks.task import Task, check_text
 from data_pipeline.errors import InputError
 from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
 from data_pipeline.tokenizers.tokenization import Tokenizer
+
+logger = logging.getLogger(__name__)
 
 
 class Candidate(NamedTuple):
@@ -72,8 +75,10 @@ class Predictor:
         import tensorflow_text  # noqa: F401 (registers the operations of the tokenizer)
 
         from albert_keras.serving.saved_model.server_ops import check_ops
+        from albert_keras.training.distributed.strategy import describe_devices
 
         check_ops(self.path)
+        logger.info("predicting on %s", describe_devices())
         self._model = tf.saved_model.load(str(self.path))
         self._tf = tf
 

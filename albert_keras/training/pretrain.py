@@ -10,7 +10,11 @@ from typing import Any, NamedTuple
 from albert_keras.training.config import SMALL_MODEL_LR, PretrainingConfig
 from albert_keras.training.continued_pretraining import OUTPUT_BIAS, ContinuedPretraining
 from albert_keras.training.distributed.cluster import barrier, noticing_lost_workers, num_workers
-from albert_keras.training.distributed.strategy import build_strategy, choose_precision
+from albert_keras.training.distributed.strategy import (
+    build_strategy,
+    choose_precision,
+    describe_devices,
+)
 from albert_keras.training.errors import TrainingDiverged, TrainingStopped
 from albert_keras.training.evaluate import ScoreHeldOut
 from albert_keras.training.loop.batches import check_batch_size
@@ -132,12 +136,12 @@ def pretrain(
             if held_out is not None and overlap is not None:
                 scores = ScoreHeldOut(context, held_out, training.evaluate_every, overlap)
         logger.info(
-            "model %s: %d layers, hidden size %d, %s on %d replica(s), %d records of %d tokens",
+            "model %s: %d layers, hidden size %d, %s on %s, %d records of %d tokens",
             config.size,
             albert_config.num_hidden_layers,
             albert_config.hidden_size,
             training.precision,
-            strategy.num_replicas_in_sync,
+            describe_devices(strategy),
             len(records),
             records.info.max_seq_length,
         )

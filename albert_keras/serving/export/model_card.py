@@ -26,6 +26,7 @@ from albert_keras.serving.layout import (
     keras_file,
     size_of,
 )
+from albert_keras.serving.sample_texts import sample_texts
 from albert_keras.tasks import kinds
 from data_pipeline.files import whole_file
 from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
@@ -34,9 +35,6 @@ logger = logging.getLogger(__name__)
 
 #: No number that was measured or counted is as large.
 _TOO_LARGE = 2.0**63
-#: Examples of inputs other than `text`.
-_EXAMPLES = kinds.CHOICE.sample | {"first": "He opened the door.", "second": "Then he went in."}
-_MASKED_TEXT = "The old ferry left the [MASK]."
 #: The first of these signatures that a model has is called in the example request.
 _SHOWN_SIGNATURES = ("question_answering", "multiple_choice", "text_pair", "serving_default")
 #: Requests up to this length stay on one line.
@@ -65,14 +63,14 @@ def model_card(out: Path) -> str:
     for number in reversed(existing_versions(out)):
         with contextlib.suppress(FileNotFoundError):  # another process has just removed it
             versions.append(CardVersion(out / str(number)))
+    samples = sample_texts(out / str(versions[0].version))
     card = _template().render(
         name=name,
         v=versions[0],
         versions=versions,
         kinds=kinds,
-        requests=_requests(versions[0]),
-        examples=_EXAMPLES,
-        masked_text=_MASKED_TEXT,
+        requests=_requests(versions[0], samples),
+        samples=samples,
         bytes_per_position=BYTES_PER_POSITION,
         tagging_num_bytes=NUM_BYTES,
     )
@@ -223,13 +221,14 @@ def _read_json(path):
     return value if isinstance(value, dict) else {}
 
 
-def _requests(version):
+def _requests(version, samples):
     """Returns the bodies of requests to try, quoted for a shell."""
-    kind, text = version.task_kind, _MASKED_TEXT
-    if kind:
-        fields = ("question", "context") if kind.finds_spans else ("text",)
-        text = "\t".join(kind.sample.get(field, text) for field in fields)
-    examples = _EXAMPLES | {"text": text}
+    kind = version.task_kind
+    example = samples.example(kind)
+    text = example.get("text", samples.masked)
+    if kind and kind.finds_spans:
+        text = f"{example['question']}\t{example['context']}"
+    examples = samples._asdict() | example | {"text": text}
     inputs = {
         name: list(version.at("signatures", name, "inputs", kind=dict))
         for name in version.signatures
@@ -242,8 +241,9 @@ def _requests(version):
             row = {field: examples[field] for field in inputs[name]}
             body = {} if name == "serving_default" else {"signature_name": name}
             body["instances"] = [row if len(row) > 1 else row.popitem()[1]]
-            text = json.dumps(body)
-            text = text if len(text) < _SHORT_REQUEST else json.dumps(body, indent=2)
+            text = json.dumps(body, ensure_ascii=False)
+            if len(text) >= _SHORT_REQUEST:
+                text = json.dumps(body, ensure_ascii=False, indent=2)
             bodies.append(shlex.quote(text))
     return bodies
 

@@ -46,10 +46,12 @@ class LocalServer:
             # These load TensorFlow.
             from albert_keras.serving.local.app import build_app
             from albert_keras.serving.local.served_models import ServedModel
+            from albert_keras.training.distributed.strategy import describe_devices
 
             self.models = {}
+            device = describe_devices()
             for export in exports:
-                logger.info("loading %s, version %d", export.name, export.version)
+                logger.info("loading %s, version %d, on %s", export.name, export.version, device)
                 self.models[export.name] = ServedModel(export, limits)
                 self.models[export.name].warm_up()
         except BaseException:

@@ -13,7 +13,9 @@ from albert_keras.serving.local.limits import Limits
 from albert_keras.serving.protocol.rest_routes import unknown_label, unknown_version
 from albert_keras.serving.protocol.servable import DEFAULT_SIGNATURE, Servable
 from albert_keras.serving.protocol.status import StatusError, invalid
+from albert_keras.serving.sample_texts import sample_texts
 from albert_keras.serving.saved_model.server_ops import check_ops
+from albert_keras.tasks.kinds import KINDS
 from data_pipeline.errors import InputError
 
 logger = logging.getLogger(__name__)
@@ -29,6 +31,7 @@ class ServedModel:
     def __init__(self, export: ExportedVersion, limits: Limits):
         self.name, self.version, folder = export
         self._kind, self._task = read_task(folder)
+        self._samples = sample_texts(folder)
         check_ops(folder)  # before it is loaded, as a SavedModel is a program
         try:
             self._servable = _BoundedServable(folder, limits)
@@ -52,12 +55,17 @@ class ServedModel:
     def describe(self) -> dict:
         """Returns the description of the model that the page needs, plain JSON."""
         signatures = signatures_from_json(self._servable.definitions())
+        task = self._task
+        if task is not None:
+            kind = KINDS.get(task["kind"])  # None for a kind of a later release
+            task = task | {"finds_spans": kind is not None and kind.finds_spans}
         return {
             "name": self.name,
             "version": self.version,
             "signatures": {name: one._asdict() for name, one in sorted(signatures.items())},
             "kind": self._kind,
-            "task": self._task,
+            "task": task,
+            "samples": self._samples._asdict(),
         }
 
     def warm_up(self):

@@ -6,6 +6,7 @@ operation. Then create models and optimizers inside `strategy.scope()`.
 
 import faulthandler
 import importlib.util
+import logging
 import os
 import signal
 import sys
@@ -14,12 +15,20 @@ from pathlib import Path
 
 import tensorflow as tf
 
-from albert_keras.training.distributed.cluster import noticing_lost_workers, read_workers
+from albert_keras.training.distributed.cluster import (
+    noticing_lost_workers,
+    num_workers,
+    read_workers,
+)
 from albert_keras.training.distributed.rendezvous import meet
 from albert_keras.training.loop.loop_config import STRATEGIES
 from data_pipeline.errors import InputError
 from data_pipeline.settings import did_you_mean
 
+logger = logging.getLogger(__name__)
+
+#: Folder with the device files of NVIDIA GPUs, such as `nvidia0`.
+NVIDIA_DEVICES = Path("/dev")
 LIBTPU_PATHS = (Path("/lib/libtpu.so"), Path("/usr/lib/libtpu.so"))
 
 #: Time for connected workers to start TensorFlow's servers, which takes about one second.
@@ -86,6 +95,39 @@ def find_tpu(environ=os.environ, devices=Path("/dev"), libraries=LIBTPU_PATHS):
         or importlib.util.find_spec("libtpu")
     )
     return "local" if chips and libtpu else None
+
+
+def describe_devices(strategy: tf.distribute.Strategy | None = None) -> str:
+    """Returns what a strategy computes on, such as "CPU with 8 cores" or "2 GPUs (NVIDIA A100)".
+
+    Without a strategy it is the device that TensorFlow chooses for single models. Warns if this
+    machine has an NVIDIA GPU that TensorFlow cannot use.
+    """
+    if isinstance(strategy, tf.distribute.TPUStrategy):
+        return f"TPU with {strategy.num_replicas_in_sync} cores"
+    gpus = tf.config.list_physical_devices("GPU")
+    if gpus:
+        gpus = gpus if strategy is None or strategy.num_replicas_in_sync > 1 else gpus[:1]
+        names = {
+            tf.config.experimental.get_device_details(gpu).get("device_name", gpu.name)
+            for gpu in gpus
+        }
+        devices = f"{len(gpus)} GPUs" if len(gpus) > 1 else "GPU"
+        device = f"{devices} ({', '.join(sorted(names))})"
+    else:
+        if any(NVIDIA_DEVICES.glob("nvidia[0-9]*")):
+            logger.warning(
+                "TensorFlow cannot use the NVIDIA GPU of this machine. Install "
+                "`tensorflow[and-cuda]==%s` and a driver for CUDA 12.2; see README.md.",
+                tf.__version__,
+            )
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+        device = f"CPU with {cores} core{'s' if cores != 1 else ''}"
+    replicas = 1 if strategy is None else strategy.num_replicas_in_sync
+    workers = 1 if strategy is None else num_workers(strategy)
+    if workers > 1:
+        return f"{workers} workers, this one with {device}"
+    return f"{device}, {replicas} replicas" if replicas > max(len(gpus), 1) else device
 
 
 def _tpu_strategy(tpu):

@@ -12,10 +12,10 @@ export async function listModels() {
   return (await send("models.json", {})).content;
 }
 
-/** Returns the body of a predict request for one row. */
-export function bodyOf(signature, row) {
+/** Returns the body of a predict request for rows with the same inputs. */
+export function bodyOf(signature, rows) {
   const inputs = Object.fromEntries(
-    Object.entries(row).map(([name, value]) => [name, [cleaned(value)]]),
+    Object.keys(rows[0]).map((name) => [name, rows.map((row) => cleaned(row[name]))]),
   );
   return JSON.stringify({ signature_name: signature, inputs });
 }
@@ -23,7 +23,7 @@ export function bodyOf(signature, row) {
 /**
  * Sends a predict request.
  *
- * Returns {output, milliseconds}; `output` contains the values of the row by name.
+ * Returns {outputs, milliseconds}; `outputs` contains the values of each row by name.
  */
 export async function predict(model, signature, body, signal) {
   const { content, milliseconds } = await send(pathOf(model.name), {
@@ -41,8 +41,10 @@ export async function predict(model, signature, body, signal) {
   if (missing.length) {
     throw new AskError(`The answer of the server has no ${missing.join(", ")}.`);
   }
-  const output = Object.fromEntries(names.map((name) => [name, columns[name][0]]));
-  return { output, milliseconds };
+  const rows = columns[names[0]].map((_, row) =>
+    Object.fromEntries(names.map((name) => [name, columns[name][row]])),
+  );
+  return { outputs: rows, milliseconds };
 }
 
 /** Returns a curl command that sends the same request. */

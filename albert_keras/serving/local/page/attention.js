@@ -60,6 +60,7 @@ function draw() {
   const shares = head.value === MEAN ? meanOf(heads) : heads[Number(head.value)];
   const shown = tokens.map((_, row) => shares[row].slice(0, tokens.length));
   map.show(tokens, shown);
+  element("attention-least").textContent = percent(map.least);
   element("attention-most").textContent = percent(map.most);
 }
 

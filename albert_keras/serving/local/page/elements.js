@@ -16,6 +16,12 @@ export function make(tag, properties = {}, ...children) {
   return made;
 }
 
+/** Scrolls a box until its first marked text is visible in it. */
+export function scrollToMark(box) {
+  const mark = box.querySelector("mark");
+  if (mark) box.scrollTop = mark.offsetTop - box.offsetTop - box.clientHeight / 3;
+}
+
 /** Sets the options of a <select>, given as [value, text]. */
 export function fillSelect(select, options) {
   const made = options.map(([value, text]) => make("option", { value, textContent: text }));

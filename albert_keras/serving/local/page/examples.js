@@ -1,32 +1,5 @@
-// The initial texts of the fields.
-
-export const MASKED = "The old man sat down by the [MASK] and looked out at the [MASK].";
-
-export const SEGMENTS = [
-  "She opened the door and looked into the dark hall.",
-  "Nobody was there, so she closed it again.",
-];
-
-export const PASSAGE =
-  "The ferry Aurora left the harbour of Bergen at six in the morning with forty passengers on " +
-  "board. Because of thick fog the captain, Ingrid Solberg, sailed slowly along the coast, and " +
-  "it took nine hours to reach the island of Utsira.";
-export const QUESTION = "Who was the captain of the ferry?";
-
-export const CHOICE = {
-  context: PASSAGE,
-  question: "The ferry sailed slowly because of _ .",
-  options: ["its forty passengers", "thick fog", "a broken engine", "the early hour"],
-};
-
-export const NAMES = "Angela Merkel met the president of Siemens in Berlin on Tuesday .";
-
-export const SENTENCE = "The captain unloaded his barge before the storm reached the harbour.";
-
-const PAIR = [
-  "The ferry left the harbour before sunrise.",
-  "Before the sun rose, the ferry had already left.",
-];
+// The initial texts of the fields. The server sends texts in the language of the model as its
+// `samples`; tasks of GLUE have English ones of their own.
 
 const QUESTIONS = ["How do I learn to swim as an adult?", "Can adults learn how to swim?"];
 
@@ -47,8 +20,8 @@ const OF_TASKS = {
 };
 
 /** Returns the example of a model that classifies or scores: one text, or two. */
-export function textsFor(model) {
-  const ofTask = OF_TASKS[model.task?.name];
-  if (model.takesPair) return ofTask?.length === 2 ? ofTask : PAIR;
-  return ofTask?.length === 1 ? ofTask : [SENTENCE];
+export function textsFor({ samples, task, takesPair }) {
+  const ofTask = samples.language === "en" ? OF_TASKS[task?.name] : undefined;
+  const usual = takesPair ? [samples.first, samples.second] : [samples.first];
+  return ofTask?.length === usual.length ? ofTask : usual;
 }

@@ -2,7 +2,6 @@
 
 import { AskError } from "./ask.js";
 import { bars, element, make } from "./elements.js";
-import { MASKED } from "./examples.js";
 import { suggest } from "./panel.js";
 
 const MASK = "[MASK]";
@@ -13,7 +12,7 @@ export const view = {
   id: "fill-mask",
   isOffered: (model) => "fill_mask" in model.signatures,
   title: () => "Fill mask",
-  setUp: () => suggest(field, MASKED),
+  setUp: ({ samples }) => suggest(field, samples.masked),
 
   ask() {
     if (!field.value.includes(MASK)) {

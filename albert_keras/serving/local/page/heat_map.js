@@ -6,7 +6,8 @@ const LONGEST_LABEL = 110;
 const GAP = 6; // between labels and cells
 
 /**
- * Draws the map, and selects a cell by the pointer and the arrow keys.
+ * Draws the map, and selects a cell by the pointer and the arrow keys. The colours run from the
+ * smallest value of the map to its largest one.
  *
  * `onPoint` is called with row, column and value of the selected cell.
  */
@@ -32,6 +33,7 @@ export class HeatMap {
   show(names, shares) {
     this.names = names;
     this.shares = shares;
+    this.least = Math.min(...shares.flat());
     this.most = Math.max(...shares.flat());
     const row = shares.findIndex((values) => values.includes(this.most));
     this.point(row, shares[row].indexOf(this.most));
@@ -105,9 +107,10 @@ export class HeatMap {
     const [low, high] = ["--map-low", "--map-high"].map((name) =>
       style.getPropertyValue(name).trim().split(/\s+/).map(Number),
     );
+    const range = this.most - this.least;
     this.shares.forEach((values, row) => {
       values.forEach((share, column) => {
-        const weight = this.most > 0 ? share / this.most : 0;
+        const weight = range > 0 ? (share - this.least) / range : 0;
         const colour = low.map((from, at) => Math.round(from + weight * (high[at] - from)));
         context.fillStyle = `rgb(${colour.join(" ")})`;
         context.fillRect(margin + column * cell, margin + row * cell, cell - 1, cell - 1);

@@ -1,7 +1,7 @@
 // Two fields that form one text, separated by the first tab: a pair, or a question and a passage.
 
 import { element } from "./elements.js";
-import { PASSAGE, QUESTION, SENTENCE, textsFor } from "./examples.js";
+import { textsFor } from "./examples.js";
 import { suggest } from "./panel.js";
 
 /** The two fields of a view; their ids start with `id`. */
@@ -20,8 +20,9 @@ export class JoinedTexts {
     const names = model.readsSpans ? ["Question", "Passage"] : ["First text", "Second text"];
     this.firstLabel.textContent = this.hasTwo ? names[0] : "Text";
     this.secondLabel.textContent = names[1];
-    const pair = model.readsSpans ? [QUESTION, PASSAGE] : textsFor(model);
-    const [first, second] = this.hasTwo ? pair : [SENTENCE, ""];
+    const { samples } = model;
+    const pair = model.readsSpans ? [samples.question, samples.context] : textsFor(model);
+    const [first, second] = this.hasTwo ? pair : [samples.first, ""];
     suggest(this.first, first);
     suggest(this.second, second);
   }

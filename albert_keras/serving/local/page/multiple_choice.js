@@ -2,23 +2,27 @@
 
 import { AskError } from "./ask.js";
 import { bars, element, make, percent } from "./elements.js";
-import { CHOICE } from "./examples.js";
 import { suggest } from "./panel.js";
 
 const FEWEST = 2;
 const context = element("multiple-choice-context");
 const question = element("multiple-choice-question");
 const list = element("multiple-choice-options");
+let suggested = ""; // the options of the example
 
 export const view = {
   id: "multiple-choice",
   isOffered: (model) => "multiple_choice" in model.signatures,
   title: () => "Multiple choice",
 
-  setUp() {
-    suggest(context, CHOICE.context);
-    suggest(question, CHOICE.question);
-    if (!list.children.length) CHOICE.options.forEach(add);
+  setUp({ samples }) {
+    suggest(context, samples.context);
+    suggest(question, samples.question);
+    const options = fields().map((field) => field.value);
+    if (options.join("\n") !== suggested) return;
+    list.replaceChildren();
+    suggested = samples.options.join("\n");
+    samples.options.forEach(add);
   },
 
   ask() {

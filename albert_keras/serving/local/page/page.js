@@ -9,6 +9,7 @@ import { view as multipleChoice } from "./multiple_choice.js";
 import { Panel } from "./panel.js";
 import { view as questionAnswering } from "./question_answering.js";
 import { view as sentenceOrder } from "./sentence_order.js";
+import { view as similarity } from "./similarity.js";
 import { view as tags } from "./tags.js";
 import { view as tokens } from "./tokens.js";
 
@@ -21,6 +22,7 @@ const VIEWS = [
   tags,
   tokens,
   attention,
+  similarity,
 ];
 
 const panels = VIEWS.map((view) => new Panel(view));
@@ -50,9 +52,8 @@ async function start() {
 
 /** Adds the properties of a model that the views use. */
 function described(model) {
-  const kind = model.task?.kind ?? "";
   const takesPair = Boolean(model.task?.takes_pair) || "text_pair" in model.signatures;
-  return { ...model, takesPair, readsSpans: kind.startsWith("spans") };
+  return { ...model, takesPair, readsSpans: Boolean(model.task?.finds_spans) };
 }
 
 /** Shows the model and the view in the address, or the first ones. */

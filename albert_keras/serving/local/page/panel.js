@@ -1,7 +1,7 @@
 // The parts common to all views: button, pending state, errors, time and curl command.
 
 import { AskError, bodyOf, curlLine, predict } from "./ask.js";
-import { element } from "./elements.js";
+import { element, scrollToMark } from "./elements.js";
 import { truncationNotice } from "./truncation.js";
 
 /**
@@ -12,8 +12,10 @@ import { truncationNotice } from "./truncation.js";
  *   isOffered(model)  whether the model has the signature
  *   title(model)
  *   setUp(model)  fits the fields to the model
- *   ask(model)    returns {signature, row} from the fields, or throws AskError
- *   show(output, row, {say, answer})  puts the answer into the headline and the details below it
+ *   ask(model)    returns {signature, row} from the fields, or {signature, rows} for several
+ *                 inputs, or throws AskError
+ *   show(output, row, {say, answer, rows, outputs})  puts the answer into the headline and the
+ *                 details below it; `outputs` has the output of each row
  *   clear()       optional: hides its element with class `map`, which is outside of `answer`
  */
 export class Panel {
@@ -26,6 +28,7 @@ export class Panel {
     this.button = find(".ask");
     this.error = find(".error");
     this.result = find(".result");
+    this.live = find(".live");
     this.headline = find(".headline");
     this.time = find(".time");
     this.answer = find(".answer");
@@ -66,21 +69,24 @@ export class Panel {
     this.showPending(true);
     this.request.hidden = true;
     try {
-      const { signature, row } = view.ask(model);
-      const body = bodyOf(signature, row);
+      const { signature, row, rows = [row] } = view.ask(model);
+      const body = bodyOf(signature, rows);
       this.showRequest(curlLine(model, body));
-      const { output, milliseconds } = await predict(model, signature, body, pending.signal);
+      const { outputs, milliseconds } = await predict(model, signature, body, pending.signal);
       this.clear();
       const say = (...parts) => this.headline.replaceChildren(...parts);
-      view.show(output, row, { say, answer: this.answer, model });
-      this.answer.prepend(...[truncationNotice(output)].filter(Boolean));
+      view.show(outputs[0], rows[0], { say, answer: this.answer, model, rows, outputs });
+      this.answer.prepend(...outputs.map((output) => truncationNotice(output)).filter(Boolean));
       this.time.textContent = `Answered in ${Math.round(milliseconds)} ms.`;
+      scrollToMark(this.headline);
+      this.live.scrollIntoView({ block: "nearest" });
     } catch (error) {
       if (pending.signal.aborted) return;
       this.clear();
       const message = error instanceof AskError ? error.message : `The page failed: ${error}`;
       this.error.textContent = message;
       this.error.hidden = false;
+      this.error.scrollIntoView({ block: "nearest" });
     } finally {
       if (this.pending === pending) {
         this.pending = null;

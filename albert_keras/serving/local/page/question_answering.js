@@ -1,7 +1,6 @@
 // The answer to a question, marked in its passage.
 
-import { element, make } from "./elements.js";
-import { PASSAGE, QUESTION } from "./examples.js";
+import { element, make, scrollToMark } from "./elements.js";
 import { suggest } from "./panel.js";
 import { partAt, wellFormed } from "./unicode.js";
 
@@ -14,9 +13,9 @@ export const view = {
   isOffered: (model) => "question_answering" in model.signatures,
   title: () => "Question answering",
 
-  setUp() {
-    suggest(question, QUESTION);
-    suggest(context, PASSAGE);
+  setUp({ samples }) {
+    suggest(question, samples.question);
+    suggest(context, samples.context);
   },
 
   ask() {
@@ -33,7 +32,9 @@ export const view = {
       say(output.answer);
       const [before, found, after] = partAt(passage, output.start, output.end);
       const mark = make("mark", { textContent: found });
-      answer.append(make("p", { className: "passage" }, before, mark, after));
+      const shown = make("p", { className: "passage" }, before, mark, after);
+      answer.append(shown);
+      scrollToMark(shown);
     }
     answer.append(scores(output));
   },

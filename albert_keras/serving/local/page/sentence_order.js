@@ -1,7 +1,6 @@
 // Whether two segments are in order or swapped.
 
 import { bars, element, percent } from "./elements.js";
-import { SEGMENTS } from "./examples.js";
 import { suggest } from "./panel.js";
 
 const first = element("sentence-order-first");
@@ -12,9 +11,9 @@ export const view = {
   isOffered: (model) => "sentence_order" in model.signatures,
   title: () => "Sentence order",
 
-  setUp() {
-    suggest(first, SEGMENTS[0]);
-    suggest(second, SEGMENTS[1]);
+  setUp({ samples }) {
+    suggest(first, samples.first);
+    suggest(second, samples.second);
   },
 
   ask() {

@@ -1,7 +1,6 @@
 // The tags of words, shown as colours.
 
 import { element, make, percent, tint } from "./elements.js";
-import { NAMES } from "./examples.js";
 import { suggest } from "./panel.js";
 
 const OUTSIDE = "O";
@@ -11,7 +10,7 @@ export const view = {
   id: "tags",
   isOffered: (model) => "tags" in model.signatures,
   title: () => "Tags",
-  setUp: () => suggest(field, NAMES),
+  setUp: ({ samples }) => suggest(field, samples.words),
 
   ask() {
     return { signature: "tags", row: { text: field.value } };

@@ -28,5 +28,12 @@ export const view = {
       return make("li", { className }, name, " ", number);
     });
     answer.append(make("ol", { className: "chips pieces" }, ...items));
+    const typed = [...SPECIAL].filter((name) => row.text.includes(name));
+    if (typed.length) {
+      const text =
+        `${typed.join(", ")} in a text is split like any other text: a text never becomes a ` +
+        "special token. [MASK] is a mask in the view “Fill mask” and its signature only.";
+      answer.append(make("p", { className: "hint", textContent: text }));
+    }
   },
 };

@@ -1,6 +1,7 @@
 """Which folders are models, by what names, and which are refused before they are loaded."""
 
 import json
+import shutil
 
 import pytest
 import tensorflow as tf
@@ -8,6 +9,7 @@ import tensorflow as tf
 from albert_keras.serving.local.exported_versions import ExportedVersion, find_exports, read_task
 from albert_keras.serving.local.limits import Limits
 from albert_keras.serving.local.served_models import ServedModel
+from albert_keras.tasks.kinds import KINDS
 from data_pipeline.errors import InputError
 
 
@@ -98,3 +100,17 @@ def test_a_model_without_its_weights_is_told(books, tmp_path):
     (folder / "saved_model.pb").write_bytes((books / "3" / "saved_model.pb").read_bytes())
     with pytest.raises(InputError, match="is damaged"):
         ServedModel(ExportedVersion("books", 1, folder), Limits())
+
+
+def test_the_page_learns_what_a_task_needs(books, tmp_path):
+    folder = shutil.copytree(books / "3", tmp_path / "books" / "1")
+    described = ServedModel(ExportedVersion("books", 1, folder), Limits()).describe()
+    assert described["task"] is None and described["samples"]["language"] == "en"
+    assert "[MASK]" in described["samples"]["masked"]
+    for kind in (*KINDS.values(), None):  # None for a kind of a later release
+        name = "later" if kind is None else kind.name
+        task = {"name": "mine", "kind": name, "labels": [], "takes_pair": False}
+        (folder / "export.json").write_text(json.dumps({"kind": "finetuning", "task": task}))
+        model = ServedModel(ExportedVersion("books", 1, folder), Limits())
+        expected = kind is not None and kind.finds_spans
+        assert model.describe()["task"] == task | {"finds_spans": expected}

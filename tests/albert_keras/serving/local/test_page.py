@@ -136,14 +136,15 @@ def test_scripts_count_characters_and_quote_for_the_shell(tmp_path):
         console.log(JSON.stringify({
           parts: partAt("\U0001f600 \U0001d518b \U0001f3dd c", 2, 6),
           shares: [0, 0.0001, 0.1234, 0.99999, 1].map(percent),
-          body: JSON.parse(bodyOf("s", row)),
+          body: JSON.parse(bodyOf("s", [row])),
           notices: [
             truncationNotice({ dropped_tokens: 1204, dropped_words: 0 }),
             truncationNotice({ dropped_words: 1 }),
             truncationNotice({ dropped_tokens: 0 }),
             truncationNotice({ score: 1.5 }),
           ],
-          line: curlLine({ name: "m" }, bodyOf("s", { text: "it's" })),
+          several: JSON.parse(bodyOf("s", [{ text: "a" }, { text: "b" }])).inputs,
+          line: curlLine({ name: "m" }, bodyOf("s", [{ text: "it's" }])),
         }));
         """,
         encoding="utf-8",
@@ -162,6 +163,7 @@ def test_scripts_count_characters_and_quote_for_the_shell(tmp_path):
     assert "truncationNotice(output)" in SCRIPTS["panel.js"]
     inputs = {"text": ["it's \ufffd \U0001f600"], "options": [["\ufffd"]]}
     assert found["body"] == {"signature_name": "s", "inputs": inputs}
+    assert found["several"] == {"text": ["a", "b"]}
     words = subprocess.run(
         ["sh", "-c", found["line"].replace("curl", "printf '%s\\n'", 1)],
         capture_output=True,
@@ -171,3 +173,8 @@ def test_scripts_count_characters_and_quote_for_the_shell(tmp_path):
     assert json.loads(words[-1])["inputs"] == {"text": ["it's"]}
     for name in SCRIPTS:
         subprocess.run(["node", "--check", name], cwd=tmp_path, check=True)
+
+
+def test_scripts_do_not_spell_kinds_of_tasks():
+    for name, text in SCRIPTS.items():
+        assert not re.search(r"\.kind\b|\"spans", text), name

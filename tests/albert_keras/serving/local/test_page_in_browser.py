@@ -30,7 +30,7 @@ SIGNATURES = {
     "multi_label": ("serving_default",),
     "multi_regression": ("serving_default",),
 }
-PRETRAINED = ["fill-mask", "sentence-order", "tokens", "attention"]
+PRETRAINED = ["fill-mask", "sentence-order", "tokens", "attention", "similarity"]
 VIEWS = {
     "classification": ["classify", "tokens", "attention"],
     "regression": ["classify"],
@@ -186,6 +186,53 @@ def test_an_answer_is_marked_where_it_stands(browser, url):
     assert said and text_of(browser, f"{passage} mark") == said
     assert text_of(browser, passage) == context
     assert ask(browser, "question-answering", context="").startswith("No answer")
+
+
+def test_texts_are_compared(browser, url):
+    show(browser, url, "tiny", "similarity")
+    texts = "the old ferry left\n\n  the old ferry left \nNobody wondered why."
+    said = ask(browser, "similarity", texts=texts)
+    assert said == "Most similar: 1 and 2, cosine 1.000"
+    cells = browser.value("[...document.querySelectorAll('.cosines td')].map((a) => a.textContent)")
+    assert len(cells) == 1 + 9 and cells[1] == cells[2] == cells[-1] == "1.000"
+    assert not ask(browser, "similarity", texts="alone")
+    assert "at least two texts" in text_of(browser, "#similarity .error")
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_answer_to_a_long_text_is_in_view(browser, url, width):
+    size = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 500}
+    browser.send("Emulation.setDeviceMetricsOverride", **size)
+    show(browser, url, "tiny", "fill-mask")
+    ask(browser, "fill-mask", text="The old ferry. " * 200 + "It left the [MASK].")
+    for part in (".headline", ".time"):
+        script = f"document.querySelector('#fill-mask {part}').getBoundingClientRect()"
+        top, bottom = (browser.value(f"{script}.{side}") for side in ("top", "bottom"))
+        assert 0 <= top < bottom <= 800, part
+    assert browser.value("document.documentElement.scrollWidth") <= width
+
+
+def test_the_map_runs_from_its_lowest_to_its_highest_value(browser, url):
+    show(browser, url, "tiny", "attention")
+    ask(browser, "attention", first="The old ferry left the harbour before sunrise.")
+    least, most = (text_of(browser, f"#attention-{end}") for end in ("least", "most"))
+    assert 0 < float(least.rstrip("%")) < float(most.rstrip("%"))
+    script = "const c = document.getElementById('attention-canvas'); const d = c.getContext('2d')"
+    script += ".getImageData(0, 0, c.width, c.height).data; let low = 255, high = 0; "
+    script += "for (let i = 0; i < d.length; i += 4) if (d[i + 3] === 255) "
+    script += "{ low = Math.min(low, d[i]); high = Math.max(high, d[i]); } high - low"
+    assert (
+        browser.value(f"(() => {{ {script.replace(' high - low', ' return high - low')} }})()")
+        > 200
+    )
+
+
+def test_typed_special_tokens_are_explained(browser, url):
+    show(browser, url, "tiny", "tokens")
+    ask(browser, "tokens", first="The [MASK] left.")
+    assert "a text never becomes a special token" in text_of(browser, "#tokens .answer")
+    ask(browser, "tokens", first="The ferry left.")
+    assert "special token" not in text_of(browser, "#tokens .answer")
 
 
 def test_a_server_that_is_gone_is_told(browser, url):

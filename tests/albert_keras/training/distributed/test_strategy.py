@@ -1,4 +1,6 @@
 import json
+import logging
+import os
 import socket
 import subprocess
 import sys
@@ -6,10 +8,12 @@ import sys
 import pytest
 import tensorflow as tf
 
+from albert_keras.training.distributed import strategy as strategies
 from albert_keras.training.distributed.strategy import (
     build_strategy,
     choose_precision,
     choose_strategy,
+    describe_devices,
     find_tpu,
 )
 from data_pipeline.errors import InputError
@@ -169,3 +173,29 @@ def test_precision_follows_the_processor(tmp_path, flags, precision):
     strategy = build_strategy("single")
     assert choose_precision(strategy, tmp_path / "cpuinfo") == precision
     assert choose_precision(strategy, tmp_path / "nowhere") == "float32"
+
+
+def test_the_device_is_named(monkeypatch, tmp_path, caplog):
+    monkeypatch.setattr(strategies, "NVIDIA_DEVICES", tmp_path)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 5}, raising=False)
+    assert describe_devices() == describe_devices(build_strategy("single")) == "CPU with 3 cores"
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {7}, raising=False)
+    assert describe_devices() == "CPU with 1 core"
+    assert not caplog.messages
+    (tmp_path / "nvidia0").touch()
+    with caplog.at_level(logging.WARNING):
+        assert describe_devices() == "CPU with 1 core"
+    assert "`tensorflow[and-cuda]==2.15.1`" in caplog.text
+
+
+def test_gpus_are_named(monkeypatch):
+    names = {"GPU:0": "NVIDIA A100", "GPU:1": "NVIDIA A100"}
+    gpus = [tf.config.PhysicalDevice(name, "GPU") for name in names]
+    details = lambda gpu: {"device_name": names[gpu.name]}  # noqa: E731
+    monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: gpus[:count])
+    monkeypatch.setattr(tf.config.experimental, "get_device_details", details)
+    count = 1
+    assert describe_devices() == "GPU (NVIDIA A100)"
+    count = 2
+    assert describe_devices() == "2 GPUs (NVIDIA A100)"
+    assert describe_devices(tf.distribute.get_strategy()) == "GPU (NVIDIA A100)"
