@@ -50,7 +50,14 @@ def evaluate(
     """
     for each in run:
         check_model_folder(each)
-    if any(kind_of_run(each) == "finetuning" for each in run):
+    kinds = [kind_of_run(each) for each in run]
+    if len(set(kinds)) > 1:
+        listing = ", ".join(f"`{each}` ({kind})" for each, kind in zip(run, kinds, strict=True))
+        raise InputError(
+            f"Runs that are evaluated together must be of one kind. Received: {listing}. Evaluate "
+            "pre-training runs one at a time, with --data RECORDS."
+        )
+    if "finetuning" in kinds:
         if data is not None:
             storage.open_to_read(data).close()
         from albert_keras.finetuning.evaluate import evaluate_task

@@ -10,6 +10,7 @@ from albert_keras.embeddings.text_encoder import TextEncoder
 from albert_keras.embeddings.texts import Text, given_texts, in_chunks, read_texts
 from albert_keras.embeddings.vector_files import VectorFile, is_vector_file
 from data_pipeline.errors import InputError
+from data_pipeline.text import storage
 
 
 class Neighbour(NamedTuple):
@@ -73,6 +74,7 @@ def similar(
         source = embedded = VectorFile(corpus)
         encoder = _encoder_of(embedded, model, batch_size)
     else:
+        storage.open_to_read(corpus).close()  # fails for a file that does not exist
         if model is None:
             raise InputError(
                 f"`model` (--model) must be given to embed `{corpus}`, which contains texts."

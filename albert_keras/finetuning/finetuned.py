@@ -63,8 +63,9 @@ def find_runs(path: str | Path, all_seeds: bool = False) -> list[Path]:
         kind = Run.open(path).kind
         if kind != "finetuning":
             raise InputError(
-                f"`{path}` must be a fine-tuned run. Received: a run of {kind}. Create one with "
-                "`albert-keras finetune`."
+                f"`{path}` must be a fine-tuned run. Received: a run of {kind}. Fine-tune it with "
+                "`albert-keras finetune`; or, to fill masks, export it with `albert-keras export` "
+                "and use the export."
             )
         return [path]
     if not (path / _RESULTS).is_file():
