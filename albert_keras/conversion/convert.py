@@ -140,7 +140,7 @@ def convert(
             left_heads=tuple(head for head in weights.heads if head not in written.heads),
             absent_heads=tuple(head for head in expected if head not in weights.heads),
             labels=tuple(weights.labels),
-            task=task and task.name,
+            task=None if task is None else task.name,
             vocabulary=described,
             notes=tuple(dict.fromkeys(notes)),
             verification=verification and verification._asdict(),
