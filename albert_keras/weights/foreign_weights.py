@@ -56,7 +56,7 @@ def read_foreign(path: Path, wants_tokenizer: bool = True) -> ForeignWeights | N
         InputError: If it has several formats, or cannot be read or expressed; the error names the
             command that converts it with other options.
     """
-    if is_ours(path):
+    if is_ours(path) or path.suffix == ".keras":
         return None
     formats = [name for name in foreign_formats_of(path) if name != _GOOGLE]
     if not formats:
