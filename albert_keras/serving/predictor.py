@@ -75,10 +75,8 @@ class Predictor:
         import tensorflow_text  # noqa: F401 (registers the operations of the tokenizer)
 
         from albert_keras.serving.saved_model.server_ops import check_ops
-        from albert_keras.training.distributed.strategy import describe_devices
 
         check_ops(self.path)
-        logger.info("predicting on %s", describe_devices())
         self._model = tf.saved_model.load(str(self.path))
         self._tf = tf
 
@@ -186,7 +184,7 @@ class Predictor:
             InputError: If the signature does not exist, or takes other inputs.
         """
         self._check_signature(signature)
-        function = self._model.signatures[signature]
+        function = self._signatures[signature]
         expected = set(function.structured_input_signature[1])
         if set(inputs) != expected:
             raise InputError(
@@ -199,6 +197,14 @@ class Predictor:
         }
         return {name: value.numpy() for name, value in function(**tensors).items()}
 
+    @functools.cached_property
+    def _signatures(self) -> Any:
+        """The signatures of the model; the first use reports the device."""
+        from albert_keras.training.distributed.strategy import describe_devices
+
+        logger.info("predicting on %s", describe_devices())
+        return self._model.signatures
+
     def _rows(self, signature, **inputs):
         from albert_keras.serving.task_answers import call_by_rows
 
@@ -208,7 +214,7 @@ class Predictor:
     def _task_predictor(self):
         """The TaskPredictor; None if the export lacks files that it needs."""
         exported, folder = self._exported, self.path / TOKENIZER_FOLDER
-        predict_tokens = self._model.signatures.get("predict_tokens")
+        predict_tokens = self._signatures.get("predict_tokens")
         if not (exported.record and folder.is_dir() and predict_tokens):
             return None
         from albert_keras.runs.run_record import check_tokenizer
