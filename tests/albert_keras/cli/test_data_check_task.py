@@ -23,7 +23,7 @@ def mail(tmp_path):
     """Returns the options of a table with faults."""
     labels = ["ham", "spam", "Spam"]
     rows = [f"{TEXT} {n}\t{labels[n % 3]}" for n in range(60)]
-    rows += [f"{TEXT} 0\tspam", f"{TEXT.upper()} 1\tspam", "Ж Ж Ж Ж Ж Ж\tham"]
+    rows += [f"{TEXT} 0\tspam", f"{TEXT.upper()} 1\tspam", f"{'Ж ' * 60}\tham"]
     (tmp_path / "mail.tsv").write_text("\n".join(["body\tfolder", *rows]), encoding="utf-8")
     columns = ["--text", "body", "--label", "folder"]
     return ["--task", "classification", "--train", str(tmp_path / "mail.tsv"), *columns]

@@ -76,7 +76,7 @@ def test_a_bag_of_words_is_scored_on_the_same_examples(tuned_toy, tune, untraine
     words = tuned_toy.bag_of_words
     assert words.examples == 200
     assert words.scores["dev"]["accuracy"] > tuned_toy.majority["dev"]["accuracy"] + 0.2
-    assert words.interval.low < words.scores["dev"]["accuracy"] <= words.interval.high
+    assert words.interval.low <= words.scores["dev"]["accuracy"] <= words.interval.high
     assert tuned_toy.positive_class == "yes"
     assert tune(tmp_path / "without", bag_of_words=False).bag_of_words is None
 
