@@ -18,7 +18,7 @@ from albert_keras.tasks.similarity.files import (
     read_texts_alone,
 )
 from albert_keras.tasks.similarity.tfidf import tfidf_cosines
-from albert_keras.tasks.task import Error, Task
+from albert_keras.tasks.task import Error, Task, with_dropped_tokens
 from albert_keras.tasks.text_task import ScoreAnswer, score_answers
 from data_pipeline.errors import InputError
 
@@ -105,12 +105,16 @@ class SimilarityTask(Task):
         arrays = cached_features(cache, self.kind.name, texts, tokenizer, settings, build)
         sequences = self.kind.texts_per_row
         pairs = EncodedPairs(**arrays)
-        return PairFeatures(pairs, tokenizer, self.max_seq_length, labels, sequences)
+        features = PairFeatures(pairs, tokenizer, self.max_seq_length, labels, sequences)
+        # Of both texts, as each of them is read on its own.
+        features.dropped_tokens = arrays["dropped"].reshape(-1, sequences).sum(axis=1)
+        return features
 
     def answers(self, examples, features, results, tuned=None):
         check_numbers(results)
         cosines = [np.asarray(result["cosine"], np.float64) for result in results]
-        return score_answers(examples, np.mean(cosines, axis=0)) if examples else []
+        answers = score_answers(examples, np.mean(cosines, axis=0)) if examples else []
+        return with_dropped_tokens(answers, features)
 
     def scores(self, examples, answers):
         names = (self.metric, "pearson")

@@ -25,26 +25,31 @@ TRAINING = {
 }
 
 
-@pytest.fixture(scope="module")
-def pairs(tiny_corpus, tmp_path_factory):
-    """Returns a table of 80 pairs, similar if they begin alike, however they end."""
-    rng = np.random.default_rng(0)
+def write_pairs(path, corpus, count, seed):
+    """Writes a table of pairs, similar if they begin alike, however they end; returns the path."""
+    rng = np.random.default_rng(seed)
     lines = ["a\tb\tscore"]
-    for _ in range(80):
-        first, second = rng.choice(tiny_corpus, 2)
+    for _ in range(count):
+        first, second = rng.choice(corpus, 2)
         is_similar = rng.random() < 0.5
         if is_similar:
             second = " ".join(first.split()[:5] + second.split()[-3:])
         lines.append(f"{first}\t{second}\t{4.5 if is_similar else 0.5}")
-    path = tmp_path_factory.mktemp("pairs") / "pairs.tsv"
     path.write_text("\n".join(lines) + "\n")
     return path
 
 
 @pytest.fixture(scope="module")
-def config(pairs):
-    """Returns settings that train on pairs with scores, and score on the same ones."""
-    table = {"train": str(pairs), "dev": str(pairs), "text": "a", "pair": "b", "label": "score"}
+def pairs(tiny_corpus, tmp_path_factory):
+    """Returns the table of 60 development pairs."""
+    return write_pairs(tmp_path_factory.mktemp("pairs") / "dev.tsv", tiny_corpus, 60, seed=1)
+
+
+@pytest.fixture(scope="module")
+def config(pairs, tiny_corpus):
+    """Returns settings that train on 80 pairs with scores."""
+    train = write_pairs(pairs.with_name("train.tsv"), tiny_corpus, 80, seed=0)
+    table = {"train": str(train), "dev": str(pairs), "text": "a", "pair": "b", "label": "score"}
     return FinetuneConfig(
         task={"name": "similarity", "max_seq_length": 32} | table,
         training=TRAINING,

@@ -138,6 +138,14 @@ def test_a_row_is_two_sequences(tiny_tokenizer, files):
             ids = [tiny_tokenizer.cls_id, *tiny_tokenizer.encode(text), tiny_tokenizer.sep_id]
             assert batch["input_ids"][row, column, : len(ids)].tolist() == ids[:16]
     assert not batch["segment_ids"].any()
+    lengths = [[len(tiny_tokenizer.encode(text)) for text in row[:2]] for row in ROWS]
+    dropped = [sum(max(0, length - 6) for length in row) for row in lengths]
+    task = task_of(files, train="pairs.tsv", max_seq_length=8, **COLUMNS)
+    features = task.features(examples, tiny_tokenizer)
+    assert features.dropped_tokens.tolist() == dropped and max(dropped) > 0
+    results = [{"cosine": np.zeros(3, np.float32)}]
+    answers = task.answers(examples, features, results)
+    assert [answer.dropped_tokens for answer in answers] == dropped
     alone = task_of(files, train="texts.txt", max_seq_length=16)
     batch = alone.features(alone.read("train"), tiny_tokenizer, training=True).batch([0, 1])
     assert "labels" not in batch
