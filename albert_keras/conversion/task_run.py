@@ -27,6 +27,8 @@ from data_pipeline.tokenizers.tokenization import Tokenizer
 #: Values of `problem_type` in transformers.
 _REGRESSION, _ONE_CLASS = "regression", "single_label_classification"
 _SEVERAL_LABELS = "multi_label_classification"
+#: What transformers must be told of kinds that share the head of another.
+PROBLEM_TYPES = {MULTI_LABEL: _SEVERAL_LABELS, MULTI_REGRESSION: _REGRESSION}
 _CLASSIFIER = "classifier"
 _OF_TEXTS = (CLASSIFICATION, REGRESSION, MULTI_LABEL, MULTI_REGRESSION)
 #: Above this difference of scores there is no answer, as long as nothing better was tuned.

@@ -10,6 +10,7 @@ from albert_keras.conversion.convert import convert
 from albert_keras.finetuning import train_seed
 from albert_keras.finetuning.config import FinetuneConfig
 from albert_keras.finetuning.finetune import finetune
+from albert_keras.interop.hugging_face_config import to_values
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.runs.run import Run
 from albert_keras.runs.tensors import weight_names
@@ -17,6 +18,8 @@ from albert_keras.tasks import metrics
 from albert_keras.weights.initial_weights import open_weights
 from data_pipeline.errors import InputError
 from tests.albert_keras.conversion.conftest import SHAPE
+from tests.albert_keras.finetuning.small_tasks import make_task
+from tests.albert_keras.serving.small_exports import make_model, write_run
 
 
 @pytest.fixture(scope="module")
@@ -107,3 +110,17 @@ def test_tensors_of_another_shape_are_named(random_weights, tmp_path):
         InputError, match=r"(?s)bert/pooler/dense/bias: expected shape \[32\].*bert/other"
     ):
         own.write(weights, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "kind, problem",
+    [("multi_label", "multi_label_classification"), ("multi_regression", "regression")],
+)
+def test_several_labels_have_a_problem_type(kind, problem, tiny_tokenizer, tiny_corpus, tmp_path):
+    task = make_task(kind)
+    model = make_model(task, tiny_tokenizer)
+    weights = own.read(write_run(tmp_path / "run", task, model, tiny_tokenizer, tiny_corpus))
+    assert weights.labels == ("x", "y", "z")
+    values = to_values(weights.config, weights.heads, weights.labels, 3)
+    assert values["problem_type"] == problem
+    assert values["id2label"] == {"0": "x", "1": "y", "2": "z"}
