@@ -16,7 +16,9 @@ from data_pipeline.settings import Settings, options_of
 #: Options that are no settings: inputs, outputs, and how the command runs.
 _OWN = {
     ("pretrain",): "data out init-from from-step albert-config tokenizer eval-data dry-run",
-    ("finetune",): "from out seeds random-baseline from-step albert-config tokenizer cache",
+    (
+        "finetune",
+    ): "from out seeds random-baseline bag-of-words from-step albert-config tokenizer cache",
     ("data", "build"): "corpus tokenizer out preset format workers runner",
 }
 _SHARED = {"--config", "--set", "--json", "--verbose", "--debug"}
@@ -114,6 +116,9 @@ def test_only_given_options_reach_the_configuration(monkeypatch, tmp_path, tiny_
 
 def test_paths_are_normalized_and_columns_are_text(monkeypatch, tmp_path):
     received = []
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mail").mkdir()
+    (tmp_path / "mail" / "a.tsv").touch()
 
     def finetune(origin, out, settings, **more):
         received.append(settings)
