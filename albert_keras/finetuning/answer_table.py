@@ -13,7 +13,7 @@ from data_pipeline.files import check_output_folder, naming, whole_file
 #: Endings of files that contain one table; any other path is a folder.
 ENDINGS = (".csv", ".jsonl")
 #: Other endings of tables, which are refused instead of becoming a folder.
-_OTHER_ENDINGS = (".json", ".parquet", ".tsv", ".txt", ".xlsx")
+_OTHER_ENDINGS = (".json", ".parquet", ".tsv", ".txt", ".xls", ".xlsx")
 #: What is put before the name of a column that the input already has.
 _PREFIX = "predicted_"
 #: Lists of candidates, which do not fit into the cells of a .csv.

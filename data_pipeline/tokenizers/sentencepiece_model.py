@@ -218,4 +218,7 @@ def _parse(model_bytes):
             raise InputError("The file is not a SentencePiece model: it contains no pieces.")
         return model, sentencepiece.SentencePieceProcessor(model_proto=model_bytes)
     except (DecodeError, RuntimeError) as error:
-        raise InputError("The file is not a SentencePiece model.") from error
+        raise InputError(
+            "The file is not a SentencePiece model. Give a folder written by `albert-keras vocab`, "
+            "a SentencePiece model or a WordPiece vocab.txt."
+        ) from error

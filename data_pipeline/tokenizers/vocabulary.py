@@ -141,6 +141,8 @@ def train_vocabulary(
     """
     out = Path(out)
     check_output_folder(out)
+    if size < 1:
+        raise InputError(f"`size` must be a positive number of pieces. Received: {size}.")
     if found := _NOT_FOR_TRAINING.search(required_characters):
         raise InputError(
             "`required_characters` must not contain NUL, surrogates or U+2585, which cannot be "
@@ -338,8 +340,8 @@ def _explain(message, size, required):
         special = 2 + len(CONTROL_SYMBOLS) + len(USER_DEFINED_SYMBOLS)
         limit = f"at least {found[1]}"
         reason = (
-            f": {special} special pieces and {int(found[1]) - special} characters, of which "
-            f"{len(required)} are printable ASCII or `required_characters`"
+            f": {special} special pieces and {int(found[1]) - special} characters; "
+            f"{len(required)} of these are printable ASCII or `required_characters`"
         )
         advice = "Raise it or require fewer characters"
     else:

@@ -1,0 +1,70 @@
+"""Wrong commands of every kind: one message without a traceback, exit code 2, nothing written.
+
+The commands are in `wrong_commands.txt`, one in each line, with part of the expected message after
+`=>`. They run in one process, in a folder with a run, records, exports and broken files.
+"""
+
+import json
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+
+import pytest
+
+_ARTIFACTS = Path(__file__).parents[2] / "old_artifacts" / "old_artifacts.tar.xz"
+_LINES = (Path(__file__).with_name("wrong_commands.txt")).read_text(encoding="utf-8").splitlines()
+_COMMANDS = [tuple(line.split(" => ")) for line in _LINES if line and not line.startswith("#")]
+
+_PROGRAM = """
+import contextlib, io, json, os, shlex, sys
+from pathlib import Path
+from albert_keras.cli import main
+
+def names():
+    return sorted(str(path) for path in Path().rglob("*"))
+
+results = []
+before = names()
+for line in json.load(open(sys.argv[1])):
+    sys.stdin = io.TextIOWrapper(io.BytesIO(b""))
+    with contextlib.redirect_stderr(io.StringIO()) as errors:
+        with contextlib.redirect_stdout(io.StringIO()):
+            try:
+                code = main(shlex.split(line))
+            except BaseException as error:
+                code = repr(error)
+    results.append((code, errors.getvalue(), sorted(set(names()) - set(before))))
+    assert set(before) <= set(names()), line
+json.dump(results, open(sys.argv[2], "w"))
+"""
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    """Returns exit code, messages and new files, by command."""
+    folder = tmp_path_factory.mktemp("wrong") / "work"
+    with tarfile.open(_ARTIFACTS) as archive:
+        archive.extractall(folder, filter="data")
+    (folder / "empty").mkdir()
+    (folder / "one.txt").write_text("hello\n")
+    (folder / "zero.txt").touch()
+    (folder / "binary.bin").write_bytes(b"\0\1\2\xff\xfe")
+    (folder / "bad.jsonl").write_text('{"a": 1\n')
+    (folder / "tiny.csv").write_text("text,label\nx,1\n")
+    (folder / "one-class.csv").write_text("text,label\nx,1\ny,1\nz,1\n")
+    (folder / "bad-key.yaml").write_text("training: {stepz: 3}\n")
+    (folder / "broken.yaml").write_text("training: [1\n")
+    commands, found = folder.parent / "commands.json", folder.parent / "results.json"
+    commands.write_text(json.dumps([command for command, _ in _COMMANDS]))
+    subprocess.run([sys.executable, "-c", _PROGRAM, commands, found], cwd=folder, check=True)
+    return dict(zip(_COMMANDS, json.loads(found.read_text()), strict=True))
+
+
+@pytest.mark.parametrize("command, message", _COMMANDS)
+def test_a_wrong_command_is_one_clear_message(results, command, message):
+    code, errors, new_files = results[command, message]
+    assert code == 2, errors
+    assert "Traceback" not in errors and "internal error" not in errors
+    assert message in " ".join(errors.split()), errors
+    assert not new_files
