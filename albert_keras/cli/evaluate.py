@@ -6,9 +6,13 @@ from albert_keras.cli import options
 from albert_keras.cli.command import Output, command
 from albert_keras.cli.options import option
 from albert_keras.cli.output import count_of, percent
-from albert_keras.cli.preflight import check_model_folder, check_records, kind_of_run
+from albert_keras.cli.preflight import (
+    check_files,
+    check_model_folder,
+    check_records,
+    kind_of_run,
+)
 from data_pipeline.errors import InputError
-from data_pipeline.text import storage
 
 
 @command()
@@ -58,8 +62,8 @@ def evaluate(
             "pre-training runs one at a time, with --data RECORDS."
         )
     if "finetuning" in kinds:
-        if data is not None:
-            storage.open_to_read(data).close()
+        if split is None and data_dir is None:
+            check_files(data)
         from albert_keras.finetuning.evaluate import evaluate_task
 
         step = step or "best"

@@ -33,16 +33,21 @@ def check_origin(path: str | None):
 
 def check_task_files(task: TaskConfig):
     """Raises InputError if a file or folder of a task does not exist."""
-    from data_pipeline.text import storage
-
-    for path in (task.train, task.dev):
-        if path is not None:
-            storage.open_to_read(path).close()
+    check_files(task.train, task.dev)
     if task.data_dir is not None and not Path(task.data_dir).is_dir():
         raise InputError(
             f"`{task.data_dir}` does not exist or is not a folder. `data_dir` must be the folder "
             f"with the official files of {task.name}."
         )
+
+
+def check_files(*paths: str | Path | None):
+    """Raises InputError if one of the paths, except None, does not exist or cannot be read."""
+    from data_pipeline.text import storage
+
+    for path in paths:
+        if path is not None and not storage.is_folder(path):
+            storage.open_to_read(path).close()
 
 
 def check_model_folder(path: Path, accepts_checkpoints: bool = False):

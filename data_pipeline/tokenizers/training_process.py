@@ -14,7 +14,7 @@ import json
 import math
 import os
 import re
-import select
+import selectors
 import subprocess
 import sys
 from collections.abc import Callable, Iterable
@@ -110,13 +110,15 @@ def _lines(stream):
     A read that waits for more would miss a Ctrl-C that came just before it, hence the time-out.
     """
     rest = b""
-    while True:
-        while not select.select([stream], [], [], _SECONDS_TO_WAIT)[0]:
-            pass
-        if not (block := os.read(stream.fileno(), 1 << 16)):
-            return
-        *lines, rest = (rest + block).split(b"\n")
-        yield from lines
+    with selectors.DefaultSelector() as selector:
+        selector.register(stream, selectors.EVENT_READ)
+        while True:
+            while not selector.select(_SECONDS_TO_WAIT):
+                pass
+            if not (block := os.read(stream.fileno(), 1 << 16)):
+                return
+            *lines, rest = (rest + block).split(b"\n")
+            yield from lines
 
 
 def _sentences(stream):

@@ -321,7 +321,7 @@ EVALUATE_MISTAKES = {
     "unknown step": (["{tuned}", "--step", "9"], "no checkpoint of step 9. It has: 1"),
     "no batch": (["{tuned}", "--batch-size", "0"], "--batch-size"),
     "unwritable": (["{tuned}", "--out", "/proc/x"], "`/proc/x` cannot be written"),
-    "pre-trained beside": (["{tuned}", "--run", "{run}"], "must be a fine-tuned run. Received"),
+    "pre-trained beside": (["{tuned}", "--run", "{run}"], "must be of one kind. Received"),
     "pre-trained, no data": (["{run}"], "Received: 1 run and no --data"),
     "pre-trained, split": (["{run}", "--split", "dev"], "`--split` requires a fine-tuned model"),
     "pre-trained, seeds": (["{run}", "--all-seeds"], "`--all-seeds` requires a fine-tuned model"),

@@ -175,8 +175,9 @@ def test_a_pre_training_run_is_none(copy):
     with pytest.raises(InputError) as caught:
         FinetunedModels(run)
     assert str(caught.value) == (
-        f"`{run}` must be a fine-tuned run. Received: a run of pretraining. Create one with "
-        "`albert-keras finetune`."
+        f"`{run}` must be a fine-tuned run. Received: a run of pretraining. Fine-tune it "
+        "with `albert-keras finetune`; or, to fill masks, export it with `albert-keras export` and "
+        "use the export."
     )
 
 

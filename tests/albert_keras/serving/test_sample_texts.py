@@ -43,7 +43,7 @@ def invented(tmp_path_factory):
     rng = random.Random(0)
     words = ["".join(rng.choices("აბგდევზთიკლმნოპ", k=rng.randint(3, 7))) for _ in range(60)]
     corpus = [" ".join(rng.choices(words, k=9)) for _ in range(300)]
-    return train_vocabulary(corpus, tmp_path_factory.mktemp("xx") / "xx", size=80).path
+    return train_vocabulary(corpus, tmp_path_factory.mktemp("xx") / "xx", size=115).path
 
 
 def test_the_language_is_the_one_of_the_vocabulary(tiny_tokenizer, german):
