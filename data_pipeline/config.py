@@ -1,7 +1,7 @@
 """Configuration of the pre-training data."""
 
 import math
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -19,6 +19,12 @@ class MaskingConfig(Settings):
     """
 
     masked_lm_prob: Probability = setting(0.15, "Fraction of the tokens of a sequence to predict.")
+    leave_unmasked: Probability = setting(
+        0.1, "Fraction of the tokens to predict that the model sees unchanged."
+    )
+    replace_random: Probability = setting(
+        0.1, "Fraction of the tokens to predict that are replaced by random ones, not by [MASK]."
+    )
     max_ngram: int = setting(
         3, "Largest number of words masked together, N; p(n) is proportional to 1/n.", ge=1, le=10
     )
@@ -32,6 +38,14 @@ class MaskingConfig(Settings):
         "ordinary",
         "Vocabulary entries that may replace a masked token: ordinary ones, or all, "
         "including special ones, as in google-research/albert.",
+    )
+
+    rules: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            ("leave_unmasked", "replace_random"),
+            lambda unmasked, random: unmasked + random <= 1,
+            "must not exceed 1 together with `replace_random`",
+        ),
     )
 
 

@@ -36,6 +36,19 @@ class TrainingConfig(LoopConfig):
         "static masks are stored in the records, dynamic ones are sampled again in each epoch. "
         "auto uses static masks if the records contain them.",
     )
+    mask_rate: float | None = setting(
+        None,
+        "Fraction of the tokens to predict with dynamic masks; None takes that of the records.",
+        gt=0,
+        lt=1,
+    )
+    leave_unmasked: float | None = setting(
+        None,
+        "Fraction of the tokens to predict that dynamic masks leave unchanged; None takes that of "
+        "the records.",
+        ge=0,
+        le=1,
+    )
 
 
 #: Default of `model.size`.

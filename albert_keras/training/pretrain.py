@@ -23,7 +23,11 @@ from albert_keras.training.loop.fitting import create_or_resume, fit, report_loa
 from albert_keras.training.loop.reports import read_log
 from albert_keras.training.loop.step import should_skip_padding
 from albert_keras.training.pretraining_step import build_step
-from albert_keras.training.record_source import RecordSource, log_frequencies
+from albert_keras.training.record_source import (
+    RecordSource,
+    dynamic_masking,
+    log_frequencies,
+)
 from albert_keras.training.trained_records import (
     check_held_out,
     save_training_digests,
@@ -101,6 +105,7 @@ def pretrain(
     albert_config = config.albert_config(records.info.vocab_size)
     _check_records(records, held_out, albert_config)
     uses_dynamic_masks(records, config.training.masks)  # raises if it cannot
+    dynamic_masking(records, config.training)  # likewise
     strategy = build_strategy(config.training.strategy)
 
     with noticing_lost_workers(num_workers(strategy) > 1):

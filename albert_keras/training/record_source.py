@@ -9,7 +9,14 @@ from albert_keras.runs.run_record import check_tokenizer, describe_records
 from albert_keras.training.config import TrainingConfig
 from albert_keras.training.cost.flops import training_flops
 from albert_keras.training.loop.batches import batches_of
-from data_pipeline.reader.reader import evaluation_dataset, training_dataset, training_numbers
+from data_pipeline.config import MaskingConfig
+from data_pipeline.errors import InputError
+from data_pipeline.reader.reader import (
+    evaluation_dataset,
+    training_dataset,
+    training_numbers,
+    uses_dynamic_masks,
+)
 from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
 from data_pipeline.records.record_folder import RecordFiles
 
@@ -70,7 +77,12 @@ class RecordSource:
     def batches(self, strategy, first_step):
         """Returns the batches of a strategy's replicas from a step on, see `batches_of`."""
         training = self.training
-        settings = {"seed": training.seed, "first_step": first_step, "masks": training.masks}
+        settings = {
+            "seed": training.seed,
+            "first_step": first_step,
+            "masks": training.masks,
+            "masking": dynamic_masking(self.records, training),
+        }
         read = functools.partial(training_dataset, self.records, training.batch_size, **settings)
         return batches_of(strategy, training, read)
 
@@ -84,6 +96,35 @@ class RecordSource:
             info.max_predictions_per_seq,
             sentence_head=model.sentence_order_head is not None,
         )
+
+
+def dynamic_masking(records: RecordFiles, training: TrainingConfig) -> MaskingConfig | None:
+    """Returns the settings of dynamic masks if the training changes those of the records.
+
+    Raises:
+        InputError: If it changes them and the masks are static, or if so many tokens cannot be
+            predicted in records of this format.
+    """
+    changes = {"masked_lm_prob": training.mask_rate, "leave_unmasked": training.leave_unmasked}
+    changes = {name: value for name, value in changes.items() if value is not None}
+    if not changes:
+        return None
+    if not uses_dynamic_masks(records, training.masks):
+        raise InputError(
+            "`training.mask_rate` and `training.leave_unmasked` require dynamic masks. Received: "
+            f"static masks in `{records.folder}`. Use --masks dynamic."
+        )
+    info = records.info
+    masking = MaskingConfig(**info.config.get("masking", {})).replace(**changes)
+    needed = round(masking.masked_lm_prob * info.max_seq_length)
+    if needed > info.max_predictions_per_seq:
+        raise InputError(
+            f"`training.mask_rate` {masking.masked_lm_prob:g} of {info.max_seq_length} tokens are "
+            f"{needed} predictions, and the records of `{records.folder}` have room for "
+            f"{info.max_predictions_per_seq}. Lower the rate, or build the records with "
+            f"--max-predictions-per-seq {needed}."
+        )
+    return masking
 
 
 def log_frequencies(records):

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from data_pipeline.building.encoding import corpus_digest, range_digest
+from data_pipeline.config import PretrainingDataConfig
 from data_pipeline.records.dataset_info import DatasetInfo
 
 
@@ -65,6 +66,6 @@ def is_result_of(info, ranges, tokenizer, config) -> bool:
     return (
         info.tokenizer_digest == tokenizer.digest
         and info.builder_version == builder_version()
-        and info.config == config.model_dump()
+        and PretrainingDataConfig(**info.config) == config  # older ones lack some settings
         and info.corpus_digest == corpus_digest(map(range_digest, ranges))
     )

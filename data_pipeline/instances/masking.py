@@ -17,9 +17,6 @@ from data_pipeline.tokenizers.tokenization import Tokenizer
 
 _STREAM_VISITS, _STREAM_REPLACEMENTS = 4, 5
 
-#: Of 2 ** 32: below the first a selected token becomes [MASK], below the second it is unchanged.
-_MASKED, _KEPT = np.uint32(0.8 * 2**32), np.uint32(0.9 * 2**32)
-
 #: Features that masking writes.
 MASKED_FEATURES = ("input_ids", "masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
 
@@ -59,6 +56,15 @@ def _ngram_limits(max_ngram, favor_shorter_ngram):
     return np.rint(cumulative * 2.0**32).astype(np.uint32)
 
 
+def _replacement_limits(leave_unmasked, replace_random):
+    """Returns two of 2 ** 32 random numbers, int64.
+
+    Below the first a selected token becomes [MASK], below the second it is unchanged.
+    """
+    masked, kept = 1 - replace_random - leave_unmasked, 1 - replace_random
+    return np.int64(masked * 2**32), np.int64(kept * 2**32)
+
+
 def mask_ngrams(
     input_ids: np.ndarray,
     input_mask: np.ndarray,
@@ -72,8 +78,8 @@ def mask_ngrams(
 
     Words are visited in random order, and at each of them n is sampled. The n-gram of the next n
     words is shortened until it fits the number of predictions that remain. It is skipped if it does
-    not fit at all or overlaps a selected token. It never crosses [SEP]. A selected token becomes
-    [MASK] in 80 % of the cases, is unchanged in 10 % and becomes a random token in 10 %.
+    not fit at all or overlaps a selected token. It never crosses [SEP]. By default a selected token
+    becomes [MASK] in 80 % of the cases, is unchanged in 10 % and becomes a random token in 10 %.
 
     Deviations from google-research/albert, all of them repairs: n-grams end at [SEP], random tokens
     are not special unless requested, and all randomness comes from `keys`.
@@ -119,6 +125,7 @@ def mask_ngrams(
         replacements,
         _ngram_limits(masking.max_ngram, masking.favor_shorter_ngram),
         masking.masked_lm_prob,
+        *_replacement_limits(masking.leave_unmasked, masking.replace_random),
     )
     return out
 
@@ -165,6 +172,8 @@ def _mask(
     replacements,
     ngram_limits,
     masked_lm_prob,
+    masked_limit,
+    kept_limit,
 ):
     """Masks sequence by sequence; writes to the first four arrays."""
     # Short loops without branches, and unsigned indices: mispredicted branches cost the most here,
@@ -203,8 +212,9 @@ def _mask(
             weights[row, prediction] = 1
             random = random_bits(key, prediction)
             other = replacements[_below(random, len(replacements))]
-            shown = original if np.uint32(random) < _KEPT else other
-            sequence[position] = mask_id if np.uint32(random) < _MASKED else shown
+            lower_half = np.int64(np.uint32(random))
+            shown = original if lower_half < kept_limit else other
+            sequence[position] = mask_id if lower_half < masked_limit else shown
         for prediction in range(count, positions.shape[1]):
             positions[row, prediction] = labels[row, prediction] = weights[row, prediction] = 0
 

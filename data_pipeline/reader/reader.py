@@ -53,6 +53,7 @@ def training_dataset(
     masks: str = "auto",
     worker: tuple[int, int] = (0, 1),
     replicas: int = 1,
+    masking: MaskingConfig | None = None,
 ) -> tf.data.Dataset:
     """Reads records for training, endlessly.
 
@@ -66,6 +67,7 @@ def training_dataset(
         worker: tuple of int. Index of this worker, and number of workers: it gets its part of each
             batch, B / number of workers.
         replicas: int. Number of equal parts that the worker's part is split into, one element each.
+        masking: MaskingConfig or None. Of dynamic masks; None takes the one of the records.
 
     Returns:
         tf.data.Dataset of dicts, B being the size of such a part: int32 `input_ids`, `input_mask`,
@@ -89,7 +91,7 @@ def training_dataset(
         return *_numbers_at(positions, len(records), seed), np.ones(len(positions), np.float32)
 
     steps = tf.data.Dataset.range(first_step, np.iinfo(np.int64).max)
-    dataset = _batches(steps, choose, len(part), replicas, records, masks, seed)
+    dataset = _batches(steps, choose, len(part), replicas, records, masks, seed, masking)
     # With a known cardinality, workers need not agree on whether there is one more batch.
     return dataset.apply(tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY))
 
@@ -118,10 +120,10 @@ def evaluation_dataset(records: RecordFiles, batch_size: int) -> tf.data.Dataset
     return _batches(steps, choose, batch_size, 1, records, "auto", seed=0)
 
 
-def _batches(steps, choose, batch_size, replicas, records, masks, seed):
+def _batches(steps, choose, batch_size, replicas, records, masks, seed, masking=None):
     """Creates the dataset of batches; several small ones are read together and split again."""
     info = records.info
-    mask = _masking_function(records, masks, seed)
+    mask = _masking_function(records, masks, seed, masking)
     # Masks in the records are needed even if new ones are sampled: to restore the original ids.
     with_masks = info.static_masks or mask is None
 
@@ -193,12 +195,12 @@ def uses_dynamic_masks(records: RecordFiles, masks: str) -> bool:
     return True
 
 
-def _masking_function(records, masks, seed):
+def _masking_function(records, masks, seed, masking):
     """Returns a function that masks decoded features in place, or None for static masks."""
     if not uses_dynamic_masks(records, masks):
         return None
     info, folder = records.info, records.folder / TOKENIZER_FOLDER
-    masking = MaskingConfig(**info.config.get("masking", {}))
+    masking = masking or MaskingConfig(**info.config.get("masking", {}))
     vocabulary = MaskingVocabulary.of(Tokenizer.load(folder), masking.word_start)
     key = key_of("masks", seed)
 

@@ -1,10 +1,13 @@
 """The masked-LM head starts with the frequencies of the masked pieces."""
 
 import numpy as np
+import pytest
+import tensorflow as tf
 
 from albert_keras.training.loop.reports import read_log
 from albert_keras.training.pretrain import pretrain
-from albert_keras.training.record_source import log_frequencies
+from albert_keras.training.record_source import RecordSource, log_frequencies
+from data_pipeline.errors import InputError
 from data_pipeline.reader.reader import evaluation_dataset
 from data_pipeline.records.record_folder import RecordFiles
 
@@ -21,6 +24,46 @@ def test_shares_are_those_of_the_labels(tiny_records):
     )
     counts = np.bincount(masked, minlength=307) + 1
     np.testing.assert_allclose(shares, counts / counts.sum(), rtol=1e-5)
+
+
+def test_a_training_may_change_the_masks_of_its_records(tiny_records, tiny_training):
+    records = RecordFiles(tiny_records)
+
+    def masks(**changes):
+        training = tiny_training.training.replace(masks="dynamic", **changes)
+        strategy = tf.distribute.get_strategy()
+        source = RecordSource(records, training)
+        batch = next(iter(source.batches(strategy, 0)))
+        is_masked = batch["masked_lm_weights"].numpy() > 0
+        positions = batch["masked_lm_positions"].numpy()
+        shown = np.take_along_axis(batch["input_ids"].numpy(), positions, axis=1)
+        unchanged = shown == batch["masked_lm_ids"].numpy()
+        return is_masked.sum(), unchanged[is_masked].mean()
+
+    usual, _ = masks()
+    fewer, _ = masks(mask_rate=0.05)
+    assert 0 < fewer < usual / 2
+    assert masks(leave_unmasked=0.9) == (usual, pytest.approx(0.9, abs=0.1))
+
+
+@pytest.mark.parametrize(
+    "changes, message",
+    [
+        ({"masks": "static", "mask_rate": 0.1}, "require dynamic masks"),
+        ({"masks": "static", "leave_unmasked": 0.0}, "Use --masks dynamic"),
+        (
+            {"masks": "dynamic", "mask_rate": 0.9},
+            "build the records with --max-predictions-per-seq",
+        ),
+    ],
+)
+def test_masks_that_the_records_cannot_have_are_refused(
+    tiny_records, tiny_training, changes, message, tmp_path
+):
+    config = tiny_training.replace(training=tiny_training.training.replace(**changes))
+    with pytest.raises(InputError, match=message):
+        pretrain(tiny_records, tmp_path / "run", config)
+    assert not (tmp_path / "run").exists()
 
 
 def test_it_spares_the_first_steps(tiny_records, tiny_training, tmp_path):

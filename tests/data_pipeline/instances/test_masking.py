@@ -15,6 +15,7 @@ from data_pipeline.instances.masking import (
     word_boundaries,
 )
 from data_pipeline.randomness import bits, key_of, subkeys
+from data_pipeline.settings import SettingsError
 
 CLS, SEP, MASK, VOCAB = 2, 3, 4, 1000
 EVERY_PIECE_A_WORD = MaskingVocabulary(
@@ -137,6 +138,27 @@ def test_replacements_are_eighty_ten_ten():
     others = shown[(shown != MASK) & (shown != found["masked_lm_ids"])]
     counts = np.bincount(others, minlength=VOCAB)[5:]
     assert ((counts - counts.mean()) ** 2).sum() / counts.mean() < 995 + 5 * (2 * 995) ** 0.5
+
+
+@pytest.mark.parametrize("unmasked, random", [(0, 0.1), (0, 0), (0.5, 0.5), (0, 1), (1, 0)])
+def test_the_fractions_of_replacements_are_settings(unmasked, random):
+    ids, mask = sequences(2000, 254, 254)
+    found = masked(ids, mask, leave_unmasked=unmasked, replace_random=random)
+    shown = np.take_along_axis(found["input_ids"], found["masked_lm_positions"], axis=1)
+    is_mask, is_same = (shown == MASK).mean(), (shown == found["masked_lm_ids"]).mean()
+    assert is_mask == pytest.approx(1 - unmasked - random, abs=0.005)
+    assert is_same == pytest.approx(unmasked + random / 995, abs=0.005)
+    if not (unmasked or random):
+        assert (shown == MASK).all()
+    # The positions do not depend on them.
+    np.testing.assert_array_equal(
+        found["masked_lm_positions"], masked(ids, mask)["masked_lm_positions"]
+    )
+
+
+def test_fractions_of_more_than_all_tokens_are_refused():
+    with pytest.raises(SettingsError, match="must not exceed 1 together with `replace_random`"):
+        MaskingConfig(leave_unmasked=0.6, replace_random=0.5)
 
 
 def test_random_pieces_are_ordinary_ones_only():
