@@ -115,7 +115,7 @@ def describe_task(evaluation):
     low, high = evaluation.interval
     metric, words = evaluation.metric, evaluation.bag_of_words
     cautions = [
-        count_caution(evaluation.examples, "evaluated set"),
+        count_caution(evaluation.examples, metric, "evaluated set"),
         interval_caution(metric, evaluation.interval, evaluation.examples),
         evaluation.collapse,
     ]

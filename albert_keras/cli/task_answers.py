@@ -19,6 +19,7 @@ from albert_keras.finetuning.answer_table import (
     is_answer_table,
     with_answer,
     write_answer_table,
+    write_skipped_beside,
 )
 from albert_keras.finetuning.finetuned import (
     FinetunedModels,
@@ -30,7 +31,6 @@ from albert_keras.finetuning.predict import predict_task
 from albert_keras.serving.exported_task import ExportedTask
 from albert_keras.tasks.build import build_task
 from albert_keras.tasks.kinds import TAGGING
-from albert_keras.tasks.tables.skipped_rows import write_skipped_rows
 from albert_keras.tasks.task import known_fields
 from data_pipeline.errors import InputError
 
@@ -75,7 +75,7 @@ def answer_task(request: TaskRequest) -> Output:
     names = ["id", "words"] if task.kind is TAGGING else ["id", *task.fields]
     if file is not None:
         examples, rows = task.read_rows(file)
-        write_skipped_rows(None if is_answer_table(out) else out, task.skipped_rows)
+        write_skipped_beside(out, task.skipped_rows)
         inputs, names = [list(zip(rows, examples, strict=True))], columns_of(rows)
     elif arriving is not None:
         inputs = _line_inputs(task, arriving, request.fields)

@@ -1,6 +1,7 @@
 """Inputs of `albert-keras predict` that are typed: arguments, and lines of stdin as they arrive."""
 
 import json
+import logging
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -8,6 +9,8 @@ from typing import Any
 import typer
 
 from data_pipeline.errors import InputError
+
+logger = logging.getLogger(__name__)
 
 #: Bytes of stdin that are read at a time, if so many have arrived.
 _BLOCK = 1 << 16
@@ -59,7 +62,7 @@ def arriving_lines() -> Iterator[list[tuple[int, bytes]]]:
 def converted_lines(
     batches: Iterable[list[tuple[int, bytes]]], convert: Callable[[int, str], Any]
 ) -> Iterator[list]:
-    """Converts the lines of `arriving_lines`, without blank ones.
+    """Converts the lines of `arriving_lines`, without blank ones, whose count is logged at the end.
 
     Args:
         convert: Takes the number of a line, from 1, and the line.
@@ -68,6 +71,7 @@ def converted_lines(
         InputError: If a line is not UTF-8 or cannot be converted. The lines before it are yielded
             first.
     """
+    blank = 0
     for lines in batches:
         done = []
         for number, data in lines:
@@ -75,12 +79,17 @@ def converted_lines(
                 line = _decoded(number, data)
                 if line.strip():
                     done.append(convert(number, line))
+                else:
+                    blank += 1
             except InputError:
                 if done:
                     yield done
                 raise
         if done:
             yield done
+    if blank:
+        lines = "line" if blank == 1 else "lines"
+        logger.warning("skipped %s blank %s of stdin, which have no answer.", f"{blank:,}", lines)
 
 
 def _decoded(number, data):

@@ -47,7 +47,10 @@ def read_texts(
     """
     is_table = PurePath(path).suffix.lower() in _TABLES
     if is_table and text_column is None:
-        raise InputError(f"The column of the text in `{path}` must be given. Received: none.")
+        raise InputError(
+            f"The column of the text in `{path}` must be given. Received: none. Name it with "
+            "--text-column (`text_column`)."
+        )
     if is_table:
         return _rows(path, text_column, id_column)
     for name, column in (("text_column", text_column), ("id_column", id_column)):

@@ -3,10 +3,15 @@
 import csv
 import json
 import os
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from albert_keras.tasks.tables.skipped_rows import (
+    SKIPPED_ROWS,
+    SkippedRow,
+    write_skipped_rows,
+)
 from data_pipeline.errors import InputError
 from data_pipeline.files import check_output_folder, naming, whole_file
 
@@ -23,6 +28,19 @@ _NESTED = ("nbest",)
 def is_answer_table(out: str | os.PathLike | None) -> bool:
     """Returns whether answers are to be written as one table, a .csv or .jsonl."""
     return out is not None and Path(out).suffix.lower() in ENDINGS and not Path(out).is_dir()
+
+
+def write_skipped_beside(
+    out: str | os.PathLike | None, skipped: Mapping[str, Sequence[SkippedRow]]
+):
+    """Lists skipped rows in the folder `out`, or for a table in `OUT.skipped-rows.csv` beside it.
+
+    See `write_skipped_rows`, for the rest and for `out=None`.
+    """
+    if out is not None and is_answer_table(out):
+        write_skipped_rows(Path(out).parent, skipped, f"{Path(out).name}.{SKIPPED_ROWS}")
+    else:
+        write_skipped_rows(None if out is None else Path(out), skipped)
 
 
 def check_answer_table(out: str | os.PathLike, overwrite: bool):

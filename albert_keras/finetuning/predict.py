@@ -5,10 +5,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from albert_keras.finetuning.answer_stream import Truncation
-from albert_keras.finetuning.answer_table import columns_of, is_answer_table, write_answer_table
+from albert_keras.finetuning.answer_table import (
+    columns_of,
+    is_answer_table,
+    write_answer_table,
+    write_skipped_beside,
+)
 from albert_keras.finetuning.finetuned import FinetunedModels
 from albert_keras.finetuning.request_checks import check_out, check_request
-from albert_keras.tasks.tables.skipped_rows import write_skipped_rows
 from albert_keras.tasks.task import known_fields
 
 
@@ -53,7 +57,7 @@ def predict_task(
         all_seeds, step, batch_size, strategy: See `FinetunedModels`.
         text, pair: str, int or None. Columns of `file` if they are not those of the training.
         delimiter, encoding, skip_bad_rows: How to read `file`, if not as in training. Skipped rows
-            have no example; they are listed in `out` if that is a folder.
+            have no example; they are listed in or beside `out`.
         overwrite: bool. Whether an existing .csv or .jsonl `out` is replaced.
 
     Returns:
@@ -83,7 +87,7 @@ def predict_task(
         examples, columns = task.read_rows(file)
     else:
         examples = task.read(split)
-    write_skipped_rows(None if is_answer_table(out) else out, task.skipped_rows)
+    write_skipped_beside(out, task.skipped_rows)
     answers = models.answers(examples)
     truncated = Truncation()
     truncated.add(answers)

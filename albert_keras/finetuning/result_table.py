@@ -128,7 +128,7 @@ class _ResultTable:
     def warnings(self):
         yield from overlap_warnings(self.result)
         count = self.result.examples.get(self.splits[0])
-        if count and (caution := count_caution(count)):
+        if count and (caution := count_caution(count, self.metric)):
             yield caution
         for seed in self.seeds:
             caution = count and interval_caution(self.metric, seed.interval, count)

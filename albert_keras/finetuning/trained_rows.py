@@ -66,7 +66,7 @@ def check_dev(
                 f"training score. Received: {found}. {remedy}"
             )
         if overlap.normalised:
-            logger.warning("%s: their score is no held-out score.", found[0].upper() + found[1:])
+            logger.warning("%s: their score is not a held-out score.", found[0].upper() + found[1:])
     return overlaps
 
 
@@ -109,7 +109,7 @@ def check_scored(
             "other examples, or add `--allow-trained-rows` to compute the training score."
         )
     if overlap.normalised:
-        logger.warning("%s: their score is no held-out score.", found[0].upper() + found[1:])
+        logger.warning("%s: their score is not a held-out score.", found[0].upper() + found[1:])
     unseen = (~find_trained(trained, data)).nonzero()[0].tolist()
     return overlap, unseen, tuple(unknown)
 
@@ -123,7 +123,7 @@ def overlap_warnings(result: FinetuneResult) -> list[str]:
             lines.append(f"{overlap.sentence(ROWS, f' of {split}')}: these are training scores")
         elif overlap.normalised:
             lines.append(
-                f"{overlap.sentence(ROWS, f' of {split}')}: these are no held-out scores. "
+                f"{overlap.sentence(ROWS, f' of {split}')}: these are not held-out scores. "
                 "`albert-keras evaluate` also scores the other rows alone"
             )
     return lines

@@ -87,7 +87,7 @@ def warning_texts(report: ExampleReport) -> list[str]:
 
 def _label_findings(report, one, is_training):
     kind, count = KINDS[report.kind], one.examples
-    if not is_training and (caution := count_caution(count)):
+    if not is_training and (caution := count_caution(count, report.metric)):
         yield Finding(False, "number", caution)
     if one.scores:
         shown = ", ".join(f"{name} {value:.4g}" for name, value in one.scores.items())
@@ -144,7 +144,7 @@ def _repetitions(one: SplitReport):
         share <= _MOST_REPEATED,
         "repeated",
         f"{_percent(share)} of the examples ({one.repeated:,}) equal an earlier one, apart from "
-        "case and white space",
+        "case, white space and Unicode form",
     )
     details = tuple(
         f"{', '.join(f'`{label}` ({count})' for label, count in conflict.labels.items())}: "

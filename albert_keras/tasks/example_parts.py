@@ -1,6 +1,7 @@
 """What an example of any task consists of: its texts, its labels, and what it says of its input."""
 
 from albert_keras.tasks.examples import ChoiceExample, QuestionExample, TaggedExample
+from albert_keras.tasks.row_digests import normalised
 
 
 def parts_of(example) -> dict[str, tuple[str, ...]]:
@@ -17,10 +18,10 @@ def parts_of(example) -> dict[str, tuple[str, ...]]:
 
 
 def inputs_of(example) -> list[str]:
-    """Returns the texts that a model reads, without differences in case and white space."""
+    """Returns the texts that a model reads, each as `normalised` returns it."""
     parts = parts_of(example)
     parts.pop("answer", None)
-    return [" ".join(text.casefold().split()) for texts in parts.values() for text in texts]
+    return [normalised(text) for texts in parts.values() for text in texts]
 
 
 def labels_of(example) -> tuple[str, ...]:

@@ -57,7 +57,7 @@ class SplitReport(NamedTuple):
 
 
 class ExampleReport(NamedTuple):
-    """The examples of a task; texts count as equal if they differ in case and white space only."""
+    """The examples of a task; texts count as equal if they are when `normalised`."""
 
     task: str
     kind: str

@@ -127,10 +127,13 @@ def shown_metric(name: str, positive_class: str | None = None) -> str:
     return f"{name} (of `{positive_class}`)" if is_of_a_class else name
 
 
-def count_caution(count: int, what: str = "development set") -> str | None:
+def count_caution(count: int, metric: str, what: str = "development set") -> str | None:
     """Explains a score on very few examples, without the last full stop; None for enough of them.
 
-    `what` names the set of examples.
+    Args:
+        count: Number of examples.
+        metric: Name of the score.
+        what: Names the set of examples.
     """
     if count >= _FEW_EXAMPLES:
         return None
@@ -139,9 +142,10 @@ def count_caution(count: int, what: str = "development set") -> str | None:
             f"the {what} has only 1 example: a score on it is all or nothing, and can compare "
             "neither checkpoints nor models"
         )
-    return (
-        f"the {what} has only {count} examples: one answer changes the accuracy by {1 / count:.3f}"
-    )
+    few = f"the {what} has only {count} examples"
+    if metric == accuracy.__name__:
+        return f"{few}: one answer changes the accuracy by {1 / count:.3f}"
+    return f"{few}, which is too few for a reliable {metric}"
 
 
 def interval_caution(metric: str, interval: Interval, count: int) -> str | None:

@@ -83,7 +83,7 @@ def check_held_out(
             "training in any case."
         )
     if overlap.normalised:
-        logger.warning("%s: their score is no held-out score.", _capital(_of(overlap, held_out)))
+        logger.warning("%s: their score is not a held-out score.", _capital(_of(overlap, held_out)))
     return overlap
 
 
@@ -111,7 +111,7 @@ def check_scored(run: Run, records: RecordFiles, allow_trained_rows: bool) -> Ov
             "`--allow-trained-rows` to compute the training score."
         )
     if overlap.normalised:
-        logger.warning("%s: their score is no held-out score.", _capital(_of(overlap, records)))
+        logger.warning("%s: their score is not a held-out score.", _capital(_of(overlap, records)))
     return overlap
 
 

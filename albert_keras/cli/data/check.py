@@ -104,6 +104,7 @@ def _check_use(corpus, flags, of_a_corpus):
         raise InputError(
             "Either the files of a corpus or `--task` must be given, to check a corpus or the "
             f"examples of a task. Received: {received}."
+            + (" Give the table of a task as `--train`." if is_task else "")
         )
     wrong = of_a_corpus if is_task else flags.keys() - {"max_seq_length"}
     if wrong:

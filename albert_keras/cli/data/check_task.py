@@ -15,8 +15,11 @@ class ExampleOptions(TaskConfig):
     name: str | None = option(
         None,
         "Task whose examples are checked: a GLUE task, squad1, squad2 or race; or classification, "
-        "pair, regression or tagging for your own files.",
+        "pair, regression, tagging or similarity for your own files.",
         keyword="task",
+    )
+    skip_bad_rows: bool = option(
+        False, "Skip the rows of tables that cannot be used; --json lists all of them."
     )
     max_seq_length: int | None = option(
         None, "Tokens per record or per row of a task.", default_text="512; with --task as finetune"
@@ -41,13 +44,22 @@ def check_task(flags, tokenizer, printable):
             f"`--train` must be the file of examples of {config.name}. Received: none."
         )
     from albert_keras.tasks.build import build_task
-    from albert_keras.tasks.example_findings import warning_texts
+    from albert_keras.tasks.example_findings import Finding, warning_texts
     from albert_keras.tasks.example_report import report_task
 
-    report = report_task(build_task(config), _load_tokenizer(tokenizer) if tokenizer else None)
+    task = build_task(config)
+    report = report_task(task, _load_tokenizer(tokenizer) if tokenizer else None)
+    skipped = [row for rows in task.skipped_rows.values() for row in rows]
     warnings = warning_texts(report)
-    lines = [*_lines(report, tokenizer), count_of(len(warnings), "warning")]
-    return Output(plain(report) | {"warnings": warnings}, map(printable, lines))
+    lines = list(_lines(report, tokenizer))
+    if skipped:
+        warnings.append(f"skipped rows: {count_of(len(skipped), 'row')} cannot be used")
+        lines.append(
+            _line(Finding(False, "skipped rows", f"{len(skipped):,}; --json lists all of them"))
+        )
+    lines.append(count_of(len(warnings), "warning"))
+    values = plain(report) | {"skipped_rows": plain(skipped), "warnings": warnings}
+    return Output(values, map(printable, lines))
 
 
 def _load_tokenizer(path):

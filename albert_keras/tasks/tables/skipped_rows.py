@@ -37,7 +37,9 @@ def check_share(path, skipped: int, rows: int):
 
 
 def write_skipped_rows(
-    folder: str | Path | None, skipped: Mapping[str, Sequence[SkippedRow]]
+    folder: str | Path | None,
+    skipped: Mapping[str, Sequence[SkippedRow]],
+    name: str = SKIPPED_ROWS,
 ) -> Path | None:
     """Writes `skipped-rows.csv`, with the columns `file`, `line`, `reason` and `raw`.
 
@@ -46,6 +48,7 @@ def write_skipped_rows(
 
     Args:
         skipped: By file, see `Task.skipped_rows`.
+        name: Of the list.
 
     Returns:
         The path of the list, or None if there is none.
@@ -53,9 +56,9 @@ def write_skipped_rows(
     rows = [row for rows in skipped.values() for row in rows]
     if folder is None:
         if rows:
-            logger.warning("Give a folder as --out to list all skipped rows in a file.")
+            logger.warning("Give --out to list all skipped rows in a file.")
         return None
-    path = Path(folder) / SKIPPED_ROWS
+    path = Path(folder) / name
     if not rows:
         path.unlink(missing_ok=True)
         return None

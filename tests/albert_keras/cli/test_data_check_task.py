@@ -131,3 +131,20 @@ def test_fine_tuning_logs_the_short_form_before_it_trains(mail, tiny_tokenizer, 
     assert "similar labels: `Spam` and `spam` count as different, and may be the same" in warnings
     assert any(line.startswith("train: truncated: ") for line in warnings)
     assert any(line.startswith("dev: number: the development set has only") for line in warnings)
+
+
+def test_rows_that_were_skipped_are_listed(mail, capsys):
+    with open(mail[3], "a", encoding="utf-8") as file:
+        file.write(f"\n\tham\n{TEXT}\n")
+    assert main(["data", "check", *mail, "--skip-bad-rows", "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert [row["line"] for row in report["skipped_rows"]] == [65, 66]
+    assert report["skipped_rows"][1]["raw"] == TEXT
+    assert "skipped rows: 2 rows cannot be used" in report["warnings"]
+    assert main(["data", "check", *mail, "--skip-bad-rows"]) == 0
+    assert "⚠ skipped rows       2; --json lists all of them" in capsys.readouterr().out
+
+
+def test_a_table_without_its_option_is_explained(mail, capsys):
+    assert main(["data", "check", mail[3], "--task", "classification"]) == 2
+    assert "Give the table of a task as `--train`." in capsys.readouterr().err

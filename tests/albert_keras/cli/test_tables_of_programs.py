@@ -92,7 +92,11 @@ def test_other_tables_are_evaluated_and_answered(place, tuned, tmp_path, capsys)
     scores = json.loads(capsys.readouterr().out)["scores"]
     assert list(scores) == ["micro_f1", "macro_f1", "exact_match", "f1_toxic", "f1_insult"]
     assert "Ho|0" in (tmp_path / "scores" / "skipped-rows.csv").read_text()
-    assert main(["predict", str(tuned), "--file", f"{tmp_path}/new.csv", *words, "--json"]) == 0
+    predict = ["predict", str(tuned), "--file", f"{tmp_path}/new.csv", *words]
+    assert main([*predict, "--out", f"{tmp_path}/answers.csv"]) == 0
+    capsys.readouterr()
+    assert "Ho|0" in (tmp_path / "answers.csv.skipped-rows.csv").read_text()
+    assert main([*predict, "--json"]) == 0
     answers = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [answer["Bemerkung"] for answer in answers] == ["Gr\u00fc\u00dfe", "Du, Tor"]
     for answer in answers:

@@ -41,6 +41,13 @@ def test_a_million_lines_are_read_in_blocks(monkeypatch):
     assert sum(sizes) == 1_000_000 and max(sizes) < 20_000
 
 
+def test_blank_lines_are_counted(monkeypatch, caplog):
+    give(monkeypatch, b"a\n\n \nb\n")
+    lines = converted_lines(arriving_lines(), lambda number, line: (number, line))
+    assert list(lines) == [[(1, "a"), (4, "b")]]
+    assert "skipped 2 blank lines of stdin, which have no answer." in caplog.text
+
+
 def test_lines_before_a_broken_one_are_yielded_first(monkeypatch):
     give(monkeypatch, b"\xef\xbb\xbfa\r\n\n b\n\xff\nc\n")
     lines = converted_lines(arriving_lines(), lambda number, line: (number, line))

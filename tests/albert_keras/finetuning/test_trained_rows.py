@@ -83,7 +83,7 @@ def test_the_model_card_says_it(partial, tmp_path):
 
     record = FINETUNED | open_source(partial).describe() | {"scores": {"accuracy": 0.75}}
     card = " ".join(model_card(publish(tmp_path / "mail", 1, record)).split())
-    assert "**These are no held-out scores: 6 of 8 rows were trained on (4 exactly" in card
+    assert "**These are not held-out scores: 6 of 8 rows were trained on (4 exactly" in card
     assert "accuracy 0.75 (6 of 8 rows were trained on" in card  # in the table of versions
 
 
@@ -93,7 +93,7 @@ def test_a_warning_comes_before_the_training(caplog):
     dev = [TextExample("0", "c"), TextExample("1", "b", None, "x"), TextExample("2", "d")]
     check_dev({"dev": dev}, [digest_rows(train)], config)
     assert caplog.messages == [
-        "1 of 3 rows of `dev.tsv` was trained on: their score is no held-out score."
+        "1 of 3 rows of `dev.tsv` was trained on: their score is not a held-out score."
     ]
     caplog.clear()
     assert check_dev({"dev": dev[::2]}, [digest_rows(train)], config)["dev"].normalised == 0

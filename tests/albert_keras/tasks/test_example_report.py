@@ -59,7 +59,13 @@ def test_a_class_with_few_training_examples_is_a_warning():
 
 
 def test_repeated_texts_and_their_different_labels_are_shown():
-    examples = rows(("A  film", "0"), ("a film", "1"), ("A film\n", "1"), ("b", "0"), ("b", "0"))
+    examples = rows(
+        ("A  film", "0"),
+        ("a \N{LATIN SMALL LIGATURE FI}lm", "1"),
+        ("A film\n", "1"),
+        ("b", "0"),
+        ("b", "0"),
+    )
     report = report_examples(
         text_task(labels=("0", "1")), {"train": examples, "dev": rows(("B", "1"))}
     )

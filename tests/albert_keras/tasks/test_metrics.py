@@ -192,11 +192,15 @@ def test_an_interval_without_width_is_explained():
 
 
 def test_few_examples_are_explained():
-    assert count_caution(30) is None
-    assert count_caution(8) == (
+    assert count_caution(30, "accuracy") is None
+    assert count_caution(8, "accuracy") == (
         "the development set has only 8 examples: one answer changes the accuracy by 0.125"
     )
-    one = count_caution(1, "evaluated set")
+    # A regression has no accuracy.
+    assert count_caution(8, "pearson") == (
+        "the development set has only 8 examples, which is too few for a reliable pearson"
+    )
+    one = count_caution(1, "accuracy", "evaluated set")
     assert one.startswith("the evaluated set has only 1 example: a score on it is all or nothing")
 
 

@@ -84,7 +84,7 @@ def test_the_model_card_does_not_call_them_held_out(run, mixed, held_out_records
         return " ".join(model_card(publish(tmp_path / data.parent.name, 1, record)).split())
 
     card = card_of(mixed)
-    assert "held-out records" not in card and "**These are no held-out scores: " in card
+    assert "held-out records" not in card and "**These are not held-out scores: " in card
     card = card_of(held_out_records)
     assert "held-out records" in card and "trained on" not in card
 
@@ -94,7 +94,7 @@ def test_during_a_run_they_are_counted(tiny_records, mixed, tiny_training, tmp_p
     run = pretrain(tiny_records, tmp_path / "run", config, eval_data=mixed).path
     ((step, scores),) = read_evaluations(run)
     assert step == 2 and 0 < scores["overlap"]["normalised"] < scores["overlap"]["rows"]
-    assert "their score is no held-out score." in caplog.text
+    assert "their score is not a held-out score." in caplog.text
 
 
 def test_of_older_runs_it_is_unknown_and_can_be_added(
