@@ -31,8 +31,8 @@ def evaluate(
     data_dir: Path | None = options.DATA_DIR,
     minimal_pairs: list[Path] | None = option(
         None,
-        "JSON lines with an acceptable and an unacceptable sentence, as those of BLiMP, or a "
-        "folder of such files; may be repeated.",
+        "File of JSON lines, each with an acceptable and an unacceptable sentence, as in BLiMP; "
+        "or folder of such files; may be repeated.",
         metavar="PATH",
     ),
     mask_rest_of_word: bool = option(

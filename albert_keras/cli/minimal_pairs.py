@@ -51,8 +51,8 @@ def describe_pairs(evaluation) -> list[str]:
     if overall.num_ties:
         line = f"ties, which count one half: {overall.num_ties:,}"
         if evaluation.num_same_tokens:
-            line += f", of which {evaluation.num_same_tokens:,} have two sentences with the same "
-            line += f"tokens ({evaluation.num_identical:,} identical)"
+            line += f" ({evaluation.num_same_tokens:,} with the same tokens in both sentences, "
+            line += f"{evaluation.num_identical:,} with identical sentences)"
         lines.append(line)
     if evaluation.num_unknown:
         lines.append(f"pairs with tokens outside the vocabulary: {evaluation.num_unknown:,}")

@@ -14,7 +14,7 @@ NUM_SPECIAL = 2
 
 
 class EncodedSentences(NamedTuple):
-    """N sentences, of which M have different tokens."""
+    """N sentences; M are left when sentences with the same tokens are counted once."""
 
     ids: np.ndarray  # int32 [T], tokens of the M different sentences
     lengths: np.ndarray  # int64 [M], at least 1

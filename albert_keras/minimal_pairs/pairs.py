@@ -1,8 +1,8 @@
 """Files of minimal pairs: JSON lines with an acceptable and an unacceptable sentence.
 
-The keys of a line are those of BLiMP, `sentence_good`, `sentence_bad` and `UID` (with `field` and
-`linguistics_term`, if the line has them), or `good`, `bad` and `group`. Other keys are ignored. A
-pair without a group belongs to the group that has the name of its file.
+A line has the keys of BLiMP, `sentence_good`, `sentence_bad` and `UID`, or `good`, `bad` and
+`group`; it may have `field` and `linguistics_term`. Other keys are ignored. A pair without a group
+belongs to the group that has the name of its file.
 
 Source:
     Warstadt et al.: BLiMP: The benchmark of linguistic minimal pairs for English
@@ -27,7 +27,7 @@ _FIELD, _TERM = "field", "linguistics_term"
 
 
 class MinimalPair(NamedTuple):
-    """Two sentences of which a model of the language should prefer the first."""
+    """Two sentences; a model of the language should give the first one the higher score."""
 
     good: str
     bad: str

@@ -55,7 +55,7 @@ class PseudoLikelihood:
     time. Logits are computed at the masked token alone.
 
     Args:
-        model: Pre-training run, export or version of it (whose `.keras` file must be beside it),
+        model: Pre-training run, export or version of it (with its `.keras` file),
             checkpoint, `.keras` file, or a model in a format that `convert` reads.
         mask_rest_of_word: Whether the later tokens of the word of a token are masked together with
             it. Otherwise they give away the first tokens of long, rare words, whose scores are
@@ -111,7 +111,7 @@ class PseudoLikelihood:
         )
 
     def problem(self, num_tokens: int) -> str | None:
-        """Returns why a sentence of so many tokens has no score ("must have ..."), or None."""
+        """Returns why a sentence of this length has no score ("must have ..."), or None."""
         if 0 < num_tokens <= self.max_tokens:
             return None
         return (

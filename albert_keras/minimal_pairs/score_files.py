@@ -19,7 +19,7 @@ _ENDING = ".jsonl"
 def check_score_file(out: Path, overwrite: bool, files: Sequence[Path]) -> None:
     """Checks, before any model is loaded, that scores can be written at `out`; else InputError.
 
-    `files` are those of the pairs, which are never replaced.
+    The files of the pairs, `files`, are never replaced.
     """
     if out.suffix.lower() != _ENDING or out.is_dir():
         raise InputError(

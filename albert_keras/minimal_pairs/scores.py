@@ -46,7 +46,7 @@ def accuracy_of(differences: np.ndarray) -> Accuracy:
     """Returns the accuracy on pairs.
 
     Args:
-        differences: float [N]. Score of the acceptable sentence minus that of the other one.
+        differences: float [N]. Score of the acceptable sentence minus score of the other one.
     """
     count, ties = len(differences), int(np.count_nonzero(differences == 0))
     points = int(np.count_nonzero(differences > 0)) + ties / 2
@@ -99,7 +99,7 @@ def mean_of_groups(groups: Sequence[GroupAccuracy], name: str | None = None) -> 
 
 
 def wilson_interval(points: float, count: int) -> Interval:
-    """Returns the 95 % interval of a proportion, of which ties may be half points.
+    """Returns the 95 % interval of a proportion `points / count`; a tie is half a point.
 
     Source:
         Wilson (1927): Probable inference, the law of succession, and statistical inference.

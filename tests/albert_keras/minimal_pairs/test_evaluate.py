@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from albert_keras import evaluate_minimal_pairs, export, score_sentences
+from albert_keras import evaluate_minimal_pairs, score_sentences
 from albert_keras.training.loop.reports import read_evaluations, read_log
 from data_pipeline.errors import InputError
 
@@ -71,10 +71,9 @@ def test_the_log_has_a_line_that_is_neither_report_nor_held_out_score(run, file)
     assert (read_log(run), read_evaluations(run)) == before
 
 
-def test_an_export_equals_its_run(run, file, tmp_path):
-    export(run, tmp_path / "models" / "tiny")
+def test_an_export_equals_its_run(run, tiny_export, file):
     log = (run / "log.jsonl").read_text()
-    found = evaluate_minimal_pairs(tmp_path / "models" / "tiny", file)
+    found = evaluate_minimal_pairs(tiny_export, file)
     assert (run / "log.jsonl").read_text() == log
     expected = evaluate_minimal_pairs(run, file)
     assert found.groups == expected.groups and found.step == expected.step
