@@ -15,6 +15,10 @@ if TYPE_CHECKING:  # for type checkers and editors, which do not see names loade
     from albert_keras.finetuning.finetune import finetune as finetune
     from albert_keras.finetuning.finetuned import FinetunedModels as FinetunedModels
     from albert_keras.finetuning.predict import predict_task as predict_task
+    from albert_keras.minimal_pairs.evaluate import (
+        evaluate_minimal_pairs as evaluate_minimal_pairs,
+    )
+    from albert_keras.minimal_pairs.pseudo_likelihood import score_sentences as score_sentences
     from albert_keras.models.encoder import AlbertEncoder as AlbertEncoder
     from albert_keras.models.finetuning import AlbertForTask as AlbertForTask
     from albert_keras.models.pretraining import AlbertForPretraining as AlbertForPretraining
@@ -55,6 +59,7 @@ _HOMES = {
     "convert": "albert_keras.conversion.convert",
     "embed": "albert_keras.embeddings.embed",
     "evaluate": "albert_keras.training.evaluate",
+    "evaluate_minimal_pairs": "albert_keras.minimal_pairs.evaluate",
     "evaluate_task": "albert_keras.finetuning.evaluate",
     "export": "albert_keras.serving.publish",
     "fill_mask": "albert_keras.serving.predictor",
@@ -63,6 +68,7 @@ _HOMES = {
     "predict": "albert_keras.serving.predictor",
     "predict_task": "albert_keras.finetuning.predict",
     "pretrain": "albert_keras.training.pretrain",
+    "score_sentences": "albert_keras.minimal_pairs.pseudo_likelihood",
     "similar": "albert_keras.embeddings.similar",
 }
 

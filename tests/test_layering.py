@@ -19,6 +19,7 @@ ROWS = (
     ("finetuning",),
     ("serving", "planning", "conversion"),
     ("embeddings",),
+    ("minimal_pairs",),
     ("demo", "dry_run"),
     # Beside the product: only `cli` starts benchmarks, and nothing imports `tpu_check`.
     ("benchmarks",),

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from albert_keras.cli import options
 from albert_keras.cli.command import Output, command
+from albert_keras.cli.minimal_pairs import evaluate_pairs
 from albert_keras.cli.options import option
 from albert_keras.cli.output import count_of, percent
 from albert_keras.cli.preflight import (
@@ -18,14 +19,35 @@ from data_pipeline.errors import InputError
 @command()
 def evaluate(
     run: list[Path] = option(
-        ..., "Folder of a run, or of fine-tunings to average; may be repeated.", metavar="PATH"
+        ...,
+        "Folder of a run, or of fine-tunings to average; may be repeated. With --minimal-pairs, "
+        "also an export or a checkpoint.",
+        metavar="PATH",
     ),
     data: Path | None = option(
         None, "Held-out records, or a labelled file of the task.", shown="development examples"
     ),
     split: str | None = option(None, "Split of the official files of the task.", shown="dev"),
     data_dir: Path | None = options.DATA_DIR,
-    out: Path | None = option(None, "Folder for predictions, errors and a figure."),
+    minimal_pairs: list[Path] | None = option(
+        None,
+        "File of JSON lines, each with an acceptable and an unacceptable sentence, as in BLiMP; "
+        "or folder of such files; may be repeated.",
+        metavar="PATH",
+    ),
+    mask_rest_of_word: bool = option(
+        False,
+        "With --minimal-pairs, mask the later tokens of the same word, too.",
+        "--mask-rest-of-word",
+    ),
+    out: Path | None = option(
+        None,
+        "Folder for predictions, errors and a figure. With --minimal-pairs, file for the scores "
+        "of each pair (.jsonl).",
+    ),
+    overwrite: bool = option(
+        False, "With --minimal-pairs, replace the file of --out if it exists.", "--overwrite"
+    ),
     all_seeds: bool = options.ALL_SEEDS,
     step: str | None = options.STEP,
     batch_size: int = option(64, "Rows per batch.", min=1),
@@ -44,14 +66,28 @@ def evaluate(
         "--allow-trained-rows",
     ),
 ):
-    """Evaluate models on held-out examples, compared with guessing.
+    """Evaluate models on held-out examples, compared with guessing, or on minimal pairs.
 
     \b
     Examples:
       albert-keras evaluate --run runs/books --data records-heldout/
       albert-keras evaluate --run runs/sst-2 --out scores/
       albert-keras evaluate --run runs/sst-2 --run runs/sst-2-large --all-seeds
+      albert-keras evaluate --run runs/books --minimal-pairs blimp/ --out pairs.jsonl
     """
+    if minimal_pairs:
+        tables = {"--data-dir": data_dir, "--delimiter": delimiter, "--encoding": encoding}
+        tables |= {"--data": data, "--split": split, "--all-seeds": all_seeds}
+        tables |= {"--skip-bad-rows": skip_bad_rows, "--allow-trained-rows": allow_trained_rows}
+        for name, value in tables.items():
+            if value:
+                raise InputError(f"`{name}` must not be given with `--minimal-pairs`.")
+        return evaluate_pairs(
+            run, minimal_pairs, out, overwrite, mask_rest_of_word, step, batch_size, strategy
+        )
+    for name, value in {"--mask-rest-of-word": mask_rest_of_word, "--overwrite": overwrite}.items():
+        if value:
+            raise InputError(f"`{name}` requires `--minimal-pairs`.")
     for each in run:
         check_model_folder(each)
     kinds = [kind_of_run(each) for each in run]
@@ -92,7 +128,8 @@ def evaluate(
     if len(run) > 1 or data is None:
         raise InputError(
             "The evaluation of a pre-training run requires one `--run` and `--data` with a folder "
-            f"of records. Received: {count_of(len(run), 'run')} and {data or 'no --data'}."
+            f"of records, or `--minimal-pairs`. Received: {count_of(len(run), 'run')} and "
+            f"{data or 'no --data'}."
         )
     check_records(data)
     from albert_keras.training.evaluate import evaluate as evaluate_run

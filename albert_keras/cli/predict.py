@@ -6,6 +6,7 @@ from pathlib import Path
 from albert_keras.cli import options
 from albert_keras.cli.answer_lines import describe_pretrained
 from albert_keras.cli.command import Output, command
+from albert_keras.cli.minimal_pairs import score_texts
 from albert_keras.cli.options import argument, option
 from albert_keras.cli.typed_inputs import arriving_lines, converted_lines
 from albert_keras.finetuning.request_checks import check_out, check_request
@@ -18,7 +19,9 @@ from data_pipeline.text import storage
 
 @command()
 def predict(
-    model: Path = argument(..., "Export or version of it; fine-tuning or run of it."),
+    model: Path = argument(
+        ..., "Export or version of it; fine-tuning or run of it; with --score, also a run."
+    ),
     texts: list[str] | None = argument(
         None,
         "Text to process, with [MASK] for a pre-trained export; without TEXT, lines of stdin.",
@@ -28,6 +31,14 @@ def predict(
         None, "Pre-trained export: text that may follow TEXT.", metavar="TEXT"
     ),
     top_k: int | None = option(None, "Pre-trained export: candidates per [MASK].", shown="5"),
+    score: bool = option(
+        False,
+        "Pre-trained export, run or checkpoint: score each TEXT by its pseudo-log-likelihood.",
+        "--score",
+    ),
+    mask_rest_of_word: bool = option(
+        False, "With --score, mask the later tokens of the same word, too.", "--mask-rest-of-word"
+    ),
     pair: str | None = option(None, "Second text of a pair.", metavar="TEXT"),
     question: str | None = option(None, "Question about TEXT.", metavar="TEXT"),
     option_: list[str] | None = option(
@@ -54,7 +65,7 @@ def predict(
     encoding: str | None = options.ENCODING,
     skip_bad_rows: bool | None = options.SKIP_BAD_ROWS,
 ):
-    """Predict with a fine-tuned model, or fill masks.
+    """Predict with a fine-tuned model, fill masks, or score sentences.
 
     \b
     Examples:
@@ -65,6 +76,7 @@ def predict(
       albert-keras predict saved_models/sst-2 "a gripping, funny film"
       albert-keras predict saved_models/books "The capital of France is [MASK]."
       albert-keras predict saved_models/books "He opened the door." --then "He went in."
+      albert-keras predict runs/books --score "The cats sleep." "The cats sleeps."
 
     A line of stdin may be a JSON object: {"text": ..., "pair": ...}, {"context": ...,
     "question": ..., "options": [...]} or {"words": [...]}, with an optional "id". Missing keys are
@@ -77,6 +89,14 @@ def predict(
     for_runs |= {"--all-seeds": all_seeds or None}
     columns = {"text": text_column, "pair": pair_column}
     table = {"delimiter": delimiter, "encoding": encoding, "skip_bad_rows": skip_bad_rows}
+    for_tables = {"--file": file, "--out": out, "--overwrite": overwrite or None}
+    for_tables |= {f"--{name}-column": value for name, value in columns.items()}
+    for_tables |= {f"--{name.replace('_', '-')}": value for name, value in table.items()}
+    if score:
+        given = for_pretrained | fields | for_runs | for_tables
+        _refuse(given, "must not be given with `--score`")
+        return score_texts(model, texts, mask_rest_of_word)
+    _refuse({"--mask-rest-of-word": mask_rest_of_word or None}, "requires `--score`")
     exported = None
     if not _is_export(model):
         _refuse(for_pretrained, f"requires an export: `{model}` is a fine-tuning")
@@ -86,11 +106,8 @@ def predict(
 
         exported = read_task(version_folder(model))
         if exported is None:
-            for_tasks = {"--file": file, "--out": out, "--overwrite": overwrite or None}
-            for_tasks |= {f"--{name}-column": value for name, value in columns.items()}
-            for_tasks |= {f"--{name.replace('_', '-')}": value for name, value in table.items()}
             reason = f"requires a fine-tuned model: `{model}` is a pre-trained export"
-            _refuse(fields | for_runs | for_tasks, reason)
+            _refuse(fields | for_runs | for_tables, reason)
             return _ask_pretrained(model, texts, then, 5 if top_k is None else top_k)
         _refuse(for_runs, f"requires a run: `{model}` is an export")
         reason = f"requires an export of a pre-trained model: `{model}` is fine-tuned"

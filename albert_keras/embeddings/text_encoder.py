@@ -84,13 +84,12 @@ class TextEncoder:
         if is_finetuned(path):
             path, step = find_runs(path)[0], "best" if step is None else step
         initial_weights = open_weights(path, step)
-        usual = _training_settings(path)
         config = initial_weights.albert_config
         self.settings = EmbeddingSettings(
-            _checked_pooling(pooling or usual.get("pooling") or "mean"),
+            _checked_pooling(pooling or _trained_pooling(path) or "mean"),
             _checked_layers(layers, config.num_hidden_layers * config.inner_group_num),
             normalize,
-            _checked_length(max_seq_length, usual.get("max_seq_length"), config),
+            _checked_length(max_seq_length, initial_weights.max_seq_length, config),
         )
         if self.settings.pooling == "pooler" and self.settings.layers != (-1,):
             raise InputError(
@@ -151,25 +150,14 @@ class TextEncoder:
         return {"vectors": tf.math.l2_normalize(vectors, -1) if settings.normalize else vectors}
 
 
-def _training_settings(path):
-    """Returns `max_seq_length` and `pooling` of a model's training, as far as they are known."""
+def _trained_pooling(path):
+    """Returns the `pooling` of a model that was trained for similarity, or None."""
     if (path / "run.json").is_file():
-        record = Run.open(path).record
-        task = record["config"].get("task") or {}
-        length = record["data"].get("max_seq_length")
-        return {"max_seq_length": length, "pooling": _pooling_of(task)}
-    is_export = path.is_dir() and ((path / "export.json").is_file() or _has_versions(path))
-    if not is_export:
-        return {}
-    record = read_export_record(version_folder(path))
-    task = record.get("task") or {}
-    return {
-        "max_seq_length": record.get("max_seq_length"),
-        "pooling": _pooling_of(task.get("config") or {}),
-    }
-
-
-def _pooling_of(task):
+        task = Run.open(path).record["config"].get("task") or {}
+    elif path.is_dir() and ((path / "export.json").is_file() or _has_versions(path)):
+        task = (read_export_record(version_folder(path)).get("task") or {}).get("config") or {}
+    else:
+        return None
     return task.get("pooling") if task.get("name") in SIMILARITY.own_tasks else None
 
 

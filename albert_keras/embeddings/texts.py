@@ -3,7 +3,7 @@
 import itertools
 from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePath
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from albert_keras.tasks.tables.raw_table import read_raw_table
 from albert_keras.tasks.tables.rows import Problems, is_number, numbered_lines
@@ -22,7 +22,7 @@ class Text(NamedTuple):
 def given_texts(texts: Iterable[str]) -> Iterator[Text]:
     """Yields texts that a user gives; InputError for one that is blank or not a text."""
     for number, text in enumerate(texts):
-        problem = _problem(text)
+        problem = text_problem(text)
         if problem:
             raise InputError(f"Text {number + 1} {problem}")
         yield Text(str(number), text)
@@ -68,7 +68,7 @@ def _rows(path, text_column, id_column):
     table, problems, found = read_raw_table(path, columns, has_header), Problems(path), []
     for number, row in enumerate(table.rows):
         text, *ids = (None,) if row.problem else table.values(row, columns)
-        problem = row.problem or _problem(text)
+        problem = row.problem or text_problem(text)
         if problem:
             problems.add(row.line, problem)
         found.append(Text(str(ids[0]) if ids else str(number), text))
@@ -83,7 +83,8 @@ def _lines(path):
             yield Text(str(number - 1), text)
 
 
-def _problem(text):
+def text_problem(text: Any) -> str | None:
+    """Returns why a value is no text that a model can read ("must not be blank."), or None."""
     if not isinstance(text, str):
         return f"must be a text. Received: {text!r}."
     if not text.strip():

@@ -14,7 +14,6 @@ from data_pipeline.progress import CountedProgress
 logger = logging.getLogger(__name__)
 
 _NOWHERE = -1e30  # the output per position beyond the computed positions: never chosen
-_LENGTHS = 16  # rows are computed at the next multiple of this number of tokens
 
 
 class RowPredictor:
@@ -22,14 +21,23 @@ class RowPredictor:
 
     A TPU, whose shapes are fixed, receives rows of full length. Of several workers each computes
     all rows. `batch_size` counts the rows per device and call.
+
+    Rows are computed at the next `multiple` of their number of tokens. Progress lines call them
+    `noun`.
     """
 
     def __init__(
-        self, strategy: tf.distribute.Strategy, model: keras.Model, kind: TaskKind, batch_size=64
+        self,
+        strategy: tf.distribute.Strategy,
+        model: keras.Model,
+        kind: TaskKind,
+        batch_size: int = 64,
+        multiple: int = 16,
+        noun: str = "rows",
     ):
         self._strategy, self._kind = strategy, kind
         self._replicas = strategy.num_replicas_in_sync // num_workers(strategy)
-        self._batch_size = batch_size
+        self._batch_size, self._multiple, self._noun = batch_size, multiple, noun
         self._is_static = isinstance(strategy, tf.distribute.TPUStrategy)
 
         # New lengths and the last, smaller batch build no new graph.
@@ -45,7 +53,7 @@ class RowPredictor:
         together = self._batch_size * self._replicas
         found = {}
         progress = CountedProgress(
-            logger, "computing", len(order), "rows", total_work=features.lengths.sum()
+            logger, "computing", len(order), self._noun, total_work=features.lengths.sum()
         )
         for begin in range(0, len(order), together):
             rows = order[begin : begin + together]
@@ -68,7 +76,7 @@ class RowPredictor:
         length = features.max_seq_length
         if not self._is_static:
             longest = int(features.lengths[rows].max())
-            length = min(length, -(-longest // _LENGTHS) * _LENGTHS)
+            length = min(length, -(-longest // self._multiple) * self._multiple)
         # Each replica receives the same number of rows; surplus rows are computed and discarded.
         count = self._batch_size if self._is_static else -(-len(rows) // self._replicas)
         filled = np.resize(rows, count * self._replicas)

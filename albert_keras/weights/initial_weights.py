@@ -52,6 +52,7 @@ class InitialWeights:
     tokenizer: Tokenizer
     tokenizer_folder: Path | None  # its folder; None if it was a single file or an object
     _open: Callable | None = field(repr=False, compare=False)
+    max_seq_length: int | None = None  # tokens per sequence in training, if it is known
 
     def __str__(self):
         return self.path if self.step is None else f"{self.path} step {self.step}"
@@ -128,7 +129,9 @@ def open_weights(
         )
     if found is None:
         return InitialWeights(name, "random", None, shape, tokenizer, folder, None)
-    return InitialWeights(name, found.kind, found.step, shape, tokenizer, folder, found.open)
+    return InitialWeights(
+        name, found.kind, found.step, shape, tokenizer, folder, found.open, found.max_seq_length
+    )
 
 
 def _find(path, step, wants_tokenizer):
@@ -234,6 +237,7 @@ class FoundWeights(NamedTuple):
     shape: AlbertConfig | None = None  # shape of the model, if it is stored with the weights
     tokenizer_digest: str | None = None  # digest of the tokenizer used in training, if it is known
     tokenizer: Tokenizer | None = None  # one that was converted from another format
+    max_seq_length: int | None = None  # tokens per sequence in training, if it is known
 
 
 def find_weights(path, step=None) -> FoundWeights:
@@ -309,8 +313,10 @@ def _checkpoint(prefix, kind="checkpoint"):
         return FoundWeights(kind, step, open_it, (folder,))
     run = Run.open(above[0])
     folders = folders[: folders.index(run.path) + 1]
-    digest = run.record.get("tokenizer_digest")
-    return FoundWeights(kind, step, open_it, folders, run.albert_config, digest)
+    digest, length = run.record.get("tokenizer_digest"), run.record["data"].get("max_seq_length")
+    return FoundWeights(
+        kind, step, open_it, folders, run.albert_config, digest, max_seq_length=length
+    )
 
 
 def _export(folder):
@@ -331,7 +337,10 @@ def _keras_file(path, kind):
     shape = shape_in_keras_file(path)
     open_it = functools.partial(open_keras_file, path)
     folders = (folder, path.parent) if record else (path.parent,)
-    return FoundWeights(kind, record.get("step"), open_it, folders, shape, digest)
+    length = record.get("max_seq_length")
+    return FoundWeights(
+        kind, record.get("step"), open_it, folders, shape, digest, max_seq_length=length
+    )
 
 
 def _read_json(path):

@@ -1,10 +1,11 @@
-"""A run trained on the small corpus, and its weights in a checkpoint of the reference."""
+"""A run trained on the small corpus, its export, and its weights as the reference saves them."""
 
 import numpy as np
 import pytest
 
 from albert_keras.interop.checkpoint_tensors import write_tensors
 from albert_keras.runs.run import Run
+from albert_keras.serving.publish import export
 from albert_keras.training.config import PretrainingConfig
 from albert_keras.training.pretrain import pretrain
 from tests.albert_keras.loaded_weights import QUERY, values_of
@@ -38,6 +39,12 @@ def tiny_training():
 def tiny_run(tiny_records, tiny_training, made_once):
     """Returns the folder of a finished run; tests that change it copy it first."""
     return made_once("tiny-run", lambda folder: pretrain(tiny_records, folder, tiny_training))
+
+
+@pytest.fixture(scope="session")
+def tiny_export(tiny_run, made_once):
+    """Returns the folder of a name with one version."""
+    return made_once("tiny", lambda folder: export(tiny_run, folder))
 
 
 @pytest.fixture(scope="session")

@@ -28,6 +28,8 @@ _SECONDS_BETWEEN_LINES = 8
 _RECENT_STEPS, _RECENT_SECONDS = 200, 900
 
 _LOG = "log.jsonl"
+#: Keys of the lines that are no reports of the training.
+_EVALUATION, _MINIMAL_PAIRS = "evaluation", "minimal_pairs"
 _ON_SCREEN = (
     ("loss", "loss", ".3f"),
     ("mlm", "masked_lm_accuracy", ".3f"),
@@ -243,18 +245,26 @@ def read_log(folder):
     return [
         {name: math.nan if value is None else value for name, value in line.items()}
         for line in _lines(folder)
-        if "evaluation" not in line
+        if line.keys().isdisjoint((_EVALUATION, _MINIMAL_PAIRS))
     ]
 
 
 def read_evaluations(folder):
     """Reads the evaluations in a run's `log.jsonl`: list of (step, scores), as logged."""
-    return [(line["step"], line["evaluation"]) for line in _lines(folder) if "evaluation" in line]
+    return [(line["step"], line[_EVALUATION]) for line in _lines(folder) if _EVALUATION in line]
 
 
 def log_evaluation(folder, step, scores):
     """Appends the scores of an evaluation (dict) to a run's `log.jsonl`."""
-    _append(folder, json.dumps({"step": step, "evaluation": scores}) + "\n")
+    _append(folder, json.dumps({"step": step, _EVALUATION: scores}) + "\n")
+
+
+def log_minimal_pairs(folder, step, accuracies):
+    """Appends accuracies on minimal pairs (dict) to a run's `log.jsonl`.
+
+    The line has another key than the scores on held-out records, which it does not replace.
+    """
+    _append(folder, json.dumps({"step": step, _MINIMAL_PAIRS: accuracies}) + "\n")
 
 
 def keep_log_until(folder, step):

@@ -16,12 +16,6 @@ def connect():
 
 
 @pytest.fixture(scope="session")
-def tiny_export(tiny_run, made_once):
-    """Returns the folder of a name with one version."""
-    return made_once("tiny", lambda folder: export(tiny_run, folder))
-
-
-@pytest.fixture(scope="session")
 def small_export(tiny_run, tiny_records, tmp_path_factory):
     """Returns the ExportResult of int8 weights, with both TensorFlow Lite files."""
     out = tmp_path_factory.mktemp("saved_models") / "small"

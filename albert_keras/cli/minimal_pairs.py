@@ -1,0 +1,115 @@
+"""What `evaluate --minimal-pairs` and `predict --score` do."""
+
+import itertools
+from pathlib import Path
+
+from albert_keras.cli.command import Output
+from albert_keras.cli.output import count_of, percent, plain
+from albert_keras.cli.preflight import check_origin, kind_of_run
+from albert_keras.cli.typed_inputs import arriving_lines, converted_lines
+from albert_keras.minimal_pairs.pairs import pair_files
+from albert_keras.minimal_pairs.score_files import check_score_file
+from data_pipeline.errors import InputError
+
+
+def evaluate_pairs(
+    runs: list[Path],
+    files: list[Path],
+    out: Path | None,
+    overwrite: bool,
+    mask_rest_of_word: bool,
+    step: str | None,
+    batch_size: int,
+    strategy: str,
+) -> Output:
+    """Evaluates a model on files of minimal pairs; for the arguments see `evaluate`."""
+    if len(runs) > 1:
+        raise InputError(
+            f"`--minimal-pairs` requires one `--run`. Received: {', '.join(map(str, runs))}."
+        )
+    _check_pretrained(runs[0])
+    paths = pair_files(files)
+    if out is not None:
+        check_score_file(out, overwrite, paths)
+    from albert_keras.minimal_pairs.evaluate import evaluate_minimal_pairs
+
+    result = evaluate_minimal_pairs(
+        runs[0], paths, mask_rest_of_word, step, out, overwrite, batch_size, strategy
+    )
+    return Output(plain(result), describe_pairs(result))
+
+
+def describe_pairs(evaluation) -> list[str]:
+    """Returns the lines that describe a MinimalPairsEvaluation."""
+    overall = evaluation.overall
+    step = "" if evaluation.step is None else f"step {evaluation.step}, "
+    lines = [
+        f"{step}{count_of(overall.num_pairs, 'minimal pair')}; chance: 50.0 %",
+        f"mean of {count_of(evaluation.mean.num_groups, 'group')}  {_shown(evaluation.mean)}",
+        f"all pairs  {_shown(overall)}",
+    ]
+    if overall.num_ties:
+        line = f"ties, which count one half: {overall.num_ties:,}"
+        if evaluation.num_same_tokens:
+            line += f" ({evaluation.num_same_tokens:,} with the same tokens in both sentences, "
+            line += f"{evaluation.num_identical:,} with identical sentences)"
+        lines.append(line)
+    if evaluation.num_unknown:
+        lines.append(f"pairs with tokens outside the vocabulary: {evaluation.num_unknown:,}")
+    for title, means in (("field", evaluation.fields), ("term", evaluation.terms)):
+        if len(means) > 1:
+            rows = [(mean.name, f"{_shown(mean)}  {mean.num_groups}") for mean in means]
+            lines += _table(f"by {title}", "accuracy, 95 % interval, groups", rows)
+    rows = []
+    for group in evaluation.groups:
+        ties = f"  {group.num_ties}" if group.num_ties else ""
+        rows.append((group.group, f"{_shown(group)}  {group.num_pairs}{ties}"))
+    lines += _table("by group", "accuracy, 95 % interval, pairs, ties", rows)
+    return lines + ([f"scores of each pair: {evaluation.out}"] if evaluation.out else [])
+
+
+def _table(title, columns, rows):
+    width = max(len(name) for name, _ in [(title, ""), *rows])
+    return [f"{title:{width + 2}}  {columns}", *(f"  {name:{width}}  {row}" for name, row in rows)]
+
+
+def _shown(one):
+    low, high = one.interval
+    return f"{percent(one.accuracy):>7} [{100 * low:.1f}, {100 * high:.1f}]"
+
+
+def score_texts(model: Path, texts: list[str] | None, mask_rest_of_word: bool) -> Output:
+    """Scores the texts of the command line, or lines of stdin as they arrive."""
+    _check_pretrained(model)
+    lines = None if texts else arriving_lines()
+    first = lines and [next(lines)]  # without any line, no model is loaded
+    from albert_keras.minimal_pairs.pseudo_likelihood import PseudoLikelihood
+
+    scorer = PseudoLikelihood(model, mask_rest_of_word)
+    if lines is None:
+        found = scorer.score_texts(texts)
+        shown = [line for score in found for line in describe_score(score)]
+        return Output([plain(score) for score in found], shown)
+    batches = converted_lines(itertools.chain(first, lines), lambda _, line: line)
+    # Only one of the two is consumed.
+    answers = (score for several in batches for score in scorer.score_texts(several))
+    return Output(map(plain, answers), (line for one in answers for line in describe_score(one)))
+
+
+def describe_score(score) -> list[str]:
+    """Returns the lines that describe a SentenceScore."""
+    tokens = "  ".join(f"{token.piece} {token.log_probability:.2f}" for token in score.tokens)
+    return [
+        f"{score.score:9.3f}  {score.score_per_token:8.3f} per token  {score.text}",
+        f"    {tokens}",
+    ]
+
+
+def _check_pretrained(model):
+    """Raises InputError if there is no model at a path, or a fine-tuned one."""
+    check_origin(str(model))
+    if model.is_dir() and kind_of_run(model) == "finetuning":
+        raise InputError(
+            f"`{model}` must be a pre-trained model with a masked-LM head, which scores sentences. "
+            "Received: a fine-tuned model."
+        )

@@ -1,0 +1,119 @@
+"""Files of minimal pairs: JSON lines with an acceptable and an unacceptable sentence.
+
+A line has the keys of BLiMP, `sentence_good`, `sentence_bad` and `UID`, or `good`, `bad` and
+`group`; it may have `field` and `linguistics_term`. Other keys are ignored. A pair without a group
+belongs to the group that has the name of its file.
+
+Source:
+    Warstadt et al.: BLiMP: The benchmark of linguistic minimal pairs for English
+    (https://arxiv.org/abs/1912.00582).
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from albert_keras.embeddings.texts import text_problem
+from albert_keras.tasks.tables.rows import Problems, numbered_lines
+from data_pipeline.errors import InputError
+from data_pipeline.text import storage
+
+_ENDING = ".jsonl"
+#: Keys of the two sentences, and of the group.
+_FORMATS = (("sentence_good", "sentence_bad", "UID"), ("good", "bad", "group"))
+#: Keys of what several groups have in common.
+_FIELD, _TERM = "field", "linguistics_term"
+
+
+class MinimalPair(NamedTuple):
+    """Two sentences; a model of the language should give the first one the higher score."""
+
+    good: str
+    bad: str
+    group: str  # BLiMP's paradigm
+    field: str | None  # BLiMP's field, such as "syntax"
+    term: str | None  # BLiMP's phenomenon, such as "island_effects"
+    file: str
+    line: int  # from 1
+
+
+def pair_files(paths: Iterable[str | Path]) -> list[Path]:
+    """Lists files of pairs, with the `.jsonl` files of each folder in the order of their names.
+
+    Raises:
+        InputError: If there is no such file.
+    """
+    found: list[Path] = []
+    for path in map(Path, paths):
+        if path.is_dir():
+            files = sorted(path.glob(f"*{_ENDING}"))
+            if not files:
+                raise InputError(f"The folder `{path}` contains no files that end in {_ENDING}.")
+            found += files
+        else:
+            storage.open_to_read(path).close()
+            found.append(path)
+    if not found:
+        raise InputError("There must be at least one file of minimal pairs. Received: none.")
+    repeated = [path for number, path in enumerate(found) if path in found[:number]]
+    if repeated:
+        raise InputError(f"Each file of minimal pairs must be given once. Received: {repeated[0]}.")
+    return found
+
+
+def read_pairs(files: Sequence[Path]) -> list[MinimalPair]:
+    """Reads the pairs of some files, see `pair_files`. Blank lines are ignored.
+
+    Raises:
+        InputError: If a file cannot be read, has no pair, or has a line that cannot be used.
+    """
+    return [pair for file in files for pair in _pairs_of(file)]
+
+
+def _pairs_of(file: Path) -> Iterator[MinimalPair]:
+    problems, pairs = Problems(file), []
+    kinds: dict[str, tuple] = {}  # field and term of each group
+    for line, text in numbered_lines(file):
+        if not text.strip():
+            continue
+        pair = _pair(text, file, line)
+        if isinstance(pair, MinimalPair):
+            kind = (pair.field, pair.term)
+            if kinds.setdefault(pair.group, kind) == kind:
+                pairs.append(pair)
+                continue
+            pair = f"must have the `{_FIELD}` and the `{_TERM}` of the other pairs of its group."
+        problems.add(line, pair)
+    problems.check()
+    if not pairs:
+        raise InputError(f"`{file}` must contain at least one minimal pair. Received: none.")
+    return iter(pairs)
+
+
+def _pair(text: str, file: Path, line: int) -> MinimalPair | str:
+    """Returns the pair of a line, or what is wrong with the line."""
+    try:
+        row = json.loads(text)
+    except (ValueError, RecursionError):
+        row = None
+    if not isinstance(row, dict):
+        return f"must be a JSON object. Received: {text.strip():.60}"
+    formats = [keys for keys in _FORMATS if keys[0] in row or keys[1] in row]
+    if not formats:
+        return (
+            "must have the keys `sentence_good` and `sentence_bad`, or `good` and `bad`. "
+            f"Received: {', '.join(row) or 'none'}."
+        )
+    good, bad, group = formats[0]
+    for key in (good, bad):
+        problem = text_problem(row.get(key))
+        if problem:
+            return f"`{key}` {problem}"
+    names: list[Any] = [row.get(key) for key in (group, _FIELD, _TERM)]
+    for key, name in zip((group, _FIELD, _TERM), names, strict=True):
+        problem = None if name is None else text_problem(name)
+        if problem:
+            return f"`{key}` {problem}"
+    names[0] = file.stem if names[0] is None else names[0]
+    return MinimalPair(row[good], row[bad], *names, str(file), line)

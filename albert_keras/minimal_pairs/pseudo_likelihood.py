@@ -1,0 +1,206 @@
+"""Pseudo-log-likelihoods of sentences: each token is masked and predicted from all others."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from albert_keras.embeddings.texts import given_texts
+from albert_keras.finetuning.finetuned import is_finetuned
+from albert_keras.finetuning.row_predictor import RowPredictor
+from albert_keras.interop.model_weights import HEADS
+from albert_keras.layers.cross_entropy import sparse_cross_entropy
+from albert_keras.minimal_pairs.masked_sentences import (
+    NUM_SPECIAL,
+    EncodedSentences,
+    MaskedSentences,
+    encode_sentences,
+)
+from albert_keras.models.pretraining import AlbertForPretraining
+from albert_keras.tasks.kinds import REGRESSION
+from albert_keras.training.distributed.strategy import build_strategy
+from albert_keras.weights.initial_weights import open_weights
+from data_pipeline.errors import InputError
+
+
+class TokenScore(NamedTuple):
+    """A token: its `piece` of the vocabulary, and the logarithm of its probability in nats."""
+
+    piece: str
+    log_probability: float
+
+
+class SentenceScore(NamedTuple):
+    """Pseudo-log-likelihood of a sentence."""
+
+    text: str
+    score: float  # in nats: the sum over the tokens, without [CLS] and [SEP]
+    score_per_token: float
+    tokens: list[TokenScore]
+
+
+class SentenceScores(NamedTuple):
+    """Pseudo-log-likelihoods of N sentences; equal ones share their tokens."""
+
+    scores: np.ndarray  # float64 [N], in nats
+    ids: list[np.ndarray]  # int32 arrays, the tokens of each sentence
+    log_probabilities: list[np.ndarray]  # float32 arrays, one value for each token
+
+
+class PseudoLikelihood:
+    """Scores sentences with the masked-LM head of a model, in float32.
+
+    A sentence is read as `[CLS] s [SEP]`. Sequences are sorted by length, and exist one batch at a
+    time. Logits are computed at the masked token alone.
+
+    Args:
+        model: Pre-training run, export or version of it (with its `.keras` file),
+            checkpoint, `.keras` file, or a model in a format that `convert` reads.
+        mask_rest_of_word: Whether the later tokens of the word of a token are masked together with
+            it. Otherwise they give away the first tokens of long, rare words, whose scores are
+            then too high.
+        step: Checkpoint of a run, or "best". None takes the newest one.
+        batch_size: Masked sequences per device and call of the model.
+        strategy: See `build_strategy`.
+
+    Attributes:
+        step: int or None. Number of training steps, if it is known.
+        kind: str. See `InitialWeights`.
+        tokenizer: Tokenizer.
+        max_tokens: int. Tokens of the longest sentence that can be scored: one that the model was
+            trained to read, if that is known, or else that it has positions for.
+
+    Raises:
+        InputError: If there is no such model, or it has no masked-LM head.
+
+    Source:
+        Salazar et al. (2020): Masked language model scoring (https://arxiv.org/abs/1910.14659);
+        for `mask_rest_of_word`, Kauf & Ivanova (2023): A better way to do masked language model
+        scoring (https://arxiv.org/abs/2305.10588), "PLL-word-l2r".
+    """
+
+    def __init__(
+        self,
+        model: str | Path,
+        mask_rest_of_word: bool = False,
+        step: int | str | None = None,
+        batch_size: int = 64,
+        strategy: str = "auto",
+    ):
+        if batch_size < 1:
+            raise InputError(f"`batch_size` must be at least 1. Received: {batch_size}.")
+        if is_finetuned(model):
+            raise _without_head(model, "a fine-tuned model")
+        weights = open_weights(model, step)
+        if "masked_lm" not in weights.heads:
+            raise _without_head(weights, f"heads {', '.join(weights.heads) or 'none'}")
+        self.kind, self.step, self.tokenizer = weights.kind, weights.step, weights.tokenizer
+        longest = weights.albert_config.max_position_embeddings
+        self.max_tokens = min(weights.max_seq_length or longest, longest) - NUM_SPECIAL
+        self._mask_rest_of_word = mask_rest_of_word
+        built = build_strategy(strategy)
+        with built.scope():
+            self._model = AlbertForPretraining(
+                weights.albert_config, sentence_head=False, dtype="float32"
+            )
+            weights.load(self._model, heads=HEADS["masked_lm"])
+        # Rows of the same number of tokens are computed together, without padding.
+        self._predictor = RowPredictor(
+            built, self._outputs, REGRESSION, batch_size, multiple=1, noun="masked sequences"
+        )
+
+    def problem(self, num_tokens: int) -> str | None:
+        """Returns why a sentence of this length has no score ("must have ..."), or None."""
+        if 0 < num_tokens <= self.max_tokens:
+            return None
+        return (
+            f"must have from 1 to {self.max_tokens} tokens of the vocabulary, the length that the "
+            f"model reads without [CLS] and [SEP]. Received: {num_tokens}."
+        )
+
+    def score(self, sentences: EncodedSentences) -> SentenceScores:
+        """Scores N sentences, at least one, none of them with a length that is a `problem`."""
+        features = MaskedSentences(sentences, self.tokenizer, self._mask_rest_of_word)
+        found = self._predictor.predict(features)["log_probabilities"]
+        ends = sentences.lengths.cumsum()
+        totals = np.add.reduceat(found.astype(np.float64), ends - sentences.lengths)
+        if not np.isfinite(totals).all():
+            raise InputError("Scores must be finite. The weights of the model are damaged.")
+        ids, values = (np.split(array, ends[:-1]) for array in (sentences.ids, found))
+        rows = sentences.rows
+        return SentenceScores(
+            totals[rows], [ids[row] for row in rows], [values[row] for row in rows]
+        )
+
+    def score_texts(self, texts: Iterable[str]) -> list[SentenceScore]:
+        """Scores texts; see `score_sentences` for the result and errors."""
+        texts = checked_texts(texts)
+        sentences = encode_sentences(texts, self.tokenizer)
+        for text, length in zip(texts, sentences.lengths[sentences.rows], strict=True):
+            problem = self.problem(int(length))
+            if problem:
+                raise InputError(f"The text `{text:.40}` {problem}")
+        found = self.score(sentences)
+        return [
+            SentenceScore(text, float(score), float(score) / len(ids), self._tokens(ids, values))
+            for text, score, ids, values in zip(
+                texts, found.scores, found.ids, found.log_probabilities, strict=True
+            )
+        ]
+
+    def _tokens(self, ids, values):
+        pieces = map(self.tokenizer.piece_of, ids.tolist())
+        return [TokenScore(*each) for each in zip(pieces, values.tolist(), strict=True)]
+
+    def _outputs(self, inputs, training):
+        scores = self._model(inputs, training=training, only_predictions=True)["masked_lm_scores"]
+        bias = self._model.masked_lm_head.output_bias
+        losses, _ = sparse_cross_entropy(scores[:, 0], bias, inputs["targets"])
+        return {"log_probabilities": -losses}
+
+
+def score_sentences(
+    model: str | Path,
+    texts: Iterable[str],
+    mask_rest_of_word: bool = False,
+    step: int | str | None = None,
+    batch_size: int = 64,
+    strategy: str = "auto",
+) -> list[SentenceScore]:
+    """Computes the pseudo-log-likelihoods of sentences.
+
+    Args:
+        model, mask_rest_of_word, step, batch_size, strategy: See `PseudoLikelihood`.
+        texts: iterable of str.
+
+    Returns:
+        list of SentenceScore, in the order of the texts.
+
+    Raises:
+        InputError: If the model or a text cannot be used. A text that is longer than the model can
+            read is not truncated.
+
+    Example:
+        score_sentences("runs/books", ["The cats sleep."])[0].score  # in nats, below 0
+    """
+    sentences = checked_texts(texts)
+    scorer = PseudoLikelihood(model, mask_rest_of_word, step, batch_size, strategy)
+    return scorer.score_texts(sentences)
+
+
+def checked_texts(texts: Iterable[str]) -> list[str]:
+    """Returns texts to score as a list; InputError if one is blank or no text, or there is none."""
+    if isinstance(texts, str):
+        raise InputError(f"`texts` must be a list of texts. Received: the text {texts!r:.60}.")
+    sentences = [text.text for text in given_texts(texts)]
+    if not sentences:
+        raise InputError("There must be at least one text to score. Received: none.")
+    return sentences
+
+
+def _without_head(model, received):
+    return InputError(
+        f"`{model}` must be a pre-trained model with a masked-LM head, which scores sentences. "
+        f"Received: {received}."
+    )

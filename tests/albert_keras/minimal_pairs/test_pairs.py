@@ -1,0 +1,86 @@
+"""Files of minimal pairs: both formats, folders, and lines that cannot be used."""
+
+import json
+
+import pytest
+
+from albert_keras.minimal_pairs.pairs import MinimalPair, pair_files, read_pairs
+from data_pipeline.errors import InputError
+
+BLIMP = {
+    "sentence_good": "The cats sleep.",
+    "sentence_bad": "The cats sleeps.",
+    "UID": "agreement",
+    "field": "morphology",
+    "linguistics_term": "subject_verb_agreement",
+    "pairID": "7",
+}
+
+
+def written(path, *rows):
+    path.write_text(
+        "".join(f"{row if isinstance(row, str) else json.dumps(row)}\n" for row in rows)
+    )
+    return path
+
+
+def test_blimp_and_plain_keys_are_read(tmp_path):
+    plain = {"good": "a b", "bad": "b a"}
+    path = written(tmp_path / "mine.jsonl", BLIMP, "", plain | {"group": "order"}, plain)
+    agreement = ("agreement", "morphology", "subject_verb_agreement")
+    assert read_pairs([path]) == [
+        MinimalPair("The cats sleep.", "The cats sleeps.", *agreement, str(path), 1),
+        MinimalPair("a b", "b a", "order", None, None, str(path), 3),
+        MinimalPair("a b", "b a", "mine", None, None, str(path), 4),
+    ]
+
+
+def test_a_folder_means_its_files_in_order(tmp_path):
+    for name in ("b.jsonl", "a.jsonl", "notes.txt"):
+        written(tmp_path / name, BLIMP)
+    assert [path.name for path in pair_files([tmp_path])] == ["a.jsonl", "b.jsonl"]
+    with pytest.raises(InputError, match=r"given once. Received: .*a\.jsonl"):
+        pair_files([tmp_path, tmp_path / "a.jsonl"])
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match=r"contains no files that end in \.jsonl"):
+        pair_files([tmp_path / "empty"])
+    with pytest.raises(InputError, match="nowhere.jsonl` cannot be read: No such file"):
+        pair_files([tmp_path / "nowhere.jsonl"])
+    with pytest.raises(InputError, match="at least one file"):
+        pair_files([])
+
+
+@pytest.mark.parametrize(
+    "row, message",
+    [
+        ("{", r"line 2 must be a JSON object. Received: {"),
+        ("[1]", r"line 2 must be a JSON object. Received: \[1\]"),
+        ({"text": "a"}, "line 2 must have the keys `sentence_good` .* Received: text"),
+        ({"good": "a"}, "line 2 `bad` must be a text. Received: None"),
+        ({"good": "a", "bad": 3}, "line 2 `bad` must be a text. Received: 3"),
+        ({"good": " ", "bad": "b"}, "line 2 `good` must not be blank"),
+        ({"good": "a", "bad": "\ud800"}, "line 2 `bad` must be Unicode"),
+        (BLIMP | {"UID": 3}, "line 2 `UID` must be a text"),
+        (BLIMP | {"field": "syntax"}, "line 2 must have the `field` and the `linguistics_term` of"),
+    ],
+)
+def test_a_line_that_cannot_be_used_is_named(tmp_path, row, message):
+    path = written(tmp_path / "pairs.jsonl", BLIMP, row)
+    with pytest.raises(InputError, match=f"pairs.jsonl` {message}"):
+        read_pairs([path])
+
+
+def test_problems_are_listed_together_and_an_empty_file_is_one(tmp_path):
+    with pytest.raises(InputError, match=r"(?s)2 problems in .*line 1 .*line 3 "):
+        read_pairs([written(tmp_path / "x.jsonl", "{", BLIMP, "]")])
+    with pytest.raises(InputError, match="at least one minimal pair. Received: none"):
+        read_pairs([written(tmp_path / "y.jsonl", " ")])
+
+
+def test_all_of_blimp_is_read(shared_data):
+    folder = shared_data / "blimp"
+    if not folder.is_dir():
+        pytest.skip("no BLiMP")
+    pairs = read_pairs(pair_files([folder]))
+    assert (len(pairs), len({pair.group for pair in pairs})) == (13_400, 67)
+    assert all(pair.field and pair.term for pair in pairs)

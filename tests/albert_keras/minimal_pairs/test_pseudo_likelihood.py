@@ -1,0 +1,142 @@
+"""Pseudo-log-likelihoods, compared with a loop over the tokens of each sentence."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from albert_keras import score_sentences
+from albert_keras.finetuning.row_predictor import RowPredictor
+from albert_keras.minimal_pairs.masked_sentences import MaskedSentences, encode_sentences
+from albert_keras.minimal_pairs.pseudo_likelihood import PseudoLikelihood
+from albert_keras.runs.run import Run
+from data_pipeline.errors import InputError
+
+TEXTS = [
+    "The old ferry left the harbour.",
+    "Rain.",
+    "Seven geese crossed the frozen lake in 1987.",
+    "Incomprehensibilities, nevertheless!",
+]
+
+
+def log_probabilities(model, tokenizer, text, rest_of_word):
+    """Masks one token after the other, in one sequence without padding, with all logits."""
+    ids = [tokenizer.cls_id, *tokenizer.encode(text), tokenizer.sep_id]
+    begins = tokenizer.word_starts()
+    found = []
+    for position in range(1, len(ids) - 1):
+        masked = ids.copy()
+        masked[position] = tokenizer.mask_id
+        later = position + 1
+        while rest_of_word and later < len(ids) - 1 and not begins[ids[later]]:
+            masked[later] = tokenizer.mask_id
+            later += 1
+        positions = tf.constant([[position]])
+        inputs = {"input_ids": tf.constant([masked]), "masked_lm_positions": positions}
+        logits = model(inputs)["masked_lm_logits"].numpy()[0, 0].astype(np.float64)
+        found.append(logits[ids[position]] - np.log(np.sum(np.exp(logits))))
+    return found
+
+
+@pytest.mark.parametrize("rest_of_word", [False, True])
+def test_scores_equal_those_of_a_loop(tiny_run, pretrained, tiny_tokenizer, rest_of_word):
+    found = score_sentences(tiny_run, TEXTS, rest_of_word, batch_size=5)
+    for text, score in zip(TEXTS, found, strict=True):
+        expected = log_probabilities(pretrained, tiny_tokenizer, text, rest_of_word)
+        values = [token.log_probability for token in score.tokens]
+        np.testing.assert_allclose(values, expected, atol=1e-4)
+        assert score.text == text
+        assert score.score == pytest.approx(sum(expected), abs=1e-3)
+        assert score.score_per_token == pytest.approx(np.mean(expected), abs=1e-4)
+        ids = tiny_tokenizer.encode(text)
+        assert [token.piece for token in score.tokens] == [
+            tiny_tokenizer.piece_of(id) for id in ids
+        ]
+
+
+def test_the_two_maskings_differ_in_words_of_several_tokens_only(tiny_tokenizer):
+    sentences = encode_sentences(["lake zebra, ox"], tiny_tokenizer)
+    begins = tiny_tokenizer.word_starts()[sentences.ids]
+    plain, rest = (MaskedSentences(sentences, tiny_tokenizer, each) for each in (False, True))
+    rows = np.arange(len(sentences.ids))
+    masks = [each.batch(rows)["input_ids"] == tiny_tokenizer.mask_id for each in (plain, rest)]
+    assert (masks[0].sum(axis=1) == 1).all()
+    words = np.cumsum(begins)
+    expected = [
+        [words[other] == words[token] and other >= token for other in rows] for token in rows
+    ]
+    assert masks[1][:, 1:-1].tolist() == expected  # without [CLS] and [SEP]
+    assert not masks[1][:, [0, -1]].any() and masks[1].sum() > len(rows)
+
+
+def test_no_sequence_is_padded_and_batches_are_bounded(tiny_run, monkeypatch):
+    seen, original = [], RowPredictor._outputs
+
+    def outputs(self, features, rows):
+        seen.append(features.lengths[rows])
+        return original(self, features, rows)
+
+    batch = MaskedSentences.batch
+    shapes = []
+
+    def recorded(self, rows, length=None):
+        shapes.append((len(rows), length))
+        return batch(self, rows, length)
+
+    monkeypatch.setattr(RowPredictor, "_outputs", outputs)
+    monkeypatch.setattr(MaskedSentences, "batch", recorded)
+    score_sentences(tiny_run, TEXTS, batch_size=4)
+    assert all(count <= 4 for count, _ in shapes)
+    assert [length for _, length in shapes] == [lengths.max() for lengths in seen]
+    padding = sum(int((lengths.max() - lengths).sum()) for lengths in seen)
+    assert padding < 3 * max(length for _, length in shapes)  # only where two lengths meet
+
+
+def test_sentences_with_the_same_tokens_have_exactly_the_same_score(tiny_run):
+    texts = [TEXTS[0], *TEXTS[1:], TEXTS[0].upper()]  # the vocabulary is of lower case
+    scores = [one.score for one in score_sentences(tiny_run, texts, batch_size=3)]
+    assert scores[0] == scores[-1] and len(set(scores)) == 4
+
+
+def test_any_checkpoint_of_a_run_and_other_models(tiny_run, pretrained, tiny_tokenizer, tmp_path):
+    first = score_sentences(tiny_run, TEXTS[:1], step=5)[0].score
+    expected = log_probabilities(Run.open(tiny_run).load_model(5), tiny_tokenizer, TEXTS[0], False)
+    assert first == pytest.approx(sum(expected), abs=1e-3)
+    last = score_sentences(tiny_run, TEXTS[:1])[0].score
+    assert abs(first - last) > 0.01
+    prefix = Run.open(tiny_run).checkpoints.prefix(12)
+    assert score_sentences(prefix, TEXTS[:1])[0].score == pytest.approx(last, abs=1e-4)
+    pretrained.save(tmp_path / "model.keras")
+    tiny_tokenizer.save(tmp_path / "tokenizer")
+    found = score_sentences(tmp_path / "model.keras", TEXTS[:1])[0].score
+    assert found == pytest.approx(last, abs=1e-4)
+
+
+def test_the_longest_sentence_is_that_of_the_training(tiny_run):
+    scorer = PseudoLikelihood(tiny_run)
+    assert scorer.max_tokens == 30  # of 32 in training, not of the 64 positions
+    assert scorer.problem(30) is None
+    with pytest.raises(InputError, match="from 1 to 30 tokens.* Received: 117"):
+        scorer.score_texts(["Rain.", "Seven geese crossed the frozen lake " * 9])
+
+
+@pytest.mark.parametrize(
+    "texts, settings, message",
+    [
+        ("Rain.", {}, "must be a list of texts"),
+        ([], {}, "at least one text to score"),
+        (["Rain.", " "], {}, "Text 2 must not be blank"),
+        (["Rain."], {"batch_size": 0}, "`batch_size` must be at least 1"),
+        (["Rain."], {"step": 7}, "7"),
+    ],
+)
+def test_wrong_input_is_named(tiny_run, texts, settings, message):
+    with pytest.raises(InputError, match=message):
+        score_sentences(tiny_run, texts, **settings)
+
+
+def test_a_model_without_masked_lm_head_is_refused(pretrained, tiny_tokenizer, tmp_path):
+    pretrained.encoder.save(tmp_path / "encoder.keras")
+    tiny_tokenizer.save(tmp_path / "tokenizer")
+    with pytest.raises(InputError, match="must be a pre-trained model with a masked-LM head"):
+        score_sentences(tmp_path / "encoder.keras", ["Rain."])
