@@ -244,9 +244,13 @@ def score(
       albert-keras score --task squad1 --data dev-v1.1.json --predictions predictions.json
       albert-keras score --task cola --data CoLA/dev.tsv --predictions CoLA.tsv
     """
+    from albert_keras.tasks.metrics import shown_metric
     from albert_keras.tasks.score_files import score_predictions
 
     result = score_predictions(task, data, predictions, null_odds)
     lines = [f"{result.task}, {count_of(result.examples, 'example')}"]
-    lines += [f"  {name:20} {value:.10g}" for name, value in result.scores.items()]
+    lines += [
+        f"  {shown_metric(name, result.positive_class):20} {value:.10g}"
+        for name, value in result.scores.items()
+    ]
     return Output(result, lines)

@@ -89,7 +89,9 @@ def converted_lines(
             yield done
     if blank:
         lines = "line" if blank == 1 else "lines"
-        logger.warning("skipped %s blank %s of stdin, which have no answer.", f"{blank:,}", lines)
+        logger.warning(
+            "skipped %s blank %s of stdin: blank lines are not answered.", f"{blank:,}", lines
+        )
 
 
 def _decoded(number, data):

@@ -32,6 +32,7 @@ class FileScores(NamedTuple):
     task: str
     examples: int
     scores: dict[str, float]
+    positive_class: str | None = None  # the class that the score `f1` of a GLUE task refers to
 
 
 def score_predictions(
@@ -57,7 +58,9 @@ def score_predictions(
         raise InputError(f"`null_odds` must not be given for {task}. Received: {null_odds}.")
     if task in GLUE_TASKS:
         examples = read_glue_file(task, data)
-        return FileScores(task, len(examples), _glue_scores(task, examples, predictions))
+        settings, scores = glue_task(task), _glue_scores(task, examples, predictions)
+        positive_class = settings.labels[1] if metrics.f1.__name__ in scores else None
+        return FileScores(task, len(examples), scores, positive_class)
     examples, answers = read_questions(data), read_predictions(predictions)
     score = score_v1 if task in SPANS.official_tasks else score_v2
     scores = score(examples, answers)

@@ -45,7 +45,7 @@ def test_blank_lines_are_counted(monkeypatch, caplog):
     give(monkeypatch, b"a\n\n \nb\n")
     lines = converted_lines(arriving_lines(), lambda number, line: (number, line))
     assert list(lines) == [[(1, "a"), (4, "b")]]
-    assert "skipped 2 blank lines of stdin, which have no answer." in caplog.text
+    assert "skipped 2 blank lines of stdin: blank lines are not answered." in caplog.text
 
 
 def test_lines_before_a_broken_one_are_yielded_first(monkeypatch):
