@@ -5,6 +5,8 @@ from pathlib import Path
 
 from albert_keras.cli.command import Output, command
 from albert_keras.cli.options import argument, option
+from albert_keras.cli.preflight import check_source
+from data_pipeline.files import check_output_folder
 
 #: Format -> command that uses a folder of it.
 _NEXT = {
@@ -53,6 +55,8 @@ def convert(
       albert-keras convert runs/books books-hf --to hugging-face
       albert-keras convert model.ckpt-best models/mine --config my_config.json --tokenizer spm.model
     """
+    check_source(source)
+    check_output_folder(target, "TARGET")
     from albert_keras.conversion.convert import convert as convert_model
 
     result = convert_model(

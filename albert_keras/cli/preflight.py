@@ -19,6 +19,16 @@ def check_records(*folders: Path | None):
             RecordFiles(folder)
 
 
+def check_source(path: Path):
+    """Raises InputError unless there is something that may be a model, in any format."""
+    folder_is_empty = path.is_dir() and not any(path.iterdir())
+    if folder_is_empty or not (path.exists() or Path(f"{path}.index").is_file()):
+        found = "The folder is empty" if folder_is_empty else "It does not exist"
+        raise InputError(
+            f"SOURCE must be the folder, file or checkpoint of a model. Received: `{path}`. {found}."
+        )
+
+
 def check_origin(path: str | None):
     """Raises InputError if there is nothing at the path of initial weights."""
     if path in (None, "random") or Path(path).exists():

@@ -46,12 +46,15 @@ def vocab(
             context.fail(f"Options must follow `{context.invoked_subcommand}`.")
         return None
     from data_pipeline.files import check_output_folder
-    from data_pipeline.tokenizers.vocabulary import train_vocabulary
+    from data_pipeline.text.text_files import find_files
 
     for name, value in (("--corpus", corpus), ("--out", out)):
         if not value:
             context.fail(f"Missing option '{name}'.")
     check_output_folder(out)
+    find_files(corpus)  # before the trainer is loaded
+    from data_pipeline.tokenizers.vocabulary import train_vocabulary
+
     result = train_vocabulary(
         _paragraphs(corpus, corpus_format),
         out,

@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 from albert_keras.config import AlbertConfig
-from albert_keras.conversion.task_run import PROBLEM_TYPES, write_task_run
+from albert_keras.conversion.task_run import FOREIGN_KEYS, write_task_run
 from albert_keras.finetuning.config import FinetuneConfig
 from albert_keras.finetuning.finetuned import find_runs, is_finetuned
 from albert_keras.interop.checkpoint_tensors import is_training_state, write_tensors
@@ -62,7 +62,7 @@ def read(path, trust_pickle=False, config=None) -> ModelWeights:
         (path,) = find_runs(path)
         step = "best"
     found = find_weights(path, step)
-    config = _with_problem_type(_shape(found, config, path), path)
+    config = _with_foreign_keys(_shape(found, config, path), path)
     stored = found.open()
     names = [name for name in stored.shapes if not is_training_state(name)]
     tensors = {name: stored.read(name) for name in names}
@@ -134,13 +134,11 @@ def _shape(found, given, path):
     return AlbertConfig.from_reference_json(files[0])
 
 
-def _with_problem_type(config, path):
-    """Adds the `problem_type` of transformers for a fine-tuned run that requires one."""
+def _with_foreign_keys(config, path):
+    """Adds the keys by which transformers distinguishes the task of a fine-tuned run."""
     task = task_config_of(path)
-    problem = task and PROBLEM_TYPES.get(build_task(task).kind)
-    if not problem:
-        return config
-    return config.replace(foreign_keys=config.foreign_keys | {"problem_type": problem})
+    keys = FOREIGN_KEYS.get(build_task(task).kind, {}) if task else {}
+    return config.replace(foreign_keys=config.foreign_keys | keys) if keys else config
 
 
 def _tokenizer_files(folders):

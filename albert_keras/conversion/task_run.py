@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from albert_keras.finetuning.config import FinetuneConfig
-from albert_keras.finetuning.finetuned import save_tuned
+from albert_keras.finetuning.finetuned import CONVERTED, save_tuned
 from albert_keras.interop.model_weights import ModelWeights
 from albert_keras.runs.run import Run
 from albert_keras.tasks.build import build_task
@@ -27,8 +27,14 @@ from data_pipeline.tokenizers.tokenization import Tokenizer
 #: Values of `problem_type` in transformers.
 _REGRESSION, _ONE_CLASS = "regression", "single_label_classification"
 _SEVERAL_LABELS = "multi_label_classification"
-#: What transformers must be told of kinds that share the head of another.
-PROBLEM_TYPES = {MULTI_LABEL: _SEVERAL_LABELS, MULTI_REGRESSION: _REGRESSION}
+#: Kind -> keys of config.json that distinguish it in transformers from kinds with the same head.
+#: The class is that of ALBERT also for a BERT.
+FOREIGN_KEYS = {
+    MULTI_LABEL: {"problem_type": _SEVERAL_LABELS},
+    MULTI_REGRESSION: {"problem_type": _REGRESSION},
+    TAGGING: {"architectures": ["AlbertForTokenClassification"]},
+    CHOICE: {"architectures": ["AlbertForMultipleChoice"]},
+}
 _CLASSIFIER = "classifier"
 _OF_TEXTS = (CLASSIFICATION, REGRESSION, MULTI_LABEL, MULTI_REGRESSION)
 #: Above this difference of scores there is no answer, as long as nothing better was tuned.
@@ -124,7 +130,7 @@ class _Source:
         return {
             "origin": Path(self._weights.source).name,
             "origin_digest": encoder_digest(ArrayTensors(self._weights.tensors)),
-            "fingerprint": "converted",
+            "fingerprint": CONVERTED,
             "max_seq_length": self._task.max_seq_length,
         }
 

@@ -9,6 +9,7 @@ from albert_keras.finetuning.answer_files import write_answers
 from albert_keras.finetuning.example_source import digest_of
 from albert_keras.finetuning.finetuned import (
     FinetunedModels,
+    is_converted,
 )
 from albert_keras.finetuning.request_checks import check_answers_folder, check_table_settings
 from albert_keras.finetuning.trained_rows import check_scored
@@ -107,6 +108,7 @@ def evaluate_task(
                 f"`{split}` of {task.config.name} has no labels to score. To answer it, use "
                 f"`albert-keras predict {models.runs[0].path} --split {split}`."
             )
+        _check_has_examples(models)
         examples = task.read(split)
     overlap, unseen, unknown = check_scored(models.runs, examples, split, allow_trained_rows)
     write_skipped_rows(out, task.skipped_rows)
@@ -141,10 +143,25 @@ def evaluate_task(
     )
 
 
+def _check_has_examples(models):
+    """Raises InputError for a converted model, which does not come with examples of its task."""
+    run, config = models.runs[0], models.task.config
+    if is_converted(run) and config.data_dir is None and config.train is None:
+        official = config.name not in models.task.kind.own_tasks
+        raise InputError(
+            f"`{run.path}` was converted from another format, so it has no development examples. "
+            "Give a labelled file of the task with `--data`"
+            + (", or the folder of its official files with `--data-dir`." if official else ".")
+        )
+
+
 def _bag_of_words(models, examples):
     """Scores the baseline of `bag_of_words_answers`; None where it cannot be trained."""
     run, task = models.runs[0], models.task
     if task.kind not in KINDS:
+        return None
+    if is_converted(run):
+        logger.info("The bag-of-words baseline is skipped: a converted model has no examples.")
         return None
     try:
         training_examples = task.read("train")

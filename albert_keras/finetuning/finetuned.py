@@ -21,10 +21,17 @@ from data_pipeline.files import whole_file
 
 logger = logging.getLogger(__name__)
 
+#: Entry `fingerprint` of a run that was converted, instead of the hash of training examples.
+CONVERTED = "converted"
 _TUNED, _RECORD, _RESULTS = "tuned.json", "run.json", "results.json"
 #: Settings that models may differ in when their predictions are averaged.
 _FILE_SETTINGS = {"data_dir", "train", "dev", "text", "pair", "label", "dev_share"}
 _FILE_SETTINGS |= {"delimiter", "encoding", "skip_bad_rows", "objective"}
+
+
+def is_converted(run: Run) -> bool:
+    """Returns whether a fine-tuned run was converted from another format: it has no examples."""
+    return run.record["data"].get("fingerprint") == CONVERTED
 
 
 def save_tuned(run: Run, tuned: dict[str, float]):

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Sequence
 
+from albert_keras.finetuning.finetuned import is_converted
 from albert_keras.finetuning.results import FinetuneResult
 from albert_keras.runs.run import Run
 from albert_keras.runs.trained_data import (
@@ -92,13 +93,18 @@ def check_scored(
     for run in runs:
         if not has_digests(run.path, ROWS, run.record["data"]["fingerprint"]):
             unknown.append(str(run.path))
+            reason = (
+                "it was converted from another format. Give examples that were not used to train it"
+                if is_converted(run)
+                else "it was trained by a version that did not save their digests. Repeat its "
+                "`finetune` command to save them"
+            )
+            logger.warning(
+                "It is unknown whether `%s` was trained on some of these examples: %s.",
+                run.path,
+                reason,
+            )
         trained += read_digests(run.path, ROWS)
-    for path in unknown:
-        logger.warning(
-            "It is unknown whether `%s` was trained on some of these examples: it was trained by a "
-            "version that did not save their digests. Repeat its `finetune` command to save them.",
-            path,
-        )
     if len(unknown) == len(runs):
         return None, list(range(len(examples))), tuple(unknown)
     overlap = find_overlap(trained, data)

@@ -98,7 +98,8 @@ def family_for(config: AlbertConfig) -> tuple[Family, int]:
 def class_of(family: Family, heads: tuple[str, ...], foreign: dict) -> str:
     """Returns the class of transformers with these heads: the source's class, or the usual one.
 
-    InputError if there is no such class.
+    The source's class may be that of another family, such as AlbertForTokenClassification of a
+    BERT. InputError if there is no class with these heads.
     """
     classes = family.classes.get(tuple(heads))
     if classes is None:
@@ -108,8 +109,9 @@ def class_of(family: Family, heads: tuple[str, ...], foreign: dict) -> str:
             f"{known}."
         )
     named = foreign.get("architectures")
-    first = named[0] if isinstance(named, list) and len(named) == 1 else None
-    return first if first in classes else classes[0]
+    first = str(named[0]) if isinstance(named, list) and len(named) == 1 else ""
+    _, _, head = first.partition("For")
+    return next((name for name in classes if head and name.endswith(f"For{head}")), classes[0])
 
 
 def check_groups(config: AlbertConfig):

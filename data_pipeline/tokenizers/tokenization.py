@@ -184,6 +184,8 @@ def _read_folder(path):
             raise InputError(f"`kind` must be one of {sorted(MODELS)}. Received: {kind!r}.")
         config = MODELS[kind].config_class.model_validate_json(content)
     except (ValueError, RecursionError) as error:
+        if b'"tokenizer_class"' in content:
+            raise InputError(_transformers_message(path)) from error
         raise InputError(f"{path / CONFIG_FILE} does not describe a tokenizer. {error}") from error
     file = path / MODELS[kind].file_name
     model_bytes = _read(file)
@@ -193,6 +195,17 @@ def _read_folder(path):
             "Copy the folder again, or train the vocabulary again."
         )
     return model_bytes, config
+
+
+def _transformers_message(path):
+    """Returns what to give instead of a folder of transformers."""
+    files = [path / name for name in ("spiece.model", "vocab.txt") if (path / name).is_file()]
+    remedy = f"Give its vocabulary `{files[0]}`, or convert" if files else "Convert"
+    return (
+        "A tokenizer must be a folder with tokenizer_config.json of this project, a SentencePiece "
+        f"model or a WordPiece vocab.txt. Received: `{path}`, a tokenizer of transformers. {remedy} "
+        "the model with `albert-keras convert` and give the folder `tokenizer` in it."
+    )
 
 
 def _read(path):

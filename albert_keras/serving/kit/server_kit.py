@@ -79,8 +79,6 @@ def write_kit(
         InputError: If a name, version, label or number is invalid, if there is no export at
             `base_path`, or if `folder` is not empty.
     """
-    from albert_keras.serving.kit.example_requests import example_requests  # loads TensorFlow
-
     folder, (base_path, only) = Path(folder), split_version(base_path)
     check_model_name(model_name)
     _check_path(base_path)
@@ -122,6 +120,9 @@ def write_kit(
                 f"version {version}; otherwise the server rejects that version. "
                 f"Received: {max_batch_size}."
             )
+    # It loads TensorFlow, so that mistakes are reported before.
+    from albert_keras.serving.kit.example_requests import example_requests
+
     requests = example_requests(base_path / str(served[-1]))
     # The powers of two below the largest batch size, and that size.
     powers = [2**power for power in range(max_batch_size.bit_length())]

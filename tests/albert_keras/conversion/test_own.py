@@ -11,6 +11,7 @@ from albert_keras.finetuning import train_seed
 from albert_keras.finetuning.config import FinetuneConfig
 from albert_keras.finetuning.finetune import finetune
 from albert_keras.interop.hugging_face_config import to_values
+from albert_keras.interop.model_folder import read_json
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.runs.run import Run
 from albert_keras.runs.tensors import weight_names
@@ -110,6 +111,18 @@ def test_tensors_of_another_shape_are_named(random_weights, tmp_path):
         InputError, match=r"(?s)bert/pooler/dense/bias: expected shape \[32\].*bert/other"
     ):
         own.write(weights, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "kind, head", [("tagging", "TokenClassification"), ("choice", "MultipleChoice")]
+)
+def test_tags_and_choices_have_their_class(kind, head, tiny_tokenizer, tiny_corpus, tmp_path):
+    task = make_task(kind)
+    model = make_model(task, tiny_tokenizer)
+    run = write_run(tmp_path / "run", task, model, tiny_tokenizer, tiny_corpus)
+    written = convert(run, tmp_path / "hf", to="hugging-face", verify=False).path
+    assert read_json(written / "config.json")["architectures"] == [f"AlbertFor{head}"]
+    assert convert(written, tmp_path / "back", verify=False).task == task.config.name
 
 
 @pytest.mark.parametrize(

@@ -138,6 +138,12 @@ def test_a_classifier_of_pairs_is_named_by_the_user(converted):
         converted("spans", pair=True)
 
 
+def test_without_a_table_its_evaluation_asks_for_one(converted):
+    result, _ = converted("classes")
+    with pytest.raises(InputError, match=r"was converted from another format.*with `--data`\."):
+        evaluate_task(result.path)
+
+
 def test_it_is_evaluated_on_a_table_without_training_examples(converted, tmp_path):
     result, _ = converted("classes")
     table = tmp_path / "table.tsv"

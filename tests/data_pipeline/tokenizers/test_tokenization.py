@@ -365,3 +365,14 @@ def test_a_model_without_our_special_pieces_is_refused(options, missing, tmp_pat
     (tmp_path / "x.model").write_bytes(_train_plainly(**options))
     with pytest.raises(InputError, match=missing):
         Tokenizer.load(tmp_path / "x.model")
+
+
+@pytest.mark.parametrize("file", ["spiece.model", "vocab.txt", None])
+def test_a_folder_of_transformers_is_refused_with_a_remedy(file, tmp_path):
+    (tmp_path / "tokenizer_config.json").write_text('{"tokenizer_class": "AlbertTokenizer"}')
+    if file is not None:
+        (tmp_path / file).touch()
+    remedy = "Convert the model" if file is None else f"Give its vocabulary `{tmp_path / file}`"
+    with pytest.raises(InputError, match=f"a tokenizer of transformers. {remedy}") as caught:
+        Tokenizer.load(tmp_path)
+    assert "pydantic" not in str(caught.value)
