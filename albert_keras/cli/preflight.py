@@ -25,7 +25,8 @@ def check_source(path: Path):
     if folder_is_empty or not (path.exists() or Path(f"{path}.index").is_file()):
         found = "The folder is empty" if folder_is_empty else "It does not exist"
         raise InputError(
-            f"SOURCE must be the folder, file or checkpoint of a model. Received: `{path}`. {found}."
+            "SOURCE must be the folder, file or checkpoint of a model. "
+            f"Received: `{path}`. {found}."
         )
 
 

@@ -203,8 +203,8 @@ def _transformers_message(path):
     remedy = f"Give its vocabulary `{files[0]}`, or convert" if files else "Convert"
     return (
         "A tokenizer must be a folder with tokenizer_config.json of this project, a SentencePiece "
-        f"model or a WordPiece vocab.txt. Received: `{path}`, a tokenizer of transformers. {remedy} "
-        "the model with `albert-keras convert` and give the folder `tokenizer` in it."
+        f"model or a WordPiece vocab.txt. Received: `{path}`, a tokenizer of transformers. "
+        f"{remedy} the model with `albert-keras convert` and give the folder `tokenizer` in it."
     )
 
 

@@ -32,8 +32,8 @@ _MISTAKES = [
     ("predict nowhere text", "The folder `nowhere` does not exist"),
     ("convert nowhere new", "SOURCE must be the folder, file or checkpoint of a model"),
     ("convert empty new", "Received: `empty`. The folder is empty"),
-    ("server-kit nowhere --out new", "`nowhere` contains no exported model"),
-    ("server-kit empty --out new", "`empty` contains no exported model"),
+    ("server-kit nowhere --out new", "nowhere` contains no exported model"),
+    ("server-kit empty --out new", "empty` contains no exported model"),
     ("predict empty text", "`empty` contains no exported model"),
 ]
 
