@@ -21,12 +21,12 @@ def check_records(*folders: Path | None):
 
 def check_source(path: Path):
     """Raises InputError unless there is something that may be a model, in any format."""
-    folder_is_empty = path.is_dir() and not any(path.iterdir())
-    if folder_is_empty or not (path.exists() or Path(f"{path}.index").is_file()):
-        found = "The folder is empty" if folder_is_empty else "It does not exist"
+    if not (path.exists() or Path(f"{path}.index").is_file()):
+        raise InputError(f"The model `{path}` does not exist, as a file, folder or checkpoint.")
+    if path.is_dir() and not any(path.iterdir()):
         raise InputError(
-            "SOURCE must be the folder, file or checkpoint of a model. "
-            f"Received: `{path}`. {found}."
+            f"SOURCE must be a model: a folder, a file or a checkpoint. Received: `{path}`, an "
+            "empty folder."
         )
 
 
