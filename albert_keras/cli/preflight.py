@@ -25,8 +25,8 @@ def check_source(path: Path):
         raise InputError(f"The model `{path}` does not exist, as a file, folder or checkpoint.")
     if path.is_dir() and not any(path.iterdir()):
         raise InputError(
-            f"SOURCE must be a model: a folder, a file or a checkpoint. Received: `{path}`, an "
-            "empty folder."
+            f"The format of `{path}` is unknown (unpack an archive first). SOURCE must be a model. "
+            "Received: an empty folder."
         )
 
 

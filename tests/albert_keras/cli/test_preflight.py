@@ -31,7 +31,7 @@ _MISTAKES = [
     ("export --run {run} --out New.Model", "The name of a model must have"),
     ("predict nowhere text", "The folder `nowhere` does not exist"),
     ("convert nowhere new", "The model `nowhere` does not exist"),
-    ("convert empty new", "Received: `empty`, an empty folder"),
+    ("convert empty new", "SOURCE must be a model. Received: an empty folder"),
     ("server-kit nowhere --out new", "nowhere` contains no exported model"),
     ("server-kit empty --out new", "empty` contains no exported model"),
     ("predict empty text", "`empty` contains no exported model"),
