@@ -14,17 +14,24 @@ from data_pipeline.files import remove_temporaries
 EXIT_CODE = 128 + signal.SIGINT
 #: Seconds after Ctrl-C in which a command can clean up. Python raises KeyboardInterrupt only when a
 #: running operation of TensorFlow or SentencePiece returns, which may take minutes.
-_PATIENCE = 1.5
+_PATIENCE = 1.2
 
 #: Whether the running command resumes its work if it is repeated.
 _resumes = False
+
+
+def command_line() -> str:
+    """Returns the command that runs, as a user can give it again."""
+    program = Path(sys.argv[0]).name
+    words = ["python", "-m", "albert_keras"] if program == "__main__.py" else [program]
+    return shlex.join([*words, *sys.argv[1:]])
 
 
 class Interrupted(Exception):
     """Ctrl-C ended a command; the message says what was saved."""
 
     def __init__(self, saved=""):
-        command = shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
+        command = command_line()
         if _resumes:
             saved = saved or "Finished work is saved; repeat the command to resume it"
         else:

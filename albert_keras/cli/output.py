@@ -3,13 +3,11 @@
 import json
 import logging
 import os
-import shlex
 import sys
 import threading
 import time
 import warnings
 from collections.abc import Iterator
-from pathlib import Path
 
 import typer
 
@@ -176,14 +174,13 @@ def report_error(error, debug):
     Returns:
         int. Exit code.
     """
-    from albert_keras.cli.interruption import EXIT_CODE, Interrupted
+    from albert_keras.cli.interruption import EXIT_CODE, Interrupted, command_line
     from albert_keras.training.errors import TrainingDiverged, TrainingStopped
     from data_pipeline.errors import InputError
     from data_pipeline.files import is_disk_full
 
     if isinstance(error, TrainingStopped):
-        command = shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
-        typer.echo(f"{error}:\n  {command}", err=True)
+        typer.echo(f"{error}:\n  {command_line()}", err=True)
         return 143
     if isinstance(error, Interrupted):
         typer.echo(str(error), err=True)

@@ -5,6 +5,7 @@ from pathlib import Path
 from albert_keras.cli.command import Output, command
 from albert_keras.cli.embed import lines_of_stdin
 from albert_keras.cli.options import argument, option
+from albert_keras.cli.preflight import check_files
 from data_pipeline.errors import InputError
 
 
@@ -40,6 +41,7 @@ def similar(
     queries = list(texts or lines_of_stdin())
     if not queries:
         raise InputError("There is nothing to search for. Give TEXT, or lines on stdin.")
+    check_files(corpus)
     from albert_keras.embeddings.similar import similar as find_similar
 
     found = find_similar(corpus, queries, model, top_k, text_column, id_column, batch_size)

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from albert_keras.cli.interruption import ending_in_time
+from albert_keras.cli.interruption import command_line, ending_in_time
 
 _PROGRAM = """
 import hashlib, sys, time
@@ -86,3 +86,15 @@ def test_a_handler_that_is_set_later_is_left_alone(monkeypatch):
         time.sleep(0.2)  # the process would end here
         signal.signal(signal.SIGINT, previous)
     assert received == ["by the training"]
+
+
+@pytest.mark.parametrize(
+    "program, shown",
+    [
+        ("/usr/bin/albert-keras", "albert-keras vocab --out 'a b'"),
+        ("/x/albert_keras/__main__.py", "python -m albert_keras vocab --out 'a b'"),
+    ],
+)
+def test_the_command_can_be_pasted(monkeypatch, program, shown):
+    monkeypatch.setattr(sys, "argv", [program, "vocab", "--out", "a b"])
+    assert command_line() == shown
