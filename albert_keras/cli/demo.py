@@ -34,7 +34,8 @@ def demo(out: Path = option(Path("runs/demo"), "Output folder.")):
 
 
 def _last_screen(result):
-    from albert_keras.cli import evaluate, predict
+    from albert_keras.cli import evaluate
+    from albert_keras.cli.answer_lines import describe_pretrained
 
     yield ""
     yield f"Done in {result.seconds:.0f} s. On documents that were not used for training:"
@@ -47,7 +48,7 @@ def _last_screen(result):
     yield ""
     yield "Filled masks (function words are learned in minutes, content words in hours):"
     for filling in result.fillings:
-        yield from predict.describe(filling)
+        yield from describe_pretrained(filling)
     yield ""
     yield f"Are these two sentences in the original order? {100 * result.order.in_order:.0f} % yes"
     yield f"    {result.order.first}"

@@ -67,7 +67,7 @@ def check_dev(
                 f"training score. Received: {found}. {remedy}"
             )
         if overlap.normalised:
-            logger.warning("%s: their score is not a held-out score.", found[0].upper() + found[1:])
+            _report(overlap, found)
     return overlaps
 
 
@@ -115,19 +115,25 @@ def check_scored(
             "other examples, or add `--allow-trained-rows` to compute the training score."
         )
     if overlap.normalised:
-        logger.warning("%s: their score is not a held-out score.", found[0].upper() + found[1:])
+        _report(overlap, found)
     unseen = (~find_trained(trained, data)).nonzero()[0].tolist()
     return overlap, unseen, tuple(unknown)
 
 
+def _report(overlap, found):
+    """Logs how many rows were trained on, as described by `found`."""
+    level = logging.INFO if overlap.is_small else logging.WARNING
+    logger.log(level, "%s: %s.", found[0].upper() + found[1:], overlap.consequence)
+
+
 def overlap_warnings(result: FinetuneResult) -> list[str]:
-    """Returns a line for each split of a result that has examples that were trained on."""
+    """Returns a line for each split of a result with 1 % or more examples that were trained on."""
     lines = []
     for split, fields in result.overlap.items():
         overlap = Overlap(**fields)
         if overlap.is_total:
             lines.append(f"{overlap.sentence(ROWS, f' of {split}')}: these are training scores")
-        elif overlap.normalised:
+        elif overlap.normalised and not overlap.is_small:
             lines.append(
                 f"{overlap.sentence(ROWS, f' of {split}')}: these are not held-out scores. "
                 "`albert-keras evaluate` also scores the other rows alone"

@@ -51,6 +51,18 @@ class Overlap(NamedTuple):
         """Whether all rows were trained on, so that their score is a training score."""
         return self.normalised == self.rows and not self.is_estimate
 
+    @property
+    def is_small(self) -> bool:
+        """Whether some, but fewer than 1 %, of the rows were trained on: scores change little."""
+        return 0 < self.normalised < self.rows / 100
+
+    @property
+    def consequence(self) -> str:
+        """What it means for the score that some of the rows were trained on."""
+        if self.is_small:
+            return "fewer than 1 %, which changes their score little"
+        return "their score is not a held-out score"
+
     def sentence(self, kind: str, what: str = "") -> str:
         """Returns "1,350 of 1,500 rows were trained on", with the exact number if it differs.
 

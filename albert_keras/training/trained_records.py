@@ -83,7 +83,8 @@ def check_held_out(
             "training in any case."
         )
     if overlap.normalised:
-        logger.warning("%s: their score is not a held-out score.", _capital(_of(overlap, held_out)))
+        level = logging.INFO if overlap.is_small else logging.WARNING
+        logger.log(level, "%s: %s.", _capital(_of(overlap, held_out)), overlap.consequence)
     return overlap
 
 
@@ -111,7 +112,8 @@ def check_scored(run: Run, records: RecordFiles, allow_trained_rows: bool) -> Ov
             "`--allow-trained-rows` to compute the training score."
         )
     if overlap.normalised:
-        logger.warning("%s: their score is not a held-out score.", _capital(_of(overlap, records)))
+        level = logging.INFO if overlap.is_small else logging.WARNING
+        logger.log(level, "%s: %s.", _capital(_of(overlap, records)), overlap.consequence)
     return overlap
 
 

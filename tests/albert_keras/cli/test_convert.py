@@ -39,8 +39,11 @@ def test_json_is_the_result(call, tiny_run, tmp_path):
 
 
 def test_what_is_no_model_is_an_input_error(call, tmp_path):
-    (tmp_path / "empty").mkdir()
-    code, out, err = call(tmp_path / "empty", tmp_path / "ours")
+    (tmp_path / "folder").mkdir()
+    code, out, err = call(tmp_path / "folder", tmp_path / "ours")
+    assert (code, out) == (2, "") and "Received: an empty folder." in err
+    (tmp_path / "folder" / "notes.txt").write_text("nothing")
+    code, out, err = call(tmp_path / "folder", tmp_path / "ours")
     assert (code, out) == (2, "")
     assert "format of" in err and "is unknown" in err and "hugging-face: config.json with" in err
 

@@ -90,3 +90,21 @@ def test_a_damaged_file_is_named(tmp_path, damage):
     path.write_bytes(damage(path.read_bytes()))
     with pytest.raises(InputError, match=f"{path.name}` is damaged.*Remove it, and repeat"):
         read_digests(tmp_path, ROWS)
+
+
+@pytest.mark.parametrize(
+    "trained, is_small, consequence",
+    [
+        (1, True, "fewer than 1 %, which changes their score little"),
+        (9, True, "fewer than 1 %, which changes their score little"),
+        (10, False, "their score is not a held-out score"),
+        (999, False, "their score is not a held-out score"),
+    ],
+)
+def test_a_few_rows_among_many_change_a_score_little(trained, is_small, consequence):
+    overlap = Overlap(1000, trained, trained)
+    assert overlap.is_small is is_small and overlap.consequence == consequence
+
+
+def test_no_row_is_not_few_rows():
+    assert not Overlap(1000, 0, 0).is_small

@@ -123,7 +123,7 @@ def test_a_required_character_that_is_not_text_is_refused(character, tmp_path):
 
 
 def test_a_size_below_the_required_characters_is_refused(tiny_corpus, tmp_path):
-    pattern = r"at least (\d+) .*: 13 special pieces and \d+ characters, of which 65 .*Received: 70"
+    pattern = r"at least (\d+) .*: 13 special pieces and \d+ characters; 65 .*Received: 70"
     with pytest.raises(InputError, match=pattern) as error:
         train_vocabulary(tiny_corpus, tmp_path / "out", 70, required_characters="§°")
     least = int(str(error.value).split("at least ")[1].split()[0])
