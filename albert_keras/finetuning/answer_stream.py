@@ -70,12 +70,11 @@ class Truncation:
         if self._truncated:
             number, noun = (self._tokens, "tokens") if self._tokens else (self._words, "words")
             logger.warning(
-                "%s of %s inputs were truncated: the model did not read %s %s, see `dropped_%s` of "
-                "each answer.",
+                "Truncated inputs: %s of %s. Unread %s: %s, see `dropped_%s` of each answer.",
                 f"{self._truncated:,}",
                 f"{self._answers:,}",
-                f"{number:,}",
                 noun,
+                f"{number:,}",
                 noun,
             )
 

@@ -73,7 +73,7 @@ def prepare(
     train = task.read("train")
     dev = {split: task.read(split) for split in task.dev_splits}
     listing = ", ".join(f"{split} {len(examples):,}" for split, examples in dev.items())
-    logger.info("%s: train %s, %s examples", config.task.name, f"{len(train):,}", listing)
+    logger.info("Examples of %s: train %s, %s", config.task.name, f"{len(train):,}", listing)
     batch_size = config.training.batch_size
     if batch_size > len(train):
         logger.warning(

@@ -40,8 +40,7 @@ def test_a_list_is_answered_before_the_next_one_is_read(caplog):
     assert [one.answer.score for one in found] == [1, 2, 7]
     assert [one.columns["text"] for one in found] == ["a", "bb", "c" * 7]
     assert caplog.messages == [
-        "1 of 3 inputs were truncated: the model did not read 2 tokens, see `dropped_tokens` of "
-        "each answer."
+        "Truncated inputs: 1 of 3. Unread tokens: 2, see `dropped_tokens` of each answer."
     ]
 
 
@@ -59,7 +58,7 @@ def test_words_without_a_tag_are_counted(caplog):
 
     list(answer_stream(Tagging(), [inputs("a b")]))
     [message] = caplog.messages
-    assert message.startswith("1 of 1 inputs were truncated: the model did not read 1 words")
+    assert message.startswith("Truncated inputs: 1 of 1. Unread words: 1, see")
 
 
 def test_large_lists_and_other_numbers_of_options_are_split():
