@@ -69,13 +69,14 @@ def test_a_fine_tuning_begins_with_what_was_converted_and_is_converted_itself(
     monkeypatch.setattr(train_seed, "draw_dev_curves", lambda *_: None)  # a second each
     monkeypatch.setattr(metrics, "bootstrap_interval", lambda *_: metrics.Interval(0.25, 0.75))
     words = ("yes", "no")
-    lines = [f"{text}\t{words[number % 2]}" for number, text in enumerate(tiny_corpus[:16])]
-    (tmp_path / "train.tsv").write_text("\n".join(["text\tlabel", *lines]) + "\n")
+    lines = [f"{text}\t{words[number % 2]}" for number, text in enumerate(tiny_corpus[:24])]
+    for name, some in (("train", lines[:16]), ("dev", lines[16:])):
+        (tmp_path / f"{name}.tsv").write_text("\n".join(["text\tlabel", *some]) + "\n")
     settings = FinetuneConfig(
         task={
             "name": "classification",
             "train": str(tmp_path / "train.tsv"),
-            "dev": str(tmp_path / "train.tsv"),
+            "dev": str(tmp_path / "dev.tsv"),
             "text": "text",
             "label": "label",
             "max_seq_length": 16,

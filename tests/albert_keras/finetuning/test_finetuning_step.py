@@ -9,7 +9,7 @@ from tensorflow import keras
 from albert_keras.finetuning.config import FinetuneConfig
 from albert_keras.finetuning.step import FinetuningStep, build_step
 from albert_keras.models.finetuning import build_model
-from albert_keras.tasks.kinds import CLASSIFICATION, KINDS
+from albert_keras.tasks.kinds import CLASSIFICATION, KINDS, SIMILARITY
 from tests.albert_keras import numpy_albert
 from tests.albert_keras.finetuning import conftest
 from tests.albert_keras.finetuning.small_tasks import SETTINGS
@@ -226,4 +226,5 @@ def update_on(kind, strategy, features):
 
 @pytest.mark.slow
 def test_two_replicas_make_the_update_of_one(on_two_replicas):
-    on_two_replicas(update_on, KINDS)
+    # Texts and scores of similarity are compared within the part of a replica.
+    on_two_replicas(update_on, [kind for kind in KINDS if kind != SIMILARITY.name])

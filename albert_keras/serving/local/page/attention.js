@@ -60,8 +60,18 @@ function draw() {
   const shares = head.value === MEAN ? meanOf(heads) : heads[Number(head.value)];
   const shown = tokens.map((_, row) => shares[row].slice(0, tokens.length));
   map.show(tokens, shown);
-  element("attention-least").textContent = percent(map.least);
-  element("attention-most").textContent = percent(map.most);
+  const [least, most] = distinguishable(map.least, map.most);
+  element("attention-least").textContent = least;
+  element("attention-most").textContent = most;
+}
+
+/** Formats two shares with as many digits as their difference needs: attention may be uniform. */
+function distinguishable(least, most) {
+  for (let digits = 1; digits <= 4; digits += 1) {
+    const shown = [least, most].map((share) => `${(100 * share).toFixed(digits)}%`);
+    if (shown[0] !== shown[1]) return shown;
+  }
+  return [percent(least), percent(most)];
 }
 
 function meanOf(heads) {
