@@ -237,14 +237,19 @@ def _example(features):
 
 
 def _two_rows(inputs, value, second_length=3):
-    """Returns two rows for each input as a JSON object; innermost lists of rank 2 or more."""
+    """Returns two rows for each input as a JSON object; innermost lists of rank 2 or more.
 
-    def nested(depth, length):
-        return [value] * length if depth == 1 else [nested(depth - 1, length)] if depth else value
+    Dimensions between the first and the last have their size, or one element if they are free.
+    """
+
+    def nested(sizes, length):
+        if len(sizes) <= 1:
+            return [value] * length if sizes else value
+        return [nested(sizes[1:], length)] * max(sizes[0] or 1, 1)
 
     return json.dumps(
         {
-            name: [nested(len(shape) - 1, 3), nested(len(shape) - 1, second_length)]
+            name: [nested(shape[1:], 3), nested(shape[1:], second_length)]
             for name, (_, shape) in inputs.items()
         }
     )
