@@ -12,6 +12,7 @@ import typer.core
 from albert_keras.cli.config_options import given_values, parameters_of
 from albert_keras.cli.interruption import interruptible
 from albert_keras.cli.output import show, start
+from albert_keras.cli.usage_errors import values_of
 from data_pipeline.errors import InputError
 
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
@@ -112,7 +113,7 @@ def _check_given_once(option, args, times):
     if option.is_flag:
         values = [arg for arg in dict.fromkeys(args) if arg in names]
     else:
-        values = _values_of(names, args)
+        values = values_of(names, args)
         values = values if len(values) == times else ["a value"] * times
     if times > 1 and len(values) > 1:
         name = max(option.opts, key=len)
@@ -120,13 +121,6 @@ def _check_given_once(option, args, times):
             f"`{name}` must be given at most once. Received: {' and '.join(values)}. "
             "Remove all but one."
         )
-
-
-def _values_of(names, args):
-    """Returns the values of an option on a command line, `--name value` or `--name=value`."""
-    values = [value for arg, value in zip(args, args[1:], strict=False) if arg in names]
-    pairs = (arg.partition("=") for arg in args)
-    return values + [value for name, equals, value in pairs if equals and name in names]
 
 
 def _parameter(name, annotation, default=inspect.Parameter.empty):

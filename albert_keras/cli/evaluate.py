@@ -11,8 +11,8 @@ from albert_keras.cli.preflight import (
     check_files,
     check_model_folder,
     check_records,
-    kind_of_run,
 )
+from albert_keras.runs.kind import kind_of_run
 from data_pipeline.errors import InputError
 
 

@@ -11,6 +11,7 @@ from albert_keras.cli.options import argument, option
 from albert_keras.cli.typed_inputs import arriving_lines, converted_lines
 from albert_keras.finetuning.request_checks import check_out, check_request
 from albert_keras.interop.foreign_hint import foreign_hint
+from albert_keras.runs.kind import kind_of_run
 from albert_keras.serving.layout import versions
 from albert_keras.tasks.kinds import FIELD_OPTIONS
 from data_pipeline.errors import InputError
@@ -145,9 +146,7 @@ def _is_export(model):
     """Returns whether a folder is an export, not a fine-tuning or a run."""
     if not model.is_dir():
         raise InputError(f"The folder `{model}` does not exist. Give an export or a fine-tuning.")
-    if any((model / name).is_file() for name in ("run.json", "results.json")):
-        return False
-    if any(model.glob("seed-*/run.json")):
+    if kind_of_run(model) is not None:
         return False
     if not (model / "saved_model.pb").is_file() and not versions(model):
         raise InputError(
@@ -173,7 +172,7 @@ def _refuse_unused(fields, task):
 
 
 def _ask_pretrained(model, texts, then, top_k):
-    """Fills masks, or tells the order of texts and `then`."""
+    """Fills masks, or predicts whether each text is followed by `then`."""
     lines = None if texts else arriving_lines()
     first = lines and [next(lines)]  # without any line, no model is loaded
     from albert_keras.finetuning.answer_stream import Truncation

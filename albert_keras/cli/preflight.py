@@ -6,6 +6,7 @@ The library makes the same checks where it opens the files.
 from pathlib import Path
 
 from albert_keras.interop.foreign_hint import foreign_hint
+from albert_keras.runs.kind import kind_of_run
 from albert_keras.tasks.task_config import TaskConfig
 from data_pipeline.errors import InputError
 
@@ -75,17 +76,3 @@ def check_model_folder(path: Path, accepts_checkpoints: bool = False):
         f"`{path}` is not the folder of a run or a fine-tuning: it has no run.json and no "
         "results.json. Create one with `albert-keras pretrain` or `finetune`." + foreign_hint(path)
     )
-
-
-def kind_of_run(path: Path) -> str | None:
-    """Returns "pretraining" or "finetuning", or None if a folder has the files of neither.
-
-    Raises:
-        InputError: If `run.json` is damaged.
-    """
-    from albert_keras.runs.run_record import read_record
-
-    if (path / "run.json").is_file():
-        return read_record(path / "run.json").get("kind", "pretraining")
-    is_finetuning = (path / "results.json").is_file() or any(path.glob("seed-*/run.json"))
-    return "finetuning" if is_finetuning else None

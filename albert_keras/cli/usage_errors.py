@@ -20,16 +20,17 @@ def report_usage_error(error, argv):
     if param is not None and message:
         rule = message.removesuffix(".").replace("Input should be", "must be", 1)
         rule = rule.split(", unable to parse")[0]
-        received = _received(param.opts, argv)
-        error.message = f"{rule}." + ("" if received is None else f" Received: {received}.")
+        received = values_of(param.opts, argv)
+        error.message = f"{rule}." + (f" Received: {received[-1]}." if received else "")
     error.show()
     return error.exit_code
 
 
-def _received(names, argv):
-    """Returns the last value of an option on the command line, or None if there is none."""
-    for position in reversed(range(len(argv))):
-        name, equals, value = argv[position].partition("=")
-        if name in names and (equals or position + 1 < len(argv)):
-            return value if equals else argv[position + 1]
-    return None
+def values_of(names, args):
+    """Returns the values of an option on a command line, `--name value` or `--name=value`."""
+    values = []
+    for position, arg in enumerate(args):
+        name, equals, value = arg.partition("=")
+        if name in names and (equals or position + 1 < len(args)):
+            values.append(value if equals else args[position + 1])
+    return values

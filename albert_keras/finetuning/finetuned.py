@@ -10,6 +10,7 @@ from typing import Any
 from albert_keras.finetuning.config import FinetuneConfig
 from albert_keras.finetuning.results import best_seed, read_results
 from albert_keras.finetuning.row_predictor import RowPredictor
+from albert_keras.runs.kind import kind_of_run
 from albert_keras.runs.run import Run
 from albert_keras.tasks.build import build_task
 from albert_keras.tasks.kinds import SIMILARITY, TAGGING
@@ -53,10 +54,7 @@ def read_tuned(run: Run) -> dict[str, float]:
 
 def is_finetuned(path: str | Path) -> bool:
     """Returns whether a folder contains a fine-tuning, or is one of its runs."""
-    path = Path(path)
-    if (path / _RECORD).is_file():
-        return Run.open(path).kind == "finetuning"
-    return (path / _RESULTS).is_file() or any(path.glob(f"seed-*/{_RECORD}"))
+    return kind_of_run(Path(path)) == "finetuning"
 
 
 def find_runs(path: str | Path, all_seeds: bool = False) -> list[Path]:

@@ -13,6 +13,7 @@ from albert_keras.runs.trained_data import (
     find_overlap,
     find_trained,
     has_digests,
+    log_overlap,
     read_digests,
     run_of_weights,
 )
@@ -67,7 +68,7 @@ def check_dev(
                 f"training score. Received: {found}. {remedy}"
             )
         if overlap.normalised:
-            _report(overlap, found)
+            log_overlap(overlap, found)
     return overlaps
 
 
@@ -115,15 +116,9 @@ def check_scored(
             "other examples, or add `--allow-trained-rows` to compute the training score."
         )
     if overlap.normalised:
-        _report(overlap, found)
+        log_overlap(overlap, found)
     unseen = (~find_trained(trained, data)).nonzero()[0].tolist()
     return overlap, unseen, tuple(unknown)
-
-
-def _report(overlap, found):
-    """Logs how many rows were trained on, as described by `found`."""
-    level = logging.INFO if overlap.is_small else logging.WARNING
-    logger.log(level, "%s: %s.", found[0].upper() + found[1:], overlap.consequence)
 
 
 def overlap_warnings(result: FinetuneResult) -> list[str]:

@@ -4,6 +4,7 @@ The folder `trained_on` of a run has a file for each data set that its weights w
 those of the runs it started from included. A file is written whole, and never changed.
 """
 
+import logging
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,6 +14,8 @@ import numpy as np
 
 from data_pipeline.errors import InputError
 from data_pipeline.files import naming, whole_file
+
+logger = logging.getLogger(__name__)
 
 FOLDER = "trained_on"
 #: Kinds of digests: of the examples of a task, and of the records of pre-training.
@@ -80,6 +83,12 @@ class Overlap(NamedTuple):
         if self.exact == self.normalised:
             return text
         return f"{text} ({self.exact:,} exactly, the others differ in {_NORMALISED[kind]})"
+
+
+def log_overlap(overlap: Overlap, sentence: str) -> None:
+    """Logs that rows to score were trained on, as `Overlap.sentence` says it, and what it means."""
+    level = logging.INFO if overlap.is_small else logging.WARNING
+    logger.log(level, "%s: %s.", sentence[0].upper() + sentence[1:], overlap.consequence)
 
 
 def save_digests(run: Path, kind: str, digests: Digests) -> None:

@@ -10,6 +10,7 @@ from albert_keras.runs.trained_data import (
     Overlap,
     find_overlap,
     has_digests,
+    log_overlap,
     read_digests,
     run_of_weights,
     save_digests,
@@ -83,8 +84,7 @@ def check_held_out(
             "training in any case."
         )
     if overlap.normalised:
-        level = logging.INFO if overlap.is_small else logging.WARNING
-        logger.log(level, "%s: %s.", _capital(_of(overlap, held_out)), overlap.consequence)
+        log_overlap(overlap, _of(overlap, held_out))
     return overlap
 
 
@@ -112,8 +112,7 @@ def check_scored(run: Run, records: RecordFiles, allow_trained_rows: bool) -> Ov
             "`--allow-trained-rows` to compute the training score."
         )
     if overlap.normalised:
-        level = logging.INFO if overlap.is_small else logging.WARNING
-        logger.log(level, "%s: %s.", _capital(_of(overlap, records)), overlap.consequence)
+        log_overlap(overlap, _of(overlap, records))
     return overlap
 
 
@@ -127,7 +126,3 @@ def unknown_overlap(run: Path) -> str:
 
 def _of(overlap, records):
     return overlap.sentence(RECORDS, f" of `{records.folder}`")
-
-
-def _capital(text):
-    return text[0].upper() + text[1:]

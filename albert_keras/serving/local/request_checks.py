@@ -4,8 +4,8 @@ Any page that is open in a browser can send requests to loopback. Without the ch
 `Origin`, it could use the computer, or read answers through a name that resolves to loopback (DNS
 rebinding).
 
-`curl --data` labels its body as a form unless it is told otherwise, and so do the tutorials of the
-model server. A form of a foreign page sends the same label, but only a browser adds `Origin`,
+`curl --data` labels its body as a form unless a header says otherwise, and so do the tutorials of
+the model server. A form of a foreign page sends the same label, but only a browser adds `Origin`,
 `Referer` and `Sec-Fetch-*`, and calls itself Mozilla. A page cannot remove these headers.
 """
 
