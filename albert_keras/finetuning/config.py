@@ -82,8 +82,8 @@ class FinetuneTraining(LoopConfig):
 class FinetuneOptimizer(OptimizerConfig):
     """Optimizer of fine-tuning: AdamW, with a tenth of the run as the default warm-up."""
 
-    name: Literal["lamb", "adamw"] = setting(
-        "adamw", "lamb or adamw, both without bias correction."
+    name: Literal["lamb", "adamw", "muon"] = setting(
+        "adamw", "lamb or adamw, both without bias correction, or muon."
     )
 
     def warmup_for(self, num_steps):

@@ -1,12 +1,15 @@
 """Builds the optimizer of a configuration, and clips gradients."""
 
+from functools import partial
+
 import tensorflow as tf
 
 from albert_keras.optimization.lamb import AdamW, Lamb
+from albert_keras.optimization.muon import Muon
 from albert_keras.optimization.schedules import WarmupPolynomialDecay
 
 
-def build_optimizer(config, *, num_steps, batch_size, adjustable=False):
+def build_optimizer(config, *, num_steps, batch_size, adjustable=False, matrix_dtype="float32"):
     """Returns the optimizer that `config` describes, with its learning rate schedule.
 
     The optimizer does not clip. The training step does, with `clip_gradients`, because it needs the
@@ -18,9 +21,10 @@ def build_optimizer(config, *, num_steps, batch_size, adjustable=False):
         batch_size: int. Sequences per update, over all replicas and accumulated batches. It
             determines the learning rate if that is "auto".
         adjustable: bool. Whether the end of the schedule may change during training.
+        matrix_dtype: str. Type in which Muon multiplies matrices.
 
     Returns:
-        Lamb or AdamW.
+        Lamb, AdamW or Muon.
 
     Raises:
         InputError: If the warm-up is longer than the run.
@@ -33,7 +37,8 @@ def build_optimizer(config, *, num_steps, batch_size, adjustable=False):
         decay_from_warmup_end=config.decay_from_warmup_end,
         adjustable=adjustable,
     )
-    return {"lamb": Lamb, "adamw": AdamW}[config.name](
+    muon = partial(Muon, momentum=config.momentum, matrix_dtype=matrix_dtype)
+    return {"lamb": Lamb, "adamw": AdamW, "muon": muon}[config.name](
         learning_rate=schedule,
         beta_1=config.beta_1,
         beta_2=config.beta_2,

@@ -60,7 +60,11 @@ class OptimizerConfig(Settings):
         `run_pretraining.py`.
     """
 
-    name: Literal["lamb", "adamw"] = setting("lamb", "lamb or adamw, both without bias correction.")
+    name: Literal["lamb", "adamw", "muon"] = setting(
+        "lamb",
+        "lamb or adamw, both without bias correction, or muon, which orthogonalizes the updates of "
+        "the blocks' matrices and learns most per step in small models.",
+    )
     lr: PositiveNumber | Literal["auto"] = option(
         "auto",
         "Peak learning rate; auto computes it from the batch size in pre-training, and from the "
@@ -83,6 +87,7 @@ class OptimizerConfig(Settings):
     )
     beta_1: DecayRate = setting(0.9, "Decay rate of the first moment.")
     beta_2: DecayRate = setting(0.999, "Decay rate of the second moment.")
+    momentum: DecayRate = setting(0.95, "Decay rate of the momentum of muon's matrices.")
     epsilon: PositiveNumber = setting(1e-6, "Added to the square root of the second moment.")
     clip_norm: PositiveNumber | None = setting(
         1.0, "Maximum global norm of the gradients; None disables clipping."

@@ -95,6 +95,15 @@ class Lamb(tfa.optimizers.LAMB):
             one_minus_beta_2_t=tf.constant(1 - self._get_hyper("beta_2"), var_dtype),
         )
 
+    def moments_of(self, variable: tf.Variable) -> tuple[str, ...]:
+        """Returns the names of the slots that are kept for a variable."""
+        return ("m", "v")
+
+    def _create_slots(self, var_list):
+        for variable in var_list:
+            for name in self.moments_of(variable):
+                self.add_slot(variable, name)
+
     def _resource_apply_dense(self, grad, var, apply_state=None):
         key = (var.device, var.dtype.base_dtype)
         given = (apply_state or {}).get(key) or self._fallback_apply_state(*key)
@@ -109,7 +118,7 @@ class Lamb(tfa.optimizers.LAMB):
             is_usable, grad, m, v, weight, tf.stack([*rates, given["epsilon"], decay])
         )
         ratio = self._trust_ratio(weight, update) if self._do_layer_adaptation(var) else 1.0
-        new = _updated(is_usable, weight, update, ratio * given["lr_t"])
+        new = updated(is_usable, weight, update, ratio * given["lr_t"])
         return tf.group(
             *(
                 old.assign(value, use_locking=self._use_locking)
@@ -134,10 +143,10 @@ class Lamb(tfa.optimizers.LAMB):
         return self._resource_apply_sparse(grad, handle, indices, **kwargs)
 
     def _do_use_weight_decay(self, variable):
-        return not _is_named_by(self.exclude_from_weight_decay, variable)
+        return not is_named_by(self.exclude_from_weight_decay, variable)
 
     def _do_layer_adaptation(self, variable):
-        return not _is_named_by(self.exclude_from_layer_adaptation, variable)
+        return not is_named_by(self.exclude_from_layer_adaptation, variable)
 
 
 @keras.saving.register_keras_serializable(package="albert_keras")
@@ -199,11 +208,11 @@ def _moments(is_usable, gradient, m, v, weight, rates):
 
 
 @kernel
-def _updated(is_usable, weight, update, rate):
+def updated(is_usable, weight, update, rate):
     return tf.where(is_usable, weight - rate * update, weight)
 
 
-def _is_named_by(patterns, variable):
+def is_named_by(patterns, variable):
     # Under MirroredStrategy copies are named "dense/bias/replica_1:0". Without the suffix a pattern
     # such as "bias$" matches on every replica; otherwise the replicas would diverge.
     name = re.sub(r"(/replica_\d+)?:\d+$", "", variable.name)

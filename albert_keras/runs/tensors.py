@@ -47,10 +47,10 @@ def training_variables(model, optimizer) -> dict[str, tf.Variable]:
     """Names a model's weights, and the moments of its optimizer, which must exist already."""
     variables = weight_names(model)
     moments = {
-        f"{name}/{suffix}": optimizer.get_slot(variable, slot)
+        f"{name}/{_SLOTS[slot]}": optimizer.get_slot(variable, slot)
         for name, variable in variables.items()
         if variable.trainable
-        for slot, suffix in _SLOTS.items()
+        for slot in optimizer.moments_of(variable)
     }
     return variables | moments
 

@@ -303,6 +303,7 @@ def compile_step(training_step, config):
         num_steps=training.steps,
         batch_size=training.batch_size,
         adjustable=training.time_budget is not None,
+        matrix_dtype="bfloat16" if training.precision == "mixed_bfloat16" else "float32",
     )
     training_step.compile(optimizer=optimizer, steps_per_execution=training.steps_per_execution)
     # Keras creates the moments at the first update; restoring a checkpoint needs them before.

@@ -15,6 +15,7 @@ import tensorflow as tf
 from tensorflow import keras
 
 from albert_keras import AlbertConfig, AlbertForPretraining
+from albert_keras.optimization.lamb import AdamW
 from albert_keras.runs.checkpoints import CheckpointFolder
 from albert_keras.runs.tensors import load_weights, training_variables, weight_names
 from data_pipeline.errors import InputError
@@ -69,7 +70,7 @@ def model():
 @pytest.fixture(scope="module")
 def of_model(model, tmp_path_factory):
     """Returns a folder with a checkpoint of `model` and its optimizer, step 9."""
-    optimizer = keras.optimizers.legacy.Adam()
+    optimizer = AdamW()
     optimizer._create_all_weights(model.trainable_variables)
     optimizer.get_slot(model.weights[0], "m").assign(tf.ones_like(model.weights[0]))
     folder = CheckpointFolder(tmp_path_factory.mktemp("model"))
@@ -128,7 +129,7 @@ def test_weights_come_back_bit_for_bit(of_model, model):
 
 
 def test_loading_an_optimizer_brings_its_moments(of_model):
-    other, optimizer = AlbertForPretraining(CONFIG, seed=2), keras.optimizers.legacy.Adam()
+    other, optimizer = AlbertForPretraining(CONFIG, seed=2), AdamW()
     optimizer._create_all_weights(other.trainable_variables)
     of_model.load(9, training_variables(other, optimizer))
     first, second = (optimizer.get_slot(weight, "m").numpy() for weight in other.weights[:2])
@@ -138,7 +139,7 @@ def test_loading_an_optimizer_brings_its_moments(of_model):
 def test_variables_that_are_not_trained_have_no_moments():
     model = keras.Sequential([keras.layers.Dense(2, name="a"), keras.layers.BatchNormalization()])
     model.build([None, 2])
-    optimizer = keras.optimizers.legacy.Adam()
+    optimizer = AdamW()
     optimizer._create_all_weights(model.trainable_variables)
     names = training_variables(model, optimizer)
     assert "a/kernel/adam_v" in names and "batch_normalization/gamma/adam_m" in names
@@ -451,12 +452,13 @@ from tensorflow import keras
 cpu = tf.config.list_physical_devices("CPU")[0]
 tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
 from albert_keras.runs.checkpoints import CheckpointFolder
+from albert_keras.optimization.lamb import AdamW
 from albert_keras.runs.tensors import training_variables
 strategy = tf.distribute.MirroredStrategy(["cpu:0", "cpu:1"])
 with strategy.scope():
     model = keras.Sequential([keras.layers.Dense(2, use_bias=False, name="dense")])
     model.build([None, 2])
-    optimizer = keras.optimizers.legacy.Adam()
+    optimizer = AdamW()
     optimizer._create_all_weights(model.trainable_variables)
     mean = keras.metrics.Mean()
     count = tf.Variable(
