@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import NamedTuple
 
-from albert_keras.training.loop.reports import read_evaluations, read_log
+from albert_keras.training.loop.reports import read_evaluations, read_log, read_stages
 from data_pipeline.files import whole_file
 
 # Okabe and Ito's colours, which stay apart for colour-blind readers; dashes help in print.
@@ -85,13 +85,15 @@ def draw_curves(folder: str | Path, panels: tuple[Panel, ...] = PANELS) -> Path:
     """Draws the log of a run over its steps in six panels, and returns the path of the picture.
 
     Evaluations in the log are points at their steps. Reports with skipped updates are crosses at
-    the bottom of the panels of loss and gradient norm.
+    the bottom of the panels of loss and gradient norm. Vertical lines are the edges of stages, with
+    what is new after them.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     folder = Path(folder)
     log, evaluations = read_log(folder), read_evaluations(folder)
+    edges = stage_edges(read_stages(folder))
     figure = Figure(figsize=(15, 7.5), layout="constrained")
     FigureCanvasAgg(figure)
     figure.get_layout_engine().set(w_pad=0.1, h_pad=0.1)
@@ -99,10 +101,46 @@ def draw_curves(folder: str | Path, panels: tuple[Panel, ...] = PANELS) -> Path:
     figure.suptitle(f"{folder.absolute().name}, {reached}", fontsize=13, parse_math=False)
     for axes, panel in zip(figure.subplots(2, 3).ravel(), panels, strict=True):
         _draw(axes, panel, log, evaluations)
+        _draw_edges(axes, edges)
     path = folder / "curves.png"
     with whole_file(path) as temporary:
         figure.savefig(temporary, format="png", dpi=100)
     return path
+
+
+def stage_edges(stages: list[tuple[int, dict]]) -> list[tuple[int, str]]:
+    """Returns the first step of each stage, and what distinguishes it from others as a short label.
+
+    Args:
+        stages: As `read_stages` returns them.
+
+    Returns:
+        list of (step, label), such as (900, "S 512, batch 16"); [] for a single stage.
+    """
+    forms = {
+        "max_seq_length": "S {}",
+        "num_hidden_layers": "{} layers",
+        "batch_size": "batch {}",
+    }
+    differ = [name for name in forms if len({stage[name] for _, stage in stages}) > 1]
+    return [
+        (
+            step,
+            ", ".join(forms[name].format(stage[name]) for name in differ)
+            or f"stage {stage['number']}",
+        )
+        for step, stage in stages
+        if len(stages) > 1
+    ]
+
+
+def _draw_edges(axes, edges):
+    for number, (step, label) in enumerate(edges):
+        if number:
+            axes.axvline(step, color="0.4", linewidth=0.8, linestyle=(0, (4, 3)), zorder=0)
+        style = {"fontsize": 7, "color": "0.3", "rotation": 90, "va": "top", "ha": "left"}
+        offset = {"xytext": (2, -2), "textcoords": "offset points", "annotation_clip": True}
+        axes.annotate(label, (step, 1), xycoords=("data", "axes fraction"), **style, **offset)
 
 
 def _draw(axes, panel, log, evaluations):
