@@ -220,7 +220,7 @@ def _resolve(config, strategy, records):
 
 def _report_epochs(training, stages, staged):
     """Logs the passes over the records, and a shorter run if there are too many of them."""
-    num_rows: collections.Counter[str] = collections.Counter()
+    num_rows = collections.Counter()
     for number, stage in enumerate(stages):
         steps, name = training.steps, ""
         if staged is not None:

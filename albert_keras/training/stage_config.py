@@ -67,7 +67,7 @@ def depth_problems(stages: Sequence[StageConfig], albert_config: AlbertConfig) -
     for number, depth in enumerate(depths):
         if depth > full:
             message = f"must not exceed that of the model. Received: {depth}, and {full}."
-        elif number and depth < depths[number - 1]:
+        elif number and depth < min(depths[number - 1], full):
             message = (
                 "must not be smaller than in the stage before: a model can only grow. Received: "
                 f"{depth} after {depths[number - 1]}."

@@ -12,7 +12,7 @@ from albert_keras.training.cost.flops import training_flops
 from albert_keras.training.growth import grow
 from albert_keras.training.loop.batches import check_batch_size
 from albert_keras.training.loop.fitting import RunContext
-from albert_keras.training.loop.reports import log_stage
+from albert_keras.training.loop.reports import keep_log_until, log_stage
 from albert_keras.training.loop.stage_plan import StagePlan, stage_ends
 from albert_keras.training.loop.step import should_skip_padding
 from albert_keras.training.record_source import RecordSource, dynamic_masking
@@ -204,6 +204,7 @@ class Stages:
                 "batch_size": stage.training.batch_size,
                 "num_hidden_layers": depth,
             }
+            keep_log_until(context.run.path, step)
             log_stage(context.run.path, self.plan.start_of(number), described)
         self._number = number
         return self._source(number)

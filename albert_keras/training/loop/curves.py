@@ -117,21 +117,18 @@ def stage_edges(stages: list[tuple[int, dict]]) -> list[tuple[int, str]]:
     Returns:
         list of (step, label), such as (900, "S 512, batch 16"); [] for a single stage.
     """
-    forms = {
-        "max_seq_length": "S {}",
-        "num_hidden_layers": "{} layers",
-        "batch_size": "batch {}",
-    }
-    differ = [name for name in forms if len({stage[name] for _, stage in stages}) > 1]
-    return [
-        (
-            step,
-            ", ".join(forms[name].format(stage[name]) for name in differ)
-            or f"stage {stage['number']}",
-        )
-        for step, stage in stages
-        if len(stages) > 1
-    ]
+
+    def label(stage):
+        layers = stage["num_hidden_layers"]
+        parts = {
+            "max_seq_length": f"S {stage['max_seq_length']}",
+            "num_hidden_layers": f"{layers} layer{'s' if layers > 1 else ''}",
+            "batch_size": f"batch {stage['batch_size']}",
+        }
+        differ = [name for name in parts if len({other[name] for _, other in stages}) > 1]
+        return ", ".join(parts[name] for name in differ) or f"stage {stage['number']}"
+
+    return [(step, label(stage)) for step, stage in stages] if len(stages) > 1 else []
 
 
 def _draw_edges(axes, edges):

@@ -70,8 +70,8 @@ class StagePlan:
         return self.ends[number - 1] if number else 0
 
     def steps_ahead(self, step: int) -> float:
-        """Returns how many steps of the current stage take as long as all that remain."""
-        current = self.number_at(step)
+        """Returns how many steps like the last one take as long as all that remain."""
+        current = self.number_at(max(step - 1, 0))
         ahead = float(self.ends[current] - step)
         for later in range(current + 1, len(self)):
             steps = self.ends[later] - self.start_of(later)
