@@ -85,9 +85,8 @@ class DryRun(NamedTuple):
         ]
         lines[4:4] = [
             f"stage {number} of {len(self.stages)}: {stage.steps:,} steps of {stage.batch_size:,} "
-            f"records of {stage.max_seq_length} tokens, {stage.num_hidden_layers} layers, "
-            f"{format_duration(stage.seconds_per_step)} per step; each record is seen "
-            f"{stage.epochs:.2f} times"
+            f"records of {stage.max_seq_length} tokens see each record {stage.epochs:.2f} times "
+            f"({format_duration(stage.seconds_per_step)} per step, depth {stage.num_hidden_layers})"
             for number, stage in enumerate(self.stages, 1)
         ]
         if self.disk_megabytes > self.free_megabytes:

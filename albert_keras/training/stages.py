@@ -188,9 +188,10 @@ class Stages:
         with context.strategy.scope():
             if grow(training_step.model, training_step.optimizer, before, depth):
                 logger.info(
-                    "the %d new layers start as copies of the %d trained ones, moments included",
-                    depth - before,
+                    "the model grows from %d to %d layers: the new ones are copies of the trained "
+                    "ones, with their moments",
                     before,
+                    depth,
                 )
         training_step.num_hidden_layers = depth
         training_step.model.encoder.skips_padding = should_skip_padding(

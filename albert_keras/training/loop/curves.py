@@ -80,13 +80,16 @@ PANELS = (
     ),
 )
 
+#: The panel with the labels of stages: there is room below its curve.
+_LABELLED = PANELS[3]
+
 
 def draw_curves(folder: str | Path, panels: tuple[Panel, ...] = PANELS) -> Path:
     """Draws the log of a run over its steps in six panels, and returns the path of the picture.
 
     Evaluations in the log are points at their steps. Reports with skipped updates are crosses at
-    the bottom of the panels of loss and gradient norm. Vertical lines are the edges of stages, with
-    what is new after them.
+    the bottom of the panels of loss and gradient norm. Vertical lines are the edges of stages; the
+    panel of the learning rate says what each stage is.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -101,7 +104,7 @@ def draw_curves(folder: str | Path, panels: tuple[Panel, ...] = PANELS) -> Path:
     figure.suptitle(f"{folder.absolute().name}, {reached}", fontsize=13, parse_math=False)
     for axes, panel in zip(figure.subplots(2, 3).ravel(), panels, strict=True):
         _draw(axes, panel, log, evaluations)
-        _draw_edges(axes, edges)
+        _draw_edges(axes, edges, with_labels=panel == _LABELLED)
     path = folder / "curves.png"
     with whole_file(path) as temporary:
         figure.savefig(temporary, format="png", dpi=100)
@@ -131,13 +134,15 @@ def stage_edges(stages: list[tuple[int, dict]]) -> list[tuple[int, str]]:
     return [(step, label(stage)) for step, stage in stages] if len(stages) > 1 else []
 
 
-def _draw_edges(axes, edges):
-    for number, (step, label) in enumerate(edges):
-        if number:
-            axes.axvline(step, color="0.4", linewidth=0.8, linestyle=(0, (4, 3)), zorder=0)
-        style = {"fontsize": 7, "color": "0.3", "rotation": 90, "va": "top", "ha": "left"}
-        offset = {"xytext": (2, -2), "textcoords": "offset points", "annotation_clip": True}
-        axes.annotate(label, (step, 1), xycoords=("data", "axes fraction"), **style, **offset)
+def _draw_edges(axes, edges, with_labels):
+    for step, _ in edges[1:]:
+        axes.axvline(step, color="0.4", linewidth=0.8, linestyle=(0, (4, 3)), zorder=0)
+    left, right = axes.get_xlim()
+    for step, label in edges if with_labels else ():
+        if step < right:
+            style = {"fontsize": 8, "color": "0.3", "rotation": 90, "va": "bottom", "ha": "left"}
+            place = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points"}
+            axes.annotate(label, (max(step, left), 0), xytext=(2, 4), **style, **place)
 
 
 def _draw(axes, panel, log, evaluations):

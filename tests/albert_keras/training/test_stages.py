@@ -1,6 +1,8 @@
 """A run of several stages: one optimizer, one log, and the same bits wherever it is interrupted."""
 
 import shutil
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -86,6 +88,46 @@ def test_an_interrupted_run_of_three_stages_equals_one_that_was_not(
     for name, values in expected.items():
         np.testing.assert_array_equal(found[name], values, err_msg=name)
     assert lines_of(staged_run) == lines_of(tmp_path / "run")
+
+
+@pytest.mark.slow
+def test_stages_without_changes_give_the_weights_of_a_run_without_stages(
+    tiny_records, tiny_training, tiny_run, tmp_path
+):
+    pretrain(tiny_records, tmp_path / "run", changed(tiny_training, {}, {}, {}))
+    expected, found = tensors_of(tiny_run, 12), tensors_of(tmp_path / "run", 12)
+    for name, values in expected.items():
+        np.testing.assert_array_equal(found[name], values, err_msg=name)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("strategy", ["mirrored", "several steps per execution"])
+def test_a_model_grows_under_every_strategy(staged, staged_run, tiny_records, tmp_path, strategy):
+    """Two replicas compute what one does, up to the order of sums; several steps at once, too."""
+    values = staged.model_dump(exclude_unset=True)
+    values["training"] |= {"precision": "float32", "checkpoint_every": 3, "report_every": 3}
+    change = {"strategy": "mirrored"} if strategy == "mirrored" else {"steps_per_execution": 3}
+    values["training"] |= change
+    config = PretrainingConfig(**values)
+    program = (
+        "import sys\n"
+        "import tensorflow as tf\n"
+        "cpu = tf.config.list_physical_devices('CPU')[0]\n"
+        "tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)\n"
+        "from albert_keras.training.config import PretrainingConfig\n"
+        "from albert_keras.training.pretrain import pretrain\n"
+        "config = PretrainingConfig.model_validate_json(sys.argv[3])\n"
+        "for steps in (4, 99):\n"
+        "    pretrain(sys.argv[1], sys.argv[2], config, max_steps=steps)\n"
+    )
+    out = tmp_path / "run"
+    command = [sys.executable, "-c", program, tiny_records, out, config.model_dump_json()]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-3000:]
+    expected, found = tensors_of(staged_run, STEPS), tensors_of(out, STEPS)
+    for name, values in expected.items():
+        if name.startswith("bert/"):
+            np.testing.assert_allclose(found[name], values, atol=2e-3, err_msg=name)
 
 
 def test_the_log_says_which_stage_a_step_belongs_to_and_where_stages_begin(staged_run):

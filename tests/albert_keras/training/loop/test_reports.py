@@ -371,7 +371,7 @@ def test_a_stage_ends_with_a_report_and_the_next_has_its_own_rates(fit, tmp_path
     assert fit.resets == [4, 6, 8, 12]
     rates = [(line["positions_per_second"], line["mfu"]) for line in log]
     assert rates == [(100, 0.05), (100, 0.05), (100, 0.05), (100, 0.05)]
-    assert "step 8/12" in screen.messages[-2] and "ETA 16 s" in screen.messages[-2]
+    assert "step 8/12" in screen.messages[-3] and "ETA 16 s" in screen.messages[-3]
 
 
 def test_a_stage_is_logged_once_and_is_no_report(tmp_path):
