@@ -16,7 +16,9 @@ from albert_keras.training.config import PretrainingConfig
 from albert_keras.training.cost.process_memory import peak_mb
 from albert_keras.training.evaluate import build_scorer, score
 from albert_keras.training.loop.reports import read_log
+from albert_keras.training.loop.stage_plan import stage_ends
 from albert_keras.training.pretrain import pretrain
+from albert_keras.training.stages import stages_of
 from albert_keras.training.trained_records import check_held_out, training_digests
 from albert_keras.weights.initial_weights import InitialWeights
 from data_pipeline.durations import format_duration
@@ -28,6 +30,19 @@ from data_pipeline.records.record_folder import RecordFiles
 logger = logging.getLogger(__name__)
 
 _SCORED = 64
+#: Steps of the trial, or of each stage: the first one builds the graph.
+_STEPS = 3
+
+
+class StageCost(NamedTuple):
+    """What a stage of a run would cost."""
+
+    steps: int
+    batch_size: int
+    max_seq_length: int  # S
+    num_hidden_layers: int
+    epochs: float  # how often each of its records would be seen in it
+    seconds_per_step: float
 
 
 class DryRun(NamedTuple):
@@ -47,6 +62,7 @@ class DryRun(NamedTuple):
     schedule: dict  # learning rates of some steps
     exported: bool  # False for records without a tokenizer, which cannot be exported
     seconds: float  # time of the dry run
+    stages: tuple[StageCost, ...] = ()  # if there are several
 
     def lines(self):
         """Returns the result as text (list of str)."""
@@ -59,10 +75,19 @@ class DryRun(NamedTuple):
             f"learning rate at step {rates}",
             f"{self.steps:,} steps of {self.batch_size:,} see each record {self.epochs:.2f} times "
             f"and take {format_duration(self.training_seconds)} "
-            f"({format_duration(self.seconds_per_step)} per step)",
+            f"({format_duration(self.seconds_per_step)} per step)"
+            if not self.stages
+            else f"{self.steps:,} steps in {len(self.stages)} stages take "
+            f"{format_duration(self.training_seconds)}",
             f"peak memory {self.peak_megabytes:,.0f} MB; checkpoints "
             f"{self.checkpoint_megabytes:,.0f} MB each, {self.disk_megabytes:,.0f} MB in total, "
             f"{self.free_megabytes:,.0f} MB free",
+        ]
+        lines[4:4] = [
+            f"stage {number} of {len(self.stages)}: {stage.steps:,} steps of {stage.batch_size:,} "
+            f"records of {stage.max_seq_length} tokens see each record {stage.epochs:.2f} times "
+            f"({format_duration(stage.seconds_per_step)} per step, depth {stage.num_hidden_layers})"
+            for number, stage in enumerate(self.stages, 1)
         ]
         if self.disk_megabytes > self.free_megabytes:
             lines.append("WARNING: the checkpoints need more disk space than is free")
@@ -80,6 +105,8 @@ def dry_run(
 ) -> DryRun:
     """Tries a run: trains, saves, resumes, scores and exports in a temporary folder.
 
+    It makes three steps, of a run with stages three of each.
+
     Nothing is written to `out`. Raises InputError as `pretrain`, which explains the arguments, and
     `export`.
     """
@@ -88,16 +115,23 @@ def dry_run(
     if not (out / "run.json").is_file():  # an existing run would be resumed
         check_output_folder(out)
     if eval_data is not None:
-        trained = training_digests(RecordFiles(data), out, initial)
+        trained = training_digests(_all_records(data, config), out, initial)
         check_held_out(RecordFiles(eval_data), trained, not (out / "run.json").is_file())
     training = config.training.replace(
         steps_per_execution=1, report_every=1, checkpoint_every=1, time_budget=None
     )
-    trial = config.replace(training=training)
+    trial, num_stages = config.replace(training=training), len(config.stages)
+    if num_stages:
+        trial = trial.replace(
+            training=training.replace(steps=_STEPS * num_stages),
+            optimizer=config.optimizer.replace(warmup_steps=0),
+            stages=[stage.replace(share=1 / num_stages) for stage in config.stages],
+        )
     with tempfile.TemporaryDirectory(prefix="albert-keras-dry-run-") as folder:
         folder = Path(folder)
         pretrain(data, folder / "run", trial, max_steps=1, initial=initial)
-        pretrain(data, folder / "run", trial, max_steps=2, initial=initial)
+        rest = _STEPS * max(1, num_stages) - 1
+        pretrain(data, folder / "run", trial, max_steps=rest, initial=initial)
         run, records = Run.open(folder / "run"), RecordFiles(eval_data or data)
         log = read_log(run.path)
         batches = evaluation_dataset(records, min(_SCORED, len(records))).take(1)
@@ -107,28 +141,61 @@ def dry_run(
             export(run.path, folder / "saved_models" / "trial")
         checkpoint = Path(run.checkpoints.prefix(run.checkpoints.latest())).parent
         checkpoint_bytes = sum(file.stat().st_size for file in checkpoint.iterdir())
-        resolved = run.record["config"]
+        resolved, shape = run.record["config"], run.albert_config
     has_gpu = bool(tf.config.list_physical_devices("GPU"))
     gpu_memory = tf.config.experimental.get_memory_info("GPU:0") if has_gpu else None
     existing = next(path for path in (out, *out.absolute().parents) if path.exists())
-    seconds_per_step = log[-1]["seconds"]
-    steps = config.training.steps
+    steps, stages = config.training.steps, _costs(config, RecordFiles(data), shape, log)
+    training_seconds = steps * log[-1]["seconds"]
+    epochs = steps * training.batch_size / len(RecordFiles(data))
+    if stages:
+        training_seconds = sum(stage.steps * stage.seconds_per_step for stage in stages)
+        epochs = max(stage.epochs for stage in stages)
     return DryRun(
         steps=steps,
         batch_size=training.batch_size,
-        epochs=steps * training.batch_size / len(RecordFiles(data)),
-        seconds_per_step=seconds_per_step,
-        training_seconds=steps * seconds_per_step,
+        epochs=epochs,
+        seconds_per_step=training_seconds / steps,
+        training_seconds=training_seconds,
         peak_megabytes=gpu_memory["peak"] / 1e6 if gpu_memory else peak_mb(),
         checkpoint_megabytes=checkpoint_bytes / 1e6,
         disk_megabytes=checkpoint_bytes * (training.keep_checkpoints + 1) / 1e6,
         free_megabytes=shutil.disk_usage(existing).free / 1e6,
-        loss=log[-1]["loss"],
+        loss=log[:_STEPS][-1]["loss"],
         held_out_loss=held_out_loss,
         schedule=_schedule(config, resolved),
         exported=has_tokenizer,
         seconds=time.monotonic() - started,
+        stages=stages,
     )
+
+
+def _all_records(data, config):
+    folders = (data, *(stage.data for stage in config.stages if stage.data is not None))
+    return [RecordFiles(folder) for folder in folders]
+
+
+def _costs(config, records, albert_config, log):
+    """Returns the StageCost of each stage from the log of the trial."""
+    shares = [stage.share for stage in config.stages]
+    if not shares:
+        return ()
+    ends = stage_ends(config.training.steps, shares, config.training.steps_per_execution)
+    costs = []
+    for number, stage in enumerate(stages_of(config, records, albert_config)):
+        steps = ends[number] - (ends[number - 1] if number else 0)
+        batch_size = stage.training.batch_size
+        costs.append(
+            StageCost(
+                steps=steps,
+                batch_size=batch_size,
+                max_seq_length=stage.records.info.max_seq_length,
+                num_hidden_layers=stage.num_hidden_layers,
+                epochs=steps * batch_size / len(stage.records),
+                seconds_per_step=log[_STEPS * (number + 1) - 1]["seconds"],
+            )
+        )
+    return tuple(costs)
 
 
 def _schedule(config, resolved):

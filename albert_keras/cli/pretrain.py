@@ -47,8 +47,10 @@ def pretrain(
           --out runs/more
     """
     settings = PretrainingConfig.of(read_values(config, assignments), **flags)
-    check_records(data, eval_data)
+    check_records(data, eval_data, *(stage.data for stage in settings.stages))
     check_origin(init_from)
+    if init_from is None:  # otherwise the weights determine the model
+        settings.albert_config(vocab_size=1)  # checks the depths of the stages
     initial = _initial_weights(init_from, from_step, albert_config, tokenizer)
     if dry_run:
         from albert_keras.dry_run import dry_run as run_trial

@@ -46,6 +46,8 @@ class AlbertEncoder(keras.Model):
         return_attention: bool. Whether to return the attention probabilities.
         dropout_seed: DropoutSeed or None. Makes dropout a pure function of the model's seed and of
             this, see `layers/dropout.py`.
+        num_hidden_layers: int or None. Depths to run, at most those of the configuration (None):
+            the result is that of a shallower encoder with the same weights.
 
     Returns:
         dict. "sequence_output" [B, S, H] ([B, Q, H] for `positions`), "pooled_output" [B, H] and,
@@ -79,29 +81,16 @@ class AlbertEncoder(keras.Model):
         shared = {"seed": seed, "dtype": self.dtype_policy}
 
         # === Layers: one object for each name in the plan ===
-        plan = layer_plan(
-            config.num_hidden_layers,
-            config.sharing,
-            config.num_hidden_groups,
-            config.inner_group_num,
-        )
+        plan = _plan(config, config.num_hidden_layers)
         attention_names = list(dict.fromkeys(use.attention for use in plan))
         feed_forward_names = list(dict.fromkeys(use.feed_forward for use in plan))
-        self._order = tuple(
-            (attention_names.index(use.attention), feed_forward_names.index(use.feed_forward))
-            for use in plan
-        )
         self.embeddings = FactorizedEmbedding(config, **shared)
         self.attention_blocks = [
-            SelfAttentionBlock(
-                config, _scope(name), name=f"attention_{name.group}_{name.inner}", **shared
-            )
+            SelfAttentionBlock(config, _scope(name), name=_layer_name("attention", name), **shared)
             for name in attention_names
         ]
         self.feed_forward_blocks = [
-            FeedForwardBlock(
-                config, _scope(name), name=f"feed_forward_{name.group}_{name.inner}", **shared
-            )
+            FeedForwardBlock(config, _scope(name), name=_layer_name("feed_forward", name), **shared)
             for name in feed_forward_names
         ]
         size, stddev = config.hidden_size, config.initializer_range
@@ -117,9 +106,13 @@ class AlbertEncoder(keras.Model):
         dropout_seed: DropoutSeed | None = None,
         positions: Any = None,
         return_attention: bool = False,
+        num_hidden_layers: int | None = None,
     ) -> dict[str, Any]:
         with inference(not training):
-            execution = Execution(self, inputs, training, dropout_seed, positions, return_attention)
+            blocks = self.blocks_at(num_hidden_layers or self.config.num_hidden_layers)
+            execution = Execution(
+                self, blocks, inputs, training, dropout_seed, positions, return_attention
+            )
 
             # === Embeddings ===
             hidden = self.embeddings(
@@ -132,7 +125,7 @@ class AlbertEncoder(keras.Model):
 
             # === Blocks: depths that share weights call the same two objects ===
             layer_outputs = []
-            for attention, feed_forward in self.blocks:
+            for attention, feed_forward in blocks:
                 hidden = execution.run(attention, feed_forward, hidden)
                 if return_all_layers:
                     layer_outputs.append(hidden)
@@ -156,9 +149,20 @@ class AlbertEncoder(keras.Model):
 
         Depths that share weights have the same objects here.
         """
+        return self.blocks_at(self.config.num_hidden_layers)
+
+    def blocks_at(
+        self, num_hidden_layers: int
+    ) -> list[tuple[SelfAttentionBlock, FeedForwardBlock]]:
+        """Returns the `blocks` of the encoder with this depth, from 1 to that of this one."""
+        attention = {block.name: block for block in self.attention_blocks}
+        feed_forward = {block.name: block for block in self.feed_forward_blocks}
         return [
-            (self.attention_blocks[attention], self.feed_forward_blocks[feed_forward])
-            for attention, feed_forward in self._order
+            (
+                attention[_layer_name("attention", use.attention)],
+                feed_forward[_layer_name("feed_forward", use.feed_forward)],
+            )
+            for use in _plan(self.config, num_hidden_layers)
         ]
 
     @property
@@ -183,6 +187,16 @@ class AlbertEncoder(keras.Model):
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> "AlbertEncoder":
         return cls(**config | {"config": AlbertConfig.from_dict(config["config"])})
+
+
+def _plan(config, num_hidden_layers):
+    return layer_plan(
+        num_hidden_layers, config.sharing, config.num_hidden_groups, config.inner_group_num
+    )
+
+
+def _layer_name(kind, block):
+    return f"{kind}_{block.group}_{block.inner}"
 
 
 def _scope(block):

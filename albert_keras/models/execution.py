@@ -20,6 +20,7 @@ class Execution:
 
     Args:
         encoder: AlbertEncoder.
+        blocks: list of (SelfAttentionBlock, FeedForwardBlock) to run, one after the other.
         inputs: dict. The inputs of the encoder.
         training, dropout_seed, positions, return_attention: As in `AlbertEncoder`.
 
@@ -29,7 +30,9 @@ class Execution:
         attention: list of [B, heads, S, S], one per block run so far, if it was requested.
     """
 
-    def __init__(self, encoder, inputs, training, dropout_seed, positions, return_attention):
+    def __init__(
+        self, encoder, blocks, inputs, training, dropout_seed, positions, return_attention
+    ):
         self._training, self._dropout_seed = training, dropout_seed
         self._positions, self._return_attention = positions, return_attention
         self._recomputes = encoder.recompute and training and not return_attention
@@ -46,7 +49,6 @@ class Execution:
             self.input_ids, self.segment_ids, input_mask = shortened(batch, input_mask)
         self.rows = Rows(input_mask, self._skips_padding)
         self.attention = []
-        blocks = encoder.blocks
         self._depth, self._last_depth = 0, len(blocks) - 1
         uses = collections.Counter(block for pair in blocks for block in pair)
         self._weights = {block: iter(block.for_each_use(count)) for block, count in uses.items()}

@@ -30,6 +30,7 @@ class AlbertForPretraining(keras.Model):
             as labels, are ignored.
         only_predictions: bool. Whether to compute the last block only at the positions the heads
             read, which saves most of it, and to omit "sequence_output" and the logits.
+        num_hidden_layers: int or None. Depths to run, as in `AlbertEncoder`.
 
     Returns:
         dict. "masked_lm_logits" float32 [B, P, V], "sentence_order_logits" float32 [B, 2] (with the
@@ -71,20 +72,24 @@ class AlbertForPretraining(keras.Model):
         training: bool | None = None,
         dropout_seed: DropoutSeed | None = None,
         only_predictions: bool = False,
+        num_hidden_layers: int | None = None,
     ) -> dict[str, Any]:
         with inference(not training):
-            return self._call(inputs, training, dropout_seed, only_predictions)
+            how = {
+                "training": training,
+                "dropout_seed": dropout_seed,
+                "num_hidden_layers": num_hidden_layers,
+            }
+            return self._call(inputs, only_predictions, how)
 
-    def _call(self, inputs, training, dropout_seed, only_predictions):
+    def _call(self, inputs, only_predictions, how):
         positions = tf.convert_to_tensor(inputs["masked_lm_positions"])  # [B, P]
         if only_predictions:
             positions = tf.concat([tf.zeros_like(positions[:, :1]), positions], axis=1)
-            outputs = self.encoder(
-                inputs, training=training, dropout_seed=dropout_seed, positions=positions
-            )
+            outputs = self.encoder(inputs, positions=positions, **how)
             masked = outputs.pop("sequence_output")[:, 1:]  # [B, P, H]
         else:
-            outputs = self.encoder(inputs, training=training, dropout_seed=dropout_seed)
+            outputs = self.encoder(inputs, **how)
             masked = tf.gather(outputs["sequence_output"], positions, batch_dims=1)
         scores = outputs["masked_lm_scores"] = self.masked_lm_head.scores(masked)
         if not only_predictions:

@@ -56,6 +56,14 @@ class CheckpointFolder:
         """Returns the prefix of a checkpoint, as TensorFlow's readers take it."""
         return str(self._folder(step) / _PREFIX)
 
+    def folder(self, step: int) -> Path:
+        """Returns the folder of a checkpoint; raises InputError if there is none."""
+        folder = self._folder(step)
+        if not folder.is_dir():
+            listing = ", ".join(map(str, self.steps())) or "none"
+            raise InputError(f"`{self.path}` has no checkpoint of step {step}. It has: {listing}.")
+        return folder
+
     def latest(self):
         """Returns the newest step; raises InputError if there is none."""
         steps = self.steps()
@@ -157,15 +165,16 @@ class CheckpointFolder:
             InputError: If there is no such checkpoint, it is damaged, or a tensor is missing or
                 has another shape or type.
         """
-        folder = self._folder(step)
-        if not folder.is_dir():
-            listing = ", ".join(map(str, self.steps())) or "none"
-            raise InputError(f"`{self.path}` has no checkpoint of step {step}. It has: {listing}.")
+        folder = self.folder(step)
         damage = find_damage(folder, step)
         if damage is not None:
             raise InputError(f"Checkpoint `{folder}` is damaged: {damage}.")
         load_weights(str(folder / _PREFIX), variables)
-        return json.loads((folder / _STATE).read_text(encoding="utf-8"))["state"]
+        return read_state(folder, step)
+
+    def state(self, step: int) -> dict:
+        """Reads the state that was saved with a checkpoint; raises InputError if it is damaged."""
+        return read_state(self.folder(step), step)
 
     def restore(self, step: int, model):
         """Reads a checkpoint into a model; raises as `load`."""
@@ -208,6 +217,14 @@ class CheckpointFolder:
                 if self._named(step).exists():
                     _remove(self._named(step))
                 os.replace(path, self._named(step))
+
+
+def read_state(folder: Path, step: int) -> dict:
+    """Reads the state in the folder of a checkpoint; raises InputError if its file is damaged."""
+    damage = find_damage(folder, step, only=_STATE)
+    if damage is not None:
+        raise InputError(f"Checkpoint `{folder}` is damaged: {damage}.")
+    return json.loads((folder / _STATE).read_text(encoding="utf-8"))["state"]
 
 
 def find_damage(folder: Path, step: int, only: str | None = None) -> str | None:

@@ -12,16 +12,18 @@ curves.png          loss and accuracies over steps
 
 import contextlib
 import json
+import logging
 import shutil
 from collections.abc import Iterable
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import NamedTuple
 
 from albert_keras.config import AlbertConfig
 from albert_keras.interop.foreign_hint import foreign_hint
 from albert_keras.models.finetuning import build_model
 from albert_keras.models.pretraining import AlbertForPretraining
-from albert_keras.runs.checkpoints import CheckpointFolder
+from albert_keras.runs.checkpoints import CheckpointFolder, read_state
 from albert_keras.runs.run_record import (
     check_overrides,
     check_shape,
@@ -37,9 +39,24 @@ from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
 from data_pipeline.settings import Settings
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
+logger = logging.getLogger(__name__)
+
 _RECORD = "run.json"
 _SHAPE = "albert_config.json"
 _SEED = "config.training.seed"
+
+
+class TrainedAs(NamedTuple):
+    """What the model of a checkpoint is."""
+
+    albert_config: AlbertConfig
+    max_seq_length: int | None  # tokens of the longest sequences until then, if it is known
+    note: str | None = None  # why the model is not that of the whole run
+
+    def log_depth(self):
+        """Logs that the model has fewer layers than at the end of the run, if it has."""
+        if self.note is not None:
+            logger.info("%s", self.note)
 
 
 class Run:
@@ -132,10 +149,12 @@ class Run:
             InputError: If there is no such checkpoint, or it is damaged.
         """
         training = self.record["config"]["training"]
-        precision = precision or training["precision"]
+        precision, chosen = precision or training["precision"], self.checkpoints.choose(step)
         if self.kind == "pretraining":
+            trained_as = self.trained_as(self.checkpoints.folder(chosen), chosen)
+            trained_as.log_depth()
             model = AlbertForPretraining(
-                self.albert_config,
+                trained_as.albert_config,
                 sentence_head=training["sentence_order_weight"] > 0,
                 dtype=precision,
             )
@@ -147,8 +166,26 @@ class Run:
                 dtype=precision,
                 **task.model_settings,
             )
-        self.checkpoints.restore(self.checkpoints.choose(step), model)
+        self.checkpoints.restore(chosen, model)
         return model
+
+    def trained_as(self, checkpoint: Path, step: int) -> "TrainedAs":
+        """Returns the shape of the model in a checkpoint of this run, and the length it has seen.
+
+        In an early stage the model may have fewer layers than at the end of the run. It raises
+        InputError if the state in the folder of the checkpoint is damaged.
+        """
+        config, data = self.albert_config, self.record["data"]
+        stage = read_state(checkpoint, step).get("stages", {}) if "stages" in data else {}
+        depth, full = stage.get("num_hidden_layers"), config.num_hidden_layers
+        note = None
+        if depth not in (None, full):
+            note = (
+                f"step {step:,} of `{self.path}` is in stage {stage['number']}, where the model "
+                f"has {depth} of {full} layers"
+            )
+            config = config.replace(num_hidden_layers=depth)
+        return TrainedAs(config, stage.get("max_seq_length", data.get("max_seq_length")), note)
 
     def check_kind(self, kind: str, command: str):
         """Raises InputError if the run is not of the kind that a command takes."""

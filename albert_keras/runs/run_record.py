@@ -33,9 +33,11 @@ _COMPARED = (
     "data.origin_digest",
     "data.max_seq_length",
     "data.max_predictions_per_seq",
+    "config.stages",
+    "data.stages.*.fingerprint",
     "tokenizer_digest",
 )
-#: Settings that do not change the result. The files of a task are compared by their content.
+#: Settings that do not change the result. The data of a task or a stage are compared by content.
 _FREE = tuple(
     f"config.training.{name}"
     for name in (
@@ -53,7 +55,7 @@ _FREE = tuple(
         "epochs",  # follows from `steps`, which is compared
         "eval_batch_size",
     )
-) + ("config.task.data_dir", "config.task.train", "config.task.dev")
+) + ("config.task.data_dir", "config.task.train", "config.task.dev", "config.stages.*.data")
 #: Parts of a record that `--allow-change` may name.
 _PARTS = ("config", "albert_config", "data", "tokenizer_digest")
 #: Parts that differ between calls although no setting was changed.
@@ -209,7 +211,7 @@ def _complete_shape(values):
 
 def _with_defaults(record, defaults):
     config = {
-        name: values if name == "model" else defaults.get(name, {}) | values
+        name: values if name in ("model", "stages") else defaults.get(name, {}) | values
         for name, values in record["config"].items()
     }
     data = record["data"]
@@ -230,10 +232,21 @@ def _differences(old, new):
 
 
 def _is_below(key, sections):
-    return any(key == section or key.startswith(f"{section}.") for section in sections)
+    """Returns whether a key is one of the sections or in one; `*` stands for any part."""
+    parts = key.split(".")
+    return any(
+        len(parts) >= len(section) and all(map(_matches, parts, section))
+        for section in (section.split(".") for section in sections)
+    )
+
+
+def _matches(part, pattern):
+    return pattern in (part, "*")
 
 
 def _flat(tree, path=""):
+    if isinstance(tree, list) and tree and all(isinstance(item, dict) for item in tree):
+        tree = {str(number): item for number, item in enumerate(tree)}
     if not isinstance(tree, dict):
         return {path: tree}
     items = (_flat(value, f"{path}.{key}" if path else key) for key, value in tree.items())

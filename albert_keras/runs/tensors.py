@@ -40,12 +40,15 @@ def load_weights(prefix: str, variables: dict[str, tf.Variable]):
 
 def weight_names(model) -> dict[str, tf.Variable]:
     """Names a model's weights as checkpoints do."""
-    return {variable.name.split(":")[0]: variable for variable in model.weights}
+    return _named(model.weights)
 
 
-def training_variables(model, optimizer) -> dict[str, tf.Variable]:
-    """Names a model's weights, and the moments of its optimizer, which must exist already."""
-    variables = weight_names(model)
+def training_variables(model, optimizer, weights=None) -> dict[str, tf.Variable]:
+    """Names a model's weights, and the moments of its optimizer, which must exist already.
+
+    The `weights` are those to name; None stands for all.
+    """
+    variables = _named(model.weights if weights is None else weights)
     moments = {
         f"{name}/{_SLOTS[slot]}": optimizer.get_slot(variable, slot)
         for name, variable in variables.items()
@@ -53,6 +56,10 @@ def training_variables(model, optimizer) -> dict[str, tf.Variable]:
         for slot in optimizer.moments_of(variable)
     }
     return variables | moments
+
+
+def _named(weights):
+    return {variable.name.split(":")[0]: variable for variable in weights}
 
 
 def read_variables(variables: dict) -> dict[str, np.ndarray]:

@@ -2,11 +2,12 @@
 
 from typing import Any, Literal
 
-from pydantic import field_validator
+from pydantic import SerializerFunctionWrapHandler, field_validator, model_serializer
 
 from albert_keras.config import AlbertConfig
 from albert_keras.optimization.config import OptimizerConfig
 from albert_keras.training.loop.loop_config import LoopConfig, RunConfig
+from albert_keras.training.stage_config import StageConfig, depth_problems, share_problems
 from data_pipeline.errors import InputError
 from data_pipeline.settings import Problem, SettingsError, did_you_mean, option, setting
 
@@ -68,6 +69,9 @@ class PretrainingConfig(RunConfig):
             weights, their configuration replaces all of it.
         training: TrainingConfig.
         optimizer: OptimizerConfig.
+        stages: tuple of StageConfig. Parts of the run, one after the other, that differ in records,
+            batch size, depth or masks; () for a run of one kind. The learning-rate schedule, with
+            the batch size that `lr` is computed from, is that of the whole run.
     """
 
     model: dict[str, Any] = option(
@@ -75,6 +79,7 @@ class PretrainingConfig(RunConfig):
     )
     training: TrainingConfig = TrainingConfig()
     optimizer: OptimizerConfig = OptimizerConfig()
+    stages: tuple[StageConfig, ...] = ()
 
     @field_validator("model")
     @classmethod
@@ -85,6 +90,34 @@ class PretrainingConfig(RunConfig):
             raise SettingsError("model", [Problem(("size",), message)])
         _albert_config(model)
         return model
+
+    @field_validator("stages", mode="before")
+    @classmethod
+    def _is_a_list(cls, stages):
+        if not isinstance(stages, list | tuple):
+            raise ValueError("must be a list of stages, each with its `share`")
+        return stages
+
+    @field_validator("stages")
+    @classmethod
+    def _stages_fit_together(cls, stages, info):
+        problems = share_problems(stages)
+        model = info.data.get("model")  # absent if it is invalid
+        # The default model gives way to that of existing weights, see `albert_config`.
+        if model and model != cls.model_fields["model"].default:
+            problems += depth_problems(stages, _albert_config(model))
+        if problems:
+            below = [problem._replace(path=problem.path[1:]) for problem in problems]
+            raise SettingsError("stages", below)
+        return stages
+
+    @model_serializer(mode="wrap")
+    def _without_empty_stages(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        # A run without stages is described as by versions that had none.
+        values = handler(self)
+        if not self.stages:
+            values.pop("stages", None)
+        return values
 
     @property
     def size(self):
@@ -121,9 +154,13 @@ class PretrainingConfig(RunConfig):
         """Returns the model's AlbertConfig for records with a vocabulary of this size.
 
         Raises:
-            SettingsError: If `model.vocab_size` is given and differs.
+            SettingsError: If the depths of the stages do not fit it.
         """
-        return _albert_config({"vocab_size": vocab_size} | self.model)
+        albert_config = _albert_config({"vocab_size": vocab_size} | self.model)
+        problems = depth_problems(self.stages, albert_config)
+        if problems:
+            raise SettingsError(type(self).__name__, problems)
+        return albert_config
 
 
 def _albert_config(model):

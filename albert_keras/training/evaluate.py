@@ -149,11 +149,13 @@ class ScoreHeldOut(keras.callbacks.Callback):
         self._dataset = evaluation_dataset(records, _BATCH_SIZE)
         # A step of its own: evaluating resets all means of a step.
         self._scorer = build_scorer(context.training_step.model, context.run)
+        self._training_step = context.training_step
 
     def on_train_batch_end(self, batch, logs=None):
         before, self._done = self._done, self._context.first_step + batch + 1
         if self._done // self.every == before // self.every and self._done < self.last_step:
             return
+        self._scorer.num_hidden_layers = self._training_step.num_hidden_layers
         with self.time.measured():
             scores = score(self._scorer, self._dataset)
         self.step, self.score = self._done, scores["loss"]

@@ -1,5 +1,6 @@
 """Pre-training: records → reader → compiled model → `model.fit` under a strategy."""
 
+import collections
 import logging
 import math
 import time
@@ -17,16 +18,17 @@ from albert_keras.training.distributed.strategy import (
 )
 from albert_keras.training.errors import TrainingDiverged, TrainingStopped
 from albert_keras.training.evaluate import ScoreHeldOut
-from albert_keras.training.loop.batches import check_batch_size
 from albert_keras.training.loop.curves import draw_curves
 from albert_keras.training.loop.fitting import create_or_resume, fit, report_loaded
 from albert_keras.training.loop.reports import read_log
 from albert_keras.training.loop.step import should_skip_padding
 from albert_keras.training.pretraining_step import build_step
-from albert_keras.training.record_source import (
-    RecordSource,
-    dynamic_masking,
-    log_frequencies,
+from albert_keras.training.record_source import RecordSource, log_frequencies
+from albert_keras.training.stages import (
+    Stages,
+    check_batch_sizes,
+    check_stages,
+    stages_of,
 )
 from albert_keras.training.trained_records import (
     check_held_out,
@@ -36,7 +38,6 @@ from albert_keras.training.trained_records import (
 from albert_keras.weights.initial_weights import InitialWeights
 from data_pipeline.errors import InputError
 from data_pipeline.files import check_output_folder
-from data_pipeline.reader.reader import uses_dynamic_masks
 from data_pipeline.records.record_folder import RecordFiles
 
 logger = logging.getLogger(__name__)
@@ -72,7 +73,7 @@ def pretrain(
     weights as a run that was not interrupted.
 
     Args:
-        data: str or Path. Folder of records.
+        data: str or Path. Folder of records, for all stages of `config.stages` without their own.
         out: str or Path. Folder of the run, see `run.py`.
         config: PretrainingConfig. None takes the defaults.
         eval_data: str, Path or None. Held-out records, scored every `evaluate_every` steps; the
@@ -103,22 +104,32 @@ def pretrain(
         continued = ContinuedPretraining.of(initial, records)
         config = config.replace(model=continued.model_settings(config))
     albert_config = config.albert_config(records.info.vocab_size)
-    _check_records(records, held_out, albert_config)
-    uses_dynamic_masks(records, config.training.masks)  # raises if it cannot
-    dynamic_masking(records, config.training)  # likewise
+    stages = stages_of(config, records, albert_config)
+    _check_records(records, stages, held_out, albert_config)
+    check_stages(stages, config)
+    _check_growth(initial, stages, albert_config)
     strategy = build_strategy(config.training.strategy)
 
     with noticing_lost_workers(num_workers(strategy) > 1):
-        check_batch_size(strategy, config.training)
+        check_batch_sizes(stages, strategy)
         is_new = not (Path(out) / "run.json").is_file()
         # Several workers check later, when they agree on whether there is a run.
         if num_workers(strategy) == 1 and is_new:
             check_output_folder(out)
-        trained = training_digests(records, out, initial)
+        trained = training_digests([stage.records for stage in stages], out, initial)
         overlap = None if held_out is None else check_held_out(held_out, trained, is_new)
         config = _resolve(config, strategy, records)
         training = config.training
-        source = RecordSource(records, training, continued and continued.describe())
+        staged = None
+        if config.stages:
+            stages = stages_of(config, records, albert_config)  # with resolved settings
+            staged = Stages(stages, config, albert_config)
+        source = RecordSource(
+            records,
+            training,
+            continued and continued.describe(),
+            stages=[stage.records for stage in stages] if config.stages else (),
+        )
         skips_padding = should_skip_padding(strategy, training, records.info.statistics)
         with strategy.scope():
             # Build.
@@ -128,6 +139,7 @@ def pretrain(
             context = create_or_resume(
                 strategy, out, config, albert_config, source, training_step, allow_changes
             )
+            _check_depth(context, staged, albert_config)
             if context.is_chief:
                 save_training_digests(context.run.path, trained)
             if context.first_step == 0:
@@ -136,7 +148,7 @@ def pretrain(
                 has_bias = loaded is not None and OUTPUT_BIAS in loaded.loaded
                 if training.initial_output_bias == "frequencies" and not has_bias:
                     head = training_step.model.masked_lm_head
-                    head.output_bias.assign(log_frequencies(records))
+                    head.output_bias.assign(log_frequencies(stages[0].records))
             scores = None
             if held_out is not None and overlap is not None:
                 scores = ScoreHeldOut(context, held_out, training.evaluate_every, overlap)
@@ -151,11 +163,11 @@ def pretrain(
             records.info.max_seq_length,
         )
         if context.first_step == 0 and training.time_budget is None:
-            _report_epochs(training, len(records))
+            _report_epochs(training, stages, staged)
 
         # Train.
         try:
-            last_step = fit(context, scores, max_steps)
+            last_step = fit(context, scores, max_steps, stages=staged)
         except (TrainingStopped, TrainingDiverged):
             _draw(context)
             raise
@@ -174,6 +186,28 @@ def pretrain(
     )
 
 
+def _check_growth(initial, stages, albert_config):
+    """Raises InputError if growing would replace trained weights that were loaded."""
+    depths = {stage.num_hidden_layers for stage in stages}
+    if initial is None or albert_config.sharing == "all" or len(depths) == 1:
+        return
+    raise InputError(
+        "`stages` must all have the depth of the model if it starts from existing weights whose "
+        "depths do not share all weights: growing would replace those of the upper depths. "
+        f"Received: {', '.join(map(str, sorted(depths)))} layers, and the weights of `{initial}`."
+    )
+
+
+def _check_depth(context, staged, albert_config):
+    """Raises InputError if a run whose model has not grown yet is resumed without its stages."""
+    depth, full = context.training_step.num_hidden_layers, albert_config.num_hidden_layers
+    if staged is None and depth != full:
+        raise InputError(
+            f"`stages` must be given to resume `{context.run.path}`: its model has {depth} of "
+            f"{full} layers at step {context.first_step:,}. Received: no stages."
+        )
+
+
 def _resolve(config, strategy, records):
     """Returns the configuration with all choices made, and warns of an unusual learning rate."""
     resolved = config.resolved(choose_precision(strategy), records.info.objective != "none")
@@ -184,27 +218,39 @@ def _resolve(config, strategy, records):
     return resolved
 
 
-def _report_epochs(training, num_records):
+def _report_epochs(training, stages, staged):
     """Logs the passes over the records, and a shorter run if there are too many of them."""
-    epochs = training.steps * training.batch_size / num_records
-    logger.info(
-        "%s step%s of %d records: %s epochs",
-        f"{training.steps:,}",
-        "" if training.steps == 1 else "s",
-        training.batch_size,
-        f"{epochs:,.0f}" if epochs >= 10 else f"{epochs:.2g}",
-    )
-    if epochs > _MAX_EPOCHS:
-        steps = math.ceil(_USUAL_EPOCHS * num_records / training.batch_size)
-        logger.warning(
-            "Each of the %s records is used %s times. More than %d epochs rarely help: build more "
-            "records, or use `--steps %d` for %d epochs.",
-            f"{num_records:,}",
-            f"{epochs:,.0f}",
-            _MAX_EPOCHS,
-            steps,
-            _USUAL_EPOCHS,
+    num_rows = collections.Counter()
+    for number, stage in enumerate(stages):
+        steps, name = training.steps, ""
+        if staged is not None:
+            steps = staged.plan.ends[number] - staged.plan.start_of(number)
+            name = f"stage {number + 1} of {len(stages)}: "
+        rows = steps * stage.training.batch_size
+        num_rows[stage.records.info.fingerprint] += rows
+        epochs = rows / len(stage.records)
+        logger.info(
+            "%s%s step%s of %d records: %s epochs",
+            name,
+            f"{steps:,}",
+            "" if steps == 1 else "s",
+            stage.training.batch_size,
+            f"{epochs:,.0f}" if epochs >= 10 else f"{epochs:.2g}",
         )
+    sizes = {stage.records.info.fingerprint: len(stage.records) for stage in stages}
+    for fingerprint, num_records in sizes.items():
+        epochs = num_rows[fingerprint] / num_records
+        if epochs > _MAX_EPOCHS:
+            steps = math.ceil(_USUAL_EPOCHS * num_records * training.steps / num_rows[fingerprint])
+            logger.warning(
+                "Each of the %s records is used %s times. More than %d epochs rarely help: build "
+                "more records, or use `--steps %d` for %d epochs.",
+                f"{num_records:,}",
+                f"{epochs:,.0f}",
+                _MAX_EPOCHS,
+                steps,
+                _USUAL_EPOCHS,
+            )
 
 
 def _draw(context):
@@ -212,9 +258,11 @@ def _draw(context):
         draw_curves(context.run.path)
 
 
-def _check_records(records, held_out, albert_config):
+def _check_records(records, stages, held_out, albert_config):
     """Raises InputError if records, held-out records and model do not fit together."""
-    for each in (records, held_out) if held_out is not None else (records,):
+    for each in (records, *(stage.records for stage in stages), held_out):
+        if each is None:
+            continue
         info = each.info
         if info.max_seq_length > albert_config.max_position_embeddings:
             raise InputError(

@@ -23,15 +23,41 @@ class PretrainingStep(TrainingStep):
             objectives["sentence_order"] = sentence_order_weight
         super().__init__(model, objectives, **kwargs)
         self.sentence_order_weight = sentence_order_weight
+        self._num_hidden_layers = model.config.num_hidden_layers
+
+    @property
+    def num_hidden_layers(self) -> int:
+        """Depths of the encoder that run, the first ones; all unless it is set."""
+        return self._num_hidden_layers
+
+    @num_hidden_layers.setter
+    def num_hidden_layers(self, depth: int):
+        if depth != self._num_hidden_layers:
+            self._num_hidden_layers = depth
+            self.forget_graphs()
 
     @property
     def trained_weights(self):
         """list of variables. The weights that the loss depends on; without head no pooler."""
-        weights = self.model.trainable_variables
+        weights = [weight for weight in self.saved_weights if weight.trainable]
         if self.model.sentence_order_head is not None:
             return weights
-        unused = {id(weight) for weight in self.model.encoder.pooler.trainable_variables}
-        return [weight for weight in weights if id(weight) not in unused]
+        return _without(weights, [self.model.encoder.pooler])
+
+    @property
+    def saved_weights(self):
+        """list of variables. The weights of the encoder with its current depth, and of the heads.
+
+        A checkpoint of a stage with a smaller depth is therefore one of a smaller model.
+        """
+        encoder = self.model.encoder
+        used = {id(block) for pair in encoder.blocks_at(self.num_hidden_layers) for block in pair}
+        blocks = [*encoder.attention_blocks, *encoder.feed_forward_blocks]
+        return _without(self.model.weights, [block for block in blocks if id(block) not in used])
+
+    def take_over(self, state):
+        if "stages" in state:
+            self.num_hidden_layers = int(state["stages"]["num_hidden_layers"])
 
     def counts(self, features):
         examples = features["example_weights"]  # [B]
@@ -40,7 +66,11 @@ class PretrainingStep(TrainingStep):
 
     def sums(self, features, training, dropout_seed=None):
         outputs = self.model(
-            features, training=training, dropout_seed=dropout_seed, only_predictions=True
+            features,
+            training=training,
+            dropout_seed=dropout_seed,
+            only_predictions=True,
+            num_hidden_layers=self.num_hidden_layers,
         )
         examples = features["example_weights"]  # [B]
         sums = [
@@ -58,6 +88,11 @@ class PretrainingStep(TrainingStep):
                 )
             )
         return sums
+
+
+def _without(weights, layers):
+    left_out = {id(weight) for layer in layers for weight in layer.weights}
+    return [weight for weight in weights if id(weight) not in left_out]
 
 
 def build_step(config: PretrainingConfig, albert_config: AlbertConfig, skips_padding=False):

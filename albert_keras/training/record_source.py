@@ -2,6 +2,7 @@
 
 import functools
 import shutil
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -28,15 +29,29 @@ _COUNTED_BATCH = 64
 class RecordSource:
     """Training data from records, as `Run` and `fit` need it; `ExampleSource` is for fine-tuning.
 
-    `origin` is the description of the initial weights, see `ContinuedPretraining.describe`.
+    `origin` is the description of the initial weights, see `ContinuedPretraining.describe`. The
+    source of a stage also knows the steps before it and, of these, the records that were the same,
+    whose order it continues; and the depth at which it is trained (None: that of the model). That
+    of a run with stages has the records of each of them as `stages`.
     """
 
     #: The kind of run that is trained on it, in `run.json`.
     kind = "pretraining"
 
-    def __init__(self, records: RecordFiles, training: TrainingConfig, origin: dict | None = None):
+    def __init__(
+        self,
+        records: RecordFiles,
+        training: TrainingConfig,
+        origin: dict | None = None,
+        steps_before: int = 0,
+        records_before: int = 0,
+        num_hidden_layers: int | None = None,
+        stages: Sequence[RecordFiles] = (),
+    ):
         self.records = records
         self.training = training
+        self._steps_before, self._records_before = steps_before, records_before
+        self._num_hidden_layers, self._stages = num_hidden_layers, tuple(stages)
         self._origin = origin or {"origin": None, "origin_digest": None}
         self.max_seq_length = records.info.max_seq_length  # S
         self.tokenizer_digest = records.info.tokenizer_digest  # None if it is unknown
@@ -49,7 +64,10 @@ class RecordSource:
 
     def describe(self) -> dict:
         """Returns the description of the records and the initial weights in `run.json`."""
-        return describe_records(self.records) | self._origin
+        described = describe_records(self.records) | self._origin
+        if self._stages:
+            described["stages"] = [describe_records(records) for records in self._stages]
+        return described
 
     def check_tokenizer(self):
         """Raises InputError if the records were not built with the tokenizer beside them."""
@@ -72,14 +90,21 @@ class RecordSource:
     def numbers(self, step):
         """Returns the numbers of the records seen after this number of steps: int64 [B]."""
         training = self.training
-        return training_numbers(step, training.batch_size, len(self.records), training.seed)
+        return training_numbers(
+            step - self._steps_before,
+            training.batch_size,
+            len(self.records),
+            training.seed,
+            self._records_before,
+        )
 
     def batches(self, strategy, first_step):
         """Returns the batches of a strategy's replicas from a step on, see `batches_of`."""
         training = self.training
         settings = {
             "seed": training.seed,
-            "first_step": first_step,
+            "first_step": first_step - self._steps_before,
+            "skipped": self._records_before,
             "masks": training.masks,
             "masking": dynamic_masking(self.records, training),
         }
@@ -88,9 +113,11 @@ class RecordSource:
 
     def flops(self, model):
         """Counts the useful operations of one step with a model (int)."""
-        info = self.records.info
+        info, config = self.records.info, model.config
+        if self._num_hidden_layers is not None:
+            config = config.replace(num_hidden_layers=self._num_hidden_layers)
         return training_flops(
-            model.config,
+            config,
             self.training.batch_size,
             info.max_seq_length,
             info.max_predictions_per_seq,

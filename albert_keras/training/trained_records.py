@@ -1,6 +1,7 @@
 """Which held-out records of pre-training are none: those that the weights were trained on."""
 
 import logging
+from collections.abc import Sequence
 from pathlib import Path
 
 from albert_keras.runs.run import Run
@@ -35,12 +36,12 @@ def digests_of(records: RecordFiles, limit: int | None = None) -> Digests:
 
 
 def training_digests(
-    records: RecordFiles, run: str | Path, initial: InitialWeights | None = None
+    records: Sequence[RecordFiles], run: str | Path, initial: InitialWeights | None = None
 ) -> tuple[Digests, ...]:
     """Returns the digests of all records that a run was or will be trained on.
 
-    They are `records`, those of earlier calls with other records, and those of the run that the
-    initial weights come from.
+    They are `records`, those of all stages, those of earlier calls with other records, and those of
+    the run that the initial weights come from.
     """
     origin = None if initial is None else run_of_weights(initial.path)
     known = {
@@ -49,9 +50,9 @@ def training_digests(
         if folder is not None
         for part in read_digests(Path(folder), RECORDS)
     }
-    fingerprint = records.info.fingerprint
-    if fingerprint not in known:
-        known[fingerprint] = digests_of(records, KEPT_RECORDS)
+    for each in records:
+        if each.info.fingerprint not in known:
+            known[each.info.fingerprint] = digests_of(each, KEPT_RECORDS)
     return tuple(known.values())
 
 
@@ -97,10 +98,11 @@ def check_scored(run: Run, records: RecordFiles, allow_trained_rows: bool) -> Ov
     Raises:
         InputError: If all records were trained on and `allow_trained_rows` is False.
     """
-    fingerprint = run.record["data"]["fingerprint"]
-    if records.info.fingerprint == fingerprint:  # known of older runs, too
+    data = run.record["data"]
+    fingerprints = {each["fingerprint"] for each in (data, *data.get("stages", ()))}
+    if records.info.fingerprint in fingerprints:  # known of older runs, too
         overlap = Overlap(*[len(records)] * 3)
-    elif not has_digests(run.path, RECORDS, fingerprint):
+    elif not all(has_digests(run.path, RECORDS, each) for each in fingerprints):
         logger.warning("%s", unknown_overlap(run.path))
         return None
     else:

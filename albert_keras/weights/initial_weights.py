@@ -169,8 +169,10 @@ def _shape(name, found, given, vocab_size):
         shapes[f"`{given}`"] = AlbertConfig.from_name(str(given), vocab_size=vocab_size)
     if found is not None and found.shape is not None:
         shapes[f"`{name}`"] = found.shape
-    for file in (folder / _SHAPE for folder in (found.folders if found is not None else ())):
-        if file.is_file():
+    for folder in found.folders if found is not None else ():
+        file = folder / _SHAPE
+        # Opening a run compares its file with run.json; one of its checkpoints may be shallower.
+        if file.is_file() and not (folder / _RECORD).is_file():
             shapes[f"`{file}`"] = AlbertConfig.from_reference_json(file)
     if not shapes:
         raise InputError(
@@ -291,10 +293,11 @@ def _find_in_folder(path):
 
 def _checkpoint(prefix, kind="checkpoint"):
     folder = Path(prefix).parent
+    saved = None
     if (folder / DIGESTS).is_file():
-        saved = _read_json(folder / DIGESTS).get("step")
         named = re.match(r"step-(\d{8,})", folder.name)
-        damage = find_damage(folder, int(named[1]) if named else saved)
+        saved = int(named[1]) if named else _read_json(folder / DIGESTS).get("step")
+        damage = find_damage(folder, saved)
         if damage is not None:
             raise InputError(f"Checkpoint `{folder}` is damaged: {damage}.")
     open_it = functools.partial(CheckpointTensors, prefix)
@@ -313,10 +316,13 @@ def _checkpoint(prefix, kind="checkpoint"):
         return FoundWeights(kind, step, open_it, (folder,))
     run = Run.open(above[0])
     folders = folders[: folders.index(run.path) + 1]
-    digest, length = run.record.get("tokenizer_digest"), run.record["data"].get("max_seq_length")
-    return FoundWeights(
-        kind, step, open_it, folders, run.albert_config, digest, max_seq_length=length
-    )
+    digest, shape = run.record.get("tokenizer_digest"), run.albert_config
+    length = run.record["data"].get("max_seq_length")
+    if saved is not None:
+        trained_as = run.trained_as(folder, saved)
+        trained_as.log_depth()
+        shape, length = trained_as.albert_config, trained_as.max_seq_length
+    return FoundWeights(kind, step, open_it, folders, shape, digest, max_seq_length=length)
 
 
 def _export(folder):

@@ -26,12 +26,15 @@ _PREFETCHED = 4
 _RECORDS_AT_ONCE = 256
 
 
-def training_numbers(step: int, batch_size: int, num_records: int, seed: int) -> np.ndarray:
+def training_numbers(
+    step: int, batch_size: int, num_records: int, seed: int, skipped: int = 0
+) -> np.ndarray:
     """Returns the numbers of the records of the step after `step` steps, int64 [B].
 
-    Each epoch visits the records in a new random order; a batch may span two epochs.
+    Each epoch visits the records in a new random order; a batch may span two epochs. `skipped` is
+    the number of records before step 0, as in `training_dataset`.
     """
-    positions = np.arange(step * batch_size, (step + 1) * batch_size)
+    positions = skipped + np.arange(step * batch_size, (step + 1) * batch_size)
     return _numbers_at(positions, num_records, seed)[0]
 
 
@@ -54,6 +57,7 @@ def training_dataset(
     worker: tuple[int, int] = (0, 1),
     replicas: int = 1,
     masking: MaskingConfig | None = None,
+    skipped: int = 0,
 ) -> tf.data.Dataset:
     """Reads records for training, endlessly.
 
@@ -68,6 +72,8 @@ def training_dataset(
             batch, B / number of workers.
         replicas: int. Number of equal parts that the worker's part is split into, one element each.
         masking: MaskingConfig or None. Of dynamic masks; None takes the one of the records.
+        skipped: int. Records, in the order of the epochs, that come before step 0: those that an
+            earlier stage of the run has read, in batches of another size or with other masks.
 
     Returns:
         tf.data.Dataset of dicts, B being the size of such a part: int32 `input_ids`, `input_mask`,
@@ -87,7 +93,7 @@ def training_dataset(
     part = np.arange(index * batch_size // num_workers, (index + 1) * batch_size // num_workers)
 
     def choose(steps):
-        positions = (steps[:, None] * batch_size + part).ravel()
+        positions = skipped + (steps[:, None] * batch_size + part).ravel()
         return *_numbers_at(positions, len(records), seed), np.ones(len(positions), np.float32)
 
     steps = tf.data.Dataset.range(first_step, np.iinfo(np.int64).max)

@@ -25,3 +25,19 @@ def test_what_pretrain_would_refuse_is_refused(tiny_records, tiny_training, tmp_
     (tmp_path / "full" / "letter.txt").touch()
     with pytest.raises(InputError, match="is not empty"):
         dry_run(tiny_records, tmp_path / "full", tiny_training)
+
+
+@pytest.mark.slow
+def test_every_stage_is_tried(tiny_records, tiny_training, tmp_path):
+    stages = [{"share": 0.75, "num_hidden_layers": 1, "batch_size": 16}, {"share": 0.25}]
+    values = tiny_training.with_flags(steps=1000).model_dump(exclude_unset=True)
+    values["optimizer"]["warmup_steps"] = 100  # more than the trial has
+    trial = dry_run(tiny_records, tmp_path / "run", type(tiny_training)(**values, stages=stages))
+    assert [stage.steps for stage in trial.stages] == [750, 250]
+    assert [stage.num_hidden_layers for stage in trial.stages] == [1, 2]
+    assert trial.training_seconds == pytest.approx(
+        sum(stage.steps * stage.seconds_per_step for stage in trial.stages)
+    )
+    text = "\n".join(trial.lines())
+    assert "1,000 steps in 2 stages take" in text
+    assert "stage 1 of 2: 750 steps of 16 records of 32 tokens see each record 17.24 times" in text

@@ -86,11 +86,11 @@ def open_source(
 def _pretrained(run, step, max_seq_length):
     run.check_kind("pretraining", "export")
     step = run.checkpoints.choose(step)
-    trained_length = min(run.record["data"]["max_seq_length"], _USUAL_LENGTH)
-    length = _checked_length(run.albert_config, max_seq_length or trained_length)
-    model = run.load_model(step, precision="float32")
-    scores = _scores(run, step)
-    return ExportSource(run.kind, run.record, step, model, run.tokenizer, length, None, {}, scores)
+    config, trained_length, _ = run.trained_as(run.checkpoints.folder(step), step)
+    length = _checked_length(config, max_seq_length or min(trained_length, _USUAL_LENGTH))
+    model, scores = run.load_model(step, precision="float32"), _scores(run, step)
+    record = run.record | {"albert_config": config.to_dict()}
+    return ExportSource(run.kind, record, step, model, run.tokenizer, length, None, {}, scores)
 
 
 def _finetuned(run, step, max_seq_length):

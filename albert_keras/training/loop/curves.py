@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import NamedTuple
 
-from albert_keras.training.loop.reports import read_evaluations, read_log
+from albert_keras.training.loop.reports import read_evaluations, read_log, read_stages
 from data_pipeline.files import whole_file
 
 # Okabe and Ito's colours, which stay apart for colour-blind readers; dashes help in print.
@@ -80,18 +80,23 @@ PANELS = (
     ),
 )
 
+#: The panel with the labels of stages: there is room below its curve.
+_LABELLED = PANELS[3]
+
 
 def draw_curves(folder: str | Path, panels: tuple[Panel, ...] = PANELS) -> Path:
     """Draws the log of a run over its steps in six panels, and returns the path of the picture.
 
     Evaluations in the log are points at their steps. Reports with skipped updates are crosses at
-    the bottom of the panels of loss and gradient norm.
+    the bottom of the panels of loss and gradient norm. Vertical lines are the edges of stages; the
+    panel of the learning rate says what each stage is.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     folder = Path(folder)
     log, evaluations = read_log(folder), read_evaluations(folder)
+    edges = stage_edges(read_stages(folder))
     figure = Figure(figsize=(15, 7.5), layout="constrained")
     FigureCanvasAgg(figure)
     figure.get_layout_engine().set(w_pad=0.1, h_pad=0.1)
@@ -99,10 +104,45 @@ def draw_curves(folder: str | Path, panels: tuple[Panel, ...] = PANELS) -> Path:
     figure.suptitle(f"{folder.absolute().name}, {reached}", fontsize=13, parse_math=False)
     for axes, panel in zip(figure.subplots(2, 3).ravel(), panels, strict=True):
         _draw(axes, panel, log, evaluations)
+        _draw_edges(axes, edges, with_labels=panel == _LABELLED)
     path = folder / "curves.png"
     with whole_file(path) as temporary:
         figure.savefig(temporary, format="png", dpi=100)
     return path
+
+
+def stage_edges(stages: list[tuple[int, dict]]) -> list[tuple[int, str]]:
+    """Returns the first step of each stage, and what distinguishes it from others as a short label.
+
+    Args:
+        stages: As `read_stages` returns them.
+
+    Returns:
+        list of (step, label), such as (900, "S 512, batch 16"); [] for a single stage.
+    """
+
+    def label(stage):
+        layers = stage["num_hidden_layers"]
+        parts = {
+            "max_seq_length": f"S {stage['max_seq_length']}",
+            "num_hidden_layers": f"{layers} layer{'s' if layers > 1 else ''}",
+            "batch_size": f"batch {stage['batch_size']}",
+        }
+        differ = [name for name in parts if len({other[name] for _, other in stages}) > 1]
+        return ", ".join(parts[name] for name in differ) or f"stage {stage['number']}"
+
+    return [(step, label(stage)) for step, stage in stages] if len(stages) > 1 else []
+
+
+def _draw_edges(axes, edges, with_labels):
+    for step, _ in edges[1:]:
+        axes.axvline(step, color="0.4", linewidth=0.8, linestyle=(0, (4, 3)), zorder=0)
+    left, right = axes.get_xlim()
+    for step, label in edges if with_labels else ():
+        if step < right:
+            style = {"fontsize": 8, "color": "0.3", "rotation": 90, "va": "bottom", "ha": "left"}
+            place = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points"}
+            axes.annotate(label, (max(step, left), 0), xytext=(2, 4), **style, **place)
 
 
 def _draw(axes, panel, log, evaluations):

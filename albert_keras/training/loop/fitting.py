@@ -14,8 +14,10 @@ from albert_keras.runs.tensors import training_variables
 from albert_keras.training.cost.peak import measure_peak
 from albert_keras.training.distributed.cluster import any_of, broadcast, is_chief
 from albert_keras.training.errors import TrainingDiverged, TrainingStopped
+from albert_keras.training.loop.across_stages import AcrossStages
 from albert_keras.training.loop.reports import Report
 from albert_keras.training.loop.saving import SaveCheckpoints, StopWhenDiverged
+from albert_keras.training.loop.stage_plan import StagePlan
 from albert_keras.training.loop.step import TrainingStep
 from albert_keras.training.loop.time_budget import FollowBudget, TimeBudget
 from data_pipeline.durations import parse_duration
@@ -64,6 +66,7 @@ def create_or_resume(
     newest = run.checkpoints.newest_valid() if is_chief(strategy) else None
     first_step, state = broadcast(strategy, newest or 0), {}
     if first_step:
+        training_step.take_over(run.checkpoints.state(first_step))
         state = run.checkpoints.load(first_step, checkpoint_variables(training_step))
         training_step.optimizer.iterations.assign(first_step)
         training_step.keep_means()
@@ -96,13 +99,21 @@ def report_loaded(context: RunContext, lines: list[str]):
 
 def checkpoint_variables(training_step: TrainingStep) -> dict[str, tf.Variable]:
     """Returns everything that a checkpoint contains, by name."""
-    return training_variables(training_step.model, training_step.optimizer) | training_step.state
+    model, optimizer = training_step.model, training_step.optimizer
+    return training_variables(model, optimizer, training_step.saved_weights) | training_step.state
 
 
 def fit(
-    context: RunContext, scores=None, max_steps: int | None = None, later_trainings: int = 0
+    context: RunContext,
+    scores=None,
+    max_steps: int | None = None,
+    later_trainings: int = 0,
+    stages=None,
 ) -> int:
     """Trains until the last step of a run, a signal, or the end of its time.
+
+    Each stage is a `fit` of Keras; optimizer, step, schedule, means and callbacks are the same in
+    all of them.
 
     Args:
         scores: keras Callback or None. Scores the model regularly: its `score` (lower is better) at
@@ -110,6 +121,7 @@ def fit(
             its `time`, a ScoringTime, is part of the remaining time.
         max_steps: Largest number of steps to make now; None if it is not limited.
         later_trainings: Number of equal trainings that follow, for the remaining time.
+        stages: Stages or None. The stages of the run; None if it has only one.
 
     Returns:
         Steps done by all calls.
@@ -120,7 +132,11 @@ def fit(
     strategy, run, training = context.strategy, context.run, context.training
     source, training_step, writes = context.source, context.training_step, context.is_chief
     first_step = context.first_step
-    budget = _follow_budget(context)
+    plan = StagePlan.of_one(training.steps)
+    if stages is not None:
+        stages.resume(context)
+        plan, source = stages.plan, stages
+    budget = _follow_budget(context, plan)
     last_step = _last_step(context, max_steps, budget)
     if first_step >= last_step:
         logger.info("`%s` is complete, there is nothing left to train", run.path)
@@ -131,21 +147,25 @@ def fit(
         first_step,
         training.steps,
         training_step.optimizer.learning_rate,
-        training.batch_size * source.max_seq_length,
-        flops_per_step=source.flops(training_step.model),
+        positions_per_step=0,  # see `begin_stage`
         peak_flops=_peak_flops(strategy, training) if writes else None,
         waited=lambda: training_step.waited,
         writes=writes,
         scoring=scores and scores.time,
         later_trainings=later_trainings,
+        plan=plan,
     )
 
     def save(step):
         if not writes:  # all workers have the same values
             return
         state = {} if budget is None else {"budget": budget.state()}
+        if stages is not None:
+            state["stages"] = stages.state()
         variables = checkpoint_variables(training_step)
-        run.checkpoints.save(step, variables, state, _score(scores, report, step))
+        is_in_last_stage = plan.number_at(step - 1) == len(plan) - 1
+        score = _score(scores, report, step, is_in_last_stage)
+        run.checkpoints.save(step, variables, state, score)
 
     saving = SaveCheckpoints(
         save,
@@ -165,16 +185,34 @@ def fit(
     if budget is not None:
         budget.followers = tuple(each for each in callbacks if hasattr(each, "last_step"))
         callbacks.append(budget)
-    planned_steps = _ENDLESS if budget else last_step - first_step
+    across_stages = AcrossStages(callbacks)
     with saving:
         try:
-            training_step.fit(
-                source.batches(strategy, first_step),
-                epochs=1,
-                steps_per_epoch=min(max_steps or _ENDLESS, planned_steps),
-                callbacks=callbacks,
-                verbose=0,
-            )
+            for number in range(plan.number_at(first_step), len(plan)):
+                if plan.ends[number] <= saving.step:  # changed settings may leave no step
+                    continue
+                part = context.source
+                if stages is not None:
+                    part = stages.begin(number, context, saving.step)
+                positions = part.training.batch_size * part.max_seq_length
+                report.begin_stage(positions, part.flops(training_step.model))
+                if budget is not None:
+                    budget.begin_stage()
+                end = _ENDLESS if budget else min(plan.ends[number], last_step)
+                if max_steps is not None:
+                    end = min(end, first_step + max_steps)
+                training_step.fit(
+                    part.batches(strategy, saving.step),
+                    epochs=1,
+                    steps_per_epoch=end - saving.step,
+                    callbacks=[across_stages],
+                    verbose=0,
+                )
+                if saving.stopping or saving.step < plan.ends[number]:
+                    break
+                if max_steps is not None and saving.step >= first_step + max_steps:
+                    break
+            across_stages.end()
             saving.save_now()  # if `max_steps` ended it earlier than planned
         except tf.errors.OpError as error:
             if source.failure is not None:
@@ -190,7 +228,7 @@ def fit(
     return saving.step
 
 
-def _follow_budget(context):
+def _follow_budget(context, plan):
     training = context.training
     if training.time_budget is None:
         return None
@@ -201,6 +239,7 @@ def _follow_budget(context):
         first_step=context.first_step,
         # All workers use the clock of the first one.
         clock=lambda: broadcast(context.strategy, int(time.monotonic() * 1e6)) / 1e6,
+        plan=plan,
     )
     if "budget" in context.state:
         budget.restore(context.state["budget"])
@@ -215,10 +254,12 @@ def _last_step(context, max_steps, budget):
     return last_step if max_steps is None else min(last_step, first_step + max_steps)
 
 
-def _score(scores, report, step):
+def _score(scores, report, step, is_in_last_stage):
     """Returns the score by which the best checkpoint is chosen, or None if there is none."""
     if scores is not None:
         return scores.score if scores.step == step else None
+    if not is_in_last_stage:  # other records, lengths or masks have other losses
+        return None
     return report.last_line.get("loss") if report.last_line else None
 
 

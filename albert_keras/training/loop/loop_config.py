@@ -29,7 +29,8 @@ class RunConfig(Settings):
         """Creates a configuration from nested values and single settings.
 
         Args:
-            values: dict of section -> dict, or None for an empty section.
+            values: dict of section -> dict, or None for an empty section; of a field that is no
+                section, such as `stages`, its value.
             **flags: Settings by the keywords of `options_of`; they take precedence. None means not
                 given.
 
@@ -37,10 +38,14 @@ class RunConfig(Settings):
             InputError: If a section is not a mapping. `SettingsError` if a value is invalid.
             TypeError: If a keyword is unknown.
         """
+        lists = {name for name, field in cls.model_fields.items() if field.default == ()}
         for name, section in values.items():
-            if not isinstance(section, dict | None):
+            if name not in lists and not isinstance(section, dict | None):
                 raise InputError(f"`{name}` must contain keys and values. Received: {section!r}.")
-        values = {name: dict(section or {}) for name, section in values.items()}
+        values = {
+            name: (() if section is None else section) if name in lists else dict(section or {})
+            for name, section in values.items()
+        }
         if flags.get("steps") is not None:
             fit_warmup(values, flags["steps"])
         options = options_of(cls)

@@ -13,6 +13,7 @@ import tensorflow as tf
 from tensorflow import keras
 
 from albert_keras.training.loop.scoring_time import ScoringTime
+from albert_keras.training.loop.stage_plan import StagePlan
 from data_pipeline.durations import format_duration
 from data_pipeline.files import naming, whole_file
 
@@ -29,7 +30,7 @@ _RECENT_STEPS, _RECENT_SECONDS = 200, 900
 
 _LOG = "log.jsonl"
 #: Keys of the lines that are no reports of the training.
-_EVALUATION, _MINIMAL_PAIRS = "evaluation", "minimal_pairs"
+_EVALUATION, _MINIMAL_PAIRS, _STAGE = "evaluation", "minimal_pairs", "stage_begins"
 _ON_SCREEN = (
     ("loss", "loss", ".3f"),
     ("mlm", "masked_lm_accuracy", ".3f"),
@@ -43,9 +44,9 @@ _ON_SCREEN = (
 class Report(keras.callbacks.Callback):
     """Writes the means since the last report to the log, TensorBoard and the screen.
 
-    A line of the log contains `step`; the model's metrics, null if all updates were skipped;
-    `learning_rate` of the last step; `skipped`, the number of skipped updates; then the keys of
-    `TIMING`:
+    A line of the log contains `step`; `stage`, counted from 1, if there are several; the model's
+    metrics, null if all updates were skipped; `learning_rate` of the last step; `skipped`, the
+    number of skipped updates; then the keys of `TIMING`:
 
     tokens_per_second     without padding
     positions_per_second  with padding
@@ -57,7 +58,7 @@ class Report(keras.callbacks.Callback):
     Rates exclude the first execution, which builds the graph, unless it is the only one.
 
     If one execution makes several steps, the first that reaches or passes a multiple of `every`
-    reports.
+    reports. The last step of a stage reports, too, so that no mean is taken over two stages.
     """
 
     def __init__(
@@ -74,6 +75,7 @@ class Report(keras.callbacks.Callback):
         writes: bool = True,  # if not, only resets the metrics at the same steps as the others
         scoring: ScoringTime | None = None,  # if a later callback scores the model
         later_trainings: int = 0,  # equal trainings that follow, for the remaining time
+        plan: StagePlan | None = None,  # of the run; None for a single stage
     ):
         super().__init__()
         self.scoring, self.later_trainings = scoring, later_trainings
@@ -86,6 +88,15 @@ class Report(keras.callbacks.Callback):
         self.flops_per_step, self.peak_flops = flops_per_step, peak_flops
         self.last_line = None  # newest line of the log
         self._waited = waited
+        self._plan = plan if plan is not None and len(plan) > 1 else None
+        self._pace = _Pace()
+        self._first_of_stage = first_step
+
+    def begin_stage(self, positions_per_step: int, flops_per_step: int):
+        """Begins to report a stage, whose steps differ from those before."""
+        self.positions_per_step, self.flops_per_step = positions_per_step, flops_per_step
+        self._first_of_stage = self.step
+        self._pace = _Pace()
 
     def on_train_begin(self, logs=None):
         if not self.writes:
@@ -98,14 +109,15 @@ class Report(keras.callbacks.Callback):
         self._interval_start = log[-1]["step"] if log else 0
         self._rates_start = self._moment()
         self._shown = self._reported = self._rates_start.seconds
-        self._pace = _Pace()
 
     def on_train_batch_end(self, batch, logs=None):
         # Keras gives the index of the last step of the execution.
         before, self.step = self.step, self.first_step + batch + 1
         is_due = self.step // self.every > before // self.every or self.step >= self.last_step
+        if self._plan is not None:
+            is_due |= self.step >= self._plan.ends[self._plan.number_at(before)]
         if self.writes:
-            self._update(logs if is_due else None, is_first=before == self.first_step)
+            self._update(logs if is_due else None, is_first=before == self._first_of_stage)
         if is_due:
             self.model.reset_metrics()
 
@@ -132,7 +144,10 @@ class Report(keras.callbacks.Callback):
 
     def _report(self, values, now, position):
         tokens = values.pop("tokens")
-        line = {"step": now.step} | self._metrics(values) | self._rates(tokens, now)
+        line = {"step": now.step}
+        if self._plan is not None:
+            line["stage"] = self._plan.number_at(now.step - 1) + 1
+        line |= self._metrics(values) | self._rates(tokens, now)
         _append(self.folder, json.dumps(line, allow_nan=False) + "\n")
         with self._tensorboard.as_default():
             for name, value in line.items():
@@ -186,7 +201,8 @@ class Report(keras.callbacks.Callback):
 
         def seconds_after(step):
             ahead = self.scoring.ahead(step, self.last_step, pace) if self.scoring else 0
-            return pace * (self.last_step - step) + ahead
+            steps = self.last_step - step if self._plan is None else self._plan.steps_ahead(step)
+            return pace * steps + ahead
 
         eta = format_duration(seconds_after(now.step) + self.later_trainings * seconds_after(0))
         if not self.later_trainings:
@@ -245,7 +261,7 @@ def read_log(folder):
     return [
         {name: math.nan if value is None else value for name, value in line.items()}
         for line in _lines(folder)
-        if line.keys().isdisjoint((_EVALUATION, _MINIMAL_PAIRS))
+        if line.keys().isdisjoint((_EVALUATION, _MINIMAL_PAIRS, _STAGE))
     ]
 
 
@@ -257,6 +273,21 @@ def read_evaluations(folder):
 def log_evaluation(folder, step, scores):
     """Appends the scores of an evaluation (dict) to a run's `log.jsonl`."""
     _append(folder, json.dumps({"step": step, _EVALUATION: scores}) + "\n")
+
+
+def log_stage(folder: str | Path, step: int, stage: dict) -> None:
+    """Appends the stage that begins after `step` to a run's `log.jsonl`, unless it is there.
+
+    The `stage` has its `number`, counted from 1, `max_seq_length`, `batch_size` and
+    `num_hidden_layers`.
+    """
+    if not any(known["number"] == stage["number"] for _, known in read_stages(folder)):
+        _append(folder, json.dumps({"step": step, _STAGE: stage}) + "\n")
+
+
+def read_stages(folder: str | Path) -> list[tuple[int, dict]]:
+    """Reads from a run's `log.jsonl` which stages began after which step, as logged."""
+    return [(line["step"], line[_STAGE]) for line in _lines(folder) if _STAGE in line]
 
 
 def log_minimal_pairs(folder, step, accuracies):

@@ -62,6 +62,17 @@ class TrainingStep(keras.Model):
         """list of variables. The weights that the loss depends on."""
         return self.model.trainable_variables
 
+    @property
+    def saved_weights(self):
+        """list of variables. The weights of the model that a checkpoint contains."""
+        return self.model.weights
+
+    def take_over(self, state: dict):
+        """Prepares for the variables of a checkpoint with this `state`, before they are restored.
+
+        Subclasses whose weights depend on it override this.
+        """
+
     def counts(self, features: dict[str, tf.Tensor]) -> list[tf.Tensor]:
         """Returns the divisor of each objective's loss for a replica's features: float32 scalars.
 
@@ -80,6 +91,14 @@ class TrainingStep(keras.Model):
         for running in self._running():
             variables |= running.variables()
         return variables | (self.loss_scale.variables() if self.loss_scale else {})
+
+    def forget_graphs(self):
+        """Makes the next `fit` and `evaluate` build their graphs again, as for other shapes.
+
+        A graph that has seen two shapes would be built for any shape: its results would differ in
+        the last bits from those of a graph for one.
+        """
+        self.train_function = self.train_tf_function = self.test_function = None
 
     def keep_means(self):
         """Makes the next `fit` continue the restored means instead of resetting them."""
@@ -179,7 +198,7 @@ class TrainingStep(keras.Model):
             self.waited += time.monotonic() - started
             return run(features)
 
-        self.waited = 0.0
+        self.waited = self.waited or 0.0
         self.train_function = self.train_tf_function = train_function
         return train_function
 

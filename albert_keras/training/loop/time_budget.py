@@ -8,6 +8,7 @@ from collections import deque
 from tensorflow import keras
 
 from albert_keras.optimization.schedules import WarmupPolynomialDecay
+from albert_keras.training.loop.stage_plan import StagePlan
 
 logger = logging.getLogger(__name__)
 
@@ -27,16 +28,24 @@ class TimeBudget:
         self.seconds, self.used = float(seconds), float(used)
         self.margin = min(_MARGIN_FRACTION * self.seconds, _LONGEST_MARGIN)
 
-    def left(self, elapsed=0.0):
-        """Returns the seconds left for steps, `elapsed` seconds after this part started."""
-        return self.seconds - self.margin - self.used - elapsed
+    @property
+    def for_steps(self):
+        """float. The seconds for steps, used ones included."""
+        return self.seconds - self.margin
 
-    def plan(self, step, steps_per_second, elapsed):
+    def left(self, elapsed=0.0, share=1.0):
+        """Returns the seconds left for steps, `elapsed` seconds after this part started.
+
+        With a `share` they are those until this fraction of the budget is used.
+        """
+        return share * self.for_steps - self.used - elapsed
+
+    def plan(self, step, steps_per_second, elapsed, share=1.0):
         """Returns the total number of steps that fit into the budget (int), at least `step` + 1.
 
-        This part of the run has reached `step` after `elapsed` seconds.
+        This part of the run has reached `step` after `elapsed` seconds. `share` is as in `left`.
         """
-        return step + max(1, math.floor(self.left(elapsed) * steps_per_second))
+        return step + max(1, math.floor(self.left(elapsed, share) * steps_per_second))
 
 
 class FollowBudget(keras.callbacks.Callback):
@@ -45,6 +54,9 @@ class FollowBudget(keras.callbacks.Callback):
     The remaining time is assumed to be as fast as an equally long time just past: far from the end
     it includes saves and evaluations; near the end it is the time of the last steps. The plan
     is updated every few steps, and near the end after each step.
+
+    A stage of several ends in the same way when its share of the time is used. The speed of the
+    later ones follows from that of the current one and their work, until they begin.
 
     It must be the last callback: those before it learn of a new last step one step ahead, so that
     they save and report there, and none after it may reset `model.stop_training`. Give `fit` more
@@ -59,12 +71,14 @@ class FollowBudget(keras.callbacks.Callback):
         every: int = 50,  # steps between plans
         first_step: int = 0,  # steps done before this `fit`
         clock=time.monotonic,
+        plan: StagePlan | None = None,  # its ends follow the clock; None for a single stage
     ):
         super().__init__()
         self.budget, self.schedule, self.every = budget, schedule, every
         self.followers = tuple(callbacks)
         self.first_step = self.step = first_step
         self.last_step = schedule.num_steps  # planned to end the run
+        self._plan = plan or StagePlan.of_one(self.last_step)
         self._clock = clock
         self._started = self._now = None  # seconds at the start of `fit` and after the newest step
         self._step_seconds = 0.0
@@ -88,11 +102,16 @@ class FollowBudget(keras.callbacks.Callback):
         self.last_step = int(state["num_steps"])
         if self.last_step <= self.first_step and not self.is_over:  # the budget was enlarged
             self.last_step = self.budget.plan(self.first_step, self._average_speed(), 0.0)
+        self._plan.ends[-1] = self.last_step
 
     @property
     def is_over(self):
         """bool. Whether a restored run has no time for one more step."""
         return self.budget.left() * self._average_speed() < 1
+
+    def begin_stage(self):
+        """Forgets the speed of the stage before."""
+        self._marks.clear()
 
     def on_train_begin(self, logs=None):
         self._started = self._now = self._clock()
@@ -104,17 +123,23 @@ class FollowBudget(keras.callbacks.Callback):
         stride = self.step - previous
         before, self._now = self._now, self._clock()
         self._step_seconds = self._now - before
+        number = self._plan.number_at(previous)
+        left = self.budget.left(self._elapsed(), self._plan.time_share(number))
         if self.step >= self.last_step:
             logger.info("the time budget ends the run at step %d", self.step)
             self.model.stop_training = True
-        elif self._left() <= 0:
-            self._set_last_step(self.step + stride)
+        elif self.step >= self._plan.ends[number]:  # `fit` continues with the next stage
+            self._plan.move(number, self.step)
+            self.model.stop_training = True
+        elif left <= 0:
+            self._plan.move(number, self.step + stride)
+            self._set_last_step(self._plan.ends[-1])
         elif not self._marks:  # the first step includes the building of the graph
             self._marks.append((self.step, self._now))
-        elif self._is_due(previous, self._step_seconds / stride):
-            self._plan(stride)
+        elif self._is_due(previous, number, left, self._step_seconds / stride):
+            self._plan_from(number, left, stride)
 
-    def _is_due(self, previous, step_seconds):
+    def _is_due(self, previous, number, left, step_seconds):
         every = self.every
         if len(self._marks) == 1:  # no plan yet
             every = min(_FIRST_ESTIMATE, every)
@@ -122,17 +147,21 @@ class FollowBudget(keras.callbacks.Callback):
         else:
             is_next = self.step // every > previous // every
         # Near the end: fewer steps or less time than until the next plan.
-        is_last = min(self.last_step - self.step, self._left() / max(step_seconds, 1e-9)) <= every
+        steps = self._plan.ends[number] - self.step
+        is_last = min(steps, left / max(step_seconds, 1e-9)) <= every
         return is_next or is_last
 
-    def _plan(self, stride):
+    def _plan_from(self, number, left, stride):
         self._marks.append((self.step, self._now))
-        while len(self._marks) > 2 and self._now - self._marks[1][1] >= self._left():
+        while len(self._marks) > 2 and self._now - self._marks[1][1] >= left:
             self._marks.popleft()
         first_step, first_seconds = self._marks[0]
         speed = (self.step - first_step) / max(self._now - first_seconds, 1e-9)
-        more = self.budget.plan(self.step, speed, self._elapsed()) - self.step
-        self._set_last_step(self.step + max(more // stride, 1) * stride)
+        share = self._plan.time_share(number)
+        more = self.budget.plan(self.step, speed, self._elapsed(), share) - self.step
+        end = self.step + max(more // stride, 1) * stride
+        self._plan.plan_from(number, end, speed * self.budget.for_steps)
+        self._set_last_step(self._plan.ends[-1])
 
     def _set_last_step(self, last_step):
         self.last_step = last_step
@@ -154,6 +183,3 @@ class FollowBudget(keras.callbacks.Callback):
 
     def _elapsed(self):
         return self._now - self._started
-
-    def _left(self):
-        return self.budget.left(self._elapsed())

@@ -18,6 +18,14 @@ _MISTAKES = [
     ("pretrain --data empty --out new", "`empty` has no dataset_info.json"),
     ("pretrain --data {records} --eval-data nowhere --out new", "`nowhere` does not exist"),
     ("pretrain --data {records} --init-from nowhere --out new", "No weights were found"),
+    (
+        'pretrain --data {records} --out new --set stages=[{{"share":1,"data":"nowhere"}}]',
+        "`nowhere` does not exist or is not a folder of records",
+    ),
+    (
+        'pretrain --data {records} --out new --set stages=[{{"share":1,"num_hidden_layers":9}}]',
+        "`stages.0.num_hidden_layers` must not exceed that of the model",
+    ),
     ("evaluate --run nowhere --data empty", "`nowhere` is not the folder of a run"),
     ("evaluate --run empty --data {records}", "`empty` is not the folder of a run"),
     ("evaluate --run {run} --data nowhere", "`nowhere` does not exist or is not a folder of"),

@@ -1,6 +1,6 @@
 import pytest
 
-from albert_keras.models.sharing import layer_plan
+from albert_keras.models.sharing import layer_plan, stacked_depths
 
 
 @pytest.mark.parametrize(
@@ -44,3 +44,14 @@ def test_a_block_names_its_place_as_the_reference_does():
 def test_unknown_sharing_is_refused():
     with pytest.raises(ValueError, match="feed_forward"):
         layer_plan(2, "feed_forward")
+
+
+def test_a_deeper_encoder_is_the_shallow_one_stacked_on_itself():
+    assert stacked_depths(3, 6) == (0, 1, 2, 0, 1, 2)
+    assert stacked_depths(2, 5) == (0, 1, 0, 1, 0)
+    assert stacked_depths(3, 3) == (0, 1, 2)
+
+
+def test_each_group_is_stacked_on_its_own():
+    assert stacked_depths(4, 8, num_hidden_groups=2) == (0, 1, 0, 1, 2, 3, 2, 3)
+    assert stacked_depths(2, 5, num_hidden_groups=2) == (0, 0, 0, 1, 1)

@@ -123,7 +123,7 @@ def test_records_of_the_initial_weights_count(
     tiny_run, tiny_records, held_out_records, tiny_training, tmp_path
 ):
     initial = open_weights(tiny_run)
-    trained = training_digests(RecordFiles(held_out_records), tmp_path / "run", initial)
+    trained = training_digests([RecordFiles(held_out_records)], tmp_path / "run", initial)
     assert len(trained) == 2
     with pytest.raises(InputError, match="all 696 records"):
         check_held_out(RecordFiles(tiny_records), trained)
@@ -133,7 +133,7 @@ def test_of_many_records_a_sample_is_kept(
     tiny_records, mixed, held_out_records, tmp_path, monkeypatch
 ):
     monkeypatch.setattr(trained_records, "KEPT_RECORDS", 512)
-    (sample,) = trained = training_digests(RecordFiles(tiny_records), tmp_path)
+    (sample,) = trained = training_digests([RecordFiles(tiny_records)], tmp_path)
     assert (len(sample.exact), sample.count) == (512, 696)
     overlap = check_held_out(RecordFiles(mixed), trained)
     assert overlap.is_estimate and 0 < overlap.normalised < overlap.rows

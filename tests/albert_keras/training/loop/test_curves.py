@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from albert_keras.training.loop.curves import draw_curves
+from albert_keras.training.loop.curves import draw_curves, stage_edges
 
 TITLES = [
     "Loss",
@@ -143,3 +143,29 @@ def test_a_run_without_sentence_order_has_no_such_curves(drawn):
 def test_a_folder_may_have_any_name(tmp_path):
     (tmp_path / "run_$x^$").mkdir()
     assert draw_curves(tmp_path / "run_$x^$").is_file()
+
+
+def stage_of(step, number, max_seq_length, num_hidden_layers=3, batch_size=64):
+    stage = {"number": number, "max_seq_length": max_seq_length}
+    stage |= {"batch_size": batch_size, "num_hidden_layers": num_hidden_layers}
+    return {"step": step, "stage_begins": stage}
+
+
+def test_edges_of_stages_are_lines_with_what_is_new(drawn):
+    lines = [stage_of(0, 1, 32, 1), *map(line_of, (100, 200)), stage_of(200, 2, 128), line_of(300)]
+    panels = drawn(lines)
+    for axes in panels.values():
+        assert [200, 200] in [list(line.get_xdata()) for line in axes.lines]
+    labels = [text.get_text() for text in panels["Learning rate"].texts]
+    assert labels == ["S 32, 1 layer", "S 128, 3 layers"]
+    assert not panels["Loss"].texts
+    [loss] = [line for line in panels["Loss"].lines if line.get_label() == "total"]
+    assert list(loss.get_xdata()) == [100, 200, 300]
+
+
+def test_equal_stages_are_numbered_and_a_single_one_is_not_drawn():
+    stages = [
+        (line["step"], line["stage_begins"]) for line in (stage_of(0, 1, 8), stage_of(9, 2, 8))
+    ]
+    assert stage_edges(stages) == [(0, "stage 1"), (9, "stage 2")]
+    assert stage_edges(stages[:1]) == []

@@ -16,10 +16,13 @@ from albert_keras.training.loop.reports import (
     Report,
     keep_log_until,
     log_evaluation,
+    log_stage,
     read_evaluations,
     read_log,
+    read_stages,
 )
 from albert_keras.training.loop.scoring_time import ScoringTime
+from albert_keras.training.loop.stage_plan import StagePlan
 from data_pipeline.durations import format_duration
 
 #: What the log of a usual step holds, besides sums.
@@ -354,3 +357,26 @@ def test_keras_calls_it_at_the_steps_it_reports(tmp_path, together):
     assert [line["step"] for line in lines] == [3, 6, 12, 14]
     for line in lines[1:]:
         assert 0 < line["tokens_per_second"] == pytest.approx(line["positions_per_second"])
+
+
+def test_a_stage_ends_with_a_report_and_the_next_has_its_own_rates(fit, tmp_path, screen):
+    plan = StagePlan([0.4, 0.6], [6, 12], [50, 200])
+    fit.begin(tmp_path, flops_per_step=50, peak_flops=1000, plan=plan)
+    fit.run(6)
+    assert "step 6/12" in screen.messages[-1] and "ETA 24 s" in screen.messages[-1]
+    fit.report.begin_stage(positions_per_step=400, flops_per_step=200)
+    fit.run(1, seconds=30).run(5, seconds=4.0).end()
+    log = read_log(tmp_path)
+    assert [(line["step"], line["stage"]) for line in log] == [(4, 1), (6, 1), (8, 2), (12, 2)]
+    assert fit.resets == [4, 6, 8, 12]
+    rates = [(line["positions_per_second"], line["mfu"]) for line in log]
+    assert rates == [(100, 0.05), (100, 0.05), (100, 0.05), (100, 0.05)]
+    assert "step 8/12" in screen.messages[-3] and "ETA 16 s" in screen.messages[-3]
+
+
+def test_a_stage_is_logged_once_and_is_no_report(tmp_path):
+    stages = [{"number": number, "max_seq_length": 8} for number in (1, 2)]
+    for step, stage in ((0, stages[0]), (5, stages[1]), (5, stages[1])):
+        log_stage(tmp_path, step, stage)
+    assert read_stages(tmp_path) == [(0, stages[0]), (5, stages[1])]
+    assert read_log(tmp_path) == read_evaluations(tmp_path) == []

@@ -8,6 +8,7 @@ import tensorflow as tf
 from tensorflow import keras
 
 from albert_keras.optimization.schedules import WarmupPolynomialDecay
+from albert_keras.training.loop.stage_plan import StagePlan, stage_ends
 from albert_keras.training.loop.time_budget import FollowBudget, TimeBudget
 
 
@@ -25,13 +26,28 @@ def test_a_plan_leaves_a_margin_and_never_ends_in_the_past():
 class Simulation:
     """Runs the callback as `fit` does, on a clock that the duration of each step moves."""
 
-    def __init__(self, budget, durations, every=20, num_steps=2000, warmup_steps=20, first_step=0):
+    def __init__(
+        self,
+        budget,
+        durations,
+        every=20,
+        num_steps=2000,
+        warmup_steps=20,
+        first_step=0,
+        plan=None,
+    ):
         self.now = 1000.0
         self.durations = durations
         self.schedule = WarmupPolynomialDecay(1.0, num_steps, warmup_steps, adjustable=True)
         self.follower = SimpleNamespace(last_step=num_steps, ends=[])
         self.callback = FollowBudget(
-            budget, self.schedule, [self.follower], every, first_step, clock=lambda: self.now
+            budget,
+            self.schedule,
+            [self.follower],
+            every,
+            first_step,
+            clock=lambda: self.now,
+            plan=plan,
         )
         self.callback.set_model(SimpleNamespace(stop_training=False))
         self.first_step = self.step = first_step
@@ -163,3 +179,67 @@ def test_fit_ends_when_the_time_is_over():
     model.fit(data, steps_per_epoch=10**9, callbacks=[follow], verbose=0)
     assert int(model.optimizer.iterations) == follow.step == follow.last_step < 200
     assert float(schedule(follow.step)) == 0
+
+
+def staged(seconds_per_step, first_step=0, state=None, ends=None, **others):
+    """Returns a simulation of three stages, a step of which takes as long as given."""
+    shares = (0.5, 0.3, 0.2)
+    plan = StagePlan(shares, stage_ends(2000, shares), seconds_per_step)
+    if ends is not None:
+        plan.resume(first_step, ends, are_planned=True)
+    simulation = Simulation(TimeBudget(150), None, first_step=first_step, plan=plan, **others)
+    if state is not None:
+        simulation.callback.restore(state)
+    simulation.plan = plan
+
+    def durations():
+        while True:
+            yield seconds_per_step[plan.number_at(simulation.step)]
+
+    simulation.durations = durations()
+    return simulation
+
+
+def run_stages(simulation, stop_at=None, stride=1):
+    """Runs as `fit` does, once for each stage; returns the seconds at the end of each."""
+    ends, begin = [], simulation.now
+    simulation.callback.on_train_begin()
+    simulation.callback.on_train_begin = lambda: None
+    while simulation.step < simulation.plan.ends[-1] and simulation.step != stop_at:
+        simulation.callback.model.stop_training = False
+        simulation.callback.begin_stage()
+        simulation.run(stop_at, stride)
+        ends.append(simulation.now - begin)
+    return ends
+
+
+@pytest.mark.parametrize("stride", [1, 4])
+def test_each_stage_ends_when_its_share_of_the_time_is_used(stride):
+    simulation = staged((0.05, 0.1, 0.2))
+    ends = run_stages(simulation, stride=stride)
+    usable = 150 - simulation.callback.budget.margin
+    assert ends == pytest.approx([0.5 * usable, 0.8 * usable, usable], abs=0.3 * stride)
+    steps = [1470, 1470 + 441, 1470 + 441 + 147]
+    assert simulation.plan.ends == pytest.approx(steps, abs=3 * stride)
+    assert simulation.last_rate < 0.02
+    assert simulation.follower.ends[-1] and sum(simulation.follower.ends) == 1
+
+
+def test_the_plan_knows_from_the_start_that_later_stages_are_slower():
+    simulation = staged((0.05, 0.1, 0.2))
+    run_stages(simulation, stop_at=100)
+    assert simulation.callback.last_step == pytest.approx(2058, abs=20)
+    assert simulation.plan.steps_ahead(100) == pytest.approx(147 / 0.05 - 100, abs=30)
+
+
+def test_a_resumed_run_keeps_the_ends_of_its_stages():
+    straight = staged((0.05, 0.1, 0.2))
+    run_stages(straight)
+    first = staged((0.05, 0.1, 0.2))
+    run_stages(first, stop_at=1600)  # in the second stage
+    known = list(first.plan.ends)
+    again = staged((0.05, 0.1, 0.2), 1600, first.callback.state(), known)
+    assert again.plan.ends == known and again.plan.number_at(1600) == 1
+    run_stages(again)
+    assert again.plan.ends[0] == known[0]
+    assert again.plan.ends == pytest.approx(straight.plan.ends, abs=4)

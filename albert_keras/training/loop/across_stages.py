@@ -1,0 +1,44 @@
+"""Several calls of `fit` as one to the callbacks."""
+
+from collections.abc import Sequence
+
+from tensorflow import keras
+
+
+class AcrossStages(keras.callbacks.Callback):
+    """Passes the events of several `fit`, one for each stage, on to callbacks as those of one.
+
+    Training begins and an epoch begins only once, and batches are counted across all `fit`. Call
+    `end` after the last one.
+    """
+
+    def __init__(self, callbacks: Sequence[keras.callbacks.Callback]):
+        super().__init__()
+        self._callbacks = tuple(callbacks)
+        self._before = self._batches = 0  # batches before this `fit`, and until now
+
+    def set_model(self, model):
+        super().set_model(model)
+        for callback in self._callbacks:
+            callback.set_model(model)
+
+    def on_train_begin(self, logs=None):
+        if self._batches == 0:
+            for callback in self._callbacks:
+                callback.on_train_begin(logs)
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self._before = self._batches
+        if self._batches == 0:
+            for callback in self._callbacks:
+                callback.on_epoch_begin(epoch, logs)
+
+    def on_train_batch_end(self, batch, logs=None):
+        self._batches = self._before + batch + 1
+        for callback in self._callbacks:
+            callback.on_train_batch_end(self._before + batch, logs)
+
+    def end(self):
+        """Ends the training."""
+        for callback in self._callbacks:
+            callback.on_train_end()

@@ -1,0 +1,119 @@
+"""Which steps of a run belong to which of its stages. Plain Python."""
+
+import bisect
+import math
+from collections.abc import Sequence
+
+from data_pipeline.errors import InputError
+
+
+def stage_ends(steps: int, shares: Sequence[float], multiple: int = 1) -> tuple[int, ...]:
+    """Returns the last step of each stage.
+
+    Args:
+        steps: Length of the run, the end of the last stage.
+        shares: Fraction of the steps of each stage; they sum to about 1.
+        multiple: All ends but the last are multiples of it, and each stage has at least as many
+            steps, apart from the last, which has at least one.
+
+    Raises:
+        InputError: If the run is too short for so many stages.
+    """
+    number = len(shares)
+    if steps <= (number - 1) * multiple:
+        raise InputError(
+            f"`training.steps` must be more than {(number - 1) * multiple} for {number} stages"
+            f"{f' and {multiple} steps per execution' if multiple > 1 else ''}. Received: {steps}."
+        )
+    total = math.fsum(shares)
+    ends = [0]
+    for done in range(1, number):
+        planned = round(steps * math.fsum(shares[:done]) / total / multiple) * multiple
+        later = (number - 1 - done) * multiple  # what the stages between this and the last need
+        latest = (steps - 1 - later) // multiple * multiple
+        ends.append(min(max(planned, ends[-1] + multiple), latest))
+    return (*ends[1:], steps)
+
+
+class StagePlan:
+    """The stages of a run, whose ends may change as long as they lie ahead.
+
+    Attributes:
+        ends: Last step of each stage, as planned or, of finished stages, as it was.
+    """
+
+    def __init__(
+        self,
+        shares: Sequence[float],
+        ends: Sequence[int],
+        work: Sequence[float],  # what a step of each stage takes, in any unit
+        multiple: int = 1,  # planned ends are multiples of it
+    ):
+        self._shares = tuple(share / math.fsum(shares) for share in shares)
+        self.ends = list(ends)
+        self._work, self._multiple = tuple(work), multiple
+
+    @classmethod
+    def of_one(cls, steps: int) -> "StagePlan":
+        """Returns the plan of a run without stages."""
+        return cls((1.0,), (steps,), (1.0,))
+
+    def __len__(self) -> int:
+        return len(self.ends)
+
+    def number_at(self, step: int) -> int:
+        """Returns the stage, counted from 0, that the step after `step` steps belongs to."""
+        return min(bisect.bisect_right(self.ends, step), len(self) - 1)
+
+    def start_of(self, number: int) -> int:
+        """Returns the number of steps before a stage."""
+        return self.ends[number - 1] if number else 0
+
+    def steps_ahead(self, step: int) -> float:
+        """Returns how many steps like the last one take as long as all that remain."""
+        current = self.number_at(max(step - 1, 0))
+        ahead = float(self.ends[current] - step)
+        for later in range(current + 1, len(self)):
+            steps = self.ends[later] - self.start_of(later)
+            ahead += steps * self._work[later] / self._work[current]
+        return ahead
+
+    def time_share(self, number: int) -> float:
+        """Returns the fraction of a time budget that is used at the end of a stage."""
+        return 1.0 if number == len(self) - 1 else math.fsum(self._shares[: number + 1])
+
+    def plan_from(self, number: int, end: int, steps_of_budget: float):
+        """Plans the ends of the current stage and of those after it.
+
+        Args:
+            number: The current stage.
+            end: Its end.
+            steps_of_budget: How many steps of the current stage the whole time budget would allow.
+        """
+        self.ends[number] = end
+        for later in range(number + 1, len(self)):
+            steps = self._shares[later] * steps_of_budget * self._work[number] / self._work[later]
+            executions = max(1, math.floor(steps / self._multiple))
+            self.ends[later] = self.ends[later - 1] + executions * self._multiple
+
+    def move(self, number: int, end: int):
+        """Changes the end of a stage, and moves the later ones with it."""
+        by = end - self.ends[number]
+        self.ends[number:] = [each + by for each in self.ends[number:]]
+
+    def resume(self, step: int, ends: Sequence[int], are_planned: bool = False):
+        """Takes over the ends that were saved with `step`.
+
+        Args:
+            step: Steps done.
+            ends: The `ends` at that time. Those of finished stages stay as they were. The others
+                follow from the settings, which may have changed, but are not before `step`.
+            are_planned: Whether the ends that lie ahead were planned from the speed of the run, so
+                that they are taken over as well.
+        """
+        for number in range(len(self) - 1):
+            saved = ends[number] if number < len(ends) else None
+            if saved is not None and (saved <= step or are_planned):
+                self.ends[number] = saved
+            else:
+                self.ends[number] = max(self.ends[number], step)

@@ -1,0 +1,84 @@
+"""Configuration of the stages of a pre-training run, and the conditions between them."""
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+from albert_keras.config import AlbertConfig
+from data_pipeline.settings import Problem, Settings, SettingsError, setting
+
+#: By how much the sum of the shares may differ from 1: three of 0.333 are meant to be a third each.
+_TOLERANCE = 0.002
+
+
+class StageConfig(Settings):
+    """A stage of a run: its share of the run, and in what it differs from the run's settings."""
+
+    share: float = setting(
+        ..., "Fraction of the steps of the run, or of its time budget.", gt=0, le=1
+    )
+    data: Path | None = setting(
+        None, "Folder of records built with the run's tokenizer; None takes those of the run."
+    )
+    batch_size: int | None = setting(
+        None, "Global batch size, over all replicas; None takes that of the run.", ge=1
+    )
+    num_hidden_layers: int | None = setting(
+        None,
+        "Depth of the encoder; None takes that of the model. It may only grow, and the last stage "
+        "has that of the model.",
+        ge=1,
+    )
+    mask_rate: float | None = setting(
+        None,
+        "Fraction of the tokens to predict with dynamic masks; None takes that of the run.",
+        gt=0,
+        lt=1,
+    )
+    leave_unmasked: float | None = setting(
+        None,
+        "Fraction of the tokens to predict that dynamic masks leave unchanged; None takes that of "
+        "the run.",
+        ge=0,
+        le=1,
+    )
+
+    def changes(self, *names: str) -> dict:
+        """Returns those of the named settings in which the stage differs from the run."""
+        values = {name: getattr(self, name) for name in names}
+        return {name: value for name, value in values.items() if value is not None}
+
+
+def share_problems(stages: Sequence[StageConfig]) -> list[Problem]:
+    """Returns what is wrong with the shares of stages that are valid each on its own."""
+    total = math.fsum(stage.share for stage in stages)
+    if not stages or abs(total - 1) <= _TOLERANCE:
+        return []
+    shares = " + ".join(f"{stage.share:g}" for stage in stages)
+    message = f"must sum to 1 over all stages. Received: {shares} = {total:g}."
+    return [Problem(("stages", "0", "share"), message)]
+
+
+def depth_problems(stages: Sequence[StageConfig], albert_config: AlbertConfig) -> list[Problem]:
+    """Returns what is wrong with the depths of stages of this model."""
+    full = albert_config.num_hidden_layers
+    depths = [stage.num_hidden_layers or full for stage in stages]
+    problems = []
+    for number, depth in enumerate(depths):
+        if depth > full:
+            message = f"must not exceed that of the model. Received: {depth}, and {full}."
+        elif number and depth < min(depths[number - 1], full):
+            message = (
+                "must not be smaller than in the stage before: a model can only grow. Received: "
+                f"{depth} after {depths[number - 1]}."
+            )
+        elif depth < full and number == len(depths) - 1:
+            message = f"must be that of the model in the last stage. Received: {depth}, not {full}."
+        else:
+            try:
+                albert_config.replace(num_hidden_layers=depth)
+                continue
+            except SettingsError as error:  # fewer layers than groups
+                message = f"does not fit the model: {error.problems[0]}"
+        problems.append(Problem(("stages", str(number), "num_hidden_layers"), message))
+    return problems

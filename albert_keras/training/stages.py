@@ -1,0 +1,240 @@
+"""The stages of a pre-training run: their records and settings, and how each of them begins."""
+
+import logging
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from albert_keras.config import AlbertConfig
+from albert_keras.training.config import PretrainingConfig, TrainingConfig
+from albert_keras.training.cost.flops import training_flops
+from albert_keras.training.growth import grow
+from albert_keras.training.loop.batches import check_batch_size
+from albert_keras.training.loop.fitting import RunContext
+from albert_keras.training.loop.reports import keep_log_until, log_stage
+from albert_keras.training.loop.stage_plan import StagePlan, stage_ends
+from albert_keras.training.loop.step import should_skip_padding
+from albert_keras.training.record_source import RecordSource, dynamic_masking
+from data_pipeline.errors import InputError
+from data_pipeline.reader.reader import uses_dynamic_masks
+from data_pipeline.records.record_folder import RecordFiles
+
+logger = logging.getLogger(__name__)
+
+
+class Stage(NamedTuple):
+    """What is trained in a stage, or in a run without stages."""
+
+    records: RecordFiles
+    training: TrainingConfig  # the settings of the run, with the changes of the stage
+    num_hidden_layers: int
+
+
+def stages_of(
+    config: PretrainingConfig, records: RecordFiles, albert_config: AlbertConfig
+) -> tuple[Stage, ...]:
+    """Returns the stages of a run, a single one if none are configured.
+
+    Args:
+        records: The records of the run, for all stages that have none of their own.
+
+    Raises:
+        InputError: If the records of a stage cannot be opened, or no stage has those of the run.
+    """
+    full, training = albert_config.num_hidden_layers, config.training
+    if not config.stages:
+        return (Stage(records, training, full),)
+    opened = {records.folder.resolve(): records}
+    stages = []
+    for stage in config.stages:
+        folder = stage.data or records.folder
+        own = opened.setdefault(folder.resolve(), None) or RecordFiles(folder)
+        opened[folder.resolve()] = own
+        changed = training.replace(**stage.changes("batch_size", "mask_rate", "leave_unmasked"))
+        stages.append(Stage(own, changed, stage.num_hidden_layers or full))
+    if all(stage.records.info.fingerprint != records.info.fingerprint for stage in stages):
+        raise InputError(
+            f"At least one stage must be trained on the records of the run, `{records.folder}`. "
+            "Received: stages with `data` of their own only. Give the records of one stage, such "
+            "as the last, as those of the run, and omit its `data`."
+        )
+    return tuple(stages)
+
+
+def check_stages(stages: Sequence[Stage], config: PretrainingConfig):
+    """Raises InputError if the stages do not fit their settings, their records or the steps."""
+    training = config.training
+    if config.stages:
+        shares = [stage.share for stage in config.stages]
+        stage_ends(training.steps, shares, training.steps_per_execution)
+    for number, stage in enumerate(stages):
+        try:
+            uses_dynamic_masks(stage.records, stage.training.masks)  # raises if it cannot
+            dynamic_masking(stage.records, stage.training)  # likewise
+        except InputError as error:
+            raise _in_stage(error, number, stages) from error
+    # A weight that was not given follows from the records.
+    is_given = "sentence_order_weight" in training.model_fields_set
+    ignores_labels = is_given and training.sentence_order_weight == 0
+    first = stages[0].records
+    for number, stage in enumerate(stages):
+        ours, theirs = first.info, stage.records.info
+        if ours.tokenizer_digest != theirs.tokenizer_digest:
+            raise InputError(
+                "The records of all stages must be built with the same tokenizer. Received: "
+                f"{ours.tokenizer_digest} in `{first.folder}` (stage 1), {theirs.tokenizer_digest} "
+                f"in `{stage.records.folder}` (stage {number + 1}). Build the records with "
+                f"--tokenizer {first.folder}/tokenizer."
+            )
+        if ours.objective != theirs.objective and not ignores_labels:
+            raise InputError(
+                "The records of all stages must have the same objective. Received: "
+                f"{ours.objective} in `{first.folder}` (stage 1), {theirs.objective} in "
+                f"`{stage.records.folder}` (stage {number + 1}). Build the records with the same "
+                "--objective, or use --set training.sentence_order_weight=0, which trains masked "
+                "tokens alone."
+            )
+
+
+def check_batch_sizes(stages: Sequence[Stage], strategy: tf.distribute.Strategy):
+    """Raises InputError if the batch of a stage cannot be split evenly."""
+    for number, stage in enumerate(stages):
+        try:
+            check_batch_size(strategy, stage.training)
+        except InputError as error:
+            raise _in_stage(error, number, stages) from error
+
+
+def _in_stage(error, number, stages):
+    return error if len(stages) == 1 else InputError(f"Stage {number + 1}: {error}")
+
+
+class Stages:
+    """The stages of a run in this process; `fit` begins them one after the other.
+
+    Attributes:
+        plan: StagePlan. The steps of each stage.
+    """
+
+    def __init__(
+        self,
+        stages: Sequence[Stage],
+        config: PretrainingConfig,  # resolved
+        albert_config: AlbertConfig,
+    ):
+        self._stages, self._config, self._shape = tuple(stages), config, albert_config
+        training, shares = config.training, [stage.share for stage in config.stages]
+        self.plan = StagePlan(
+            shares,
+            stage_ends(training.steps, shares, training.steps_per_execution),
+            [self._flops(stage) for stage in stages],
+            training.steps_per_execution,
+        )
+        self._number = 0  # of the stage that was begun last
+
+    @property
+    def failure(self) -> Exception | None:
+        """The error that occurred while records were read."""
+        return self._stages[self._number].records.failure
+
+    def state(self) -> dict:
+        """Returns what a checkpoint says about its stage, and what `resume` needs."""
+        begun = self._stages[: self._number + 1]
+        return {
+            "number": self._number + 1,
+            "ends": list(self.plan.ends),
+            "num_hidden_layers": begun[-1].num_hidden_layers,
+            "max_seq_length": max(stage.records.info.max_seq_length for stage in begun),
+        }
+
+    def resume(self, context: RunContext):
+        """Continues with the stages that a checkpoint describes, or prepares for the first one."""
+        if context.first_step == 0:
+            context.training_step.num_hidden_layers = self._stages[0].num_hidden_layers
+            return
+        # A run that began without stages has none in its checkpoints.
+        ends = context.state.get("stages", {}).get("ends", ())
+        is_planned = context.training.time_budget is not None
+        self.plan.resume(context.first_step, ends, is_planned)
+
+    def begin(self, number: int, context: RunContext, step: int) -> RecordSource:
+        """Prepares the model for a stage, counted from 0, after `step` steps, and describes it.
+
+        The model grows if the step before was made at a smaller depth.
+
+        Raises:
+            InputError: If the stages were changed, and the model would have to shrink.
+        """
+        stage, training_step = self._stages[number], context.training_step
+        depth, before = stage.num_hidden_layers, training_step.num_hidden_layers
+        if depth < before:
+            raise InputError(
+                f"`stages.{number}.num_hidden_layers` must be at least {before}, the depth that "
+                f"the model has at step {step:,}. Received: {depth}."
+            )
+        info = stage.records.info
+        logger.info(
+            "stage %d of %d from step %s: records `%s`, %d tokens, batch %d, %d layer%s",
+            number + 1,
+            len(self._stages),
+            f"{step + 1:,}",
+            stage.records.folder,
+            info.max_seq_length,
+            stage.training.batch_size,
+            depth,
+            "" if depth == 1 else "s",
+        )
+        with context.strategy.scope():
+            if grow(training_step.model, training_step.optimizer, before, depth):
+                logger.info(
+                    "the model grows from %d to %d layers: the new ones are copies of the trained "
+                    "ones, with their moments",
+                    before,
+                    depth,
+                )
+        training_step.num_hidden_layers = depth
+        training_step.model.encoder.skips_padding = should_skip_padding(
+            context.strategy, stage.training, info.statistics
+        )
+        training_step.forget_graphs()
+        if context.is_chief:
+            described = {
+                "number": number + 1,
+                "max_seq_length": info.max_seq_length,
+                "batch_size": stage.training.batch_size,
+                "num_hidden_layers": depth,
+            }
+            keep_log_until(context.run.path, step)
+            log_stage(context.run.path, self.plan.start_of(number), described)
+        self._number = number
+        return self._source(number)
+
+    def numbers(self, step: int):
+        """Returns the numbers of the records seen after this number of steps: int64 [B]."""
+        return self._source(self.plan.number_at(step)).numbers(step)
+
+    def _source(self, number):
+        stage, plan = self._stages[number], self.plan
+        before = sum(
+            (plan.ends[earlier] - plan.start_of(earlier)) * each.training.batch_size
+            for earlier, each in enumerate(self._stages[:number])
+            if each.records.info.fingerprint == stage.records.info.fingerprint
+        )
+        return RecordSource(
+            stage.records,
+            stage.training,
+            steps_before=plan.start_of(number),
+            records_before=before,
+            num_hidden_layers=stage.num_hidden_layers,
+        )
+
+    def _flops(self, stage):
+        info = stage.records.info
+        return training_flops(
+            self._shape.replace(num_hidden_layers=stage.num_hidden_layers),
+            stage.training.batch_size,
+            info.max_seq_length,
+            info.max_predictions_per_seq,
+            sentence_head=self._config.training.sentence_order_weight > 0,
+        )

@@ -1,0 +1,86 @@
+"""A model that grows copies weights and moments, and runs as the deeper model would."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from albert_keras.config import AlbertConfig
+from albert_keras.models.pretraining import AlbertForPretraining
+from albert_keras.optimization.lamb import Lamb
+from albert_keras.training.growth import grow
+from albert_keras.training.pretraining_step import PretrainingStep
+
+FFN = "group_{}/inner_group_0/ffn_1/intermediate/dense/kernel"
+QUERY = "group_{}/inner_group_0/attention_1/self/query/kernel"
+
+
+def model_of(**changes):
+    sizes = {"hidden_size": 8, "num_attention_heads": 2, "intermediate_size": 16}
+    config = AlbertConfig(vocab_size=20, embedding_size=4, **sizes | changes)
+    model = AlbertForPretraining(config)
+    optimizer = Lamb()
+    optimizer._create_all_weights(model.trainable_variables)
+    for number, weight in enumerate(model.trainable_variables):
+        optimizer.get_slot(weight, "m").assign(tf.fill(weight.shape, float(number)))
+        optimizer.get_slot(weight, "v").assign(tf.fill(weight.shape, 1000.0 + number))
+    return model, optimizer
+
+
+def values_of(model, optimizer, name):
+    [weight] = [each for each in model.weights if each.name.endswith(f"{name}:0")]
+    slots = [optimizer.get_slot(weight, slot).numpy() for slot in ("m", "v")]
+    return [weight.numpy(), *slots]
+
+
+@pytest.mark.parametrize(
+    "shape, shallow, sources",
+    [
+        ({"sharing": "none", "num_hidden_layers": 5}, 2, {FFN: [0, 1, 0, 1, 0], QUERY: [0, 1, 0]}),
+        ({"sharing": "attention", "num_hidden_layers": 4}, 2, {FFN: [0, 1, 0, 1], QUERY: [0]}),
+        (
+            {"sharing": "ffn", "num_hidden_layers": 4, "num_hidden_groups": 2},
+            2,
+            {QUERY: [0, 0, 1, 1], FFN: [0, 1]},
+        ),
+        ({"num_hidden_layers": 4, "num_hidden_groups": 2}, 2, {QUERY: [0, 1], FFN: [0, 1]}),
+    ],
+)
+def test_new_depths_are_copies_with_their_moments(shape, shallow, sources):
+    model, optimizer = model_of(**shape)
+    names = [(name, depth) for name, origins in sources.items() for depth in range(len(origins))]
+    before = {each: values_of(model, optimizer, each[0].format(each[1])) for each in names}
+    copied = grow(model, optimizer, shallow, model.config.num_hidden_layers)
+    assert (copied > 0) == any(len(set(each)) < len(each) for each in sources.values())
+    for name, depth in names:
+        found = values_of(model, optimizer, name.format(depth))
+        for now, then in zip(found, before[name, sources[name][depth]], strict=True):
+            np.testing.assert_array_equal(now, then, err_msg=f"{name} {depth}")
+
+
+def test_shared_weights_grow_for_nothing():
+    model, optimizer = model_of(num_hidden_layers=6)
+    assert grow(model, optimizer, 3, 6) == 0
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [{}, {"sharing": "none"}, {"sharing": "ffn"}, {"num_hidden_groups": 2, "inner_group_num": 2}],
+)
+def test_a_limited_depth_is_the_shallower_model(shape):
+    """Initial weights follow from their names, so both models have the same ones."""
+    deep, _ = model_of(num_hidden_layers=4, **shape)
+    shallow, _ = model_of(num_hidden_layers=2, **shape)
+    inputs = {
+        "input_ids": np.arange(12, dtype=np.int32).reshape(2, 6),
+        "masked_lm_positions": np.array([[1, 2], [3, 4]], np.int32),
+    }
+    limited = deep(inputs, num_hidden_layers=2)
+    for name, expected in shallow(inputs).items():
+        np.testing.assert_array_equal(limited[name], expected, err_msg=name)
+    whole = deep(inputs)["masked_lm_logits"]
+    assert not np.allclose(limited["masked_lm_logits"], whole, atol=1e-6)
+    step = PretrainingStep(deep)
+    step.num_hidden_layers = 2
+    names = [weight.name for weight in step.saved_weights]
+    assert names == [weight.name for weight in shallow.weights]
+    assert [weight.name for weight in step.trained_weights] == names

@@ -1,0 +1,276 @@
+"""A run of several stages: one optimizer, one log, and the same bits wherever it is interrupted."""
+
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from albert_keras.runs.run import Run
+from albert_keras.serving.export.source import open_source
+from albert_keras.training.config import PretrainingConfig
+from albert_keras.training.loop.curves import stage_edges
+from albert_keras.training.loop.reports import TIMING, read_log, read_stages
+from albert_keras.training.pretrain import pretrain
+from albert_keras.training.record_source import RecordSource
+from albert_keras.training.stages import Stages, stages_of
+from albert_keras.weights.initial_weights import open_weights
+from data_pipeline.building.build import build_records
+from data_pipeline.errors import InputError
+from data_pipeline.records.dataset_info import DatasetInfo
+from data_pipeline.records.record_folder import RecordFiles
+
+STEPS, EDGES = 9, (3, 6)
+
+
+@pytest.fixture(scope="session")
+def short_records(tiny_documents, tiny_tokenizer, tiny_data_config, tmp_path_factory):
+    """Returns records of 16 tokens, without masks, of the documents of `tiny_records`."""
+    out = tmp_path_factory.mktemp("short-records") / "records"
+    config = tiny_data_config.replace(max_seq_length=16, static_masks=False)
+    return build_records(tiny_documents, tiny_tokenizer, out, config).path
+
+
+@pytest.fixture(scope="session")
+def staged(tiny_training, short_records):
+    """Returns a run of three stages that differ in everything, whose depths share no weights."""
+    values = tiny_training.model_dump(exclude_unset=True)
+    values["model"] |= {"num_hidden_layers": 3, "sharing": "none"}
+    values["training"] |= {"steps": STEPS, "checkpoint_every": 100, "keep_checkpoints": 9}
+    values["training"] |= {"masks": "dynamic"}
+    values["stages"] = [
+        {"share": 0.33, "data": str(short_records), "batch_size": 16, "num_hidden_layers": 1},
+        {"share": 0.34, "data": str(short_records), "mask_rate": 0.1, "num_hidden_layers": 2},
+        {"share": 0.33, "leave_unmasked": 0.0},
+    ]
+    return PretrainingConfig(**values)
+
+
+@pytest.fixture(scope="session")
+def staged_run(staged, tiny_records, made_once):
+    """Returns a run that was interrupted at both edges, and a step before and after the first."""
+
+    def train(folder):
+        for steps in (2, 1, 1, 2, 3):
+            pretrain(tiny_records, folder, staged, max_steps=steps)
+
+    return made_once("staged-run", train)
+
+
+def changed(config, *stages):
+    """Returns a configuration with other stages, of equal shares."""
+    stages = [{"share": 1 / len(stages)} | stage for stage in stages]
+    return PretrainingConfig(**config.model_dump(exclude_unset=True) | {"stages": stages})
+
+
+def tensors_of(run, step):
+    reader = tf.train.load_checkpoint(Run.open(run).checkpoints.prefix(step))
+    return {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()}
+
+
+def lines_of(run):
+    """Returns the log without what depends on the clock."""
+    lines = read_log(run)
+    return [
+        {name: value for name, value in line.items() if name not in TIMING} for line in lines
+    ], read_stages(run)
+
+
+def test_an_interrupted_run_of_three_stages_equals_one_that_was_not(
+    staged, staged_run, tiny_records, tmp_path
+):
+    pretrain(tiny_records, tmp_path / "run", staged)
+    expected, found = tensors_of(tmp_path / "run", STEPS), tensors_of(staged_run, STEPS)
+    assert found.keys() == expected.keys()
+    assert sum(name.endswith("/adam_v") for name in found) > 40
+    for name, values in expected.items():
+        np.testing.assert_array_equal(found[name], values, err_msg=name)
+    assert lines_of(staged_run) == lines_of(tmp_path / "run")
+
+
+@pytest.mark.slow
+def test_stages_without_changes_give_the_weights_of_a_run_without_stages(
+    tiny_records, tiny_training, tiny_run, tmp_path
+):
+    pretrain(tiny_records, tmp_path / "run", changed(tiny_training, {}, {}, {}))
+    expected, found = tensors_of(tiny_run, 12), tensors_of(tmp_path / "run", 12)
+    for name, values in expected.items():
+        np.testing.assert_array_equal(found[name], values, err_msg=name)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("strategy", ["mirrored", "several steps per execution"])
+def test_a_model_grows_under_every_strategy(staged, staged_run, tiny_records, tmp_path, strategy):
+    """Two replicas compute what one does, up to the order of sums; several steps at once, too."""
+    values = staged.model_dump(exclude_unset=True)
+    values["training"] |= {"precision": "float32", "checkpoint_every": 3, "report_every": 3}
+    change = {"strategy": "mirrored"} if strategy == "mirrored" else {"steps_per_execution": 3}
+    values["training"] |= change
+    config = PretrainingConfig(**values)
+    program = (
+        "import sys\n"
+        "import tensorflow as tf\n"
+        "cpu = tf.config.list_physical_devices('CPU')[0]\n"
+        "tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)\n"
+        "from albert_keras.training.config import PretrainingConfig\n"
+        "from albert_keras.training.pretrain import pretrain\n"
+        "config = PretrainingConfig.model_validate_json(sys.argv[3])\n"
+        "for steps in (4, 99):\n"
+        "    pretrain(sys.argv[1], sys.argv[2], config, max_steps=steps)\n"
+    )
+    out = tmp_path / "run"
+    command = [sys.executable, "-c", program, tiny_records, out, config.model_dump_json()]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-3000:]
+    expected, found = tensors_of(staged_run, STEPS), tensors_of(out, STEPS)
+    for name, values in expected.items():
+        if name.startswith("bert/"):
+            np.testing.assert_allclose(found[name], values, atol=2e-3, err_msg=name)
+
+
+def test_the_log_says_which_stage_a_step_belongs_to_and_where_stages_begin(staged_run):
+    log, begun = lines_of(staged_run)
+    assert [(line["step"], line["stage"]) for line in log] == [
+        (3, 1),
+        (4, 2),
+        (6, 2),
+        (8, 3),
+        (9, 3),
+    ]
+    assert [step for step, _ in begun] == [0, *EDGES]
+    assert begun[1][1] == {
+        "number": 2,
+        "max_seq_length": 16,
+        "batch_size": 8,
+        "num_hidden_layers": 2,
+    }
+    assert [label for _, label in stage_edges(begun)] == [
+        "S 16, 1 layer, batch 16",
+        "S 16, 2 layers, batch 8",
+        "S 32, 3 layers, batch 8",
+    ]
+    assert (staged_run / "curves.png").is_file()
+
+
+def test_a_checkpoint_of_an_early_stage_is_one_of_a_smaller_model(staged_run, caplog):
+    caplog.set_level("INFO")
+    run = Run.open(staged_run)
+    depths = {step: run.load_model(step).config.num_hidden_layers for step in (2, 3, 4, 6, 9)}
+    assert depths == {2: 1, 3: 1, 4: 2, 6: 2, 9: 3}
+    assert "step 4 of" in caplog.text and "in stage 2, where the model has 2 of 3" in caplog.text
+    assert not any("/group_1/" in name for name in tensors_of(staged_run, 3))
+    weights = open_weights(staged_run, 3)
+    assert (weights.albert_config.num_hidden_layers, weights.max_seq_length) == (1, 16)
+    weights = open_weights(staged_run / "checkpoints" / "step-00000006")
+    assert weights.albert_config.num_hidden_layers == 2
+    weights.load(run.load_model(6))
+    weights = open_weights(staged_run)
+    assert (weights.albert_config.num_hidden_layers, weights.max_seq_length) == (3, 32)
+    source = open_source(staged_run, 4)
+    assert source.model.config.num_hidden_layers == 2 and source.max_seq_length == 16
+    assert source.record["albert_config"]["num_hidden_layers"] == 2
+
+
+def test_a_deeper_stage_starts_from_copies_and_their_moments(staged_run):
+    """One step after the edge, copies differ from their origins by no more than one update."""
+    before, after = tensors_of(staged_run, 3), tensors_of(staged_run, 4)
+    name = "bert/encoder/transformer/group_{}/inner_group_0/ffn_1/intermediate/dense/kernel"
+    for part, limit in (("", 0.1), ("/adam_m", 0.2), ("/adam_v", 0.01)):
+        origin = before[name.format(0) + part]
+        for depth in (0, 1):
+            now = after[name.format(depth) + part]
+            assert np.linalg.norm(now - origin) <= limit + 0.05 * np.linalg.norm(origin)
+            assert np.corrcoef(now.ravel(), origin.ravel())[0, 1] > 0.5
+
+
+def test_stages_without_changes_read_what_a_run_without_stages_reads(
+    staged, tiny_records, short_records
+):
+    records = RecordFiles(tiny_records)
+
+    def order(*stages):
+        config = changed(staged, *stages).resolved("float32")
+        shape = config.albert_config(307)
+        plan = Stages(stages_of(config, records, shape), config, shape)
+        return [list(plan.numbers(step)) for step in range(STEPS)]
+
+    whole = RecordSource(records, staged.training)
+    whole = [list(whole.numbers(step)) for step in range(STEPS)]
+    assert order({}) == order({}, {}, {}) == order({}, {"leave_unmasked": 0.5}, {}) == whole
+    # Other batches continue the same epoch, and other records begin with their own.
+    flat = sum(order({}, {"batch_size": 4}, {"batch_size": 2}), [])
+    assert flat == sum(whole, [])[: len(flat)]
+    other = order({"data": short_records}, {}, {})
+    assert other[3:] == whole[:6]
+    assert other[:3] == order({"data": tiny_records}, {}, {})[:3]  # as many records
+
+
+@pytest.mark.parametrize(
+    "stages, message",
+    [
+        ([{"data": "short"}, {"data": "short"}], "At least one stage must be trained on the rec"),
+        ([{}, {"data": "other tokenizer"}], r"built with the same tokenizer.*\(stage 2\)"),
+        ([{}, {"data": "no labels"}], "must have the same objective. Received: sop in .* none in"),
+        ([{}, {"data": "short", "mask_rate": 0.9}], "Stage 2: `training.mask_rate` 0.9 of 16"),
+        ([{}, {"data": "nowhere"}], "`nowhere` does not exist"),
+        ([{}] * 10, "must be more than 9 for 10 stages. Received: 9"),
+        ([{"batch_size": 5}, {}], "Stage 1: `training.batch_size` must be a multiple of"),
+    ],
+)
+def test_stages_that_do_not_fit_are_refused(
+    stages, message, staged, tiny_records, short_records, tmp_path
+):
+    def folder_of(name):
+        change = {
+            "other tokenizer": {"tokenizer_digest": "0" * 64},
+            "no labels": {"objective": "none"},
+        }.get(name)
+        if change is None:
+            return short_records if name == "short" else name
+        shutil.copytree(short_records, tmp_path / name)
+        DatasetInfo.load(short_records).replace(**change).save(tmp_path / name)
+        return tmp_path / name
+
+    stages = [stage | {"data": folder_of(stage.get("data"))} for stage in stages]
+    config = changed(staged.with_flags(accumulation_steps=2), *stages)
+    with pytest.raises(InputError, match=message):
+        pretrain(tiny_records, tmp_path / "run", config)
+    assert not (tmp_path / "run").exists()
+
+
+def test_records_of_every_stage_count_as_trained_on(
+    staged, staged_run, tiny_records, short_records, tmp_path
+):
+    with pytest.raises(InputError, match="must not all be records of the training"):
+        pretrain(tiny_records, tmp_path / "run", staged, short_records)
+    assert len(list((staged_run / "trained_on").iterdir())) == 2
+
+
+def test_a_run_is_resumed_with_its_stages_only(staged, staged_run, tiny_records, tmp_path):
+    shutil.copytree(staged_run, tmp_path / "run")
+    values = staged.model_dump(exclude_unset=True)
+    values["stages"][1]["batch_size"] = 4
+    with pytest.raises(InputError, match="config.stages.1.batch_size: was None, is now 4"):
+        pretrain(tiny_records, tmp_path / "run", PretrainingConfig(**values))
+    del values["stages"]
+    with pytest.raises(InputError, match="config.stages.2.share: was 0.33, is now None"):
+        pretrain(tiny_records, tmp_path / "run", PretrainingConfig(**values))
+    for step in (4, 6, 9):
+        shutil.rmtree(tmp_path / "run" / "checkpoints" / f"step-{step:08d}")
+    with pytest.raises(InputError, match="its model has 1 of 3 layers at step 3"):
+        config, allowed = PretrainingConfig(**values), ("config.stages", "data.stages")
+        pretrain(tiny_records, tmp_path / "run", config, allow_changes=allowed)
+
+
+def test_copied_records_of_a_stage_are_the_same_records(
+    staged, staged_run, tiny_records, short_records, tmp_path
+):
+    shutil.copytree(short_records, tmp_path / "copy")
+    shutil.copytree(staged_run, tmp_path / "run")
+    values = staged.model_dump(exclude_unset=True)
+    for stage in values["stages"][:2]:
+        stage["data"] = tmp_path / "copy"
+    result = pretrain(tiny_records, tmp_path / "run", PretrainingConfig(**values))
+    assert result.resumed_from == STEPS
