@@ -3,9 +3,11 @@
 import logging
 import math
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from tensorflow import keras
 
 from albert_keras.training.config import SMALL_MODEL_LR, PretrainingConfig
 from albert_keras.training.continued_pretraining import OUTPUT_BIAS, ContinuedPretraining
@@ -64,6 +66,8 @@ def pretrain(
     allow_changes: Iterable[str] = (),
     max_steps: int | None = None,
     initial: InitialWeights | None = None,
+    callbacks: Sequence[keras.callbacks.Callback] = (),
+    clock: Callable[[], float] = time.monotonic,
     **flags: Any,
 ) -> PretrainingResult:
     """Pre-trains ALBERT on masked tokens and sentence order.
@@ -83,6 +87,9 @@ def pretrain(
         max_steps: int or None. Largest number of steps of this call; the next one resumes.
         initial: InitialWeights or None. Trained weights to start from, heads included, with the
             shape of the model, as `open_weights` returns them. None means random weights.
+        callbacks: sequence of keras Callback. They are called after each step, before it is saved.
+        clock: function without arguments that returns seconds, float, by which `time_budget` is
+            measured. Callbacks may stop it, so that what they do does not count.
         **flags: Single settings by the keywords of `options_of(PretrainingConfig)`: `size`,
             `steps`, `batch_size`, `lr`, `seed`, `strategy`, `precision`, `masks`, ...
 
@@ -103,7 +110,7 @@ def pretrain(
         continued = ContinuedPretraining.of(initial, records)
         config = config.replace(model=continued.model_settings(config))
     albert_config = config.albert_config(records.info.vocab_size)
-    _check_records(records, held_out, albert_config)
+    check_records(records, held_out, albert_config)
     uses_dynamic_masks(records, config.training.masks)  # raises if it cannot
     dynamic_masking(records, config.training)  # likewise
     strategy = build_strategy(config.training.strategy)
@@ -155,7 +162,7 @@ def pretrain(
 
         # Train.
         try:
-            last_step = fit(context, scores, max_steps)
+            last_step = fit(context, scores, max_steps, callbacks=callbacks, clock=clock)
         except (TrainingStopped, TrainingDiverged):
             _draw(context)
             raise
@@ -212,7 +219,7 @@ def _draw(context):
         draw_curves(context.run.path)
 
 
-def _check_records(records, held_out, albert_config):
+def check_records(records, held_out, albert_config):
     """Raises InputError if records, held-out records and model do not fit together."""
     for each in (records, held_out) if held_out is not None else (records,):
         info = each.info

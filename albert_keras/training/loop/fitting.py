@@ -4,10 +4,12 @@ import functools
 import json
 import logging
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import tensorflow as tf
+from tensorflow import keras
 
 from albert_keras.runs.run import Run
 from albert_keras.runs.tensors import training_variables
@@ -100,7 +102,12 @@ def checkpoint_variables(training_step: TrainingStep) -> dict[str, tf.Variable]:
 
 
 def fit(
-    context: RunContext, scores=None, max_steps: int | None = None, later_trainings: int = 0
+    context: RunContext,
+    scores=None,
+    max_steps: int | None = None,
+    later_trainings: int = 0,
+    callbacks: Sequence[keras.callbacks.Callback] = (),
+    clock: Callable[[], float] = time.monotonic,
 ) -> int:
     """Trains until the last step of a run, a signal, or the end of its time.
 
@@ -110,6 +117,8 @@ def fit(
             its `time`, a ScoringTime, is part of the remaining time.
         max_steps: Largest number of steps to make now; None if it is not limited.
         later_trainings: Number of equal trainings that follow, for the remaining time.
+        callbacks: More callbacks, called after each step before it is saved.
+        clock: Seconds by which a time budget is measured; callbacks may stop it.
 
     Returns:
         Steps done by all calls.
@@ -120,7 +129,7 @@ def fit(
     strategy, run, training = context.strategy, context.run, context.training
     source, training_step, writes = context.source, context.training_step, context.is_chief
     first_step = context.first_step
-    budget = _follow_budget(context)
+    budget = _follow_budget(context, clock)
     last_step = _last_step(context, max_steps, budget)
     if first_step >= last_step:
         logger.info("`%s` is complete, there is nothing left to train", run.path)
@@ -161,7 +170,7 @@ def fit(
     )
     if hasattr(scores, "saving"):
         scores.saving = saving
-    callbacks = [report, *([scores] if scores else []), diverged, saving]
+    callbacks = [report, *([scores] if scores else []), *callbacks, diverged, saving]
     if budget is not None:
         budget.followers = tuple(each for each in callbacks if hasattr(each, "last_step"))
         callbacks.append(budget)
@@ -190,7 +199,7 @@ def fit(
     return saving.step
 
 
-def _follow_budget(context):
+def _follow_budget(context, clock):
     training = context.training
     if training.time_budget is None:
         return None
@@ -200,7 +209,7 @@ def _follow_budget(context):
         every=training.report_every,
         first_step=context.first_step,
         # All workers use the clock of the first one.
-        clock=lambda: broadcast(context.strategy, int(time.monotonic() * 1e6)) / 1e6,
+        clock=lambda: broadcast(context.strategy, int(clock() * 1e6)) / 1e6,
     )
     if "budget" in context.state:
         budget.restore(context.state["budget"])

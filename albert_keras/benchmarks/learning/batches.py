@@ -1,0 +1,34 @@
+"""Batches of the exported records, for peers. It needs NumPy only."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+#: Features of a training record, and in addition those of a held-out one.
+TRAINING = ("input_ids", "input_mask", "segment_ids")
+HELD_OUT = (*TRAINING, "masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
+
+
+def load(folder: str | Path, name: str, features: tuple[str, ...]) -> dict[str, np.ndarray]:
+    """Opens exported arrays, [N, ...] each, without reading them."""
+    return {
+        feature: np.load(Path(folder) / f"{name}-{feature}.npy", mmap_mode="r")
+        for feature in features
+    }
+
+
+def rows_of_batches(num_records: int, batch_size: int, seed: int) -> Iterator[np.ndarray]:
+    """Yields the rows of training batches, int64 [B], endlessly; each epoch has a new order."""
+    rng = np.random.default_rng(seed)
+    rows = np.zeros(0, np.int64)
+    while True:
+        while len(rows) < batch_size:
+            rows = np.concatenate([rows, rng.permutation(num_records)])
+        yield np.sort(rows[:batch_size])  # in the order of the file
+        rows = rows[batch_size:]
+
+
+def take(arrays: dict[str, np.ndarray], rows, dtype) -> dict[str, np.ndarray]:
+    """Returns some rows of all arrays in one dtype."""
+    return {name: np.asarray(array[rows], dtype) for name, array in arrays.items()}
