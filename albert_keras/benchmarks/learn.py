@@ -93,10 +93,15 @@ def benchmark_learn(
     failed = {}
     for number in range(1, rounds + 1):
         for learner in learners if number % 2 else reversed(learners):
+            if read_points(_points_path(out, learner, number))[1] is not None:
+                continue
             reason = _run(learner, out, number, settings, config.training.seed + number - 1)
-            if reason is not None:
+            if reason is None:  # an interruption keeps the files of what is finished
+                _write(_result(out, learners, failed, rounds, settings, facts), out)
+            else:
                 failed[learner.label] = reason
-            result = _result(out, learners, failed, rounds, settings, facts)
+    result = _result(out, learners, failed, rounds, settings, facts)
+    _write(result, out)
     return result
 
 
@@ -124,10 +129,7 @@ def _points_path(out, learner, number):
 
 
 def _run(learner, out, number, settings, seed):
-    """Trains a contestant unless it is finished; returns None, or why it failed."""
-    path = _points_path(out, learner, number)
-    if read_points(path)[1] is not None:
-        return None
+    """Trains a contestant; returns None, or why it failed."""
     python = python_for(learner.needs)
     if python is None:
         reason = "not installed: pip install albert-keras[bench]"
@@ -139,7 +141,7 @@ def _run(learner, out, number, settings, seed):
             threads=settings["threads"],
             precision=learner.precision,
             arrays=str((out / "arrays").absolute()),
-            points=str(path.absolute()),
+            points=str(_points_path(out, learner, number).absolute()),
             settings=learner.settings,
             started=0.0,
         )
@@ -150,7 +152,7 @@ def _run(learner, out, number, settings, seed):
 
 
 def _result(out, learners, failed, rounds, settings, facts):
-    """Collects what is finished so far, and writes the files of the result."""
+    """Returns what `benchmark_learn` does, of what is finished so far."""
     results = []
     for learner in learners:
         found = {"label": learner.label, "peer": learner.peer, "rate": learner.rate, "rounds": {}}
@@ -161,20 +163,22 @@ def _result(out, learners, failed, rounds, settings, facts):
         if learner.label in failed:
             found["failed"] = failed[learner.label]
         results.append(found)
-    comparison = compare(results, 60 * settings["minutes"])
-    result = {
+    return {
         "machine": facts,
         "settings": settings,
         "learners": results,
-        "comparison": comparison,
+        "comparison": compare(results, 60 * settings["minutes"]),
         "folder": str(out),
     }
-    write_curves_csv(results, out / "curves.csv")
+
+
+def _write(result, out):
+    settings, learners = result["settings"], result["learners"]
+    write_curves_csv(learners, out / "curves.csv")
     title = f"{settings['recipe']}, {settings['minutes']:g} minutes of training"
-    draw_learning(results, comparison, title, out / "curves.png")
+    draw_learning(learners, result["comparison"], title, out / "curves.png")
     with whole_file(out / _RESULTS) as temporary:
         temporary.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
-    return result
 
 
 def learn_lines(result):

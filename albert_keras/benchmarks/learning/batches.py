@@ -8,6 +8,7 @@ import numpy as np
 #: Features of a training record, and in addition those of a held-out one.
 TRAINING = ("input_ids", "input_mask", "segment_ids")
 HELD_OUT = (*TRAINING, "masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
+_IGNORED = -100  # the label of PyTorch's loss for positions without one
 
 
 def load(folder: str | Path, name: str, features: tuple[str, ...]) -> dict[str, np.ndarray]:
@@ -32,3 +33,24 @@ def rows_of_batches(num_records: int, batch_size: int, seed: int) -> Iterator[np
 def take(arrays: dict[str, np.ndarray], rows, dtype) -> dict[str, np.ndarray]:
     """Returns some rows of all arrays in one dtype."""
     return {name: np.asarray(array[rows], dtype) for name, array in arrays.items()}
+
+
+def masking_function(vocabulary: dict, rate: float, seed: int):
+    """Returns a function that masks int64 [B, S] and also returns the labels.
+
+    It is the rule of transformers' DataCollatorForLanguageModeling: each ordinary token is selected
+    with probability `rate`; of those 80 % become [MASK], 10 % any entry of the vocabulary, and 10 %
+    are unchanged. The label of all others is -100.
+    """
+    rng = np.random.default_rng(seed + 1)
+    is_special = np.zeros(vocabulary["size"], bool)
+    is_special[vocabulary["special_ids"]] = True
+
+    def mask(ids):
+        selected = (rng.random(ids.shape) < rate) & ~is_special[ids]
+        kind = rng.random(ids.shape)
+        others = rng.integers(0, vocabulary["size"], ids.shape)
+        replaced = np.where(kind < 0.8, vocabulary["mask_id"], np.where(kind < 0.9, others, ids))
+        return np.where(selected, replaced, ids), np.where(selected, ids, _IGNORED)
+
+    return mask

@@ -67,7 +67,7 @@ class Recorder:
         self._marks = job.marks
         self._started = self._paused = None  # readings of `now`
         self._excluded = 0.0  # seconds spent scoring
-        self._previous = self._last_update = 0.0
+        self._previous = self._last_update = 0.0  # the time at the last update, and its duration
         self._scored = None  # number of updates that were scored last
         self._start_seconds = None
         Path(job.points).write_text("")
@@ -99,7 +99,9 @@ class Recorder:
     @property
     def is_over(self) -> bool:
         """Whether another update would end after the training time."""
-        return self.seconds() + self._last_update > self._job.seconds
+        # The first update took longer than the next one will, because it compiled.
+        expected = self._last_update if self.updates > 1 else 0.0
+        return self.seconds() + expected >= self._job.seconds
 
     def rate_factor(self) -> float:
         """Returns the usual schedule by time: linear warm-up, then linear decay to 0 at the end.
@@ -127,7 +129,7 @@ class Recorder:
             self._scored = self.updates
             self._write(
                 {
-                    "seconds": self.seconds(),
+                    "seconds": self._previous,  # without the last save, which follows the update
                     "updates": self.updates,
                     "positions": self.updates * self._positions_per_update,
                     "loss": float(loss),
@@ -171,5 +173,5 @@ def run(train: Callable[[Job], None]):
 
 
 def _end_with_parent():
-    sys.stdin.buffer.read()  # the parent writes nothing, and its end closes the pipe
+    os.read(sys.stdin.fileno(), 1)  # the parent writes nothing, and its end closes the pipe
     os._exit(1)

@@ -16,13 +16,13 @@ from albert_keras.benchmarks.learning.batches import (
     HELD_OUT,
     TRAINING,
     load,
+    masking_function,
     rows_of_batches,
     take,
 )
 from albert_keras.benchmarks.learning.job import Job, Recorder, run
 
 _SCORED_AT_ONCE = 64
-_IGNORED = -100  # the label of positions that are not predicted
 
 
 def train(job: Job):
@@ -86,27 +86,6 @@ def _inputs(batch):
         "attention_mask": batch["input_mask"],
         "token_type_ids": batch["segment_ids"],
     }
-
-
-def masking_function(vocabulary: dict, rate: float, seed: int):
-    """Returns a function that masks int64 [B, S] and also returns the labels.
-
-    It is the rule of transformers' DataCollatorForLanguageModeling: each ordinary token is selected
-    with probability `rate`; of those 80 % become [MASK], 10 % any entry of the vocabulary, and 10 %
-    are unchanged. The label of all others is -100.
-    """
-    rng = np.random.default_rng(seed + 1)
-    is_special = np.zeros(vocabulary["size"], bool)
-    is_special[vocabulary["special_ids"]] = True
-
-    def mask(ids):
-        selected = (rng.random(ids.shape) < rate) & ~is_special[ids]
-        kind = rng.random(ids.shape)
-        others = rng.integers(0, vocabulary["size"], ids.shape)
-        replaced = np.where(kind < 0.8, vocabulary["mask_id"], np.where(kind < 0.9, others, ids))
-        return np.where(selected, replaced, ids), np.where(selected, ids, _IGNORED)
-
-    return mask
 
 
 def build_score(model, held_out: dict[str, np.ndarray], device: str, autocast):
