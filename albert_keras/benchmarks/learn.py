@@ -14,13 +14,13 @@ from albert_keras.benchmarks.learning.learners import (
     PEER_RATES,
     PEER_RECIPE,
     PEERS,
+    USUAL_PEERS,
     learners_for,
 )
 from albert_keras.benchmarks.learning.process import python_for, run_trainer
 from albert_keras.benchmarks.measure import machine, summary
 from albert_keras.benchmarks.report import failure_lines, machine_lines, spread, table, version_line
 from albert_keras.training.config import PretrainingConfig
-from albert_keras.training.pretrain import check_records
 from albert_keras.training.trained_records import KEPT_RECORDS, check_held_out, digests_of
 from data_pipeline.building.workers import num_processors
 from data_pipeline.errors import InputError
@@ -40,7 +40,7 @@ def benchmark_learn(
     config: PretrainingConfig | None = None,
     recipe: str = "default recipe",
     rounds: int = 1,
-    peers: Sequence[str] = ("all",),
+    peers: Sequence[str] = USUAL_PEERS,
     peer_rates: Sequence[float] = PEER_RATES,
     peer_batch_size: int = 32,
 ) -> dict:
@@ -70,10 +70,10 @@ def benchmark_learn(
         InputError: If the records do not fit together, or `out` has other settings.
     """
     config = (config or PretrainingConfig()).with_flags(time_budget=f"{60 * minutes:.3f}s")
-    training, held_out = RecordFiles(records), RecordFiles(eval_data)
-    check_records(training, held_out, config.albert_config(training.info.vocab_size))
-    check_held_out(held_out, (digests_of(training, KEPT_RECORDS),))
     names = chosen_peers(peers, PEERS)
+    training, held_out = RecordFiles(records), RecordFiles(eval_data)
+    _check_same_tokenizer(training.info, held_out)
+    check_held_out(held_out, (digests_of(training, KEPT_RECORDS),))
     learners = learners_for(training, held_out, config, recipe, names, peer_rates, peer_batch_size)
     out = Path(out)
     settings = {
@@ -103,6 +103,15 @@ def benchmark_learn(
     result = _result(out, learners, failed, rounds, settings, facts)
     _write(result, out)
     return result
+
+
+def _check_same_tokenizer(info, held_out):
+    if info.tokenizer_digest != held_out.info.tokenizer_digest:
+        raise InputError(
+            f"`{held_out.folder}` must be built with the tokenizer of the training records. "
+            "Received: another tokenizer_digest in dataset_info.json. Build both with the same "
+            "--tokenizer."
+        )
 
 
 def _open_folder(out, settings):
@@ -194,9 +203,9 @@ def learn_lines(result):
     if rounds > 1:
         yield "median of the rounds [lowest..highest]"
     yield ""
-    header = ["", "weights", "rate", "updates", "positions", "first update", "loss", "accuracy"]
+    header = ["", "weights", "rate", "updates", "positions", "CPUs", "first update", "loss"]
     yield from table(
-        [*header, "time to the peer's loss", "ratio"],
+        [*header, "accuracy", "time to the peer's loss", "ratio"],
         [_cells(found, comparison, settings["minutes"]) for found in measured],
     )
     yield from failure_lines({each["label"]: each for each in result["learners"]})
@@ -225,13 +234,16 @@ def _cells(found, comparison, minutes):
     else:
         reached = spread(summary(times), ".2f", 1 / 60) + " min"
         ratio = spread(summary(60 * minutes / time for time in times), ".2f")
-    first = summary(each["facts"]["first_update_seconds"] for each in rounds)
+    first, cpus = (
+        summary(each["facts"][name] for each in rounds) for name in ("first_update_seconds", "cpus")
+    )
     return [
         found["label"],
         f"{rounds[0]['facts']['weights'] / 1e6:.2f} M",
         f"{found['rate']:g}",
         of_ends("updates", ",.0f"),
         of_ends("positions", ",.2f", 1e-6) + " M",
+        spread(cpus, ".2f"),
         spread(first, ".1f") + " s",
         of_ends("loss", ".3f"),
         of_ends("accuracy", ".1f", 100) + " %",

@@ -240,9 +240,9 @@ def learn(
     ),
     rounds: int = option(1, "Number of trainings per contestant, with different seeds.", min=1),
     peers: list[str] = option(
-        ("all",),
-        "Library to compare with: all, none, transformers or keras-nlp; may be repeated, or "
-        "separated by commas.",
+        ("transformers", "keras-nlp"),
+        "Library to compare with: all, none, transformers, keras-nlp or transformers-masked; may "
+        "be repeated, or separated by commas.",
     ),
     peer_lr: list[float] = option(
         (2e-4, 5e-4, 1e-3),

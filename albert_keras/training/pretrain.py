@@ -110,7 +110,7 @@ def pretrain(
         continued = ContinuedPretraining.of(initial, records)
         config = config.replace(model=continued.model_settings(config))
     albert_config = config.albert_config(records.info.vocab_size)
-    check_records(records, held_out, albert_config)
+    _check_records(records, held_out, albert_config)
     uses_dynamic_masks(records, config.training.masks)  # raises if it cannot
     dynamic_masking(records, config.training)  # likewise
     strategy = build_strategy(config.training.strategy)
@@ -219,7 +219,7 @@ def _draw(context):
         draw_curves(context.run.path)
 
 
-def check_records(records, held_out, albert_config):
+def _check_records(records, held_out, albert_config):
     """Raises InputError if records, held-out records and model do not fit together."""
     for each in (records, held_out) if held_out is not None else (records,):
         info = each.info

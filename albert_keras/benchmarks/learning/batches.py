@@ -8,7 +8,7 @@ import numpy as np
 #: Features of a training record, and in addition those of a held-out one.
 TRAINING = ("input_ids", "input_mask", "segment_ids")
 HELD_OUT = (*TRAINING, "masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
-_IGNORED = -100  # the label of PyTorch's loss for positions without one
+IGNORED = -100  # the label of PyTorch's loss for positions without one
 
 
 def load(folder: str | Path, name: str, features: tuple[str, ...]) -> dict[str, np.ndarray]:
@@ -51,6 +51,6 @@ def masking_function(vocabulary: dict, rate: float, seed: int):
         kind = rng.random(ids.shape)
         others = rng.integers(0, vocabulary["size"], ids.shape)
         replaced = np.where(kind < 0.8, vocabulary["mask_id"], np.where(kind < 0.9, others, ids))
-        return np.where(selected, replaced, ids), np.where(selected, ids, _IGNORED)
+        return np.where(selected, replaced, ids), np.where(selected, ids, IGNORED)
 
     return mask

@@ -67,6 +67,7 @@ class Recorder:
         self._marks = job.marks
         self._started = self._paused = None  # readings of `now`
         self._excluded = 0.0  # seconds spent scoring
+        self._cpu_before = self._cpu = 0.0  # processor time that does not count, and that does
         self._previous = self._last_update = 0.0  # the time at the last update, and its duration
         self._scored = None  # number of updates that were scored last
         self._start_seconds = None
@@ -76,6 +77,7 @@ class Recorder:
         """Starts the clock, unless it runs already."""
         if self._started is None:
             self._start_seconds = time.time() - self._job.started
+            self._cpu_before = time.process_time()
             self._started = self._now()
 
     def seconds(self) -> float:
@@ -89,6 +91,7 @@ class Recorder:
         """Counts updates that have just been made, and scores the model if a mark is reached."""
         self.updates += number
         elapsed = self.seconds()
+        self._cpu = time.process_time() - self._cpu_before
         self._last_update, self._previous = elapsed - self._previous, elapsed
         if self.first_update is None:
             self.first_update = elapsed
@@ -119,6 +122,7 @@ class Recorder:
         facts = {
             "first_update_seconds": self.first_update,
             "start_seconds": self._start_seconds,
+            "cpus": self._cpu / self._previous,  # processors that were used, on average
             **facts,
         }
         self._write({"facts": facts})
@@ -139,10 +143,11 @@ class Recorder:
 
     @contextlib.contextmanager
     def _stopped(self):
-        self._paused = self._now()
+        self._paused, cpu = self._now(), time.process_time()
         try:
             yield
         finally:
+            self._cpu_before += time.process_time() - cpu
             self._excluded += self._now() - self._paused
             self._paused = None
 

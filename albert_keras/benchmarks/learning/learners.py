@@ -9,17 +9,17 @@ from albert_keras.training.config import PretrainingConfig
 from albert_keras.training.distributed.strategy import build_strategy, choose_precision
 from data_pipeline.records.record_folder import RecordFiles
 
-PEERS = ("transformers", "keras-nlp")
+PEERS = ("transformers", "keras-nlp", "transformers-masked")
+#: Those that are used as they are; the third one is the first with a few lines of user code.
+USUAL_PEERS = PEERS[:2]
 PEER_RATES = (2e-4, 5e-4, 1e-3)
 _TRAINERS = "albert_keras.benchmarks.learning"
+_TRANSFORMERS = f"{_TRAINERS}.transformers_trainer", ("torch", "transformers", "numpy")
 #: Name in the table, module of the trainer, packages it needs in addition to our own.
 _PEER_TRAINERS = {
-    "transformers": (
-        "transformers, compiled",
-        f"{_TRAINERS}.transformers_trainer",
-        ("torch", "transformers", "numpy"),
-    ),
+    "transformers": ("transformers, compiled", *_TRANSFORMERS),
     "keras-nlp": ("keras-nlp, fit", f"{_TRAINERS}.keras_nlp_trainer", ()),
+    "transformers-masked": ("transformers, compiled, masked positions", *_TRANSFORMERS),
 }
 #: The usual recipe of the peers: AdamW with these values, linear warm-up and decay.
 PEER_RECIPE = {"weight_decay": 0.01, "clip_norm": 1.0, "mask_rate": 0.15}
@@ -77,13 +77,14 @@ def learners_for(
         attention_probs_dropout_prob=0.0,
         embedding_projection="always",
     )
-    configs = {"transformers": to_values(shape, ("masked_lm",)), "keras-nlp": shape.to_dict()}
+    theirs = to_values(shape, ("masked_lm",))
     for peer in peers:
         name, module, needs = _PEER_TRAINERS[peer]
         for rate in dict.fromkeys(rates):
             settings = {
                 **PEER_RECIPE,
-                "config": configs[peer],
+                "config": shape.to_dict() if peer == "keras-nlp" else theirs,
+                "at_masked_positions": peer == "transformers-masked",
                 "lr": rate,
                 "batch_size": batch_size,
             }

@@ -98,7 +98,7 @@ def test_the_table_has_the_time_to_the_loss_of_the_best_peer(finished):
     text = "\n".join(learn.learn_lines(result))
     (ours,) = [line for line in text.splitlines() if line.startswith("  ours")]
     # 7.0 after 0.3 min and 6.0 after 0.4 min, so 6.5 after 0.35 min of the one minute.
-    expected = "ours, default recipe 5.00 M 0.002 10 0.00 M 6.0 s 3.900 50.0 % 0.35 min 2.86"
+    expected = "ours, default recipe 5.00 M 0.002 10 0.00 M 0.00 6.0 s 3.900 50.0 % 0.35 min 2.86"
     assert ours.split() == expected.split()
     assert "not reached" in next(line for line in text.splitlines() if "rate 0.0001 " in line)
     assert "the best peer is keras-nlp, rate 0.001, which ends at 6.500 after 1 min" in text

@@ -13,6 +13,7 @@ from albert_keras.benchmarks.learning.batches import HELD_OUT, TRAINING, load
 from albert_keras.benchmarks.learning.export import write_arrays
 from albert_keras.benchmarks.learning.job import Job, Recorder, read_points
 from albert_keras.benchmarks.learning.process import python_for
+from albert_keras.conversion.convert import convert
 from albert_keras.training.evaluate import evaluate
 from data_pipeline.records.record_folder import RecordFiles
 
@@ -77,25 +78,46 @@ def test_keras_nlp_trains_on_masked_batches(arrays):
     assert ((taken == mask_id) & (weights.numpy() > 0)).any()
 
 
-TRANSFORMERS = ("torch", "transformers", "numpy")
-
-
-@pytest.mark.slow
-def test_transformers_is_scored_as_ours_is(arrays, tiny_run, our_score, tmp_path):
-    from albert_keras.conversion.convert import convert
-
-    python = python_for(TRANSFORMERS)
+@pytest.fixture(scope="module")
+def in_transformers(tiny_run, arrays, tmp_path_factory):
+    """Returns a function that runs code with `model` and `held_out` and returns what it prints."""
+    python = python_for(("torch", "transformers", "numpy"))
     if python is None:
         pytest.skip("needs transformers: ALBERT_KERAS_TRANSFORMERS_PYTHON names a Python with it")
-    convert(tiny_run, tmp_path / "theirs", to="hugging-face")
-    check = (
-        "import contextlib, json, sys, transformers\n"
+    folder = tmp_path_factory.mktemp("theirs") / "model"
+    convert(tiny_run, folder, to="hugging-face")
+    start = (
+        "import contextlib, json, sys, torch, transformers\n"
         "from albert_keras.benchmarks.learning import batches, transformers_trainer as trainer\n"
         "model = transformers.AlbertForMaskedLM.from_pretrained(sys.argv[1])\n"
         "held_out = batches.load(sys.argv[2], 'held_out', batches.HELD_OUT)\n"
+    )
+
+    def run(code):
+        words = [python, "-c", start + code, str(folder), str(arrays)]
+        done = subprocess.run(words, capture_output=True, text=True, check=True)
+        return json.loads(done.stdout.splitlines()[-1])
+
+    return run
+
+
+@pytest.mark.slow
+def test_transformers_is_scored_as_ours_is(in_transformers, our_score):
+    found = in_transformers(
         "score = trainer.build_score(model, held_out, 'cpu', contextlib.nullcontext)\n"
         "print(json.dumps(score()))\n"
     )
-    words = [python, "-c", check, str(tmp_path / "theirs"), str(arrays)]
-    done = subprocess.run(words, capture_output=True, text=True, check=True)
-    np.testing.assert_allclose(json.loads(done.stdout.splitlines()[-1]), our_score, rtol=1e-3)
+    np.testing.assert_allclose(found, our_score, rtol=1e-3)
+
+
+@pytest.mark.slow
+def test_transformers_at_masked_positions_has_the_same_loss(in_transformers):
+    at_all, at_masked = in_transformers(
+        "batch = batches.take(held_out, slice(0, 16), 'int64')\n"
+        "batch = {name: torch.from_numpy(array) for name, array in batch.items()}\n"
+        "ids = batch['input_ids']\n"
+        "batch['labels'] = torch.where(torch.rand(ids.shape) < 0.15, ids, batches.IGNORED)\n"
+        "losses = [trainer.loss_function(model, at, 0.15)(batch) for at in (False, True)]\n"
+        "print(json.dumps([float(loss) for loss in losses]))\n"
+    )
+    assert at_masked == pytest.approx(at_all, rel=1e-4)
