@@ -5,8 +5,10 @@ from pathlib import Path
 import typer
 
 from albert_keras.cli import options
+from albert_keras.cli.arguments import read_values
 from albert_keras.cli.command import App, Output, command
 from albert_keras.cli.options import option
+from albert_keras.cli.preflight import check_records
 
 app = App(
     help="Measure speed and memory on this machine.",
@@ -221,3 +223,60 @@ def memory(
 
     result = benchmark_memory(model, batch_size, max_seq_length, precision, parts, repeats, peers)
     return Output(result, memory_lines(result))
+
+
+@app.command()
+@command(resumes=True)
+def learn(
+    records: Path = option(..., "Folder of training records."),
+    eval_data: Path = option(..., "Folder of held-out records."),
+    minutes: float = option(30, "Minutes of training per contestant, without scoring.", min=0.05),
+    model: str | None = option(None, "Named model, such as albert-mini.", shown="of the recipe"),
+    recipe: str | None = option(
+        None,
+        "YAML or JSON file of our settings, or the name of a recipe.",
+        metavar="FILE",
+        shown="the default of pretrain",
+    ),
+    rounds: int = option(1, "Number of trainings per contestant, with different seeds.", min=1),
+    peers: list[str] = option(
+        ("transformers", "keras-nlp"),
+        "Library to compare with: all, none, transformers, keras-nlp or transformers-masked; may "
+        "be repeated, or separated by commas.",
+    ),
+    peer_lr: list[float] = option(
+        (2e-4, 5e-4, 1e-3),
+        "Learning rate of the peers, the best one counts; may be repeated.",
+        min=1e-9,
+    ),
+    peer_batch_size: int = option(32, "Sequences per update of the peers.", min=1),
+    out: Path = option(
+        Path("runs/benchmark-learn"),
+        "Folder of the curves and results; the same command runs the contestants still missing.",
+    ),
+):
+    """Measure the time to a held-out loss against other libraries.
+
+    \b
+    Example:
+      albert-keras benchmark learn --records records/ --eval-data held-out/ --minutes 30
+    """
+    settings = read_values(recipe)
+    check_records(records, eval_data)
+    typer.echo("loading TensorFlow", err=True)
+    from albert_keras.benchmarks.learn import benchmark_learn, learn_lines
+    from albert_keras.training.config import PretrainingConfig
+
+    result = benchmark_learn(
+        records,
+        eval_data,
+        out,
+        minutes,
+        PretrainingConfig.of(settings, size=model),
+        "default recipe" if recipe is None else Path(recipe).stem,
+        rounds,
+        [name.strip() for text in peers for name in text.split(",")],
+        peer_lr,
+        peer_batch_size,
+    )
+    return Output(result, learn_lines(result))

@@ -37,7 +37,8 @@ def grow(model: AlbertForPretraining, optimizer, shallow: int, deep: int) -> int
         weights = zip(target.trainable_variables, origin.trainable_variables, strict=True)
         for pair in weights:
             variables.append(pair)
-            variables += [[optimizer.get_slot(one, slot) for one in pair] for slot in ("m", "v")]
+            for slot in optimizer.moments_of(pair[0]):
+                variables.append([optimizer.get_slot(one, slot) for one in pair])
     # All are read before the first one changes: in groups a block may be both target and origin.
     values = [tf.convert_to_tensor(origin) for _, origin in variables]
     for (target, _), value in zip(variables, values, strict=True):

@@ -4,9 +4,11 @@ import collections
 import logging
 import math
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from tensorflow import keras
 
 from albert_keras.training.config import SMALL_MODEL_LR, PretrainingConfig
 from albert_keras.training.continued_pretraining import OUTPUT_BIAS, ContinuedPretraining
@@ -65,6 +67,8 @@ def pretrain(
     allow_changes: Iterable[str] = (),
     max_steps: int | None = None,
     initial: InitialWeights | None = None,
+    callbacks: Sequence[keras.callbacks.Callback] = (),
+    clock: Callable[[], float] = time.monotonic,
     **flags: Any,
 ) -> PretrainingResult:
     """Pre-trains ALBERT on masked tokens and sentence order.
@@ -84,6 +88,9 @@ def pretrain(
         max_steps: int or None. Largest number of steps of this call; the next one resumes.
         initial: InitialWeights or None. Trained weights to start from, heads included, with the
             shape of the model, as `open_weights` returns them. None means random weights.
+        callbacks: sequence of keras Callback. They are called after each step, before it is saved.
+        clock: function without arguments that returns seconds, float, by which `time_budget` is
+            measured. Callbacks may stop it, so that what they do does not count.
         **flags: Single settings by the keywords of `options_of(PretrainingConfig)`: `size`,
             `steps`, `batch_size`, `lr`, `seed`, `strategy`, `precision`, `masks`, ...
 
@@ -167,7 +174,9 @@ def pretrain(
 
         # Train.
         try:
-            last_step = fit(context, scores, max_steps, stages=staged)
+            last_step = fit(
+                context, scores, max_steps, stages=staged, callbacks=callbacks, clock=clock
+            )
         except (TrainingStopped, TrainingDiverged):
             _draw(context)
             raise

@@ -4,10 +4,12 @@ import functools
 import json
 import logging
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import tensorflow as tf
+from tensorflow import keras
 
 from albert_keras.runs.run import Run
 from albert_keras.runs.tensors import training_variables
@@ -109,6 +111,8 @@ def fit(
     max_steps: int | None = None,
     later_trainings: int = 0,
     stages=None,
+    callbacks: Sequence[keras.callbacks.Callback] = (),
+    clock: Callable[[], float] = time.monotonic,
 ) -> int:
     """Trains until the last step of a run, a signal, or the end of its time.
 
@@ -122,6 +126,8 @@ def fit(
         max_steps: Largest number of steps to make now; None if it is not limited.
         later_trainings: Number of equal trainings that follow, for the remaining time.
         stages: Stages or None. The stages of the run; None if it has only one.
+        callbacks: More callbacks, called after each step before it is saved.
+        clock: Seconds by which a time budget is measured; callbacks may stop it.
 
     Returns:
         Steps done by all calls.
@@ -136,7 +142,7 @@ def fit(
     if stages is not None:
         stages.resume(context)
         plan, source = stages.plan, stages
-    budget = _follow_budget(context, plan)
+    budget = _follow_budget(context, plan, clock)
     last_step = _last_step(context, max_steps, budget)
     if first_step >= last_step:
         logger.info("`%s` is complete, there is nothing left to train", run.path)
@@ -181,7 +187,7 @@ def fit(
     )
     if hasattr(scores, "saving"):
         scores.saving = saving
-    callbacks = [report, *([scores] if scores else []), diverged, saving]
+    callbacks = [report, *([scores] if scores else []), *callbacks, diverged, saving]
     if budget is not None:
         budget.followers = tuple(each for each in callbacks if hasattr(each, "last_step"))
         callbacks.append(budget)
@@ -228,7 +234,7 @@ def fit(
     return saving.step
 
 
-def _follow_budget(context, plan):
+def _follow_budget(context, plan, clock):
     training = context.training
     if training.time_budget is None:
         return None
@@ -238,7 +244,7 @@ def _follow_budget(context, plan):
         every=training.report_every,
         first_step=context.first_step,
         # All workers use the clock of the first one.
-        clock=lambda: broadcast(context.strategy, int(time.monotonic() * 1e6)) / 1e6,
+        clock=lambda: broadcast(context.strategy, int(clock() * 1e6)) / 1e6,
         plan=plan,
     )
     if "budget" in context.state:
