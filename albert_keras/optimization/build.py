@@ -38,7 +38,7 @@ def build_optimizer(config, *, num_steps, batch_size, adjustable=False, matrix_d
         adjustable=adjustable,
     )
     muon = partial(Muon, momentum=config.momentum, matrix_dtype=matrix_dtype)
-    return {"lamb": Lamb, "adamw": AdamW, "muon": muon}[config.name](
+    return {"auto": Lamb, "lamb": Lamb, "adamw": AdamW, "muon": muon}[config.name](
         learning_rate=schedule,
         beta_1=config.beta_1,
         beta_2=config.beta_2,

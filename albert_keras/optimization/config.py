@@ -60,10 +60,11 @@ class OptimizerConfig(Settings):
         `run_pretraining.py`.
     """
 
-    name: Literal["lamb", "adamw", "muon"] = setting(
-        "lamb",
+    name: Literal["auto", "lamb", "adamw", "muon"] = setting(
+        "auto",
         "lamb or adamw, both without bias correction, or muon, which orthogonalizes the updates of "
-        "the blocks' matrices and learns most per step in small models.",
+        "the blocks' matrices and learns most per step in small models. auto is muon for "
+        "albert-tiny and albert-mini, otherwise lamb.",
     )
     lr: PositiveNumber | Literal["auto"] = option(
         "auto",
@@ -131,7 +132,11 @@ class OptimizerConfig(Settings):
     def lr_advice(self, batch_size: int) -> str | None:
         """Returns a warning about a chosen rate: str, or None if it is near the rule of LAMB."""
         rule = scaled_lr(batch_size)
-        if self.lr == "auto" or self.name != "lamb" or rule / 2 <= self.lr <= rule * 2:
+        if (
+            self.lr == "auto"
+            or self.name not in ("auto", "lamb")
+            or rule / 2 <= self.lr <= rule * 2
+        ):
             return None
         return (
             f"the learning rate {self.lr:.3g} is {self.lr / rule:.2g} times the rate of the "

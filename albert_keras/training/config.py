@@ -55,9 +55,15 @@ class TrainingConfig(LoopConfig):
 #: Default of `model.size`.
 _SIZE = "albert-mini"
 
-#: Peak rate of LAMB for models that learn something in a few hundred steps on a CPU, at batches of
-#: 32 to 64. The rule for large batches would give 1.6e-4 at 32, at which they do not learn.
-SMALL_MODEL_LR = {"albert-tiny": 0.003, "albert-mini": 0.003}
+#: Models that learn something in a few hundred steps on a CPU, at batches of 16 to 128.
+SMALL_MODELS = ("albert-tiny", "albert-mini")
+#: Their settings by optimizer unless others are given, measured (docs/search.md). The rule for
+#: large batches would give the rate 1.6e-4 at a batch of 32, at which they learn nothing.
+_SMALL_MODEL_OPTIMIZERS = {
+    "muon": {"lr": 0.003, "beta_2": 0.98},
+    "lamb": {"lr": 0.003},
+    "adamw": {"lr": 0.001},
+}
 
 
 class PretrainingConfig(RunConfig):
@@ -134,12 +140,18 @@ class PretrainingConfig(RunConfig):
         Raises:
             InputError: If a sentence-order loss is requested and the records have no labels.
         """
-        lr = self.optimizer.peak_lr(self.training.batch_size)
-        if "lr" not in self.optimizer.model_fields_set:
-            lr = SMALL_MODEL_LR.get(self.size, lr)
+        optimizer, is_small = self.optimizer, self.size in SMALL_MODELS
+        name = optimizer.name
+        if name == "auto":
+            name = "muon" if is_small else "lamb"
+        settings = _SMALL_MODEL_OPTIMIZERS[name] if is_small else {}
+        settings = settings | {key: getattr(optimizer, key) for key in optimizer.model_fields_set}
+        optimizer = type(optimizer)(**(settings | {"name": name}))
+        lr = optimizer.peak_lr(self.training.batch_size)
         if self.training.precision != "auto":
             precision = self.training.precision
-        config = self.with_flags(lr=lr, precision=precision, size=self.size)
+        config = self.replace(optimizer=optimizer)
+        config = config.with_flags(lr=lr, precision=precision, size=self.size)
         if has_sentence_labels or config.training.sentence_order_weight == 0:
             return config
         if "sentence_order_weight" in self.training.model_fields_set:

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 from tensorflow import keras
 
-from albert_keras.training.config import SMALL_MODEL_LR, PretrainingConfig
+from albert_keras.runs.run import Run
+from albert_keras.training.config import SMALL_MODELS, PretrainingConfig
 from albert_keras.training.continued_pretraining import OUTPUT_BIAS, ContinuedPretraining
 from albert_keras.training.distributed.cluster import barrier, noticing_lost_workers, num_workers
 from albert_keras.training.distributed.strategy import (
@@ -125,7 +126,7 @@ def pretrain(
             check_output_folder(out)
         trained = training_digests([stage.records for stage in stages], out, initial)
         overlap = None if held_out is None else check_held_out(held_out, trained, is_new)
-        config = _resolve(config, strategy, records)
+        config = _resolve(config, strategy, records, out)
         training = config.training
         staged = None
         if config.stages:
@@ -217,10 +218,14 @@ def _check_depth(context, staged, albert_config):
         )
 
 
-def _resolve(config, strategy, records):
+def _resolve(config, strategy, records, out):
     """Returns the configuration with all choices made, and warns of an unusual learning rate."""
+    if config.optimizer.name == "auto" and (Path(out) / "run.json").is_file():
+        # A run keeps the optimizer that it was started with, whatever "auto" means now.
+        name = Run.open(out).record["config"]["optimizer"]["name"]
+        config = config.replace(optimizer=config.optimizer.replace(name=name))
     resolved = config.resolved(choose_precision(strategy), records.info.objective != "none")
-    if "lr" in config.optimizer.model_fields_set and config.size not in SMALL_MODEL_LR:
+    if "lr" in config.optimizer.model_fields_set and config.size not in SMALL_MODELS:
         advice = config.optimizer.lr_advice(config.training.batch_size)
         if advice:
             logger.warning("%s", advice)

@@ -32,6 +32,24 @@ def test_the_learning_rate_follows_size_and_batch_unless_given(flags, lr):
     assert config.resolved("mixed_bfloat16") == config
 
 
+@pytest.mark.parametrize(
+    "size, given, name, lr, beta_2",
+    [
+        ("albert-tiny", {}, "muon", 0.003, 0.98),
+        ("albert-mini", {"lr": 0.01, "beta_2": 0.9}, "muon", 0.01, 0.9),
+        ("albert-mini", {"name": "adamw"}, "adamw", 0.001, 0.999),
+        ("albert-mini", {"name": "lamb"}, "lamb", 0.003, 0.999),
+        ("albert-base", {}, "lamb", 2.2e-4, 0.999),
+        ("albert-base", {"name": "muon", "lr": 0.001}, "muon", 0.001, 0.999),
+    ],
+)
+def test_small_models_have_settings_of_their_own_unless_given(size, given, name, lr, beta_2):
+    config = PretrainingConfig(model={"size": size}, training={"batch_size": 64}, optimizer=given)
+    optimizer = config.resolved("float32").optimizer
+    assert (optimizer.name, optimizer.beta_2) == (name, beta_2)
+    assert optimizer.lr == pytest.approx(lr)
+
+
 def test_the_model_has_the_vocabulary_size_of_the_records():
     config = PretrainingConfig(model={"size": "albert-base", "num_hidden_layers": 3})
     assert config.albert_config(500).vocab_size == 500

@@ -118,6 +118,17 @@ def test_a_time_limit_ends_the_run_early_and_saved(tiny_records, tiny_training, 
     assert result.step < 12 and Run.open(result.path).checkpoints.steps() == [result.step]
 
 
+def test_a_run_keeps_the_optimizer_it_was_started_with(tiny_records, tiny_training, tmp_path):
+    values = tiny_training.model_dump(exclude_unset=True)
+    started = type(tiny_training)(**(values | {"optimizer": {"name": "lamb", "lr": 0.003}}))
+    pretrain(tiny_records, tmp_path / "run", started, max_steps=1)
+    # As if "auto" had been LAMB for this size when the run was started.
+    resumed = type(tiny_training)(**(values | {"optimizer": {}}))
+    result = pretrain(tiny_records, tmp_path / "run", resumed, max_steps=1)
+    assert result.step == 2
+    assert Run.open(result.path).record["config"]["optimizer"]["name"] == "lamb"
+
+
 def test_other_settings_do_not_go_on_with_a_run(tiny_run, tiny_records, tiny_training):
     with pytest.raises(InputError, match="config.training.seed: was 12345, is now 7"):
         pretrain(tiny_records, tiny_run, tiny_training, seed=7)
