@@ -56,14 +56,15 @@ class Recorder:
         self,
         job: Job,
         score: Callable[[], tuple[float, float]],
-        positions_per_update: int,
+        positions_per_update: int = 0,
         now: Callable[[], float] = time.perf_counter,
     ):
-        self.updates = 0
+        self.updates = self.positions = 0
+        #: May be changed between two updates.
+        self.positions_per_update = positions_per_update
         #: Seconds of the first update, which compiles.
         self.first_update: float | None = None
         self._job, self._score, self._now = job, score, now
-        self._positions_per_update = positions_per_update
         self._marks = job.marks
         self._started = self._paused = None  # readings of `now`
         self._excluded = 0.0  # seconds spent scoring
@@ -90,6 +91,7 @@ class Recorder:
     def add_updates(self, number: int = 1):
         """Counts updates that have just been made, and scores the model if a mark is reached."""
         self.updates += number
+        self.positions += number * self.positions_per_update
         elapsed = self.seconds()
         self._cpu = time.process_time() - self._cpu_before
         self._last_update, self._previous = elapsed - self._previous, elapsed
@@ -135,7 +137,7 @@ class Recorder:
                 {
                     "seconds": self._previous,  # without the last save, which follows the update
                     "updates": self.updates,
-                    "positions": self.updates * self._positions_per_update,
+                    "positions": self.positions,
                     "loss": float(loss),
                     "accuracy": float(accuracy),
                 }

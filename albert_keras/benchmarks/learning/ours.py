@@ -19,9 +19,11 @@ _BATCH_SIZE = 64
 class ScoreAtMarks(keras.callbacks.Callback):
     """Scores the model in training at the marks; the time budget follows its clock."""
 
-    def __init__(self, job: Job, positions_per_update: int, held_out: RecordFiles):
+    def __init__(self, job: Job, held_out: RecordFiles):
         super().__init__()
-        self.recorder = Recorder(job, self._score, positions_per_update)
+        self.recorder = Recorder(job, self._score)
+        #: Positions of a batch, B · S; `pretrain` sets it at the beginning of each stage.
+        self.positions_per_step = 0
         self._dataset = evaluation_dataset(held_out, _BATCH_SIZE)
         self._scorer = None
         self._batch = -1
@@ -33,14 +35,15 @@ class ScoreAtMarks(keras.callbacks.Callback):
     def on_train_batch_end(self, batch, logs=None):
         # With several steps per execution `batch` is the last of them.
         made, self._batch = batch - self._batch, batch
+        self.recorder.positions_per_update = self.positions_per_step
         self.recorder.add_updates(made)
 
     def _score(self):
-        model = self.model.model
-        if self._scorer is None or self._scorer.model is not model:
+        if self._scorer is None:
             # A step of its own: evaluating resets all means of a step.
-            self._scorer = PretrainingStep(model)
+            self._scorer = PretrainingStep(self.model.model)
             self._scorer.compile()
+        self._scorer.num_hidden_layers = self.model.num_hidden_layers  # of this stage
         scores = score(self._scorer, self._dataset)
         return scores["masked_lm_loss"], scores["masked_lm_accuracy"]
 
@@ -51,9 +54,7 @@ def train(job: Job):
     config = PretrainingConfig.of(
         settings["config"], seed=job.seed, time_budget=f"{job.seconds:.3f}s"
     )
-    records = RecordFiles(settings["records"])
-    positions = config.training.batch_size * records.info.max_seq_length
-    scores = ScoreAtMarks(job, positions, RecordFiles(settings["eval_data"]))
+    scores = ScoreAtMarks(job, RecordFiles(settings["eval_data"]))
     folder = Path(job.points).parent / "run"
     clock = scores.recorder.seconds
     pretrain(settings["records"], folder, config, callbacks=[scores], clock=clock)

@@ -111,7 +111,8 @@ class CardVersion:
     def at(self, *keys, kind=str):
         value = self._record
         for key in keys:
-            value = value.get(key) if isinstance(value, dict) else None
+            is_item = isinstance(value, list) and isinstance(key, int) and key < len(value)
+            value = value[key] if is_item else value.get(key) if isinstance(value, dict) else None
         return value if isinstance(value, kind) else kind()
 
     def has(self, key):
@@ -202,6 +203,23 @@ class CardVersion:
     def programs(self):
         found = self.at("run", "versions", kind=dict)
         return as_list([f"{name} {one}" for name, one in found.items() if isinstance(one, str)])
+
+    def stages(self):
+        """Returns what was trained in each stage; "" if there were none."""
+        lines = []
+        for number in range(len(self.at("run", "config", "stages", kind=list))):
+            stage = ("run", "config", "stages", number)
+            share = self.raw_number(*stage, "share")
+            parts = [
+                "" if share is None else f"{100 * share:.3g} %",
+                self.number("run", "data", "stages", number, "max_seq_length", form="%s tokens"),
+                self.number(*stage, "batch_size", form="batches of %s"),
+                self.number(*stage, "num_hidden_layers", form="%s layers"),
+                self.number(*stage, "mask_rate", form="mask rate %s"),
+                self.number(*stage, "leave_unmasked", form="%s left unmasked"),
+            ]
+            lines.append(", ".join(filter(None, parts)))
+        return "; ".join(lines)
 
     def tensors(self, signature, which):
         """Returns the "inputs" or "outputs" of a signature, such as `text` string [B]."""

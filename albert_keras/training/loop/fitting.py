@@ -126,7 +126,8 @@ def fit(
         max_steps: Largest number of steps to make now; None if it is not limited.
         later_trainings: Number of equal trainings that follow, for the remaining time.
         stages: Stages or None. The stages of the run; None if it has only one.
-        callbacks: More callbacks, called after each step before it is saved.
+        callbacks: More callbacks, called after each step before it is saved. If one has an
+            attribute `positions_per_step`, this is set at the beginning of each stage.
         clock: Seconds by which a time budget is measured; callbacks may stop it.
 
     Returns:
@@ -202,6 +203,9 @@ def fit(
                     part = stages.begin(number, context, saving.step)
                 positions = part.training.batch_size * part.max_seq_length
                 report.begin_stage(positions, part.flops(training_step.model))
+                for callback in callbacks:
+                    if hasattr(callback, "positions_per_step"):
+                        callback.positions_per_step = positions
                 if budget is not None:
                     budget.begin_stage()
                 end = _ENDLESS if budget else min(plan.ends[number], last_step)

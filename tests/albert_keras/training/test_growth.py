@@ -7,6 +7,7 @@ import tensorflow as tf
 from albert_keras.config import AlbertConfig
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.optimization.lamb import Lamb
+from albert_keras.optimization.muon import Muon
 from albert_keras.training.growth import grow
 from albert_keras.training.pretraining_step import PretrainingStep
 
@@ -14,22 +15,22 @@ FFN = "group_{}/inner_group_0/ffn_1/intermediate/dense/kernel"
 QUERY = "group_{}/inner_group_0/attention_1/self/query/kernel"
 
 
-def model_of(**changes):
+def model_of(optimizer=Lamb, **changes):
     sizes = {"hidden_size": 8, "num_attention_heads": 2, "intermediate_size": 16}
     config = AlbertConfig(vocab_size=20, embedding_size=4, **sizes | changes)
     model = AlbertForPretraining(config)
-    optimizer = Lamb()
+    optimizer = optimizer()
     optimizer._create_all_weights(model.trainable_variables)
     for number, weight in enumerate(model.trainable_variables):
-        optimizer.get_slot(weight, "m").assign(tf.fill(weight.shape, float(number)))
-        optimizer.get_slot(weight, "v").assign(tf.fill(weight.shape, 1000.0 + number))
+        for slot in optimizer.moments_of(weight):
+            optimizer.get_slot(weight, slot).assign(tf.fill(weight.shape, number + ord(slot) * 1e3))
     return model, optimizer
 
 
 def values_of(model, optimizer, name):
     [weight] = [each for each in model.weights if each.name.endswith(f"{name}:0")]
-    slots = [optimizer.get_slot(weight, slot).numpy() for slot in ("m", "v")]
-    return [weight.numpy(), *slots]
+    slots = [optimizer.get_slot(weight, slot) for slot in optimizer.moments_of(weight)]
+    return [weight.numpy(), *(slot.numpy() for slot in slots)]
 
 
 @pytest.mark.parametrize(
@@ -43,6 +44,7 @@ def values_of(model, optimizer, name):
             {QUERY: [0, 0, 1, 1], FFN: [0, 1]},
         ),
         ({"num_hidden_layers": 4, "num_hidden_groups": 2}, 2, {QUERY: [0, 1], FFN: [0, 1]}),
+        ({"optimizer": Muon, "sharing": "none", "num_hidden_layers": 2}, 1, {FFN: [0, 0]}),
     ],
 )
 def test_new_depths_are_copies_with_their_moments(shape, shallow, sources):

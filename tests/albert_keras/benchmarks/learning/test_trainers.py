@@ -15,6 +15,8 @@ from albert_keras.benchmarks.learning.job import Job, Recorder, read_points
 from albert_keras.benchmarks.learning.process import python_for
 from albert_keras.conversion.convert import convert
 from albert_keras.training.evaluate import evaluate
+from albert_keras.training.loop.reports import read_stages
+from albert_keras.training.pretraining_step import PretrainingStep
 from data_pipeline.records.record_folder import RecordFiles
 
 
@@ -24,11 +26,11 @@ def test_our_training_ends_in_time_and_its_last_point_is_the_score_of_the_run(
     seconds = itertools.count(0, 0.01)  # however long a step takes
     recorder = functools.partial(Recorder, now=lambda: next(seconds))
     monkeypatch.setattr(ours, "Recorder", recorder)
+    config = tiny_training.model_dump(mode="json", exclude_unset=True)
+    config["stages"] = [{"share": 0.5, "batch_size": 16}, {"share": 0.5}]
     settings = {
-        "records": str(tiny_records),
-        "eval_data": str(held_out_records),
-        "config": tiny_training.model_dump(mode="json", exclude_unset=True),
-    }
+        "records": str(tiny_records), "eval_data": str(held_out_records), "config": config
+    }  # fmt: skip
     job = Job(2.0, 3, 2, "float32", "", str(tmp_path / "points.jsonl"), settings, 0.0)
     ours.train(job)
     points, facts = read_points(job.points)
@@ -41,7 +43,30 @@ def test_our_training_ends_in_time_and_its_last_point_is_the_score_of_the_run(
     assert points[-1]["updates"] == final.step
     assert points[-1]["loss"] == pytest.approx(final.masked_lm_loss, rel=1e-5)
     assert points[-1]["accuracy"] == pytest.approx(final.masked_lm_accuracy)
-    assert points[-1]["positions"] == final.step * 8 * 32
+    (_, first), (edge, _) = read_stages(tmp_path / "run")
+    assert first["batch_size"] == 16
+    assert points[-1]["positions"] == (edge * 16 + (final.step - edge) * 8) * 32
+
+
+def test_a_stage_is_scored_at_its_depth(held_out_records, pretrained, tmp_path, monkeypatch):
+    depths = []
+
+    def score(scorer, dataset):
+        depths.append(scorer.num_hidden_layers)
+        return {"masked_lm_loss": 5.0, "masked_lm_accuracy": 0.25}
+
+    monkeypatch.setattr(ours, "score", score)
+    job = Job(1e-9, 1, 2, "float32", "", str(tmp_path / "points.jsonl"), {}, 0.0)
+    scores = ours.ScoreAtMarks(job, RecordFiles(held_out_records))
+    step = PretrainingStep(pretrained)
+    step.num_hidden_layers = 1
+    scores.set_model(step)
+    scores.on_train_begin()
+    scores.on_train_batch_end(0)  # all marks are over
+    step.num_hidden_layers = 2
+    scores.on_train_batch_end(1)
+    scores.recorder.end({})
+    assert depths == [1, 2]
 
 
 @pytest.fixture(scope="module")
@@ -65,6 +90,7 @@ def test_keras_nlp_is_scored_as_ours_is(arrays, pretrained, our_score):
     np.testing.assert_allclose(score(), our_score, rtol=1e-3)
 
 
+@pytest.mark.slow
 def test_keras_nlp_trains_on_masked_batches(arrays):
     from albert_keras.benchmarks.learning.keras_nlp_trainer import training_batches
 
