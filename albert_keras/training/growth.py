@@ -1,5 +1,6 @@
-"""Growing a model in depth during training: the new depths start as copies of the trained ones."""
+"""Growing during training: new depths and new positions start as copies of trained ones."""
 
+import numpy as np
 import tensorflow as tf
 
 from albert_keras.models.pretraining import AlbertForPretraining
@@ -32,15 +33,39 @@ def grow(model: AlbertForPretraining, optimizer, shallow: int, deep: int) -> int
             for target, origin in zip(targets, origins, strict=True):
                 if target is not origin:
                     copies[target.name] = target, origin
-    variables = []
-    for target, origin in copies.values():
-        weights = zip(target.trainable_variables, origin.trainable_variables, strict=True)
-        for pair in weights:
-            variables.append(pair)
-            for slot in optimizer.moments_of(pair[0]):
-                variables.append([optimizer.get_slot(one, slot) for one in pair])
+    pairs = [
+        pair
+        for target, origin in copies.values()
+        for pair in zip(target.trainable_variables, origin.trainable_variables, strict=True)
+    ]
+    variables = pairs + [
+        [optimizer.get_slot(one, slot) for one in pair]
+        for pair in pairs
+        for slot in optimizer.moments_of(pair[0])
+    ]
     # All are read before the first one changes: in groups a block may be both target and origin.
     values = [tf.convert_to_tensor(origin) for _, origin in variables]
     for (target, _), value in zip(variables, values, strict=True):
         target.assign(value)
     return len(copies)
+
+
+def extend_positions(model: AlbertForPretraining, optimizer, seen: int, length: int):
+    """Copies the embeddings of trained positions, with their moments, to positions not seen before.
+
+    The new ones repeat the trained ones in order, except for the first and the last, which are
+    those of [CLS] and of the final [SEP]: neighbours stay neighbours, so that attention to words
+    nearby works at once. Call it in the scope of the strategy.
+
+    Args:
+        model: AlbertForPretraining.
+        optimizer: keras Optimizer. Its moments exist.
+        seen: int. Longest sequence until now, in tokens, at least 3.
+        length: int. Longest sequence from now on.
+    """
+    table = model.encoder.embeddings.position_embeddings
+    moments = [optimizer.get_slot(table, slot) for slot in optimizer.moments_of(table)]
+    rows = np.arange(table.shape[0])
+    rows[seen:length] = 1 + np.arange(length - seen) % (seen - 2)
+    for variable in (table, *moments):
+        variable.assign(tf.gather(tf.convert_to_tensor(variable), rows))

@@ -9,7 +9,7 @@ import tensorflow as tf
 from albert_keras.config import AlbertConfig
 from albert_keras.training.config import PretrainingConfig, TrainingConfig
 from albert_keras.training.cost.flops import training_flops
-from albert_keras.training.growth import grow
+from albert_keras.training.growth import extend_positions, grow
 from albert_keras.training.loop.batches import check_batch_size
 from albert_keras.training.loop.fitting import RunContext
 from albert_keras.training.loop.reports import keep_log_until, log_stage
@@ -192,6 +192,18 @@ class Stages:
                     "ones, with their moments",
                     before,
                     depth,
+                )
+            seen = max(
+                (each.records.info.max_seq_length for each in self._stages[:number]), default=0
+            )
+            if step == self.plan.start_of(number) and 0 < seen < info.max_seq_length:
+                extend_positions(
+                    training_step.model, training_step.optimizer, seen, info.max_seq_length
+                )
+                logger.info(
+                    "positions %d to %d start as copies of trained ones",
+                    seen + 1,
+                    info.max_seq_length,
                 )
         training_step.num_hidden_layers = depth
         training_step.model.encoder.skips_padding = should_skip_padding(

@@ -8,7 +8,7 @@ from albert_keras.config import AlbertConfig
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.optimization.lamb import Lamb
 from albert_keras.optimization.muon import Muon
-from albert_keras.training.growth import grow
+from albert_keras.training.growth import extend_positions, grow
 from albert_keras.training.pretraining_step import PretrainingStep
 
 FFN = "group_{}/inner_group_0/ffn_1/intermediate/dense/kernel"
@@ -86,3 +86,17 @@ def test_a_limited_depth_is_the_shallower_model(shape):
     names = [weight.name for weight in step.saved_weights]
     assert names == [weight.name for weight in shallow.weights]
     assert [weight.name for weight in step.trained_weights] == names
+
+
+@pytest.mark.parametrize("optimizer", [Lamb, Muon])
+def test_new_positions_repeat_the_trained_ones_but_the_first_and_the_last(optimizer):
+    model, optimizer = model_of(optimizer, max_position_embeddings=12)
+    table = model.encoder.embeddings.position_embeddings
+    rows = np.arange(12.0)[:, None] * np.ones([1, 4])
+    variables = [table, optimizer.get_slot(table, "m"), optimizer.get_slot(table, "v")]
+    for number, variable in enumerate(variables):
+        variable.assign(rows + 100 * number)
+    extend_positions(model, optimizer, seen=5, length=10)
+    for number, variable in enumerate(variables):
+        found = variable.numpy()[:, 0] - 100 * number
+        assert found.tolist() == [0, 1, 2, 3, 4, 1, 2, 3, 1, 2, 10, 11]
