@@ -38,7 +38,7 @@ def staged(tiny_training, short_records):
     """Returns a run of three stages that differ in everything, whose depths share no weights."""
     values = tiny_training.model_dump(exclude_unset=True)
     values["model"] |= {"num_hidden_layers": 3, "sharing": "none"}
-    values["training"] |= {"steps": STEPS, "checkpoint_every": 100, "keep_checkpoints": 9}
+    values["training"] |= {"steps": STEPS, "checkpoint_every": 3, "keep_checkpoints": 9}
     values["training"] |= {"masks": "dynamic"}
     values["stages"] = [
         {"share": 0.33, "data": str(short_records), "batch_size": 16, "num_hidden_layers": 1},
@@ -50,10 +50,10 @@ def staged(tiny_training, short_records):
 
 @pytest.fixture(scope="session")
 def staged_run(staged, tiny_records, made_once):
-    """Returns a run that was interrupted at both edges, and a step before and after the first."""
+    """Returns a run that was interrupted at an edge, a step before it and a step after it."""
 
     def train(folder):
-        for steps in (2, 1, 1, 2, 3):
+        for steps in (2, 1, 1, 5):
             pretrain(tiny_records, folder, staged, max_steps=steps)
 
     return made_once("staged-run", train)
@@ -211,6 +211,7 @@ def test_stages_without_changes_read_what_a_run_without_stages_reads(
     [
         ([{"data": "short"}, {"data": "short"}], "At least one stage must be trained on the rec"),
         ([{}, {"data": "other tokenizer"}], r"built with the same tokenizer.*\(stage 2\)"),
+        ([{}, {"data": "too long"}], "must not exceed `max_position_embeddings`. Received: 128"),
         ([{}, {"data": "no labels"}], "must have the same objective. Received: sop in .* none in"),
         ([{}, {"data": "short", "mask_rate": 0.9}], "Stage 2: `training.mask_rate` 0.9 of 16"),
         ([{}, {"data": "nowhere"}], "`nowhere` does not exist"),
@@ -223,7 +224,8 @@ def test_stages_that_do_not_fit_are_refused(
 ):
     def folder_of(name):
         change = {
-            "other tokenizer": {"tokenizer_digest": "0" * 64},
+            "other tokenizer": {"tokenizer_digest": "0" * 64, "vocab_size": 500},
+            "too long": {"max_seq_length": 128},
             "no labels": {"objective": "none"},
         }.get(name)
         if change is None:
