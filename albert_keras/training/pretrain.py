@@ -113,8 +113,10 @@ def pretrain(
         config = config.replace(model=continued.model_settings(config))
     albert_config = config.albert_config(records.info.vocab_size)
     stages = stages_of(config, records, albert_config)
-    _check_records(records, stages, held_out, albert_config)
+    _check_records(records, held_out, albert_config)
     check_stages(stages, config)
+    for stage in stages:
+        _check_shape(stage.records, albert_config)
     _check_growth(initial, stages, albert_config)
     strategy = build_strategy(config.training.strategy)
 
@@ -272,23 +274,26 @@ def _draw(context):
         draw_curves(context.run.path)
 
 
-def _check_records(records, stages, held_out, albert_config):
+def _check_shape(records, albert_config):
+    """Raises InputError if a model cannot read records."""
+    info = records.info
+    if info.max_seq_length > albert_config.max_position_embeddings:
+        raise InputError(
+            "`max_seq_length` of the records must not exceed `max_position_embeddings`. "
+            f"Received: {info.max_seq_length} (dataset_info.json) and "
+            f"{albert_config.max_position_embeddings}. Rebuild the data or enlarge the model."
+        )
+    if info.vocab_size != albert_config.vocab_size:
+        raise InputError(
+            "`model.vocab_size` must be the vocabulary size of the records' tokenizer. "
+            f"Received: {albert_config.vocab_size} and {info.vocab_size} (dataset_info.json)."
+        )
+
+
+def _check_records(records, held_out, albert_config):
     """Raises InputError if records, held-out records and model do not fit together."""
-    for each in (records, *(stage.records for stage in stages), held_out):
-        if each is None:
-            continue
-        info = each.info
-        if info.max_seq_length > albert_config.max_position_embeddings:
-            raise InputError(
-                "`max_seq_length` of the records must not exceed `max_position_embeddings`. "
-                f"Received: {info.max_seq_length} (dataset_info.json) and "
-                f"{albert_config.max_position_embeddings}. Rebuild the data or enlarge the model."
-            )
-        if info.vocab_size != albert_config.vocab_size:
-            raise InputError(
-                "`model.vocab_size` must be the vocabulary size of the records' tokenizer. "
-                f"Received: {albert_config.vocab_size} and {info.vocab_size} (dataset_info.json)."
-            )
+    for each in (records, held_out) if held_out is not None else (records,):
+        _check_shape(each, albert_config)
     if held_out is None:
         return
     ours, theirs = records.info, held_out.info

@@ -123,7 +123,7 @@ def test_a_run_of_an_older_version_did_not_begin_with_weights(
 def test_a_checkpoint_without_heads_leaves_them_new(
     tiny_run, tiny_records, tiny_tokenizer, still, tmp_path, monkeypatch
 ):
-    def save_at_once(context, *_):
+    def save_at_once(context, *_, **others):
         steps = context.training.steps
         context.run.checkpoints.save(steps, checkpoint_variables(context.training_step))
         return steps

@@ -38,7 +38,7 @@ def staged(tiny_training, short_records):
     """Returns a run of three stages that differ in everything, whose depths share no weights."""
     values = tiny_training.model_dump(exclude_unset=True)
     values["model"] |= {"num_hidden_layers": 3, "sharing": "none"}
-    values["training"] |= {"steps": STEPS, "checkpoint_every": 100, "keep_checkpoints": 9}
+    values["training"] |= {"steps": STEPS, "checkpoint_every": 3, "keep_checkpoints": 9}
     values["training"] |= {"masks": "dynamic"}
     values["stages"] = [
         {"share": 0.33, "data": str(short_records), "batch_size": 16, "num_hidden_layers": 1},
@@ -50,10 +50,10 @@ def staged(tiny_training, short_records):
 
 @pytest.fixture(scope="session")
 def staged_run(staged, tiny_records, made_once):
-    """Returns a run that was interrupted at both edges, and a step before and after the first."""
+    """Returns a run that was interrupted at an edge, a step before it and a step after it."""
 
     def train(folder):
-        for steps in (2, 1, 1, 2, 3):
+        for steps in (2, 1, 1, 5):
             pretrain(tiny_records, folder, staged, max_steps=steps)
 
     return made_once("staged-run", train)
@@ -84,7 +84,7 @@ def test_an_interrupted_run_of_three_stages_equals_one_that_was_not(
     pretrain(tiny_records, tmp_path / "run", staged)
     expected, found = tensors_of(tmp_path / "run", STEPS), tensors_of(staged_run, STEPS)
     assert found.keys() == expected.keys()
-    assert sum(name.endswith("/adam_v") for name in found) > 40
+    assert sum(name.endswith("/adam_m") for name in found) > 40
     for name, values in expected.items():
         np.testing.assert_array_equal(found[name], values, err_msg=name)
     assert lines_of(staged_run) == lines_of(tmp_path / "run")
@@ -118,8 +118,7 @@ def test_a_model_grows_under_every_strategy(staged, staged_run, tiny_records, tm
         "from albert_keras.training.config import PretrainingConfig\n"
         "from albert_keras.training.pretrain import pretrain\n"
         "config = PretrainingConfig.model_validate_json(sys.argv[3])\n"
-        "for steps in (4, 99):\n"
-        "    pretrain(sys.argv[1], sys.argv[2], config, max_steps=steps)\n"
+        "pretrain(sys.argv[1], sys.argv[2], config)\n"
     )
     out = tmp_path / "run"
     command = [sys.executable, "-c", program, tiny_records, out, config.model_dump_json()]
@@ -175,15 +174,14 @@ def test_a_checkpoint_of_an_early_stage_is_one_of_a_smaller_model(staged_run, ca
 
 
 def test_a_deeper_stage_starts_from_copies_and_their_moments(staged_run):
-    """One step after the edge, copies differ from their origins by no more than one update."""
+    """One step after the edge both depths are near the only one before it."""
     before, after = tensors_of(staged_run, 3), tensors_of(staged_run, 4)
     name = "bert/encoder/transformer/group_{}/inner_group_0/ffn_1/intermediate/dense/kernel"
-    for part, limit in (("", 0.1), ("/adam_m", 0.2), ("/adam_v", 0.01)):
-        origin = before[name.format(0) + part]
+    for part in ("", "/adam_m"):
+        origin = before[name.format(0) + part].ravel()
         for depth in (0, 1):
-            now = after[name.format(depth) + part]
-            assert np.linalg.norm(now - origin) <= limit + 0.05 * np.linalg.norm(origin)
-            assert np.corrcoef(now.ravel(), origin.ravel())[0, 1] > 0.5
+            now = after[name.format(depth) + part].ravel()
+            assert np.corrcoef(now, origin)[0, 1] > 0.5
 
 
 def test_stages_without_changes_read_what_a_run_without_stages_reads(
@@ -213,6 +211,7 @@ def test_stages_without_changes_read_what_a_run_without_stages_reads(
     [
         ([{"data": "short"}, {"data": "short"}], "At least one stage must be trained on the rec"),
         ([{}, {"data": "other tokenizer"}], r"built with the same tokenizer.*\(stage 2\)"),
+        ([{}, {"data": "too long"}], "must not exceed `max_position_embeddings`. Received: 128"),
         ([{}, {"data": "no labels"}], "must have the same objective. Received: sop in .* none in"),
         ([{}, {"data": "short", "mask_rate": 0.9}], "Stage 2: `training.mask_rate` 0.9 of 16"),
         ([{}, {"data": "nowhere"}], "`nowhere` does not exist"),
@@ -225,7 +224,8 @@ def test_stages_that_do_not_fit_are_refused(
 ):
     def folder_of(name):
         change = {
-            "other tokenizer": {"tokenizer_digest": "0" * 64},
+            "other tokenizer": {"tokenizer_digest": "0" * 64, "vocab_size": 500},
+            "too long": {"max_seq_length": 128},
             "no labels": {"objective": "none"},
         }.get(name)
         if change is None:
