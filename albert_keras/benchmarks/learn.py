@@ -29,6 +29,8 @@ from data_pipeline.records.record_folder import RecordFiles
 
 logger = logging.getLogger(__name__)
 
+#: A training alone on the machine uses at least this fraction of its threads.
+_MIN_USED = 0.7
 _SETTINGS, _RESULTS = "settings.json", "results.json"
 
 
@@ -143,7 +145,9 @@ def _run(learner, out, number, settings, seed):
     if python is None:
         reason = "not installed: pip install albert-keras[bench]"
     else:
-        logger.info("round %d: %s, %g min of training", number, learner.label, settings["minutes"])
+        logger.info(
+            "round %d: %s, %.3g min of training", number, learner.label, settings["minutes"]
+        )
         job = Job(
             seconds=60 * settings["minutes"],
             seed=seed,
@@ -184,7 +188,7 @@ def _result(out, learners, failed, rounds, settings, facts):
 def _write(result, out):
     settings, learners = result["settings"], result["learners"]
     write_curves_csv(learners, out / "curves.csv")
-    title = f"{settings['recipe']}, {settings['minutes']:g} minutes of training"
+    title = f"{settings['recipe']}, {settings['minutes']:.3g} minutes of training"
     draw_learning(learners, result["comparison"], title, out / "curves.png")
     with whole_file(out / _RESULTS) as temporary:
         temporary.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
@@ -197,7 +201,7 @@ def learn_lines(result):
     rounds = max((len(found["rounds"]) for found in measured), default=0)
     yield from machine_lines(result["machine"])
     yield (
-        f"{settings['minutes']:g} minutes of training for each contestant, "
+        f"{settings['minutes']:.3g} minutes of training for each contestant, "
         f"{settings['threads']} threads, {rounds} round{'' if rounds == 1 else 's'}"
     )
     if rounds > 1:
@@ -209,8 +213,12 @@ def learn_lines(result):
         [_cells(found, comparison, settings["minutes"]) for found in measured],
     )
     yield from failure_lines({each["label"]: each for each in result["learners"]})
-    facts = [each for found in measured for each in found["rounds"].values()]
-    yield f"  {version_line(facts)}"
+    rows = [each for found in measured for each in found["rounds"].values()]
+    yield f"  {version_line(rows)}"
+    if any(
+        each["cpus"] < _MIN_USED * settings["threads"] for each in (row["facts"] for row in rows)
+    ):
+        yield "  warning: other programs used the processors, see CPUs: these times mean nothing"
     yield "  All models have the same width and depth; those of the peers share one block."
     yield ""
     yield from _comparison_lines(comparison, settings["minutes"])
@@ -258,7 +266,7 @@ def _comparison_lines(comparison, minutes):
         return
     for found in comparison["rounds"]:
         peer = f"round {found['round']}: the best peer is {found['best_peer']}"
-        yield f"{peer}, which ends at {found['loss']:.3f} after {minutes:g} min"
+        yield f"{peer}, which ends at {found['loss']:.3f} after {minutes:.3g} min"
     if comparison["ratio"] is None:
         yield "Ours does not reach that loss in every round: there is no ratio."
         return
