@@ -16,6 +16,7 @@ from albert_keras.benchmarks.learning.learners import (
     PEERS,
     USUAL_PEERS,
     learners_for,
+    resolve,
 )
 from albert_keras.benchmarks.learning.process import python_for, run_trainer
 from albert_keras.benchmarks.measure import machine, summary
@@ -83,7 +84,7 @@ def benchmark_learn(
         "eval_data": held_out.info.fingerprint,
         "minutes": minutes,
         "recipe": recipe,
-        "config": config.model_dump(mode="json"),
+        "config": resolve(config, training).model_dump(mode="json"),
         "peer_batch_size": peer_batch_size,
         "peer_recipe": PEER_RECIPE,
         "threads": num_processors(),
@@ -215,9 +216,7 @@ def learn_lines(result):
     yield from failure_lines({each["label"]: each for each in result["learners"]})
     rows = [each for found in measured for each in found["rounds"].values()]
     yield f"  {version_line(rows)}"
-    if any(
-        each["cpus"] < _MIN_USED * settings["threads"] for each in (row["facts"] for row in rows)
-    ):
+    if any(row["facts"]["cpus"] < _MIN_USED * settings["threads"] for row in rows):
         yield "  warning: other programs used the processors, see CPUs: these times mean nothing"
     yield "  All models have the same width and depth; those of the peers share one block."
     yield ""
