@@ -264,7 +264,8 @@ def learn(
     settings = read_values(recipe)
     check_records(records, eval_data)
     typer.echo("loading TensorFlow", err=True)
-    from albert_keras.benchmarks.learn import benchmark_learn, learn_lines
+    from albert_keras.benchmarks.learn import benchmark_learn
+    from albert_keras.benchmarks.learning.lines import learn_lines
     from albert_keras.training.config import PretrainingConfig
 
     result = benchmark_learn(

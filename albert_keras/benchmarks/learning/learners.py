@@ -42,6 +42,12 @@ class Learner(NamedTuple):
         return self.peer if self.peer == OURS else f"{self.peer}-{self.rate:g}"
 
 
+def resolve(config: PretrainingConfig, records: RecordFiles) -> PretrainingConfig:
+    """Returns our recipe with all choices made, as `pretrain` makes them here."""
+    precision = choose_precision(build_strategy("single"))
+    return config.resolved(precision, records.info.objective != "none")
+
+
 def learners_for(
     records: RecordFiles,
     held_out: RecordFiles,
@@ -55,8 +61,7 @@ def learners_for(
 
     Peers have ALBERT of the same width and depth, with one block shared by all depths.
     """
-    precision = choose_precision(build_strategy("single"))
-    resolved = config.resolved(precision, records.info.objective != "none")
+    resolved = resolve(config, records)
     precision = resolved.training.precision
     paths = {
         "records": str(records.folder.absolute()),

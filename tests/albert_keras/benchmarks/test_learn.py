@@ -9,6 +9,7 @@ import pytest
 
 from albert_keras.benchmarks import learn
 from albert_keras.benchmarks.learning.learners import Learner, learners_for
+from albert_keras.benchmarks.learning.lines import learn_lines
 from albert_keras.benchmarks.learning.process import python_for, run_trainer
 from albert_keras.cli import main
 from data_pipeline.errors import InputError
@@ -95,7 +96,7 @@ def out(finished, tmp_path):
 
 def test_the_table_has_the_time_to_the_loss_of_the_best_peer(finished):
     out, result, _ = finished
-    text = "\n".join(learn.learn_lines(result))
+    text = "\n".join(learn_lines(result))
     (ours,) = [line for line in text.splitlines() if line.startswith("  ours")]
     # 7.0 after 0.3 min and 6.0 after 0.4 min, so 6.5 after 0.35 min of the one minute.
     expected = "ours, default recipe 5.00 M 0.002 10 0.00 M 0.00 6.0 s 3.900 50.0 % 0.35 min 2.86"
@@ -105,6 +106,7 @@ def test_the_table_has_the_time_to_the_loss_of_the_best_peer(finished):
     assert "ours: 2.86 times as fast as the best peer" in text and "pretender 1.0" in text
     assert "transformers, rate 0.001: not installed: pip install albert-keras[bench]" in text
     assert "keras-nlp, rate 3: ValueError: a file is missing (see " in text
+    assert "warning: other programs used the processors" in text  # the trainers only pretend
     assert result["comparison"]["ratio"]["median"] == pytest.approx(60 / 21)
     saved = json.loads((out / "results.json").read_text())
     assert saved["comparison"]["ratio"] == result["comparison"]["ratio"]
@@ -140,7 +142,7 @@ def test_another_round_has_another_seed_and_runs_backwards(out, measure):
         "keras-nlp, rate 0.0001 12346", "keras-nlp, rate 0.001 12346", "ours, default recipe 12346"
     ]  # fmt: skip
     assert len(result["comparison"]["rounds"]) == 2
-    assert "median of the rounds [lowest..highest]" in learn.learn_lines(result)
+    assert "median of the rounds [lowest..highest]" in learn_lines(result)
 
 
 def test_other_settings_need_another_folder(finished, measure, tmp_path):
