@@ -5,7 +5,7 @@ The library makes the same checks where it opens the files.
 
 from pathlib import Path
 
-from albert_keras.interop.foreign_hint import foreign_hint
+from albert_keras.interop.foreign_hint import foreign_hint, is_ours
 from albert_keras.runs.kind import kind_of_run
 from albert_keras.shipped_models import SHIPPED_MODELS, find_model
 from albert_keras.tasks.task_config import TaskConfig
@@ -65,15 +65,19 @@ def check_files(*paths: str | Path | None):
             storage.open_to_read(path).close()
 
 
-def check_model_folder(path: Path, accepts_checkpoints: bool = False):
+def check_model_folder(path: Path, accepts_all: bool = False):
     """Raises InputError unless a folder has the files of a run or of a fine-tuning.
 
     Args:
-        accepts_checkpoints: Whether a TensorFlow checkpoint, such as a converted model, will do.
+        accepts_all: Whether other weights will do: a TensorFlow checkpoint, such as a converted
+            model, or an export.
     """
+    path = find_model(path)
     if kind_of_run(path) is not None:
         return
-    if accepts_checkpoints and (any(path.glob("*.index")) or Path(f"{path}.index").is_file()):
+    if accepts_all and (
+        is_ours(path) or any(path.glob("*.index")) or Path(f"{path}.index").is_file()
+    ):
         return
     raise InputError(
         f"`{path}` is not the folder of a run or a fine-tuning: it has no run.json and no "
