@@ -57,7 +57,7 @@ def export(
     """
     layers = _parse_numbers(encode_layers)
     check_model_name(out.absolute().name)
-    check_model_folder(run, accepts_all=True)
+    check_model_folder(run, accepts_checkpoints=True, accepts_exports=True)
     from albert_keras.serving.publish import export as export_run
 
     result = export_run(

@@ -65,19 +65,21 @@ def check_files(*paths: str | Path | None):
             storage.open_to_read(path).close()
 
 
-def check_model_folder(path: Path, accepts_all: bool = False):
+def check_model_folder(
+    path: Path, accepts_checkpoints: bool = False, accepts_exports: bool = False
+):
     """Raises InputError unless a folder has the files of a run or of a fine-tuning.
 
     Args:
-        accepts_all: Whether other weights will do: a TensorFlow checkpoint, such as a converted
-            model, or an export.
+        accepts_checkpoints: Whether a TensorFlow checkpoint, such as a converted model, will do.
+        accepts_exports: Whether an export will do.
     """
     path = find_model(path)
     if kind_of_run(path) is not None:
         return
-    if accepts_all and (
-        is_ours(path) or any(path.glob("*.index")) or Path(f"{path}.index").is_file()
-    ):
+    if accepts_checkpoints and (any(path.glob("*.index")) or Path(f"{path}.index").is_file()):
+        return
+    if accepts_exports and is_ours(path):
         return
     raise InputError(
         f"`{path}` is not the folder of a run or a fine-tuning: it has no run.json and no "
