@@ -53,7 +53,7 @@ def _checked(name, folders):
     """Returns the folder of a shipped model, the files of which are not damaged."""
     found = [folder / name for folder in folders if any((folder / name).glob("*/export.json"))]
     if not found:
-        places = " and ".join(f"`{folder / name}`" for folder in folders)
+        places = " or ".join(f"`{folder / name}`" for folder in folders)
         raise InputError(
             f"The shipped model `{name}` is not part of this installation. It must be at {places}; "
             "neither exists. Install the package from a complete copy of its repository with "

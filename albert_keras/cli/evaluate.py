@@ -237,7 +237,7 @@ def describe(evaluation):
         )
     for name, baseline in (evaluation.baselines or {}).items():
         lines.append(
-            f"  {name:14}accuracy {percent(baseline['masked_lm_accuracy'], 2)}   "
+            f"  {name:14}  accuracy {percent(baseline['masked_lm_accuracy'], 2)}   "
             f"loss {baseline['masked_lm_loss']:.3f}"
         )
     if overlap is None:

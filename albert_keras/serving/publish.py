@@ -10,6 +10,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from albert_keras.serving.export.accuracy import AccuracyLoss, TaskLoss, prepare_comparison
+from albert_keras.serving.export.card_facts import read_card_facts
 from albert_keras.serving.export.checks import LoadedModel, Parity, check_answers
 from albert_keras.serving.export.keras_model import check_keras_precision, halve_weights
 from albert_keras.serving.export.lite import check_lite, write_lite
@@ -107,6 +108,7 @@ def export(
     for weights in lite:
         check_lite(weights)
     check_model_name(out.absolute().name)
+    read_card_facts(out)  # so that a mistake in it is noticed before any work
     with new_version(out, version, keep) as draft:
         folder = draft.folder
         logger.info("1/4 loading the model")
