@@ -33,7 +33,8 @@ def count_baselines(training: RecordFiles, held_out: RecordFiles) -> dict[str, C
     frequent one. "bigram" reads the neighbours l and r of a masked token as well: P(w | l, r) is
     proportional to P(w | l) P(w | r) / P(w), as if l and r were independent given w. Frequencies
     are smoothed by adding 1, and bigrams by the rule of Witten and Bell; a neighbour that is masked
-    is unknown to the counts, and so changes nothing.
+    is unknown to the counts, and so changes nothing. [CLS] and [SEP] are never masked, so they are
+    neighbours only.
 
     Args:
         training: Records to count, at most `MAX_RECORDS` of them; masked tokens are restored.
@@ -55,7 +56,7 @@ def count_baselines(training: RecordFiles, held_out: RecordFiles) -> dict[str, C
             f"`{training.folder}` must be built with the tokenizer of `{held_out.folder}` to be "
             "compared on its records. Received: another tokenizer."
         )
-    unigrams, after = _count(training)
+    unigrams, after, special = _count(training)
     prior = (unigrams + 1) / (unigrams.sum() + len(unigrams))
     contexts = _WittenBell(after, prior), _WittenBell(after.T.tocsr(), prior)
     log_prior, best = np.log(prior), int(prior.argmax())
@@ -63,6 +64,7 @@ def count_baselines(training: RecordFiles, held_out: RecordFiles) -> dict[str, C
     for left, right, labels in _masked_tokens(held_out):
         scores = contexts[0].log_probabilities(left) + contexts[1].log_probabilities(right)
         scores -= log_prior
+        scores[:, special] = -np.inf
         chosen = np.take_along_axis(scores, labels[:, None], axis=1)[:, 0]
         bigram = np.logaddexp.reduce(scores, axis=1) - chosen, scores.argmax(axis=1) == labels
         rows.append(np.stack([-log_prior[labels], labels == best, *bigram]))
@@ -91,9 +93,13 @@ class _WittenBell:
 
 
 def _count(records):
-    """Counts tokens, float64 [V], and neighbours: CSR [V, V], left and right token."""
+    """Counts tokens, float64 [V], and neighbours: CSR [V, V], left and right token.
+
+    Of the tokens with which sequences begin and end, which are returned too, only neighbours count.
+    """
     size, info = records.info.vocab_size, records.info
     unigrams, pairs = np.zeros(size), sparse.csr_matrix((size, size))
+    special = np.zeros(0, np.int64)
     numbers = np.linspace(0, len(records) - 1, min(len(records), MAX_RECORDS)).astype(np.int64)
     for begin in range(0, len(numbers), _RECORDS_AT_ONCE):
         chosen = numbers[begin : begin + _RECORDS_AT_ONCE]
@@ -102,11 +108,14 @@ def _count(records):
         if info.static_masks:
             unmask(*(features[name] for name in MASKED_FEATURES), out=ids)
         unigrams += np.bincount(ids[real], minlength=size)
+        last = ids[np.arange(len(ids)), real.sum(axis=1) - 1]
+        special = np.union1d(special, np.concatenate([ids[:, 0], last]))
         is_pair = real[:, 1:]
         left, right = ids[:, :-1][is_pair], ids[:, 1:][is_pair]
         found = sparse.coo_matrix((np.ones(len(left)), (left, right)), shape=pairs.shape)
         pairs += found.tocsr()
-    return unigrams, pairs
+    unigrams[special] = 0
+    return unigrams, pairs, special
 
 
 def _masked_tokens(records) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
