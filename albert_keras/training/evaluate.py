@@ -72,8 +72,8 @@ def evaluate(
     """Scores a pre-trained model. Scores of a run are appended to its log.
 
     Args:
-        run: str or Path. Folder of a run or of an export; or other weights with a masked-LM head,
-            see `open_weights`, such as the name of a shipped model.
+        run: str or Path. Folder of a run or of a pre-trained export, or the name of a shipped
+            model.
         data: str or Path. Folder of records built with the tokenizer of the model.
         step: int, "best" or None. Checkpoint of a run; None means the newest valid one.
         batch_size: int. B.
