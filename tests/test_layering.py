@@ -9,6 +9,7 @@ ROOT = Path(__file__).parent.parent
 #: Packages and modules of albert_keras from the lowest up; those of one row do not see each other.
 ROWS = (
     ("config", "recipes"),
+    ("shipped_models",),
     ("layers",),
     ("models",),
     ("optimization", "interop"),

@@ -6,6 +6,7 @@ import typer
 
 from albert_keras.cli import (
     benchmark,
+    card,
     convert,
     data,
     demo,
@@ -44,6 +45,7 @@ app.command("evaluate")(evaluate.evaluate)
 app.command("score")(evaluate.score)
 app.command("convert")(convert.convert)
 app.command("export")(export.export)
+app.command("card")(card.card)
 app.command("predict")(predict.predict)
 app.command("embed")(embed.embed)
 app.command("similar")(similar.similar)

@@ -20,7 +20,11 @@ _NEXT = {
 
 @command()
 def convert(
-    source: Path = argument(..., "Run, export, checkpoint, folder or file.", metavar="SOURCE"),
+    source: Path = argument(
+        ...,
+        "Run, export, name of a shipped model, checkpoint, folder or file.",
+        metavar="SOURCE",
+    ),
     target: Path = argument(..., "Output folder.", metavar="TARGET"),
     to: str | None = option(
         None,

@@ -14,7 +14,9 @@ from data_pipeline.errors import InputError
 
 @command()
 def embed(
-    model: Path = argument(..., "Run, fine-tuning, export, checkpoint or .keras file."),
+    model: Path = argument(
+        ..., "Run, fine-tuning, export, name of a shipped model, checkpoint or .keras file."
+    ),
     texts: list[str] | None = argument(
         None, "Text to embed; without TEXT and --file, lines of stdin.", metavar="TEXT"
     ),

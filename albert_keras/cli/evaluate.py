@@ -20,8 +20,8 @@ from data_pipeline.errors import InputError
 def evaluate(
     run: list[Path] = option(
         ...,
-        "Folder of a run, or of fine-tunings to average; may be repeated. With --minimal-pairs, "
-        "also an export or a checkpoint.",
+        "Folder of a run, of a pre-trained export, or of fine-tunings to average, which may be "
+        "repeated; or the name of a shipped model. With --minimal-pairs, also a checkpoint.",
         metavar="PATH",
     ),
     data: Path | None = option(
@@ -39,6 +39,11 @@ def evaluate(
         False,
         "With --minimal-pairs, mask the later tokens of the same word, too.",
         "--mask-rest-of-word",
+    ),
+    baseline_data: Path | None = option(
+        None,
+        "Records of the training, from which the scores of unigrams and bigrams are computed for "
+        "comparison.",
     ),
     out: Path | None = option(
         None,
@@ -74,10 +79,12 @@ def evaluate(
       albert-keras evaluate --run runs/sst-2 --out scores/
       albert-keras evaluate --run runs/sst-2 --run runs/sst-2-large --all-seeds
       albert-keras evaluate --run runs/books --minimal-pairs blimp/ --out pairs.jsonl
+      albert-keras evaluate --run albert-mini-en --minimal-pairs blimp/
     """
     if minimal_pairs:
         tables = {"--data-dir": data_dir, "--delimiter": delimiter, "--encoding": encoding}
         tables |= {"--data": data, "--split": split, "--all-seeds": all_seeds}
+        tables |= {"--baseline-data": baseline_data}
         tables |= {"--skip-bad-rows": skip_bad_rows, "--allow-trained-rows": allow_trained_rows}
         for name, value in tables.items():
             if value:
@@ -89,7 +96,7 @@ def evaluate(
         if value:
             raise InputError(f"`{name}` requires `--minimal-pairs`.")
     for each in run:
-        check_model_folder(each)
+        check_model_folder(each, accepts_exports=True)
     kinds = [kind_of_run(each) for each in run]
     if len(set(kinds)) > 1:
         listing = ", ".join(f"`{each}` ({kind})" for each, kind in zip(run, kinds, strict=True))
@@ -98,6 +105,10 @@ def evaluate(
             "pre-training runs one at a time, with --data RECORDS."
         )
     if "finetuning" in kinds:
+        if baseline_data is not None:
+            raise InputError(
+                f"`--baseline-data` requires a pre-trained model. Received: `{run[0]}`."
+            )
         if split is None and data_dir is None:
             check_files(data)
         from albert_keras.finetuning.evaluate import evaluate_task
@@ -131,10 +142,12 @@ def evaluate(
             f"of records, or `--minimal-pairs`. Received: {count_of(len(run), 'run')} and "
             f"{data or 'no --data'}."
         )
-    check_records(data)
+    check_records(data, baseline_data)
     from albert_keras.training.evaluate import evaluate as evaluate_run
 
-    result = evaluate_run(run[0], data, step, batch_size, strategy, allow_trained_rows)
+    result = evaluate_run(
+        run[0], data, step, batch_size, strategy, allow_trained_rows, baseline_data
+    )
     return Output(result, describe(result))
 
 
@@ -207,8 +220,9 @@ def describe(evaluation):
 
     overlap = evaluation.overlap and Overlap(**evaluation.overlap)
     kind = "training score: " if overlap and overlap.is_total else ""
+    kind += "" if evaluation.step is None else f"step {evaluation.step}, "
     lines = [
-        f"{kind}step {evaluation.step}, {count_of(evaluation.num_records, 'record')}, "
+        f"{kind}{count_of(evaluation.num_records, 'record')}, "
         f"{count_of(evaluation.num_predictions, 'masked token')}",
         f"masked LM       accuracy {percent(evaluation.masked_lm_accuracy, 2)}   "
         f"always guessing {evaluation.unigram_guess!r}: "
@@ -220,6 +234,11 @@ def describe(evaluation):
             f"± {percent(evaluation.sentence_order_error, 2)}   "
             f"chance: {percent(evaluation.sentence_order_chance, 2)}   "
             f"loss {evaluation.sentence_order_loss:.3f}"
+        )
+    for name, baseline in (evaluation.baselines or {}).items():
+        lines.append(
+            f"  {name:14}  accuracy {percent(baseline['masked_lm_accuracy'], 2)}   "
+            f"loss {baseline['masked_lm_loss']:.3f}"
         )
     if overlap is None:
         lines.append("unknown: whether records were trained on")

@@ -15,7 +15,9 @@ from data_pipeline.errors import InputError
 @command()
 def export(
     run: Path = option(
-        ..., "Folder of a run, of a fine-tuning (its best seed) or of a converted model."
+        ...,
+        "Folder of a run, of a fine-tuning (its best seed), of a converted model or of an export "
+        "of a pre-trained model; or the name of a shipped model.",
     ),
     out: Path = option(..., "Folder named like the model; the version is created in it."),
     step: str | None = options.STEP,
@@ -24,6 +26,11 @@ def export(
         None, "Tokens after which a text is truncated.", shown="as in training"
     ),
     precision: str = option("float32", "Precision: float32, bfloat16 or int8 (weights only)."),
+    keras_precision: str = option(
+        "float32",
+        "Precision in which the .keras file stores the weights: float32, or float16 for half the "
+        "size.",
+    ),
     lite: list[str] | None = option(
         None, "Also write TensorFlow Lite: float16 or int8; may be repeated."
     ),
@@ -50,7 +57,7 @@ def export(
     """
     layers = _parse_numbers(encode_layers)
     check_model_name(out.absolute().name)
-    check_model_folder(run, accepts_checkpoints=True)
+    check_model_folder(run, accepts_checkpoints=True, accepts_exports=True)
     from albert_keras.serving.publish import export as export_run
 
     result = export_run(
@@ -64,6 +71,7 @@ def export(
         eval_data,
         keep=keep,
         layers=layers,
+        keras_precision=keras_precision,
     )
     losses = {variant: loss._asdict() for variant, loss in result.losses.items()}
     return Output(result._asdict() | {"losses": losses}, _lines(result))
@@ -109,6 +117,8 @@ def _variant_lines(result):
         return
     sizes = {result.precision: result.saved_model_bytes}
     sizes |= {f"lite {weights}": size for weights, size in result.lite_bytes.items()}
+    keras_bytes = result.keras_file.stat().st_size
+    sizes |= {name: keras_bytes for name in result.losses if name.startswith("keras ")}
     for variant, size in sizes.items():
         line = f"{variant}: {size / 1e6:.1f} MB"
         if variant in result.losses:

@@ -17,8 +17,8 @@ from data_pipeline.errors import InputError
 def finetune(
     origin: str = option(
         ...,
-        "Run, checkpoint, export, .keras file or model of another program to start from; `random` "
-        "for random weights.",
+        "Run, checkpoint, export, name of a shipped model, .keras file or model of another program "
+        "to start from; `random` for random weights.",
         "--from",
         metavar="PATH",
     ),
@@ -51,7 +51,7 @@ def finetune(
 
     \b
     Examples:
-      albert-keras finetune --task sst-2 --data-dir glue/ --from runs/books --out runs/sst-2
+      albert-keras finetune --task sst-2 --data-dir glue/ --from albert-mini-en --out runs/sst-2
       albert-keras finetune --task classification --train mail.csv --text body --label folder \\
           --from runs/books --out runs/mail
       albert-keras finetune --config mnli --data-dir glue/ --from albert-base/ --out runs/mnli

@@ -13,6 +13,7 @@ from albert_keras.finetuning.request_checks import check_out, check_request
 from albert_keras.interop.foreign_hint import foreign_hint
 from albert_keras.runs.kind import kind_of_run
 from albert_keras.serving.layout import versions
+from albert_keras.shipped_models import find_model
 from albert_keras.tasks.kinds import FIELD_OPTIONS
 from data_pipeline.errors import InputError
 from data_pipeline.text import storage
@@ -21,7 +22,9 @@ from data_pipeline.text import storage
 @command()
 def predict(
     model: Path = argument(
-        ..., "Export or version of it; fine-tuning or run of it; with --score, also a run."
+        ...,
+        "Export or version of it, or the name of a shipped model; fine-tuning or run of it; with "
+        "--score, also a run.",
     ),
     texts: list[str] | None = argument(
         None,
@@ -70,6 +73,7 @@ def predict(
 
     \b
     Examples:
+      albert-keras predict albert-mini-en "The old man sat down by the [MASK]."
       albert-keras predict runs/sst-2 "a gripping, funny film"
       albert-keras predict runs/squad "Ada lived in Paris." --question "Where did Ada live?"
       albert-keras predict runs/mail --file new.csv --out answers.csv
@@ -143,7 +147,8 @@ def predict(
 
 
 def _is_export(model):
-    """Returns whether a folder is an export, not a fine-tuning or a run."""
+    """Returns whether a path is of an export, not of a fine-tuning or a run."""
+    model = find_model(model)
     if not model.is_dir():
         raise InputError(f"The folder `{model}` does not exist. Give an export or a fine-tuning.")
     if kind_of_run(model) is not None:

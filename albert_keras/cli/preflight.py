@@ -5,8 +5,9 @@ The library makes the same checks where it opens the files.
 
 from pathlib import Path
 
-from albert_keras.interop.foreign_hint import foreign_hint
+from albert_keras.interop.foreign_hint import foreign_hint, is_ours
 from albert_keras.runs.kind import kind_of_run
+from albert_keras.shipped_models import SHIPPED_MODELS, find_model
 from albert_keras.tasks.task_config import TaskConfig
 from data_pipeline.errors import InputError
 
@@ -22,6 +23,7 @@ def check_records(*folders: Path | None):
 
 def check_source(path: Path):
     """Raises InputError unless there is something that may be a model, in any format."""
+    path = find_model(path)
     if not (path.exists() or Path(f"{path}.index").is_file()):
         raise InputError(f"The model `{path}` does not exist, as a file, folder or checkpoint.")
     if path.is_dir() and not any(path.iterdir()):
@@ -33,13 +35,14 @@ def check_source(path: Path):
 
 def check_origin(path: str | None):
     """Raises InputError if there is nothing at the path of initial weights."""
-    if path in (None, "random") or Path(path).exists():
+    if path in (None, "random") or find_model(path).exists():
         return
     if not list(Path(path).parent.glob(f"{Path(path).name}.*")):  # the prefix of a checkpoint
         raise InputError(
             f"No weights were found at `{path}`: it does not exist. It must be the folder of a "
-            "run, of a checkpoint or of an export, the prefix of a TensorFlow checkpoint, a "
-            "`.keras` file, or `random`."
+            "run, of a checkpoint or of an export, the name of a shipped model "
+            f"({', '.join(SHIPPED_MODELS)}), the prefix of a TensorFlow checkpoint, a `.keras` "
+            "file, or `random`."
         )
 
 
@@ -62,15 +65,21 @@ def check_files(*paths: str | Path | None):
             storage.open_to_read(path).close()
 
 
-def check_model_folder(path: Path, accepts_checkpoints: bool = False):
+def check_model_folder(
+    path: Path, accepts_checkpoints: bool = False, accepts_exports: bool = False
+):
     """Raises InputError unless a folder has the files of a run or of a fine-tuning.
 
     Args:
         accepts_checkpoints: Whether a TensorFlow checkpoint, such as a converted model, will do.
+        accepts_exports: Whether an export will do.
     """
+    path = find_model(path)
     if kind_of_run(path) is not None:
         return
     if accepts_checkpoints and (any(path.glob("*.index")) or Path(f"{path}.index").is_file()):
+        return
+    if accepts_exports and is_ours(path):
         return
     raise InputError(
         f"`{path}` is not the folder of a run or a fine-tuning: it has no run.json and no "

@@ -20,8 +20,8 @@ def pretrain(
     flags,
     init_from: str | None = option(
         None,
-        "Run, checkpoint, export, .keras file or model of another program whose model and weights "
-        "to start from, with a new optimizer.",
+        "Run, checkpoint, export, name of a shipped model, .keras file or model of another program "
+        "whose model and weights to start from, with a new optimizer.",
         metavar="PATH",
         shown="random weights",
     ),

@@ -22,7 +22,8 @@ _MAX_BYTES = 16 << 20
 def serve(
     model: list[Path] = argument(
         ...,
-        "Exported model, served in its newest version; one version; or a folder of models.",
+        "Exported model or name of a shipped one, served in its newest version; one version; or a "
+        "folder of models.",
         metavar="MODEL...",
     ),
     host: str = option("127.0.0.1", "Address to listen on."),
@@ -39,6 +40,7 @@ def serve(
 
     \b
     Example:
+      albert-keras serve albert-mini-en
       albert-keras serve saved_models/books
       albert-keras serve saved_models/books saved_models/sst2/3 --port 0
       albert-keras serve saved_models
@@ -139,7 +141,10 @@ def _read_texts(path):
 @command()
 def server_kit(
     model: Path = argument(
-        ..., "Exported model: the folder of its versions, or of one version.", metavar="MODEL"
+        ...,
+        "Exported model: the folder of its versions or of one version, or the name of a shipped "
+        "model.",
+        metavar="MODEL",
     ),
     out: Path = option(..., "Output folder."),
     name: str | None = option(None, "Model name on the server.", shown="name of its folder"),

@@ -18,7 +18,9 @@ def similar(
         None, "Text to find similar ones for; without TEXT, lines of stdin.", metavar="TEXT"
     ),
     model: Path | None = option(
-        None, "Model to embed TEXT with; required for texts.", shown="the one that embedded CORPUS"
+        None,
+        "Model to embed TEXT with, as for embed; required for texts.",
+        shown="the one that embedded CORPUS",
     ),
     top_k: int = option(5, "Number of texts to find for each TEXT.", min=1),
     text_column: str | None = option(

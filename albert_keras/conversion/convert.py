@@ -18,6 +18,7 @@ from albert_keras.interop.vocabulary import (
     read_vocabulary,
     vocabulary_of,
 )
+from albert_keras.shipped_models import find_model
 from albert_keras.weights.foreign_weights import ArrayTensors
 from albert_keras.weights.load import encoder_digest
 from data_pipeline.errors import InputError
@@ -65,7 +66,7 @@ def convert(
     """Converts a model, for example from google-research/albert or Hugging Face, or back.
 
     Args:
-        source: str or Path. Run, export, checkpoint, folder or file.
+        source: str or Path. Run, export, name of a shipped model, checkpoint, folder or file.
         target: str or Path. The folder to create. It is created completely or not at all, and
             nothing is overwritten.
         to: str or None. One of `FORMATS`; None is "albert-keras".
@@ -90,7 +91,7 @@ def convert(
     Example:
         convert("albert_base_v2", "albert-base-v2", to="hugging-face")
     """
-    source, target = Path(source), Path(target)
+    source, target = find_model(source), Path(target)
     check_output_folder(target, "TARGET")
     source_format = source_format or detect_format(source)
     if to is None and source_format == own.NAME:

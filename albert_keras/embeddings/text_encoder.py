@@ -13,6 +13,7 @@ from albert_keras.models.finetuning import build_model
 from albert_keras.models.pooling import POOLINGS, Pooling
 from albert_keras.runs.run import Run
 from albert_keras.serving.layout import existing_versions, read_export_record, version_folder
+from albert_keras.shipped_models import find_model
 from albert_keras.tasks.kinds import SIMILARITY
 from albert_keras.tasks.pair_features import EncodedPairs, PairFeatures, encode_texts
 from albert_keras.tasks.predictions import check_numbers
@@ -47,7 +48,7 @@ class TextEncoder:
 
     Args:
         model: Run, fine-tuning (which means its best seed), export or version of it (whose `.keras`
-            file must be beside it), checkpoint or `.keras` file.
+            file must be beside it), name of a shipped model, checkpoint or `.keras` file.
         pooling: See `Pooling`. None takes that of a model trained for similarity, and "mean" for
             any other model.
         layers: See `EmbeddingSettings`; "pooler" requires the last block alone.
@@ -80,7 +81,7 @@ class TextEncoder:
     ):
         if batch_size < 1:
             raise InputError(f"`batch_size` must be at least 1. Received: {batch_size}.")
-        path, origin = Path(model), str(model)
+        path, origin = find_model(model), str(model)
         if is_finetuned(path):
             path, step = find_runs(path)[0], "best" if step is None else step
         initial_weights = open_weights(path, step)

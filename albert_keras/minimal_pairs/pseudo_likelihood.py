@@ -55,8 +55,8 @@ class PseudoLikelihood:
     time. Logits are computed at the masked token alone.
 
     Args:
-        model: Pre-training run, export or version of it (with its `.keras` file),
-            checkpoint, `.keras` file, or a model in a format that `convert` reads.
+        model: Pre-training run, export or version of it (with its `.keras` file), name of a
+            shipped model, checkpoint, `.keras` file, or a model in a format that `convert` reads.
         mask_rest_of_word: Whether the later tokens of the word of a token are masked together with
             it. Otherwise they give away the first tokens of long, rare words, whose scores are
             then too high.

@@ -22,13 +22,13 @@ import tensorflow as tf
 
 from albert_keras.interop.checkpoint_tensors import write_tensors
 from albert_keras.runs.tensors import load_weights, read_variables, weight_names
+from data_pipeline import file_digests
 from data_pipeline.errors import InputError
-from data_pipeline.files import fsync, naming, sha256_of, whole_folder
+from data_pipeline.file_digests import DIGESTS, digest_of, write_digests
+from data_pipeline.files import fsync, naming, whole_folder
 
 logger = logging.getLogger(__name__)
 
-#: Name of the file that lists the digests of the others.
-DIGESTS = "digests.json"
 _PREFIX = "model.ckpt"
 _STATE = "state.json"
 #: Marks a checkpoint that is being replaced by another of the same step; it counts until then.
@@ -229,39 +229,15 @@ def read_state(folder: Path, step: int) -> dict:
 
 def find_damage(folder: Path, step: int, only: str | None = None) -> str | None:
     """Returns what is wrong with the files of a checkpoint, or with a single one of them."""
-    try:
-        digests = json.loads((folder / DIGESTS).read_text(encoding="utf-8"))
-        saved_step = digests["step"]
-        saved = {name: (file["bytes"], file["sha256"]) for name, file in digests["files"].items()}
-    except FileNotFoundError:
-        return f"`{DIGESTS}` is missing"
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        return f"`{DIGESTS}` cannot be read ({error})"
-    if saved_step != step:
-        return f"`{DIGESTS}` belongs to step {saved_step}"
-    for name in saved if only is None else [only]:
-        try:
-            saved_size, saved_digest = saved[name]
-            size = (folder / name).stat().st_size
-            if size != saved_size:
-                return f"`{name}` has {size} bytes, {saved_size} were saved"
-            digest = sha256_of(folder / name)
-        except KeyError:
-            return f"`{DIGESTS}` does not list `{name}`"
-        except OSError as error:
-            return f"`{name}` cannot be read ({error.strerror})"
-        if digest != saved_digest:
-            return f"`{name}` has SHA-256 {digest}, {saved_digest} was saved"
-    return None
+    return file_digests.find_damage(folder, None if only is None else [only], step=step)
 
 
 def _write_digests(folder, step):
     files = {}
     for path in sorted(folder.iterdir()):
         fsync(path)
-        files[path.name] = {"sha256": sha256_of(path), "bytes": path.stat().st_size}
-    text = json.dumps({"step": step, "files": files}, indent=2) + "\n"
-    (folder / DIGESTS).write_text(text, encoding="utf-8")
+        files[path.name] = digest_of(path)
+    write_digests(folder, files, step=step)
 
 
 def _score(folder, step):

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from albert_keras.interop.foreign_hint import foreign_hint
+from albert_keras.shipped_models import find_model
 from data_pipeline.errors import InputError
 
 #: What a user types for a masked token; only `fill_mask` reads it as more than text.
@@ -82,8 +83,11 @@ def existing_versions(folder: str | Path) -> list[int]:
 
 
 def version_folder(path: str | Path) -> Path:
-    """Returns the folder of one version: `path`, or the newest version in a model's folder."""
-    path = Path(path)
+    """Returns the folder of one version: `path`, or the newest version in a model's folder.
+
+    A model may be given by the name of a shipped model, see `find_model`.
+    """
+    path = find_model(path)
     if (path / "saved_model.pb").is_file():
         return path
     return path / str(existing_versions(path)[-1])
@@ -92,10 +96,12 @@ def version_folder(path: str | Path) -> Path:
 def split_version(path: str | Path) -> tuple[Path, int | None]:
     """Returns the absolute folder of a model, and the version if `path` is the folder of one.
 
+    A model may be given by the name of a shipped model, see `find_model`.
+
     Raises:
         InputError: If it contains a SavedModel but its name is not a version.
     """
-    folder = Path(os.path.abspath(path))  # gives `.` a name, and does not resolve links
+    folder = Path(os.path.abspath(find_model(path)))  # gives `.` a name, and does not resolve links
     if not (folder / "saved_model.pb").is_file():
         return folder, None
     if not re.fullmatch(r"[1-9]\d*", folder.name, re.ASCII):

@@ -55,8 +55,8 @@ class Predictor:
 
     Args:
         path: str or Path. Folder of an exported model, which means its newest version, or of one
-            version. A SavedModel without the other files of an export returns what its signatures
-            return.
+            version; or the name of a shipped model. A SavedModel without the other files of an
+            export returns what its signatures return.
 
     Attributes:
         path: Path. The folder of the version.

@@ -10,7 +10,9 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from albert_keras.serving.export.accuracy import AccuracyLoss, TaskLoss, prepare_comparison
+from albert_keras.serving.export.card_facts import read_card_facts
 from albert_keras.serving.export.checks import LoadedModel, Parity, check_answers
+from albert_keras.serving.export.keras_model import check_keras_precision, halve_weights
 from albert_keras.serving.export.lite import check_lite, write_lite
 from albert_keras.serving.export.model_card import write_model_card
 from albert_keras.serving.export.publishing import new_version
@@ -22,6 +24,7 @@ from albert_keras.serving.saved_model.server_ops import check_ops
 from albert_keras.serving.saved_model.signature_methods import set_method_names
 from albert_keras.serving.saved_model.warm_up import sample_requests, write_warm_up
 from data_pipeline.errors import InputError
+from data_pipeline.file_digests import digest_of, write_digests
 
 logger = logging.getLogger(__name__)
 
@@ -40,7 +43,8 @@ class ExportResult(NamedTuple):
     precision: str  #: Precision of the SavedModel.
     saved_model_bytes: int  #: Size of what a server loads: graph, tokenizer and weights.
     lite_bytes: dict[str, int]  #: "float16" or "int8" -> size of the `.tflite` file.
-    #: By variant: "bfloat16", "int8", "lite float16", "lite int8". TaskLoss if fine-tuned.
+    #: By variant: "bfloat16", "int8", "lite float16", "lite int8", "keras float16". TaskLoss if
+    #: fine-tuned.
     losses: dict[str, AccuracyLoss | TaskLoss]
     keras_file: Path  #: The model for Keras, beside the folder of the version.
     signatures: tuple[str, ...]  #: Names of the signatures.
@@ -61,6 +65,7 @@ def export(
     eval_data: str | Path | None = None,
     keep: int | None = None,
     layers: tuple[int, ...] | list[int] = (),
+    keras_precision: str = "float32",
 ) -> ExportResult:
     """Exports a checkpoint as a SavedModel over plain strings and as a `.keras` model.
 
@@ -70,7 +75,8 @@ def export(
 
     Args:
         run: str or Path. Folder of a pre-trained or fine-tuned run; of a fine-tuning, which means
-            its best seed; or of a converted model with a masked-LM head.
+            its best seed; of a converted model with a masked-LM head; or of an export of a
+            pre-trained model, whose `.keras` file is exported again, or the name of a shipped one.
         out: str or Path. Folder of the model, such as `saved_models/books`. The version is created
             in it, with the model for Keras (`1.keras`) and the model card (`README.md`) beside it.
         step: int, "best" or None. Which checkpoint; None takes the newest valid one, or the best
@@ -78,14 +84,15 @@ def export(
         version: int or None. None takes the next one.
         max_seq_length: int or None. Longer texts are truncated, S. None takes the length of the
             training.
-        precision: str. "float32", "bfloat16" or "int8", of the SavedModel; see `StoredModel`. The
-            `.keras` model is always float32.
+        precision: str. "float32", "bfloat16" or "int8", of the SavedModel; see `StoredModel`.
         lite: iterable of "float16" and "int8". Additional TensorFlow Lite files, for pre-trained
             models only.
         eval_data: str, Path or None. Data to measure the cost of reduced precision on, see
             `prepare_comparison`.
         keep: int or None. Number of newest versions to keep; None keeps all.
         layers: iterable of int. Blocks whose outputs `encode` returns as well, see `StringModel`.
+        keras_precision: str. "float32" or "float16", in which the weights of the `.keras` model are
+            stored; loaded, they are float32.
 
     Returns:
         ExportResult.
@@ -97,9 +104,11 @@ def export(
     """
     out, lite = Path(out), tuple(dict.fromkeys(lite))
     check_precision(precision)
+    check_keras_precision(keras_precision)
     for weights in lite:
         check_lite(weights)
     check_model_name(out.absolute().name)
+    read_card_facts(out)  # so that a mistake in it is noticed before any work
     with new_version(out, version, keep) as draft:
         folder = draft.folder
         logger.info("1/4 loading the model")
@@ -109,25 +118,29 @@ def export(
                 f"`lite` is for pre-trained models. Received: {', '.join(lite)} and a model of "
                 f"{source.task.config.name}."
             )
-        compare = prepare_comparison(source, precision, lite, eval_data)
+        compare = prepare_comparison(source, precision, lite, eval_data, keras_precision)
         module = source.string_model(precision, tuple(layers))
         logger.info("2/4 writing the model for servers and for Keras")
         _save(source, module, folder)
         source.model.save(draft.keras_file)
+        if keras_precision == "float16":
+            halve_weights(draft.keras_file)
         saved_model_bytes = size_of(folder)
         loaded, parity = _check(source, module, folder, precision)
         lite_files = write_lite(folder / "lite", source, lite)
         lite_bytes = {weights: file.stat().st_size for weights, file in lite_files.items()}
-        losses = compare(module, lite_files)
+        losses = compare(module, lite_files, draft.keras_file)
         fingerprint = _fingerprint(folder)
         record = source.describe() | {
             "version": draft.version,
             "step": source.step,
             "max_seq_length": source.max_seq_length,
             "precision": precision,
+            "keras_precision": keras_precision,
             "layers": list(layers),
             "accuracy_loss": {name: loss._asdict() for name, loss in losses.items()},
-            "compared_on": str(eval_data or "usual") if losses else None,
+            # Without the rest of the path: exports are given away.
+            "compared_on": Path(eval_data or "usual").name if losses else None,
             "parity": parity and parity._asdict(),
             "signatures": _describe(loaded.signatures),
             "fingerprint": fingerprint,
@@ -136,6 +149,7 @@ def export(
             "albert-keras": metadata.version("albert-keras"),
         }
         (folder / EXPORT_RECORD).write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+        _write_digests(draft)
     path = out / str(draft.version)
     write_model_card(out)
     num_bytes = size_of(path)
@@ -190,6 +204,15 @@ def _describe(signatures):
         one.name: {"method": one.method, "inputs": specs(one.inputs), "outputs": specs(one.outputs)}
         for one in signatures
     }
+
+
+def _write_digests(draft):
+    """Lists all files of a version, and its model for Keras."""
+    folder, keras_name = draft.folder, keras_file(Path(str(draft.version))).name
+    files = {path.relative_to(folder).as_posix(): path for path in sorted(folder.rglob("*"))}
+    files[f"../{keras_name}"] = draft.keras_file
+    found = {name: digest_of(path) for name, path in files.items() if path.is_file()}
+    write_digests(folder, found)
 
 
 def _fingerprint(folder):

@@ -3,14 +3,14 @@
 All take `labels` and `predictions` of the same length: for classes the numbers int [count], for
 scores float [count]. Undefined scores are 0, the value of a model that knows nothing; each function
 says when. No example, or a number that is not finite, is an InputError.
+
+SciPy's statistics and scikit-learn take a second to import: only functions that use them do so.
 """
 
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import numpy as np
-import scipy.stats
-import sklearn.metrics
 
 from data_pipeline.errors import InputError
 from data_pipeline.settings import did_you_mean
@@ -26,6 +26,8 @@ class Interval(NamedTuple):
 
 def accuracy(labels, predictions) -> float:
     """Returns the fraction of right predictions, 0 to 1. Never undefined."""
+    import sklearn.metrics
+
     return float(sklearn.metrics.accuracy_score(*_checked(labels, predictions)))
 
 
@@ -34,6 +36,8 @@ def f1(labels, predictions) -> float:
 
     0 where undefined: class 1 neither occurs nor is predicted.
     """
+    import sklearn.metrics
+
     labels, predictions = _checked(labels, predictions)
     return float(sklearn.metrics.f1_score(labels, predictions, zero_division=0.0))
 
@@ -43,6 +47,8 @@ def macro_f1(labels, predictions) -> float:
 
     Never undefined.
     """
+    import sklearn.metrics
+
     labels, predictions = _checked(labels, predictions)
     return float(sklearn.metrics.f1_score(labels, predictions, average="macro", zero_division=0.0))
 
@@ -52,6 +58,8 @@ def matthews(labels, predictions) -> float:
 
     0 where undefined: there is only one class in `labels`, or only one in `predictions`.
     """
+    import sklearn.metrics
+
     return _correlation(sklearn.metrics.matthews_corrcoef, labels, predictions)
 
 
@@ -60,6 +68,8 @@ def pearson(labels, predictions) -> float:
 
     0 where undefined: `labels` or `predictions` are all equal, as a single one is.
     """
+    import scipy.stats
+
     return _correlation(lambda *pair: scipy.stats.pearsonr(*pair).statistic, labels, predictions)
 
 
@@ -68,11 +78,15 @@ def spearman(labels, predictions) -> float:
 
     0 where undefined: `labels` or `predictions` are all equal, as a single one is.
     """
+    import scipy.stats
+
     return _correlation(lambda *pair: scipy.stats.spearmanr(*pair).statistic, labels, predictions)
 
 
 def mean_squared_error(labels, predictions) -> float:
     """Returns the mean of the squared differences; less is better. Never undefined."""
+    import sklearn.metrics
+
     return float(sklearn.metrics.mean_squared_error(*_checked(labels, predictions)))
 
 
@@ -92,6 +106,8 @@ def scores(names: Iterable[str], labels, predictions) -> dict[str, float]:
 def confusion_matrix(labels, predictions, num_classes: int) -> np.ndarray:
     """Counts the predictions (columns) for each label (rows): int64 [num_classes, num_classes]."""
     classes = np.arange(num_classes)
+    import sklearn.metrics
+
     return sklearn.metrics.confusion_matrix(labels, predictions, labels=classes).astype(np.int64)
 
 

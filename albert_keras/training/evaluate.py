@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from tensorflow import keras
 
+from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.runs.run import Run
 from albert_keras.runs.trained_data import Overlap
 from albert_keras.training.distributed.strategy import build_strategy
@@ -15,11 +16,12 @@ from albert_keras.training.loop.fitting import RunContext
 from albert_keras.training.loop.reports import log_evaluation
 from albert_keras.training.loop.scoring_time import ScoringTime
 from albert_keras.training.pretraining_step import PretrainingStep
+from albert_keras.training.scored_model import open_scored_model
 from albert_keras.training.trained_records import check_scored
-from data_pipeline.errors import InputError
 from data_pipeline.progress import CountedProgress
 from data_pipeline.reader.reader import evaluation_dataset
 from data_pipeline.records.record_folder import RecordFiles
+from data_pipeline.reports.count_baselines import CountScore, count_baselines
 
 logger = logging.getLogger(__name__)
 
@@ -35,8 +37,8 @@ _NAMES = {
 class Evaluation(NamedTuple):
     """Scores on records; those of held-out records if `overlap` has none that were trained on."""
 
-    path: Path  # folder of the run
-    step: int  # the checkpoint that was scored
+    path: Path  # the model as given: folder of a run or of an export, or the name of a shipped one
+    step: int | None  # the checkpoint that was scored; None if unknown
     num_records: int
     num_predictions: int
     masked_lm_loss: float  # nats per masked token
@@ -52,6 +54,10 @@ class Evaluation(NamedTuple):
     sentence_order_chance: float  # proportion of the more frequent label
     #: Fields of an `Overlap`: how many of the records were trained on; None if that is unknown.
     overlap: dict[str, int] | None = None
+    #: By name, "masked_lm_loss" and "masked_lm_accuracy" of models that only count, "unigram" and
+    #: "bigram" (see `count_baselines`), and of the same model with "random weights"; None if
+    #: `baseline_data` is not given.
+    baselines: dict[str, dict[str, float]] | None = None
 
 
 def evaluate(
@@ -61,30 +67,44 @@ def evaluate(
     batch_size: int = _BATCH_SIZE,
     strategy: str = "auto",
     allow_trained_rows: bool = False,
+    baseline_data: str | Path | None = None,
 ) -> Evaluation:
-    """Scores a checkpoint of a run and appends the scores to the run's log.
+    """Scores a pre-trained model. Scores of a run are appended to its log.
 
     Args:
-        run: str or Path. Folder of the run.
-        data: str or Path. Folder of records built with the run's tokenizer.
-        step: int, "best" or None. The checkpoint; None means the newest valid one.
+        run: str or Path. Folder of a run or of a pre-trained export, or the name of a shipped
+            model.
+        data: str or Path. Folder of records built with the tokenizer of the model.
+        step: int, "best" or None. Checkpoint of a run; None means the newest valid one.
         batch_size: int. B.
         strategy: str. See `strategy.py`.
         allow_trained_rows: bool. Whether to score records that were all trained on.
+        baseline_data: str, Path or None. Records of the training, to compute the `baselines` from.
 
     Raises:
-        InputError: If the run, its checkpoint or the records cannot be used together; or if all
+        InputError: If the model, its checkpoint or the records cannot be used together; or if all
             records were trained on, unless that is allowed.
     """
-    opened = Run.open(run)
-    opened.check_kind("pretraining", "evaluate --data RECORDS")
     records = RecordFiles(data)
-    _check_same_tokenizer(opened, records)
-    chosen: int = opened.checkpoints.choose(step)
-    overlap = check_scored(opened, records, allow_trained_rows)
-    with build_strategy(strategy).scope():
-        scorer = build_scorer(opened.load_model(chosen), opened)
+    baseline_records = None if baseline_data is None else RecordFiles(baseline_data)
+    opened = open_scored_model(run, step)
+    opened.check_records(records)
+    overlap = None
+    if opened.run is not None:
+        overlap = check_scored(opened.run, records, allow_trained_rows)
+    built = build_strategy(strategy)
     dataset = evaluation_dataset(records, batch_size)
+    baselines = None
+    if baseline_records is not None:
+        logger.info("counting the tokens of `%s` for the baselines", baseline_data)
+        counted = count_baselines(baseline_records, records)
+        baselines = {name: one._asdict() for name, one in counted.items()}
+        with built.scope():
+            untrained = AlbertForPretraining(opened.albert_config, sentence_head=False)
+            found = score(build_scorer(untrained), dataset)
+        baselines["random weights"] = {name: found[name] for name in CountScore._fields}
+    with built.scope():
+        scorer = build_scorer(opened.load(), opened.run)
     progress = CountedProgress(logger, "evaluating", len(records), "records")
     scores = score(scorer, dataset, on_batch=lambda: progress.add(batch_size))
     masked, orders = _count_labels(dataset)
@@ -93,26 +113,29 @@ def evaluate(
         order_error = 1.96 * math.sqrt(order_accuracy * (1 - order_accuracy) / len(records))
     evaluation = Evaluation(
         path=opened.path,
-        step=chosen,
+        step=opened.step,
         num_records=len(records),
         num_predictions=int(masked.sum()),
         masked_lm_loss=scores["masked_lm_loss"],
         masked_lm_accuracy=scores["masked_lm_accuracy"],
         unigram_accuracy=float(masked.max() / max(1, masked.sum())),
-        unigram_guess=_piece(opened, int(masked.argmax())),
+        unigram_guess=opened.piece_of(int(masked.argmax())),
         sentence_order_loss=scores.get("sentence_order_loss"),
         sentence_order_accuracy=order_accuracy,
         sentence_order_error=order_error,
         sentence_order_chance=float(orders.max() / max(1, orders.sum())),
         overlap=None if overlap is None else overlap._asdict(),
+        baselines=baselines,
     )
-    log_evaluation(opened.path, chosen, evaluation._asdict() | {"path": str(data)})
+    if opened.run is not None:
+        log_evaluation(opened.path, opened.step, evaluation._asdict() | {"path": str(data)})
     return evaluation
 
 
-def build_scorer(model, run: Run) -> PretrainingStep:
-    """Returns a compiled step that scores a model of a run; call it in the strategy's scope."""
-    scorer = PretrainingStep(model, run.record["config"]["training"]["sentence_order_weight"])
+def build_scorer(model, run: Run | None = None) -> PretrainingStep:
+    """Returns a compiled step that scores a model, of a run; call it in the strategy's scope."""
+    weight = 1.0 if run is None else run.record["config"]["training"]["sentence_order_weight"]
+    scorer = PretrainingStep(model, weight)
     scorer.compile()
     return scorer
 
@@ -185,24 +208,3 @@ def _count_labels(dataset):
         masked = counts
         orders += np.bincount(batch["sentence_order_labels"][real], minlength=2)
     return masked, orders
-
-
-def _piece(run, piece_id):
-    try:
-        return run.tokenizer.piece_of(piece_id)
-    except InputError:  # trained on foreign records that came without a tokenizer
-        return str(piece_id)
-
-
-def _check_same_tokenizer(run, records):
-    expected, found = run.record["tokenizer_digest"], records.info.tokenizer_digest
-    problem = None
-    if records.info.vocab_size != run.albert_config.vocab_size:
-        problem = f"{records.info.vocab_size} pieces, not {run.albert_config.vocab_size}"
-    elif expected and found and expected != found:
-        problem = "another one of the same size"
-    if problem:
-        raise InputError(
-            f"`{records.folder}` must be built with the tokenizer of `{run.path}`. Received: "
-            f"{problem}. Build the records with --tokenizer {run.path}/tokenizer."
-        )

@@ -19,8 +19,9 @@ from albert_keras.interop.checkpoint_tensors import CheckpointTensors
 from albert_keras.interop.foreign_hint import missing_part
 from albert_keras.interop.model_weights import HEADS
 from albert_keras.models.vocabulary_extension import ExtendedTensors
-from albert_keras.runs.checkpoints import DIGESTS, find_damage
+from albert_keras.runs.checkpoints import find_damage
 from albert_keras.runs.run import Run
+from albert_keras.shipped_models import find_model
 from albert_keras.weights.foreign_weights import read_foreign
 from albert_keras.weights.load import (
     LoadReport,
@@ -32,6 +33,7 @@ from albert_keras.weights.load import (
     shape_in_keras_file,
 )
 from data_pipeline.errors import InputError
+from data_pipeline.file_digests import DIGESTS
 from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
 from data_pipeline.tokenizers.tokenization import Tokenizer
 from data_pipeline.tokenizers.vocabulary_extension import segments_of_added
@@ -102,9 +104,10 @@ def open_weights(
     Args:
         path: Folder of a run or of one of its checkpoints; prefix of a TensorFlow checkpoint with
             the reference's names (with or without `.index`, and `module/` before all names), or a
-            folder with one; folder of an export or of one of its versions; a `.keras` file of this
-            package; a model in one of `FOREIGN_FORMATS`, which is converted while it is loaded.
-            None or "random" for random weights.
+            folder with one; folder of an export or of one of its versions; the name of a shipped
+            model, see `find_model`; a `.keras` file of this package; a model in one of
+            `FOREIGN_FORMATS`, which is converted while it is loaded. None or "random" for random
+            weights.
         step: Checkpoint of a run, or "best"; None means the newest valid one.
         albert_config: A JSON file or a name such as "albert-base". None takes the one stored beside
             the weights; a given one may differ from it in dropout only.
@@ -115,7 +118,7 @@ def open_weights(
         InputError: If weights, shape or tokenizer are missing, damaged or do not fit together.
     """
     name = "random" if path is None else str(path)
-    found = None if name == "random" else _find(Path(path), step, tokenizer is None)
+    found = None if name == "random" else _find(find_model(path), step, tokenizer is None)
     if found is None and step is not None:
         raise InputError(
             f"`step` applies to the folder of a run only. Received: step {step} without a run."

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
+from tensorflow import keras
 
 from albert_keras.finetuning.finetuned import typed_examples
 from albert_keras.serving.export.checks import inputs_of_texts
@@ -61,7 +62,11 @@ class TaskLoss(NamedTuple):
 
 
 def prepare_comparison(
-    source: ExportSource, precision: str, lite: Sequence[str], eval_data: str | Path | None
+    source: ExportSource,
+    precision: str,
+    lite: Sequence[str],
+    eval_data: str | Path | None,
+    keras_precision: str = "float32",
 ) -> Callable:
     """Reads data to compare variants on, and returns a function that compares them.
 
@@ -72,13 +77,15 @@ def prepare_comparison(
         eval_data: Held-out records; for a fine-tuned model a file of labelled examples. None takes
             the development examples of the training if they still exist, else texts of the
             documentation of installed packages.
+        keras_precision: As of `export`.
 
     Returns:
-        A function of a StringModel, and a dict of "float16" or "int8" -> Path of a `.tflite` file;
-        it returns a dict of variant -> AccuracyLoss or TaskLoss, empty if there is only float32.
+        A function of a StringModel, a dict of "float16" or "int8" -> Path of a `.tflite` file, and
+        the `.keras` file; it returns a dict of variant -> AccuracyLoss or TaskLoss, empty if there
+        is only float32.
     """
     task, tokenizer, length = source.task, source.tokenizer, source.max_seq_length
-    has_variants = precision != "float32" or lite
+    has_variants = lite or (precision, keras_precision) != ("float32", "float32")
     if task is not None:
         examples, are_labelled = _examples(task, eval_data) if has_variants else ([], False)
     elif eval_data is not None:
@@ -86,16 +93,22 @@ def prepare_comparison(
     elif has_variants:
         examples = masked_texts(tokenizer, length)
 
-    def compare_variants(module, lite_files):
+    def compare_variants(module, lite_files, keras_file):
         if not has_variants:
             return {}
-        names = [precision] * (precision != "float32") + [f"lite {name}" for name in lite_files]
+        stored = {} if precision == "float32" else {precision: module.stored}
+        if keras_precision != "float32":
+            loaded = keras.models.load_model(keras_file, compile=False)
+            stored[f"keras {keras_precision}"] = StoredModel(loaded)
+        names = [*stored, *(f"lite {name}" for name in lite_files)]
         logger.info("comparing %s with float32", ", ".join(names))
         if task is not None:
-            return {precision: _compare_task(source, module, precision, examples, are_labelled)}
-        variants = {f"lite {name}": LiteModel(file).logits for name, file in lite_files.items()}
-        if precision != "float32":
-            variants = {precision: graph_logits(module.stored)} | variants
+            return {
+                name: _compare_task(source, variant, name, examples, are_labelled)
+                for name, variant in stored.items()
+            }
+        variants = {name: graph_logits(variant) for name, variant in stored.items()}
+        variants |= {f"lite {name}": LiteModel(file).logits for name, file in lite_files.items()}
         return compare(graph_logits(StoredModel(source.model)), variants, examples)
 
     return compare_variants
@@ -237,7 +250,7 @@ def _examples(task, eval_data):
     return typed_examples(task, inputs_of_texts(task.kind, task.takes_pair, texts)), False
 
 
-def _compare_task(source, module, precision, examples, are_labelled):
+def _compare_task(source, variant, name, examples, are_labelled):
     task = source.task
 
     def answers(stored):
@@ -246,7 +259,7 @@ def _compare_task(source, module, precision, examples, are_labelled):
 
         return TaskPredictor(task, source.tokenizer, model, source.tuned).answers(examples)
 
-    expected, found = answers(StoredModel(source.model)), answers(module.stored)
+    expected, found = answers(StoredModel(source.model)), answers(variant)
     pairs = list(zip(expected, found, strict=True))
     differences = np.concatenate([_difference(one, other) for one, other in pairs])
     loss = TaskLoss(
@@ -257,7 +270,7 @@ def _compare_task(source, module, precision, examples, are_labelled):
         scores=task.scores(examples, found) if are_labelled else {},
         float32_scores=task.scores(examples, expected) if are_labelled else {},
     )
-    _warn_of_disagreement(precision, loss)
+    _warn_of_disagreement(name, loss)
     return loss
 
 

@@ -3,7 +3,8 @@
 The facts are collected here; the wording is in `model_card.md.jinja`. Facts come from the
 `export.json` of each version, which may be damaged, come from an older release, or contain names
 that anybody may have chosen. A value that is missing or of the wrong type is skipped, and text is
-escaped before the template gets it.
+escaped before the template gets it. What no program knows comes from the author's `card.yaml`, see
+`card_facts.py`.
 """
 
 import contextlib
@@ -17,6 +18,7 @@ from pathlib import Path
 import jinja2
 
 from albert_keras.runs.trained_data import RECORDS, ROWS, Overlap
+from albert_keras.serving.export.card_facts import read_card_facts
 from albert_keras.serving.graph.tagging_model import NUM_BYTES
 from albert_keras.serving.graph.text_packing import BYTES_PER_POSITION
 from albert_keras.serving.layout import (
@@ -27,6 +29,7 @@ from albert_keras.serving.layout import (
     size_of,
 )
 from albert_keras.serving.sample_texts import sample_texts
+from albert_keras.shipped_models import SHIPPED_MODELS
 from albert_keras.tasks import kinds
 from data_pipeline.files import whole_file
 from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
@@ -66,11 +69,14 @@ def model_card(out: Path) -> str:
     samples = sample_texts(out / str(versions[0].version))
     card = _template().render(
         name=name,
+        is_shipped=name in SHIPPED_MODELS,
+        facts=read_card_facts(out),
         v=versions[0],
         versions=versions,
         kinds=kinds,
         requests=_requests(versions[0], samples),
         samples=samples,
+        masked_argument=shlex.quote(samples.masked),
         bytes_per_position=BYTES_PER_POSITION,
         tagging_num_bytes=NUM_BYTES,
     )
@@ -143,6 +149,12 @@ class CardVersion:
     def scores(self, *keys):
         found = {name: self.raw_number(*keys, name) for name in self.at(*keys, kind=dict)}
         return {name: value for name, value in found.items() if isinstance(value, float)}
+
+    def count_baselines(self):
+        """Returns the scores of the `baselines` of an Evaluation, a dict by name."""
+        names = self.at("scores", "baselines", kind=dict)
+        found = {as_text(name): self.scores("scores", "baselines", name) for name in names}
+        return {name: scores for name, scores in found.items() if scores}
 
     def score_name(self, name):
         """Returns the name of a score, with the class that the F1 of two classes refers to."""
@@ -289,6 +301,12 @@ def as_code(text):
     return f"`{text}`" if is_plain else as_text(text)
 
 
+def as_cell(value):
+    """Writes a cell of the author's Markdown, or a number, on one line of a table."""
+    text = value if isinstance(value, str) else as_number(value)
+    return " ".join(text.split()).replace("|", "&#124;")
+
+
 def as_words(name):
     """Writes the name of a score, such as `masked_lm_loss`, as words."""
     return as_text(name.replace("_", " "))
@@ -330,7 +348,9 @@ def _template():
         lstrip_blocks=True,
         autoescape=False,  # the values are Markdown already
     )
-    filters = {function.__name__: function for function in (as_text, as_code, as_words, as_number)}
+    filters = {
+        function.__name__: function for function in (as_text, as_code, as_words, as_number, as_cell)
+    }
     filters["as_megabytes"] = lambda num_bytes: f"{num_bytes / 1e6:,.1f} MB"
     environment.filters |= filters | {"as_json": json.dumps}
     return environment.get_template("model_card.md.jinja")

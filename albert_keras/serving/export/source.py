@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from albert_keras.finetuning.config import FinetuneConfig
 from albert_keras.finetuning.finetuned import find_runs, is_finetuned, read_tuned
 from albert_keras.finetuning.results import baseline_scores, read_results
+from albert_keras.interop.foreign_hint import is_ours
 from albert_keras.interop.model_weights import HEADS
 from albert_keras.models.finetuning import AlbertForTask
 from albert_keras.models.pretraining import AlbertForPretraining
@@ -14,6 +15,8 @@ from albert_keras.runs.run import Run
 from albert_keras.serving.graph.string_model import StringModel
 from albert_keras.serving.graph.task_models import build_task_model
 from albert_keras.serving.graph.text_model import TextModel
+from albert_keras.serving.layout import read_export_record, version_folder
+from albert_keras.shipped_models import find_model
 from albert_keras.tasks.build import build_task
 from albert_keras.tasks.task import Task
 from albert_keras.training.loop.reports import read_evaluations
@@ -78,8 +81,11 @@ def open_source(
     """Loads a model to export; arguments as `run`, `step` and `max_seq_length` of `export`."""
     if is_finetuned(path):
         return _finetuned(Run.open(find_runs(path)[0]), step, max_seq_length)
-    if _is_checkpoint(Path(path)):
+    path = find_model(path)
+    if _is_checkpoint(path):
         return _checkpoint(open_weights(path, step), max_seq_length)
+    if not (path / "run.json").is_file() and is_ours(path):
+        return _exported(open_weights(path, step), version_folder(path), max_seq_length)
     return _pretrained(Run.open(path), step, max_seq_length)
 
 
@@ -136,6 +142,14 @@ def _checkpoint(origin, max_seq_length):
     }
     step = origin.step or 0
     return ExportSource("pretraining", record, step, model, origin.tokenizer, length, None, {}, {})
+
+
+def _exported(origin, folder, max_seq_length):
+    """Opens the `.keras` model of an export; it keeps the record of its training and its scores."""
+    record = read_export_record(folder)
+    source = _checkpoint(origin, max_seq_length or origin.max_seq_length)
+    known = {"record": record.get("run"), "scores": record.get("scores")}
+    return source._replace(**{key: one for key, one in known.items() if isinstance(one, dict)})
 
 
 def _is_checkpoint(path):

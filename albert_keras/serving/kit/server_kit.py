@@ -62,7 +62,7 @@ def write_kit(
         folder: The new folder; it must not exist, or be empty.
         model_name: Name of the model on the server.
         base_path: Folder of the export, with a folder for each version; or one of these folders,
-            and then only that version is served.
+            and then only that version is served; or the name of a shipped model.
         latest: Number of newest versions to serve.
         specific: Versions to serve instead.
         labels: Label -> served version.

@@ -13,6 +13,7 @@ from albert_keras.serving.layout import (
     split_version,
     versions,
 )
+from albert_keras.shipped_models import find_model
 from data_pipeline.errors import InputError
 
 _TASK_FIELDS = {"name": str, "kind": str, "labels": list, "takes_pair": bool}
@@ -30,14 +31,14 @@ def find_exports(models: Iterable[str | Path]) -> list[ExportedVersion]:
     """Finds the versions to serve.
 
     Args:
-        models: Folders of models, of which the newest version is served; folders of one version;
-            or folders of several models, which are all served.
+        models: Folders of models or names of shipped ones, of which the newest version is served;
+            folders of one version; or folders of several models, which are all served.
 
     Raises:
         InputError: If there is no export, a name is not valid in an address, or two are equal.
     """
     found = {}
-    for path in models:
+    for path in map(find_model, models):
         is_one = versions(path) or (Path(path) / "saved_model.pb").is_file()
         for one in [path] if is_one else models_in(path) or [path]:
             export = _find_export(one)

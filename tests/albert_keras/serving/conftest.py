@@ -17,7 +17,14 @@ def connect():
 
 @pytest.fixture(scope="session")
 def small_export(tiny_run, tiny_records, tmp_path_factory):
-    """Returns the ExportResult of int8 weights, with both TensorFlow Lite files."""
+    """Returns the ExportResult of int8 and float16 weights, with both TensorFlow Lite files."""
     out = tmp_path_factory.mktemp("saved_models") / "small"
     lite = ["float16", "int8"]
-    return export(tiny_run, out, precision="int8", lite=lite, eval_data=tiny_records)
+    return export(
+        tiny_run,
+        out,
+        precision="int8",
+        lite=lite,
+        eval_data=tiny_records,
+        keras_precision="float16",
+    )

@@ -46,6 +46,24 @@ def test_the_scores_returned_are_the_ones_in_the_log(copied_run, held_out_record
     assert len(read_log(copied_run)) == 3  # training reports only
 
 
+def test_an_export_scores_as_the_run_it_was_made_of(tiny_export, copied_run, held_out_records):
+    found, expected = (evaluate(path, held_out_records) for path in (tiny_export, copied_run))
+    assert (found.step, found.overlap) == (12, None) and found.baselines is None
+    for name in ("masked_lm_loss", "masked_lm_accuracy", "sentence_order_loss"):
+        assert getattr(found, name) == pytest.approx(getattr(expected, name), rel=1e-5)
+
+
+def test_baselines_are_computed_from_the_training_records(
+    copied_run, tiny_records, held_out_records
+):
+    scores = evaluate(copied_run, held_out_records, baseline_data=tiny_records)
+    assert list(scores.baselines) == ["unigram", "bigram", "random weights"]
+    losses = [baseline["masked_lm_loss"] for baseline in scores.baselines.values()]
+    assert losses[1] < losses[0] < losses[2]
+    logged = json.loads((copied_run / "log.jsonl").read_text().splitlines()[-1])
+    assert logged["evaluation"]["baselines"] == scores.baselines
+
+
 def test_an_older_checkpoint_can_be_scored(copied_run, held_out_records, monkeypatch, caplog):
     monkeypatch.setattr("data_pipeline.progress._SECONDS_BETWEEN_LINES", 0)
     caplog.set_level("INFO")

@@ -1,0 +1,62 @@
+"""The `.keras` model of an export, which can be trained further, stored in fewer bytes."""
+
+import io
+import zipfile
+from pathlib import Path
+
+import h5py
+import numpy as np
+
+from data_pipeline.errors import InputError
+from data_pipeline.files import whole_file
+
+#: Precision of the weights in the file; loaded, they are float32.
+KERAS_PRECISIONS = ("float32", "float16")
+_WEIGHTS = "model.weights.h5"
+
+
+def check_keras_precision(precision: str) -> None:
+    """Raises InputError unless the weights of a `.keras` file can be stored in this precision."""
+    if precision not in KERAS_PRECISIONS:
+        raise InputError(
+            f"`keras_precision` must be one of {', '.join(KERAS_PRECISIONS)}. "
+            f"Received: {precision}."
+        )
+
+
+def halve_weights(path: Path) -> None:
+    """Stores the float32 weights of a `.keras` file as float16, compressed without further loss.
+
+    Keras loads the file as before, with float32 weights. Raises InputError, and changes nothing,
+    if a weight is too large for float16.
+    """
+    with zipfile.ZipFile(path) as archive:
+        contents = {name: archive.read(name) for name in archive.namelist()}
+    contents[_WEIGHTS] = _halved(contents[_WEIGHTS])
+    with whole_file(path) as temporary, zipfile.ZipFile(temporary, "w") as archive:
+        for name, content in contents.items():
+            archive.writestr(zipfile.ZipInfo(name), content)
+
+
+def _halved(content):
+    """Returns an HDF5 file of weights, as bytes, with float16 in place of float32."""
+    result = io.BytesIO()
+    with h5py.File(io.BytesIO(content)) as old, h5py.File(result, "w") as new:
+
+        def copy(name, item):
+            if isinstance(item, h5py.Group):
+                new.require_group(name)
+                return
+            with np.errstate(over="ignore"):  # checked below
+                values = item[()].astype(np.float16)
+            if not np.isfinite(values).all():
+                raise InputError(
+                    f"The weights of the model must be at most {np.finfo(np.float16).max:g} to be "
+                    f"stored as float16. Received: {np.abs(item[()]).max():g} in {name}. Use "
+                    "`keras_precision` float32."
+                )
+            options = {"compression": "gzip", "compression_opts": 9, "shuffle": True}
+            new.create_dataset(name, data=values, **(options if values.size > 1 else {}))
+
+        old.visititems(copy)
+    return result.getvalue()

@@ -1,0 +1,69 @@
+"""Trained models that come with this package, found by their names.
+
+Such a model is an export in `saved_models/` of the repository; a wheel has a copy of that folder
+inside the package. No TensorFlow, so that commands can check names first.
+"""
+
+import functools
+from pathlib import Path
+
+from albert_keras.config import AlbertConfig
+from data_pipeline.errors import InputError
+from data_pipeline.file_digests import find_damage
+from data_pipeline.settings import did_you_mean
+
+#: Name -> what it is.
+SHIPPED_MODELS = {"albert-mini-en": "a small English model, pre-trained on books and Wikipedia"}
+
+_PACKAGE = Path(__file__).parent
+#: Where the models are: in an installed package, or beside it in the repository.
+FOLDERS = (_PACKAGE / "saved_models", _PACKAGE.parent / "saved_models")
+
+
+def find_model(path: str | Path) -> Path:
+    """Returns the path of a model, which may be given as the name of a shipped model.
+
+    A file or folder of that name in the working directory is preferred. What is neither a name
+    nor close to one is returned as it is. The files of a shipped model are compared with the
+    digests that were saved when it was published, once per process.
+
+    Raises:
+        InputError: If there is no such path and the name is nearly that of a shipped model; or if
+            the shipped model is missing or damaged.
+    """
+    path = Path(path)
+    is_name = len(path.parts) == 1 and not path.is_absolute()
+    if not is_name or path.exists() or Path(f"{path}.index").is_file():
+        return path
+    if path.name in SHIPPED_MODELS:
+        return _checked(path.name, FOLDERS)
+    hint = did_you_mean(path.name, SHIPPED_MODELS)
+    if not hint.endswith("?"):
+        return path
+    is_size = path.name in AlbertConfig.names()
+    size = ", which is the name of a size (`--size`) and not of a trained model" if is_size else ""
+    raise InputError(
+        "A model must be given as a path that exists or as the name of a shipped model. Received: "
+        f"`{path}`{size}{hint}"
+    )
+
+
+@functools.cache
+def _checked(name, folders):
+    """Returns the folder of a shipped model, the files of which are not damaged."""
+    found = [folder / name for folder in folders if any((folder / name).glob("*/export.json"))]
+    if not found:
+        places = " or ".join(f"`{folder / name}`" for folder in folders)
+        raise InputError(
+            f"The shipped model `{name}` is not part of this installation. It must be at {places}; "
+            "neither exists. Install the package from a complete copy of its repository with "
+            "`pip install .`, or copy that folder from there."
+        )
+    for version in sorted(record.parent for record in found[0].glob("*/export.json")):
+        damage = find_damage(version)
+        if damage is not None:
+            raise InputError(
+                f"The shipped model `{version}` is damaged: {damage}. Restore its files from the "
+                "repository, or install the package again."
+            )
+    return found[0]

@@ -1,0 +1,98 @@
+"""A pre-trained model that is scored on records: that of a run, or weights from elsewhere."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from albert_keras.config import AlbertConfig
+from albert_keras.interop.foreign_hint import is_ours
+from albert_keras.interop.model_weights import HEADS
+from albert_keras.models.pretraining import AlbertForPretraining
+from albert_keras.runs.run import Run
+from albert_keras.shipped_models import find_model
+from albert_keras.weights.initial_weights import open_weights
+from data_pipeline.errors import InputError
+from data_pipeline.records.record_folder import RecordFiles
+from data_pipeline.tokenizers.tokenization import Tokenizer
+
+
+class ScoredModel(NamedTuple):
+    """A pre-trained model, not yet loaded."""
+
+    path: Path  # as given
+    step: int | None  # number of training steps, if it is known
+    run: Run | None  # None if the weights are not those of a run
+    albert_config: AlbertConfig
+    tokenizer_digest: str | None
+    tokenizer: Callable[[], Tokenizer]
+    load: Callable[[], AlbertForPretraining]  # call it in the scope of a strategy
+
+    def check_records(self, records: RecordFiles) -> None:
+        """Raises InputError unless records were built with the tokenizer of the model."""
+        vocab_size, found = self.albert_config.vocab_size, records.info.tokenizer_digest
+        problem = None
+        if records.info.vocab_size != vocab_size:
+            problem = f"{records.info.vocab_size} pieces, not {vocab_size}"
+        elif self.tokenizer_digest and found and self.tokenizer_digest != found:
+            problem = "another one of the same size"
+        if problem:
+            option = f" --tokenizer {self.path}/tokenizer" if self.run else " that tokenizer"
+            raise InputError(
+                f"`{records.folder}` must be built with the tokenizer of `{self.path}`. Received: "
+                f"{problem}. Build the records with{option}."
+            )
+
+    def piece_of(self, piece_id: int) -> str:
+        """Returns a piece, or its id if the model has no tokenizer."""
+        try:
+            return self.tokenizer().piece_of(piece_id)
+        except InputError:  # trained on foreign records that came without a tokenizer
+            return str(piece_id)
+
+
+def open_scored_model(path: str | Path, step: int | str | None = None) -> ScoredModel:
+    """Finds a pre-trained model to score.
+
+    Args:
+        path: Folder of a run or of an export, or the name of a shipped model.
+        step: Checkpoint of a run, or "best"; None means the newest valid one.
+
+    Raises:
+        InputError: If there is no such model, or it has no masked-LM head.
+    """
+    folder = find_model(path)
+    if is_ours(folder) and not (folder / "run.json").is_file():
+        return _of_weights(path, step)
+    run = Run.open(folder)
+    run.check_kind("pretraining", "evaluate --data RECORDS")
+    chosen = run.checkpoints.choose(step)
+    return ScoredModel(
+        Path(path),
+        chosen,
+        run,
+        run.albert_config,
+        run.record["tokenizer_digest"],
+        lambda: run.tokenizer,
+        lambda: run.load_model(chosen),
+    )
+
+
+def _of_weights(path, step):
+    weights = open_weights(path, step)
+    if "masked_lm" not in weights.heads:
+        raise InputError(
+            f"`{path}` must be a pre-trained model with a masked-LM head, to be scored on records. "
+            f"Received: heads {', '.join(weights.heads) or 'none'}."
+        )
+
+    def load():
+        has_order = "sentence_order" in weights.heads
+        model = AlbertForPretraining(
+            weights.albert_config, sentence_head=has_order, dtype="float32"
+        )
+        weights.load(model, heads=HEADS["masked_lm"] + HEADS["sentence_order"])
+        return model
+
+    tokenizer = weights.tokenizer
+    config, digest = weights.albert_config, tokenizer.digest
+    return ScoredModel(Path(path), weights.step, None, config, digest, lambda: tokenizer, load)

@@ -1,0 +1,235 @@
+"""The model in the box: found by its name, checked, and taken by every command."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from albert_keras import shipped_models
+from albert_keras.cli import main
+from albert_keras.runs.checkpoints import find_damage as find_checkpoint_damage
+from albert_keras.serving.export.source import open_source
+from albert_keras.serving.layout import split_version
+from albert_keras.serving.local.exported_versions import find_exports
+from albert_keras.serving.predictor import Predictor
+from albert_keras.shipped_models import SHIPPED_MODELS, find_model
+from albert_keras.weights.initial_weights import open_weights
+from data_pipeline.errors import InputError
+from data_pipeline.file_digests import find_damage
+
+ROOT = Path(__file__).parents[2]
+NAME = "albert-mini-en"
+IN_REPOSITORY = ROOT / "saved_models" / NAME
+MASKED = "The [MASK] left the [MASK]."
+#: Bytes of what a server loads, and of the whole folder.
+MAX_EXPORT, MAX_BOX = 15_000_000, 30_000_000
+
+needs_box = pytest.mark.skipif(
+    not (IN_REPOSITORY / "1").is_dir(), reason=f"the repository has no {NAME} yet"
+)
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(monkeypatch, tmp_path):
+    """Works in an empty folder; commands set up logging for a process of their own."""
+    monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", os.environ.get("TF_CPP_MIN_LOG_LEVEL", "2"))
+    monkeypatch.chdir(tmp_path)
+    shipped_models._checked.cache_clear()
+    yield
+    shipped_models._checked.cache_clear()
+
+
+@pytest.fixture
+def box(tiny_export, tmp_path_factory, monkeypatch):
+    """Returns the folder of a small model that is shipped for the length of a test."""
+    folders = tmp_path_factory.mktemp("box") / "package", tmp_path_factory.mktemp("box")
+    monkeypatch.setattr(shipped_models, "FOLDERS", folders)
+    return shutil.copytree(tiny_export, folders[1] / NAME)
+
+
+def test_a_name_leads_to_the_folder(box):
+    assert find_model(NAME) == box and find_model(Path(NAME)) == box
+    installed = shutil.copytree(box, shipped_models.FOLDERS[0] / NAME)
+    shipped_models._checked.cache_clear()
+    assert find_model(NAME) == installed
+
+
+def test_a_path_of_that_name_is_preferred(box):
+    Path(NAME).mkdir()
+    assert find_model(NAME) == Path(NAME)
+    Path(NAME).rmdir()
+    Path(f"{NAME}.index").touch()  # the prefix of a checkpoint
+    assert find_model(NAME) == Path(NAME)
+
+
+@pytest.mark.parametrize("path", ["random", "runs/albert-mini-en", ".", "/albert-mini-en", "books"])
+def test_other_paths_are_returned_as_they_are(box, path):
+    assert find_model(path) == Path(path)
+
+
+@pytest.mark.parametrize(
+    "name, remark",
+    [
+        ("albert-mini-eng", "`albert-mini-eng`. Did you mean `albert-mini-en`?"),
+        ("albert-mini", "`albert-mini`, which is the name of a size (`--size`) and not of a"),
+    ],
+)
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["predict", "{}", MASKED],
+        ["finetune", "--from", "{}", "--task", "sst-2", "--data-dir", "glue", "--out", "x"],
+        ["export", "--run", "{}", "--out", "x"],
+    ],
+)
+def test_a_name_that_is_nearly_right_is_refused(capsys, name, remark, words):
+    assert main([word.format(name) for word in words]) == 2
+    error = capsys.readouterr().err
+    assert remark in error and "Did you mean `albert-mini-en`?" in error
+
+
+def test_a_model_that_is_not_installed_is_missed(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(shipped_models, "FOLDERS", (tmp_path / "a", tmp_path / "b"))
+    assert main(["predict", NAME, MASKED]) == 2
+    error = capsys.readouterr().err
+    assert "is not part of this installation" in error and "pip install ." in error
+
+
+def flip(path):
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    "file, damage, found",
+    [
+        ("1/saved_model.pb", flip, "`saved_model.pb` has SHA-256"),
+        ("1.keras", flip, "`../1.keras` has SHA-256"),
+        ("1/tokenizer/tokenizer.model", Path.unlink, "`tokenizer/tokenizer.model` cannot be read"),
+        ("1/variables/variables.index", lambda path: path.write_bytes(b""), "has 0 bytes"),
+        ("1/export.json", flip, "`export.json` has SHA-256"),
+        ("1/digests.json", Path.unlink, "`digests.json` is missing"),
+    ],
+)
+def test_damage_is_one_error_that_names_the_file(box, file, damage, found):
+    damage(box / file)
+    with pytest.raises(InputError, match="is damaged") as error:
+        find_model(NAME)
+    assert found in str(error.value) and "Restore its files" in str(error.value)
+
+
+def test_the_digests_list_every_file_of_a_version(tiny_export):
+    listed = json.loads((tiny_export / "1" / "digests.json").read_text())["files"]
+    files = {path for path in tiny_export.rglob("*") if path.is_file()}
+    found = {(tiny_export / "1" / name).resolve() for name in listed}
+    left = {path.relative_to(tiny_export).as_posix() for path in files - found}
+    assert left == {"README.md", "1/digests.json"}
+    assert find_damage(tiny_export / "1") is None
+    assert "cannot be read" in find_checkpoint_damage(tiny_export / "1", 12)  # it has no step
+
+
+def test_functions_take_the_name(box):
+    weights = open_weights(NAME)
+    assert (weights.kind, str(weights)) == ("export", f"{NAME} step 12")
+    assert weights.heads == ("masked_lm", "sentence_order")
+    assert Predictor(NAME).fill_mask([MASKED])[0].filled_text != MASKED
+    (served,) = find_exports([NAME])
+    assert (served.name, served.folder) == (NAME, box / "1")
+    assert split_version(NAME) == (box, None)
+    source = open_source(NAME)
+    assert source.record["data"]["num_records"] and source.step == 12
+
+
+@pytest.fixture
+def pairs(tmp_path):
+    path = tmp_path / "pairs.jsonl"
+    path.write_text('{"good": "The old ferry left.", "bad": "The ferry old left."}\n')
+    return path
+
+
+@pytest.fixture
+def run(capsys):
+    """Returns a function that runs a command that succeeds, and returns what it printed."""
+
+    def run(*words):
+        assert main([str(word) for word in words]) == 0, capsys.readouterr().err
+        return capsys.readouterr().out
+
+    return run
+
+
+def test_commands_that_read_a_model_take_the_name(box, run, pairs, held_out_records):
+    assert len(run("predict", NAME, MASKED).splitlines()) == 3
+    assert "per token" in run("predict", NAME, "--score", "The old ferry left.")
+    assert "1 minimal pair" in run("evaluate", "--run", NAME, "--minimal-pairs", pairs)
+    records = ("--data", held_out_records)
+    shown = run("evaluate", "--run", NAME, *records, "--baseline-data", held_out_records)
+    for name in ("masked LM", "sentence order", "unigram", "bigram", "random weights"):
+        assert name in shown
+    run("embed", NAME, "A ferry.", "A boat.", "--out", "v.jsonl")
+    assert "A boat." in run("similar", "v.jsonl", "A ship.")
+    run("convert", NAME, "google", "--to", "google")
+    assert (Path("google") / "README.md").is_file()
+
+
+def test_commands_that_train_take_the_name(box, run, tiny_corpus, tiny_records):
+    rows = [f"{text}\t{'spam' if number % 2 else 'ham'}" for number, text in enumerate(tiny_corpus)]
+    Path("mail.tsv").write_text("\n".join(["body\tfolder", *rows[:24]]) + "\n")
+    table = ["--task", "classification", "--train", "mail.tsv", "--text", "body"]
+    table += ["--label", "folder", "--max-seq-length", "24", "--no-bag-of-words"]
+    fast = ["--steps", "1", "--batch-size", "4", "--set", "training.peak_tflops=1"]
+    run("finetune", *table, *fast, "--from", NAME, "--out", "mail", "--no-random-baseline")
+    record = json.loads(Path("mail/seed-12345/run.json").read_text())
+    assert record["data"]["origin"].startswith(NAME)
+    run("pretrain", "--data", tiny_records, "--init-from", NAME, *fast, "--out", "more")
+    record = json.loads(Path("more/run.json").read_text())
+    assert record["data"]["origin"] == f"{NAME} step 12"
+
+
+def test_setup_copies_the_same_models():
+    listed = re.search(r"_MODELS = \((.*?)\)", (ROOT / "setup.py").read_text())[1]
+    assert tuple(re.findall(r'"(.*?)"', listed)) == tuple(SHIPPED_MODELS)
+    ignored = (ROOT / ".gitignore").read_text().splitlines()
+    assert all(f"!/saved_models/{name}/" in ignored for name in SHIPPED_MODELS)
+
+
+@needs_box
+def test_the_box_is_complete_and_small():
+    assert find_model(NAME).samefile(IN_REPOSITORY)
+    sizes = {path: path.stat().st_size for path in IN_REPOSITORY.rglob("*") if path.is_file()}
+    version = sum(size for path, size in sizes.items() if path.is_relative_to(IN_REPOSITORY / "1"))
+    assert version <= MAX_EXPORT and sum(sizes.values()) <= MAX_BOX
+    for name in ("README.md", "card.yaml", "curves.png", "1.keras"):
+        assert (IN_REPOSITORY / name).is_file(), name
+    listed = ["git", "ls-files", "--others", "--ignored", "--exclude-standard", "--", "."]
+    done = subprocess.run(listed, cwd=IN_REPOSITORY, capture_output=True, text=True)
+    assert done.returncode != 0 or not done.stdout  # no file is hidden from git
+
+
+@needs_box
+def test_the_box_answers(run, pairs):
+    (answer,) = Predictor(NAME).fill_mask([MASKED])
+    assert len(answer.masks) == 2 and "[MASK]" not in answer.filled_text
+    weights = open_weights(NAME)
+    assert weights.heads == ("masked_lm", "sentence_order")
+    assert weights.tokenizer.vocab_size == weights.albert_config.vocab_size
+    assert "1 minimal pair" in run("evaluate", "--run", NAME, "--minimal-pairs", pairs)
+
+
+@needs_box
+def test_the_box_contains_neither_texts_nor_paths(shared_data):
+    content = [path.read_bytes() for path in IN_REPOSITORY.rglob("*") if path.is_file()]
+    books = sorted((shared_data / "corpus").glob("books-en*/*.txt"))[::4]
+    assert books
+    for book in books:
+        lines = [line.strip() for line in book.read_bytes().splitlines()]
+        lines = [line for line in lines if len(line) > 40]
+        for line in lines[:: max(1, len(lines) // 20)]:
+            assert not any(line in each for each in content), (book, line)
+    record = (IN_REPOSITORY / "1" / "export.json").read_text()
+    assert not re.search(r'": "/', record) and '"command"' not in record
