@@ -25,8 +25,9 @@ def check_keras_precision(precision: str) -> None:
 
 
 def halve_weights(path: Path) -> None:
-    """Stores the float32 weights of a `.keras` file as float16, compressed without further loss.
+    """Stores the float32 kernels and tables of a `.keras` file as float16, compressed.
 
+    Biases and norms stay float32: they are few, and large output biases would lose most.
     Keras loads the file as before, with float32 weights. Raises InputError, and changes nothing,
     if a weight is too large for float16.
     """
@@ -47,6 +48,9 @@ def _halved(content):
             if isinstance(item, h5py.Group):
                 new.require_group(name)
                 return
+            if item.ndim < 2:
+                new.create_dataset(name, data=item[()])
+                return
             with np.errstate(over="ignore"):  # checked below
                 values = item[()].astype(np.float16)
             if not np.isfinite(values).all():
@@ -56,7 +60,7 @@ def _halved(content):
                     "`keras_precision` float32."
                 )
             options = {"compression": "gzip", "compression_opts": 9, "shuffle": True}
-            new.create_dataset(name, data=values, **(options if values.size > 1 else {}))
+            new.create_dataset(name, data=values, **options)
 
         old.visititems(copy)
     return result.getvalue()

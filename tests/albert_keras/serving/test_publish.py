@@ -108,9 +108,8 @@ def test_int8_weights_take_a_quarter_and_the_keras_model_has_its_own_precision(
     )
     for weight, expected in zip(kept, usual, strict=True):
         assert weight.dtype == tf.float32
-        np.testing.assert_array_equal(weight, expected.numpy().astype(np.float16))
-    sizes = [path.stat().st_size for path in (small_export.keras_file, tiny_export / "1.keras")]
-    assert sizes[0] < 0.8 * sizes[1]
+        value = expected.numpy()
+        np.testing.assert_array_equal(weight, np.float16(value) if value.ndim > 1 else value)
     record = json.loads((small_export.path / "export.json").read_text())
     assert record["keras_precision"] == "float16"
     usual = json.loads((tiny_export / "1" / "export.json").read_text())
@@ -126,7 +125,7 @@ def test_an_export_does_not_say_in_which_folders_it_was_made(small_export, tiny_
 def test_the_loss_of_each_variant_is_told_and_kept(small_export, tiny_export):
     losses = small_export.losses
     assert list(losses) == ["int8", "keras float16", "lite float16", "lite int8"]
-    assert losses["keras float16"].mean_difference < losses["int8"].mean_difference
+    assert 0 < losses["keras float16"].mean_difference < losses["int8"].mean_difference
     assert all(loss.agreement > 0.5 for loss in losses.values())
     assert losses["int8"].mean_difference > 0 and losses["int8"].num_predictions > 100
     record = json.loads((small_export.path / "export.json").read_text())
