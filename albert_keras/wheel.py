@@ -1,20 +1,22 @@
-"""Copies the trained models of `saved_models/` into wheels; all else is in `pyproject.toml`.
+"""Puts the trained models of `saved_models/` into wheels and source archives.
 
 setuptools takes data from within a package only, and the models are exports like any other, in
-the folder that the documentation names. An editable installation finds them there.
+the folder that the documentation names. An editable installation finds them there. `pyproject.toml`
+names the class; it runs where no dependency of the package is installed.
 """
 
 import shutil
 from pathlib import Path
 
-from setuptools import setup
 from setuptools.command.build_py import build_py
 
-#: As `SHIPPED_MODELS` of `albert_keras/shipped_models.py`.
+#: As `SHIPPED_MODELS` of `shipped_models.py`.
 _MODELS = ("albert-mini-en",)
 
 
 class BuildWithModels(build_py):
+    """Builds the package with copies of the models."""
+
     def run(self):
         super().run()
         if self.editable_mode:
@@ -26,5 +28,7 @@ class BuildWithModels(build_py):
             if source.is_dir():
                 shutil.copytree(source, target)
 
-
-setup(cmdclass={"build_py": BuildWithModels})
+    def get_source_files(self):
+        folders = [Path("saved_models") / name for name in _MODELS]
+        files = [str(file) for folder in folders for file in folder.rglob("*") if file.is_file()]
+        return super().get_source_files() + sorted(files)
