@@ -85,7 +85,9 @@ class PretrainingConfig(RunConfig):
     )
     training: TrainingConfig = TrainingConfig()
     optimizer: OptimizerConfig = OptimizerConfig()
-    stages: tuple[StageConfig, ...] = ()
+    stages: tuple[StageConfig, ...] = setting(
+        (), "Parts of the run, one after the other, that differ in records, batch size or depth."
+    )
 
     @field_validator("model")
     @classmethod
