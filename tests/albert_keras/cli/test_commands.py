@@ -164,13 +164,15 @@ def test_an_export_reports_the_loss_of_its_variants(monkeypatch, tmp_path, capsy
 
     called = []
     monkeypatch.setattr(publish, "export", export)
+    (tmp_path / "m").mkdir()
+    (tmp_path / "m" / "1.keras").write_bytes(bytes(1000))
     (tmp_path / "r").mkdir()
     (tmp_path / "r" / "results.json").touch()  # the folder of a fine-tuning, at first sight
     command = ["export", "--run", f"{tmp_path}/r", "--out", "m", "--precision", "bfloat16"]
     command += ["--lite", "int8"]
     more = ["--eval-data", "held", "--keep", "3", "--encode-layers", "2,1"]
     assert main([*command, *more]) == 0
-    given = {"keep": 3, "layers": (2, 1)}
+    given = {"keep": 3, "layers": (2, 1), "keras_precision": "float32"}
     assert called[0][-4:] == ("bfloat16", ["int8"], Path("held"), given)
     shown = capsys.readouterr().out
     assert "bfloat16: 6.1 MB, same best token as float32 for 99.2 %" in shown

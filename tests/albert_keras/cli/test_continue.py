@@ -19,7 +19,7 @@ def domain(tmp_path):
 @pytest.fixture
 def quick(monkeypatch):
     """Runs end at once, with their initial weights."""
-    monkeypatch.setattr(pretraining, "fit", lambda *arguments: 0)
+    monkeypatch.setattr(pretraining, "fit", lambda *arguments, **others: 0)
 
 
 def values_of(capsys):
