@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from tensorflow import keras
 
-from albert_keras.runs.run import Run
+from albert_keras.runs.run_record import read_record
 from albert_keras.training.config import SMALL_MODELS, PretrainingConfig
 from albert_keras.training.continued_pretraining import OUTPUT_BIAS, ContinuedPretraining
 from albert_keras.training.distributed.cluster import barrier, noticing_lost_workers, num_workers
@@ -32,6 +32,7 @@ from albert_keras.training.stages import (
     check_batch_sizes,
     check_stages,
     stages_of,
+    with_settings,
 )
 from albert_keras.training.trained_records import (
     check_held_out,
@@ -116,7 +117,8 @@ def pretrain(
     _check_records(records, held_out, albert_config)
     check_stages(stages, config)
     for stage in stages:
-        _check_shape(stage.records, albert_config)
+        if stage.records is not records:  # those of the run have been checked
+            _check_shape(stage.records, albert_config)
     _check_growth(initial, stages, albert_config)
     strategy = build_strategy(config.training.strategy)
 
@@ -128,12 +130,10 @@ def pretrain(
             check_output_folder(out)
         trained = training_digests([stage.records for stage in stages], out, initial)
         overlap = None if held_out is None else check_held_out(held_out, trained, is_new)
-        config = _resolve(config, strategy, records, out)
+        config = _resolve(config, strategy, records, out, is_new)
         training = config.training
-        staged = None
-        if config.stages:
-            stages = stages_of(config, records, albert_config)  # with resolved settings
-            staged = Stages(stages, config, albert_config)
+        stages = with_settings(stages, config)
+        staged = Stages(stages, config, albert_config) if config.stages else None
         source = RecordSource(
             records,
             training,
@@ -220,11 +220,11 @@ def _check_depth(context, staged, albert_config):
         )
 
 
-def _resolve(config, strategy, records, out):
+def _resolve(config, strategy, records, out, is_new):
     """Returns the configuration with all choices made, and warns of an unusual learning rate."""
-    if config.optimizer.name == "auto" and (Path(out) / "run.json").is_file():
+    if config.optimizer.name == "auto" and not is_new:
         # A run keeps the optimizer that it was started with, whatever "auto" means now.
-        name = Run.open(out).record["config"]["optimizer"]["name"]
+        name = read_record(Path(out) / "run.json")["config"]["optimizer"]["name"]
         config = config.replace(optimizer=config.optimizer.replace(name=name))
     resolved = config.resolved(choose_precision(strategy), records.info.objective != "none")
     if "lr" in config.optimizer.model_fields_set and config.size not in SMALL_MODELS:

@@ -42,17 +42,17 @@ def stages_of(
     Raises:
         InputError: If the records of a stage cannot be opened, or no stage has those of the run.
     """
-    full, training = albert_config.num_hidden_layers, config.training
+    full = albert_config.num_hidden_layers
     if not config.stages:
-        return (Stage(records, training, full),)
+        return (Stage(records, config.training, full),)
     opened = {records.folder.resolve(): records}
     stages = []
     for stage in config.stages:
         folder = stage.data or records.folder
         own = opened.setdefault(folder.resolve(), None) or RecordFiles(folder)
         opened[folder.resolve()] = own
-        changed = training.replace(**stage.changes("batch_size", "mask_rate", "leave_unmasked"))
-        stages.append(Stage(own, changed, stage.num_hidden_layers or full))
+        training = _training_of(stage, config)
+        stages.append(Stage(own, training, stage.num_hidden_layers or full))
     if all(stage.records.info.fingerprint != records.info.fingerprint for stage in stages):
         raise InputError(
             f"At least one stage must be trained on the records of the run, `{records.folder}`. "
@@ -60,6 +60,21 @@ def stages_of(
             "as the last, as those of the run, and omit its `data`."
         )
     return tuple(stages)
+
+
+def with_settings(stages: Sequence[Stage], config: PretrainingConfig) -> tuple[Stage, ...]:
+    """Returns the stages of `stages_of` with the settings of the resolved configuration."""
+    if not config.stages:
+        return tuple(stage._replace(training=config.training) for stage in stages)
+    return tuple(
+        stage._replace(training=_training_of(described, config))
+        for stage, described in zip(stages, config.stages, strict=True)
+    )
+
+
+def _training_of(stage, config):
+    """Returns the TrainingConfig of a stage, a StageConfig, in a run."""
+    return config.training.replace(**stage.changes("batch_size", "mask_rate", "leave_unmasked"))
 
 
 def check_stages(stages: Sequence[Stage], config: PretrainingConfig):
