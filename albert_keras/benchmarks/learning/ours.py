@@ -22,11 +22,13 @@ class ScoreAtMarks(keras.callbacks.Callback):
     def __init__(self, job: Job, held_out: RecordFiles):
         super().__init__()
         self.recorder = Recorder(job, self._score)
-        #: Positions of a batch, B · S; `pretrain` sets it at the beginning of each stage.
-        self.positions_per_step = 0
         self._dataset = evaluation_dataset(held_out, _BATCH_SIZE)
         self._scorer = None
         self._batch = -1
+
+    def begin_stage(self, positions_per_step: int, flops_per_step: int):
+        """Counts positions with the batches of a stage, B · S of each."""
+        self.recorder.positions_per_update = positions_per_step
 
     def on_train_begin(self, logs=None):
         self.recorder.start()
@@ -35,7 +37,6 @@ class ScoreAtMarks(keras.callbacks.Callback):
     def on_train_batch_end(self, batch, logs=None):
         # With several steps per execution `batch` is the last of them.
         made, self._batch = batch - self._batch, batch
-        self.recorder.positions_per_update = self.positions_per_step
         self.recorder.add_updates(made)
 
     def _score(self):

@@ -9,13 +9,19 @@ class AcrossStages(keras.callbacks.Callback):
     """Passes the events of several `fit`, one for each stage, on to callbacks as those of one.
 
     Training begins and an epoch begins only once, and batches are counted across all `fit`. Call
-    `end` after the last one.
+    `begin_stage` before each of them, and `end` after the last one.
     """
 
     def __init__(self, callbacks: Sequence[keras.callbacks.Callback]):
         super().__init__()
         self._callbacks = tuple(callbacks)
         self._before = self._batches = 0  # batches before this `fit`, and until now
+
+    def begin_stage(self, positions_per_step: int, flops_per_step: int):
+        """Begins a stage for those callbacks that have a method of this name."""
+        for callback in self._callbacks:
+            if hasattr(callback, "begin_stage"):
+                callback.begin_stage(positions_per_step, flops_per_step)
 
     def set_model(self, model):
         super().set_model(model)

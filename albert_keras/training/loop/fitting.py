@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 
 #: The report of what was loaded into the first weights, beside `run.json`.
 LOADED = "loaded.json"
-#: Number of steps given to Keras if the clock ends the run.
+#: More steps than any run has, for Keras if the clock ends the run, and without `max_steps`.
 _ENDLESS = 10**9
 
 
@@ -126,8 +126,10 @@ def fit(
         max_steps: Largest number of steps to make now; None if it is not limited.
         later_trainings: Number of equal trainings that follow, for the remaining time.
         stages: Stages or None. The stages of the run; None if it has only one.
-        callbacks: More callbacks, called after each step before it is saved. If one has an
-            attribute `positions_per_step`, this is set at the beginning of each stage.
+        callbacks: More callbacks, called after each step before it is saved. If a callback has a
+            method `begin_stage(positions_per_step, flops_per_step)`, it is called at the beginning
+            of each stage with the positions of a batch, B · S, padding included, and the useful
+            operations of a step.
         clock: Seconds by which a time budget is measured; callbacks may stop it.
 
     Returns:
@@ -139,12 +141,13 @@ def fit(
     strategy, run, training = context.strategy, context.run, context.training
     source, training_step, writes = context.source, context.training_step, context.is_chief
     first_step = context.first_step
+    limit = _ENDLESS if max_steps is None else first_step + max_steps
     plan = StagePlan.of_one(training.steps)
     if stages is not None:
         stages.resume(context)
         plan, source = stages.plan, stages
     budget = _follow_budget(context, plan, clock)
-    last_step = _last_step(context, max_steps, budget)
+    last_step = min(_last_step(context, budget), limit)
     if first_step >= last_step:
         logger.info("`%s` is complete, there is nothing left to train", run.path)
         return first_step
@@ -154,7 +157,6 @@ def fit(
         first_step,
         training.steps,
         training_step.optimizer.learning_rate,
-        positions_per_step=0,  # see `begin_stage`
         peak_flops=_peak_flops(strategy, training) if writes else None,
         waited=lambda: training_step.waited,
         writes=writes,
@@ -202,15 +204,8 @@ def fit(
                 if stages is not None:
                     part = stages.begin(number, context, saving.step)
                 positions = part.training.batch_size * part.max_seq_length
-                report.begin_stage(positions, part.flops(training_step.model))
-                for callback in callbacks:
-                    if hasattr(callback, "positions_per_step"):
-                        callback.positions_per_step = positions
-                if budget is not None:
-                    budget.begin_stage()
-                end = _ENDLESS if budget else min(plan.ends[number], last_step)
-                if max_steps is not None:
-                    end = min(end, first_step + max_steps)
+                across_stages.begin_stage(positions, part.flops(training_step.model))
+                end = min(_ENDLESS if budget else plan.ends[number], limit)
                 training_step.fit(
                     part.batches(strategy, saving.step),
                     epochs=1,
@@ -218,9 +213,7 @@ def fit(
                     callbacks=[across_stages],
                     verbose=0,
                 )
-                if saving.stopping or saving.step < plan.ends[number]:
-                    break
-                if max_steps is not None and saving.step >= first_step + max_steps:
+                if saving.stopping or saving.step < plan.ends[number] or saving.step >= limit:
                     break
             across_stages.end()
             saving.save_now()  # if `max_steps` ended it earlier than planned
@@ -256,12 +249,12 @@ def _follow_budget(context, plan, clock):
     return budget
 
 
-def _last_step(context, max_steps, budget):
-    """Returns the step that ends this call, as far as is known now."""
-    first_step, last_step = context.first_step, context.training.steps
-    if budget is not None:
-        last_step = first_step if first_step and budget.is_over else budget.last_step
-    return last_step if max_steps is None else min(last_step, first_step + max_steps)
+def _last_step(context, budget):
+    """Returns the step that ends the run, as far as is known now."""
+    if budget is None:
+        return context.training.steps
+    first_step = context.first_step
+    return first_step if first_step and budget.is_over else budget.last_step
 
 
 def _score(scores, report, step, is_in_last_stage):

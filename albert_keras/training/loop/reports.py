@@ -68,8 +68,6 @@ class Report(keras.callbacks.Callback):
         first_step: int,  # steps done before this `fit`
         last_step: int,
         schedule: Callable,  # learning rate after a number of steps
-        positions_per_step: int,  # positions in a batch, padding included, B · S
-        flops_per_step: int | None = None,  # see `training_flops`
         peak_flops: float | None = None,  # of all replicas together, in operations per second
         waited: Callable[[], float | None] = lambda: 0.0,  # seconds spent waiting for data so far
         writes: bool = True,  # if not, only resets the metrics at the same steps as the others
@@ -84,8 +82,8 @@ class Report(keras.callbacks.Callback):
         #: The step that ends the run; may be changed during training.
         self.last_step = last_step
         self.schedule = schedule
-        self.positions_per_step = positions_per_step
-        self.flops_per_step, self.peak_flops = flops_per_step, peak_flops
+        self.positions_per_step = self.flops_per_step = 0  # see `begin_stage`
+        self.peak_flops = peak_flops
         self.last_line = None  # newest line of the log
         self._waited = waited
         self._plan = plan if plan is not None and len(plan) > 1 else None
@@ -93,7 +91,12 @@ class Report(keras.callbacks.Callback):
         self._first_of_stage = first_step
 
     def begin_stage(self, positions_per_step: int, flops_per_step: int):
-        """Begins to report a stage, whose steps differ from those before."""
+        """Begins to report a stage, whose steps differ from those before.
+
+        Args:
+            positions_per_step: Positions in a batch, padding included, B · S.
+            flops_per_step: Useful operations, see `training_flops`.
+        """
         self.positions_per_step, self.flops_per_step = positions_per_step, flops_per_step
         self._first_of_stage = self.step
         self._pace = _Pace()

@@ -109,7 +109,7 @@ class FollowBudget(keras.callbacks.Callback):
         """bool. Whether a restored run has no time for one more step."""
         return self.budget.left() * self._average_speed() < 1
 
-    def begin_stage(self):
+    def begin_stage(self, positions_per_step: int, flops_per_step: int):
         """Forgets the speed of the stage before."""
         self._marks.clear()
 

@@ -46,17 +46,17 @@ class Fit:
         for module in (reports, scoring_time):
             monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: self.now))
 
-    def begin(self, folder, every=4, first_step=0, last_step=12, **others):
+    def begin(self, folder, every=4, first_step=0, last_step=12, flops_per_step=0, **others):
         self.report = Report(
             folder=folder,
             every=every,
             first_step=first_step,
             last_step=last_step,
             schedule=lambda step: step / 1000,
-            positions_per_step=100,
             **{"waited": lambda: self.waited} | others,
         )
         self.report.set_model(SimpleNamespace(reset_metrics=self._reset))
+        self.report.begin_stage(100, flops_per_step)
         self.report.on_train_begin()
         return self
 
@@ -348,7 +348,8 @@ class Step(keras.Model):
 def test_keras_calls_it_at_the_steps_it_reports(tmp_path, together):
     step = Step()
     step.compile(steps_per_execution=together)
-    report = Report(tmp_path, 6, 3, 14, lambda number: 0.0, 2)
+    report = Report(tmp_path, 6, 3, 14, lambda number: 0.0)
+    report.begin_stage(positions_per_step=2, flops_per_step=0)
     data = tf.data.Dataset.from_tensors(tf.ones([2])).repeat()
     log_lines = ['{"step": 3, "loss": 1.0}\n', '{"step": 4, "loss": 1.0}\n']
     (tmp_path / "log.jsonl").write_text("".join(log_lines))

@@ -207,7 +207,7 @@ def run_stages(simulation, stop_at=None, stride=1):
     simulation.callback.on_train_begin = lambda: None
     while simulation.step < simulation.plan.ends[-1] and simulation.step != stop_at:
         simulation.callback.model.stop_training = False
-        simulation.callback.begin_stage()
+        simulation.callback.begin_stage(positions_per_step=256, flops_per_step=1)
         simulation.run(stop_at, stride)
         ends.append(simulation.now - begin)
     return ends
