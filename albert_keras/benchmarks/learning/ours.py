@@ -7,9 +7,8 @@ from tensorflow import keras
 
 from albert_keras.benchmarks.learning.job import Job, Recorder, run
 from albert_keras.training.config import PretrainingConfig
-from albert_keras.training.evaluate import score
+from albert_keras.training.evaluate import build_scorer, score
 from albert_keras.training.pretrain import pretrain
-from albert_keras.training.pretraining_step import PretrainingStep
 from data_pipeline.reader.reader import evaluation_dataset
 from data_pipeline.records.record_folder import RecordFiles
 
@@ -42,8 +41,7 @@ class ScoreAtMarks(keras.callbacks.Callback):
     def _score(self):
         if self._scorer is None:
             # A step of its own: evaluating resets all means of a step.
-            self._scorer = PretrainingStep(self.model.model)
-            self._scorer.compile()
+            self._scorer = build_scorer(self.model.model)
         self._scorer.num_hidden_layers = self.model.num_hidden_layers  # of this stage
         scores = score(self._scorer, self._dataset)
         return scores["masked_lm_loss"], scores["masked_lm_accuracy"]
