@@ -114,9 +114,11 @@ def dry_run(
     out = Path(out)
     if not (out / "run.json").is_file():  # an existing run would be resumed
         check_output_folder(out)
+    records = scored = RecordFiles(data)
     if eval_data is not None:
-        trained = training_digests(_all_records(data, config), out, initial)
-        check_held_out(RecordFiles(eval_data), trained, not (out / "run.json").is_file())
+        trained = training_digests(_all_records(records, config), out, initial)
+        scored = RecordFiles(eval_data)
+        check_held_out(scored, trained, not (out / "run.json").is_file())
     training = config.training.replace(
         steps_per_execution=1, report_every=1, checkpoint_every=1, time_budget=None
     )
@@ -132,9 +134,9 @@ def dry_run(
         pretrain(data, folder / "run", trial, max_steps=1, initial=initial)
         rest = _STEPS * max(1, num_stages) - 1
         pretrain(data, folder / "run", trial, max_steps=rest, initial=initial)
-        run, records = Run.open(folder / "run"), RecordFiles(eval_data or data)
+        run = Run.open(folder / "run")
         log = read_log(run.path)
-        batches = evaluation_dataset(records, min(_SCORED, len(records))).take(1)
+        batches = evaluation_dataset(scored, min(_SCORED, len(scored))).take(1)
         held_out_loss = score(build_scorer(run.load_model(), run), batches)["loss"]
         has_tokenizer = (Path(data) / TOKENIZER_FOLDER).is_dir()
         if has_tokenizer:
@@ -145,9 +147,9 @@ def dry_run(
     has_gpu = bool(tf.config.list_physical_devices("GPU"))
     gpu_memory = tf.config.experimental.get_memory_info("GPU:0") if has_gpu else None
     existing = next(path for path in (out, *out.absolute().parents) if path.exists())
-    steps, stages = config.training.steps, _costs(config, RecordFiles(data), shape, log)
+    steps, stages = config.training.steps, _costs(config, records, shape, log)
     training_seconds = steps * log[-1]["seconds"]
-    epochs = steps * training.batch_size / len(RecordFiles(data))
+    epochs = steps * training.batch_size / len(records)
     if stages:
         training_seconds = sum(stage.steps * stage.seconds_per_step for stage in stages)
         epochs = max(stage.epochs for stage in stages)
@@ -170,9 +172,9 @@ def dry_run(
     )
 
 
-def _all_records(data, config):
-    folders = (data, *(stage.data for stage in config.stages if stage.data is not None))
-    return [RecordFiles(folder) for folder in folders]
+def _all_records(records, config):
+    own = (stage.data for stage in config.stages if stage.data is not None)
+    return [records, *map(RecordFiles, own)]
 
 
 def _costs(config, records, albert_config, log):
@@ -199,7 +201,8 @@ def _costs(config, records, albert_config, log):
 
 
 def _schedule(config, resolved):
-    optimizer = config.optimizer.replace(lr=resolved["optimizer"]["lr"])
+    chosen = {key: resolved["optimizer"][key] for key in ("name", "lr")}
+    optimizer = config.optimizer.replace(**chosen)
     steps = config.training.steps
     schedule = build_optimizer(
         optimizer, num_steps=steps, batch_size=config.training.batch_size
