@@ -14,6 +14,7 @@ from albert_keras.models.finetuning import build_model
 from albert_keras.runs.run import Run
 from albert_keras.training.loop.reports import read_evaluations, read_log
 from data_pipeline.errors import InputError
+from tests.albert_keras.checkpoint_tensors import tensors_of
 from tests.albert_keras.finetuning.conftest import SHAPE
 
 SEED = 12345
@@ -87,13 +88,6 @@ def test_other_steps_with_the_best_score_are_named(tuned_toy):
     scores = {step: found["accuracy"] for step, found in evaluations}
     best = scores.pop(seed.best_step)
     assert seed.tied_steps == tuple(step for step, score in scores.items() if score == best)
-
-
-def tensors_of(run, step):
-    import tensorflow as tf
-
-    reader = tf.train.load_checkpoint(Run.open(run).checkpoints.prefix(step))
-    return {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()}
 
 
 def test_a_run_is_begun_from_with_new_heads_and_compared_with_random_weights(

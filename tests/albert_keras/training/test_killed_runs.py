@@ -1,77 +1,22 @@
 """A run that saves every five steps and is killed a hundred times loses five steps each at most."""
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from albert_keras.runs.run import Run
 from albert_keras.training.pretrain import pretrain
-
-#: Forking a process in which TensorFlow is imported, and has done nothing, spares the imports.
-#: Each run is killed at a random moment after its first step, which may be while it saves.
-KILLED_RUNS = """
-import logging, os, random, signal, struct, sys, time, traceback
-from albert_keras.training.loop import saving
-from albert_keras.runs.checkpoints import CheckpointFolder
-from albert_keras.training.config import PretrainingConfig
-from albert_keras.training.pretrain import pretrain
-from albert_keras.runs.run import Run
-
-records, out, config, kills = *sys.argv[1:4], int(sys.argv[4])
-config = PretrainingConfig.model_validate_json(config)
-
-
-def run(report):
-    on_batch_end = saving.SaveCheckpoints.on_train_batch_end
-
-    def tell(self, batch, logs=None):
-        on_batch_end(self, batch, logs)
-        os.write(report, struct.pack("q", self.step))
-
-    saving.SaveCheckpoints.on_train_batch_end = tell
-    pretrain(records, out, config)
-
-
-rng, reached, steps_seen = random.Random(7), 0, []
-for _ in range(kills):
-    pipe, report = os.pipe()
-    child = os.fork()
-    if child == 0:
-        try:
-            run(report)
-        except BaseException:
-            traceback.print_exc()
-        os._exit(1)
-    os.close(report)
-    first = struct.unpack("q", os.read(pipe, 8))[0]
-    assert reached - 5 < first <= reached + 2, (reached, first)
-    reached = first
-    time.sleep(rng.uniform(0, 0.4))
-    os.kill(child, signal.SIGKILL)
-    _, status = os.waitpid(child, 0)
-    assert os.WIFSIGNALED(status), status
-    while told := os.read(pipe, 8):
-        reached = struct.unpack("q", told)[0]
-    os.close(pipe)
-print(reached)
-"""
+from tests.albert_keras.checkpoint_tensors import tensors_of
+from tests.albert_keras.training.killed_processes import pretrain_and_kill
 
 
 def killed(records, out, config, kills):
-    command = [sys.executable, "-c", KILLED_RUNS, records, out, config.model_dump_json()]
-    done = subprocess.run([*command, str(kills)], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[-3000:]
+    reached = 0
+    for first, last in pretrain_and_kill(records, out, config, kills, (1, 1), 0.4):
+        assert reached - 5 < first <= reached + 2, (reached, first)
+        reached = last
     newest = Run.open(out).checkpoints.newest_valid()
-    assert int(done.stdout) - 5 <= newest <= int(done.stdout) + 1
+    assert reached - 5 <= newest <= reached + 1
     return newest
-
-
-def tensors_of(run, step):
-    reader = tf.train.load_checkpoint(Run.open(run).checkpoints.prefix(step))
-    return {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()}
 
 
 @pytest.mark.slow

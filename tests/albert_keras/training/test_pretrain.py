@@ -17,11 +17,7 @@ from albert_keras.training.loop.reports import read_log
 from albert_keras.training.pretrain import pretrain
 from data_pipeline.errors import InputError
 from data_pipeline.records.record_folder import RecordFiles
-
-
-def tensors_of(run, step):
-    reader = tf.train.load_checkpoint(Run.open(run).checkpoints.prefix(step))
-    return {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()}
+from tests.albert_keras.checkpoint_tensors import tensors_of
 
 
 def test_the_folder_of_a_run_explains_itself(tiny_run):

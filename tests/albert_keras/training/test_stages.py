@@ -6,7 +6,6 @@ import sys
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from albert_keras.runs.run import Run
 from albert_keras.serving.export.source import open_source
@@ -21,6 +20,7 @@ from data_pipeline.building.build import build_records
 from data_pipeline.errors import InputError
 from data_pipeline.records.dataset_info import DatasetInfo
 from data_pipeline.records.record_folder import RecordFiles
+from tests.albert_keras.checkpoint_tensors import tensors_of
 
 STEPS, EDGES = 9, (3, 6)
 
@@ -63,11 +63,6 @@ def changed(config, *stages):
     """Returns a configuration with other stages, of equal shares."""
     stages = [{"share": 1 / len(stages)} | stage for stage in stages]
     return PretrainingConfig(**config.model_dump(exclude_unset=True) | {"stages": stages})
-
-
-def tensors_of(run, step):
-    reader = tf.train.load_checkpoint(Run.open(run).checkpoints.prefix(step))
-    return {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()}
 
 
 def lines_of(run):
