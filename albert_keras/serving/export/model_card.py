@@ -3,8 +3,8 @@
 The facts are collected here; the wording is in `model_card.md.jinja`. Facts come from the
 `export.json` of each version, which may be damaged, come from an older release, or contain names
 that anybody may have chosen. A value that is missing or of the wrong type is skipped, and text is
-escaped before the template gets it. What no program knows comes from the author's `card.yaml`, see
-`card_facts.py`.
+escaped (`card_markdown.py`) before the template gets it. What no program knows comes from the
+author's `card.yaml`, see `card_facts.py`.
 """
 
 import contextlib
@@ -19,6 +19,16 @@ import jinja2
 
 from albert_keras.runs.trained_data import RECORDS, ROWS, Overlap
 from albert_keras.serving.export.card_facts import read_card_facts
+from albert_keras.serving.export.card_markdown import (
+    as_cell,
+    as_code,
+    as_list,
+    as_megabytes,
+    as_number,
+    as_tensor_spec,
+    as_text,
+    as_words,
+)
 from albert_keras.serving.graph.tagging_model import NUM_BYTES
 from albert_keras.serving.graph.text_packing import BYTES_PER_POSITION
 from albert_keras.serving.layout import (
@@ -236,7 +246,9 @@ class CardVersion:
     def tensors(self, signature, which):
         """Returns the "inputs" or "outputs" of a signature, such as `text` string [B]."""
         found = self.at("signatures", signature, which, kind=dict)
-        return ", ".join(f"{as_code(name)} {_spec(spec)}" for name, spec in sorted(found.items()))
+        return ", ".join(
+            f"{as_code(name)} {as_tensor_spec(spec)}" for name, spec in sorted(found.items())
+        )
 
 
 def _read_json(path):
@@ -278,67 +290,6 @@ def _requests(version, samples):
     return bodies
 
 
-#: Characters with a meaning in Markdown, wherever they are in a line.
-_SPECIAL = re.compile(r"[\\`*_\[\]~$@:!#]|(?<=www)\.")
-_ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "|": "&#124;"}
-_PLAIN = re.compile(r"[A-Za-z0-9_.=+-]+")
-#: Characters of a name that are shown, and names of a list.
-_MAX_CHARACTERS, _MAX_NAMES = 64, 40
-
-
-def as_text(text):
-    """Escapes text so that it is shown as it is, on one line and in a cell of a table."""
-    text = " ".join(text.split())
-    text = "".join(sign if sign.isprintable() else "\N{REPLACEMENT CHARACTER}" for sign in text)
-    text = text if len(text) <= _MAX_CHARACTERS else text[: _MAX_CHARACTERS - 1] + "…"
-    text = _SPECIAL.sub(lambda found: "\\" + found[0], text)
-    return "".join(_ENTITIES.get(sign, sign) for sign in text)
-
-
-def as_code(text):
-    """Writes a name as code, or escaped if it has unusual characters."""
-    is_plain = len(text) <= _MAX_CHARACTERS and _PLAIN.fullmatch(text)
-    return f"`{text}`" if is_plain else as_text(text)
-
-
-def as_cell(value):
-    """Writes a cell of the author's Markdown, or a number, on one line of a table."""
-    text = value if isinstance(value, str) else as_number(value)
-    return " ".join(text.split()).replace("|", "&#124;")
-
-
-def as_words(name):
-    """Writes the name of a score, such as `masked_lm_loss`, as words."""
-    return as_text(name.replace("_", " "))
-
-
-def as_list(names):
-    """Writes the strings of a list on one line, at most 40 of them."""
-    names = [name for name in names if isinstance(name, str)]
-    more = f" and {len(names) - _MAX_NAMES:,} more" if len(names) > _MAX_NAMES else ""
-    return ", ".join(as_text(name) or "(empty)" for name in names[:_MAX_NAMES]) + more
-
-
-def as_number(value):
-    """Writes an int with commas, another number with four digits, and None as an empty string."""
-    if value is None:
-        return ""
-    if isinstance(value, int):
-        return f"{value:,}"
-    return f"{value:,.0f}" if abs(value) >= 1e4 else f"{value:.4g}"
-
-
-def _spec(spec):
-    """Writes dtype and shape of a tensor, which are in `export.json` as [dtype, shape]."""
-    dtype, shape = spec if isinstance(spec, list) and len(spec) == 2 else (None, None)
-    if not isinstance(dtype, str) or not isinstance(shape, list):
-        return ""
-    sizes = ["…" if size is None else as_text(str(size)) for size in shape]
-    if shape and shape[0] is None:
-        sizes[0] = "B"
-    return f"{as_text(dtype)} [{', '.join(sizes)}]"
-
-
 @functools.cache
 def _template():
     environment = jinja2.Environment(
@@ -348,9 +299,7 @@ def _template():
         lstrip_blocks=True,
         autoescape=False,  # the values are Markdown already
     )
-    filters = {
-        function.__name__: function for function in (as_text, as_code, as_words, as_number, as_cell)
-    }
-    filters["as_megabytes"] = lambda num_bytes: f"{num_bytes / 1e6:,.1f} MB"
-    environment.filters |= filters | {"as_json": json.dumps}
+    filters = (as_text, as_code, as_words, as_number, as_cell, as_megabytes)
+    environment.filters |= {function.__name__: function for function in filters}
+    environment.filters["as_json"] = json.dumps
     return environment.get_template("model_card.md.jinja")
