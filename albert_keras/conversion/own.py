@@ -19,7 +19,7 @@ from albert_keras.interop.tensor_table import read_reference_tensors
 from albert_keras.runs.run import Run
 from albert_keras.tasks.build import build_task
 from albert_keras.tasks.task_config import TaskConfig
-from albert_keras.weights.initial_weights import find_weights
+from albert_keras.weights.find import find_weights
 from data_pipeline.errors import InputError
 from data_pipeline.files import sha256_of
 from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
