@@ -64,7 +64,9 @@ def pretrain_and_kill(records, out, config, kills, steps, longest_pause):
     Returns:
         list of pairs of int. The first and the last step that each process finished.
     """
-    command = [sys.executable, "-c", _PROGRAM, records, out, config.model_dump_json()]
+    # Only what was set: settings that are not set depend on the model.
+    settings = config.model_dump_json(exclude_unset=True)
+    command = [sys.executable, "-c", _PROGRAM, records, out, settings]
     command += [str(kills), *map(str, steps), str(longest_pause)]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-3000:]
