@@ -17,6 +17,7 @@ from concurrent.futures.process import BrokenProcessPool
 from multiprocessing.connection import wait
 
 from data_pipeline.building.progress import LocalCounters, SharedCounters
+from data_pipeline.child_processes import isolated_spawning
 from data_pipeline.errors import InputError
 
 _SECONDS_BETWEEN_TICKS = 0.25
@@ -42,11 +43,12 @@ class Workers:
             self._context = prepare(*arguments, self.counters)
             return
         context = multiprocessing.get_context("spawn")
-        self.counters = SharedCounters(context)
         self._in_flight = 2 * count
-        self._pool = concurrent.futures.ProcessPoolExecutor(
-            count, context, _start, (prepare, arguments, self.counters)
-        )
+        with isolated_spawning():  # counters start a process that tracks their locks
+            self.counters = SharedCounters(context)
+            self._pool = concurrent.futures.ProcessPoolExecutor(
+                count, context, _start, (prepare, arguments, self.counters)
+            )
 
     def __enter__(self):
         return self
@@ -71,7 +73,7 @@ class Workers:
         try:
             while True:
                 for task in itertools.islice(tasks, self._in_flight - len(futures)):
-                    with _ctrl_c_deferred():
+                    with _ctrl_c_deferred(), isolated_spawning():
                         futures.add(self._pool.submit(_run, function, task))
                 if not futures:
                     return
