@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.fields import FieldInfo
 
 from data_pipeline.errors import InputError
+from data_pipeline.limits import MAX_INTEGER
 
 
 class Problem(NamedTuple):
@@ -75,6 +76,7 @@ class Settings(BaseModel):
         except ValidationError as error:
             problems = [problem for item in error.errors() for problem in _explain(item, self)]
         known = values if problems else dict(self)
+        problems += _too_large(type(self), known, {problem.path[0] for problem in problems})
         problems += _broken_rules(type(self), known, {problem.path[0] for problem in problems})
         if problems:
             raise SettingsError(type(self).__name__, problems)
@@ -165,6 +167,16 @@ def _explain(item, settings):
     message = re.sub(r"^[A-Z]\w+ should ", "must ", message)  # "Input should", "String should"
     end = "" if message.endswith((".", "?")) else "."
     return [Problem(path, f"{message}{end} Received: {item['input']!r}.")]
+
+
+def _too_large(settings, values, invalid):
+    """Yields the integers beyond `MAX_INTEGER` in fields that do not state a limit themselves."""
+    for name, field in settings.model_fields.items():
+        value = values.get(name)
+        has_limit = any(hasattr(item, "le") or hasattr(item, "lt") for item in field.metadata)
+        if type(value) is int and abs(value) > MAX_INTEGER and not has_limit:
+            if name not in invalid:
+                yield Problem((name,), f"must be at most {MAX_INTEGER:,}. Received: {value!r}.")
 
 
 def _broken_rules(settings, values, invalid):

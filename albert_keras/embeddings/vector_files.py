@@ -17,6 +17,7 @@ import numpy as np
 from albert_keras.embeddings.texts import Text
 from data_pipeline.errors import InputError
 from data_pipeline.files import naming, whole_file
+from data_pipeline.limits import parse_json, read_limited
 
 #: Rows of a block that a reader yields.
 _BLOCK = 16_384
@@ -95,7 +96,7 @@ class VectorFile:
                 "`albert-keras embed` writes it. There is none."
             )
         try:
-            self.description = dict(json.loads(beside.read_bytes()))
+            self.description = dict(parse_json(read_limited(beside)))
             self._size = int(self.description["size"])
         except (ValueError, TypeError, KeyError) as error:
             raise InputError(f"`{beside}` is damaged: {error!r}.") from error

@@ -1,6 +1,5 @@
 """The folder of an exported model: its names, versions and files, without TensorFlow."""
 
-import json
 import os
 import re
 from pathlib import Path
@@ -8,6 +7,7 @@ from pathlib import Path
 from albert_keras.interop.foreign_hint import foreign_hint
 from albert_keras.shipped_models import find_model
 from data_pipeline.errors import InputError
+from data_pipeline.limits import parse_json, read_limited
 
 #: What a user types for a masked token; only `fill_mask` reads it as more than text.
 MASK_LITERAL = "[MASK]"
@@ -119,8 +119,8 @@ def read_export_record(folder: Path) -> dict:
     if not path.is_file():
         return {}
     try:
-        record = json.loads(path.read_bytes())
-    except (ValueError, RecursionError) as error:
+        record = parse_json(read_limited(path))
+    except ValueError as error:
         raise InputError(f"`{path}` is damaged: {error}.") from error
     if not isinstance(record, dict):
         raise InputError(f"`{path}` is damaged: it must contain a JSON object.")

@@ -57,6 +57,8 @@ class Predictor:
         path: str or Path. Folder of an exported model, which means its newest version, or of one
             version; or the name of a shipped model. A SavedModel without the other files of an
             export returns what its signatures return.
+        timeout: float. Seconds that loading and each call of a signature may take, because a
+            SavedModel is a program that may never end.
 
     Attributes:
         path: Path. The folder of the version.
@@ -64,10 +66,11 @@ class Predictor:
 
     Raises:
         InputError: If there is no export, if it is damaged, or if it has operations with access to
-            files, Python or other processes.
+            files, Python or other processes. Methods raise it if the model does not answer within
+            `timeout`.
     """
 
-    def __init__(self, path: str | Path):
+    def __init__(self, path: str | Path, timeout: float = 1800):
         self.path = version_folder(path)
         self._exported = read_task(self.path)
         self.task = self._exported and self._exported.task
@@ -77,7 +80,11 @@ class Predictor:
         from albert_keras.serving.saved_model.server_ops import check_ops
 
         check_ops(self.path)
-        self._model = tf.saved_model.load(str(self.path))
+        from albert_keras.serving.saved_model.time_limit import time_limit
+
+        self._time_limit = functools.partial(time_limit, timeout, self.path)
+        with self._time_limit():
+            self._model = tf.saved_model.load(str(self.path))
         self._tf = tf
 
     def answer(self, inputs: list[dict[str, Any] | str] | dict[str, Any] | str) -> list[Any]:
@@ -195,7 +202,8 @@ class Predictor:
             name: self._tf.constant(_bytes_of(texts), self._tf.string)
             for name, texts in inputs.items()
         }
-        return {name: value.numpy() for name, value in function(**tensors).items()}
+        with self._time_limit():
+            return {name: value.numpy() for name, value in function(**tensors).items()}
 
     @functools.cached_property
     def _signatures(self) -> Any:
@@ -223,7 +231,12 @@ class Predictor:
         check_tokenizer(
             folder, exported.tokenizer_digest, "export.json", "Export the run once more."
         )
-        model = model_of_signature(predict_tokens)
+
+        def limited(**tokens):
+            with self._time_limit():
+                return predict_tokens(**tokens)
+
+        model = model_of_signature(limited)
         return TaskPredictor(self.task, Tokenizer.load(folder), model, exported.tuned)
 
     def _finetuned_task(self) -> Task:

@@ -42,6 +42,7 @@ from albert_keras.serving.sample_texts import sample_texts
 from albert_keras.shipped_models import SHIPPED_MODELS
 from albert_keras.tasks import kinds
 from data_pipeline.files import whole_file
+from data_pipeline.limits import parse_json, read_limited
 from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
 
 logger = logging.getLogger(__name__)
@@ -256,8 +257,8 @@ def _read_json(path):
     if not path.is_file():
         return {}
     try:
-        value = json.loads(path.read_bytes())
-    except (ValueError, RecursionError) as error:
+        value = parse_json(read_limited(path))
+    except ValueError as error:
         logger.warning("The model card skips `%s`, which is damaged: %s", path, error)
         return {}
     return value if isinstance(value, dict) else {}

@@ -2,7 +2,6 @@
 
 import csv
 import io
-import json
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import PurePath
@@ -21,6 +20,7 @@ from albert_keras.tasks.tables.dialect import (
 )
 from albert_keras.tasks.tables.rows import is_number, without_last_blanks
 from data_pipeline.errors import InputError
+from data_pipeline.limits import parse_json
 from data_pipeline.settings import did_you_mean
 from data_pipeline.text import storage
 
@@ -167,8 +167,8 @@ def _objects(lines, columns, encoding) -> Iterator[Row]:
     for number, line in enumerate(lines, start=1):
         text = line.strip()
         try:
-            record = json.loads(text)
-        except (ValueError, RecursionError):
+            record = parse_json(text)
+        except ValueError:
             record = None
         problem, fields = broken_byte(line, encoding), record
         if not isinstance(record, dict):
