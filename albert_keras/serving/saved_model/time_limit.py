@@ -34,3 +34,4 @@ def time_limit(seconds: float, path: Path) -> Iterator[None]:
         ) from error
     finally:
         timer.cancel()
+        timer.join()
