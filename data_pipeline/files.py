@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from data_pipeline.errors import InputError
+from data_pipeline.limits import check_regular_file
 
 #: Temporary files and folders that are being written now.
 _temporaries: set[Path] = set()
@@ -111,7 +112,8 @@ def check_output_folder(path: str | Path, option: str = "--out") -> None:
 
 
 def sha256_of(path):
-    """Returns the SHA-256 of a file's bytes, in hexadecimal."""
+    """Returns the SHA-256 of a file's bytes, in hexadecimal; InputError if it is not a file."""
+    check_regular_file(path)
     digest = hashlib.sha256()
     with open(path, "rb") as file:
         while block := file.read(1 << 20):

@@ -237,7 +237,7 @@ def _files_of(path):
 
 def _parsed(path, number, line):
     try:
-        record = json.loads(line)
+        record = parse_json(line)
         if {"id", "text"} <= record.keys():
             return record
     except (ValueError, AttributeError):
