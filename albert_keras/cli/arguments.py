@@ -83,5 +83,8 @@ def _parse(text, source):
                     f"{source} must not be nested more deeply than {MAX_DEPTH} levels."
                 )
         return yaml.safe_load(text)
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except InputError:
+        raise
+    except (yaml.YAMLError, ValueError, TypeError, LookupError, AttributeError) as error:
+        # Values that do not fit their tag, such as `!!bool 7`, are errors of Python.
         raise InputError(f"{source} is not valid YAML: {error}") from error

@@ -93,6 +93,11 @@ def test_a_wrong_assignment_is_refused(assignment, message):
         ("- 1", "must contain keys and values"),
         ("a: [", "is not valid YAML"),
         ("a: &x 1\nb: *x", "must not contain YAML anchors"),
+        ("a: " + "[" * 100_000, "must not be nested more deeply than 64 levels"),
+        ("- " * 50_000, "must not be nested more deeply than 64 levels"),
+        ("a: " + "9" * 5000, "is not valid YAML"),
+        ("a: !!bool 7", "is not valid YAML"),
+        ("a: !!timestamp 7", "is not valid YAML"),
         ("a: 1\n" + "#" * (1 << 20), "is too large: it must have at most 1,048,576 bytes"),
     ],
 )
