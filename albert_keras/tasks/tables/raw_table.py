@@ -26,6 +26,10 @@ from data_pipeline.text import storage
 
 logger = logging.getLogger(__name__)
 
+#: Longest line of a table. A line takes about 25 times its size in memory.
+MAX_LINE_BYTES = 1 << 24
+_BLOCK = 1 << 20
+
 
 class Row(NamedTuple):
     """A row of a table."""
@@ -99,13 +103,14 @@ def read_raw_table(
         of `columns` has a `problem`.
 
     Raises:
-        InputError: If the file cannot be read or decoded, is empty, or lacks a column.
+        InputError: If the file cannot be read or decoded, is empty, has an endless line, or lacks a
+            column.
     """
     ending = PurePath(path).suffix.lower()
     if ending not in USUAL_DELIMITERS:
         raise InputError(f"`{path}` must end in .tsv, .csv or .jsonl.")
     with storage.open_to_read(path) as file:
-        text, encoding = decoded(path, file.read(), dialect.encoding)
+        text, encoding = decoded(path, _read_bounded(path, file), dialect.encoding)
     lines = list(io.StringIO(text, newline="\n"))  # only LF ends a line
     delimiter, first = None, 1
     if ending != ".jsonl":
@@ -137,6 +142,24 @@ def read_raw_table(
     width = len(top.fields)
     rows = [_checked(row, width, encoding) for row in rows[has_header:]]
     return RawTable(path, header, rows, width, found)
+
+
+def _read_bounded(path, file) -> bytes:
+    """Reads a whole file; InputError as soon as a line has more than `MAX_LINE_BYTES`."""
+    blocks, number, length = [], 1, 0
+    while block := file.read(_BLOCK):  # smaller than the limit: only its first line can exceed it
+        end = block.find(b"\n")
+        length += len(block) if end < 0 else end
+        if length > MAX_LINE_BYTES:
+            raise InputError(
+                f"`{path}` line {number} must have at most {MAX_LINE_BYTES:,} bytes. Received: "
+                "more. Shorten its fields, or check that the file is a table with line breaks."
+            )
+        if end >= 0:
+            number += block.count(b"\n")
+            length = len(block) - block.rindex(b"\n") - 1
+        blocks.append(block)
+    return b"".join(blocks)
 
 
 def _plain_rows(lines, delimiter) -> Iterator[Row]:
