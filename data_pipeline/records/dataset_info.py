@@ -97,6 +97,11 @@ class DatasetInfo(Settings):
         with whole_file(Path(folder) / INFO_FILE) as temporary:
             temporary.write_text(content, encoding="utf-8", newline="")
 
+    @staticmethod
+    def has_digest(folder: str | Path) -> bool:
+        """Returns whether the info file of a folder, which `read` accepts, has its digest."""
+        return "digest" in parse_json(read_limited(Path(folder) / INFO_FILE))
+
     @classmethod
     def read(cls, folder: str | Path) -> "DatasetInfo":
         """Reads the info file of a folder without checking that the files it names exist.
