@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from data_pipeline.errors import InputError
+from data_pipeline.folder_lock import LOCK_FILE
 from data_pipeline.limits import check_regular_file
 
 #: Temporary files and folders that are being written now.
@@ -89,7 +90,7 @@ def check_output_folder(path: str | Path, option: str = "--out") -> None:
     folder, or if its parent is not writable.
     """
     path = Path(path)
-    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+    if path.exists() and not _is_empty_folder(path):
         raise InputError(
             f"`{path}` is not empty, and nothing is ever overwritten. "
             f"Remove it or choose another {option}."
@@ -109,6 +110,11 @@ def check_output_folder(path: str | Path, option: str = "--out") -> None:
         raise InputError(
             f"`{path}` cannot be written: {error.strerror} in `{parent}`. Choose another {option}."
         ) from error
+
+
+def _is_empty_folder(path):
+    """Returns whether there is only a lock in a folder, perhaps of a process that was killed."""
+    return path.is_dir() and all(entry.name == LOCK_FILE for entry in path.iterdir())
 
 
 def sha256_of(path):

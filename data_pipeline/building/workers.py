@@ -103,9 +103,7 @@ class Workers:
             ours, theirs = self._spawner.Pipe()
             # Few bytes are sent at the start: `Process.start` would wait for ever for room in a
             # pipe if the process ends before it has read them.
-            process = self._spawner.Process(
-                target=_work, args=(theirs, self.counters), daemon=True
-            )
+            process = self._spawner.Process(target=_work, args=(theirs, self.counters), daemon=True)
             with _ctrl_c_deferred(), isolated_spawning():
                 process.start()
                 self._processes[ours] = process
