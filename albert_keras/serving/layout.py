@@ -15,6 +15,8 @@ MASK_LITERAL = "[MASK]"
 TOP_K = 10
 #: File in the folder of a version that describes the model and its training.
 EXPORT_RECORD = "export.json"
+#: What to do about a damaged version.
+AFTER_DAMAGE = "Copy the version again from where it was exported, or export the model again."
 #: Largest version that `tensorflow_model_server` reads: an int64.
 MAX_VERSION = 2**63 - 1
 
@@ -74,6 +76,8 @@ def existing_versions(folder: str | Path) -> list[int]:
             f"`{folder}` must be the folder of one exported model. It contains {len(models)}: "
             f"{names}{more}. Give one of them."
         )
+    if not found and (Path(folder) / EXPORT_RECORD).is_file():
+        raise InputError(f"`{Path(folder) / 'saved_model.pb'}` is missing. {AFTER_DAMAGE}")
     if not found:
         raise InputError(
             f"`{folder}` contains no exported model. Create one with `albert-keras export`."
@@ -121,9 +125,9 @@ def read_export_record(folder: Path) -> dict:
     try:
         record = parse_json(read_limited(path))
     except ValueError as error:
-        raise InputError(f"`{path}` is damaged: {error}.") from error
+        raise InputError(f"`{path}` is damaged: {error}. {AFTER_DAMAGE}") from error
     if not isinstance(record, dict):
-        raise InputError(f"`{path}` is damaged: it must contain a JSON object.")
+        raise InputError(f"`{path}` is damaged: it must contain a JSON object. {AFTER_DAMAGE}")
     return record
 
 

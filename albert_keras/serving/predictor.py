@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from albert_keras.serving.exported_task import read_task
-from albert_keras.serving.layout import MASK_LITERAL, TOP_K, version_folder
+from albert_keras.serving.layout import AFTER_DAMAGE, MASK_LITERAL, TOP_K, version_folder
 from albert_keras.tasks.task import Task, check_text
 from data_pipeline.errors import InputError
 from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
@@ -77,13 +77,12 @@ class Predictor:
         import tensorflow as tf
         import tensorflow_text  # noqa: F401 (registers the operations of the tokenizer)
 
-        from albert_keras.serving.saved_model.server_ops import check_ops
-
-        check_ops(self.path)
+        from albert_keras.serving.saved_model.loading import check_saved_model, reporting_damage
         from albert_keras.serving.saved_model.time_limit import time_limit
 
+        check_saved_model(self.path)
         self._time_limit = functools.partial(time_limit, timeout, self.path)
-        with self._time_limit():
+        with reporting_damage(self.path), self._time_limit():
             self._model = tf.saved_model.load(str(self.path))
         self._tf = tf
 
@@ -202,8 +201,16 @@ class Predictor:
             name: self._tf.constant(_bytes_of(texts), self._tf.string)
             for name, texts in inputs.items()
         }
-        with self._time_limit():
-            return {name: value.numpy() for name, value in function(**tensors).items()}
+        try:
+            with self._time_limit():
+                outputs = function(**tensors)
+                return {name: value.numpy() for name, value in outputs.items()}
+        except self._tf.errors.OpError as error:
+            reason = error.message.strip().split("\n")[0][:200].rstrip(".")
+            raise InputError(
+                f"The signature `{signature}` of `{self.path}` failed: {reason}. The model may be "
+                f"damaged. {AFTER_DAMAGE}"
+            ) from error
 
     @functools.cached_property
     def _signatures(self) -> Any:

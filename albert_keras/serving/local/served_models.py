@@ -14,9 +14,8 @@ from albert_keras.serving.protocol.rest_routes import unknown_label, unknown_ver
 from albert_keras.serving.protocol.servable import DEFAULT_SIGNATURE, Servable
 from albert_keras.serving.protocol.status import StatusError, invalid
 from albert_keras.serving.sample_texts import sample_texts
-from albert_keras.serving.saved_model.server_ops import check_ops
+from albert_keras.serving.saved_model.loading import check_saved_model, reporting_damage
 from albert_keras.tasks.kinds import KINDS
-from data_pipeline.errors import InputError
 
 logger = logging.getLogger(__name__)
 
@@ -32,13 +31,9 @@ class ServedModel:
         self.name, self.version, folder = export
         self._kind, self._task = read_task(folder)
         self._samples = sample_texts(folder)
-        check_ops(folder)  # before it is loaded, as a SavedModel is a program
-        try:
+        check_saved_model(folder)  # before it is loaded, as a SavedModel is a program
+        with reporting_damage(folder):
             self._servable = _BoundedServable(folder, limits)
-        except (OSError, ValueError, tf.errors.OpError) as error:
-            if isinstance(error, InputError):
-                raise
-            raise InputError(f"`{folder}` is damaged: {error}. Export the model again.") from error
 
     def servable(self, version: int | None = None, label: str | None = None):
         """Returns (version, Servable); StatusError for a version or label that is not served."""
