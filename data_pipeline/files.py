@@ -4,6 +4,7 @@ import contextlib
 import errno
 import hashlib
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,8 @@ from data_pipeline.errors import InputError
 from data_pipeline.folder_lock import LOCK_FILE
 from data_pipeline.limits import check_regular_file
 
+#: The name of a temporary file or folder in a path; the name that it is to have.
+_TEMPORARY = r"(?<![^/])\.([^/]+)\.tmp-\d+(?![^/])"
 #: Temporary files and folders that are being written now.
 _temporaries: set[Path] = set()
 
@@ -81,6 +84,23 @@ def is_disk_full(error: BaseException) -> bool:
     return getattr(error, "errno", None) in full or any(
         os.strerror(number) in str(error) for number in full
     )
+
+
+def failed_path(error: OSError) -> str | None:
+    """Returns the file that an error is about, by the name that it was to have, or None."""
+    path = _copies_of(error)[0][1] if _copies_of(error) else error.filename
+    return None if path is None else re.sub(_TEMPORARY, r"\1", str(path))
+
+
+def failure_reason(error: OSError) -> str:
+    """Returns why a file could not be read or written."""
+    return str(error.strerror or (_copies_of(error)[0][2] if _copies_of(error) else error))
+
+
+def _copies_of(error):
+    """Returns what `shutil` could not copy: a list of (source, target, reason)."""
+    copies = error.args[0] if isinstance(error, shutil.Error) and error.args else ()
+    return copies if isinstance(copies, list) else ()
 
 
 def check_output_folder(path: str | Path, option: str = "--out") -> None:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from data_pipeline.array_files import write_arrays
 from data_pipeline.errors import InputError
 from data_pipeline.files import naming, whole_file
 
@@ -98,8 +99,8 @@ def save_digests(run: Path, kind: str, digests: Digests) -> None:
         return
     with naming(path):
         path.parent.mkdir(exist_ok=True)
-        with whole_file(path) as temporary, open(temporary, "wb") as file:
-            np.savez(file, **digests._asdict())
+        with whole_file(path) as temporary:
+            write_arrays(temporary, digests._asdict())
 
 
 def read_digests(run: Path, kind: str) -> tuple[Digests, ...]:

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import sentencepiece
 
+from data_pipeline.array_files import write_arrays
 from data_pipeline.files import whole_file
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
@@ -91,9 +92,8 @@ def _write(path, key, features):
     for name, values in features.items():
         if values.dtype.hasobject:
             raise ValueError(f"Features must be arrays of numbers or text. {name!r} is not.")
-    # Through a file, as NumPy would add an extension to a name.
-    with whole_file(path) as temporary, open(temporary, "wb") as file:
-        np.savez(file, **features, **{_KEY: np.array(key)})
+    with whole_file(path) as temporary:
+        write_arrays(temporary, {**features, _KEY: np.array(key)})
 
 
 def _read(path, key):
