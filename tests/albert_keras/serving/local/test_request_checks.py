@@ -74,13 +74,11 @@ def test_long_paths_are_refused(server):
 
 
 def test_a_large_head_in_one_packet_is_refused(server):
-    for size in (17_000, 60_000, 200_000):
-        line = b"GET /v1/models/books HTTP/1.1\r\nHost: localhost\r\n"
-        received = send_raw(server, line + b"X-Long: " + b"a" * size + b"\r\n\r\n")
-        assert received.startswith((b"HTTP/1.1 431", b"HTTP/1.1 400"))
-        many = b"".join(b"X-%d: aaaa\r\n" % number for number in range(size // 12))
-        received = send_raw(server, line + many + b"\r\n")
-        assert received.startswith((b"HTTP/1.1 431", b"HTTP/1.1 400"))
+    line = b"GET /v1/models/books HTTP/1.1\r\nHost: localhost\r\n"
+    many = b"".join(b"X-%d: aaaa\r\n" % number for number in range(1500))
+    for headers in (b"X-Long: " + b"a" * 17_000 + b"\r\n", many):
+        received = send_raw(server, line + headers + b"\r\n")
+        assert received.startswith(b"HTTP/1.1 431") and b"at most 16384 bytes" in received
     answer = ask(server, "GET", "/v1/models/books", headers={"X-Long": "a" * 15_000})
     assert answer.status == 200
 
