@@ -112,7 +112,7 @@ class AlbertConfig(Settings):
     def _gather_foreign_keys(cls, values):
         """Reads the flat form of `to_dict`, where `foreign_keys` lists names at the top level."""
         names = values.get("foreign_keys")
-        if not isinstance(names, list | tuple):
+        if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
             return values
         ours = {name: value for name, value in values.items() if name not in names}
         return ours | {"foreign_keys": {name: values[name] for name in names if name in values}}

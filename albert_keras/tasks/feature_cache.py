@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import sentencepiece
 
-from data_pipeline.array_files import write_arrays
+from data_pipeline.array_files import read_arrays, write_arrays
 from data_pipeline.files import whole_file
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
@@ -101,7 +101,7 @@ def _read(path, key):
         damaged = archive.testzip()  # by checksum, before any header is trusted
     if damaged:
         raise ValueError(f"wrong checksum of `{damaged}`")
-    with np.load(path, allow_pickle=False) as arrays:
-        if str(arrays[_KEY]) != key:
-            raise ValueError("it contains other features")
-        return {name: arrays[name] for name in arrays.files if name != _KEY}
+    arrays = read_arrays(path)
+    if str(arrays.pop(_KEY)) != key:
+        raise ValueError("it contains other features")
+    return arrays
