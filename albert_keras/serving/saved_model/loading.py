@@ -8,6 +8,8 @@ import tensorflow as tf
 from tensorflow.core.protobuf.fingerprint_pb2 import FingerprintDef
 from tensorflow.python.saved_model.pywrap_saved_model import fingerprinting
 
+from albert_keras.interop.checkpoint_index import check_index
+from albert_keras.interop.checkpoint_tensors import open_checkpoint
 from albert_keras.serving.layout import AFTER_DAMAGE, EXPORT_RECORD, read_export_record
 from albert_keras.serving.saved_model.server_ops import check_ops, read_saved_model
 from data_pipeline.errors import InputError
@@ -37,6 +39,8 @@ def check_saved_model(folder: Path) -> None:
                     f"`{folder / file}` is damaged, or it was changed after the export: "
                     f"`{name}` in {EXPORT_RECORD} differs. {AFTER_DAMAGE}"
                 )
+    if (folder / _INDEX).is_file():
+        check_index((folder / _INDEX).with_suffix(""))
     check_ops(folder)
 
 
@@ -60,7 +64,7 @@ def _damaged_file(folder):
     if not (folder / _INDEX).is_file():
         return folder / _INDEX
     try:
-        reader = tf.train.load_checkpoint(str((folder / _INDEX).with_suffix("")))
+        reader = open_checkpoint(str((folder / _INDEX).with_suffix("")))
         for name in reader.get_variable_to_shape_map():
             reader.get_tensor(name)
     except Exception:  # as above
