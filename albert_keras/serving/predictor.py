@@ -57,8 +57,8 @@ class Predictor:
         path: str or Path. Folder of an exported model, which means its newest version, or of one
             version; or the name of a shipped model. A SavedModel without the other files of an
             export returns what its signatures return.
-        timeout: float. Seconds that loading and each call of a signature may take, because a
-            SavedModel is a program that may never end.
+        timeout: float. Seconds that loading may take, and the answer to each text of a call,
+            because a SavedModel is a program that may never end.
 
     Attributes:
         path: Path. The folder of the version.
@@ -70,7 +70,7 @@ class Predictor:
             `timeout`.
     """
 
-    def __init__(self, path: str | Path, timeout: float = 1800):
+    def __init__(self, path: str | Path, timeout: float = 120):
         self.path = version_folder(path)
         self._exported = read_task(self.path)
         self.task = self._exported and self._exported.task
@@ -81,8 +81,8 @@ class Predictor:
         from albert_keras.serving.saved_model.time_limit import time_limit
 
         check_saved_model(self.path)
-        self._time_limit = functools.partial(time_limit, timeout, self.path)
-        with reporting_damage(self.path), self._time_limit():
+        self._time_limit = lambda num_texts: time_limit(timeout * max(num_texts, 1), self.path)
+        with reporting_damage(self.path), self._time_limit(1):
             self._model = tf.saved_model.load(str(self.path))
         self._tf = tf
 
@@ -202,7 +202,7 @@ class Predictor:
             for name, texts in inputs.items()
         }
         try:
-            with self._time_limit():
+            with self._time_limit(max(map(len, inputs.values()), default=1)):
                 outputs = function(**tensors)
                 return {name: value.numpy() for name, value in outputs.items()}
         except self._tf.errors.OpError as error:
@@ -240,7 +240,7 @@ class Predictor:
         )
 
         def limited(**tokens):
-            with self._time_limit():
+            with self._time_limit(len(tokens["input_ids"])):
                 return predict_tokens(**tokens)
 
         model = model_of_signature(limited)

@@ -30,6 +30,7 @@ class Limits(NamedTuple):
     #: there are too many.
     yielding_seconds: float = 1.0
     computed_at_once: int = 2  # requests in TensorFlow; others wait
+    computing_seconds: float = 120.0  # of TensorFlow for each text of a request, and for loading
     #: How long a request waits for TensorFlow, and how long a client may take to read an answer.
     waiting_seconds: float = 30.0
     #: How long a client may take to send the head of a request, and then its body.

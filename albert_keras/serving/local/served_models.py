@@ -15,6 +15,7 @@ from albert_keras.serving.protocol.servable import DEFAULT_SIGNATURE, Servable
 from albert_keras.serving.protocol.status import StatusError, invalid
 from albert_keras.serving.sample_texts import sample_texts
 from albert_keras.serving.saved_model.loading import check_saved_model, reporting_damage
+from albert_keras.serving.saved_model.time_limit import time_limit
 from albert_keras.tasks.kinds import KINDS
 
 logger = logging.getLogger(__name__)
@@ -76,12 +77,13 @@ class ServedModel:
 
 
 class _BoundedServable(Servable):
-    """A Servable that refuses blank texts, and limits the memory of a request: its rows, and the
-    values of its answer."""
+    """A Servable that refuses blank texts, and limits requests: the rows, the values of the answer,
+    and the time, as a model is a program that may never end."""
 
     def __init__(self, folder, limits):
-        super().__init__(folder)
-        self._limits = limits
+        with time_limit(limits.computing_seconds, folder):
+            super().__init__(folder)
+        self._folder, self._limits = folder, limits
 
     def check_inputs(self, name, tensors):
         super().check_inputs(name, tensors)
@@ -105,6 +107,11 @@ class _BoundedServable(Servable):
                 "send fewer or shorter texts."
             )
         return outputs
+
+    def _call(self, name, inputs):
+        rows = max((math.prod(tensor.shape[:1]) for tensor in inputs.values()), default=1)
+        with time_limit(self._limits.computing_seconds * max(rows, 1), self._folder):
+            return super()._call(name, inputs)
 
 
 def _sample(info):

@@ -29,8 +29,7 @@ def time_limit(seconds: float, path: Path) -> Iterator[None]:
             raise
         raise InputError(
             f"`{path}` must load and answer within {seconds:,g} s. It did not, and was stopped. "
-            "Give fewer or shorter texts, or raise `timeout`; a model that never answers may "
-            "contain an endless loop."
+            "It may contain an endless loop. If it is only slow, give shorter texts."
         ) from error
     finally:
         timer.cancel()
