@@ -68,7 +68,7 @@ $(READY): requirements.txt pyproject.toml
 	  fi; \
 	else echo "setup: bringing $(VENV) up to date"; fi
 	@echo "setup: installing requirements.txt, about 2 GB, a minute or more the first time"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.txt
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $(READY)
 	@echo "setup: $(VENV) is ready"

@@ -12,9 +12,11 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BeforeValidator, Field, model_validator
 
 from data_pipeline.errors import InputError
+from data_pipeline.limits import parse_json, read_limited
 from data_pipeline.settings import Rule, Settings, did_you_mean
 
-Size = Annotated[int, Field(gt=0)]
+Size = Annotated[int, Field(gt=0, le=2**24)]
+Depth = Annotated[int, Field(gt=0, le=10_000)]
 Rate = Annotated[float, Field(ge=0, lt=1)]
 
 #: Fields of AlbertConfig that trained weights do not depend on.
@@ -76,11 +78,11 @@ class AlbertConfig(Settings):
     vocab_size: Size = 30_000
     embedding_size: Size = 128
     hidden_size: Size = 768
-    num_hidden_layers: Size = 12
-    num_hidden_groups: Size = 1
+    num_hidden_layers: Depth = 12
+    num_hidden_groups: Depth = 1
     num_attention_heads: Size = 12
     intermediate_size: Size = 3072
-    inner_group_num: Size = 1
+    inner_group_num: Depth = 1
     down_scale_factor: int = 1
     hidden_act: Activation = "gelu"
     hidden_dropout_prob: Rate = 0.0
@@ -110,7 +112,7 @@ class AlbertConfig(Settings):
     def _gather_foreign_keys(cls, values):
         """Reads the flat form of `to_dict`, where `foreign_keys` lists names at the top level."""
         names = values.get("foreign_keys")
-        if not isinstance(names, list | tuple):
+        if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
             return values
         ours = {name: value for name, value in values.items() if name not in names}
         return ours | {"foreign_keys": {name: values[name] for name in names if name in values}}
@@ -202,7 +204,9 @@ class AlbertConfig(Settings):
 
 def _read_json_object(path):
     try:
-        values = json.loads(Path(path).read_text(encoding="utf-8"))
+        values = parse_json(read_limited(path))
+    except InputError:
+        raise
     except (OSError, ValueError) as error:
         raise InputError(f"`{path}` cannot be read as JSON: {error}.") from error
     if not isinstance(values, dict):

@@ -137,7 +137,8 @@ def dry_run(
         run = Run.open(folder / "run")
         log = read_log(run.path)
         batches = evaluation_dataset(scored, min(_SCORED, len(scored))).take(1)
-        held_out_loss = score(build_scorer(run.load_model(), run), batches)["loss"]
+        with scored.failures_named():
+            held_out_loss = score(build_scorer(run.load_model(), run), batches)["loss"]
         has_tokenizer = (Path(data) / TOKENIZER_FOLDER).is_dir()
         if has_tokenizer:
             export(run.path, folder / "saved_models" / "trial")

@@ -6,6 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from data_pipeline.errors import InputError
+from data_pipeline.limits import MAX_LONG_INTEGER
 from data_pipeline.settings import Rule, Settings, did_you_mean, option, setting
 
 Probability = Annotated[float, Field(ge=0, le=1)]
@@ -108,7 +109,7 @@ class PretrainingDataConfig(Settings):
     num_shards: int | None = option(
         None, "Number of record files.", default_text="by corpus size", ge=1
     )
-    seed: int = option(12345, "Random seed.", ge=0)
+    seed: int = option(12345, "Random seed.", ge=0, le=MAX_LONG_INTEGER)
     masking: MaskingConfig = MaskingConfig()
 
     rules = (

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from data_pipeline.files import sha256_of
+from data_pipeline.limits import parse_json, read_limited
 
 #: Name of the file that lists the digests of the others.
 DIGESTS = "digests.json"
@@ -31,7 +32,7 @@ def find_damage(folder: Path, only: Iterable[str] | None = None, **facts: Any) -
         **facts: What `digests.json` must contain besides the files.
     """
     try:
-        digests = json.loads((folder / DIGESTS).read_text(encoding="utf-8"))
+        digests = parse_json(read_limited(folder / DIGESTS))
         found = {name: digests[name] for name in facts}
         saved = {name: (file["bytes"], file["sha256"]) for name, file in digests["files"].items()}
     except FileNotFoundError:

@@ -4,12 +4,17 @@ import contextlib
 import errno
 import hashlib
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 from data_pipeline.errors import InputError
+from data_pipeline.folder_lock import LOCK_FILE
+from data_pipeline.limits import check_regular_file
 
+#: The name of a temporary file or folder in a path; the name that it is to have.
+_TEMPORARY = r"(?<![^/])\.([^/]+)\.tmp-\d+(?![^/])"
 #: Temporary files and folders that are being written now.
 _temporaries: set[Path] = set()
 
@@ -81,6 +86,23 @@ def is_disk_full(error: BaseException) -> bool:
     )
 
 
+def failed_path(error: OSError) -> str | None:
+    """Returns the file that an error is about, by the name that it was to have, or None."""
+    path = _copies_of(error)[0][1] if _copies_of(error) else error.filename
+    return None if path is None else re.sub(_TEMPORARY, r"\1", str(path))
+
+
+def failure_reason(error: OSError) -> str:
+    """Returns why a file could not be read or written."""
+    return str(error.strerror or (_copies_of(error)[0][2] if _copies_of(error) else error))
+
+
+def _copies_of(error):
+    """Returns what `shutil` could not copy: a list of (source, target, reason)."""
+    copies = error.args[0] if isinstance(error, shutil.Error) and error.args else ()
+    return copies if isinstance(copies, list) else ()
+
+
 def check_output_folder(path: str | Path, option: str = "--out") -> None:
     """Checks, before any work is done, that a new folder can be written at `path`.
 
@@ -88,7 +110,7 @@ def check_output_folder(path: str | Path, option: str = "--out") -> None:
     folder, or if its parent is not writable.
     """
     path = Path(path)
-    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+    if path.exists() and not _is_empty_folder(path):
         raise InputError(
             f"`{path}` is not empty, and nothing is ever overwritten. "
             f"Remove it or choose another {option}."
@@ -110,8 +132,14 @@ def check_output_folder(path: str | Path, option: str = "--out") -> None:
         ) from error
 
 
+def _is_empty_folder(path):
+    """Returns whether there is only a lock in a folder, perhaps of a process that was killed."""
+    return path.is_dir() and all(entry.name == LOCK_FILE for entry in path.iterdir())
+
+
 def sha256_of(path):
-    """Returns the SHA-256 of a file's bytes, in hexadecimal."""
+    """Returns the SHA-256 of a file's bytes, in hexadecimal; InputError if it is not a file."""
+    check_regular_file(path)
     digest = hashlib.sha256()
     with open(path, "rb") as file:
         while block := file.read(1 << 20):

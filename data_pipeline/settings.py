@@ -12,6 +12,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.fields import FieldInfo
 
 from data_pipeline.errors import InputError
+from data_pipeline.limits import MAX_INTEGER
+
+#: Characters of a wrong value in a message.
+_MAX_SHOWN = 500
 
 
 class Problem(NamedTuple):
@@ -75,7 +79,9 @@ class Settings(BaseModel):
         except ValidationError as error:
             problems = [problem for item in error.errors() for problem in _explain(item, self)]
         known = values if problems else dict(self)
-        problems += _broken_rules(type(self), known, {problem.path[0] for problem in problems})
+        for check in (_too_large, _broken_rules):
+            invalid = {problem.path[0] for problem in problems if problem.path}
+            problems += check(type(self), known, invalid)
         if problems:
             raise SettingsError(type(self).__name__, problems)
 
@@ -164,7 +170,20 @@ def _explain(item, settings):
     message = item["msg"].removeprefix("Value error, ")
     message = re.sub(r"^[A-Z]\w+ should ", "must ", message)  # "Input should", "String should"
     end = "" if message.endswith((".", "?")) else "."
-    return [Problem(path, f"{message}{end} Received: {item['input']!r}.")]
+    received = repr(item["input"])
+    if len(received) > _MAX_SHOWN:
+        received = f"{received[:_MAX_SHOWN]}..."
+    return [Problem(path, f"{message}{end} Received: {received}.")]
+
+
+def _too_large(settings, values, invalid):
+    """Yields the integers beyond `MAX_INTEGER` in fields that do not state a limit themselves."""
+    for name, field in settings.model_fields.items():
+        value = values.get(name)
+        has_limit = any(hasattr(item, "le") or hasattr(item, "lt") for item in field.metadata)
+        if type(value) is int and abs(value) > MAX_INTEGER and not has_limit:
+            if name not in invalid:
+                yield Problem((name,), f"must be at most {MAX_INTEGER:,}. Received: {value!r}.")
 
 
 def _broken_rules(settings, values, invalid):

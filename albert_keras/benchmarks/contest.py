@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from albert_keras.benchmarks.measure import in_turn, peak_mb, ratios, summary
+from data_pipeline.child_processes import isolated_spawning
 from data_pipeline.errors import InputError
 from data_pipeline.settings import did_you_mean
 
@@ -127,7 +128,8 @@ class _Worker:
             args=(theirs, contestant.prepare, contestant.arguments),
             name=contestant.label,
         )
-        self._process.start()
+        with isolated_spawning():
+            self._process.start()
         theirs.close()  # so that the end of the process is noticed here
         self._started = self._receive(_PATIENCE)
 

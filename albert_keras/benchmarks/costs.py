@@ -8,9 +8,9 @@ from albert_keras.benchmarks.measure import in_new_process, in_turn, machine, su
 from albert_keras.benchmarks.memory import measure_step
 from albert_keras.benchmarks.report import machine_lines, spread, table
 from albert_keras.benchmarks.shapes import Shape, make_shape
+from albert_keras.models.weight_count import count_weights
 from albert_keras.training.cost.flops import training_flops
 from albert_keras.training.cost.memory import step_memory
-from albert_keras.training.cost.weight_count import count_weights
 from data_pipeline.errors import InputError
 
 #: ALBERT, table 2 (https://arxiv.org/abs/1909.11942v6): data throughput in training on TPU v3,

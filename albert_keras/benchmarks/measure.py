@@ -17,6 +17,7 @@ from typing import Any
 
 from albert_keras.training.cost.process_memory import max_resident_mb, peak_mb as peak_mb
 from data_pipeline.building.workers import num_processors
+from data_pipeline.child_processes import isolated_spawning
 from data_pipeline.errors import InputError
 
 logger = logging.getLogger(__name__)
@@ -51,7 +52,7 @@ def in_new_process(function: Callable, *arguments) -> tuple:
     started = time.perf_counter()
     context = multiprocessing.get_context("spawn")
     try:
-        with concurrent.futures.ProcessPoolExecutor(1, context) as pool:
+        with isolated_spawning(), concurrent.futures.ProcessPoolExecutor(1, context) as pool:
             result = pool.submit(function, *arguments).result()
     except BrokenProcessPool:
         raise InputError(

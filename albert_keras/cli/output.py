@@ -177,7 +177,7 @@ def report_error(error, debug):
     from albert_keras.cli.interruption import EXIT_CODE, Interrupted, command_line
     from albert_keras.training.errors import TrainingDiverged, TrainingStopped
     from data_pipeline.errors import InputError
-    from data_pipeline.files import is_disk_full
+    from data_pipeline.files import failed_path, failure_reason, is_disk_full
 
     if isinstance(error, TrainingStopped):
         typer.echo(f"{error}:\n  {command_line()}", err=True)
@@ -194,13 +194,14 @@ def report_error(error, debug):
         typer.echo(f"error: {error}", err=True)
         return 2
     if is_disk_full(error):
-        name = getattr(error, "filename", None)
+        name = failed_path(error) if isinstance(error, OSError) else None
         detail = f"`{name}` could not be written." if name else f"{error}."
         message = f"The disk is full: {detail} Free some space or choose a folder on another disk."
         typer.echo(f"error: {message}", err=True)
         return 2
     if isinstance(error, OSError):
-        typer.echo(f"error: {error.filename or 'input or output'}: {error.strerror}", err=True)
+        name = failed_path(error) or "input or output"
+        typer.echo(f"error: {name}: {failure_reason(error)}", err=True)
         return 2
     typer.echo(f"internal error: {type(error).__name__}: {error}", err=True)
     typer.echo("Run the command again with --debug for details.", err=True)

@@ -12,7 +12,7 @@ from albert_keras.cli.typed_inputs import arriving_lines, converted_lines
 from albert_keras.finetuning.request_checks import check_out, check_request
 from albert_keras.interop.foreign_hint import foreign_hint
 from albert_keras.runs.kind import kind_of_run
-from albert_keras.serving.layout import versions
+from albert_keras.serving.layout import EXPORT_RECORD, versions
 from albert_keras.shipped_models import find_model
 from albert_keras.tasks.kinds import FIELD_OPTIONS
 from data_pipeline.errors import InputError
@@ -152,7 +152,8 @@ def _is_export(model):
         raise InputError(f"The folder `{model}` does not exist. Give an export or a fine-tuning.")
     if kind_of_run(model) is not None:
         return False
-    if not (model / "saved_model.pb").is_file() and not versions(model):
+    marks = (model / "saved_model.pb", model / EXPORT_RECORD)
+    if not any(mark.is_file() for mark in marks) and not versions(model):
         raise InputError(
             f"`{model}` contains no exported model and no fine-tuning. Create one with "
             "`albert-keras export` or `albert-keras finetune`." + foreign_hint(model)

@@ -4,6 +4,7 @@ import logging
 import os
 import shlex
 import signal
+import threading
 from pathlib import Path
 
 import typer
@@ -45,6 +46,8 @@ def serve(
       albert-keras serve saved_models
 
     The REST interface is the same as in tensorflow_model_server. --verbose logs each request.
+    Ctrl-C and SIGTERM end the server after the answers in progress, within 12 seconds; a second
+    signal ends it at once.
     """
     start(verbose, debug)
     from albert_keras.serving.local.limits import Limits
@@ -58,22 +61,30 @@ def serve(
     )
 
     def ready(server):
+        def stop(number, frame):
+            if stopped_by:  # a second signal
+                os._exit(128 + number)
+            stopped_by.append(number)
+            server.stop()
+            # TensorFlow may be busy for longer. No file is being written.
+            end = threading.Timer(limits.draining_seconds + 2, os._exit, [128 + number])
+            end.daemon = True
+            end.start()
+
         finish()  # an idle server prints nothing
         if verbose or debug:
             logging.basicConfig(format="%(asctime)s %(message)s")
         for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, _exit)
+            signal.signal(number, stop)
         models = [{"name": one.name, "version": one.version} for one in server.models.values()]
         listed = ", ".join(f"{one['name']} (version {one['version']})" for one in models)
         result = {"url": server.url, "models": models}
         show(result, [f"serving {listed}: {server.url}"], as_json)
 
+    stopped_by: list[int] = []
     serve_models(model, host, port, limits, access_log=verbose or debug, ready=ready)
-
-
-def _exit(number, frame):
-    """Ends the process at once: no file is being written, and TensorFlow may be busy."""
-    os._exit(128 + number)
+    if stopped_by:
+        os._exit(128 + stopped_by[0])
 
 
 @command()

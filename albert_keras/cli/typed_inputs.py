@@ -1,6 +1,5 @@
 """Inputs of `albert-keras predict` that are typed: arguments, and lines of stdin as they arrive."""
 
-import json
 import logging
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -9,6 +8,7 @@ from typing import Any
 import typer
 
 from data_pipeline.errors import InputError
+from data_pipeline.limits import parse_json
 
 logger = logging.getLogger(__name__)
 
@@ -31,8 +31,8 @@ def line_fields(number: int, line: str, options: dict[str, Any]) -> dict[str, An
     if not line.startswith("{"):
         return typed_fields(line, options)
     try:
-        return options | json.loads(line)
-    except (ValueError, RecursionError) as error:
+        return options | parse_json(line)
+    except ValueError as error:
         raise InputError(
             f"Line {number} of stdin starts with {{ but is not a valid JSON object: {error}. Write "
             'a text that starts with { as {"text": ...}.'

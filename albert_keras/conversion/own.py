@@ -22,6 +22,7 @@ from albert_keras.tasks.task_config import TaskConfig
 from albert_keras.weights.find import find_weights
 from data_pipeline.errors import InputError
 from data_pipeline.files import sha256_of
+from data_pipeline.limits import MAX_VOCABULARY_BYTES, read_limited
 from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
@@ -146,7 +147,7 @@ def _tokenizer_files(folders):
         tokenizer = folder / TOKENIZER_FOLDER
         if tokenizer.is_dir():
             files = sorted(path for path in tokenizer.iterdir() if path.is_file())
-            return {path.name: path.read_bytes() for path in files}
+            return {path.name: read_limited(path, MAX_VOCABULARY_BYTES) for path in files}
     return read_tokenizer_files(*folders)
 
 

@@ -15,8 +15,10 @@ from typing import Any
 import numpy as np
 
 from albert_keras.embeddings.texts import Text
+from data_pipeline.array_files import map_array
 from data_pipeline.errors import InputError
 from data_pipeline.files import naming, whole_file
+from data_pipeline.limits import parse_json, read_limited
 
 #: Rows of a block that a reader yields.
 _BLOCK = 16_384
@@ -95,9 +97,9 @@ class VectorFile:
                 "`albert-keras embed` writes it. There is none."
             )
         try:
-            self.description = dict(json.loads(beside.read_bytes()))
+            self.description = dict(parse_json(read_limited(beside)))
             self._size = int(self.description["size"])
-        except (ValueError, TypeError, KeyError) as error:
+        except (ValueError, TypeError, KeyError, OverflowError) as error:
             raise InputError(f"`{beside}` is damaged: {error!r}.") from error
 
     def blocks(self) -> Iterator[np.ndarray]:
@@ -134,9 +136,14 @@ class VectorFile:
 
     def _npy(self):
         try:
-            vectors = np.load(self.path, mmap_mode="r", allow_pickle=False)
+            vectors = map_array(self.path)
         except (ValueError, OSError) as error:
             raise InputError(f"`{self.path}` must be a NumPy file: {error}.") from error
+        if vectors.ndim != 2 or vectors.dtype.kind != "f":
+            raise InputError(
+                f"`{self.path}` must contain one array of numbers, [texts, {self._size}]. "
+                f"Received: {vectors.dtype} {list(vectors.shape)}."
+            )
         for begin in range(0, len(vectors), _BLOCK):
             yield np.asarray(vectors[begin : begin + _BLOCK], np.float32)
 
@@ -147,7 +154,7 @@ class VectorFile:
                 records = (_parsed(self.path, number, line) for number, line in lines)
                 try:
                     yield np.array([record["vector"] for record in records], np.float32)
-                except (ValueError, TypeError) as error:
+                except (ValueError, TypeError, KeyError, OverflowError) as error:
                     raise InputError(f"`{self.path}` has a wrong `vector`: {error}.") from error
 
     def _parquet(self):
@@ -236,7 +243,7 @@ def _files_of(path):
 
 def _parsed(path, number, line):
     try:
-        record = json.loads(line)
+        record = parse_json(line)
         if {"id", "text"} <= record.keys():
             return record
     except (ValueError, AttributeError):

@@ -30,9 +30,11 @@ from albert_keras.training.distributed.cluster import (
     num_workers,
 )
 from albert_keras.training.distributed.strategy import build_strategy, choose_precision
+from albert_keras.training.loop.fitting import on_first_worker
 from albert_keras.weights.initial_weights import open_weights
 from data_pipeline.errors import InputError
 from data_pipeline.files import check_output_folder
+from data_pipeline.folder_lock import LOCK_FILE, FolderLock
 
 logger = logging.getLogger(__name__)
 
@@ -79,7 +81,8 @@ def finetune(
         FinetuneResult.
 
     Raises:
-        InputError: If files, settings and model do not fit together, or `out` contains other files.
+        InputError: If files, settings and model do not fit together, or `out` contains other files
+            or is being trained by another process.
         TrainingStopped, TrainingDiverged, WorkerLost: As `pretrain`.
 
     Example:
@@ -91,7 +94,9 @@ def finetune(
     out = Path(out)
     _check_out(out)
     strategy = build_strategy(config.training.strategy)
-    with noticing_lost_workers(num_workers(strategy) > 1):
+    lock = FolderLock(out, makes_folder=True)
+    with noticing_lost_workers(num_workers(strategy) > 1), lock:
+        on_first_worker(strategy, out, lock.take)
         initial_weights = open_weights(origin, from_step, albert_config, tokenizer)
         cache = out / "features" if cache is None else Path(cache)
         is_new = not any(out.glob("seed-*/run.json"))
@@ -166,7 +171,7 @@ def seeds_of(config: FinetuneConfig, seeds: int | Sequence[int]) -> tuple[int, .
 
 def _check_out(out):
     """Raises InputError unless `out` is new, or the folder of a fine-tuning."""
-    names = {path.name for path in out.iterdir()} if out.is_dir() else set()
+    names = {path.name for path in out.iterdir()} - {LOCK_FILE} if out.is_dir() else set()
     if "run.json" in names:
         raise InputError(
             f"`{out}` is the folder of a run. A fine-tuning needs its own folder: choose another "

@@ -19,6 +19,7 @@ from albert_keras.tasks.task_config import TaskConfig
 from albert_keras.training.distributed.strategy import build_strategy, describe_devices
 from data_pipeline.errors import InputError
 from data_pipeline.files import whole_file
+from data_pipeline.limits import parse_json, read_limited
 
 logger = logging.getLogger(__name__)
 
@@ -47,7 +48,8 @@ def read_tuned(run: Run) -> dict[str, float]:
     if not path.is_file():
         return {}
     try:
-        return {name: float(value) for name, value in json.loads(path.read_bytes()).items()}
+        values = parse_json(read_limited(path))
+        return {name: float(value) for name, value in values.items()}
     except (ValueError, TypeError, AttributeError) as error:
         raise InputError(f"`{path}` is damaged: {error}.") from error
 

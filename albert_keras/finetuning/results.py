@@ -10,6 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 from albert_keras.tasks.metrics import Interval
 from data_pipeline.errors import InputError
 from data_pipeline.files import naming, whole_file
+from data_pipeline.limits import parse_json, read_limited
 
 _NAME = "results.json"
 
@@ -135,7 +136,7 @@ def read_results(folder: str | Path) -> FinetuneResult:
         raise InputError(f"`{folder}` must be a complete fine-tuning: it has no `{_NAME}`.")
     try:
         with naming(path):
-            result = _RESULT.validate_python(json.loads(path.read_text(encoding="utf-8")))
+            result = _RESULT.validate_python(parse_json(read_limited(path)))
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"]) or "the whole"

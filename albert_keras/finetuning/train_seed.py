@@ -151,7 +151,7 @@ def _evaluate_best(strategy, data, run, model, predictor, last_step, started):
         save_tuned(run, tuned)
     values = values_so_far(run.path, task.metric, last_step)
     # The log has the seconds of earlier calls, which were interrupted.
-    logged = sum(line["seconds"] for line in read_log(run.path))
+    logged = sum(line.get("seconds", 0) for line in read_log(run.path))
     result = SeedResult(
         seed=run.record["config"]["training"]["seed"],
         path=run.path.name,

@@ -11,6 +11,7 @@ import tensorflow as tf
 from google.protobuf.message import DecodeError
 from tensorflow.core.protobuf.trackable_object_graph_pb2 import TrackableObjectGraph
 
+from albert_keras.interop.checkpoint_index import check_index
 from data_pipeline.errors import InputError
 
 #: What TensorFlow's readers raise for damaged bytes: a truncated data file is an IndexError.
@@ -79,6 +80,12 @@ def find_beside(prefix: str, name: str) -> Path | None:
     return next((path for path in paths if path.is_file()), None)
 
 
+def open_checkpoint(prefix: str):
+    """Opens a checkpoint after `check_index`; raises one of `UNREADABLE` if TensorFlow does."""
+    check_index(prefix)
+    return tf.train.load_checkpoint(prefix)
+
+
 class CheckpointTensors:
     """Tensors of a TensorFlow checkpoint, by name without the `module/` of TensorFlow Hub.
 
@@ -89,9 +96,11 @@ class CheckpointTensors:
     def __init__(self, prefix):
         self._prefix = prefix
         try:
-            self._reader = tf.train.load_checkpoint(prefix)
+            self._reader = open_checkpoint(prefix)
             shapes = self._reader.get_variable_to_shape_map()
             types = self._reader.get_variable_to_dtype_map()
+        except InputError:
+            raise
         except UNREADABLE as error:
             raise InputError(f"`{prefix}` is not a readable checkpoint: {error}") from error
         self._stored = {name.removeprefix(_HUB): name for name in shapes}

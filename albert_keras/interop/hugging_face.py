@@ -19,7 +19,13 @@ from albert_keras.interop.hugging_face_config import (
     to_values,
 )
 from albert_keras.interop.hugging_face_tables import Family
-from albert_keras.interop.model_folder import check_file_name, read_json, write_files, write_json
+from albert_keras.interop.model_folder import (
+    check_file_name,
+    read_json,
+    read_vocabulary_file,
+    write_files,
+    write_json,
+)
 from albert_keras.interop.model_weights import (
     ModelWeights,
     encoder_shapes,
@@ -99,7 +105,7 @@ def read(path, trust_pickle=False):
     labels = _labels(values, len(tensors["output_bias"])) if "classifier" in heads else ()
     tensors, config = without_identity_projection(tensors, config)
     paths = [folder / name for name in _TOKENIZER_FILES]
-    files = {path.name: path.read_bytes() for path in paths if path.is_file()}
+    files = {path.name: read_vocabulary_file(path) for path in paths if path.is_file()}
     return ModelWeights(config, tensors, source, files, labels)
 
 

@@ -69,7 +69,7 @@ def family_of(values: dict) -> Family:
         classes = values.get("architectures")
         first = str(classes[0]) if isinstance(classes, list) and classes else ""
         name = next((name for name in FAMILIES if first.lower().startswith(name)), first)
-    if name not in FAMILIES:
+    if not isinstance(name, str) or name not in FAMILIES:
         known = " or ".join(FAMILIES)
         raise InputError(f"`model_type` of a config.json must be {known}. Received: {name!r}.")
     return FAMILIES[name]

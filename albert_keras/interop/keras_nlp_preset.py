@@ -8,7 +8,6 @@ What is written loads in KerasNLP 0.12.1: the backbone with Keras 2.15 and Keras
 model with Keras 3 only, because that version cannot load heads with Keras 2.
 """
 
-import os
 import re
 from pathlib import Path
 
@@ -16,6 +15,7 @@ import h5py
 import numpy as np
 
 from albert_keras.config import AlbertConfig
+from albert_keras.interop.hdf5_file import open_hdf5
 from albert_keras.interop.keras_nlp import (
     ARGUMENTS,
     arguments_of,
@@ -45,7 +45,6 @@ _MODULES = {
 _OBJECT_KEYS = {"module", "class_name", "config", "registered_name", "assets", "weights"}
 _NOT_SIZES = {"dropout", "name", "trainable", "dtype"}
 _MAX_JSON_BYTES = 2**20
-_MAX_OBJECTS, _MAX_DEPTH = 50_000, 16
 #: Attribute -> layer in a file of weights: its class in snake case, counted from the second on.
 _FILE_LAYERS = {
     "token_embedding": "reversible_embedding",
@@ -249,22 +248,16 @@ def read_arrays(path: str | Path) -> dict[str, np.ndarray]:
     Parts of attention are named as in Keras 2; an array with both names is returned once.
 
     Raises:
-        InputError: If it is not an HDF5 file, is damaged, or contains anything but groups and plain
-            arrays of its own; or if one array has two values.
+        InputError: As `open_hdf5`, or if one array has two values.
     """
     arrays = {}
-    try:
-        with h5py.File(path, "r") as file:
-            for name, dataset in _datasets(file, path):
-                array = _read_array(name, dataset, path)
-                name = _ATTENTION.sub(r"_\1", name)
-                if name in arrays and not np.array_equal(arrays[name], array):
-                    raise InputError(f"{name} in `{path}` has two values, for Keras 2 and 3.")
-                arrays[name] = array
-    except InputError:
-        raise
-    except (OSError, RuntimeError, KeyError, ValueError, TypeError) as error:
-        raise InputError(f"`{path}` is not a readable HDF5 file: {error}") from error
+    with open_hdf5(path) as datasets:
+        for name, dataset in datasets.items():
+            array = dataset[()]
+            name = _ATTENTION.sub(r"_\1", name)
+            if name in arrays and not np.array_equal(arrays[name], array):
+                raise InputError(f"{name} in `{path}` has two values, for Keras 2 and 3.")
+            arrays[name] = array
     return arrays
 
 
@@ -285,41 +278,3 @@ def _layers(name):
     """Returns the names of the layers that contain an array, from the outermost on."""
     parts = name.partition("/vars/")[0].split("/")
     return ["/".join(parts[: i + 1]) for i, part in enumerate(parts) if part != "layers"]
-
-
-def _datasets(file, path):
-    """Yields (name, dataset); the number of objects and their depth are bounded against cycles."""
-    waiting, seen = [("", file, 0)], 0
-    while waiting:
-        prefix, group, depth = waiting.pop()
-        for key in group:
-            name = f"{prefix}{key}"
-            seen += 1
-            if seen > _MAX_OBJECTS or depth > _MAX_DEPTH:
-                raise InputError(f"`{path}` is not a file of weights: it has too many groups.")
-            if not isinstance(group.get(key, getlink=True), h5py.HardLink):
-                raise InputError(f"{name} in `{path}` must be an array, not a link elsewhere.")
-            item = group[key]
-            if isinstance(item, h5py.Group):
-                waiting.append((f"{name}/", item, depth + 1))
-            elif isinstance(item, h5py.Dataset):
-                yield name, item
-            else:
-                raise InputError(f"{name} in `{path}` must be an array or a group.")
-
-
-def _read_array(name, dataset, path):
-    """Reads an array that is stored in the file as it is, with a byte for each of its bytes."""
-    is_plain = (
-        dataset.dtype.kind in "fiu"
-        and dataset.chunks is None
-        and dataset.external is None
-        and not dataset.is_virtual
-        and dataset.id.get_storage_size() == dataset.nbytes <= os.path.getsize(path)
-    )
-    if not is_plain:
-        raise InputError(
-            f"{name} in `{path}` must be a plain array, as Keras writes them: of numbers, not "
-            "compressed and not stored in another file."
-        )
-    return dataset[()]

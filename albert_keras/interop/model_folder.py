@@ -4,24 +4,19 @@ import json
 from pathlib import Path
 
 from data_pipeline.errors import InputError
+from data_pipeline.limits import MAX_JSON_BYTES, MAX_VOCABULARY_BYTES, parse_json, read_limited
 
 #: Google's releases have `30k-clean.model`, `vocab_chinese.txt` and `vocab.txt`.
 _VOCABULARIES = ("*.model", "vocab*.txt")
-_MAX_JSON_BYTES = 16_000_000
-_MAX_VOCABULARY_BYTES = 64 * 2**20  # released vocabularies have one or two million bytes
 
 
-def read_json(path: str | Path, max_bytes: int = _MAX_JSON_BYTES) -> dict:
+def read_json(path: str | Path, max_bytes: int = MAX_JSON_BYTES) -> dict:
     """Reads a JSON object; InputError if the file is missing, too large, or something else."""
     try:
-        with open(path, "rb") as file:
-            text = file.read(max_bytes + 1)
-        if len(text) > max_bytes:
-            raise InputError(f"`{path}` is too large: it must have at most {max_bytes:,} bytes.")
-        values = json.loads(text)
+        values = parse_json(read_limited(path, max_bytes))
     except InputError:
         raise
-    except (OSError, ValueError, RecursionError) as error:
+    except (OSError, ValueError) as error:
         raise InputError(f"`{path}` is not a readable JSON file: {error}.") from error
     if not isinstance(values, dict):
         raise InputError(f"`{path}` must contain a JSON object. Received: {type(values).__name__}.")
@@ -36,13 +31,7 @@ def write_json(path: str | Path, values: dict, **options):
 
 def read_vocabulary_file(path: Path) -> bytes:
     """Reads the file of a vocabulary; InputError if it is far too large to be one."""
-    size = path.stat().st_size
-    if size > _MAX_VOCABULARY_BYTES:
-        raise InputError(
-            f"`{path}` is too large for a vocabulary, which has at most "
-            f"{_MAX_VOCABULARY_BYTES:,} bytes. Received: {size:,} bytes."
-        )
-    return path.read_bytes()
+    return read_limited(path, MAX_VOCABULARY_BYTES)
 
 
 def read_tokenizer_files(*folders: str | Path) -> dict[str, bytes]:

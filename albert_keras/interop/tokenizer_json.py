@@ -5,7 +5,6 @@ Whatever our tokenizers cannot express is refused by name, never dropped.
 
 import base64
 import binascii
-import json
 from typing import NamedTuple
 
 from sentencepiece.sentencepiece_model_pb2 import ModelProto, TrainerSpec
@@ -17,6 +16,7 @@ from albert_keras.interop.tokenizer_json_writing import (
     space_steps,
 )
 from data_pipeline.errors import InputError
+from data_pipeline.limits import parse_json
 from data_pipeline.tokenizers.vocabulary import CONTROL_SYMBOLS, USER_DEFINED_SYMBOLS
 
 _SPACE = "▁"
@@ -48,7 +48,7 @@ def read_tokenizer_json(content: bytes, name: str = "tokenizer.json") -> FromJso
     """
     readers = {"Unigram": _read_unigram, "WordPiece": _read_word_pieces}
     try:
-        values = json.loads(content)
+        values = parse_json(content)
         kind = values["model"].get("type")
         if kind not in readers:
             raise InputError(

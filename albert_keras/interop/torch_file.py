@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from albert_keras.interop.safetensors_file import read_safetensors, write_safetensors
+from data_pipeline.child_processes import environment, module_command
 from data_pipeline.errors import InputError
 
 #: Earlier versions can be made to run code even with `weights_only` (CVE-2025-32434).
@@ -25,12 +26,13 @@ _TIMEOUT_SECONDS = 1800
 
 
 def read_torch_file(
-    path: str | Path, trust_pickle: bool = False, python: str = sys.executable
+    path: str | Path, trust_pickle: bool = False, python: str | None = None
 ) -> dict[str, np.ndarray]:
     """Reads the tensors of a file written by `torch.save`, in another process.
 
-    `trust_pickle` is whether the user trusts whoever wrote the file; `python` reads it and needs
-    PyTorch. bfloat16 becomes float32, which represents it exactly.
+    `trust_pickle` is whether the user trusts whoever wrote the file; `python`, by
+    default this one, reads it and needs PyTorch. bfloat16 becomes float32, which represents it
+    exactly.
 
     Raises:
         InputError: If it is not trusted, PyTorch is missing or too old, or the file contains
@@ -47,14 +49,12 @@ def read_torch_file(
         raise InputError(f"The file of weights `{path}` does not exist.")
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder, "model.safetensors")
-        command = [python, "-m", "albert_keras.interop.torch_file", path.absolute(), target]
-        ours = str(Path(__file__).parents[2])
-        python_path = os.pathsep.join(filter(None, (ours, os.environ.get("PYTHONPATH"))))
         try:
             done = subprocess.run(
-                command,
-                cwd=folder,  # a `torch.py` beside the weights must not be imported
-                env=os.environ | {"PYTHONPATH": python_path},
+                module_command(
+                    "albert_keras.interop.torch_file", path.absolute(), target, python=python
+                ),
+                env=environment(),
                 capture_output=True,
                 text=True,
                 timeout=_TIMEOUT_SECONDS,

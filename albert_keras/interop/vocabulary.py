@@ -19,6 +19,7 @@ from albert_keras.config import AlbertConfig
 from albert_keras.interop.tokenizer_json import QUOTES_NOTE, read_tokenizer_json
 from albert_keras.interop.tokenizer_json_writing import special_tokens, tokenizer_json
 from data_pipeline.errors import InputError
+from data_pipeline.limits import MAX_VOCABULARY_BYTES, parse_json, read_limited
 from data_pipeline.tokenizers.tokenization import Tokenizer
 from data_pipeline.tokenizers.vocabulary import CONFIG_FILE, CONTROL_SYMBOLS, USER_DEFINED_SYMBOLS
 
@@ -71,7 +72,11 @@ def read_vocabulary(path: str | Path) -> Vocabulary:
     path = Path(path)
     try:
         paths = sorted(path.iterdir()) if path.is_dir() else [path]
-        files = {file.name: file.read_bytes() for file in paths if not file.is_dir()}
+        files = {
+            file.name: read_limited(file, MAX_VOCABULARY_BYTES)
+            for file in paths
+            if not file.is_dir()
+        }
     except OSError as error:
         raise InputError(f"The vocabulary `{path}` cannot be read: {error.strerror}.") from error
     return vocabulary_of(files, path)
@@ -230,7 +235,7 @@ def _normalization(values):
 
 def _json(content):
     try:
-        return dict(json.loads(content))
+        return dict(parse_json(content))
     except (ValueError, TypeError) as error:
         raise InputError(f"`{CONFIG_FILE}` must contain a JSON object: {error}.") from error
 

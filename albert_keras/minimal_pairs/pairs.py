@@ -9,7 +9,6 @@ Source:
     (https://arxiv.org/abs/1912.00582).
 """
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,6 +16,7 @@ from typing import Any, NamedTuple
 from albert_keras.embeddings.texts import text_problem
 from albert_keras.tasks.tables.rows import Problems, numbered_lines
 from data_pipeline.errors import InputError
+from data_pipeline.limits import parse_json
 from data_pipeline.text import storage
 
 _ENDING = ".jsonl"
@@ -94,8 +94,8 @@ def _pairs_of(file: Path) -> Iterator[MinimalPair]:
 def _pair(text: str, file: Path, line: int) -> MinimalPair | str:
     """Returns the pair of a line, or what is wrong with the line."""
     try:
-        row = json.loads(text)
-    except (ValueError, RecursionError):
+        row = parse_json(text)
+    except ValueError:
         row = None
     if not isinstance(row, dict):
         return f"must be a JSON object. Received: {text.strip():.60}"

@@ -15,6 +15,10 @@ from albert_keras.layers.kernels import inference
 from albert_keras.layers.weights import NamedDense
 from albert_keras.models.execution import Execution
 from albert_keras.models.sharing import layer_plan
+from albert_keras.models.weight_count import count_weights
+from data_pipeline.limits import check_memory
+
+_BYTES_PER_WEIGHT = 4  # variables are float32 in every precision
 
 
 @keras.saving.register_keras_serializable("albert_keras")
@@ -75,6 +79,9 @@ class AlbertEncoder(keras.Model):
         name: str = "bert",
         **kwargs: Any,
     ):
+        # Before any of them is created: a foreign configuration may state any size.
+        count = count_weights(config, masked_lm_head=False, sentence_head=False).total
+        check_memory(_BYTES_PER_WEIGHT * count, "The weights of the model")
         super().__init__(name=name, dtype=dtype, **kwargs)
         self.config, self.seed = config, seed
         self.recompute, self.skips_padding = recompute, skips_padding

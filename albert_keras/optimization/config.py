@@ -12,6 +12,9 @@ from pydantic import Field, NonNegativeInt, field_validator
 from data_pipeline.errors import InputError
 from data_pipeline.settings import Settings, option, setting
 
+#: Far above any rate that works, far below those with which an update is not finite.
+_MAX_LR = 1_000
+
 PositiveNumber = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NonNegativeNumber = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 DecayRate = Annotated[float, Field(ge=0, lt=1)]
@@ -111,6 +114,10 @@ class OptimizerConfig(Settings):
             number = math.nan
         if not 0 < number < math.inf:
             raise ValueError('must be a positive number or "auto"')
+        if number > _MAX_LR:
+            raise ValueError(
+                f"must be at most {_MAX_LR:,}: no training converges with a higher learning rate"
+            )
         return number
 
     @field_validator("exclude_patterns")

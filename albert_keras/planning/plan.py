@@ -8,13 +8,13 @@ from pydantic import Field
 
 from albert_keras import recipes
 from albert_keras.config import AlbertConfig
+from albert_keras.models.weight_count import count_weights
 from albert_keras.optimization.config import default_warmup_steps
 from albert_keras.planning.batch_fit import Fit, choose_fit, fit_batch, least_memory_text
 from albert_keras.planning.devices import find_device
 from albert_keras.planning.sizes import bytes_text
 from albert_keras.training.config import PretrainingConfig
 from albert_keras.training.cost.flops import training_flops
-from albert_keras.training.cost.weight_count import count_weights
 from data_pipeline.durations import format_duration
 from data_pipeline.errors import InputError
 from data_pipeline.settings import Settings

@@ -26,6 +26,7 @@ from data_pipeline import file_digests
 from data_pipeline.errors import InputError
 from data_pipeline.file_digests import DIGESTS, digest_of, write_digests
 from data_pipeline.files import fsync, naming, whole_folder
+from data_pipeline.limits import parse_json, read_limited
 
 logger = logging.getLogger(__name__)
 
@@ -224,7 +225,7 @@ def read_state(folder: Path, step: int) -> dict:
     damage = find_damage(folder, step, only=_STATE)
     if damage is not None:
         raise InputError(f"Checkpoint `{folder}` is damaged: {damage}.")
-    return json.loads((folder / _STATE).read_text(encoding="utf-8"))["state"]
+    return parse_json(read_limited(folder / _STATE))["state"]
 
 
 def find_damage(folder: Path, step: int, only: str | None = None) -> str | None:
@@ -245,7 +246,7 @@ def _score(folder, step):
     if damage is not None:
         logger.warning("checkpoint `%s` is damaged: %s; its score is ignored", folder, damage)
         return None
-    return json.loads((folder / _STATE).read_text(encoding="utf-8"))["score"]
+    return parse_json(read_limited(folder / _STATE))["score"]
 
 
 def _is_finished(folder):

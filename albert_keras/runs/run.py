@@ -11,6 +11,7 @@ curves.png          loss and accuracies over steps
 """
 
 import contextlib
+import errno
 import json
 import logging
 import shutil
@@ -35,6 +36,7 @@ from albert_keras.runs.run_record import (
 )
 from data_pipeline.errors import InputError
 from data_pipeline.files import check_output_folder, whole_file, whole_folder
+from data_pipeline.folder_lock import FolderLock
 from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
 from data_pipeline.settings import Settings
 from data_pipeline.tokenizers.tokenization import Tokenizer
@@ -101,6 +103,7 @@ class Run:
         albert_config: AlbertConfig,
         source,
         allow_changes: Iterable[str] = (),
+        lock: FolderLock | None = None,
     ):
         """Creates the folder of a run, or opens it if the same command is given again.
 
@@ -109,10 +112,12 @@ class Run:
             allow_changes: Keys of `run.json` that may differ from the original run, such as
                 "config.training.seed"; "data" stands for all below it. Changes are recorded in
                 `changes` of `run.json`.
+            lock: FolderLock of the folder, which is taken before anything is changed; None if the
+                caller has locked it.
 
         Raises:
-            InputError: If the folder contains a different run or other files; if an allowed key is
-                unknown; and as `open`.
+            InputError: If the folder contains a different run or other files, or another process
+                trains there; if an allowed key is unknown; and as `open`.
         """
         path = Path(path)
         allowed = (allow_changes,) if isinstance(allow_changes, str) else tuple(allow_changes)
@@ -126,6 +131,8 @@ class Run:
         record = json.loads(json.dumps(record))
         source.check_tokenizer()
         if (path / _RECORD).is_file():
+            if lock is not None:
+                lock.take()
             run = cls.open(path)
             run._update_record(record, allowed, config.defaults())
             run._write_missing(path, source)
@@ -134,9 +141,17 @@ class Run:
         check_output_folder(path)
         run = cls(path, record)
         # An existing folder may be a mount point, which cannot be replaced.
-        with contextlib.nullcontext(path) if path.is_dir() else whole_folder(path) as folder:
-            run._write_missing(folder, source)
-            run._write_record(folder)
+        is_mounted = path.is_dir()
+        try:
+            with contextlib.nullcontext(path) if is_mounted else whole_folder(path) as folder:
+                if lock is not None:
+                    lock.take(folder)
+                run._write_missing(folder, source)
+                run._write_record(folder)
+        except OSError as error:
+            if lock is not None and error.errno in (errno.ENOTEMPTY, errno.EEXIST):
+                raise lock.refusal() from error  # another process was faster
+            raise
         return run
 
     def load_model(self, step: int | str | None = None, precision: str | None = None, task=None):

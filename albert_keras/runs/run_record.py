@@ -4,7 +4,6 @@ Keys are dotted here, as in `config.training.seed`.
 """
 
 import difflib
-import json
 import platform
 import subprocess
 import sys
@@ -14,6 +13,7 @@ from pathlib import Path
 
 from albert_keras.config import AlbertConfig
 from data_pipeline.errors import InputError
+from data_pipeline.limits import parse_json, read_limited
 from data_pipeline.records.record_folder import RecordFiles
 from data_pipeline.settings import did_you_mean
 from data_pipeline.tokenizers.tokenization import Tokenizer
@@ -105,7 +105,7 @@ def read_record(path: Path) -> dict:
     """Reads `run.json`; raises InputError if it is not JSON or a part is missing."""
     repair = "Restore it from a copy, or start another run with another --out."
     try:
-        record = json.loads(path.read_bytes())
+        record = parse_json(read_limited(path))
         for section in ("model", "training", "optimizer"):
             dict(record["config"][section])
         for name in ("seed", "keep_checkpoints"):
@@ -129,7 +129,7 @@ def check_shape(path: Path, record: dict):
         "give `pretrain` the setting and --allow-change."
     )
     try:
-        found = _complete_shape(json.loads(path.read_bytes()))
+        found = _complete_shape(parse_json(read_limited(path)))
     except (ValueError, TypeError) as error:
         raise InputError(f"`{path}` must contain a JSON object: {error}. {repair}") from error
     edited = _differences(_complete_shape(record["albert_config"]), found)

@@ -3,7 +3,7 @@
 import numpy as np
 import tensorflow as tf
 
-from albert_keras.interop.checkpoint_tensors import UNREADABLE
+from albert_keras.interop.checkpoint_tensors import UNREADABLE, open_checkpoint
 from data_pipeline.errors import InputError
 
 _SLOTS = {"m": "adam_m", "v": "adam_v"}
@@ -16,7 +16,7 @@ def load_weights(prefix: str, variables: dict[str, tf.Variable]):
         InputError: With all tensors that are missing or have another shape or type.
     """
     try:
-        reader = tf.train.load_checkpoint(prefix)
+        reader = open_checkpoint(prefix)
         shapes, types = reader.get_variable_to_shape_map(), reader.get_variable_to_dtype_map()
         problems = []
         for name, variable in variables.items():

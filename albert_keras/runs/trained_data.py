@@ -5,13 +5,13 @@ those of the runs it started from included. A file is written whole, and never c
 """
 
 import logging
-import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
+from data_pipeline.array_files import read_arrays, write_arrays
 from data_pipeline.errors import InputError
 from data_pipeline.files import naming, whole_file
 
@@ -98,8 +98,8 @@ def save_digests(run: Path, kind: str, digests: Digests) -> None:
         return
     with naming(path):
         path.parent.mkdir(exist_ok=True)
-        with whole_file(path) as temporary, open(temporary, "wb") as file:
-            np.savez(file, **digests._asdict())
+        with whole_file(path) as temporary:
+            write_arrays(temporary, digests._asdict())
 
 
 def read_digests(run: Path, kind: str) -> tuple[Digests, ...]:
@@ -111,14 +111,14 @@ def read_digests(run: Path, kind: str) -> tuple[Digests, ...]:
     found = []
     for path in sorted((Path(run) / FOLDER).glob(f"{kind}-*.npz")):
         try:
-            with open(path, "rb") as data, np.load(data, allow_pickle=False) as file:
-                exact, normalised = (
-                    np.asarray(file[name], np.uint64) for name in ("exact", "normalised")
-                )
-                count, fingerprint = int(file["count"]), str(file["fingerprint"])
+            arrays = read_arrays(path)
+            exact, normalised = (
+                np.asarray(arrays[name], np.uint64) for name in ("exact", "normalised")
+            )
+            count, fingerprint = int(arrays["count"]), str(arrays["fingerprint"])
             if exact.ndim != 1 or exact.shape != normalised.shape or len(exact) > count:
                 raise ValueError(f"{exact.shape} and {normalised.shape} digests of {count} rows")
-        except (ValueError, TypeError, KeyError, OSError, EOFError, zipfile.BadZipFile) as error:
+        except (ValueError, TypeError, KeyError, OSError) as error:
             raise InputError(
                 f"`{path}` is damaged: {error}. Remove it, and repeat the command of the training, "
                 "which writes it again."

@@ -1,6 +1,5 @@
 """The folder of an exported model: its names, versions and files, without TensorFlow."""
 
-import json
 import os
 import re
 from pathlib import Path
@@ -8,6 +7,7 @@ from pathlib import Path
 from albert_keras.interop.foreign_hint import foreign_hint
 from albert_keras.shipped_models import find_model
 from data_pipeline.errors import InputError
+from data_pipeline.limits import parse_json, read_limited
 
 #: What a user types for a masked token; only `fill_mask` reads it as more than text.
 MASK_LITERAL = "[MASK]"
@@ -15,6 +15,8 @@ MASK_LITERAL = "[MASK]"
 TOP_K = 10
 #: File in the folder of a version that describes the model and its training.
 EXPORT_RECORD = "export.json"
+#: What to do about a damaged version.
+AFTER_DAMAGE = "Copy the version again from where it was exported, or export the model again."
 #: Largest version that `tensorflow_model_server` reads: an int64.
 MAX_VERSION = 2**63 - 1
 
@@ -74,6 +76,8 @@ def existing_versions(folder: str | Path) -> list[int]:
             f"`{folder}` must be the folder of one exported model. It contains {len(models)}: "
             f"{names}{more}. Give one of them."
         )
+    if not found and (Path(folder) / EXPORT_RECORD).is_file():
+        raise InputError(f"`{Path(folder) / 'saved_model.pb'}` is missing. {AFTER_DAMAGE}")
     if not found:
         raise InputError(
             f"`{folder}` contains no exported model. Create one with `albert-keras export`."
@@ -119,11 +123,11 @@ def read_export_record(folder: Path) -> dict:
     if not path.is_file():
         return {}
     try:
-        record = json.loads(path.read_bytes())
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"`{path}` is damaged: {error}.") from error
+        record = parse_json(read_limited(path))
+    except ValueError as error:
+        raise InputError(f"`{path}` is damaged: {error}. {AFTER_DAMAGE}") from error
     if not isinstance(record, dict):
-        raise InputError(f"`{path}` is damaged: it must contain a JSON object.")
+        raise InputError(f"`{path}` is damaged: it must contain a JSON object. {AFTER_DAMAGE}")
     return record
 
 

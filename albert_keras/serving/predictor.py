@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from albert_keras.serving.exported_task import read_task
-from albert_keras.serving.layout import MASK_LITERAL, TOP_K, version_folder
+from albert_keras.serving.layout import AFTER_DAMAGE, MASK_LITERAL, TOP_K, version_folder
 from albert_keras.tasks.task import Task, check_text
 from data_pipeline.errors import InputError
 from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
@@ -57,6 +57,8 @@ class Predictor:
         path: str or Path. Folder of an exported model, which means its newest version, or of one
             version; or the name of a shipped model. A SavedModel without the other files of an
             export returns what its signatures return.
+        timeout: float. Seconds that loading may take, and the answer to each text of a call,
+            because a SavedModel is a program that may never end.
 
     Attributes:
         path: Path. The folder of the version.
@@ -64,20 +66,24 @@ class Predictor:
 
     Raises:
         InputError: If there is no export, if it is damaged, or if it has operations with access to
-            files, Python or other processes.
+            files, Python or other processes. Methods raise it if the model does not answer within
+            `timeout`.
     """
 
-    def __init__(self, path: str | Path):
+    def __init__(self, path: str | Path, timeout: float = 120):
         self.path = version_folder(path)
         self._exported = read_task(self.path)
         self.task = self._exported and self._exported.task
         import tensorflow as tf
         import tensorflow_text  # noqa: F401 (registers the operations of the tokenizer)
 
-        from albert_keras.serving.saved_model.server_ops import check_ops
+        from albert_keras.serving.saved_model.loading import check_saved_model, reporting_damage
+        from albert_keras.serving.saved_model.time_limit import time_limit
 
-        check_ops(self.path)
-        self._model = tf.saved_model.load(str(self.path))
+        check_saved_model(self.path)
+        self._time_limit = lambda num_texts: time_limit(timeout * max(num_texts, 1), self.path)
+        with reporting_damage(self.path), self._time_limit(1):
+            self._model = tf.saved_model.load(str(self.path))
         self._tf = tf
 
     def answer(self, inputs: list[dict[str, Any] | str] | dict[str, Any] | str) -> list[Any]:
@@ -195,7 +201,16 @@ class Predictor:
             name: self._tf.constant(_bytes_of(texts), self._tf.string)
             for name, texts in inputs.items()
         }
-        return {name: value.numpy() for name, value in function(**tensors).items()}
+        try:
+            with self._time_limit(max(map(len, inputs.values()), default=1)):
+                outputs = function(**tensors)
+                return {name: value.numpy() for name, value in outputs.items()}
+        except self._tf.errors.OpError as error:
+            reason = error.message.strip().split("\n")[0][:200].rstrip(".")
+            raise InputError(
+                f"The signature `{signature}` of `{self.path}` failed: {reason}. The model may be "
+                f"damaged. {AFTER_DAMAGE}"
+            ) from error
 
     @functools.cached_property
     def _signatures(self) -> Any:
@@ -223,7 +238,12 @@ class Predictor:
         check_tokenizer(
             folder, exported.tokenizer_digest, "export.json", "Export the run once more."
         )
-        model = model_of_signature(predict_tokens)
+
+        def limited(**tokens):
+            with self._time_limit(len(tokens["input_ids"])):
+                return predict_tokens(**tokens)
+
+        model = model_of_signature(limited)
         return TaskPredictor(self.task, Tokenizer.load(folder), model, exported.tuned)
 
     def _finetuned_task(self) -> Task:

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import sentencepiece
 
+from data_pipeline.array_files import read_arrays, write_arrays
 from data_pipeline.files import whole_file
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
@@ -91,9 +92,8 @@ def _write(path, key, features):
     for name, values in features.items():
         if values.dtype.hasobject:
             raise ValueError(f"Features must be arrays of numbers or text. {name!r} is not.")
-    # Through a file, as NumPy would add an extension to a name.
-    with whole_file(path) as temporary, open(temporary, "wb") as file:
-        np.savez(file, **features, **{_KEY: np.array(key)})
+    with whole_file(path) as temporary:
+        write_arrays(temporary, {**features, _KEY: np.array(key)})
 
 
 def _read(path, key):
@@ -101,7 +101,7 @@ def _read(path, key):
         damaged = archive.testzip()  # by checksum, before any header is trusted
     if damaged:
         raise ValueError(f"wrong checksum of `{damaged}`")
-    with np.load(path, allow_pickle=False) as arrays:
-        if str(arrays[_KEY]) != key:
-            raise ValueError("it contains other features")
-        return {name: arrays[name] for name in arrays.files if name != _KEY}
+    arrays = read_arrays(path)
+    if str(arrays.pop(_KEY)) != key:
+        raise ValueError("it contains other features")
+    return arrays

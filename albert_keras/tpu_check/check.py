@@ -9,13 +9,13 @@ import json
 import logging
 import os
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from albert_keras.tpu_check.program import Program, program_of
+from data_pipeline.child_processes import code_command, environment, module_command
 from data_pipeline.errors import InputError
 from data_pipeline.files import whole_file
 
@@ -108,7 +108,13 @@ def compiler_versions(compiler: str | Path) -> dict[str, str]:
         f"print(json.dumps({{name: version(name) for name in {packages}}}))"
     )
     try:
-        done = subprocess.run([compiler, "-c", code], capture_output=True, check=True, timeout=60)
+        done = subprocess.run(
+            code_command(code, python=compiler),
+            env=environment(),
+            capture_output=True,
+            check=True,
+            timeout=60,
+        )
     except (OSError, subprocess.SubprocessError) as error:
         raise InputError(
             f"`--compiler` must be a Python with the packages of {REQUIREMENTS.name}; "
@@ -128,13 +134,13 @@ def _trace(program, out):
     with tempfile.TemporaryDirectory(dir=out) as folder:
         summary_path, hlo_path = Path(folder, "summary.json"), Path(folder, "step.hlo")
         module = "albert_keras.tpu_check.trace"
-        command = [sys.executable, "-m", module, program.model_dump_json(exclude_unset=True)]
-        environment = {
+        command = module_command(module, program.model_dump_json(exclude_unset=True))
+        changes = {
             "CUDA_VISIBLE_DEVICES": "",
             "TF_CPP_MIN_LOG_LEVEL": "3",
             "PYTHONHASHSEED": "0",  # so that equal programs have equal HLO
         }
-        failure = _run([*command, summary_path, hlo_path], environment)
+        failure = _run([*command, summary_path, hlo_path], changes)
         if failure:
             return {"faults": [f"TensorFlow cannot trace or translate the step: {failure}"]}
         summary = json.loads(summary_path.read_text(encoding="utf-8"))
@@ -166,12 +172,12 @@ def _compile(digest, name, out, compiler):
     return result
 
 
-def _run(command, environment) -> str | None:
+def _run(command, changes) -> str | None:
     """Runs a process to its end; returns the end of its errors, or None if it succeeded."""
     try:
         done = subprocess.run(
             [str(part) for part in command],
-            env=os.environ | environment,
+            env=environment(**changes),
             capture_output=True,
             text=True,
             timeout=_TIME_LIMIT,

@@ -106,8 +106,9 @@ def evaluate(
     with built.scope():
         scorer = build_scorer(opened.load(), opened.run)
     progress = CountedProgress(logger, "evaluating", len(records), "records")
-    scores = score(scorer, dataset, on_batch=lambda: progress.add(batch_size))
-    masked, orders = _count_labels(dataset)
+    with records.failures_named():
+        scores = score(scorer, dataset, on_batch=lambda: progress.add(batch_size))
+        masked, orders = _count_labels(dataset)
     order_accuracy, order_error = scores.get("sentence_order_accuracy"), None
     if order_accuracy is not None:
         order_error = 1.96 * math.sqrt(order_accuracy * (1 - order_accuracy) / len(records))
@@ -169,7 +170,7 @@ class ScoreHeldOut(keras.callbacks.Callback):
         self._done = context.first_step
         # A training step takes as long as three forward passes.
         self.time = ScoringTime(every, len(records) / context.training.batch_size / 3)
-        self._dataset = evaluation_dataset(records, _BATCH_SIZE)
+        self._records, self._dataset = records, evaluation_dataset(records, _BATCH_SIZE)
         # A step of its own: evaluating resets all means of a step.
         self._scorer = build_scorer(context.training_step.model, context.run)
         self._training_step = context.training_step
@@ -179,7 +180,7 @@ class ScoreHeldOut(keras.callbacks.Callback):
         if self._done // self.every == before // self.every and self._done < self.last_step:
             return
         self._scorer.num_hidden_layers = self._training_step.num_hidden_layers
-        with self.time.measured():
+        with self.time.measured(), self._records.failures_named():
             scores = score(self._scorer, self._dataset)
         self.step, self.score = self._done, scores["loss"]
         if not self._context.is_chief:

@@ -42,6 +42,7 @@ from albert_keras.training.trained_records import (
 from albert_keras.weights.initial_weights import InitialWeights
 from data_pipeline.errors import InputError
 from data_pipeline.files import check_output_folder
+from data_pipeline.folder_lock import FolderLock
 from data_pipeline.records.record_folder import RecordFiles
 
 logger = logging.getLogger(__name__)
@@ -97,7 +98,8 @@ def pretrain(
             `steps`, `batch_size`, `lr`, `seed`, `strategy`, `precision`, `masks`, ...
 
     Raises:
-        InputError: If data, settings and model do not fit together, or `out` contains other files.
+        InputError: If data, settings and model do not fit together, a record is damaged, or `out`
+            contains other files or is being trained by another process.
         TrainingStopped: After SIGTERM or Ctrl-C, once the state is saved.
         TrainingDiverged: After ten consecutive updates that had to be skipped, likewise.
         WorkerLost: If another worker is gone.
@@ -122,12 +124,16 @@ def pretrain(
     _check_growth(initial, stages, albert_config)
     strategy = build_strategy(config.training.strategy)
 
-    with noticing_lost_workers(num_workers(strategy) > 1):
+    # The first worker takes the lock when it writes to the folder.
+    lock = FolderLock(Path(out))
+    with noticing_lost_workers(num_workers(strategy) > 1), lock:
         check_batch_sizes(stages, strategy)
         is_new = not (Path(out) / "run.json").is_file()
         # Several workers check later, when they agree on whether there is a run.
         if num_workers(strategy) == 1 and is_new:
             check_output_folder(out)
+        if num_workers(strategy) == 1 and not is_new:
+            lock.take()  # now, before the records are read
         trained = training_digests([stage.records for stage in stages], out, initial)
         overlap = None if held_out is None else check_held_out(held_out, trained, is_new)
         config = _resolve(config, strategy, records, out, is_new)
@@ -147,7 +153,7 @@ def pretrain(
             # Load or resume. Loading comes first: weights that do not fit must leave no folder.
             loaded = None if continued is None else continued.load(training_step.model)
             context = create_or_resume(
-                strategy, out, config, albert_config, source, training_step, allow_changes
+                strategy, out, config, albert_config, source, training_step, allow_changes, lock
             )
             _check_depth(context, staged, albert_config)
             if context.is_chief:

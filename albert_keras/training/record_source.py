@@ -162,7 +162,8 @@ def log_frequencies(records):
     """
     counts = np.ones(records.info.vocab_size, np.int64)
     dataset = evaluation_dataset(records, _COUNTED_BATCH).take(_COUNTED_RECORDS // _COUNTED_BATCH)
-    for batch in dataset.as_numpy_iterator():
-        real = (batch["masked_lm_weights"] * batch["example_weights"][:, None]) > 0
-        counts += np.bincount(batch["masked_lm_ids"][real], minlength=len(counts))
+    with records.failures_named():
+        for batch in dataset.as_numpy_iterator():
+            real = (batch["masked_lm_weights"] * batch["example_weights"][:, None]) > 0
+            counts += np.bincount(batch["masked_lm_ids"][real], minlength=len(counts))
     return np.log(counts / counts.sum()).astype(np.float32)

@@ -1,7 +1,6 @@
 """Finds trained weights in the formats of this project, and what is stored with them."""
 
 import functools
-import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +13,7 @@ from albert_keras.runs.run import Run
 from albert_keras.weights.load import encoder_names, open_keras_file, shape_in_keras_file
 from data_pipeline.errors import InputError
 from data_pipeline.file_digests import DIGESTS
+from data_pipeline.limits import parse_json, read_limited
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
 _RECORD, _EXPORT = "run.json", "export.json"
@@ -145,6 +145,6 @@ def _keras_file(path, kind):
 
 def _read_json(path):
     try:
-        return dict(json.loads(path.read_bytes()))
+        return dict(parse_json(read_limited(path)))
     except (OSError, ValueError, TypeError) as error:
         raise InputError(f"`{path}` must contain a JSON object. Received: {error}.") from error

@@ -5,9 +5,12 @@ leaves a weight random if its name is not in the checkpoint, which is the cause 
 chance results.
 """
 
+import contextlib
 import hashlib
 import json
+import tempfile
 import zipfile
+import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,15 +21,24 @@ from tensorflow import keras
 
 from albert_keras.config import AlbertConfig
 from albert_keras.interop.checkpoint_tensors import is_moment
+from albert_keras.interop.hdf5_file import open_hdf5
 from albert_keras.models.encoder import AlbertEncoder
 from albert_keras.models.finetuning import AlbertForTask
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.runs.tensors import weight_names
 from data_pipeline.errors import InputError
+from data_pipeline.limits import MAX_JSON_BYTES, check_memory, check_regular_file, parse_json
 
 #: Models that a `.keras` file may contain.
 _MODELS = (AlbertEncoder, AlbertForPretraining, AlbertForTask)
 _ENCODER = "bert/"
+_WEIGHTS = "model.weights.h5"
+#: Files of a `.keras` file. Our models have no assets.
+_MEMBERS = {"metadata.json", "config.json", _WEIGHTS}
+#: Keras does not compress; files that were compressed again shrink by a tenth.
+_MAX_GROWTH = 16
+#: What zipfile raises for damaged bytes; of archives with a password a RuntimeError.
+_DAMAGED = (zipfile.BadZipFile, zlib.error, OSError, EOFError, RuntimeError, ValueError)
 
 #: What unused tensors belong to, by how their names start.
 _GROUPS = {
@@ -66,13 +78,15 @@ def shape_in_keras_file(path: Path) -> AlbertConfig:
         InputError: If it cannot be read, or contains any other model.
     """
     try:
-        with zipfile.ZipFile(path) as archive:
-            content = json.loads(archive.read("config.json"))
+        with _open_archive(path) as archive:
+            content = parse_json(archive.read("config.json"))
         content.pop("compile_config", None)  # not loaded
         name, shape = content["class_name"], content["config"].get("config")
         model = keras.saving.get_registered_object(content["registered_name"])
         num_classes = json.dumps(content).count('"class_name"')
-    except (zipfile.BadZipFile, OSError, ValueError, LookupError, TypeError, AttributeError) as e:
+    except InputError:
+        raise
+    except (*_DAMAGED, LookupError, TypeError, AttributeError) as e:
         raise InputError(f"`{path}` must be a `.keras` model. Received: {e!r}.") from e
     ours = isinstance(model, type) and issubclass(model, _MODELS) and model.__name__ == name
     if not ours or num_classes != 1 or not isinstance(shape, dict):
@@ -83,10 +97,44 @@ def shape_in_keras_file(path: Path) -> AlbertConfig:
 def open_keras_file(path: Path) -> ModelTensors:
     """Loads the weights of a `.keras` file; raises as `shape_in_keras_file`."""
     shape_in_keras_file(path)
+    _check_weights(path)
     try:
         return ModelTensors(keras.models.load_model(path, compile=False, safe_mode=True))
-    except (ValueError, TypeError, KeyError, OSError, tf.errors.OpError) as error:
+    except (ValueError, TypeError, LookupError, OSError, RuntimeError, tf.errors.OpError) as error:
         raise InputError(f"`{path}` cannot be loaded: {error}") from error
+
+
+@contextlib.contextmanager
+def _open_archive(path):
+    """Opens the archive that a `.keras` file is, after checking what it unpacks to."""
+    check_regular_file(path)
+    with zipfile.ZipFile(path) as archive:
+        sizes = {item.filename: item.file_size for item in archive.infolist()}
+        total, limit = sum(sizes.values()), _MAX_GROWTH * path.stat().st_size
+        if not sizes.keys() <= _MEMBERS or len(sizes) < len(archive.infolist()):
+            raise InputError(
+                f"`{path}` must contain {', '.join(sorted(_MEMBERS))} and nothing else. "
+                f"Received: {', '.join(sorted(sizes))[:500]}."
+            )
+        if total > limit or sizes.get("config.json", 0) > MAX_JSON_BYTES:
+            raise InputError(
+                f"`{path}` must unpack to at most {limit:,} bytes, {_MAX_GROWTH} times its size, "
+                f"and its config.json to {MAX_JSON_BYTES:,}. Received: {total:,} bytes."
+            )
+        check_memory(total, f"`{path}`")
+        yield archive
+
+
+def _check_weights(path):
+    """Checks the HDF5 file in a `.keras` file, which Keras opens without any check."""
+    try:
+        with _open_archive(path) as archive, tempfile.TemporaryDirectory() as folder:
+            with open_hdf5(archive.extract(_WEIGHTS, folder)):
+                pass
+    except InputError as error:
+        raise InputError(f"`{path}` cannot be loaded: {error}") from error
+    except (*_DAMAGED, KeyError) as error:
+        raise InputError(f"`{path}` must be a `.keras` model. Received: {error!r}.") from error
 
 
 def encoder_names(tensors) -> list[str]:

@@ -4,7 +4,6 @@ Finished shards have their final names; everything else is in `.work/` until the
 """
 
 import contextlib
-import fcntl
 import json
 import shutil
 from pathlib import Path
@@ -13,6 +12,7 @@ from data_pipeline.building.result import builder_version
 from data_pipeline.config import PretrainingDataConfig
 from data_pipeline.errors import InputError
 from data_pipeline.files import check_output_folder, whole_file
+from data_pipeline.folder_lock import FolderLock
 from data_pipeline.records.dataset_info import INFO_FILE, TOKENIZER_FOLDER
 from data_pipeline.records.record_files import index_path
 from data_pipeline.tokenizers.tokenization import Tokenizer
@@ -42,12 +42,8 @@ class BuildFolder:
         self._check_settings()
         self._missing = [path for path in (self.out, *self.out.parents) if not path.exists()]
         self.work.mkdir(parents=True, exist_ok=True)
-        self._lock = open(self.work / _LOCK, "a")
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            self._lock.close()
-            raise InputError(f"`{self.out}` is being built by another process.") from None
+        self._lock = FolderLock(self.work, _LOCK, shown=self.out, work="is being built")
+        self._lock.take()
         self._remove_temporary_files()
         try:
             with whole_file(self.work / _SETTINGS) as temporary:
@@ -66,7 +62,7 @@ class BuildFolder:
     def finish(self):
         """Removes the temporary files."""
         shutil.rmtree(self.work)
-        self._lock.close()
+        self._lock.release()
 
     def abandon(self) -> bool:
         """Keeps finished parts and shards for the next attempt; removes all if there are none.
@@ -76,14 +72,14 @@ class BuildFolder:
         self._remove_temporary_files()
         kept = any(self.work.glob("part-*.json")) or any(self.out.glob("pretraining-*"))
         if kept:
-            self._lock.close()
+            self._lock.release()
         else:
             self.discard()
         return kept
 
     def discard(self):
         """Removes everything that the build has created."""
-        self._lock.close()
+        self._lock.release()
         shutil.rmtree(self.work, ignore_errors=True)
         self.remove_other_shards([])
         with contextlib.suppress(OSError):  # other programs may have put something there by now

@@ -59,7 +59,8 @@ class SharedCounters:
         return bool(self._values.get_obj()[-1])
 
     def values(self):
-        return dict(zip(_NAMES, self._values[: len(_NAMES)], strict=True))
+        # Without the lock, likewise; each number is written at once.
+        return dict(zip(_NAMES, self._values.get_obj()[: len(_NAMES)], strict=True))
 
 
 class Progress:

@@ -1,30 +1,33 @@
 """Runs tasks in processes that never outlive the process that started them.
 
 Processes are spawned, not forked: they load only what their tasks need, no TensorFlow and none of
-the parent's threads.
+the parent's threads. Each has a connection of its own, on which nothing is sent to it before it
+asks. So a process that ends, whatever it was doing, never leaves another one waiting: neither for
+a lock that it held, nor for room in a pipe that nobody reads any more.
 """
 
-import concurrent.futures
+import collections
 import contextlib
-import itertools
 import multiprocessing
 import os
 import signal
 import threading
 import time
-from collections.abc import Callable
-from concurrent.futures.process import BrokenProcessPool
+import traceback
+from collections.abc import Callable, Iterable, Iterator
 from multiprocessing.connection import wait
 
 from data_pipeline.building.progress import LocalCounters, SharedCounters
+from data_pipeline.child_processes import isolated_spawning
 from data_pipeline.errors import InputError
 
 _SECONDS_BETWEEN_TICKS = 0.25
 #: How often a worker looks for a stop, and the time that its task then gets to end by itself.
 _SECONDS_BETWEEN_LOOKS, _SECONDS_TO_STOP = 0.1, 0.2
-
-#: In a worker process: the result of `prepare` there.
-_context = None
+#: The time that the processes get to end; those that still run are killed.
+_SECONDS_TO_END = 5
+#: What a process sends: that it runs, that it is prepared, and the outcome of each task.
+_STARTED, _READY, _RESULT, _ERROR = "started", "ready", "result", "error"
 
 
 class Workers:
@@ -36,62 +39,116 @@ class Workers:
     """
 
     def __init__(self, count: int, prepare: Callable, arguments: tuple, tick: Callable[[], None]):
-        self._tick, self._pool = tick, None
+        self._tick, self._count = tick, count
+        self._prepare, self._arguments = prepare, arguments
+        self._processes: dict = {}  # this end of the connection -> process
+        self._waiting: list = []  # connections of the processes without a task
         if count == 1:
             self.counters = LocalCounters(tick)
             self._context = prepare(*arguments, self.counters)
-            return
-        context = multiprocessing.get_context("spawn")
-        self.counters = SharedCounters(context)
-        self._in_flight = 2 * count
-        self._pool = concurrent.futures.ProcessPoolExecutor(
-            count, context, _start, (prepare, arguments, self.counters)
-        )
+        else:
+            self._spawner = multiprocessing.get_context("spawn")
+            with isolated_spawning():  # the locks of the counters start a process that tracks them
+                self.counters = SharedCounters(self._spawner)
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
-        if self._pool:
-            self.counters.stop()  # running tasks end when they next count something, or soon after
-            self._pool.shutdown(cancel_futures=True)
+        if not self._processes:
+            return
+        self.counters.stop()  # running tasks end when they next count something, or soon after
+        for connection in self._processes:
+            connection.close()
+        deadline = time.monotonic() + _SECONDS_TO_END
+        for process in self._processes.values():
+            process.join(max(0, deadline - time.monotonic()))
+            if process.is_alive():
+                process.kill()
+                process.join()
 
-    def run(self, function, tasks):
+    def run(self, function: Callable, tasks: Iterable) -> Iterator:
         """Yields the results of `function(context, task)` for all tasks, as they are completed.
 
-        Tasks are only taken from the iterable when a process is free for them, so it may be long.
-        Raises InputError if a process was killed.
+        Tasks are only taken from the iterable when a process is free for them, or soon will be, so
+        it may be long. Raises InputError if a process was killed.
         """
-        if not self._pool:
+        if self._count == 1:
             for task in tasks:
                 yield function(self._context, task)
                 self._tick()
             return
-        tasks, futures = iter(tasks), set()
+        tasks, ready, is_exhausted, num_running = iter(tasks), collections.deque(), False, 0
+        while True:
+            while ready and self._waiting:
+                self._send(self._waiting.pop(), (function, ready.popleft()))
+                num_running += 1
+            if not is_exhausted and len(ready) < self._count:
+                try:
+                    ready.append(next(tasks))
+                except StopIteration:
+                    is_exhausted = True
+            if is_exhausted and not ready and not num_running:
+                return
+            self._start_processes(min(self._count, len(ready) + num_running))
+            # As long as more tasks can be taken meanwhile, this only looks.
+            may_wait = is_exhausted or len(ready) == self._count
+            for result in self._receive(_SECONDS_BETWEEN_TICKS if may_wait else 0):
+                num_running -= 1
+                yield result
+            self._tick()
+
+    def _start_processes(self, count):
+        while len(self._processes) < count:
+            ours, theirs = self._spawner.Pipe()
+            # Few bytes are sent at the start: `Process.start` would wait for ever for room in a
+            # pipe if the process ends before it has read them.
+            process = self._spawner.Process(target=_work, args=(theirs, self.counters), daemon=True)
+            with _ctrl_c_deferred(), isolated_spawning():
+                process.start()
+                self._processes[ours] = process
+            theirs.close()
+
+    def _receive(self, seconds):
+        """Returns the results that arrive in this time, and answers processes that have started."""
+        sentinels = [process.sentinel for process in self._processes.values()]
+        results = []
+        for connection in wait([*self._processes, *sentinels], seconds):
+            if isinstance(connection, int):
+                raise _ended()
+            try:
+                kind, content = connection.recv()
+            except (EOFError, OSError):
+                raise _ended() from None
+            if kind == _ERROR:
+                error, text = content
+                raise error from RuntimeError(f"in a worker process:\n{text}")
+            if kind == _STARTED:
+                self._send(connection, (self._prepare, self._arguments))
+                continue
+            if kind == _RESULT:
+                results.append(content)
+            self._waiting.append(connection)
+        return results
+
+    def _send(self, connection, message):
         try:
-            while True:
-                for task in itertools.islice(tasks, self._in_flight - len(futures)):
-                    with _ctrl_c_deferred():
-                        futures.add(self._pool.submit(_run, function, task))
-                if not futures:
-                    return
-                done, futures = concurrent.futures.wait(
-                    futures, _SECONDS_BETWEEN_TICKS, concurrent.futures.FIRST_COMPLETED
-                )
-                self._tick()
-                for future in done:
-                    yield future.result()
-        except BrokenProcessPool:
-            raise InputError(
-                "A worker process ended before its work was done: out of memory, killed, or "
-                'started from a script without `if __name__ == "__main__":`. Finished parts and '
-                "shards are kept: the same command resumes. Fewer workers need less memory."
-            ) from None
+            connection.send(message)
+        except OSError:
+            raise _ended() from None
 
 
 def num_processors() -> int:
     """Returns the number of processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+
+
+def _ended():
+    return InputError(
+        "A worker process ended before its work was done: out of memory, killed, or started "
+        'from a script without `if __name__ == "__main__":`. Finished parts and shards are '
+        "kept: the same command resumes. Fewer workers need less memory."
+    )
 
 
 @contextlib.contextmanager
@@ -115,10 +172,30 @@ def _ctrl_c_deferred():
             signal.raise_signal(signal.SIGINT)
 
 
-def _start(prepare, arguments, counters):
-    global _context
+def _work(connection, counters):
+    """Runs in each process: prepares, then runs tasks until the connection is closed."""
     threading.Thread(target=_end_with_parent, args=(counters,), daemon=True).start()
-    _context = prepare(*arguments, counters)
+    with contextlib.suppress(EOFError, OSError):  # the connection is closed
+        connection.send((_STARTED, None))
+        prepare, arguments = connection.recv()
+        kind, context = _outcome(prepare, *arguments, counters)
+        connection.send((_READY, None) if kind == _RESULT else (kind, context))
+        while True:
+            function, task = connection.recv()
+            outcome = _outcome(function, context, task)
+            try:
+                connection.send(outcome)
+            except (EOFError, OSError):
+                raise
+            except Exception:  # it cannot be sent
+                connection.send((_ERROR, (RuntimeError("no result"), traceback.format_exc())))
+
+
+def _outcome(function, *arguments):
+    try:
+        return _RESULT, function(*arguments)
+    except BaseException as error:
+        return _ERROR, (error, traceback.format_exc())
 
 
 def _end_with_parent(counters):
@@ -129,7 +206,3 @@ def _end_with_parent(counters):
             time.sleep(_SECONDS_TO_STOP)
             break
     os._exit(1)
-
-
-def _run(function, task):
-    return function(_context, task)

@@ -5,7 +5,6 @@ The folder contains shards, an index of offsets beside each, a copy of the token
 """
 
 import hashlib
-import json
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +12,12 @@ from pydantic import Field, ValidationError
 
 from data_pipeline.errors import InputError
 from data_pipeline.files import whole_file
+from data_pipeline.limits import (
+    MAX_LONG_INTEGER,
+    MAX_SEQUENCE_LENGTH,
+    parse_json,
+    read_limited,
+)
 from data_pipeline.settings import Settings, SettingsError
 
 INFO_FILE = "dataset_info.json"
@@ -23,8 +28,8 @@ class ShardInfo(Settings):
     """One record file: its name in the folder, and what it contains."""
 
     file: str
-    num_records: int = Field(ge=0)
-    num_bytes: int = Field(ge=0)
+    num_records: int = Field(ge=0, le=MAX_LONG_INTEGER)
+    num_bytes: int = Field(ge=0, le=MAX_LONG_INTEGER)
     sha256: str  # hex digest of the file
     index_sha256: str | None = None  # hex digest of the index beside it; None if there is no index
 
@@ -44,7 +49,7 @@ class DatasetInfo(Settings):
     """The properties of a folder of records, stored as `dataset_info.json`."""
 
     format_version: int = 1
-    max_seq_length: int = Field(ge=1)  # S, which the record files do not state
+    max_seq_length: int = Field(ge=1, le=MAX_SEQUENCE_LENGTH)  # S, which no record file states
     max_predictions_per_seq: int = Field(ge=1)  # P, likewise
     vocab_size: int = Field(ge=1)
     tokenizer_digest: str | None = None  # None for foreign records without a tokenizer
@@ -92,6 +97,11 @@ class DatasetInfo(Settings):
         with whole_file(Path(folder) / INFO_FILE) as temporary:
             temporary.write_text(content, encoding="utf-8", newline="")
 
+    @staticmethod
+    def has_digest(folder: str | Path) -> bool:
+        """Returns whether the info file of a folder, which `read` accepts, has its digest."""
+        return "digest" in parse_json(read_limited(Path(folder) / INFO_FILE))
+
     @classmethod
     def read(cls, folder: str | Path) -> "DatasetInfo":
         """Reads the info file of a folder without checking that the files it names exist.
@@ -109,9 +119,9 @@ class DatasetInfo(Settings):
                 "another program. Build it with `albert-keras data build`, or write the file for "
                 "records of other programs with `albert-keras data adopt`."
             )
-        content = path.read_bytes()
+        content = read_limited(path)
         try:
-            values = dict(json.loads(content))
+            values = dict(parse_json(content))
             digest = values.pop("digest", None)  # files of an earlier version have none
             info = cls(**values)
         except (ValueError, TypeError, ValidationError, SettingsError) as error:

@@ -120,6 +120,25 @@ def record_at(data, offsets, index):
     return data[int(offsets[index]) + _HEADER : int(offsets[index + 1]) - _FOOTER]
 
 
+def frame_at(data, begin, end):
+    """Returns the bytes of the record whose frame is from `begin` to `end`, and its checksum."""
+    content = data[begin + _HEADER : end]
+    return content[:-_FOOTER], content[-_FOOTER:]
+
+
+def damaged_records(records: list[bytes], checksums: list[bytes]) -> np.ndarray:
+    """Returns the indices of the records (int64 [K]) that do not match the stored checksums."""
+    values = np.array([google_crc32c.value(record) for record in records], np.uint32)
+    values = (values >> np.uint32(15) | values << np.uint32(17)) + np.uint32(0xA282EAD8)
+    stored = b"".join(checksums)
+    if len(stored) != _FOOTER * len(records):  # wrong offsets: one is beyond the end, or reversed
+        is_short = np.array([len(checksum) < _FOOTER for checksum in checksums])
+        stored = b"".join(checksum.ljust(_FOOTER, b"\0") for checksum in checksums)
+    else:
+        is_short = np.zeros(len(records), bool)
+    return np.flatnonzero((np.frombuffer(stored, "<u4") != values) | is_short)
+
+
 def frame_offsets(path: Path) -> np.ndarray:
     """Finds the `RecordWriter.offsets` of a record file, int64, without checking checksums.
 
@@ -133,6 +152,13 @@ def frame_offsets(path: Path) -> np.ndarray:
             raise InputError(f"`{path}` is not a TFRecord file, or is damaged at byte {begin}.")
         offsets.append(end)
     return np.array(offsets)
+
+
+def begins_with_record(path: Path) -> bool:
+    """Returns whether a file begins as a record file does: with a length and its checksum."""
+    with open(path, "rb") as file:
+        header = file.read(_HEADER)
+    return len(header) == _HEADER and header[8:] == _checksum(header[:8])
 
 
 class Scan(NamedTuple):
@@ -182,6 +208,9 @@ def _header(length):
 
 
 def _checksum(data):
-    """Returns the CRC-32C rotated by 15 bits plus a constant, as TFRecord files store it."""
+    """Returns the CRC-32C rotated by 15 bits plus a constant, as TFRecord files store it.
+
+    `damaged_records` is the same for many records at once.
+    """
     value = google_crc32c.value(data)
     return ((value >> 15 | value << 17) + 0xA282EAD8 & 0xFFFFFFFF).to_bytes(4, "little")

@@ -1,5 +1,6 @@
 """A folder of records that are read by number, without TensorFlow and without searching."""
 
+import contextlib
 from pathlib import Path
 
 import numpy as np
@@ -7,16 +8,19 @@ import numpy as np
 from data_pipeline.errors import InputError
 from data_pipeline.records.dataset_info import DatasetInfo
 from data_pipeline.records.record_files import (
+    damaged_records,
+    frame_at,
     frame_offsets,
     index_path,
     map_file,
     read_index,
-    record_at,
 )
 
 
 class RecordFiles:
     """All records of a folder by number, whichever shard they are stored in.
+
+    The checksum of each record is compared when it is read, so no changed bit is ever trained on.
 
     Args:
         folder: str or Path. A folder of records with its info file.
@@ -38,6 +42,16 @@ class RecordFiles:
         self._data = [None] * len(self.info.shards)
         self._first = np.cumsum([0, *(shard.num_records for shard in self.info.shards)])
 
+    @contextlib.contextmanager
+    def failures_named(self):
+        """Raises `failure` in place of the error of a block in which these records are read."""
+        try:
+            yield
+        except Exception as error:
+            if self.failure is None or self.failure is error:
+                raise
+            raise self.failure from error
+
     def _offsets_of(self, shard):
         path = self.folder / shard.file
         if shard.index_sha256 is not None:
@@ -54,21 +68,32 @@ class RecordFiles:
         return int(self._first[-1])
 
     def read(self, numbers: np.ndarray) -> list[bytes]:
-        """Returns the serialized records of these numbers (int [N])."""
+        """Returns the serialized records of these numbers (int [N]).
+
+        Raises InputError if the bytes of a record have changed since it was written, or its index
+        points elsewhere.
+        """
         shards = np.searchsorted(self._first, numbers, side="right") - 1
         indices = np.asarray(numbers) - self._first[shards]
-        return [
-            self._read(shard, index)
-            for shard, index in zip(shards.tolist(), indices.tolist(), strict=True)
-        ]
+        records, checksums = [], []
+        for shard, index in zip(shards.tolist(), indices.tolist(), strict=True):
+            data, offsets = self._data[shard], self._offsets[shard]
+            if data is None:  # files are opened when they are first needed
+                data = self._data[shard] = map_file(self.folder / self.info.shards[shard].file)
+            record, checksum = frame_at(data, offsets.item(index), offsets.item(index + 1))
+            records.append(record)
+            checksums.append(checksum)
+        damaged = damaged_records(records, checksums)
+        if damaged.size:
+            raise InputError(
+                f"{self.name_of(numbers[damaged[0]])} is damaged: the checksum of its data does "
+                "not match. Copy or build the folder again; `albert-keras data verify` lists "
+                "everything that is damaged."
+            )
+        return records
 
     def name_of(self, number: int) -> str:
         """Names a record for errors: its number in its file, and the file."""
         shard = int(np.searchsorted(self._first, number, side="right")) - 1
         path = self.folder / self.info.shards[shard].file
         return f"Record {number - self._first[shard]} of `{path}`"
-
-    def _read(self, shard, index):
-        if self._data[shard] is None:  # files are opened when they are first needed
-            self._data[shard] = map_file(self.folder / self.info.shards[shard].file)
-        return record_at(self._data[shard], self._offsets[shard], index)

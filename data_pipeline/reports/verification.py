@@ -18,6 +18,7 @@ from data_pipeline.records.dataset_info import INFO_FILE, TOKENIZER_FOLDER, Data
 from data_pipeline.records.examples import decode_instance
 from data_pipeline.records.record_files import (
     INDEX_SUFFIX,
+    begins_with_record,
     index_path,
     map_file,
     record_at,
@@ -64,6 +65,9 @@ def verify_records(folder: str | Path) -> Verification:
     started = last_line = time.monotonic()
     folder, info = Path(folder), DatasetInfo.read(folder)
     problems: list[Problem] = []
+    if not DatasetInfo.has_digest(folder):
+        says = "has no `digest`, so it may have been edited. Copy or build the folder again"
+        problems.append(Problem(INFO_FILE, says))
     num_records = num_bytes = 0
     total_bytes = sum(shard.num_bytes for shard in info.shards)
     for number, shard in enumerate(info.shards):
@@ -146,13 +150,28 @@ def _index_fault(path, shard, info, offsets):
 
 
 def _extra_files(folder, info):
-    """Yields a problem for each file that looks like records or an index but is not listed."""
+    """Yields a problem for each file that looks like records or an index but is not listed.
+
+    Hidden files and those in folders inside are examined, too, whatever their names.
+    """
     known = {shard.file for shard in info.shards}
-    known |= {index_path(shard.file).name for shard in info.shards if shard.index_sha256}
-    found = {*folder.glob("*.tfrecord*"), *folder.glob(f"*{INDEX_SUFFIX}")}
-    for path in sorted(found):
-        if path.is_file() and not path.name.startswith(".") and path.name not in known:
-            yield Problem(path.name, f"does not belong here: {INFO_FILE} does not list it")
+    known |= {_index_of(shard.file) for shard in info.shards if shard.index_sha256}
+    # Adopted records that are compressed stay beside their unpacked copies.
+    known |= {f"{Path(shard.file).name}.gz" for shard in info.shards if "/" in shard.file}
+    known |= {Path(shard.file).name for shard in info.shards if "/" in shard.file}
+    for path in sorted(folder.rglob("*")):
+        name = path.relative_to(folder).as_posix()
+        if name not in known and path.is_file() and _looks_like_records(path):
+            yield Problem(name, f"does not belong here: {INFO_FILE} does not list it")
+
+
+def _looks_like_records(path):
+    name = path.name.lower()
+    return "tfrecord" in name or name.endswith(INDEX_SUFFIX) or begins_with_record(path)
+
+
+def _index_of(file):
+    return index_path(file).as_posix()
 
 
 def _tokenizer_problem(folder, info):
@@ -168,12 +187,14 @@ def _tokenizer_problem(folder, info):
         says = f"is not the tokenizer of these records according to {INFO_FILE}"
         return Problem(folder.name, says)
     # The vocabulary file is for people and not covered by a digest; it follows from the model.
-    listing = folder / VOCAB_FILE
-    if listing.is_file():
-        with tempfile.TemporaryDirectory() as expected:
-            tokenizer.save(expected)
-            same = listing.read_bytes() == (Path(expected) / VOCAB_FILE).read_bytes()
-        if not same:
-            name = f"{folder.name}/{VOCAB_FILE}"
+    name, listing = f"{folder.name}/{VOCAB_FILE}", folder / VOCAB_FILE
+    with tempfile.TemporaryDirectory() as temporary:
+        tokenizer.save(temporary)
+        expected = Path(temporary) / VOCAB_FILE
+        if not expected.is_file():
+            return None
+        if not listing.is_file():
+            return Problem(name, "does not exist; it lists the vocabulary of the model")
+        if listing.read_bytes() != expected.read_bytes():
             return Problem(name, "does not list the vocabulary of the model")
     return None

@@ -17,6 +17,8 @@ from data_pipeline.text import storage
 
 #: Longer documents are split into parts, so that shuffling and hold-out work on books too.
 MAX_DOCUMENT_CHARS = 50_000
+#: Longest line of the formats whose lines cannot be read in parts, and so a bound of the memory.
+MAX_LINE_CHARS = 1 << 24
 #: A longer line is not a wrapped one: it is a paragraph of its own.
 MAX_WRAPPED_CHARS = 120
 
@@ -117,7 +119,7 @@ def _sentences(text_range):
 
 
 def _jsonl(text_range):
-    for number, line in enumerate(_lines(text_range), start=1):
+    for number, line in _whole_lines(text_range):
         if not line.strip():
             continue
         record, fault = _parse(line)
@@ -148,10 +150,10 @@ def _parse(line):
 
 def _wikiextractor(text_range):
     document = None
-    for number, line in enumerate(_lines(text_range), start=1):
+    for number, line in _whole_lines(text_range):
         line = line.strip()
         # A title may contain ">", so a line that is nothing but a tag is not split.
-        for part in [line] if _DOC_LINE.fullmatch(line) else _DOC_TAG.split(line):
+        for part in [line] if _DOC_LINE.fullmatch(line) else _split_at_tags(line):
             if _DOC_LINE.fullmatch(part):
                 if document:
                     raise _line_error(text_range, document[0], ": `<doc>` is not closed.")
@@ -169,6 +171,14 @@ def _wikiextractor(text_range):
         raise _line_error(text_range, document[0], ": `<doc>` is not closed.")
 
 
+def _split_at_tags(line):
+    """Splits a line at its tags, which are parts of their own, in linear time."""
+    # After the last ">" there is no tag, but each "<doc " would be searched to the end of the line.
+    end = line.rfind(">") + 1
+    *parts, last = _DOC_TAG.split(line[:end])
+    return [*parts, last + line[end:]]
+
+
 def _document_name(text_range, title, number):
     """Names a document by its own title, or by the line it starts at, counted in the range."""
     if isinstance(title, str | int):
@@ -179,7 +189,9 @@ def _document_name(text_range, title, number):
 def _line_error(text_range, number, fault):
     """Returns the error for a line of a range, counting the lines before the range."""
     with storage.open_to_read(text_range.path, 0, text_range.begin) as file:
-        number += sum(1 for _ in io.TextIOWrapper(file, encoding="latin-1"))
+        text = io.TextIOWrapper(file, encoding="latin-1")
+        while part := text.read(storage.BUFFER_BYTES):
+            number += part.count("\n")
     return InputError(f"`{text_range.path}`, line {number}{fault}")
 
 
@@ -205,6 +217,18 @@ def _bounded_lines(text_range):
             line = ""
     if line:
         yield line
+
+
+def _whole_lines(text_range):
+    """Yields the number of each line, from 1, and the line, of at most `MAX_LINE_CHARS`."""
+    for number, line in enumerate(_lines(text_range, MAX_LINE_CHARS + 1), start=1):
+        if len(line) - line.endswith("\n") > MAX_LINE_CHARS:
+            fault = (
+                f" must have at most {MAX_LINE_CHARS:,} characters. Received: more. Split its "
+                "document into several."
+            )
+            raise _line_error(text_range, number, fault)
+        yield number, line
 
 
 def _lines(text_range, max_chars=-1):

@@ -12,6 +12,7 @@ import re
 import shutil
 
 from data_pipeline.errors import InputError
+from data_pipeline.limits import check_regular_file
 
 #: Bytes that are read at once and kept in memory.
 BUFFER_BYTES = 1 << 16
@@ -120,6 +121,8 @@ class _FileRange(io.RawIOBase):
 
     def __init__(self, path, begin, end):
         self._path, self._at, self._end = path, begin, end
+        if not is_remote(path):
+            check_regular_file(path)  # opening a pipe would wait for its other end
         with _refusing(path, "read"):
             self._file = _gfile().GFile(path, "rb") if is_remote(path) else open(path, "rb", 0)
             if begin:

@@ -25,6 +25,9 @@ from data_pipeline.tokenizers.vocabulary import (
 # Types of pieces in `sentencepiece_model.proto`; the others are byte and unknown.
 _NORMAL, _CONTROL, _USER_DEFINED = 1, 3, 4
 
+#: SentencePiece trains pieces of at most 16 characters; users may define longer ones.
+_MAX_PIECE_LENGTH = 1_000
+
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 #: The marks that are words of their own in google-research/albert, `create_pretraining_data.py`.
@@ -216,6 +219,14 @@ def _parse(model_bytes):
         model = read_model(model_bytes)
         if not model.pieces:  # an empty file is a valid protocol buffer
             raise InputError("The file is not a SentencePiece model: it contains no pieces.")
+        for id, piece in enumerate(model.pieces):
+            # The library ends the process for an empty text, and recurses over the characters.
+            if not 0 < len(piece.piece) <= _MAX_PIECE_LENGTH or "\0" in piece.piece:
+                raise InputError(
+                    "The file is damaged: every piece of a SentencePiece model must have 1 to "
+                    f"{_MAX_PIECE_LENGTH:,} characters, none of them NUL. Received: piece {id} "
+                    f"with {len(piece.piece):,} characters."
+                )
         return model, sentencepiece.SentencePieceProcessor(model_proto=model_bytes)
     except (DecodeError, RuntimeError) as error:
         raise InputError(

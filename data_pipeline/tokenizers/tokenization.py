@@ -6,7 +6,6 @@ padding: callers add them by id.
 """
 
 import hashlib
-import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from data_pipeline.errors import InputError
+from data_pipeline.limits import MAX_VOCABULARY_BYTES, parse_json, read_limited
 from data_pipeline.tokenizers.sentencepiece_model import RULES, SentencePieceModel
 from data_pipeline.tokenizers.vocabulary import CONFIG_FILE, TokenizerConfig
 from data_pipeline.tokenizers.wordpiece import WordPieceConfig, WordPieceModel
@@ -178,12 +178,12 @@ def _read_folder(path):
     """Returns the vocabulary file of a folder and its configuration, after comparing them."""
     content = _read(path / CONFIG_FILE)
     try:
-        values = json.loads(content)
+        values = parse_json(content)
         kind = str(values.get("kind", "unigram")) if isinstance(values, dict) else "unigram"
         if kind not in MODELS:
             raise InputError(f"`kind` must be one of {sorted(MODELS)}. Received: {kind!r}.")
         config = MODELS[kind].config_class.model_validate_json(content)
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         if b'"tokenizer_class"' in content:
             raise InputError(_transformers_message(path)) from error
         raise InputError(f"{path / CONFIG_FILE} does not describe a tokenizer. {error}") from error
@@ -210,7 +210,7 @@ def _transformers_message(path):
 
 def _read(path):
     try:
-        return path.read_bytes()
+        return read_limited(path, MAX_VOCABULARY_BYTES)
     except OSError as error:
         raise InputError(
             f"A tokenizer must be a folder with {CONFIG_FILE}, a SentencePiece model or a "

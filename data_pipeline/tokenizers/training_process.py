@@ -22,6 +22,7 @@ from pathlib import Path
 
 import sentencepiece
 
+from data_pipeline.child_processes import environment, module_command
 from data_pipeline.errors import InputError
 
 _MODEL, _ERROR = "trained.model", "error.txt"
@@ -52,10 +53,9 @@ def train_model(
         InputError: If the process is ended by another one.
         Any error of `sentences`.
     """
-    path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
     process = subprocess.Popen(
-        [sys.executable, "-m", __name__, folder],
-        env=os.environ | {"PYTHONPATH": path},
+        module_command(__name__, folder),
+        env=environment(),
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,

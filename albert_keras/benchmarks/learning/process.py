@@ -11,25 +11,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from albert_keras.benchmarks.learning.job import Job, read_points
+from data_pipeline.child_processes import code_command, environment, module_command
 
 logger = logging.getLogger(__name__)
 
 #: Names a Python that has PyTorch and transformers, if this one has not.
 PYTHON_VARIABLE = "ALBERT_KERAS_TRANSFORMERS_PYTHON"
-_ROOT = Path(__file__).parents[3]  # the folder of the packages
-#: Lets another Python import our two packages without the others that are installed beside them.
-_START = """
-import importlib.machinery, runpy, sys
-root, module, *arguments = sys.argv[1:]
-class OurPackages:
-    @staticmethod
-    def find_spec(name, path=None, target=None):
-        if name in ("albert_keras", "data_pipeline"):
-            return importlib.machinery.PathFinder.find_spec(name, [root])
-sys.meta_path.insert(0, OurPackages)
-sys.argv = [module, *arguments]
-runpy.run_module(module, run_name="__main__", alter_sys=True)
-"""
 _POLL_SECONDS = 0.2
 _MAX_REASON_LENGTH = 200
 
@@ -45,7 +32,11 @@ def python_for(packages: Sequence[str]) -> str | None:
         "import importlib.util, sys; sys.exit(not all(map(importlib.util.find_spec, sys.argv[1:])))"
     )
     try:
-        found = subprocess.run([python, "-c", check, *packages], stderr=subprocess.DEVNULL)
+        found = subprocess.run(
+            code_command(check, *packages, python=python),
+            env=environment(),
+            stderr=subprocess.DEVNULL,
+        )
     except OSError:
         return None
     return python if found.returncode == 0 else None
@@ -65,14 +56,13 @@ def run_trainer(module: str, python: str, job: Job, label: str) -> str | None:
     folder.mkdir(parents=True)
     described = folder / "job.json"
     described.write_text(json.dumps(job._replace(started=time.time())._asdict()), encoding="utf-8")
-    environment = os.environ | {"TF_CPP_MIN_LOG_LEVEL": "3", "USE_TF": "0"}
     with open(folder / "output.log", "wb") as output:
         process = subprocess.Popen(
-            [python, "-c", _START, str(_ROOT), module, str(described)],
+            module_command(module, described, python=python),
             stdin=subprocess.PIPE,  # its end ends the process
             stdout=output,
             stderr=subprocess.STDOUT,
-            env=environment,
+            env=environment(TF_CPP_MIN_LOG_LEVEL="3", USE_TF="0"),
             start_new_session=True,  # Ctrl-C is for the benchmark
         )
         try:

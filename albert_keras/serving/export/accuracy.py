@@ -177,7 +177,8 @@ def masked_records(
             f"the export ({max_seq_length}). Received: {info.max_seq_length}."
         )
     dataset = evaluation_dataset(records, _BATCH_SIZE).take(NUM_TEXTS // _BATCH_SIZE)
-    batches = list(dataset.as_numpy_iterator())
+    with records.failures_named():
+        batches = list(dataset.as_numpy_iterator())
     for batch in batches:
         # The last batch is padded with a record that does not count.
         batch["masked_lm_weights"] = batch["masked_lm_weights"] * batch["example_weights"][:, None]

@@ -29,6 +29,7 @@ from albert_keras.serving.export.card_markdown import (
     as_text,
     as_words,
 )
+from albert_keras.serving.export.version_lock import locked_file, remove_temporaries_of_killed
 from albert_keras.serving.graph.tagging_model import NUM_BYTES
 from albert_keras.serving.graph.text_packing import BYTES_PER_POSITION
 from albert_keras.serving.layout import (
@@ -42,6 +43,7 @@ from albert_keras.serving.sample_texts import sample_texts
 from albert_keras.shipped_models import SHIPPED_MODELS
 from albert_keras.tasks import kinds
 from data_pipeline.files import whole_file
+from data_pipeline.limits import parse_json, read_limited
 from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
 
 logger = logging.getLogger(__name__)
@@ -55,13 +57,20 @@ _SHORT_REQUEST = 88
 
 
 def write_model_card(out: Path) -> None:
-    """Writes the card of a model, `README.md`, and replaces an older one."""
+    """Writes the card of a model, `README.md`, and replaces an older one.
+
+    Temporary files that killed processes left are removed.
+    """
     path = out / "README.md"
+    remove_temporaries_of_killed(path)
     text = None
     # Others may publish at the same time: the last one to write has seen all versions.
     while (current := model_card(out)) != text:
-        with whole_file(path) as temporary:
-            temporary.write_text(current, encoding="utf-8")
+        try:
+            with whole_file(path) as temporary, locked_file(temporary) as file:
+                file.write(current.encode())
+        except FileNotFoundError:  # another process took it for a leftover before it was locked
+            continue
         text = current
 
 
@@ -256,8 +265,8 @@ def _read_json(path):
     if not path.is_file():
         return {}
     try:
-        value = json.loads(path.read_bytes())
-    except (ValueError, RecursionError) as error:
+        value = parse_json(read_limited(path))
+    except ValueError as error:
         logger.warning("The model card skips `%s`, which is damaged: %s", path, error)
         return {}
     return value if isinstance(value, dict) else {}

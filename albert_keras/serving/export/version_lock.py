@@ -5,6 +5,7 @@ Servers ignore names that are not numbers. While version 3 is created or removed
     .3.tmp-<pid>        its folder, to be renamed to `3`, or renamed from it
     .3.tmp-<pid>.keras  the model for Keras, to be renamed to `3.keras`
     .3.lock             an empty file, locked by the process that works on the version
+    .README.md.tmp-*    the model card, locked by the process that writes it
 
 A killed process loses its lock, so whoever gets the lock may remove the hidden files. A file is
 locked because NFS keeps locks on folders to one machine. On a filesystem without `flock`, the
@@ -19,7 +20,9 @@ import logging
 import os
 import re
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 from albert_keras.serving.layout import keras_file
 
@@ -93,6 +96,27 @@ def remove_leftovers(out: Path) -> None:
                     pass
         except OSError as error:
             _warn_of_leftovers(version, error)
+
+
+@contextlib.contextmanager
+def locked_file(temporary: Path) -> Iterator[BinaryIO]:
+    """Yields a new file that is locked while it is written, if the filesystem has locks."""
+    with open(temporary, "wb") as file:
+        with contextlib.suppress(OSError):
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield file
+
+
+def remove_temporaries_of_killed(path: Path) -> None:
+    """Removes temporary files of a `whole_file` of this path that no process has locked."""
+    for temporary in path.parent.glob(f".{path.name}.tmp-*"):
+        try:
+            with open(temporary, "r+b") as file:  # writable, which locks on NFS require
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                temporary.unlink()
+        except OSError:  # removed by now, in use, or without locks on this filesystem
+            continue
+        logger.warning("removed the leftover of a killed process: `%s`", temporary)
 
 
 def _locked(path):

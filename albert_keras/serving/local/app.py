@@ -27,7 +27,7 @@ def build_app(
 ) -> RequestChecks:
     """Returns the ASGI application; `hosts` is from `allowed_hosts`."""
     descriptions = [model.describe() for model in models.values()]
-    page = StaticFiles(packages=[("albert_keras.serving.local", "page")])
+    page = _Page(packages=[("albert_keras.serving.local", "page")])
 
     async def index(request):
         return await page.get_response("index.html", request.scope)
@@ -65,6 +65,16 @@ def build_app(
     )
     app.router.redirect_slashes = False
     return RequestChecks(app, limits, hosts)
+
+
+class _Page(StaticFiles):
+    """The files of the page; a name that no file can have is an address that does not exist."""
+
+    def lookup_path(self, path):
+        try:
+            return super().lookup_path(path)
+        except (OSError, ValueError):  # too long, or with a NUL; not all releases check this
+            return "", None
 
 
 def _rest_response(status, body):

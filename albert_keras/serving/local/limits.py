@@ -22,14 +22,20 @@ class Limits(NamedTuple):
     body_bytes: int = 1 << 20
     json_depth: int = 32  # nesting of lists and objects in a body
     path_bytes: int = 2048  # path and query of an address
+    head_bytes: int = 16 << 10  # request line and headers
     requests_per_second: float = 50.0  # of one client address, after the first `burst`
     burst: int = 500  # the page has about 20 files, and `serve-check` sends about 300 requests
     connections: int = 128  # open ones of all clients
+    #: How long a connection may wait for its client before it must make room for a new one, if
+    #: there are too many.
+    yielding_seconds: float = 1.0
     computed_at_once: int = 2  # requests in TensorFlow; others wait
+    computing_seconds: float = 120.0  # of TensorFlow for each text of a request, and for loading
     #: How long a request waits for TensorFlow, and how long a client may take to read an answer.
     waiting_seconds: float = 30.0
     #: How long a client may take to send the head of a request, and then its body.
     receiving_seconds: float = 10.0
+    draining_seconds: float = 10.0  # for the answers in progress when the server is stopped
     rows: int = 64  # texts of one request; memory grows with them
     answer_values: int = 1 << 21  # numbers and strings of one answer
 

@@ -6,7 +6,6 @@ serve(["saved_models/books"])
 import contextlib
 import errno
 import functools
-import json
 import logging
 import os
 import socket
@@ -14,9 +13,9 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import uvicorn
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from albert_keras.serving.local.exported_versions import find_exports
+from albert_keras.serving.local.limited_connection import LimitedConnection
 from albert_keras.serving.local.limits import Limits
 from albert_keras.serving.local.request_checks import allowed_hosts, is_loopback
 from data_pipeline.errors import InputError
@@ -25,7 +24,6 @@ logger = logging.getLogger(__name__)
 
 #: Default address; the port is the one of `tensorflow_model_server`.
 HOST, PORT = "127.0.0.1", 8501
-_HEAD_BYTES = 16 << 10
 
 
 class LocalServer:
@@ -67,7 +65,7 @@ class LocalServer:
         self.url = f"http://{name}:{self._socket.getsockname()[1]}/"
         config = uvicorn.Config(
             build_app(self.models, limits, allowed_hosts(host)),
-            http=functools.partial(_LimitedConnection, limits),
+            http=functools.partial(LimitedConnection, limits),
             loop="asyncio",
             ws="none",
             lifespan="off",
@@ -77,8 +75,8 @@ class LocalServer:
             proxy_headers=False,  # any client could claim another address
             server_header=False,
             timeout_keep_alive=5,
-            timeout_graceful_shutdown=1,
-            h11_max_incomplete_event_size=_HEAD_BYTES,
+            timeout_graceful_shutdown=limits.draining_seconds,
+            h11_max_incomplete_event_size=limits.head_bytes,
         )
         self._server = _Server(config)
 
@@ -98,7 +96,10 @@ class LocalServer:
         self._server.run(sockets=[self._socket])
 
     def stop(self):
-        """Ends `run` after the answers in progress; may be called from any thread."""
+        """Ends `run` after the answers in progress, or after `Limits.draining_seconds`.
+
+        It may be called from any thread, and by a handler of signals.
+        """
         self._server.should_exit = True
 
 
@@ -138,80 +139,6 @@ class _Server(uvicorn.Server):
 
     def capture_signals(self):
         return contextlib.nullcontext()
-
-
-class _LimitedConnection(H11Protocol):
-    """uvicorn's HTTP/1.1 connection with a limit on their number and with deadlines.
-
-    uvicorn itself waits without limit for the head of a first request, and for a client that does
-    not read its answer.
-    """
-
-    def __init__(self, limits: Limits, **options):
-        super().__init__(**options)
-        self._limits, self._head_deadline, self._answer_deadline = limits, None, None
-
-    def connection_made(self, transport):
-        super().connection_made(transport)
-        if len(self.connections) > self._limits.connections:
-            self._refuse(503, "Too many connections.")
-            return
-        self._start_head_deadline()
-
-    def connection_lost(self, exc):
-        self._cancel_head_deadline()
-        if self._answer_deadline is not None:
-            self._answer_deadline.cancel()
-        super().connection_lost(exc)
-
-    def data_received(self, data):
-        if self.transport.is_closing():
-            return
-        super().data_received(data)
-        if self.cycle is not None and not self.cycle.response_complete:
-            self._cancel_head_deadline()
-        elif self._head_deadline is None:
-            self._start_head_deadline()
-
-    def on_response_complete(self):
-        super().on_response_complete()
-        if self._answer_deadline is not None:
-            self._answer_deadline.cancel()
-        seconds = self._limits.waiting_seconds
-        self._answer_deadline = self.loop.call_later(seconds, self._abort_if_unread)
-
-    def send_400_response(self, msg):
-        cycle = self.cycle
-        if cycle is not None and cycle.response_started and not cycle.response_complete:
-            self.transport.abort()  # another answer is being sent
-            return
-        self._refuse(400, "This is not a valid HTTP request.")
-
-    def _start_head_deadline(self):
-        seconds = self._limits.receiving_seconds
-        message = f"The head of a request must arrive within {seconds:g} seconds."
-        self._head_deadline = self.loop.call_later(seconds, self._refuse, 408, message)
-
-    def _cancel_head_deadline(self):
-        if self._head_deadline is not None:
-            self._head_deadline.cancel()
-            self._head_deadline = None
-
-    def _abort_if_unread(self):
-        if self.transport.get_write_buffer_size():
-            self.transport.abort()
-
-    def _refuse(self, status, message):
-        """Sends an answer without a request and closes the connection."""
-        if self.transport.is_closing():
-            return
-        content = json.dumps({"error": message})
-        self.transport.write(
-            f"HTTP/1.1 {status} Refused\r\nContent-Type: application/json\r\n"
-            f"Content-Length: {len(content)}\r\nX-Content-Type-Options: nosniff\r\n"
-            f"Connection: close\r\n\r\n{content}".encode()
-        )
-        self.transport.close()
 
 
 def _listen(host, port):

@@ -104,6 +104,9 @@ class RequestChecks:
             raise HTTPException(429, "Too many requests.", {"Retry-After": str(math.ceil(wait))})
         if len(scope["raw_path"]) + len(scope["query_string"]) > limits.path_bytes:
             raise HTTPException(414, f"An address must have at most {limits.path_bytes} bytes.")
+        # The connection counts a head that arrives in pieces; this one came in one packet.
+        if _head_bytes(scope) > limits.head_bytes:
+            raise HTTPException(431, f"A head must have at most {limits.head_bytes} bytes.")
         if "content-encoding" in headers:
             raise HTTPException(415, "Send the body as it is, without Content-Encoding.")
         if method == "POST" and not _may_be_json(headers):
@@ -146,6 +149,13 @@ async def _discard_body(receive):
             size += len(message.get("body", b""))
             if message["type"] == "http.disconnect" or not message.get("more_body"):
                 break
+
+
+def _head_bytes(scope):
+    """Returns the size of the request line and the headers of a request, with their line ends."""
+    line = len(f"{scope['method']}  HTTP/1.1\r\n") + len(scope["raw_path"])
+    query = len(scope["query_string"])
+    return line + query + sum(len(name) + len(value) + 4 for name, value in scope["headers"])
 
 
 def _reason_to_refuse(method: str, headers: Mapping, hosts: frozenset[str] | None) -> str:

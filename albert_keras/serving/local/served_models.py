@@ -14,9 +14,9 @@ from albert_keras.serving.protocol.rest_routes import unknown_label, unknown_ver
 from albert_keras.serving.protocol.servable import DEFAULT_SIGNATURE, Servable
 from albert_keras.serving.protocol.status import StatusError, invalid
 from albert_keras.serving.sample_texts import sample_texts
-from albert_keras.serving.saved_model.server_ops import check_ops
+from albert_keras.serving.saved_model.loading import check_saved_model, reporting_damage
+from albert_keras.serving.saved_model.time_limit import time_limit
 from albert_keras.tasks.kinds import KINDS
-from data_pipeline.errors import InputError
 
 logger = logging.getLogger(__name__)
 
@@ -32,13 +32,9 @@ class ServedModel:
         self.name, self.version, folder = export
         self._kind, self._task = read_task(folder)
         self._samples = sample_texts(folder)
-        check_ops(folder)  # before it is loaded, as a SavedModel is a program
-        try:
+        check_saved_model(folder)  # before it is loaded, as a SavedModel is a program
+        with reporting_damage(folder):
             self._servable = _BoundedServable(folder, limits)
-        except (OSError, ValueError, tf.errors.OpError) as error:
-            if isinstance(error, InputError):
-                raise
-            raise InputError(f"`{folder}` is damaged: {error}. Export the model again.") from error
 
     def servable(self, version: int | None = None, label: str | None = None):
         """Returns (version, Servable); StatusError for a version or label that is not served."""
@@ -81,12 +77,13 @@ class ServedModel:
 
 
 class _BoundedServable(Servable):
-    """A Servable that refuses blank texts, and limits the memory of a request: its rows, and the
-    values of its answer."""
+    """A Servable that refuses blank texts, and limits requests: the rows, the values of the answer,
+    and the time, as a model is a program that may never end."""
 
     def __init__(self, folder, limits):
-        super().__init__(folder)
-        self._limits = limits
+        with time_limit(limits.computing_seconds, folder):
+            super().__init__(folder)
+        self._folder, self._limits = folder, limits
 
     def check_inputs(self, name, tensors):
         super().check_inputs(name, tensors)
@@ -110,6 +107,11 @@ class _BoundedServable(Servable):
                 "send fewer or shorter texts."
             )
         return outputs
+
+    def _call(self, name, inputs):
+        rows = max((math.prod(tensor.shape[:1]) for tensor in inputs.values()), default=1)
+        with time_limit(self._limits.computing_seconds * max(rows, 1), self._folder):
+            return super()._call(name, inputs)
 
 
 def _sample(info):

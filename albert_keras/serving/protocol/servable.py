@@ -87,10 +87,13 @@ class Servable:
                 else tf.constant(array)
                 for key, array in tensors.items()
             }
-            outputs = self._model.signatures[name](**inputs)
+            outputs = self._call(name, inputs)
         except Exception as error:
             raise status_of(error) from error
         return {key: tensor.numpy() for key, tensor in outputs.items()}
+
+    def _call(self, name, inputs):
+        return self._model.signatures[name](**inputs)
 
     def _run_examples(self, name, examples, method, allowed):
         signature = self.signature(name)

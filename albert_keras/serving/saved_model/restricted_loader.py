@@ -6,11 +6,11 @@ operations one by one, except for those that servers lack, and calls each signat
 """
 
 import importlib.util
-import os
 import subprocess
 import sys
 from pathlib import Path
 
+from data_pipeline.child_processes import environment, module_command
 from data_pipeline.errors import InputError
 
 #: Libraries of operations of tensorflow-text 2.15 that 2.12.1, the version in servers, lacks.
@@ -35,15 +35,14 @@ def load_restricted(folder: Path, timeout: float = 600) -> None:
     of the process, which may take `timeout` seconds. A SavedModel is a program: check the model of
     somebody else with `check_ops` first.
     """
-    # Without a GPU, which a training on this machine may be using.
-    environment = os.environ | {"CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "2"}
     try:
         done = subprocess.run(
-            [sys.executable, "-m", __name__, str(folder)],
+            module_command(__name__, folder),
             capture_output=True,
             text=True,
             timeout=timeout,
-            env=environment,
+            # Without a GPU, which a training on this machine may be using.
+            env=environment(CUDA_VISIBLE_DEVICES="-1", TF_CPP_MIN_LOG_LEVEL="2"),
         )
     except subprocess.TimeoutExpired as error:
         raise InputError(f"`{folder}` did not load and answer within {timeout} s.") from error

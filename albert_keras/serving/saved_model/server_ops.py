@@ -13,6 +13,7 @@ import tensorflow as tf
 from google.protobuf.message import DecodeError
 from tensorflow.core.protobuf import saved_model_pb2
 
+from albert_keras.serving.layout import AFTER_DAMAGE
 from data_pipeline.errors import InputError
 
 #: Operations of tensorflow-text 2.12.1. Later versions add `TFText>RoundRobinTrim`,
@@ -99,9 +100,11 @@ def read_saved_model(folder: Path) -> saved_model_pb2.SavedModel:
     try:
         saved_model.ParseFromString((folder / "saved_model.pb").read_bytes())
     except DecodeError as error:
-        raise InputError(f"`{folder}/saved_model.pb` is damaged: {error}.") from error
+        raise InputError(
+            f"`{folder}/saved_model.pb` is damaged: {error}. {AFTER_DAMAGE}"
+        ) from error
     if not saved_model.meta_graphs:
-        raise InputError(f"`{folder}/saved_model.pb` contains no graph.")
+        raise InputError(f"`{folder}/saved_model.pb` contains no graph. {AFTER_DAMAGE}")
     return saved_model
 
 

@@ -1,12 +1,12 @@
 """RACE: passages of English exams with questions of four options → examples."""
 
-import json
 import logging
 from collections.abc import Sequence
 from pathlib import Path
 
 from albert_keras.tasks.examples import ChoiceExample
 from data_pipeline.errors import InputError
+from data_pipeline.limits import MAX_DATA_BYTES, parse_json, read_limited
 
 LEVELS = ("middle", "high")
 _LETTERS = "ABCD"
@@ -86,7 +86,7 @@ def _files(folder):
 def _passages(path):
     """Yields the number of a line and the JSON object on it."""
     try:
-        content = path.read_bytes()
+        content = read_limited(path, MAX_DATA_BYTES)
     except OSError as error:
         raise InputError(f"`{path}` cannot be read: {error.strerror}.") from error
     lines = content.split(b"\n")
@@ -98,8 +98,8 @@ def _passages(path):
         if not line.strip():
             continue
         try:
-            yield number, json.loads(line.decode("utf-8-sig"), strict=False)
-        except (ValueError, RecursionError) as error:
+            yield number, parse_json(line.decode("utf-8-sig"), strict=False)
+        except ValueError as error:
             number += getattr(error, "lineno", 1) - 1
             raise InputError(
                 f"`{path}`, line {number} must be a JSON object in UTF-8. It is broken: "
@@ -109,8 +109,8 @@ def _passages(path):
 
 def _is_json(line):
     try:
-        json.loads(line.decode("utf-8-sig"), strict=False)
-    except (ValueError, RecursionError):
+        parse_json(line.decode("utf-8-sig"), strict=False)
+    except ValueError:
         return False
     return True
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from albert_keras.tasks.examples import Answer, QuestionExample
 from data_pipeline.errors import InputError
+from data_pipeline.limits import MAX_DATA_BYTES, parse_json, read_limited
 
 _SHOWN = 10  # broken entries in one message
 
@@ -147,7 +148,9 @@ def _short(value):
 
 def _read_json(path):
     try:
-        return json.loads(Path(path).read_bytes().decode("utf-8-sig"), strict=False)
+        return parse_json(read_limited(path, MAX_DATA_BYTES).decode("utf-8-sig"), strict=False)
+    except InputError:
+        raise
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}.") from error
     except UnicodeDecodeError as error:
@@ -159,5 +162,5 @@ def _read_json(path):
         raise InputError(
             f"{path}, line {error.lineno}, column {error.colno}: must be JSON ({error.msg})."
         ) from error
-    except (ValueError, RecursionError) as error:  # a number or a nesting of absurd length
+    except ValueError as error:  # a number or a nesting of absurd length
         raise InputError(f"{path} must be JSON ({error}).") from error

@@ -2,7 +2,6 @@
 
 import csv
 import io
-import json
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import PurePath
@@ -21,10 +20,15 @@ from albert_keras.tasks.tables.dialect import (
 )
 from albert_keras.tasks.tables.rows import is_number, without_last_blanks
 from data_pipeline.errors import InputError
+from data_pipeline.limits import parse_json
 from data_pipeline.settings import did_you_mean
 from data_pipeline.text import storage
 
 logger = logging.getLogger(__name__)
+
+#: Longest line of a table. A line takes about 25 times its size in memory.
+MAX_LINE_BYTES = 1 << 24
+_BLOCK = 1 << 20
 
 
 class Row(NamedTuple):
@@ -99,13 +103,14 @@ def read_raw_table(
         of `columns` has a `problem`.
 
     Raises:
-        InputError: If the file cannot be read or decoded, is empty, or lacks a column.
+        InputError: If the file cannot be read or decoded, is empty, has an endless line, or lacks a
+            column.
     """
     ending = PurePath(path).suffix.lower()
     if ending not in USUAL_DELIMITERS:
         raise InputError(f"`{path}` must end in .tsv, .csv or .jsonl.")
     with storage.open_to_read(path) as file:
-        text, encoding = decoded(path, file.read(), dialect.encoding)
+        text, encoding = decoded(path, _read_bounded(path, file), dialect.encoding)
     lines = list(io.StringIO(text, newline="\n"))  # only LF ends a line
     delimiter, first = None, 1
     if ending != ".jsonl":
@@ -139,6 +144,24 @@ def read_raw_table(
     return RawTable(path, header, rows, width, found)
 
 
+def _read_bounded(path, file) -> bytes:
+    """Reads a whole file; InputError as soon as a line has more than `MAX_LINE_BYTES`."""
+    blocks, number, length = [], 1, 0
+    while block := file.read(_BLOCK):  # smaller than the limit: only its first line can exceed it
+        end = block.find(b"\n")
+        length += len(block) if end < 0 else end
+        if length > MAX_LINE_BYTES:
+            raise InputError(
+                f"`{path}` line {number} must have at most {MAX_LINE_BYTES:,} bytes. Received: "
+                "more. Shorten its fields, or check that the file is a table with line breaks."
+            )
+        if end >= 0:
+            number += block.count(b"\n")
+            length = len(block) - block.rindex(b"\n") - 1
+        blocks.append(block)
+    return b"".join(blocks)
+
+
 def _plain_rows(lines, delimiter) -> Iterator[Row]:
     for number, line in enumerate(lines, start=1):
         fields = line.removesuffix("\n").removesuffix("\r").split(delimiter)
@@ -167,8 +190,8 @@ def _objects(lines, columns, encoding) -> Iterator[Row]:
     for number, line in enumerate(lines, start=1):
         text = line.strip()
         try:
-            record = json.loads(text)
-        except (ValueError, RecursionError):
+            record = parse_json(text)
+        except ValueError:
             record = None
         problem, fields = broken_byte(line, encoding), record
         if not isinstance(record, dict):

@@ -1,12 +1,12 @@
 """Reads sentences with a tag for each word: CoNLL columns or `.jsonl` → examples."""
 
-import json
 import re
 from pathlib import Path
 
 from albert_keras.tasks.examples import TaggedExample
 from albert_keras.tasks.tables.rows import numbered_lines
 from data_pipeline.errors import InputError
+from data_pipeline.limits import parse_json
 
 _DOCUMENT_START = "-DOCSTART-"
 _WHITE_SPACE = re.compile(r"[ \t]+")  # a no-break space belongs to a word
@@ -90,8 +90,8 @@ def _read_objects(path, has_tags):
         sentences += 1
         location = f"`{path}`, line {number}"
         try:
-            sentence = json.loads(line, strict=False)
-        except (ValueError, RecursionError) as error:
+            sentence = parse_json(line, strict=False)
+        except ValueError as error:
             fault = getattr(error, "msg", error)
             raise InputError(f"{location} must be a JSON object. It is broken: {fault}.") from error
         if not isinstance(sentence, dict):

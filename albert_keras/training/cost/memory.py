@@ -9,7 +9,7 @@ import math
 from typing import NamedTuple
 
 from albert_keras.config import AlbertConfig
-from albert_keras.training.cost.weight_count import (
+from albert_keras.models.weight_count import (
     attention_weights,
     block_uses,
     count_weights,

@@ -53,7 +53,7 @@ class RunContext:
 
 
 def create_or_resume(
-    strategy, out, config, albert_config, source, training_step, allow_changes=()
+    strategy, out, config, albert_config, source, training_step, allow_changes=(), lock=None
 ) -> RunContext:
     """Creates the folder of a run, or opens it and restores its newest valid checkpoint.
 
@@ -64,7 +64,12 @@ def create_or_resume(
         InputError: As `Run.create_or_resume`; or if all checkpoints are damaged, or the newest does
             not fit.
     """
-    run = _open_run(strategy, out, config, albert_config, source, allow_changes)
+    run = on_first_worker(
+        strategy,
+        out,
+        lambda: Run.create_or_resume(out, config, albert_config, source, allow_changes, lock),
+    )
+    run = Run.open(out) if run is None else run
     newest = run.checkpoints.newest_valid() if is_chief(strategy) else None
     first_step, state = broadcast(strategy, newest or 0), {}
     if first_step:
@@ -76,18 +81,22 @@ def create_or_resume(
     return RunContext(strategy, run, config.training, source, training_step, first_step, state)
 
 
-def _open_run(strategy, out, config, albert_config, source, allow_changes):
+def on_first_worker(strategy, out, function: Callable[[], Any]) -> Any:
+    """Calls a function on the first worker and returns its result there, None on the others.
+
+    If it fails, the others raise InputError.
+    """
     if not is_chief(strategy):
         if not broadcast(strategy, 0):
             raise InputError(f"Worker 0 could not start the run `{out}`. See its error message.")
-        return Run.open(out)
+        return None
     try:
-        run = Run.create_or_resume(out, config, albert_config, source, allow_changes)
+        result = function()
     except BaseException:
         broadcast(strategy, 0)  # or the others would wait forever
         raise
     broadcast(strategy, 1)
-    return run
+    return result
 
 
 def report_loaded(context: RunContext, lines: list[str]):

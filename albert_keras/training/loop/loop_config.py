@@ -8,6 +8,7 @@ from typing_extensions import Self
 
 from data_pipeline.durations import parse_duration
 from data_pipeline.errors import InputError
+from data_pipeline.limits import MAX_LONG_INTEGER
 from data_pipeline.settings import Rule, Settings, did_you_mean, option, options_of, setting
 
 logger = logging.getLogger(__name__)
@@ -95,7 +96,9 @@ class LoopConfig(Settings):
     """Settings that pre-training and fine-tuning share."""
 
     batch_size: int = option(32, "Global batch size, over all replicas.", ge=1)
-    seed: int = option(12345, "Random seed for weights and the order of examples.", ge=0)
+    seed: int = option(
+        12345, "Random seed for weights and the order of examples.", ge=0, le=MAX_LONG_INTEGER
+    )
     strategy: Literal[STRATEGIES] = option("auto", "Distribution strategy.")
     precision: Literal[PRECISIONS] = option(
         "auto",

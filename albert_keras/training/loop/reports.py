@@ -306,22 +306,55 @@ def keep_log_until(folder, step):
     path = Path(folder) / _LOG
     if not path.is_file():
         return
-    lines = []
-    for line in path.read_text(encoding="utf-8").splitlines():
-        try:
-            if json.loads(line)["step"] <= step:
-                lines.append(line + "\n")
-        except ValueError:  # an incomplete line
-            break
+    kept = [raw + b"\n" for raw, line in _read_lines(folder) if line["step"] <= step]
     with naming(path), whole_file(path) as temporary:
-        temporary.write_text("".join(lines), encoding="utf-8")
+        temporary.write_bytes(b"".join(kept))
 
 
 def _lines(folder):
+    return [line for _, line in _read_lines(folder)]
+
+
+def _read_lines(folder):
+    """Returns the lines of a log: list of (bytes, dict).
+
+    Damaged ones are reported and left out: what is logged is not needed to go on from a checkpoint.
+    So is, without a report, the incomplete last one of a process that was killed.
+    """
     path = Path(folder) / _LOG
     if not path.is_file():
         return []
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    lines, damaged = [], []
+    *complete, last = path.read_bytes().split(b"\n")
+    for number, raw in enumerate([*complete, last] if last else complete, start=1):
+        line = _parsed(raw)
+        if line is not None:
+            lines.append((raw, line))
+        elif raw is not last:
+            damaged.append(str(number))
+    if damaged:
+        logger.warning(
+            "`%s` is damaged in line %s, which is ignored. The checkpoints do not depend on it.",
+            path,
+            ", ".join(damaged),
+        )
+    return lines
+
+
+def _parsed(raw):
+    """Returns the dict of a line, or None if it is none that was written by this module."""
+    try:
+        line = json.loads(raw)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(line, dict) or type(line.get("step")) is not int:
+        return None
+    # A report has numbers, the other kinds an object under their key.
+    others = [line[name] for name in (_EVALUATION, _MINIMAL_PAIRS, _STAGE) if name in line]
+    if others:
+        return line if all(isinstance(each, dict) for each in others) else None
+    is_number = all(isinstance(each, int | float | None) for each in line.values())
+    return line if is_number else None
 
 
 def _append(folder, text):

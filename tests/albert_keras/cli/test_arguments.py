@@ -93,7 +93,12 @@ def test_a_wrong_assignment_is_refused(assignment, message):
         ("- 1", "must contain keys and values"),
         ("a: [", "is not valid YAML"),
         ("a: &x 1\nb: *x", "must not contain YAML anchors"),
-        ("a: 1\n" + "#" * (1 << 20), "too large for a configuration"),
+        ("a: " + "[" * 100_000, "must not be nested more deeply than 64 levels"),
+        ("- " * 50_000, "must not be nested more deeply than 64 levels"),
+        ("a: " + "9" * 5000, "is not valid YAML"),
+        ("a: !!bool 7", "is not valid YAML"),
+        ("a: !!timestamp 7", "is not valid YAML"),
+        ("a: 1\n" + "#" * (1 << 20), "is too large: it must have at most 1,048,576 bytes"),
     ],
 )
 def test_a_wrong_file_is_refused(tmp_path, content, message):

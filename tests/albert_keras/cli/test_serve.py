@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import pytest
@@ -71,22 +72,49 @@ def test_mistakes_are_reported_in_one_line(tmp_path, capsys):
     assert capsys.readouterr().err.startswith(f"error: `{tmp_path}` contains no exported model.")
 
 
-def test_a_signal_ends_a_server_at_once(tmp_path):
+#: The command, with a model that takes a second and a half for an answer.
+SLOW = """
+import time
+from albert_keras.cli import main
+from albert_keras.serving.protocol import rest_routes
+
+answer = rest_routes.answer
+
+def slow_answer(models, method, path, body):
+    if method == "POST":
+        print("begun", flush=True)
+        time.sleep(1.5)
+    return answer(models, method, path, body)
+
+rest_routes.answer = slow_answer
+raise SystemExit(main())
+"""
+
+
+def test_a_signal_ends_a_server_after_the_answers_in_progress(tmp_path):
     import tensorflow as tf
 
     module = ContractModel(1.0)
     signatures = {"serving_default": module.signatures()["single"]}
     tf.saved_model.save(module, str(tmp_path / "books" / "1"), signatures=signatures)
-    command = [sys.executable, "-c", "from albert_keras.cli import main; raise SystemExit(main())"]
-    command += ["serve", str(tmp_path / "books"), "--port", "0", "--json"]
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
+    command = [sys.executable, "-c", SLOW, "serve", str(tmp_path / "books"), "--port", "0"]
+    with (
+        ThreadPoolExecutor(1) as executor,
+        subprocess.Popen(
+            [*command, "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ) as process,
+    ):
         try:
             url = json.loads(process.stdout.readline())["url"]
-            with urllib.request.urlopen(f"{url}v1/models/books", timeout=20) as answer:
-                assert b"AVAILABLE" in answer.read()
+            request = urllib.request.Request(
+                f"{url}v1/models/books:predict",
+                b'{"instances": ["ab"]}',
+                {"Content-Type": "application/json"},
+            )
+            answer = executor.submit(lambda: urllib.request.urlopen(request, timeout=20).read())
+            assert process.stdout.readline() == "begun\n"
             process.send_signal(signal.SIGTERM)
+            assert json.loads(answer.result()) == {"predictions": [2]}
             assert process.wait(20) == 143
         finally:
             process.kill()

@@ -5,6 +5,7 @@ The commands are in `wrong_commands.txt`, one in each line, with part of the exp
 """
 
 import json
+import os
 import subprocess
 import sys
 import tarfile
@@ -15,6 +16,9 @@ import pytest
 _ARTIFACTS = Path(__file__).parents[2] / "old_artifacts" / "old_artifacts.tar.xz"
 _LINES = (Path(__file__).with_name("wrong_commands.txt")).read_text(encoding="utf-8").splitlines()
 _COMMANDS = [tuple(line.split(" => ")) for line in _LINES if line and not line.startswith("#")]
+
+#: Files of JSON that are nested too deeply, in the folder `deep`.
+_DEEP = ("dataset_info.json", "run/run.json", "tokenizer_config.json", "albert_config.json")
 
 _PROGRAM = """
 import contextlib, io, json, os, shlex, sys
@@ -55,6 +59,13 @@ def results(tmp_path_factory):
     (folder / "one-class.csv").write_text("text,label\nx,1\ny,1\nz,1\n")
     (folder / "bad-key.yaml").write_text("training: {stepz: 3}\n")
     (folder / "broken.yaml").write_text("training: [1\n")
+    os.mkfifo(folder / "pipe")
+    os.mkfifo(folder / "pipe.csv")
+    (folder / "deep.yaml").write_text("a: " + "[" * 100_000)
+    for name in _DEEP:
+        path = folder / "deep" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("[" * 200_000)
     commands, found = folder.parent / "commands.json", folder.parent / "results.json"
     commands.write_text(json.dumps([command for command, _ in _COMMANDS]))
     subprocess.run([sys.executable, "-c", _PROGRAM, commands, found], cwd=folder, check=True)

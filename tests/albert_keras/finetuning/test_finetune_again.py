@@ -1,5 +1,6 @@
 """A fine-tuning goes on as the same one; another is refused, and changes nothing."""
 
+import os
 import shutil
 
 import pytest
@@ -9,6 +10,7 @@ from albert_keras.models.finetuning import build_model
 from albert_keras.training.errors import TrainingStopped
 from albert_keras.training.loop.step import TrainingStep
 from data_pipeline.errors import InputError
+from data_pipeline.folder_lock import LOCK_FILE, FolderLock
 
 SEED = 12345
 
@@ -116,3 +118,12 @@ def test_a_stopped_training_has_no_results_yet(tune, monkeypatch, tmp_path):
     with pytest.raises(TrainingStopped, match="seed-12345` at step 3; give the same command"):
         tune(tmp_path / "out")
     assert not (tmp_path / "out" / "results.json").exists()
+
+
+def test_a_second_process_in_the_same_folder_is_refused(toy_copy, tune, untrained):
+    before = bytes_of(toy_copy, "results.json")
+    with FolderLock(toy_copy) as lock:
+        lock.take()
+        refused(tune, toy_copy, f"is being trained by process {os.getpid()} on host ")
+    assert bytes_of(toy_copy, "results.json") == before and not untrained
+    assert tune(toy_copy).seeds and not (toy_copy / LOCK_FILE).exists()

@@ -97,7 +97,8 @@ def test_another_class_is_refused(preset, changes):
     [
         ({"num_layers": "2"}, "num_layers"),
         ({"num_layers": True}, "num_layers"),
-        ({"hidden_dim": 10**12}, "tensors of"),
+        ({"hidden_dim": 10**12}, "hidden_size"),
+        ({"hidden_dim": 10**6}, "tensors of"),
         ({"activation": "relu"}, "activation"),
         ({"dropout": 2}, "dropout"),
     ],

@@ -1,4 +1,5 @@
 import json
+import os
 
 import numpy as np
 import pytest
@@ -122,3 +123,18 @@ def test_a_file_shorter_than_its_length_or_missing_is_refused(tmp_path):
     for place in (path, tmp_path / "none", tmp_path):
         with pytest.raises(InputError):
             read_safetensors(place)
+
+
+def test_what_no_memory_holds_is_refused_before_it_is_read(tmp_path):
+    num_bytes = 10**13
+    tensor = entry(end=num_bytes, shape=[num_bytes // 4])
+    path = write_raw(tmp_path / "model.safetensors", {"w": tensor})
+    os.truncate(path, path.stat().st_size + num_bytes)  # sparse
+    with pytest.raises(InputError, match="must fit into the memory.*Received: 10,000.0 GB"):
+        read_safetensors(path)
+    long = write_raw(tmp_path / "long.safetensors", b"{" + b" " * (17 << 20) + b"}")
+    with pytest.raises(InputError, match="its header must have at most 16,777,216 bytes"):
+        read_safetensors(long)
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InputError, match="must be a regular file"):
+        read_safetensors(tmp_path / "pipe")

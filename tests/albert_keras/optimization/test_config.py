@@ -49,6 +49,13 @@ def test_an_unusable_learning_rate_is_one_problem_that_names_both_choices(lr):
     assert len(raised.value.problems) == 1
 
 
+@pytest.mark.parametrize("lr", [1001, "3e38", 1e300])
+def test_a_learning_rate_that_overflows_is_refused(lr):
+    assert OptimizerConfig(lr=1000).lr == 1000
+    with pytest.raises(SettingsError, match="`lr` must be at most 1,000: no training converges"):
+        OptimizerConfig(lr=lr)
+
+
 @pytest.mark.parametrize(
     "field, value",
     [

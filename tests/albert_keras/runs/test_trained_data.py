@@ -1,8 +1,13 @@
 """What was trained on is saved with a run, and found among the rows to score."""
 
+import contextlib
+import gc
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+from albert_keras.runs import trained_data
 from albert_keras.runs.trained_data import (
     RECORDS,
     ROWS,
@@ -108,3 +113,16 @@ def test_a_few_rows_among_many_change_a_score_little(trained, is_small, conseque
 
 def test_no_row_is_not_few_rows():
     assert not Overlap(1000, 0, 0).is_small
+
+
+def test_a_full_disk_is_reported_once_and_with_the_name_of_the_file(monkeypatch, tmp_path):
+    @contextlib.contextmanager
+    def full_disk(path):
+        yield Path("/dev/full")
+
+    monkeypatch.setattr(trained_data, "whole_file", full_disk)
+    one = digests(range(1, 10_001), None, 10_000, "a" * 64)
+    with pytest.raises(OSError, match="No space left") as raised:
+        save_digests(tmp_path, ROWS, one)
+    del raised  # an archive that is left open is reported when it is collected
+    gc.collect()

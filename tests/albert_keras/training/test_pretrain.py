@@ -3,19 +3,25 @@
 import json
 import math
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 import tensorflow as tf
+from tensorflow import keras
 
 from albert_keras.runs.run import Run
 from albert_keras.training.errors import TrainingStopped
 from albert_keras.training.loop.reports import read_log
 from albert_keras.training.pretrain import pretrain
+from albert_keras.training.record_source import log_frequencies
 from data_pipeline.errors import InputError
+from data_pipeline.folder_lock import LOCK_FILE, FolderLock
 from data_pipeline.records.record_folder import RecordFiles
 from tests.albert_keras.checkpoint_tensors import tensors_of
 
@@ -105,6 +111,46 @@ def test_a_finished_run_is_left_alone(tiny_run, tiny_records, tiny_training):
     before = (tiny_run / "log.jsonl").read_bytes()
     result = pretrain(tiny_records, tiny_run, tiny_training)
     assert result.resumed_from == 12 and (tiny_run / "log.jsonl").read_bytes() == before
+
+
+def test_a_second_training_of_a_run_is_refused(tiny_run, tiny_records, tiny_training, tmp_path):
+    run = Path(shutil.copytree(tiny_run, tmp_path / "run"))
+    holder = f"is being trained by process {os.getpid()} on host "
+    with FolderLock(run) as lock:
+        lock.take()
+        with pytest.raises(InputError, match=holder):
+            pretrain(tiny_records, run, tiny_training, allow_changes="data", steps=20)
+        assert Run.open(run).record["config"]["training"]["steps"] == 12
+    (run / LOCK_FILE).write_text("process 1 on host gone")
+    assert pretrain(tiny_records, run, tiny_training).step == 12
+    assert not (run / LOCK_FILE).exists()
+
+
+def test_of_two_new_runs_in_one_folder_the_second_is_refused(tiny_records, tiny_training, tmp_path):
+    class Twin(keras.callbacks.Callback):
+        def on_train_begin(self, logs=None):
+            with pytest.raises(InputError, match="is being trained by process"):
+                pretrain(tiny_records, tmp_path / "run", tiny_training)
+
+    pretrain(tiny_records, tmp_path / "run", tiny_training, max_steps=1, callbacks=[Twin()])
+    assert not (tmp_path / "run" / LOCK_FILE).exists()
+
+
+def test_a_damaged_record_is_never_trained_on(tiny_records, tiny_training, tmp_path):
+    folder = shutil.copytree(tiny_records, tmp_path / "records")
+    path = folder / "pretraining-00001-of-00002.tfrecord"
+    data = bytearray(path.read_bytes())
+    data[-30] ^= 1
+    path.write_bytes(data)
+    number = RecordFiles(folder).info.shards[1].num_records - 1
+    fault = f"Record {number} of `{path}` is damaged"
+    with pytest.raises(InputError, match=re.escape(fault)):
+        pretrain(folder, tmp_path / "run", tiny_training)
+    with pytest.raises(InputError, match=re.escape(fault)):
+        pretrain(tiny_records, tmp_path / "run", tiny_training, eval_data=folder)
+    with pytest.raises(InputError, match=re.escape(fault)):
+        log_frequencies(RecordFiles(folder))
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_time_limit_ends_the_run_early_and_saved(tiny_records, tiny_training, tmp_path):

@@ -50,6 +50,74 @@ def test_a_killed_process_is_named_as_the_cause():
             list(workers.run(be_killed, range(2)))
 
 
+_KILLED_AT_THE_START = """
+import os, signal, threading, time
+from pathlib import Path
+from data_pipeline.building.workers import Workers
+
+def prepare(data, counters):
+    return None
+
+def add_one(context, number):
+    return number + 1
+
+def kill():
+    children = Path(f"/proc/self/task/{os.getpid()}/children")
+    while True:
+        for child in children.read_text().split():
+            if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes():
+                os.kill(int(child), signal.SIGKILL)
+                return
+
+if __name__ == "__main__":
+    threading.Thread(target=kill, daemon=True).start()
+    # As large as a tokenizer, and larger than what a pipe holds.
+    with Workers(2, prepare, (bytes(1 << 20),), lambda: None) as workers:
+        list(workers.run(add_one, range(8)))
+"""
+
+
+def test_a_process_killed_at_its_start_is_an_error_instead_of_a_wait_for_ever(tmp_path):
+    path = tmp_path / "parent.py"
+    path.write_text(_KILLED_AT_THE_START)
+    command = [sys.executable, path]
+    done = subprocess.run(command, stderr=subprocess.PIPE, text=True, timeout=30)
+    assert "InputError: A worker process ended before its work was done" in done.stderr
+
+
+def hold_the_lock(context, number):
+    counters = context[1]
+    if number:
+        time.sleep(0.2)
+        counters.add(records=1)
+        return
+    counters._values.get_lock().acquire()
+    be_killed(context, number)
+
+
+def test_a_killed_process_leaves_no_one_waiting_for_its_lock():
+    with pytest.raises(InputError, match="worker process ended before"):
+        with Workers(2, prepare, (3,), lambda: workers.counters.values()) as workers:
+            list(workers.run(hold_the_lock, range(6)))
+
+
+def return_a_function(context, number):
+    return lambda: number
+
+
+def fail_to_prepare(counters):
+    raise InputError("no tokenizer")
+
+
+def test_what_cannot_be_sent_or_prepared_is_an_error():
+    with pytest.raises(RuntimeError, match="no result"):
+        with Workers(2, prepare, (3,), lambda: None) as workers:
+            list(workers.run(return_a_function, range(2)))
+    with pytest.raises(InputError, match="no tokenizer"):
+        with Workers(2, fail_to_prepare, (), lambda: None) as workers:
+            list(workers.run(multiply, range(2)))
+
+
 _PARENT = """
 import os, sys, time
 from data_pipeline.building.workers import Workers

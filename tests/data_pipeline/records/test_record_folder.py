@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from data_pipeline.errors import InputError
-from data_pipeline.reader.reader import training_dataset
+from data_pipeline.reader.reader import evaluation_dataset, training_dataset
 from data_pipeline.records.dataset_info import DatasetInfo, ShardInfo
 from data_pipeline.records.examples import decode_instance
 from data_pipeline.records.record_files import RecordWriter, index_path, write_index
@@ -81,3 +81,32 @@ def test_record_one_hundred_million_is_read_at_once(tiny_records, tmp_path):
     batch = next(iter(training_dataset(many, 32, seed=1, first_step=100_000_000 // 32)))
     assert batch["input_ids"].shape == (32, 32)
     assert time.monotonic() - started < 2
+
+
+def test_a_changed_bit_is_found_when_its_record_is_read(copied_records):
+    path = copied_records / "pretraining-00001-of-00002.tfrecord"
+    offsets = np.fromfile(index_path(path), "<u8")
+    data = bytearray(path.read_bytes())
+    data[int(offsets[3]) + 40] ^= 1  # a value: the record can still be parsed
+    path.write_bytes(data)
+    records = RecordFiles(copied_records)
+    number = records.info.shards[0].num_records + 3
+    records.read(np.delete(np.arange(len(records)), number))
+    fault = f"Record 3 of `{path}` is damaged: the checksum of its data does not match"
+    with pytest.raises(InputError) as error:
+        records.read(np.arange(len(records)))
+    assert str(error.value).startswith(fault)
+    with pytest.raises(InputError) as error, records.failures_named():
+        for _ in evaluation_dataset(records, 8).as_numpy_iterator():
+            pass
+    assert str(error.value).startswith(fault)
+
+
+@pytest.mark.parametrize("offset", [0, 3, 1 << 62])
+def test_a_wrong_offset_in_an_index_is_found(copied_records, offset):
+    path = copied_records / "pretraining-00000-of-00002.index"
+    offsets = np.fromfile(path, "<u8")
+    offsets[5] = offset
+    offsets.tofile(path)
+    with pytest.raises(InputError, match="Record 4 of .* is damaged"):
+        RecordFiles(copied_records).read(np.arange(8))

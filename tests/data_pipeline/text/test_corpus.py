@@ -1,10 +1,12 @@
 import json
 import os
+import time
+import tracemalloc
 
 import pytest
 
 from data_pipeline.errors import InputError
-from data_pipeline.text import storage
+from data_pipeline.text import corpus_formats, storage
 from data_pipeline.text.corpus import (
     MAX_DOCUMENT_CHARS,
     Document,
@@ -284,3 +286,45 @@ def test_every_dirty_file_is_read_or_refused_by_name(shared_data):
 def test_the_one_line_wikipedia_file_keeps_its_documents(shared_data):
     documents = list(read_corpus([shared_data / "dirty/derived/wiki.one-line.txt"]))
     assert len({document.name.split("#")[0] for document in documents}) == 66
+
+
+@pytest.mark.parametrize("name, head", [("x.jsonl", '{"text": "'), ("x.txt", '<doc id="1">\nA.\n')])
+def test_a_line_without_end_is_an_error_before_it_fills_the_memory(
+    name, head, tmp_path, monkeypatch
+):
+    limit = 1 << 16
+    monkeypatch.setattr(corpus_formats, "MAX_LINE_CHARS", limit)
+    (tmp_path / name).write_bytes(head.encode() + b"a " * (1 << 22))
+    tracemalloc.start()
+    with pytest.raises(InputError, match=r"line [13] must have at most 65,536 characters"):
+        list(read_corpus(tmp_path / name))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1 << 21  # of 8 MB
+    line = json.dumps({"text": "a" * (limit - 12)})
+    assert len(line) == limit
+    for end in ("", "\n"):
+        assert len(read_text(tmp_path, line + end, name="y.jsonl")) == 2  # parts of a document
+
+
+def test_tags_that_never_end_are_searched_in_linear_time(tmp_path):
+    seconds = {}
+    for count in (10_000, 80_000):
+        text = "<doc id=1>\n" + "<doc " * count + "\n</doc>\n"
+        started = time.process_time()
+        assert read_text(tmp_path, text, "wikiextractor")
+        seconds[count] = time.process_time() - started
+    assert seconds[80_000] < 30 * seconds[10_000] + 0.1
+
+
+@pytest.mark.parametrize(
+    "line, parts",
+    [
+        ("a <doc x> b </doc> c <doc d", ["a ", "<doc x>", " b ", "</doc>", " c <doc d"]),
+        ("a > b <doc", ["a > b <doc"]),
+        ("<doc a<b> c", ["", "<doc a<b>", " c"]),
+        ("no tag", ["no tag"]),
+    ],
+)
+def test_a_line_is_split_at_its_tags(line, parts):
+    assert corpus_formats._split_at_tags(line) == parts == corpus_formats._DOC_TAG.split(line)

@@ -1,6 +1,7 @@
 import io
 import os
 import random
+import re
 import subprocess
 import sys
 import unicodedata
@@ -116,6 +117,16 @@ def test_the_cleanup_in_the_graph_differs_for_the_newest_characters_only(officia
     expected = [ids.tolist() for ids in tokenizer.encode_batch(texts)]
     different = {text[1] for text, a, b in zip(texts, received, expected, strict=True) if a != b}
     assert different <= TOO_NEW
+
+
+def test_the_documentation_lists_the_characters_that_differ():
+    page = (Path(__file__).parents[3] / "docs" / "serving.md").read_text(encoding="utf-8")
+    documented = re.search(r"characters of Unicode 13 and 14 .*?: (.*?)\. Python", page, re.DOTALL)
+    found = set()
+    for part in re.split(r", | and ", " ".join(documented[1].split())):
+        codes = [int(code, 16) for code in re.findall(r"U\+([0-9A-F]+)", part)]
+        found |= set(map(chr, range(codes[0], codes[-1] + 1)))
+    assert found == TOO_NEW
 
 
 def test_without_user_defined_bracket_a_lone_space_is_dropped(tmp_path):

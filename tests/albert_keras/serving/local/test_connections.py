@@ -2,9 +2,14 @@
 
 import http.client
 import socket
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
-from tests.albert_keras.serving.local.client import PREDICT, ask, port_of, send_raw
+import pytest
+
+from albert_keras.serving.protocol import rest_routes
+from tests.albert_keras.serving.local.client import JSON, PREDICT, ask, port_of, send_raw
 from tests.albert_keras.serving.local.conftest import running
 
 
@@ -55,7 +60,7 @@ def test_a_chunk_that_is_none_is_refused(server):
 
 
 def test_a_connection_too_many_is_told_so_and_others_go_on(books):
-    with running([books], connections=2) as server:
+    with running([books], connections=2, yielding_seconds=60) as server:
         kept = [http.client.HTTPConnection("127.0.0.1", port_of(server)) for _ in range(2)]
         for connection in kept:
             connection.request("GET", "/v1/models/books")
@@ -69,3 +74,91 @@ def test_a_connection_too_many_is_told_so_and_others_go_on(books):
         end = time.monotonic() + 10
         while ask(server, "GET", "/v1/models/books").status == 503:
             assert time.monotonic() < end
+
+
+def test_slow_clients_make_room_for_others(books):
+    limits = {"receiving_seconds": 60, "waiting_seconds": 60}
+    with running([books], connections=3, yielding_seconds=0.2, **limits) as server:
+        head = f"POST {PREDICT} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 50\r\n\r\n".encode()
+        slow = [b"", b"GET / HTTP/1.1\r\nHost: loc", head + b"{"]
+        connections = []
+        for sent in slow:
+            connection = socket.create_connection(("127.0.0.1", port_of(server)), timeout=20)
+            connection.sendall(sent)
+            connections.append(connection)
+        time.sleep(0.5)
+        for connection in connections:  # each request closes the one that has waited longest
+            assert ask(server, "GET", "/v1/models/books").status == 200
+            # Another slow one takes the place of the answered request.
+            connections.append(socket.create_connection(("127.0.0.1", port_of(server))))
+            time.sleep(0.5)
+            assert _is_closed(connection)
+            if len(connections) == 2 * len(slow):
+                break
+        for connection in connections:
+            connection.close()
+
+
+def test_a_client_that_does_not_read_makes_room(books, monkeypatch):
+    large = b'"' + b" " * (16 << 20) + b'"'
+    monkeypatch.setattr(rest_routes, "answer", lambda *_: (200, large))
+    with running([books], connections=1, yielding_seconds=0.2, waiting_seconds=60) as server:
+        request = b"GET /v1/models/books HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+        with socket.create_connection(("127.0.0.1", port_of(server)), timeout=20) as connection:
+            connection.sendall(request)
+            time.sleep(0.5)
+            assert ask(server, "GET", "/").status == 200
+
+
+def test_a_request_in_progress_keeps_its_place(books, monkeypatch):
+    begun, end = threading.Event(), threading.Event()
+
+    def answer(*_):
+        begun.set()
+        end.wait(20)
+        return 200, b"{}"
+
+    monkeypatch.setattr(rest_routes, "answer", answer)
+    with running([books], connections=1, yielding_seconds=0.01) as server:
+        with ThreadPoolExecutor(1) as executor:
+            answered = executor.submit(ask, server, "POST", PREDICT, b"{}", JSON)
+            assert begun.wait(20)
+            time.sleep(0.1)
+            assert ask(server, "GET", "/").status == 503
+            end.set()
+            assert answered.result().status == 200
+
+
+@pytest.mark.parametrize("is_answered", [True, False])
+def test_a_server_that_stops_answers_requests_in_progress_for_some_time(
+    books, monkeypatch, is_answered
+):
+    begun, end = threading.Event(), threading.Event()
+
+    def answer(*_):
+        begun.set()
+        end.wait(2 if is_answered else 20)
+        return 200, b"{}"
+
+    monkeypatch.setattr(rest_routes, "answer", answer)
+    seconds = 20 if is_answered else 0.2
+    with ThreadPoolExecutor(1) as executor:
+        with running([books], draining_seconds=seconds) as server:
+            answered = executor.submit(ask, server, "POST", PREDICT, b"{}", JSON)
+            assert begun.wait(20)
+            server.stop()
+            if not is_answered:
+                assert answered.result(timeout=15).status == 500
+                end.set()
+        if is_answered:
+            assert answered.result().status == 200
+
+
+def _is_closed(connection):
+    connection.settimeout(5)
+    try:
+        return connection.recv(1 << 16) == b""
+    except ConnectionResetError:
+        return True
+    except TimeoutError:
+        return False

@@ -1,12 +1,15 @@
 """What is too large, too deep, too fast or from elsewhere is refused before it is read."""
 
 import asyncio
+import errno
 import json
+import os
 import shutil
 import socket
 import subprocess
 
 import pytest
+from starlette.staticfiles import StaticFiles
 
 from albert_keras.serving.local.limits import Limits
 from albert_keras.serving.local.request_checks import RequestChecks, allowed_hosts, is_loopback
@@ -68,6 +71,28 @@ def test_long_paths_are_refused(server):
     assert ask(server, "GET", "/" + "a" * 3000).status == 414
     assert ask(server, "GET", "/?" + "a" * 3000).status == 414
     assert ask(server, "GET", "/" + "a" * 100_000).status in (400, 414)
+
+
+def test_a_large_head_in_one_packet_is_refused(server):
+    line = b"GET /v1/models/books HTTP/1.1\r\nHost: localhost\r\n"
+    many = b"".join(b"X-%d: aaaa\r\n" % number for number in range(1500))
+    for headers in (b"X-Long: " + b"a" * 17_000 + b"\r\n", many):
+        received = send_raw(server, line + headers + b"\r\n")
+        assert received.startswith(b"HTTP/1.1 431") and b"at most 16384 bytes" in received
+    answer = ask(server, "GET", "/v1/models/books", headers={"X-Long": "a" * 15_000})
+    assert answer.status == 200
+
+
+def test_a_name_that_is_too_long_for_a_file_does_not_exist(server, monkeypatch):
+    for name in ("a" * 300, "%C3%A9" * 200, "a/" * 900, "a%00b"):
+        assert ask(server, "GET", f"/page/{name}").status == 404
+
+    def look_up(*_):  # as releases of starlette before 0.46, which do not check this
+        raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG))
+
+    monkeypatch.setattr(StaticFiles, "lookup_path", look_up)
+    answer = ask(server, "GET", "/page/" + "a" * 300)
+    assert (answer.status, answer.error) == (404, "This address does not exist.")
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost:99", "LOCALHOST", "[::1]:8501", "[::1]"])

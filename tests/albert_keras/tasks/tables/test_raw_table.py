@@ -1,7 +1,9 @@
 import logging
+import tracemalloc
 
 import pytest
 
+from albert_keras.tasks.tables import raw_table
 from albert_keras.tasks.tables.dialect import Dialect, checked_delimiter, checked_encoding
 from albert_keras.tasks.tables.raw_table import read_raw_table
 from data_pipeline.errors import InputError
@@ -126,3 +128,29 @@ def test_a_delimiter_is_one_character_that_texts_need_not(given):
 def test_an_encoding_is_one_of_texts(given):
     with pytest.raises(ValueError, match="must be the name of an encoding"):
         checked_encoding(given)
+
+
+@pytest.mark.parametrize("ending", ["tsv", "csv", "jsonl"])
+def test_a_line_without_end_is_an_error_before_it_is_read(ending, tmp_path, monkeypatch):
+    monkeypatch.setattr(raw_table, "MAX_LINE_BYTES", 1 << 21)
+    path = tmp_path / f"x.{ending}"
+    path.write_bytes(b"a\tb\n" * 500_000 + b"a" * (1 << 24))
+    tracemalloc.start()
+    with pytest.raises(InputError, match="line 500001 must have at most 2,097,152 bytes"):
+        read_raw_table(path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 8 << 20  # the lines before it, and the limit
+
+
+def test_a_table_is_read_the_same_in_blocks(tmp_path, monkeypatch):
+    monkeypatch.setattr(raw_table, "MAX_LINE_BYTES", 9)
+    path = tmp_path / "x.tsv"
+    path.write_text("text\tlabel\n")
+    for block in (1, 3, 8):
+        monkeypatch.setattr(raw_table, "_BLOCK", block)
+        with pytest.raises(InputError, match="line 1 must have at most 9 bytes"):
+            read_raw_table(path)
+        with monkeypatch.context() as patch:
+            patch.setattr(raw_table, "MAX_LINE_BYTES", 10)
+            assert read_raw_table(path).header == ["text", "label"]

@@ -6,9 +6,9 @@ import sys
 import pytest
 
 from albert_keras.config import AlbertConfig
+from albert_keras.models.weight_count import count_weights
 from albert_keras.training.cost import memory
 from albert_keras.training.cost.memory import largest_batch, step_memory
-from albert_keras.training.cost.weight_count import count_weights
 from data_pipeline.errors import InputError
 
 #: V = 11, E = 3, H = 4, L = 2, I = 5.

@@ -328,6 +328,42 @@ def test_lines_of_steps_to_be_done_again_and_a_cut_one_are_dropped(tmp_path):
     assert (tmp_path / "log.jsonl").read_text() == "".join(lines[:2])
 
 
+def test_a_damaged_line_is_reported_and_left_out(tmp_path, caplog):
+    lines = [
+        b'{"step": 4, "loss": 1.5}',
+        b'{"step": 8, "lo\xf3s": 1.5}',
+        b'{"st\x65p": 12, "loss": 1.0',
+        b'{"stdp": 12, "loss": 1.0}',
+        b'{"step": "12", "loss": 1.0}',
+        b'{"step": 12, "evaluatinn": {"loss": 1.0}}',
+        b'{"step": 12, "evaluation": 7}',
+        b"[" * 100_000,
+        b'{"step": 16, "loss": 2.5}',
+        b'{"step": 20, "loss": 2.5}',
+    ]
+    (tmp_path / "log.jsonl").write_bytes(b"\n".join(lines) + b"\n")
+    assert [line["step"] for line in read_log(tmp_path)] == [4, 16, 20]
+    assert read_evaluations(tmp_path) == []
+    caplog.clear()
+    keep_log_until(tmp_path, 16)
+    assert (tmp_path / "log.jsonl").read_bytes() == lines[0] + b"\n" + lines[-2] + b"\n"
+    (message,) = caplog.messages
+    assert "log.jsonl` is damaged in line 2, 3, 4, 5, 6, 7, 8, which is ignored" in message
+
+
+def test_any_flipped_bit_of_a_log_is_tolerated(tmp_path):
+    content = (
+        b'{"step": 4, "loss": 1.5}\n{"step": 8, "loss": null}\n{"step": 8, "evaluation": {}}\n'
+    )
+    for place in range(len(content)):
+        for bit in range(8):
+            damaged = bytearray(content)
+            damaged[place] ^= 1 << bit
+            (tmp_path / "log.jsonl").write_bytes(damaged)
+            read_log(tmp_path), read_evaluations(tmp_path)
+            keep_log_until(tmp_path, 8)
+
+
 class Step(keras.Model):
     """Counts the tokens of batches as the step of pre-training does."""
 

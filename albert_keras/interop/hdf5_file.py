@@ -1,0 +1,88 @@
+"""Opens HDF5 files of others, the only place: KerasNLP presets and `.keras` files contain them.
+
+An HDF5 file may name other files whose bytes then appear as arrays (external storage, virtual
+datasets, links), and a few bytes may describe arrays of any size (fill values, compression).
+"""
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import h5py
+
+from data_pipeline.errors import InputError
+from data_pipeline.limits import check_memory, check_regular_file
+
+_MAX_OBJECTS, _MAX_DEPTH = 50_000, 32
+#: An array may have several names, each of which is read: those for Keras 2 and Keras 3.
+_MAX_GROWTH = 4
+
+
+@contextlib.contextmanager
+def open_hdf5(path: str | Path) -> Iterator[dict[str, h5py.Dataset]]:
+    """Yields the arrays of a file of weights, by name, after all of them have been checked.
+
+    Attributes, where a whole model's file stores what to run, are not read.
+
+    Raises:
+        InputError: If it is not an HDF5 file, is damaged, or contains anything but groups and plain
+            arrays of its own: arrays of numbers with a byte in the file for each of their bytes;
+            also for errors of HDF5 within the block.
+    """
+    check_regular_file(path)
+    try:
+        with h5py.File(path, "r") as file:
+            datasets = dict(_datasets(file, path))
+            size = os.path.getsize(path)
+            for name, dataset in datasets.items():
+                _check_plain(name, dataset, size, path)
+            total = sum(dataset.nbytes for dataset in datasets.values())
+            if total > _MAX_GROWTH * size:
+                raise InputError(
+                    f"The arrays in `{path}` must have at most {_MAX_GROWTH} times the size of the "
+                    f"file. Received: {total:,} bytes."
+                )
+            check_memory(total, f"The arrays in `{path}`")
+            yield datasets
+    except InputError:
+        raise
+    except (OSError, RuntimeError, KeyError, ValueError, TypeError, MemoryError) as error:
+        raise InputError(f"`{path}` is not a readable HDF5 file: {error}") from error
+
+
+def _datasets(file, path):
+    """Yields (name, dataset); the number of objects and their depth are bounded against cycles."""
+    waiting, seen = [("", file, 0)], 0
+    while waiting:
+        prefix, group, depth = waiting.pop()
+        for key in group:
+            name = f"{prefix}{key}"
+            seen += 1
+            if seen > _MAX_OBJECTS or depth > _MAX_DEPTH:
+                raise InputError(f"`{path}` is not a file of weights: it has too many groups.")
+            if not isinstance(group.get(key, getlink=True), h5py.HardLink):
+                raise InputError(f"{name} in `{path}` must be an array, not a link elsewhere.")
+            item = group[key]
+            if isinstance(item, h5py.Group):
+                waiting.append((f"{name}/", item, depth + 1))
+            elif isinstance(item, h5py.Dataset):
+                yield name, item
+            else:
+                raise InputError(f"{name} in `{path}` must be an array or a group.")
+
+
+def _check_plain(name, dataset, file_size, path):
+    """Checks that an array is stored in the file as it is, with a byte for each of its bytes."""
+    is_plain = (
+        dataset.dtype.kind in "fiu"
+        and dataset.chunks is None
+        and dataset.external is None
+        and not dataset.is_virtual
+        and dataset.id.get_storage_size() == dataset.nbytes <= file_size
+    )
+    if not is_plain:
+        raise InputError(
+            f"{name} in `{path}` must be a plain array, as Keras writes them: of numbers, not "
+            "compressed and not stored in another file."
+        )

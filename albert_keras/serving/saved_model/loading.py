@@ -1,0 +1,72 @@
+"""Loads the SavedModel of a version, and reports which of its files is damaged if it is."""
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import tensorflow as tf
+from tensorflow.core.protobuf.fingerprint_pb2 import FingerprintDef
+from tensorflow.python.saved_model.pywrap_saved_model import fingerprinting
+
+from albert_keras.interop.checkpoint_index import check_index
+from albert_keras.interop.checkpoint_tensors import open_checkpoint
+from albert_keras.serving.layout import AFTER_DAMAGE, EXPORT_RECORD, read_export_record
+from albert_keras.serving.saved_model.server_ops import check_ops, read_saved_model
+from data_pipeline.errors import InputError
+
+_GRAPH, _INDEX = "saved_model.pb", "variables/variables.index"
+#: Hash in a fingerprint -> the file that it was computed from. The other files of variables
+#: contain checksums, which TensorFlow compares when it reads them.
+_HASHED = {"saved_model_checksum": _GRAPH, "checkpoint_hash": _INDEX}
+
+
+def check_saved_model(folder: Path) -> None:
+    """Checks a version before anything of it is loaded.
+
+    Raises:
+        InputError: If its files are damaged, as far as hashes in `export.json` show that, or if it
+            has operations that are not allowed, see `check_ops`.
+    """
+    read_saved_model(folder)
+    expected = read_export_record(folder).get("fingerprint")
+    if isinstance(expected, dict):
+        with reporting_damage(folder):
+            created = fingerprinting.CreateFingerprintDef(str(folder))
+        found = FingerprintDef.FromString(created)
+        for name, file in _HASHED.items():
+            if expected.get(name) not in (None, f"{getattr(found, name):016x}"):
+                raise InputError(
+                    f"`{folder / file}` is damaged, or it was changed after the export: "
+                    f"`{name}` in {EXPORT_RECORD} differs. {AFTER_DAMAGE}"
+                )
+    if (folder / _INDEX).is_file():
+        check_index((folder / _INDEX).with_suffix(""))
+    check_ops(folder)
+
+
+@contextlib.contextmanager
+def reporting_damage(folder: Path) -> Iterator[None]:
+    """Makes each error of the block, which loads a version, an InputError with the damaged file."""
+    try:
+        yield
+    except (InputError, MemoryError):
+        raise
+    except Exception as error:  # of any type, as the loader trusts its files
+        reason = error.message if isinstance(error, tf.errors.OpError) else str(error)
+        reason = reason.strip().split("\n")[0][:200] or type(error).__name__
+        raise InputError(
+            f"`{_damaged_file(folder)}` is damaged: {reason.rstrip('.')}. {AFTER_DAMAGE}"
+        ) from error
+
+
+def _damaged_file(folder):
+    """Returns the file of a version that cannot be loaded that is most likely the reason."""
+    if not (folder / _INDEX).is_file():
+        return folder / _INDEX
+    try:
+        reader = open_checkpoint(str((folder / _INDEX).with_suffix("")))
+        for name in reader.get_variable_to_shape_map():
+            reader.get_tensor(name)
+    except Exception:  # as above
+        return folder / "variables"
+    return folder / _GRAPH

@@ -1,0 +1,73 @@
+"""NumPy's files: several arrays in one `.npz`, and an array in an `.npy` that is read in place."""
+
+import contextlib
+import tokenize
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import numpy as np
+
+from data_pipeline.limits import check_regular_file
+
+#: What is raised for damaged bytes: NumPy parses headers as Python, and trusts their sizes.
+_DAMAGED = (EOFError, LookupError, MemoryError, NotImplementedError, OverflowError, RuntimeError)
+_DAMAGED += (SyntaxError, TypeError, zipfile.BadZipFile, zlib.error, tokenize.TokenError)
+
+
+def write_arrays(path: str | Path, arrays: Mapping[str, np.ndarray]) -> None:
+    """Writes arrays as `np.savez` does, to a path of any name.
+
+    If the disk is full, `np.savez` leaves an archive open, which Python tries to complete later and
+    reports as a second error, with a traceback.
+
+    Raises:
+        ValueError: If an array contains objects.
+    """
+    with open(path, "wb") as file:
+        archive = zipfile.ZipFile(file, "w")
+        try:
+            for name, values in arrays.items():
+                with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
+                    np.lib.format.write_array(entry, np.asanyarray(values), allow_pickle=False)
+            archive.close()
+        except BaseException:
+            archive.fp = None  # so that nothing is left to complete
+            raise
+
+
+def read_arrays(path: str | Path) -> dict[str, np.ndarray]:
+    """Reads all arrays of an `.npz` file, by name.
+
+    Raises:
+        InputError: If it is not a regular file.
+        ValueError: If it is damaged, or contains objects, or compressed arrays, of which a few
+            bytes may stand for any size.
+        OSError: If it cannot be read.
+    """
+    check_regular_file(path)
+    with _damage_as_value_error(), zipfile.ZipFile(path) as archive:
+        if any(member.compress_type != zipfile.ZIP_STORED for member in archive.infolist()):
+            raise ValueError("its arrays are compressed")
+        arrays = {}
+        for member in archive.infolist():
+            with archive.open(member) as file:
+                array = np.lib.format.read_array(file, allow_pickle=False)
+            arrays[member.filename.removesuffix(".npy")] = array
+        return arrays
+
+
+def map_array(path: str | Path) -> np.ndarray:
+    """Maps the array of an `.npy` file into memory, to be read only; raises as `read_arrays`."""
+    check_regular_file(path)
+    with _damage_as_value_error():
+        return np.lib.format.open_memmap(path, mode="r")
+
+
+@contextlib.contextmanager
+def _damage_as_value_error() -> Iterator[None]:
+    try:
+        yield
+    except _DAMAGED as error:
+        raise ValueError(f"it is damaged: {error}") from error

@@ -1,0 +1,87 @@
+"""How new Python processes start: without the current folder among the places of modules.
+
+`python -m` and `python -c` put the current folder first, so that a `typing.py` in a folder of
+somebody else's files would be executed. All processes that the two packages start therefore start
+here. `-P` does the same from Python 3.11 on only, and `-I` ignores settings such as
+`PYTHONHASHSEED` too.
+"""
+
+import contextlib
+import json
+import os
+import sys
+from collections.abc import Iterator
+from multiprocessing import util
+from pathlib import Path
+
+_ROOT = Path(__file__).resolve().parents[1]  # the folder of both packages
+_OURS = ("albert_keras", "data_pipeline")
+#: First line of each program. Only `sys`, which is part of the interpreter, may be imported there.
+_DROP_CURRENT_FOLDER = "import sys; sys.path[:] = [entry for entry in sys.path if entry]\n"
+#: Runs a module. The finder provides the packages of the parent process, wherever they are
+#: installed, without the modules beside them.
+_RUN_MODULE = """
+import importlib.machinery, json, runpy
+root, ours, paths, module, *arguments = sys.argv[1:]
+class OurPackages:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name in ours.split(","):
+            return importlib.machinery.PathFinder.find_spec(name, [root])
+sys.meta_path.insert(0, OurPackages)
+sys.path += [entry for entry in json.loads(paths) if entry not in sys.path]
+sys.argv = [module, *arguments]
+runpy.run_module(module, run_name="__main__", alter_sys=True)
+"""
+
+
+def module_command(module: str, *arguments: str | Path, python: str | Path | None = None) -> list:
+    """Returns the command that runs a module as a program, to be started with `environment()`.
+
+    `albert_keras` and `data_pipeline` are those of this process. `python` is another Python, with
+    its own packages; None means this one, which also finds what this process finds in `sys.path`.
+    """
+    paths = []
+    if python in (None, sys.executable):
+        paths = [entry for entry in sys.path if not _is_current_folder(entry)]
+    inputs = (str(_ROOT), ",".join(_OURS), json.dumps(paths), module)
+    return code_command(_RUN_MODULE, *inputs, *arguments, python=python)
+
+
+def code_command(code: str, *arguments: str | Path, python: str | Path | None = None) -> list:
+    """Returns the command that runs Python code, to be started with `environment()`."""
+    command = [python or sys.executable, "-c", _DROP_CURRENT_FOLDER + code, *arguments]
+    return [str(part) for part in command]
+
+
+def environment(**changes: str) -> dict[str, str]:
+    """Returns the variables for a new process: those of this one, with some changed.
+
+    The current folder is removed from `PYTHONPATH`, where an empty entry stands for it.
+    """
+    variables = os.environ | changes
+    if "PYTHONPATH" in variables:
+        entries = variables["PYTHONPATH"].split(os.pathsep)
+        variables["PYTHONPATH"] = os.pathsep.join(
+            entry for entry in entries if not _is_current_folder(entry)
+        )
+    return variables
+
+
+@contextlib.contextmanager
+def isolated_spawning() -> Iterator[None]:
+    """Makes the processes that `multiprocessing` spawns within the block start isolated (`-I`).
+
+    Once started, they have the `sys.path` of this process. `multiprocessing` itself only passes on
+    whether this process is isolated.
+    """
+    flags = util._args_from_interpreter_flags
+    util._args_from_interpreter_flags = lambda: ["-I", *flags()]
+    try:
+        yield
+    finally:
+        util._args_from_interpreter_flags = flags
+
+
+def _is_current_folder(entry):
+    return os.path.realpath(entry) == os.path.realpath(os.getcwd())  # "" is the current folder

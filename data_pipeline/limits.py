@@ -1,0 +1,116 @@
+"""Bounds of what is read from files of others, checked before any work is done with it.
+
+A file may be of any size, a JSON of 200 KB may be nested 200,000 times, and a name may stand for a
+pipe that never ends. Whoever reads a whole file uses this module; what is read piece by piece has
+its bounds where it is read.
+"""
+
+import errno
+import json
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from data_pipeline.errors import InputError
+
+#: Settings and descriptions: `run.json`, `dataset_info.json`, a configuration.
+MAX_JSON_BYTES = 16 * 2**20
+#: Vocabularies; released ones have one or two million bytes.
+MAX_VOCABULARY_BYTES = 64 * 2**20
+#: Files of examples that are read at once, such as SQuAD's, which has 42 million bytes.
+MAX_DATA_BYTES = 512 * 2**20
+#: Levels of a JSON or YAML document. Those of the project have fewer than ten.
+MAX_DEPTH = 64
+
+
+#: Integers in settings that have no limit of their own; more than any of them needs.
+MAX_INTEGER = 2**31 - 1
+#: Seeds, and counts of bytes and records.
+MAX_LONG_INTEGER = 2**63 - 1
+#: Tokens of a sequence; published models have 512.
+MAX_SEQUENCE_LENGTH = 2**16
+
+
+def check_regular_file(path: str | Path) -> None:
+    """Raises InputError if a path is a pipe, a device or a socket, which may never end.
+
+    A missing file and a folder are left to whoever opens it.
+    """
+    try:
+        mode = os.stat(path).st_mode
+    except (OSError, ValueError):
+        return
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        raise _not_regular(path)
+
+
+def read_limited(path: str | Path, max_bytes: int = MAX_JSON_BYTES) -> bytes:
+    """Reads a whole file.
+
+    Raises:
+        InputError: If it is not a regular file, or has more than `max_bytes` bytes.
+        OSError: If it cannot be opened or read.
+    """
+    # Opening a pipe would wait for its other end.
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with open(descriptor, "rb") as file:
+        status = os.fstat(descriptor)
+        if stat.S_ISDIR(status.st_mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+        if not stat.S_ISREG(status.st_mode):
+            raise _not_regular(path)
+        content = b"" if status.st_size > max_bytes else file.read(max_bytes + 1)
+        if max(len(content), status.st_size) > max_bytes:
+            raise InputError(
+                f"`{path}` is too large: it must have at most {max_bytes:,} bytes. "
+                f"Received: {max(len(content), status.st_size):,} bytes."
+            )
+    return content
+
+
+def parse_json(content: bytes | str, **options: Callable | bool) -> Any:
+    """Parses JSON as `json.loads` does, with its options.
+
+    ValueError if it is not valid, or nested more deeply than `MAX_DEPTH` levels.
+    """
+    try:
+        value = json.loads(content, **options)
+    except RecursionError:
+        raise ValueError(_TOO_DEEP) from None
+    level, depth = [value], 0
+    while level := [
+        item
+        for parent in level
+        if isinstance(parent, dict | list)
+        for item in (parent.values() if isinstance(parent, dict) else parent)
+        if isinstance(item, dict | list)
+    ]:
+        depth += 1
+        if depth >= MAX_DEPTH:
+            raise ValueError(_TOO_DEEP)
+    return value
+
+
+def check_memory(num_bytes: int, what: str) -> None:
+    """Raises InputError if the memory of this machine cannot hold that many bytes.
+
+    `what` is the subject of the message, such as "The model".
+    """
+    available = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if num_bytes > available:
+        raise InputError(
+            f"{what} must fit into the memory of this machine, {available / 1e9:,.1f} GB. "
+            f"Received: {num_bytes / 1e9:,.1f} GB."
+        )
+
+
+_TOO_DEEP = f"it is nested more deeply than {MAX_DEPTH} levels"
+
+
+def _not_regular(path):
+    return InputError(
+        f"`{path}` must be a regular file. Received: a pipe, a device or a socket. "
+        "Write its content to a file, and name that one."
+    )

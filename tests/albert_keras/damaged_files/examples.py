@@ -1,0 +1,304 @@
+"""An example of each kind of file that is read from others, and the function that reads it."""
+
+import json
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+_ARTIFACTS = Path(__file__).parents[2] / "old_artifacts" / "old_artifacts.tar.xz"
+_LINES = [f"The number {number} is a word in a line." for number in range(300)]
+
+
+class Example(NamedTuple):
+    """Files of one kind: those that are damaged, one at a time, and what reads them."""
+
+    files: tuple[Path, ...]
+    read: Callable[[], object]
+
+
+def yaml(folder):
+    from albert_keras.cli.arguments import read_values
+
+    path = folder / "config.yaml"
+    path.write_text("model:\n  hidden_size: 8\ntraining: {steps: 5, seed: 3}\nlist: [1, 'a']\n")
+    return Example((path,), lambda: read_values(path))
+
+
+def shape(folder):
+    from albert_keras.config import AlbertConfig
+
+    path = folder / "albert_config.json"
+    AlbertConfig().save(path)
+    return Example((path,), lambda: AlbertConfig.from_json_file(path))
+
+
+def records(folder):
+    from data_pipeline import verify_records
+    from data_pipeline.records.record_folder import RecordFiles
+
+    path = _artifact(folder, "records")
+
+    def read():
+        verify_records(path)
+        found = RecordFiles(path)
+        found.read(np.arange(len(found)))
+
+    return Example(_files(path), read)
+
+
+def run(folder):
+    from albert_keras.runs.run import Run
+    from albert_keras.training.loop.reports import read_log
+    from albert_keras.weights.initial_weights import open_weights
+
+    path = _artifact(folder, "run")
+
+    def read():
+        read_log(path)
+        Run.open(path).checkpoints.choose(None)
+        open_weights(path)
+
+    return Example(_files(path), read)
+
+
+def finetuning(folder):
+    from albert_keras.finetuning.finetuned import read_tuned
+    from albert_keras.finetuning.results import read_results
+    from albert_keras.runs.run import Run
+
+    path = _artifact(folder, "finetuned")
+    files = (path / "results.json", path / "seed-5" / "tuned.json", path / "seed-5" / "run.json")
+
+    def read():
+        read_results(path)
+        read_tuned(Run.open(path / "seed-5"))
+
+    return Example(files, read)
+
+
+def trained_data(folder):
+    from albert_keras.runs.trained_data import Digests, read_digests, save_digests
+
+    values = np.arange(50, dtype=np.uint64)
+    save_digests(folder, "rows", Digests(values, values + 7, 60, "ab" * 32))
+    return Example(_files(folder), lambda: read_digests(folder, "rows"))
+
+
+def checkpoint(folder):
+    from albert_keras.interop.checkpoint_tensors import CheckpointTensors
+
+    path = _artifact(folder, "run/checkpoints") / "step-00000008"
+    (path / "digests.json").unlink()  # as in releases of others
+
+    def read():
+        tensors = CheckpointTensors(str(path / "model.ckpt"))
+        for name in tensors.shapes:
+            tensors.read(name)
+
+    return Example(tuple(path.glob("model.ckpt.*")), read)
+
+
+def keras(folder):
+    from albert_keras.weights.load import open_keras_file
+
+    path = _artifact(folder, "saved_models/old/1.keras")
+    return Example((path,), lambda: open_keras_file(path))
+
+
+def hugging_face(folder):
+    return _converted("hugging-face", folder)
+
+
+def keras_nlp(folder):
+    return _converted("keras-nlp", folder)
+
+
+def release(folder):
+    return _converted("google", folder)
+
+
+def sentencepiece(folder):
+    from data_pipeline.tokenizers.tokenization import Tokenizer
+
+    path = _artifact(folder, "tokenizer")
+    files = (path / "tokenizer.model", path / "tokenizer_config.json")
+    return Example(files, lambda: Tokenizer.load(path).encode("The number 12 is é."))
+
+
+def foreign_sentencepiece(folder):
+    from data_pipeline.tokenizers.tokenization import Tokenizer
+
+    path = _artifact(folder, "tokenizer/tokenizer.model")
+    return Example((path,), lambda: Tokenizer.load(path).encode("The number 12 is é."))
+
+
+def word_pieces(folder):
+    from data_pipeline.tokenizers.tokenization import Tokenizer
+
+    path = folder / "vocab.txt"
+    pieces = "[PAD] [UNK] [CLS] [SEP] [MASK] the number ##s is . 1 2".split()
+    path.write_text("\n".join(pieces) + "\n")
+    return Example((path,), lambda: Tokenizer.load(path).encode("The numbers 12 is é."))
+
+
+def tokenizer_json(folder):
+    from albert_keras.interop.vocabulary import files_for, read_vocabulary
+
+    vocabulary = read_vocabulary(_artifact(folder, "tokenizer"))
+    path = folder / "tokenizer.json"
+    path.write_bytes(files_for(vocabulary, "hugging-face", 32)["tokenizer.json"])
+    return Example((path,), lambda: read_vocabulary(path))
+
+
+def export(folder):
+    from albert_keras.serving.predictor import Predictor
+
+    path = _artifact(folder, "saved_models/old-topics") / "1"
+    return Example(_files(path), lambda: Predictor(path).answer(["a proud baker"]))
+
+
+def saved_model(folder):
+    from albert_keras.serving.predictor import Predictor
+
+    path = _artifact(folder, "saved_models/old") / "1"
+    (path / "export.json").unlink()  # as in SavedModels of others
+    files = (path / "saved_model.pb", *(path / "variables").iterdir())
+    return Example(files, lambda: Predictor(path).fill_mask(["the [MASK] sailor"]))
+
+
+def tables(folder):
+    from albert_keras.tasks.tables.files import read_table
+
+    rows = [(f"the text {number}", str(number % 3)) for number in range(30)]
+    paths = [folder / f"rows.{ending}" for ending in ("tsv", "csv", "jsonl")]
+    for path, delimiter in zip(paths[:2], "\t,", strict=True):
+        lines = (delimiter.join(row) for row in [("text", "label"), *rows])
+        path.write_text("".join(f"{line}\n" for line in lines))
+    paths[2].write_text("".join(json.dumps({"text": t, "label": v}) + "\n" for t, v in rows))
+    return _each(paths, lambda path: read_table(path, "text", label="label"))
+
+
+def corpora(folder):
+    from data_pipeline.text.corpus import read_corpus
+
+    paths = [folder / name for name in ("prose.txt", "lines.jsonl", "wiki.txt")]
+    paths[0].write_text("\n".join(f"{line}\n" if "9 " in line else line for line in _LINES))
+    paths[1].write_text("".join(json.dumps({"title": "a", "text": line}) + "\n" for line in _LINES))
+    documents = (f'<doc id="1" url="x" title="{line}">\n{line}\n</doc>\n' for line in _LINES)
+    paths[2].write_text("".join(documents))
+    return _each(paths, lambda path: list(read_corpus([path])))
+
+
+def questions(folder):
+    from albert_keras.tasks.squad.files import read_null_odds, read_predictions, read_questions
+
+    answer = {"text": "number", "answer_start": 4}
+    question = [
+        {"id": str(n), "question": "What?", "answers": [answer], "is_impossible": False}
+        for n in range(5)
+    ]
+    paragraphs = [{"context": _LINES[0], "qas": question}]
+    readers = {
+        "squad.json": (read_questions, {"data": [{"title": "a", "paragraphs": paragraphs}]}),
+        "predictions.json": (read_predictions, {"a": "b", "c": ""}),
+        "odds.json": (read_null_odds, {"a": 0.5, "c": -3}),
+    }
+    for name, (_, values) in readers.items():
+        (folder / name).write_text(json.dumps(values))
+    paths = [folder / name for name in readers]
+    return _each(paths, lambda path: readers[path.name][0](path))
+
+
+def tagged_and_choices(folder):
+    from albert_keras.tasks.race.files import read_race_path
+    from albert_keras.tasks.tagging.files import read_tagged
+
+    words = {"words": ["Ada", "slept"], "tags": ["B-PER", "O"]}
+    passage = {"id": "high1.txt", "article": "a b", "questions": ["q"] * 2, "answers": ["A", "D"]}
+    passage["options"] = [["a", "b", "c", "d"]] * 2
+    texts = {
+        "tags.txt": "Ada B-PER\nslept O\n\n-DOCSTART- O\n\nShe O\n" * 9,
+        "tags.jsonl": (json.dumps(words) + "\n") * 9,
+        "race.txt": json.dumps(passage),
+    }
+    for name, text in texts.items():
+        (folder / name).write_text(text)
+
+    def read(path):
+        return read_race_path(path) if path.name.startswith("race") else read_tagged(path)
+
+    return _each([folder / name for name in texts], read)
+
+
+def vectors(folder):
+    from albert_keras.embeddings.texts import Text
+    from albert_keras.embeddings.vector_files import VectorFile, writing_vectors
+
+    paths = [folder / "vectors.npy", folder / "vectors.jsonl"]
+    texts = [Text(str(number), line) for number, line in enumerate(_LINES[:20])]
+    for path in paths:
+        with writing_vectors(path, 4) as writer:
+            writer.description = {"size": 4}
+            writer.add(texts, np.ones((20, 4), np.float32))
+
+    def read():
+        for vectors in map(VectorFile, paths):
+            list(vectors.blocks())
+            vectors.lookup([0, 19])
+
+    return Example(_files(folder), read)
+
+
+#: Kind -> the function that makes its example, and the number of cases; 2,000 together.
+KINDS: dict[str, tuple[Callable[[Path], Example], int]] = {
+    function.__name__: (function, cases)
+    for function, cases in (
+        *((yaml, 100), (shape, 80), (records, 220), (run, 210), (finetuning, 60)),
+        *((trained_data, 80), (checkpoint, 100), (keras, 100), (hugging_face, 150)),
+        *((keras_nlp, 100), (release, 60), (sentencepiece, 80), (foreign_sentencepiece, 100)),
+        *((word_pieces, 50), (tokenizer_json, 60), (export, 60), (saved_model, 50)),
+        *((tables, 90), (corpora, 80), (questions, 60), (tagged_and_choices, 50)),
+        (vectors, 60),
+    )
+}
+#: Kinds that are read within milliseconds, for the tests that run by default.
+QUICK = ("yaml", "shape", "records", "trained_data", "sentencepiece", "word_pieces", "tables")
+QUICK += ("corpora", "questions", "tagged_and_choices")
+
+
+def _artifact(folder, name):
+    """Unpacks a file or folder that an old version has written; returns its path."""
+    with tarfile.open(_ARTIFACTS) as archive:
+        members = [
+            member
+            for member in archive.getmembers()
+            if member.name == name or member.name.startswith(f"{name}/")
+        ]
+        archive.extractall(folder, members, filter="data")
+    return folder / name
+
+
+def _files(folder):
+    return tuple(sorted(path for path in folder.rglob("*") if path.is_file()))
+
+
+def _each(paths, read):
+    """Returns the Example of several files that have nothing to do with each other."""
+    return Example(tuple(paths), lambda: [read(path) for path in paths])
+
+
+def _converted(format_name, folder):
+    from albert_keras.conversion.formats import load_format
+    from albert_keras.interop.vocabulary import files_for, read_vocabulary
+    from tests.albert_keras.interop.random_weights import pretraining_weights
+
+    vocabulary = read_vocabulary(_artifact(folder / "from", "tokenizer"))
+    weights = pretraining_weights(vocab_size=vocabulary.tokenizer.vocab_size)
+    files = files_for(vocabulary, format_name, 9)
+    module, path = load_format(format_name), folder / "model"
+    path.mkdir()
+    module.write(weights._replace(tokenizer_files=files), path)
+    return Example(_files(path), lambda: module.read(path))

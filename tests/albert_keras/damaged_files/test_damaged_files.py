@@ -1,0 +1,97 @@
+"""Files of every kind that the program reads, with flipped bits, cuts and hostile values.
+
+A damaged file must be read or be refused as the command line does, with exit code 2. In the slow
+tests each kind has processes of its own, with limits of memory and time, so that an abort or an
+endless loop of a library is a failure too.
+"""
+
+import contextlib
+import io
+import resource
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from albert_keras.cli.output import report_error
+from data_pipeline.child_processes import environment
+from tests.albert_keras.damaged_files.damage import damaged
+from tests.albert_keras.damaged_files.examples import KINDS, QUICK
+
+_MEMORY = 2 * 2**30
+#: Seconds of computation of one case, and of waiting: a busy machine may be slow.
+_SECONDS, _WAITING_SECONDS = 60, 600
+#: Cases of one process, as TensorFlow keeps a part of each model that it has loaded.
+_BATCH = 60
+_ROOT = Path(__file__).parents[3]
+
+
+def read_damaged(kind, folder, cases, limit=lambda: None):
+    """Reads the files of a kind with the damage of some cases, which are the seeds.
+
+    `limit` is called before each case. RuntimeError names the case that did not end as it must.
+    """
+    make, _ = KINDS[kind]
+    files, read = make(Path(folder))
+    read()
+    for case in cases:
+        rng = np.random.default_rng([case, len(kind)])
+        path = files[rng.integers(len(files))]
+        content = path.read_bytes()
+        print(f"case {case}: {path}", flush=True)
+        path.write_bytes(damaged(content, rng))
+        limit()
+        try:
+            read()
+        except Exception as error:
+            with contextlib.redirect_stderr(io.StringIO()) as output:
+                code = report_error(error, debug=False)
+            if code != 2:
+                raise RuntimeError(f"case {case}, `{path}`: {output.getvalue()}") from error
+        path.write_bytes(content)
+
+
+def main(kind, folder, begin, end):
+    """Reads damaged files in this process, which ends if a case takes too long."""
+
+    def limit():
+        signal.setitimer(signal.ITIMER_PROF, _SECONDS)
+        signal.alarm(_WAITING_SECONDS)
+
+    resource.setrlimit(resource.RLIMIT_DATA, (_MEMORY, _MEMORY))
+    read_damaged(kind, folder, range(begin, end), limit)
+
+
+@pytest.mark.parametrize("kind", QUICK)
+def test_some_damaged_files_are_read_or_refused(kind, tmp_path):
+    read_damaged(kind, tmp_path, range(10_000, 10_006))
+
+
+def test_there_are_as_many_cases_as_promised():
+    assert sum(cases for _, cases in KINDS.values()) == 2000
+    assert set(QUICK) < KINDS.keys()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_damaged_files_are_read_or_refused(kind, tmp_path):
+    code = (
+        f"import sys; sys.path.insert(0, {str(_ROOT)!r}); "
+        f"from {__name__} import main; main(sys.argv[1], sys.argv[2], *map(int, sys.argv[3:]))"
+    )
+    _, cases = KINDS[kind]
+    for begin in range(0, cases, _BATCH):
+        folder = tmp_path / str(begin)
+        folder.mkdir()
+        end = min(begin + _BATCH, cases)
+        done = subprocess.run(
+            [sys.executable, "-c", code, kind, folder, str(begin), str(end)],
+            env=environment(TF_CPP_MIN_LOG_LEVEL="3"),
+            capture_output=True,
+            text=True,
+        )
+        last = "".join(done.stdout.splitlines()[-1:])
+        assert done.returncode == 0, f"{last}: exit {done.returncode}\n{done.stderr[-3000:]}"

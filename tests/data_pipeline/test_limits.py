@@ -1,0 +1,116 @@
+"""What a file of others contains cannot make a program read, allocate or recurse without end."""
+
+import contextlib
+import os
+import threading
+
+import pytest
+
+from data_pipeline.config import PretrainingDataConfig
+from data_pipeline.errors import InputError
+from data_pipeline.limits import (
+    MAX_DEPTH,
+    MAX_INTEGER,
+    check_memory,
+    check_regular_file,
+    parse_json,
+    read_limited,
+)
+from data_pipeline.records.dataset_info import DatasetInfo
+from data_pipeline.text import storage
+from data_pipeline.tokenizers.tokenization import Tokenizer
+from data_pipeline.tokenizers.vocabulary import read_model
+
+DEEP = "[" * 200_000
+
+
+@pytest.fixture
+def pipe(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    return tmp_path / "pipe"
+
+
+@contextlib.contextmanager
+def ends_soon(pipe):
+    """Ends a reader that waits for the pipe, whose test would never end otherwise."""
+
+    def end():
+        with contextlib.suppress(OSError):  # nobody reads
+            os.close(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK))
+
+    timer = threading.Timer(5, end)
+    timer.start()
+    yield
+    timer.cancel()
+
+
+@pytest.mark.parametrize("path", ["/dev/zero", "/dev/null", "pipe"])
+def test_a_pipe_or_a_device_is_refused_at_once(path, pipe):
+    path = pipe if path == "pipe" else path
+    for read in (read_limited, check_regular_file, storage.open_to_read, Tokenizer.load):
+        with ends_soon(pipe), pytest.raises(InputError, match="must be a regular file. Received"):
+            read(path)
+
+
+def test_a_file_is_read_up_to_its_limit(tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(b"1234")
+    assert read_limited(path, 4) == b"1234"
+    with pytest.raises(InputError, match="at most 3 bytes. Received: 4 bytes"):
+        read_limited(path, 3)
+    os.truncate(path, 10**12)  # sparse
+    with pytest.raises(InputError, match="Received: 1,000,000,000,000 bytes"):
+        read_limited(path)
+    with pytest.raises(IsADirectoryError):
+        read_limited(tmp_path)
+    check_regular_file(path)
+    check_regular_file(tmp_path)
+    check_regular_file(tmp_path / "none")
+
+
+@pytest.mark.parametrize(
+    "text", [DEEP, '{"a":' * 200_000, "[" * MAX_DEPTH + "[1]" + "]" * MAX_DEPTH]
+)
+def test_json_of_too_many_levels_is_a_value_error(text):
+    with pytest.raises(ValueError, match=f"more deeply than {MAX_DEPTH} levels"):
+        parse_json(text)
+
+
+def test_json_within_the_limit_is_parsed():
+    value = parse_json("[" * MAX_DEPTH + "]" * MAX_DEPTH)
+    for _ in range(MAX_DEPTH - 1):
+        (value,) = value
+    assert value == []
+    assert parse_json('{"a": [1, {"b": "\t"}], "c": {}}', strict=False)["a"][1] == {"b": "\t"}
+
+
+def test_more_than_the_memory_is_refused():
+    check_memory(1000, "The model")
+    with pytest.raises(InputError, match="The model must fit.*Received: 1,000,000.0 GB"):
+        check_memory(10**15, "The model")
+
+
+@pytest.mark.parametrize("content", [DEEP, '{"shards": ' + DEEP + "}", "[" * 100 + "]" * 100])
+def test_a_dataset_info_of_too_many_levels_is_damaged(tmp_path, content):
+    (tmp_path / "dataset_info.json").write_text(content)
+    with pytest.raises(InputError, match="is damaged: it is nested more deeply"):
+        DatasetInfo.read(tmp_path)
+
+
+@pytest.mark.parametrize("name, value", [("copies", 2e12), ("copies", MAX_INTEGER + 1)])
+def test_a_setting_that_no_integer_of_a_program_holds_is_refused(name, value):
+    with pytest.raises(InputError, match=f"`{name}` must be at most 2,147,483,647. Received: [12]"):
+        PretrainingDataConfig(**{name: value})
+    with pytest.raises(InputError, match=name):
+        PretrainingDataConfig(**{name: 1e30})
+    assert PretrainingDataConfig(seed=2**63 - 1).seed == 2**63 - 1
+
+
+@pytest.mark.parametrize("piece", ["", "\0", "a\0b", "a" * 100_000])
+def test_a_piece_that_ends_the_process_of_sentencepiece_is_refused(piece, tiny_tokenizer, tmp_path):
+    model = read_model(tiny_tokenizer.model_bytes)
+    model.pieces[20].piece = piece
+    path = tmp_path / "spiece.model"
+    path.write_bytes(model.SerializeToString())
+    with pytest.raises(InputError, match="1 to 1,000 characters, none of them NUL.*piece 20 with"):
+        Tokenizer.load(path)
