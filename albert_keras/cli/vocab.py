@@ -1,5 +1,6 @@
 """`albert-keras vocab` and `albert-keras vocab extend`."""
 
+import enum
 import math
 import shlex
 import sys
@@ -17,6 +18,13 @@ _SHOWN = 20
 _SHOWN_CHARACTERS = 10
 
 
+class Kind(str, enum.Enum):
+    """Kinds of vocabularies that can be trained."""
+
+    unigram = "unigram"
+    wordpiece = "wordpiece"
+
+
 @command()
 def vocab(
     context: typer.Context,
@@ -24,6 +32,11 @@ def vocab(
         None, "Text file, folder or 'glob' (required); may be repeated.", metavar="PATH"
     ),
     out: Path | None = option(None, "Output folder (required)."),
+    kind: Kind = option(
+        "unigram",
+        "Kind of vocabulary: unigram (SentencePiece) as in ALBERT, or wordpiece as in BERT and "
+        "DistilBERT.",
+    ),
     size: int = option(30_000, "Number of pieces in the vocabulary."),
     lower_case: bool = option(True, "Convert text to lower case."),
     strip_accents: bool = option(True, "Remove accents: é becomes e."),
@@ -35,11 +48,13 @@ def vocab(
     ),
     corpus_format: str = options.CORPUS_FORMAT,
 ):
-    """Train a SentencePiece vocabulary on your text.
+    """Train a vocabulary on your text.
 
     \b
     Example:
       albert-keras vocab --corpus 'books/*.txt' --size 8000 --out tokenizer/
+    The vocabulary of a BERT:
+      albert-keras vocab --kind wordpiece --corpus 'books/*.txt' --size 8000 --out tokenizer/
     """
     if context.invoked_subcommand is not None:
         if corpus or out:
@@ -53,17 +68,22 @@ def vocab(
             context.fail(f"Missing option '{name}'.")
     check_output_folder(out)
     find_files(corpus)  # before the trainer is loaded
-    from data_pipeline.tokenizers.vocabulary import train_vocabulary
+    texts = _paragraphs(corpus, corpus_format)
+    settings = {
+        "lower_case": lower_case,
+        "strip_accents": strip_accents,
+        "required_characters": required_characters,
+    }
+    if kind is Kind.wordpiece:
+        from data_pipeline.tokenizers.wordpiece_training import train_wordpiece
 
-    result = train_vocabulary(
-        _paragraphs(corpus, corpus_format),
-        out,
-        size,
-        lower_case=lower_case,
-        strip_accents=strip_accents,
-        required_characters=required_characters,
-        transient_progress=sys.stderr.isatty(),
-    )
+        result = train_wordpiece(texts, out, size, **settings)
+    else:
+        from data_pipeline.tokenizers.vocabulary import train_vocabulary
+
+        result = train_vocabulary(
+            texts, out, size, **settings, transient_progress=sys.stderr.isatty()
+        )
     coverage = result.coverage
     values = {
         "path": result.path,
