@@ -6,6 +6,7 @@ import shlex
 import sys
 from pathlib import Path
 
+import click
 import typer
 
 from albert_keras.cli import options
@@ -23,6 +24,7 @@ class Kind(str, enum.Enum):
 
     unigram = "unigram"
     wordpiece = "wordpiece"
+    bpe = "bpe"
 
 
 @command()
@@ -34,8 +36,8 @@ def vocab(
     out: Path | None = option(None, "Output folder (required)."),
     kind: Kind = option(
         "unigram",
-        "Kind of vocabulary: unigram (SentencePiece) as in ALBERT, or wordpiece as in BERT and "
-        "DistilBERT.",
+        "Kind of vocabulary: unigram (SentencePiece) as in ALBERT, wordpiece as in BERT and "
+        "DistilBERT, or bpe (byte-level) as in RoBERTa, which preserves case and accents.",
     ),
     size: int = option(30_000, "Number of pieces in the vocabulary."),
     lower_case: bool = option(True, "Convert text to lower case."),
@@ -78,6 +80,11 @@ def vocab(
         from data_pipeline.tokenizers.wordpiece_training import train_wordpiece
 
         result = train_wordpiece(texts, out, size, **settings)
+    elif kind is Kind.bpe:
+        from data_pipeline.tokenizers.byte_bpe_training import train_byte_bpe
+
+        _check_no_clean_up(context)
+        result = train_byte_bpe(texts, out, size)
     else:
         from data_pipeline.tokenizers.vocabulary import train_vocabulary
 
@@ -163,6 +170,14 @@ def _paragraphs(corpus, corpus_format):
 
     for document in read_with_progress(corpus, corpus_format, sys.stderr.isatty()):
         yield from document.paragraphs
+
+
+def _check_no_clean_up(context):
+    """Ends with a usage error if an option was given that byte-level BPE does not have."""
+    for name in ("lower_case", "strip_accents"):
+        given = context.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT
+        if given and context.params[name]:
+            context.fail(f"--{name.replace('_', '-')} must not be used with --kind bpe.")
 
 
 app = App(rich_markup_mode=None)
