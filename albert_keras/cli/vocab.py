@@ -6,7 +6,6 @@ import shlex
 import sys
 from pathlib import Path
 
-import click
 import typer
 
 from albert_keras.cli import options
@@ -175,8 +174,8 @@ def _paragraphs(corpus, corpus_format):
 def _check_no_clean_up(context):
     """Ends with a usage error if an option was given that byte-level BPE does not have."""
     for name in ("lower_case", "strip_accents"):
-        given = context.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT
-        if given and context.params[name]:
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE" and context.params[name]:
             context.fail(f"--{name.replace('_', '-')} must not be used with --kind bpe.")
 
 

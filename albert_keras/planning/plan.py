@@ -42,7 +42,7 @@ _BUILD = {
 }
 _VOCAB = {
     "bert": ["--kind", "wordpiece"],
-    "roberta": ["--no-lower-case", "--no-strip-accents"],
+    "roberta": ["--kind", "bpe"],
     "distilbert": ["--kind", "wordpiece"],
 }
 

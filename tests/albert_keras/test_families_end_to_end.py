@@ -11,10 +11,12 @@ from albert_keras.training.config import PretrainingConfig
 from albert_keras.training.pretrain import pretrain
 from albert_keras.weights.initial_weights import open_weights
 from data_pipeline.building.build import build_records
+from data_pipeline.tokenizers.byte_bpe_training import train_byte_bpe
 from data_pipeline.tokenizers.tokenization import Tokenizer
 from data_pipeline.tokenizers.wordpiece_training import train_wordpiece
 
-FAMILIES = ("albert", "bert", "roberta", "distilbert")
+#: Beginning of the names of models -> what model cards call them.
+FAMILIES = {"albert": "ALBERT", "bert": "BERT", "roberta": "RoBERTa", "distilbert": "DistilBERT"}
 #: Formats with one segment have no objective.
 DATA = (
     ("segment-pair", "sop"),
@@ -35,14 +37,14 @@ CASES = [pytest.param(*one, marks=[] if one == FAST else pytest.mark.slow) for o
 
 @pytest.fixture(scope="module")
 def tokenizers(tiny_tokenizer, tiny_corpus, tmp_path_factory):
-    """Returns the tokenizer of each family; a byte-level one for RoBERTa is not needed here."""
-    folder = tmp_path_factory.mktemp("vocabulary") / "wordpiece"
-    train_wordpiece(tiny_corpus, folder, 350)
-    of_bert = Tokenizer.load(folder)
+    """Returns the tokenizer of each family."""
+    folder = tmp_path_factory.mktemp("vocabulary")
+    of_bert = Tokenizer.load(train_wordpiece(tiny_corpus, folder / "wordpiece", 350).path)
+    of_roberta = Tokenizer.load(train_byte_bpe(tiny_corpus, folder / "bpe", 400).path)
     return {
         "albert": tiny_tokenizer,
         "bert": of_bert,
-        "roberta": tiny_tokenizer,
+        "roberta": of_roberta,
         "distilbert": of_bert,
     }
 
@@ -102,7 +104,12 @@ def test_a_family_trains_saves_resumes_exports_and_answers(
     exported = export(tmp_path / "run", tmp_path / "exported")
     predictor = Predictor(exported.path)
     (filled,) = predictor.fill_mask(["The [MASK] left the harbour."])
-    assert filled and np.isfinite(predictor.encode(["a ferry"])).all()
+    assert filled.filled_text.startswith("The ") and filled.filled_text.endswith(
+        " left the harbour."
+    )
+    assert np.isfinite(predictor.encode(["a ferry"])).all()
+    card = (tmp_path / "exported" / "README.md").read_text(encoding="utf-8")
+    assert f"\n{FAMILIES[family]}, " in card
     # A task starts from the run.
     weights = open_weights(tmp_path / "run")
     report = weights.load(build_model("classification", weights.albert_config, 2))

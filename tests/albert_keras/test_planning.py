@@ -187,7 +187,7 @@ def test_the_table_has_a_row_for_each_model_and_falls_with_the_length():
 @pytest.mark.parametrize(
     "size, millions, vocab, build",
     [
-        ("roberta-base", 124.7, "--no-lower-case", "--input-format full-sentences"),
+        ("roberta-base", 124.7, "--kind bpe", "--input-format full-sentences"),
         ("distilbert-base", 67.0, "--kind wordpiece", "--input-format full-sentences"),
         ("bert-medium", 41.7, "--kind wordpiece", "--objective nsp"),
     ],
