@@ -168,14 +168,16 @@ def read_bpe(content: bytes) -> BytePieces:
         merges = [tuple(m.split(" ")) if isinstance(m, str) else tuple(m) for m in merges]
         splits = splitter["type"], splitter.get("use_regex", True)
         add_prefix_space = bool(splitter["add_prefix_space"])
+        if not all(isinstance(part, str) for merge in merges for part in merge):
+            raise TypeError("merges must be pairs of strings")
+        pieces = sorted(ids, key=ids.__getitem__)
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise _not_bpe(f"{type(error).__name__}: {error}") from error
     plain = all(model.get(key) in (None, *allowed) for key, allowed in _PLAIN.items())
     if kind != "BPE" or splits != ("ByteLevel", True) or not plain or values.get("normalizer"):
         raise _not_bpe(f"a model of type {kind} with the pre-tokenizer {splits[0]}")
-    if sorted(ids.values()) != list(range(len(ids))):
+    if [ids[piece] for piece in pieces] != list(range(len(ids))):
         raise _not_bpe("ids that are not numbered from 0")
-    pieces = sorted(ids, key=ids.__getitem__)
     if missing := [piece for piece in (*SPECIAL_PIECES, *BYTE_CHARACTERS) if piece not in ids]:
         raise _not_bpe(f"a vocabulary without the pieces {' '.join(missing[:8])}")
     known = set(BYTE_CHARACTERS)

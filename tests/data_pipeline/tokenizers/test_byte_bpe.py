@@ -169,6 +169,8 @@ def test_a_served_graph_has_only_operations_of_the_server(tokenizer, tmp_path):
         (lambda v: v["model"]["vocab"].pop("<mask>"), "numbered from 0|<mask>"),
         (lambda v: v["model"]["merges"].insert(0, ["Ġt", "he"]), "the merge 'Ġt' 'he'"),
         (lambda v: v["model"]["merges"].append(["<s", ">"]), "the merge '<s' '>'"),
+        (lambda v: v["model"]["merges"].append([1, {}]), "pairs of strings"),
+        (lambda v: v["model"]["vocab"].update({"x y": "9"}), "TypeError"),
         (lambda v: v.pop("model"), "KeyError"),
     ],
 )
