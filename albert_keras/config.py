@@ -1,7 +1,7 @@
 """The shape of a model: `AlbertConfig`, the published sizes, and their JSON files.
 
 The keys are those of the reference's `albert_config.json`, so that either project reads the other's
-files; `sharing` and `embedding_projection` are additions. TensorFlow is not needed here.
+files; `sharing` and the fields after it are additions. TensorFlow is not needed here.
 """
 
 import json
@@ -33,6 +33,15 @@ def _activation_name(value):
     return value.lower() if isinstance(value, str) else value
 
 
+#: Fields that older files do not have; they are written only if they are not the default.
+LATER_FIELDS = (
+    "embedding_projection",
+    "position_offset",
+    "layer_norm_epsilon",
+    "pooler",
+    "pooler_activation",
+)
+
 Activation = Annotated[
     Literal["gelu", "gelu_erf", "relu", "tanh", "silu", "linear"],
     BeforeValidator(_activation_name),
@@ -40,7 +49,7 @@ Activation = Annotated[
 
 
 class AlbertConfig(Settings):
-    """Shape of an ALBERT model. The defaults are ALBERT-base, version 2.
+    """Shape of a model: ALBERT, BERT, RoBERTa, DistilBERT. The defaults are ALBERT-base, version 2.
 
     Attributes:
         vocab_size: int. Pieces in the vocabulary, V.
@@ -58,13 +67,22 @@ class AlbertConfig(Settings):
         hidden_dropout_prob: float. Dropout after embeddings, attention and feed-forward.
         attention_probs_dropout_prob: float. Dropout of the attention weights.
         max_position_embeddings: int. Longest sequence, in tokens.
-        type_vocab_size: int. Number of segment types.
+        type_vocab_size: int. Number of segment types. With 1 all tokens have the same type, with 0
+            there is no table of segment types: segment ids are ignored in both cases.
         initializer_range: float. Standard deviation of the initial weights.
         sharing: str. Which weights the depths of a group share: "all", "attention", "ffn" or
             "none", where each depth has its own weights, as in BERT.
         embedding_projection: str. "auto" projects the embeddings from E to H only if the two
             differ, as the reference does; "always" projects in any case, as transformers and
             KerasNLP do.
+        position_offset: int. Rows of the position table before the row of the first token. If it
+            is greater than 0, positions count real tokens only and padding takes the row before
+            the first token's, as in RoBERTa, where the offset is 2.
+        layer_norm_epsilon: float. Added to the variance in every layer normalization.
+        pooler: str. "always", or "on_demand": only models with a head that reads the pooled output
+            have a pooler, for example for classification; in others the pooled output is the
+            output at [CLS].
+        pooler_activation: str. "tanh", or "relu" as in classifiers of DistilBERT.
         foreign_keys: dict. Unknown keys of a foreign file; `save` writes them back.
 
     Raises:
@@ -88,10 +106,14 @@ class AlbertConfig(Settings):
     hidden_dropout_prob: Rate = 0.0
     attention_probs_dropout_prob: Rate = 0.0
     max_position_embeddings: Size = 512
-    type_vocab_size: Size = 2
+    type_vocab_size: Annotated[int, Field(ge=0)] = 2
     initializer_range: Annotated[float, Field(ge=0)] = 0.02
     sharing: Literal["all", "attention", "ffn", "none"] = "all"
     embedding_projection: Literal["auto", "always"] = "auto"
+    position_offset: Annotated[int, Field(ge=0)] = 0
+    layer_norm_epsilon: Annotated[float, Field(gt=0, le=1e-3)] = 1e-12
+    pooler: Literal["always", "on_demand"] = "always"
+    pooler_activation: Literal["tanh", "relu"] = "tanh"
     foreign_keys: dict[str, Any] = {}
 
     rules: ClassVar[tuple[Rule, ...]] = (
@@ -124,7 +146,7 @@ class AlbertConfig(Settings):
 
     @classmethod
     def from_name(cls, name: str, **overrides: Any) -> "AlbertConfig":
-        """Returns a published size, or one of the two small sizes for a CPU.
+        """Returns a published size, or one of the small sizes for a CPU.
 
         Args:
             name: str. One of `names()`; "albert-base" means "albert-base-v2".
@@ -135,6 +157,7 @@ class AlbertConfig(Settings):
 
         Source:
             ALBERT, tables 1 and 2; the released configurations (xlarge has 16 heads, not H/64).
+            The others: see docs/models.md.
         """
         if name not in _NAMED:
             raise InputError(f"`{name}` is not a known model{did_you_mean(name, _NAMED)}")
@@ -173,6 +196,11 @@ class AlbertConfig(Settings):
         return cls(**(_REFERENCE_DEFAULTS | known), foreign_keys=foreign)
 
     @property
+    def position_rows(self) -> int:
+        """int. Rows of the position table."""
+        return self.max_position_embeddings + self.position_offset
+
+    @property
     def projects_embeddings(self) -> bool:
         """bool. Whether the embeddings are projected, with weights of their own."""
         return self.embedding_projection == "always" or self.embedding_size != self.hidden_size
@@ -181,10 +209,9 @@ class AlbertConfig(Settings):
         """Returns plain JSON values; foreign keys are top-level and listed in `foreign_keys`."""
         values = self.model_dump()
         foreign = values.pop("foreign_keys")
-        if (
-            self.embedding_projection == "auto"
-        ):  # so that files stay as they were before this key existed
-            del values["embedding_projection"]
+        for name in LATER_FIELDS:  # so that files stay as they were before these keys existed
+            if values[name] == type(self).model_fields[name].default:
+                del values[name]
         return values | foreign | ({"foreign_keys": sorted(foreign)} if foreign else {})
 
     def to_json(self) -> str:
@@ -240,10 +267,41 @@ _ALBERT = {
     "albert-xxlarge": (12, 4096, 64, 16_384),
 }
 _BERT = {
+    # Turc et al. 2019, table 1: 64 units per attention head.
+    "bert-tiny": (2, 128, 2, 512),
+    "bert-mini": (4, 256, 4, 1024),
+    "bert-small": (4, 512, 8, 2048),
+    "bert-medium": (8, 512, 8, 2048),
     "bert-base": (12, 768, 12, 3072),
     "bert-large": (24, 1024, 16, 4096),
     "bert-xlarge": (24, 2048, 32, 8192),  # ALBERT, table 2
 }
+_UNSHARED = {"dropout": 0.1, "sharing": "none", "hidden_act": "gelu_erf"}
+
+
+def _bert(sizes):
+    return _sizes(*sizes, embedding=sizes[1], **_UNSHARED, vocab_size=30_522)
+
+
+def _roberta(sizes):
+    return _bert(sizes) | {
+        "vocab_size": 50_265,
+        "type_vocab_size": 0,
+        "position_offset": 2,
+        "layer_norm_epsilon": 1e-5,
+        "pooler": "on_demand",
+    }
+
+
+def _distilbert(sizes):
+    layers, *rest = sizes
+    return _bert((layers // 2, *rest)) | {
+        "type_vocab_size": 0,
+        "pooler": "on_demand",
+        "pooler_activation": "relu",
+    }
+
+
 #: Version 1 was released with dropout, except for xxlarge; version 2 has none.
 _NAMED = (
     {name: _sizes(*sizes) for name, sizes in _ALBERT.items()}
@@ -253,19 +311,19 @@ _NAMED = (
     }
     | {f"{name}-v2": _sizes(*sizes) for name, sizes in _ALBERT.items()}
     | {
-        name: _sizes(
-            *sizes,
-            embedding=sizes[1],
-            dropout=0.1,
-            sharing="none",
-            hidden_act="gelu_erf",
-            vocab_size=30_522,
-        )
-        for name, sizes in _BERT.items()
-    }
-    | {
         # Small sizes of this project: one for tests, one that learns something on a CPU.
         "albert-tiny": _sizes(2, 128, 2, 512, embedding=64),
         "albert-mini": _sizes(4, 256, 4, 1024),
+    }
+    | {name: _bert(sizes) for name, sizes in _BERT.items()}
+    # The small RoBERTas have the sizes of the small BERTs, and a DistilBERT half the depth of the
+    # BERT with the same name.
+    | {
+        f"roberta-{size}": _roberta(_BERT[f"bert-{size}"])
+        for size in ("tiny", "mini", "base", "large")
+    }
+    | {
+        f"distilbert-{size}": _distilbert(_BERT[f"bert-{size}"])
+        for size in ("tiny", "mini", "base")
     }
 )

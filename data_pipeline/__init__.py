@@ -24,8 +24,10 @@ if TYPE_CHECKING:  # for type checkers and editors, which do not see names loade
     from data_pipeline.reports.inspection import inspect_records as inspect_records
     from data_pipeline.reports.verification import verify_records as verify_records
     from data_pipeline.text.corpus import Document as Document, read_corpus as read_corpus
+    from data_pipeline.tokenizers.byte_bpe_training import train_byte_bpe as train_byte_bpe
     from data_pipeline.tokenizers.tokenization import Tokenizer as Tokenizer
     from data_pipeline.tokenizers.vocabulary import train_vocabulary as train_vocabulary
+    from data_pipeline.tokenizers.wordpiece_training import train_wordpiece as train_wordpiece
 
 silence_startup()
 
@@ -45,7 +47,9 @@ _HOMES = {
     "inspect_records": "data_pipeline.reports.inspection",
     "mask_ngrams": "data_pipeline.instances.masking",
     "read_corpus": "data_pipeline.text.corpus",
+    "train_byte_bpe": "data_pipeline.tokenizers.byte_bpe_training",
     "train_vocabulary": "data_pipeline.tokenizers.vocabulary",
+    "train_wordpiece": "data_pipeline.tokenizers.wordpiece_training",
     "training_dataset": "data_pipeline.reader.reader",
     "verify_records": "data_pipeline.reports.verification",
 }

@@ -1,5 +1,6 @@
 """`albert-keras vocab` and `albert-keras vocab extend`."""
 
+import enum
 import math
 import shlex
 import sys
@@ -17,6 +18,14 @@ _SHOWN = 20
 _SHOWN_CHARACTERS = 10
 
 
+class Kind(str, enum.Enum):
+    """Kinds of vocabularies that can be trained."""
+
+    unigram = "unigram"
+    wordpiece = "wordpiece"
+    bpe = "bpe"
+
+
 @command()
 def vocab(
     context: typer.Context,
@@ -24,6 +33,11 @@ def vocab(
         None, "Text file, folder or 'glob' (required); may be repeated.", metavar="PATH"
     ),
     out: Path | None = option(None, "Output folder (required)."),
+    kind: Kind = option(
+        "unigram",
+        "Kind of vocabulary: unigram (SentencePiece) as in ALBERT, wordpiece as in BERT and "
+        "DistilBERT, or bpe (byte-level) as in RoBERTa, which preserves case and accents.",
+    ),
     size: int = option(30_000, "Number of pieces in the vocabulary."),
     lower_case: bool = option(True, "Convert text to lower case."),
     strip_accents: bool = option(True, "Remove accents: é becomes e."),
@@ -35,11 +49,13 @@ def vocab(
     ),
     corpus_format: str = options.CORPUS_FORMAT,
 ):
-    """Train a SentencePiece vocabulary on your text.
+    """Train a vocabulary on your text.
 
     \b
     Example:
       albert-keras vocab --corpus 'books/*.txt' --size 8000 --out tokenizer/
+    The vocabulary of a BERT:
+      albert-keras vocab --kind wordpiece --corpus 'books/*.txt' --size 8000 --out tokenizer/
     """
     if context.invoked_subcommand is not None:
         if corpus or out:
@@ -53,17 +69,27 @@ def vocab(
             context.fail(f"Missing option '{name}'.")
     check_output_folder(out)
     find_files(corpus)  # before the trainer is loaded
-    from data_pipeline.tokenizers.vocabulary import train_vocabulary
+    texts = _paragraphs(corpus, corpus_format)
+    settings = {
+        "lower_case": lower_case,
+        "strip_accents": strip_accents,
+        "required_characters": required_characters,
+    }
+    if kind is Kind.wordpiece:
+        from data_pipeline.tokenizers.wordpiece_training import train_wordpiece
 
-    result = train_vocabulary(
-        _paragraphs(corpus, corpus_format),
-        out,
-        size,
-        lower_case=lower_case,
-        strip_accents=strip_accents,
-        required_characters=required_characters,
-        transient_progress=sys.stderr.isatty(),
-    )
+        result = train_wordpiece(texts, out, size, **settings)
+    elif kind is Kind.bpe:
+        from data_pipeline.tokenizers.byte_bpe_training import train_byte_bpe
+
+        _check_no_clean_up(context)
+        result = train_byte_bpe(texts, out, size)
+    else:
+        from data_pipeline.tokenizers.vocabulary import train_vocabulary
+
+        result = train_vocabulary(
+            texts, out, size, **settings, transient_progress=sys.stderr.isatty()
+        )
     coverage = result.coverage
     values = {
         "path": result.path,
@@ -143,6 +169,14 @@ def _paragraphs(corpus, corpus_format):
 
     for document in read_with_progress(corpus, corpus_format, sys.stderr.isatty()):
         yield from document.paragraphs
+
+
+def _check_no_clean_up(context):
+    """Ends with a usage error if an option was given that byte-level BPE does not have."""
+    for name in ("lower_case", "strip_accents"):
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE" and context.params[name]:
+            context.fail(f"--{name.replace('_', '-')} must not be used with --kind bpe.")
 
 
 app = App(rich_markup_mode=None)

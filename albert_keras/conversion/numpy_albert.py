@@ -1,4 +1,4 @@
-"""ALBERT and BERT in NumPy, float64, written from the reference's description.
+"""ALBERT, BERT and their relatives in NumPy, float64, written from the reference's description.
 
 It shares no code with the models of `albert_keras`, so that the two can check each other. Weights
 are a dict of arrays with the names of the reference's checkpoints, sizes a dict with the keys of
@@ -27,11 +27,18 @@ def encode(weights, sizes, input_ids, input_mask, segment_ids):
 
     Returns sequence output [B, S, H], pooled output [B, H], list of all block outputs.
     """
-    weights = _Weights(weights)
-    input_mask = np.asarray(input_mask, np.float64)
+    weights = _Weights(weights, sizes.get("layer_norm_epsilon", 1e-12))
     x = weights["bert/embeddings/word_embeddings"][input_ids]
-    x = x + weights["bert/embeddings/token_type_embeddings"][segment_ids]
-    x = x + weights["bert/embeddings/position_embeddings"][: x.shape[1]]
+    types, offset = sizes.get("type_vocab_size", 2), sizes.get("position_offset", 0)
+    if types:
+        segments = segment_ids if types > 1 else np.zeros_like(segment_ids)
+        x = x + weights["bert/embeddings/token_type_embeddings"][segments]
+    positions = np.broadcast_to(np.arange(x.shape[1]), x.shape[:2])
+    if offset:  # real tokens are counted, and padding has the row before the first one's
+        is_real = np.asarray(input_mask) != 0
+        positions = np.where(is_real, np.cumsum(is_real, axis=1) - 1, -1) + offset
+    x = x + weights["bert/embeddings/position_embeddings"][positions]
+    input_mask = np.asarray(input_mask, np.float64)
     x = weights.layer_norm(x, "bert/embeddings/LayerNorm")
     # Where E = H the reference has no projection; some models trained elsewhere have one.
     is_projected = sizes["embedding_size"] != sizes["hidden_size"]
@@ -48,12 +55,16 @@ def encode(weights, sizes, input_ids, input_mask, segment_ids):
             x = _attention(weights, sizes, x, input_mask, block.format(attention_group, inner))
             x = _feed_forward(weights, sizes, x, block.format(feed_forward_group, inner))
             outputs.append(x)
-    return x, np.tanh(weights.dense(x[:, 0], "bert/pooler/dense")), outputs
+    pooled = x[:, 0]
+    if "bert/pooler/dense/kernel" in weights:
+        activation = ACTIVATIONS[sizes.get("pooler_activation", "tanh")]
+        pooled = activation(weights.dense(pooled, "bert/pooler/dense"))
+    return x, pooled, outputs
 
 
 def masked_lm_logits(weights, sizes, sequence_output):
     """Scores every vocabulary entry at every position: [B, S, H] -> [B, S, V]."""
-    weights = _Weights(weights)
+    weights = _Weights(weights, sizes.get("layer_norm_epsilon", 1e-12))
     x = weights.dense(sequence_output, f"{_MASKED_LM}/transform/dense")
     x = ACTIVATIONS[sizes["hidden_act"]](x)
     x = weights.layer_norm(x, f"{_MASKED_LM}/transform/LayerNorm")
@@ -70,8 +81,11 @@ def sentence_order_logits(weights, pooled_output):
 class _Weights:
     """Weights in float64, converted when they are used: all at once might not fit into memory."""
 
-    def __init__(self, weights):
-        self._weights = weights
+    def __init__(self, weights, epsilon=1e-12):
+        self._weights, self._epsilon = weights, epsilon
+
+    def __contains__(self, name):
+        return name in self._weights
 
     def __getitem__(self, name):
         return np.asarray(self._weights[name], np.float64)
@@ -82,7 +96,8 @@ class _Weights:
     def layer_norm(self, x, name):
         mean = x.mean(-1, keepdims=True)
         variance = ((x - mean) ** 2).mean(-1, keepdims=True)
-        return (x - mean) / np.sqrt(variance + 1e-12) * self[f"{name}/gamma"] + self[f"{name}/beta"]
+        normal = (x - mean) / np.sqrt(variance + self._epsilon)
+        return normal * self[f"{name}/gamma"] + self[f"{name}/beta"]
 
 
 def _attention(weights, sizes, x, input_mask, name):

@@ -102,7 +102,9 @@ def random_inputs(config: AlbertConfig, seed: int = 0) -> list[dict[str, np.ndar
             {
                 "input_ids": rng.integers(0, config.vocab_size, (3, length), np.int32),
                 "input_mask": mask,
-                "segment_ids": rng.integers(0, config.type_vocab_size, (3, length), np.int32),
+                "segment_ids": rng.integers(
+                    0, max(1, config.type_vocab_size), (3, length), np.int32
+                ),
             }
         )
     return batches
@@ -127,6 +129,8 @@ def oracle_outputs(weights: ModelWeights, inputs: list) -> list[dict[str, np.nda
 def our_outputs(weights: ModelWeights, inputs: list) -> list[dict[str, np.ndarray]]:
     """Runs our Keras model with ModelWeights; returns the outputs of each batch."""
     config = weights.config.replace(initializer_range=0.0)  # replaced at once
+    if "bert/pooler/dense/kernel" in weights.tensors:
+        config = config.replace(pooler="always")  # the model for pre-training may lack it
     has_order = "sentence_order" in weights.heads
     model = AlbertForPretraining(config, sentence_head=has_order, dtype="float32")
     for name, variable in weight_names(model).items():
@@ -200,7 +204,7 @@ def _run_transformers(path, weights, inputs):
         )
     model = model.float().eval()
     # A model without a pooler gets one of zeros from our reader, a random one from transformers.
-    has_pooler = np.any(weights.tensors["bert/pooler/dense/kernel"])
+    has_pooler = np.any(weights.tensors.get("bert/pooler/dense/kernel", 0))
     results = []
     for batch in inputs:
         ids, mask, segments = (

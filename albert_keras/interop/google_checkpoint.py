@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from albert_keras.config import AlbertConfig
+from albert_keras.config import LATER_FIELDS, AlbertConfig
 from albert_keras.interop.checkpoint_tensors import (
     CheckpointTensors,
     find_beside,
@@ -133,9 +133,10 @@ def reference_config(config: AlbertConfig) -> dict:
     """
     values = config.to_dict()
     foreign = values.pop("foreign_keys", ())
+    for name in LATER_FIELDS:
+        values.pop(name, None)
     if values.pop("sharing") == "none":
         values["num_hidden_groups"] = config.num_hidden_layers
-    values.pop("embedding_projection", None)
     rules = (
         ("sharing", config.sharing in ("all", "none"), '"all" or "none"'),
         ("hidden_act", config.hidden_act in ACTIVATIONS, str(ACTIVATIONS)),

@@ -18,7 +18,7 @@ from albert_keras.interop import tf_models
 from albert_keras.interop.checkpoint_tensors import is_object_based, read_named_tensors
 from albert_keras.interop.google_checkpoint import read_model_tensors
 from albert_keras.interop.model_folder import read_tokenizer_files
-from albert_keras.interop.model_weights import HEADS, ModelWeights
+from albert_keras.interop.model_weights import HEADS, ModelWeights, check_expressible
 from albert_keras.interop.tensor_table import read_reference_tensors
 from albert_keras.layers.kernels import inference
 from albert_keras.models.encoder import AlbertEncoder
@@ -107,6 +107,7 @@ def write(weights, folder):
         https://www.tensorflow.org/hub/reusable_saved_models and
         https://www.tensorflow.org/hub/common_saved_model_apis/text.
     """
+    check_expressible("A module of TF-Hub", weights.config, ())
     tensors = read_reference_tensors(weights.config, weights.tensors, weights.source)
     encoder = AlbertEncoder(_without_random_weights(weights.config), dtype="float32")
     _assign(encoder.weights, tensors)

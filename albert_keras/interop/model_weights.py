@@ -37,7 +37,6 @@ def _norm(name, axis):
 #: Tensor -> its axes, by letter, see `_shapes`.
 _EMBEDDINGS = {
     "bert/embeddings/word_embeddings": "VE",
-    "bert/embeddings/token_type_embeddings": "TE",
     "bert/embeddings/position_embeddings": "PE",
     **_norm("bert/embeddings/LayerNorm", "E"),
 }
@@ -129,9 +128,14 @@ def without_identity_projection(tensors: dict, config: AlbertConfig) -> tuple[di
     return others, config.replace(embedding_projection="auto")
 
 
-def encoder_shapes(config: AlbertConfig) -> dict[str, tuple[int, ...]]:
-    """Returns the shapes of the encoder's tensors, with any sharing."""
+def encoder_shapes(config: AlbertConfig, names: Iterable[str] = ()) -> dict[str, tuple[int, ...]]:
+    """Returns the shapes of the encoder's tensors, with any sharing.
+
+    A pooler on demand is among them if it is among the `names` of a model's tensors.
+    """
     axes = dict(_EMBEDDINGS)
+    if config.type_vocab_size:
+        axes["bert/embeddings/token_type_embeddings"] = "TE"
     if config.projects_embeddings:
         axes |= _dense(PROJECTION, "EH")
     plan = layer_plan(
@@ -141,7 +145,9 @@ def encoder_shapes(config: AlbertConfig) -> dict[str, tuple[int, ...]]:
         for block, part in ((use.attention, _ATTENTION), (use.feed_forward, _FEED_FORWARD)):
             scope = f"bert/encoder/transformer/{block.scope}"
             axes |= {f"{scope}/{name}": letters for name, letters in part.items()}
-    return _shapes(axes | _dense("bert/pooler/dense", "HH"), config)
+    if config.pooler == "always" or any(name.startswith("bert/pooler/") for name in names):
+        axes |= _dense("bert/pooler/dense", "HH")
+    return _shapes(axes, config)
 
 
 def head_shapes(config: AlbertConfig, tensors) -> dict[str, tuple[int, ...]]:
@@ -165,7 +171,7 @@ def _shapes(axes, config, num_classes=0):
         "H": config.hidden_size,
         "D": 2 * config.hidden_size,
         "I": config.intermediate_size,
-        "P": config.max_position_embeddings,
+        "P": config.position_rows,
         "T": config.type_vocab_size,
         "C": num_classes,
         "1": 1,
@@ -178,8 +184,17 @@ def check_expressible(format_name: str, config: AlbertConfig, rules: Iterable[tu
     """Raises InputError with all rules of a format that do not hold for a model.
 
     A rule is the field of the configuration, whether the rule holds, what the field must be, and
-    optionally what was received, if it is not the field alone.
+    optionally what was received, if it is not the field alone. No format but Hugging Face's has
+    models without segment types or pooler, with an offset of positions or another epsilon.
     """
+    rules = (
+        *rules,
+        ("type_vocab_size", config.type_vocab_size > 0, "at least 1"),
+        ("position_offset", config.position_offset == 0, "0"),
+        ("layer_norm_epsilon", config.layer_norm_epsilon == 1e-12, "1e-12"),
+        ("pooler", config.pooler == "always", '"always"'),
+        ("pooler_activation", config.pooler_activation == "tanh", '"tanh"'),
+    )
     problems = []
     for field, holds, wanted, *received in rules:
         if not holds:

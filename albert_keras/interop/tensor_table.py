@@ -87,7 +87,7 @@ def read_by_table(rows: Iterable[Row], theirs, shapes: dict, source) -> dict[str
 
 def read_reference_tensors(config: AlbertConfig, tensors: dict, source) -> dict[str, np.ndarray]:
     """Checks tensors that have our names, as `read_by_table`; returns them in float32."""
-    shapes = encoder_shapes(config) | head_shapes(config, tensors)
+    shapes = encoder_shapes(config, tensors) | head_shapes(config, tensors)
     return read_by_table([Row(name, name) for name in shapes], tensors, shapes, source)
 
 

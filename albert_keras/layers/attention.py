@@ -67,7 +67,9 @@ class SelfAttentionBlock(NamedLayer):
         self.key = NamedDense(f"{scope}/attention_1/self/key", size, size, **shared)
         self.value = NamedDense(f"{scope}/attention_1/self/value", size, size, **shared)
         self.projection = NamedDense(f"{scope}/attention_1/output/dense", size, size, **shared)
-        self.normalization = NamedLayerNorm(f"{scope}/LayerNorm", size, **shared)
+        self.normalization = NamedLayerNorm(
+            f"{scope}/LayerNorm", size, config.layer_norm_epsilon, **shared
+        )
         self.weights_dropout = self.dropout(
             config.attention_probs_dropout_prob, "attention_1/self/dropout"
         )
@@ -130,7 +132,8 @@ class SelfAttentionBlock(NamedLayer):
             self.hidden_dropout,
             query_rows,
             dropout_seed,
-            training=training,
+            training,
+            self.normalization.epsilon,
         )
         return (hidden, probs) if return_attention else hidden
 

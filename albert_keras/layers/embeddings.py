@@ -20,7 +20,8 @@ class FactorizedEmbedding(NamedLayer):
 
     Call arguments:
         input_ids: int [B, S]. Token ids. Padding is embedded too; `input_mask` hides it later.
-        segment_ids: int [B, S]. 0 first, 1 second segment.
+        segment_ids: int [B, S]. 0 first, 1 second segment; ignored unless there are several types.
+        input_mask: int [B, S]. 1 for a real token; read only if positions have an offset.
         rows: Rows. The order of the positions in the result.
         dropout_seed: DropoutSeed or None. Makes dropout reproducible, see `layers/dropout.py`.
 
@@ -41,16 +42,21 @@ class FactorizedEmbedding(NamedLayer):
         size = config.embedding_size
         shared = {"seed": seed, "stddev": self.stddev, "dtype": self.dtype_policy}
         self.max_length = config.max_position_embeddings
+        self.position_offset = config.position_offset
         self.word_embeddings = self.named_weight(
             "embeddings/word_embeddings", (config.vocab_size, size)
         )
-        self.token_type_embeddings = self.named_weight(
-            "embeddings/token_type_embeddings", (config.type_vocab_size, size)
-        )
+        self.token_type_embeddings = None
+        if config.type_vocab_size:
+            self.token_type_embeddings = self.named_weight(
+                "embeddings/token_type_embeddings", (config.type_vocab_size, size)
+            )
         self.position_embeddings = self.named_weight(
-            "embeddings/position_embeddings", (self.max_length, size)
+            "embeddings/position_embeddings", (config.position_rows, size)
         )
-        self.normalization = NamedLayerNorm(f"{scope}/embeddings/LayerNorm", size, **shared)
+        self.normalization = NamedLayerNorm(
+            f"{scope}/embeddings/LayerNorm", size, config.layer_norm_epsilon, **shared
+        )
         self.hidden_dropout = self.dropout(config.hidden_dropout_prob, "embeddings/dropout")
         self.projection = None
         if config.projects_embeddings:
@@ -58,19 +64,33 @@ class FactorizedEmbedding(NamedLayer):
                 f"{scope}/encoder/embedding_hidden_mapping_in", size, config.hidden_size, **shared
             )
 
-    def call(self, input_ids, segment_ids, rows, dropout_seed=None, training=None):
+    def call(self, input_ids, segment_ids, input_mask, rows, dropout_seed=None, training=None):
         vectors = look_up(tf.convert_to_tensor(self.word_embeddings), rows.from_batch(input_ids))
-        segment_ids = rows.from_batch(segment_ids)
-        vectors += look_up(tf.convert_to_tensor(self.token_type_embeddings), segment_ids)
-        positions = self.position_embeddings[: self.checked_length(input_ids)]  # [S, E]
-        shape = tf.concat([tf.shape(input_ids), positions.shape[1:]], 0)
-        vectors += rows.from_batch(tf.broadcast_to(positions, shape))  # [N, E]
+        if self.token_type_embeddings is not None:
+            types = tf.convert_to_tensor(self.token_type_embeddings)
+            if types.shape[0] == 1:
+                vectors += types
+            else:
+                vectors += look_up(types, rows.from_batch(segment_ids))
+        vectors += self._positions(input_ids, input_mask, rows)  # [N, E]
         vectors = self.normalization(vectors)
         if training and self.hidden_dropout.rate:
             # Random numbers are sampled for whole sequences, whichever rows are computed.
             vectors = self.hidden_dropout(rows.to_batch(vectors), dropout_seed, training=training)
             vectors = rows.from_batch(vectors)
         return vectors if self.projection is None else self.projection(vectors)  # [N, H]
+
+    def _positions(self, input_ids, input_mask, rows):
+        """Returns the embedding of the position of every row, [N, E]."""
+        length = self.checked_length(input_ids)
+        if not self.position_offset:
+            positions = self.position_embeddings[:length]  # [S, E]
+            shape = tf.concat([tf.shape(input_ids), positions.shape[1:]], 0)
+            return rows.from_batch(tf.broadcast_to(positions, shape))
+        # Source: `make_positions` in facebookresearch/fairseq, `utils.py`.
+        is_real = tf.cast(input_mask, tf.int32)
+        numbers = tf.cumsum(is_real, axis=1) * is_real + (self.position_offset - 1)  # [B, S]
+        return look_up(tf.convert_to_tensor(self.position_embeddings), rows.from_batch(numbers))
 
     def checked_length(self, input_ids):
         """Returns S: int if it is static, else an int32 scalar Tensor."""

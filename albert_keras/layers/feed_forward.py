@@ -56,7 +56,9 @@ class FeedForwardBlock(NamedLayer):
         self.activation = config.hidden_act
         self.intermediate = NamedDense(f"{inner_scope}/dense", size, inner_size, **shared)
         self.projection = NamedDense(f"{inner_scope}/output/dense", inner_size, size, **shared)
-        self.normalization = NamedLayerNorm(f"{scope}/LayerNorm_1", size, **shared)
+        self.normalization = NamedLayerNorm(
+            f"{scope}/LayerNorm_1", size, config.layer_norm_epsilon, **shared
+        )
         self.hidden_dropout = self.dropout(
             config.hidden_dropout_prob, "ffn_1/intermediate/output/dropout"
         )
@@ -82,5 +84,12 @@ class FeedForwardBlock(NamedLayer):
         inner = tf.matmul(hidden, weights.inner_kernel)  # [N, I]
         found = activated_product(inner, weights.inner_bias, weights.kernel, self.activation)
         return add_dropped(
-            residual, found, weights, self.hidden_dropout, rows, dropout_seed, training=training
+            residual,
+            found,
+            weights,
+            self.hidden_dropout,
+            rows,
+            dropout_seed,
+            training,
+            self.normalization.epsilon,
         )

@@ -18,9 +18,6 @@ from albert_keras.layers.kernels import (
     kernel,
 )
 
-#: As in the graphs of the reference; the Keras default of 1e-3 would damp small vectors.
-NORM_EPSILON = 1e-12
-
 
 @differentiable
 def dense(rows, kernel, bias):
@@ -120,21 +117,24 @@ def _activation_kernels(name):
     return forward, backward
 
 
-def layer_norm(rows, gamma, beta, dtype):
+def layer_norm(rows, gamma, beta, dtype, epsilon=1e-12):
     """Normalizes each row to mean 0 and variance 1, then scales and shifts it.
 
     Args:
         rows: float [N, M].
         gamma, beta: float32 [M].
         dtype: tf.DType or str. Of the result.
+        epsilon: float. Added to the variance. 1e-12 is that of the reference's graphs; the Keras
+            default of 1e-3 would damp small vectors.
 
     Returns:
         [N, M].
     """
+    normalize, _ = _norm_kernels(epsilon)
 
     @differentiable
     def run(rows, gamma, beta):
-        outputs, normal, scale = _normalize(rows, gamma, beta, tf.zeros([], dtype))
+        outputs, normal, scale = normalize(rows, gamma, beta, tf.zeros([], dtype))
 
         def gradient(upstream):
             d_rows, d_gamma = _normalize_backward(normal, scale, gamma, upstream)
@@ -145,7 +145,7 @@ def layer_norm(rows, gamma, beta, dtype):
     return run(rows, gamma, beta)
 
 
-def add_layer_norm(rows, added, bias, gamma, beta):
+def add_layer_norm(rows, added, bias, gamma, beta, epsilon=1e-12):
     """Adds the output of a block and its bias to the input of the block, and normalizes the sum.
 
     Args:
@@ -153,17 +153,19 @@ def add_layer_norm(rows, added, bias, gamma, beta):
         added: [N, M], same dtype. Result of the last product of the block.
         bias: float32 [M].
         gamma, beta: float32 [M].
+        epsilon: float. As in `layer_norm`.
 
     Returns:
         [N, M] in the dtype of `rows`.
     """
     if _joins_operations():
         total = tf.nn.bias_add(added, tf.cast(bias, added.dtype)) + rows
-        return layer_norm(total, gamma, beta, rows.dtype)
+        return layer_norm(total, gamma, beta, rows.dtype, epsilon)
+    _, add_normalize = _norm_kernels(epsilon)
 
     @differentiable
     def run(rows, added, bias, gamma, beta):
-        outputs, normal, scale = _add_normalize(rows, added, bias, gamma, beta)
+        outputs, normal, scale = add_normalize(rows, added, bias, gamma, beta)
 
         def gradient(upstream):
             d_rows, d_gamma = _normalize_backward(normal, scale, gamma, upstream)
@@ -175,7 +177,7 @@ def add_layer_norm(rows, added, bias, gamma, beta):
     return run(rows, added, bias, gamma, beta)
 
 
-def add_dropped(hidden, found, weights, dropout, rows, dropout_seed, training):
+def add_dropped(hidden, found, weights, dropout, rows, dropout_seed, training, epsilon):
     """Ends a block: adds the bias, applies dropout, adds the input of the block, normalizes.
 
     Args:
@@ -186,6 +188,7 @@ def add_dropped(hidden, found, weights, dropout, rows, dropout_seed, training):
         rows: Rows.
         dropout_seed: DropoutSeed or None.
         training: bool or None.
+        epsilon: float. As in `layer_norm`.
 
     Returns:
         [N, H], same dtype.
@@ -196,23 +199,27 @@ def add_dropped(hidden, found, weights, dropout, rows, dropout_seed, training):
         # Random numbers are sampled for whole sequences, whichever rows are computed.
         found = rows.from_batch(dropout(rows.to_batch(found), dropout_seed, training=training))
         bias = tf.zeros_like(bias)
-    return add_layer_norm(hidden, found, bias, weights.gamma, weights.beta)
+    return add_layer_norm(hidden, found, bias, weights.gamma, weights.beta, epsilon)
 
 
-@kernel
-def _normalize(rows, gamma, beta, like):
-    return _normal_rows(_float32(rows), gamma, beta, like.dtype)
+@functools.cache
+def _norm_kernels(epsilon):
+    @kernel
+    def normalize(rows, gamma, beta, like):
+        return _normal_rows(_float32(rows), gamma, beta, like.dtype, epsilon)
+
+    @kernel
+    def add_normalize(rows, added, bias, gamma, beta):
+        total = _float32(rows) + _float32(added) + bias
+        return _normal_rows(total, gamma, beta, rows.dtype, epsilon)
+
+    return normalize, add_normalize
 
 
-@kernel
-def _add_normalize(rows, added, bias, gamma, beta):
-    return _normal_rows(_float32(rows) + _float32(added) + bias, gamma, beta, rows.dtype)
-
-
-def _normal_rows(rows, gamma, beta, dtype):
+def _normal_rows(rows, gamma, beta, dtype, epsilon):
     centred = rows - tf.reduce_mean(rows, -1, keepdims=True)
     variance = tf.reduce_mean(tf.square(centred), -1, keepdims=True)
-    scale = tf.math.rsqrt(variance + NORM_EPSILON)  # [N, 1]
+    scale = tf.math.rsqrt(variance + epsilon)  # [N, 1]
     normal = centred * scale
     return tf.cast(normal * gamma + beta, dtype), tf.cast(normal, dtype), scale
 

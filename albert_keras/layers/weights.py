@@ -110,6 +110,7 @@ class NamedLayerNorm(NamedLayer):
     Args:
         scope: str. The weights are `scope`/gamma and `scope`/beta.
         size: int. Length of the last axis.
+        epsilon: float. Added to the variance.
         **kwargs: As in `NamedLayer`.
 
     Call arguments:
@@ -119,12 +120,14 @@ class NamedLayerNorm(NamedLayer):
         [..., size] in the compute dtype.
     """
 
-    def __init__(self, scope, size, **kwargs):
+    def __init__(self, scope, size, epsilon=1e-12, **kwargs):
         super().__init__(scope, **kwargs)
+        self.epsilon = epsilon
         self.gamma = self.named_weight("gamma", (size,), "ones")
         self.beta = self.named_weight("beta", (size,), "zeros")
 
     def call(self, inputs):
         rows = tf.reshape(inputs, (-1, self.gamma.shape[0]))
         gamma, beta = tf.convert_to_tensor(self.gamma), tf.convert_to_tensor(self.beta)
-        return tf.reshape(layer_norm(rows, gamma, beta, self.compute_dtype), tf.shape(inputs))
+        normal = layer_norm(rows, gamma, beta, self.compute_dtype, self.epsilon)
+        return tf.reshape(normal, tf.shape(inputs))

@@ -1,12 +1,12 @@
-"""The ALBERT encoder: embeddings, the blocks that the plan shares, the pooler."""
+"""The encoder: embeddings, the blocks that the plan shares, the pooler."""
 
 from collections.abc import Mapping
 from typing import Any
 
-import tensorflow as tf
 from tensorflow import keras
 
 from albert_keras.config import AlbertConfig
+from albert_keras.layers.activations import ACTIVATIONS
 from albert_keras.layers.attention import SelfAttentionBlock
 from albert_keras.layers.dropout import DropoutSeed
 from albert_keras.layers.embeddings import FactorizedEmbedding
@@ -38,6 +38,7 @@ class AlbertEncoder(keras.Model):
             block again for its gradient: about a third more work for a fraction of the memory.
         skips_padding: bool. Whether training does (almost) no work on padding. Shapes then depend
             on the batch, which TPUs do not allow.
+        pooler: bool or None. Whether there is a pooler. None means: if `config.pooler` is "always".
         name: str. Name of the Keras layer.
 
     Call arguments:
@@ -54,8 +55,9 @@ class AlbertEncoder(keras.Model):
             the result is that of a shallower encoder with the same weights.
 
     Returns:
-        dict. "sequence_output" [B, S, H] ([B, Q, H] for `positions`), "pooled_output" [B, H] and,
-        on request, tuples over the `num_hidden_layers * inner_group_num` blocks: "layer_outputs",
+        dict. "sequence_output" [B, S, H] ([B, Q, H] for `positions`), "pooled_output" [B, H], which
+        without a pooler is the output at [CLS], and, on request, tuples over the
+        `num_hidden_layers * inner_group_num` blocks: "layer_outputs",
         each [B, S, H], and "attention", each [B, heads, S, S], whose last axis sums to 1.
 
     Raises:
@@ -76,6 +78,7 @@ class AlbertEncoder(keras.Model):
         dtype: Any = None,
         recompute: bool = False,
         skips_padding: bool = False,
+        pooler: bool | None = None,
         name: str = "bert",
         **kwargs: Any,
     ):
@@ -100,9 +103,12 @@ class AlbertEncoder(keras.Model):
             FeedForwardBlock(config, _scope(name), name=_layer_name("feed_forward", name), **shared)
             for name in feed_forward_names
         ]
-        size, stddev = config.hidden_size, config.initializer_range
-        pooler = {"name": "pooler", "stddev": stddev}
-        self.pooler = NamedDense("bert/pooler/dense", size, size, **shared | pooler)
+        self.pooler = None
+        if pooler or (pooler is None and config.pooler == "always"):
+            size, stddev = config.hidden_size, config.initializer_range
+            self.pooler = NamedDense(
+                "bert/pooler/dense", size, size, **shared | {"name": "pooler", "stddev": stddev}
+            )
         self.built = True
 
     def call(
@@ -125,6 +131,7 @@ class AlbertEncoder(keras.Model):
             hidden = self.embeddings(
                 execution.input_ids,
                 execution.segment_ids,
+                execution.input_mask,
                 execution.rows,
                 dropout_seed,
                 training=training,
@@ -141,7 +148,7 @@ class AlbertEncoder(keras.Model):
             sequence_output = execution.output(hidden)  # [B, S or Q, H]
             outputs = {
                 "sequence_output": sequence_output,
-                "pooled_output": tf.tanh(self.pooler(sequence_output[:, 0])),  # [B, H]
+                "pooled_output": self._pooled(sequence_output[:, 0]),  # [B, H]
             }
             if return_all_layers:
                 layer_outputs = [execution.to_batch(layer) for layer in layer_outputs[:-1]]
@@ -149,6 +156,11 @@ class AlbertEncoder(keras.Model):
             if return_attention:
                 outputs["attention"] = tuple(execution.attention)
             return outputs
+
+    def _pooled(self, first):
+        if self.pooler is None:
+            return first
+        return ACTIVATIONS[self.config.pooler_activation](self.pooler(first))
 
     @property
     def blocks(self) -> list[tuple[SelfAttentionBlock, FeedForwardBlock]]:
@@ -188,6 +200,7 @@ class AlbertEncoder(keras.Model):
             "dtype": self.dtype_policy.name,
             "recompute": self.recompute,
             "skips_padding": self.skips_padding,
+            "pooler": self.pooler is not None,
             "name": self.name,
         }
 

@@ -25,7 +25,8 @@ class Execution:
         training, dropout_seed, positions, return_attention: As in `AlbertEncoder`.
 
     Attributes:
-        input_ids, segment_ids: int [B, S], or shorter where no sequence of the batch reaches S.
+        input_ids, segment_ids, input_mask: int [B, S], or shorter where no sequence of the batch
+            reaches S.
         rows: Rows. The order of the N rows that the blocks work on.
         attention: list of [B, heads, S, S], one per block run so far, if it was requested.
     """
@@ -47,6 +48,7 @@ class Execution:
         if self._skips_padding and not encoder.has_dropout:
             batch = [self.input_ids, self.segment_ids, input_mask]
             self.input_ids, self.segment_ids, input_mask = shortened(batch, input_mask)
+        self.input_mask = input_mask
         self.rows = Rows(input_mask, self._skips_padding)
         self.attention = []
         self._depth, self._last_depth = 0, len(blocks) - 1

@@ -54,7 +54,11 @@ class AlbertForTask(keras.Model):
         self.head_dropout = head_dropout
         self.seed = seed
         self.encoder = AlbertEncoder(
-            config, recompute=recompute, skips_padding=skips_padding, **self._shared
+            config,
+            recompute=recompute,
+            skips_padding=skips_padding,
+            pooler=config.pooler == "always" or self._reads_pooler,
+            **self._shared,
         )
         self.built = True
 
@@ -65,7 +69,7 @@ class AlbertForTask(keras.Model):
     @property
     def trained_weights(self):
         """list of variables. Those the loss depends on: without the pooler if no head reads it."""
-        if self._reads_pooler:
+        if self._reads_pooler or self.encoder.pooler is None:
             return self.trainable_variables
         unused = {id(weight) for weight in self.encoder.pooler.weights}
         return [weight for weight in self.trainable_variables if id(weight) not in unused]
@@ -252,9 +256,9 @@ class AlbertForSimilarity(AlbertForTask):
     """
 
     def __init__(self, config, pooling="mean", name="albert_for_similarity", **kwargs):
+        self._reads_pooler = pooling == "pooler"  # before the encoder is built
         super().__init__(config, name=name, **kwargs)
         self.head = Pooling(pooling, dtype=self.dtype_policy)
-        self._reads_pooler = pooling == "pooler"
 
     def _call(self, inputs, training, dropout_seed):
         length = tf.convert_to_tensor(inputs["input_ids"]).shape[2]

@@ -38,7 +38,9 @@ class MaskedLMHead(NamedLayer):
         self.embeddings = embeddings
         self.activation = config.hidden_act
         self.transform = NamedDense(f"{scope}/transform/dense", config.hidden_size, size, **shared)
-        self.normalization = NamedLayerNorm(f"{scope}/transform/LayerNorm", size, **shared)
+        self.normalization = NamedLayerNorm(
+            f"{scope}/transform/LayerNorm", size, config.layer_norm_epsilon, **shared
+        )
         self.output_bias = self.named_weight("output_bias", (config.vocab_size,), "zeros")
 
     def scores(self, masked):

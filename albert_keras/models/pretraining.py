@@ -57,7 +57,11 @@ class AlbertForPretraining(keras.Model):
         self.seed = seed
         shared = {"seed": seed, "dtype": self.dtype_policy}
         self.encoder = AlbertEncoder(
-            config, recompute=recompute, skips_padding=skips_padding, **shared
+            config,
+            recompute=recompute,
+            skips_padding=skips_padding,
+            pooler=config.pooler == "always" or sentence_head,
+            **shared,
         )
         self.masked_lm_head = MaskedLMHead(config, self.encoder.embeddings, **shared)
         self.sentence_order_head = SentenceOrderHead(config, **shared) if sentence_head else None

@@ -122,7 +122,9 @@ class SpansOrNoneHead(NamedLayer):
         in_float32 = shared | {"dtype": "float32"}
         self.start = NamedDense("start_logits/dense", size, 1, **in_float32)
         self.end_hidden = NamedDense("end_logits/dense_0", 2 * size, size, **shared)
-        self.end_normalization = NamedLayerNorm("end_logits/LayerNorm", size, **shared)
+        self.end_normalization = NamedLayerNorm(
+            "end_logits/LayerNorm", size, config.layer_norm_epsilon, **shared
+        )
         self.end = NamedDense("end_logits/dense_1", size, 1, **in_float32)
         self.null_hidden = NamedDense("answer_class/dense_0", 2 * size, size, **in_float32)
         self.null_dropout = self.dropout(dropout, "dropout")

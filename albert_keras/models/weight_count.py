@@ -24,10 +24,10 @@ class WeightCount(NamedTuple):
 def count_weights(config, masked_lm_head=True, sentence_head=True):
     """Returns the WeightCount of a model.
 
-        embeddings   (V + positions + segments)·E + 2·E, and E·H + H if E != H
+        embeddings   (V + positions + offset + segments)·E + 2·E, and E·H + H if E != H
         attention    4·(H·H + H) + 2·H       for each set of weights
         feed-forward 2·H·I + I + H + 2·H     likewise
-        pooler       H·H + H
+        pooler       H·H + H; if it is on demand, only with the sentence head
         masked LM    H·E + E + 2·E + V
         sentences    2·H + 2
 
@@ -38,16 +38,17 @@ def count_weights(config, masked_lm_head=True, sentence_head=True):
         The variables of google-research/albert, `modeling.py` and `run_pretraining.py`.
     """
     size, narrow = config.hidden_size, config.embedding_size
-    rows = config.vocab_size + config.max_position_embeddings + config.type_vocab_size
+    rows = config.vocab_size + config.position_rows + config.type_vocab_size
     embeddings = rows * narrow + 2 * narrow
     if config.projects_embeddings:
         embeddings += narrow * size + size
     attention, feed_forward = block_uses(config)
+    has_pooler = config.pooler == "always" or sentence_head
     return WeightCount(
         embeddings=embeddings,
         blocks=len(attention) * attention_weights(config)
         + len(feed_forward) * feed_forward_weights(config),
-        pooler=size * size + size,
+        pooler=size * size + size if has_pooler else 0,
         masked_lm_head=size * narrow + 3 * narrow + config.vocab_size if masked_lm_head else 0,
         sentence_head=2 * size + 2 if sentence_head else 0,
     )

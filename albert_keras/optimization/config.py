@@ -66,8 +66,8 @@ class OptimizerConfig(Settings):
     name: Literal["auto", "lamb", "adamw", "muon"] = setting(
         "auto",
         "lamb or adamw, both without bias correction, or muon, which orthogonalizes the updates of "
-        "the blocks' matrices and learns most per step in small models. auto is muon for "
-        "albert-tiny and albert-mini, otherwise lamb.",
+        "the blocks' matrices and learns most per step in small models. auto is muon for the "
+        "sizes tiny and mini, otherwise lamb.",
     )
     lr: PositiveNumber | Literal["auto"] = option(
         "auto",

@@ -13,7 +13,7 @@ from albert_keras.optimization.config import default_warmup_steps
 from albert_keras.planning.batch_fit import Fit, choose_fit, fit_batch, least_memory_text
 from albert_keras.planning.devices import find_device
 from albert_keras.planning.sizes import bytes_text
-from albert_keras.training.config import PretrainingConfig
+from albert_keras.training.config import SMALL_MODELS, PretrainingConfig
 from albert_keras.training.cost.flops import training_flops
 from data_pipeline.durations import format_duration
 from data_pipeline.errors import InputError
@@ -30,10 +30,20 @@ RECOMPUTE_COST = 4 / 3
 _SPECIAL_TOKENS = 3
 #: Recipes for a kind of device; for other kinds the recipe of the paper.
 _FOR_DEVICE = {
-    ("albert-tiny", "any"): "albert-mini-cpu",
-    ("albert-mini", "any"): "albert-mini-cpu",
+    **{(size, "any"): "albert-mini-cpu" for size in SMALL_MODELS},
     ("albert-base", "cpu"): "albert-base-cpu",
     ("albert-base", "gpu"): "albert-base-one-gpu",
+}
+#: Options of `data build` and `vocab` by which a family differs from ALBERT.
+_BUILD = {
+    "bert": ["--objective", "nsp"],
+    "roberta": ["--input-format", "full-sentences"],
+    "distilbert": ["--input-format", "full-sentences"],
+}
+_VOCAB = {
+    "bert": ["--kind", "wordpiece"],
+    "roberta": ["--kind", "bpe"],
+    "distilbert": ["--kind", "wordpiece"],
 }
 
 
@@ -124,7 +134,8 @@ def make_plan(request: PlanRequest, is_measured: bool = False) -> Plan:
         )
     chosen = choose_fit(fits, share, request.max_seq_length)
     steps = request.steps or max(1, round(recipe.steps * recipe.batch_size / batch_size))
-    flops = training_flops(config, batch_size, *lengths)
+    has_pairs = "--input-format" not in _BUILD.get(_family(request.size), [])
+    flops = training_flops(config, batch_size, *lengths, sentence_head=has_pairs)
     rate = (request.tflops or device.tflops) * 1e12 * (request.mfu or device.mfu) * replicas
     seconds_per_step = flops * (RECOMPUTE_COST if chosen.recompute else 1) / rate
     records = epochs = disk_bytes = None
@@ -138,7 +149,7 @@ def make_plan(request: PlanRequest, is_measured: bool = False) -> Plan:
         device=request.device,
         precision=precision,
         recipe=recipe_name,
-        weights=count_weights(config).total,
+        weights=count_weights(config, sentence_head=has_pairs).total,
         max_seq_length=request.max_seq_length,
         max_predictions_per_seq=lengths[1],
         batch_size=batch_size,
@@ -187,7 +198,11 @@ def choose_recipe(size: str, kind: str) -> str:
         if (plain, where) in _FOR_DEVICE:
             return _FOR_DEVICE[plain, where]
     name = f"{plain}-paper"
-    return name if name in recipes.names() else "bert-base-paper"
+    return name if name in recipes.names() else f"{_family(plain)}-base-paper"
+
+
+def _family(size):
+    return size.partition("-")[0]
 
 
 def recipe_config(name):
@@ -203,8 +218,7 @@ def _commands(request, name, batch_size, steps, fit, precision, kind) -> list[st
     length, vocab_size = str(request.max_seq_length), str(request.vocab_size)
     build = ["data", "build", "--corpus", "CORPUS", "--tokenizer", "tokenizer/"]
     build += ["--out", "records/", "--max-seq-length", length, "--no-static-masks"]
-    if name == "bert-base-paper":
-        build += ["--objective", "nsp"]
+    build += _BUILD.get(_family(size), [])
     train = ["pretrain", "--config", name, "--size", size, "--data", "records/"]
     train += ["--out", f"runs/{size}", "--batch-size", str(batch_size), "--steps", str(steps)]
     train += ["--accumulate", str(fit.accumulation_steps), "--precision", precision]
@@ -216,7 +230,8 @@ def _commands(request, name, batch_size, steps, fit, precision, kind) -> list[st
         train += ["--set", f"optimizer.warmup_steps={default_warmup_steps(steps)}"]
     if kind != "tpu" and recipe.training.steps_per_execution > 1:
         train += ["--steps-per-execution", "1"]
-    vocab = ["vocab", "--corpus", "CORPUS", "--size", vocab_size, "--out", "tokenizer/"]
+    vocab = ["vocab", *_VOCAB.get(_family(size), [])]
+    vocab += ["--corpus", "CORPUS", "--size", vocab_size, "--out", "tokenizer/"]
     return [f"albert-keras {shlex.join(words)}" for words in (vocab, build, train)]
 
 

@@ -56,7 +56,7 @@ class TrainingConfig(LoopConfig):
 _SIZE = "albert-mini"
 
 #: Models that learn something in a few hundred steps on a CPU, at batches of 16 to 128.
-SMALL_MODELS = ("albert-tiny", "albert-mini")
+SMALL_MODELS = tuple(name for name in AlbertConfig.names() if name.endswith(("-tiny", "-mini")))
 #: Their settings by optimizer unless others are given, measured (docs/search.md). The rule for
 #: large batches would give the rate 1.6e-4 at a batch of 32, at which they learn nothing.
 _SMALL_MODEL_OPTIMIZERS = {

@@ -65,7 +65,7 @@ def extend_positions(model: AlbertForPretraining, optimizer, seen: int, length: 
     """
     table = model.encoder.embeddings.position_embeddings
     moments = [optimizer.get_slot(table, slot) for slot in optimizer.moments_of(table)]
-    rows = np.arange(table.shape[0])
-    rows[seen:length] = 1 + np.arange(length - seen) % (seen - 2)
+    rows, offset = np.arange(table.shape[0]), model.config.position_offset
+    rows[offset + seen : offset + length] = offset + 1 + np.arange(length - seen) % (seen - 2)
     for variable in (table, *moments):
         variable.assign(tf.gather(tf.convert_to_tensor(variable), rows))

@@ -40,7 +40,7 @@ class PretrainingStep(TrainingStep):
     def trained_weights(self):
         """list of variables. The weights that the loss depends on; without head no pooler."""
         weights = [weight for weight in self.saved_weights if weight.trainable]
-        if self.model.sentence_order_head is not None:
+        if self.model.sentence_order_head is not None or self.model.encoder.pooler is None:
             return weights
         return _without(weights, [self.model.encoder.pooler])
 

@@ -39,9 +39,12 @@ _MEMBERS = {"metadata.json", "config.json", _WEIGHTS}
 _MAX_GROWTH = 16
 #: What zipfile raises for damaged bytes; of archives with a password a RuntimeError.
 _DAMAGED = (zipfile.BadZipFile, zlib.error, OSError, EOFError, RuntimeError, ValueError)
+#: The part of the encoder that only some models with the same configuration may have.
+_POOLER = "bert/pooler/"
 
 #: What unused tensors belong to, by how their names start.
 _GROUPS = {
+    _POOLER: "pooler",
     "cls/predictions/": "masked-LM head",
     "cls/seq_relationship/": "sentence-order head",
     "cls/squad/": "span head",
@@ -213,17 +216,23 @@ def load_encoder(
     """
     weights = weight_names(model)
     names = [name for name in tensors.shapes if not is_moment(name)]
+    optional = () if model.config.pooler == "always" else (_POOLER,)
     parts = tuple(
         head
-        for head in heads
+        for head in (*heads, *optional)
         if all(any(name.startswith(head) for name in each) for each in (weights, names))
     )
-    expected = {name: weight for name, weight in weights.items() if _is_part(name, parts)}
+
+    def is_part(name):
+        is_required = is_encoder(name) and not name.startswith(optional)
+        return is_required or (name.startswith(parts) and not is_moment(name))
+
+    expected = {name: weight for name, weight in weights.items() if is_part(name)}
     rest = {name: weight for name, weight in weights.items() if name not in expected}
     misfits = _misfits(tensors, expected) + [
         f"{name}: expected nothing, found {tensors.shapes[name]}"
         for name in sorted(tensors.shapes)
-        if _is_part(name, parts) and name not in expected
+        if is_part(name) and name not in expected
     ]
     if misfits:
         what, listing = "model" if parts else "encoder", "\n  ".join(misfits)
@@ -256,10 +265,6 @@ def load_encoder(
 def report_random(model):
     """Returns the LoadReport of a model into which nothing was loaded."""
     return LoadReport(None, loaded={}, new=_sizes(weight_names(model)), unused={})
-
-
-def _is_part(name, parts):
-    return is_encoder(name) or (name.startswith(parts) and not is_moment(name))
 
 
 def _misfits(tensors, weights):

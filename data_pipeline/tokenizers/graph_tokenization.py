@@ -10,6 +10,7 @@ import tensorflow_text as tf_text
 
 from data_pipeline.errors import InputError
 from data_pipeline.tokenizers import basic_words
+from data_pipeline.tokenizers.byte_bpe_graph import ByteBPEGraphTokenizer
 from data_pipeline.tokenizers.cleanup import character_class, character_ranges
 from data_pipeline.tokenizers.tokenization import Tokenizer
 from data_pipeline.tokenizers.vocabulary import SPACE
@@ -24,9 +25,15 @@ _INSTEAD_OF_NUL = "\U0010ffff"
 _LOCALE_LETTERS = tuple((capital, capital.lower()) for capital in "IİJĮÌÍĨ")
 
 
-def graph_tokenizer(tokenizer: Tokenizer) -> "GraphTokenizer | WordPieceGraphTokenizer":
-    """Rebuilds a tokenizer of either kind for a graph."""
-    classes = {"unigram": GraphTokenizer, "wordpiece": WordPieceGraphTokenizer}
+def graph_tokenizer(
+    tokenizer: Tokenizer,
+) -> "GraphTokenizer | WordPieceGraphTokenizer | ByteBPEGraphTokenizer":
+    """Rebuilds a tokenizer of any kind for a graph."""
+    classes = {
+        "unigram": GraphTokenizer,
+        "wordpiece": WordPieceGraphTokenizer,
+        "bpe": ByteBPEGraphTokenizer,
+    }
     return classes[tokenizer.config.kind](tokenizer)
 
 
@@ -96,6 +103,10 @@ class GraphTokenizer(tf.Module):
         skipped = tf.cast(first == self._space_id, ids.row_splits.dtype)
         return tf.gather(ids, tf.ragged.range(skipped, ids.row_lengths()), batch_dims=1)
 
+    def before_mask(self, texts):
+        """Returns texts as they are, see `Tokenizer.before_mask`."""
+        return texts
+
     def without_marks(self, pieces):
         """Returns pieces as written in a text: string tensor of any shape, without `▁`."""
         return tf.strings.regex_replace(pieces, SPACE, "")
@@ -153,6 +164,10 @@ class WordPieceGraphTokenizer(tf.Module):
     def continuation(self, texts):
         """Returns the ids of `Tokenizer.continuation_ids`, which are those of any text."""
         return self(texts)
+
+    def before_mask(self, texts):
+        """Returns texts as they are, see `Tokenizer.before_mask`."""
+        return texts
 
     def without_marks(self, pieces):
         """Returns pieces as written in a text: string tensor of any shape, without `##`."""

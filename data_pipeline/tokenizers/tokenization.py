@@ -1,8 +1,8 @@
 """The tokenizer: converts text to the ids of a vocabulary and back, clean-up included.
 
 `Tokenizer` is the public class. The work is done by the model for the kind of the vocabulary:
-`SentencePieceModel` or `WordPieceModel`. Text can never produce the ids of [CLS], [SEP], [MASK] or
-padding: callers add them by id.
+`SentencePieceModel`, `WordPieceModel` or `ByteBPEModel`. Text can never produce the ids of [CLS],
+[SEP], [MASK] or padding: callers add them by id.
 """
 
 import hashlib
@@ -14,21 +14,29 @@ import numpy as np
 
 from data_pipeline.errors import InputError
 from data_pipeline.limits import MAX_VOCABULARY_BYTES, parse_json, read_limited
+from data_pipeline.tokenizers.byte_bpe import ByteBPEConfig, ByteBPEModel
 from data_pipeline.tokenizers.sentencepiece_model import RULES, SentencePieceModel
 from data_pipeline.tokenizers.vocabulary import CONFIG_FILE, TokenizerConfig
 from data_pipeline.tokenizers.wordpiece import WordPieceConfig, WordPieceModel
 
 #: Kind of vocabulary, as stored in a tokenizer folder -> its model.
-MODELS: dict[str, Any] = {"unigram": SentencePieceModel, "wordpiece": WordPieceModel}
+MODELS: dict[str, Any] = {
+    "unigram": SentencePieceModel,
+    "wordpiece": WordPieceModel,
+    "bpe": ByteBPEModel,
+}
+#: End of the name of a bare vocabulary file -> its kind; all others are SentencePiece models.
+_KIND_OF_FILE = {".txt": "wordpiece", ".json": "bpe"}
 
 
 class Tokenizer:
     """A vocabulary together with the clean-up that its text needs.
 
     Attributes:
-        config: TokenizerConfig or WordPieceConfig. How text is cleaned up.
-        model_bytes: bytes. The vocabulary file: a SentencePiece model or a list of pieces.
-        model: SentencePieceModel or WordPieceModel.
+        config: TokenizerConfig, WordPieceConfig or ByteBPEConfig. How text is cleaned up.
+        model_bytes: bytes. The vocabulary file: a SentencePiece model, a list of pieces, or pieces
+            and merges as JSON.
+        model: SentencePieceModel, WordPieceModel or ByteBPEModel.
         vocab_size: int. Number of pieces, V.
         digest: str. Hash of model and clean-up settings, in hexadecimal: equal digests, equal ids.
         pad_id, unk_id, cls_id, sep_id, mask_id: int. Ids of the special pieces.
@@ -36,7 +44,9 @@ class Tokenizer:
             and unknown, unused and byte pieces.
     """
 
-    def __init__(self, model_bytes: bytes, config: TokenizerConfig | WordPieceConfig):
+    def __init__(
+        self, model_bytes: bytes, config: TokenizerConfig | WordPieceConfig | ByteBPEConfig
+    ):
         """Creates a tokenizer from its parts; `Tokenizer.load` reads and checks both."""
         self.model_bytes = model_bytes
         self.config = config
@@ -61,7 +71,8 @@ class Tokenizer:
 
         Args:
             path: path. A folder written by `train_vocabulary` or `save`, a SentencePiece `.model`,
-                or a `.txt` file of WordPiece pieces, one per line.
+                a `.txt` file of WordPiece pieces, one per line, or a `tokenizer.json` of byte-level
+                BPE, which has no clean-up.
             lower_case: bool or None. As in `clean_up`. None uses the setting of the folder. For a
                 bare vocabulary it means true, except for a SentencePiece model with a clean-up of
                 its own and for a WordPiece file with capital letters, which counts as cased.
@@ -83,7 +94,7 @@ class Tokenizer:
         model_bytes, config = _read_folder(path) if path.is_dir() else (_read(path), None)
         try:
             if config is None:
-                kind = "wordpiece" if path.suffix.lower() == ".txt" else "unigram"
+                kind = _KIND_OF_FILE.get(path.suffix.lower(), "unigram")
                 config = MODELS[kind].config_of_file(model_bytes, path, settings)
             config = MODELS[config.kind].with_settings(config, settings)
             tokenizer = cls(model_bytes, config)
@@ -130,6 +141,13 @@ class Tokenizer:
     def continuation_ids(self, text: str) -> list[int]:
         """Returns the ids of a text that follows a symbol without a space in between."""
         return self.model.continuation_ids(text)
+
+    def before_mask(self, text: str) -> str:
+        """Returns the part of a text before a mask that is tokenized.
+
+        In byte-level BPE the spaces at its end belong to the piece that the mask stands for.
+        """
+        return self.model.before_mask(text)
 
     def decode(self, ids: Iterable[int]) -> str:
         """Returns the text of ids (any sequence of int), without control symbols."""

@@ -26,7 +26,8 @@ CONTINUATION = "##"
 #: Longer words are unknown.
 MAX_WORD_CHARACTERS = 200
 
-_SPECIAL = ("[PAD]", UNKNOWN, "[CLS]", "[SEP]", "[MASK]")
+#: In the order of `special_ids`.
+SPECIAL_PIECES = ("[PAD]", UNKNOWN, "[CLS]", "[SEP]", "[MASK]")
 #: Pieces that no text produces, as brackets become words: those above, `[unused1]`, `<S>`.
 _SYMBOL = re.compile(r"\[.+\]|<.+>")
 #: Words whose ids are cached; rare words beyond that would take much memory.
@@ -62,12 +63,12 @@ class WordPieceModel:
         self._model_bytes, self._config = model_bytes, config
         self.vocabulary = read_pieces(model_bytes)
         self._ids = {piece: id for id, piece in enumerate(self.vocabulary)}
-        if missing := [piece for piece in _SPECIAL if piece not in self._ids]:
+        if missing := [piece for piece in SPECIAL_PIECES if piece not in self._ids]:
             raise InputError(
                 "A WordPiece vocabulary must contain the pieces "
-                f"{', '.join(_SPECIAL)}, one per line. Missing: {', '.join(missing)}."
+                f"{', '.join(SPECIAL_PIECES)}, one per line. Missing: {', '.join(missing)}."
             )
-        self.special_ids = [self._ids[piece] for piece in _SPECIAL]
+        self.special_ids = [self._ids[piece] for piece in SPECIAL_PIECES]
         self._unk_id = self._ids[UNKNOWN]
         is_ordinary = [piece != " " and not _SYMBOL.fullmatch(piece) for piece in self.vocabulary]
         self.ordinary_ids = np.flatnonzero(is_ordinary).astype(np.int32)
@@ -133,6 +134,9 @@ class WordPieceModel:
     def continuation_ids(self, text):
         """Returns the ids of any text: as in the original, a word starts after a symbol."""
         return self.encode(text)
+
+    def before_mask(self, text):
+        return text
 
     def decode(self, ids):
         """Returns the text of ids: words with spaces between them, but none at ideographs."""

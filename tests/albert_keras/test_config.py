@@ -60,7 +60,7 @@ def test_bert_shares_nothing_and_has_its_own_activation_and_vocabulary():
 
 
 def test_every_listed_name_is_known():
-    assert len([AlbertConfig.from_name(name) for name in AlbertConfig.names()]) == 17
+    assert len([AlbertConfig.from_name(name) for name in AlbertConfig.names()]) == 28
 
 
 def test_overrides_change_a_named_size():

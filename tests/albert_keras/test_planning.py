@@ -109,7 +109,11 @@ def test_steps_are_those_of_as_much_text():
         ("albert-base", "tpu", "albert-base-paper"),
         ("albert-xxlarge", "gpu", "albert-xxlarge-paper"),
         ("albert-tiny", "tpu", "albert-mini-cpu"),
-        ("bert-large", "gpu", "bert-base-paper"),
+        ("bert-large", "gpu", "bert-large-paper"),
+        ("bert-xlarge", "gpu", "bert-base-paper"),
+        ("roberta-large", "tpu", "roberta-large-paper"),
+        ("distilbert-base", "gpu", "distilbert-base-paper"),
+        ("roberta-mini", "cpu", "albert-mini-cpu"),
     ],
 )
 def test_a_recipe_is_chosen_by_size_and_device(size, kind, name):
@@ -178,3 +182,18 @@ def test_the_table_has_a_row_for_each_model_and_falls_with_the_length():
     lines = list(batch_table_lines(table))
     assert lines[1].split() == ["S", *map(str, LENGTHS)]
     assert sum(line.split()[0] == "published" for line in lines) == len(PUBLISHED)
+
+
+@pytest.mark.parametrize(
+    "size, millions, vocab, build",
+    [
+        ("roberta-base", 124.7, "--kind bpe", "--input-format full-sentences"),
+        ("distilbert-base", 67.0, "--kind wordpiece", "--input-format full-sentences"),
+        ("bert-medium", 41.7, "--kind wordpiece", "--objective nsp"),
+    ],
+)
+def test_a_plan_names_the_vocabulary_and_the_records_of_a_family(size, millions, vocab, build):
+    vocab_size = AlbertConfig.from_name(size).vocab_size
+    plan = make_plan(PlanRequest(size=size, device="v100", vocab_size=vocab_size))
+    assert round(plan.weights / 1e6, 1) == millions
+    assert vocab in plan.commands[0] and build in plan.commands[1]

@@ -55,13 +55,25 @@ ROBERTA = BERT | {
     "sentence_order_weight": 0,
     "masks": "dynamic",
 }
+DISTILBERT = ROBERTA | {
+    "batch_size": 4096,
+    "steps": 6000,
+    "checkpoint_every": 500,
+    "lr": 5e-4,
+    "warmup_steps": 300,
+    "weight_decay": 0.0,
+    "clip_norm": 5.0,
+}
 PAPERS = {
     "albert-base-paper": ALBERT,
     "albert-large-paper": ALBERT,
     "albert-xlarge-paper": ALBERT,
     "albert-xxlarge-paper": ALBERT,
     "bert-base-paper": BERT,
+    "bert-large-paper": BERT,
     "roberta-base-paper": ROBERTA,
+    "roberta-large-paper": ROBERTA | {"lr": 4e-4, "warmup_steps": 30_000},
+    "distilbert-base-paper": DISTILBERT,
 }
 
 
@@ -125,7 +137,10 @@ def test_a_papers_recipe_has_its_numbers(name):
         ("albert-xlarge-paper", 24, 2048, 16, 128, 0.1, "all"),
         ("albert-xxlarge-paper", 12, 4096, 64, 128, 0.0, "all"),
         ("bert-base-paper", 12, 768, 12, 768, 0.1, "none"),
+        ("bert-large-paper", 24, 1024, 16, 1024, 0.1, "none"),
         ("roberta-base-paper", 12, 768, 12, 768, 0.1, "none"),
+        ("roberta-large-paper", 24, 1024, 16, 1024, 0.1, "none"),
+        ("distilbert-base-paper", 6, 768, 12, 768, 0.1, "none"),
     ],
 )
 def test_a_papers_recipe_has_its_shape(name, layers, hidden, heads, embedding, dropout, sharing):

@@ -32,7 +32,10 @@ def _check_beam_options(context: typer.Context, words):
 @command(PretrainingDataConfig, resumes=True)
 def build(
     corpus: list[str] = options.CORPUS,
-    tokenizer: Path = option(..., "Folder written by `vocab`, a .model file or a vocab.txt."),
+    tokenizer: Path = option(
+        ...,
+        "Folder written by `vocab`, a .model file, a vocab.txt or the tokenizer.json of a RoBERTa.",
+    ),
     out: str = option(..., "Output folder; an unfinished build is resumed.", metavar="PATH"),
     beam_options: list[str] | None = argument(
         None,

@@ -214,7 +214,8 @@ def check_ids(source: ExportSource, call: Callable, texts: list[str]) -> int:
 
 def _masked_sequence(tokenizer, text, max_seq_length):
     """Returns the ids of a text with masks, and the positions of the masks."""
-    first, *others = text.split(MASK_LITERAL)
+    *before, last = text.split(MASK_LITERAL)
+    first, *others = [*map(tokenizer.before_mask, before), last]
     ids = tokenizer.encode(first)
     for part in others:
         ids += [tokenizer.mask_id, *tokenizer.continuation_ids(part)]

@@ -52,10 +52,12 @@ class TextModel(StringModel):
         """
         parts = tf.strings.split(readable(text, self.packer.max_bytes), MASK_LITERAL)
         before, rest = first_values(parts), parts[:, 1:]
-        ids_after = self.tokenizer.continuation(rest.flat_values)  # [all masks, None]
+        ids_after = self.tokenizer.continuation(self._before_masks(rest))  # [all masks, None]
         masks = tf.fill([tf.shape(rest.flat_values)[0], 1], self._mask_id)
         after = rest.with_flat_values(tf.concat([masks, ids_after], axis=1)).merge_dims(1, 2)
-        ids = tf.concat([self.tokenizer(before), after], axis=1)
+        has_mask = rest.row_lengths() > 0
+        before_mask = tf.where(has_mask, self.tokenizer.before_mask(before), before)
+        ids = tf.concat([self.tokenizer(before_mask), after], axis=1)
         packed = self.packer.pack(ids)
         dropped = self.packer.num_dropped(packed, self.num_tokens(text, ids))
 
@@ -72,6 +74,16 @@ class TextModel(StringModel):
             "filled_text": filled,
             "dropped_tokens": dropped,
         }
+
+    def _before_masks(self, rest):
+        """Returns the values of parts of texts, ragged string [B, None], as they are tokenized.
+
+        Another mask follows all parts of a row but the last.
+        """
+        texts = rest.flat_values
+        positions = tf.range(tf.size(texts, rest.row_splits.dtype))
+        is_last = positions == tf.gather(rest.row_limits() - 1, rest.value_rowids())
+        return tf.where(is_last, texts, self.tokenizer.before_mask(texts))
 
     def _candidates(self, packed, width=0):
         """Returns the most likely pieces at the M masks of each sequence; M is at least `width`.

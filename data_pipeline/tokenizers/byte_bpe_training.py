@@ -1,0 +1,130 @@
+"""Trains a byte-level BPE vocabulary on a corpus, with the library tokenizers of Hugging Face."""
+
+import collections
+import hashlib
+import json
+import logging
+from collections.abc import Iterable
+from pathlib import Path
+
+from data_pipeline.errors import InputError
+from data_pipeline.files import check_output_folder, whole_folder
+from data_pipeline.tokenizers.byte_bpe import (
+    BYTE_CHARACTERS,
+    SPECIAL_PIECES,
+    ByteBPEConfig,
+    ByteBPEModel,
+    write_bpe,
+)
+from data_pipeline.tokenizers.huggingface_library import load_tokenizers, wait_for
+from data_pipeline.tokenizers.sentencepiece_model import replace_surrogates
+from data_pipeline.tokenizers.vocabulary import Coverage, TrainedVocabulary
+
+logger = logging.getLogger(__name__)
+
+#: Rarer pieces are not learned.
+_LEAST_COUNT = 2
+
+
+def train_byte_bpe(
+    corpus_texts: Iterable[str], out: str | Path, size: int = 50_000
+) -> TrainedVocabulary:
+    """Trains a byte-level BPE vocabulary and writes its folder, completely or not at all.
+
+    The same texts give the same bytes, in any order. Text is neither lower-cased nor stripped of
+    accents, and no character is unknown. A text starts with a space (`add_prefix_space`), which
+    deviates from RoBERTa, so that the first word of a sentence has its usual pieces.
+
+    Args:
+        corpus_texts: iterable of str. Sentences or paragraphs, read once.
+        out: path. The folder to write; it must not exist yet, or be empty.
+        size: int. Largest number of pieces, V; 256 of them are bytes, and 5 special tokens. A small
+            corpus has fewer.
+
+    Raises:
+        InputError: If the corpus is empty, `out` cannot be written or is not empty, `size` is too
+            small, or the library is not installed.
+
+    Source:
+        RoBERTa, section 4.4 (https://arxiv.org/abs/1907.11692); `BpeTrainer` in
+        huggingface/tokenizers.
+    """
+    out = Path(out)
+    check_output_folder(out)
+    least = len(BYTE_CHARACTERS) + len(SPECIAL_PIECES)
+    if size < least:
+        raise InputError(
+            f"`size` must be at least {least}: {len(BYTE_CHARACTERS)} bytes and "
+            f"{len(SPECIAL_PIECES)} special tokens. Received: {size}. Raise it."
+        )
+    pieces, merges, characters = _learn(corpus_texts, size - len(SPECIAL_PIECES))
+    # The ids of RoBERTa: <s> 0, <pad> 1, </s> 2, <unk> 3, and <mask> the last one.
+    pieces = ["<s>", "<pad>", "</s>", "<unk>", *pieces, "<mask>"]
+    content = write_bpe(pieces, merges, add_prefix_space=True)
+    config = ByteBPEConfig(
+        add_prefix_space=True,
+        vocab_size=len(pieces),
+        sha256=hashlib.sha256(content).hexdigest(),
+    )
+    model = ByteBPEModel(content, config)
+    try:
+        with whole_folder(out) as folder:
+            model.write_files(folder)
+    except OSError as error:
+        raise InputError(f"`{out}` cannot be written: {error.strerror}.") from error
+    return TrainedVocabulary(out, len(pieces), config.sha256, Coverage(characters, {}))
+
+
+def _learn(texts, size):
+    """Returns pieces, merges, and the number of characters of the texts but spaces."""
+    library = load_tokenizers()
+    splitter = library.pre_tokenizers.ByteLevel(add_prefix_space=True)
+    words: collections.Counter[str] = collections.Counter()
+    characters = 0
+    for text in texts:
+        characters += len(text) - text.count(" ")
+        pairs = splitter.pre_tokenize_str(replace_surrogates(text))
+        words.update(word for word, _ in pairs)
+    if not words:
+        raise InputError("The corpus contains no words. Check its path.")
+    trainer = library.trainers.BpeTrainer(
+        vocab_size=size,
+        min_frequency=_LEAST_COUNT,
+        special_tokens=[],
+        initial_alphabet=list(BYTE_CHARACTERS),
+        show_progress=False,
+    )
+    model = library.Tokenizer(library.models.BPE())
+    model.pre_tokenizer = library.pre_tokenizers.WhitespaceSplit()  # bytes are visible characters
+    logger.info(
+        "training on %s different words in %.1f million characters",
+        f"{len(words):,}",
+        characters / 1e6,
+    )
+    # In a fixed order, whatever the order of the texts.
+    repeated = (" ".join([word] * count) for word, count in sorted(words.items()))
+    wait_for(lambda: model.train_from_iterator(repeated, trainer))
+    ids = model.get_vocab()
+    trained = _merges_of(model)
+    merges = _without_special(trained)
+    kept = {first + second for first, second in merges}
+    dropped = {first + second for first, second in trained} - kept
+    pieces = [piece for piece in sorted(ids, key=ids.__getitem__) if piece not in dropped]
+    return pieces, merges, characters
+
+
+def _merges_of(model):
+    """Returns the merges of a model of the library, the first learned one first."""
+    merges = json.loads(model.to_str())["model"]["merges"]
+    return [tuple(m.split(" ")) if isinstance(m, str) else tuple(m) for m in merges]
+
+
+def _without_special(merges):
+    """Drops merges that give the name of a special token, and those that depend on them."""
+    known, kept = set(BYTE_CHARACTERS), []
+    for merge in merges:
+        product = "".join(merge)
+        if known.issuperset(merge) and product not in SPECIAL_PIECES and product not in known:
+            known.add(product)
+            kept.append(merge)
+    return kept

@@ -1,0 +1,163 @@
+"""Trains a WordPiece vocabulary on a corpus, with the library tokenizers of Hugging Face.
+
+The words are those that the tokenizer sees, after its clean-up.
+"""
+
+import collections
+import hashlib
+import logging
+import string
+from collections.abc import Iterable
+from pathlib import Path
+
+from data_pipeline.errors import InputError
+from data_pipeline.files import check_output_folder, whole_folder
+from data_pipeline.tokenizers.basic_words import IDEOGRAPHS, BasicTokenizer, is_punctuation
+from data_pipeline.tokenizers.huggingface_library import load_tokenizers, wait_for
+from data_pipeline.tokenizers.vocabulary import Coverage, TrainedVocabulary
+from data_pipeline.tokenizers.wordpiece import (
+    CONTINUATION,
+    MAX_WORD_CHARACTERS,
+    SPECIAL_PIECES,
+    UNKNOWN,
+    WordPieceConfig,
+    WordPieceModel,
+)
+
+logger = logging.getLogger(__name__)
+
+#: Rarer pieces are not learned.
+_LEAST_COUNT = 2
+
+
+def train_wordpiece(
+    corpus_texts: Iterable[str],
+    out: str | Path,
+    size: int = 30_000,
+    *,
+    lower_case: bool = True,
+    strip_accents: bool = True,
+    character_coverage: float = 0.99995,
+    required_characters: str = "",
+) -> TrainedVocabulary:
+    """Trains a WordPiece vocabulary and writes its folder, completely or not at all.
+
+    The same texts give the same bytes, in any order. The ids are those of BERT's vocabularies in
+    part: [PAD] is 0, but [UNK], [CLS], [SEP] and [MASK] follow at once.
+
+    Args:
+        corpus_texts: iterable of str. Sentences or paragraphs, read once.
+        out: path. The folder to write; it must not exist yet, or be empty.
+        size: int. Largest number of pieces, V. A small corpus has fewer.
+        lower_case, strip_accents: bool. As in `BasicTokenizer`.
+        character_coverage: float. Fraction of the corpus's characters that get pieces; words with
+            others are unknown. Printable ASCII always gets pieces.
+        required_characters: str. Further characters that always get pieces, after the clean-up.
+
+    Raises:
+        InputError: If the corpus is empty, `out` cannot be written or is not empty, `size` is too
+            small for the characters, or the library is not installed.
+
+    Source:
+        `WordPieceTrainer` in huggingface/tokenizers, which joins the most frequent pairs of pieces;
+        Google has not published the trainer of BERT's vocabularies.
+    """
+    out = Path(out)
+    check_output_folder(out)
+    load_tokenizers()
+    basic = BasicTokenizer(lower_case, strip_accents)
+    words = _count_words(corpus_texts, basic)
+    if not words:
+        raise InputError("The corpus contains no words. Check its path.")
+    counts: collections.Counter[str] = collections.Counter()
+    for word, count in words.items():
+        for character in word:
+            counts[character] += count
+    required = "".join(basic.words(" ".join(string.printable + required_characters)))
+    allowed = _allowed_characters(counts, character_coverage) | set(required)
+    pieces = _learn(words, allowed, size)
+    content = "".join(f"{piece}\n" for piece in pieces).encode()
+    config = WordPieceConfig(
+        lower_case=lower_case,
+        strip_accents=strip_accents,
+        vocab_size=len(pieces),
+        sha256=hashlib.sha256(content).hexdigest(),
+    )
+    model = WordPieceModel(content, config)
+    try:
+        with whole_folder(out) as folder:
+            model.write_files(folder)
+    except OSError as error:
+        raise InputError(f"`{out}` cannot be written: {error.strerror}.") from error
+    uncovered = {
+        character: count for character, count in counts.most_common() if character not in allowed
+    }
+    coverage = Coverage(counts.total(), uncovered)
+    return TrainedVocabulary(out, len(pieces), config.sha256, coverage)
+
+
+def _count_words(texts, basic):
+    """Counts the words of texts: Counter of str."""
+    chunks: collections.Counter[str] = collections.Counter()
+    for text in texts:
+        chunks.update(basic.chunks(text))
+    words: collections.Counter[str] = collections.Counter()
+    for chunk, count in chunks.items():
+        for word in basic.words_of_chunk(chunk):
+            words[word] += count
+    return words
+
+
+def _is_word(character):
+    """Returns whether a character is a word of its own wherever it occurs."""
+    is_ideograph = any(first <= ord(character) <= last for first, last in IDEOGRAPHS)
+    return is_ideograph or is_punctuation(character)
+
+
+def _allowed_characters(counts, coverage):
+    """Returns the most frequent characters that make up a fraction of the text: set of str."""
+    missing, allowed = counts.total() * coverage, set()
+    for character, count in sorted(counts.items(), key=lambda item: (-item[1], item[0])):
+        if missing <= 0:
+            break
+        allowed.add(character)
+        missing -= count
+    return allowed
+
+
+def _learn(words, allowed, size):
+    """Returns the pieces, at most `size`: special ones, characters, then the most frequent ones."""
+    tokenizers = load_tokenizers()
+    characters = sorted(allowed)
+    inside = [CONTINUATION + character for character in characters if not _is_word(character)]
+    reserved = [*SPECIAL_PIECES, *characters, *inside]
+    if size < len(reserved):
+        raise InputError(
+            f"`size` must be at least {len(reserved)} for this corpus: {len(SPECIAL_PIECES)} "
+            f"special pieces, {len(characters)} characters at the start of words and {len(inside)} "
+            f"inside of words. Received: {size}. Raise it."
+        )
+    kept = {
+        word: count
+        for word, count in words.items()
+        if len(word) <= MAX_WORD_CHARACTERS and allowed.issuperset(word)
+    }
+    trainer = tokenizers.trainers.WordPieceTrainer(
+        vocab_size=size,
+        min_frequency=_LEAST_COUNT,
+        special_tokens=reserved,
+        continuing_subword_prefix=CONTINUATION,
+        show_progress=False,
+    )
+    model = tokenizers.Tokenizer(tokenizers.models.WordPiece(unk_token=UNKNOWN))
+    model.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
+    logger.info(
+        "training on %s different words in %.1f million characters",
+        f"{len(kept):,}",
+        sum(len(word) * count for word, count in kept.items()) / 1e6,
+    )
+    # In a fixed order, whatever the order of the texts.
+    texts = (" ".join([word] * count) for word, count in sorted(kept.items()))
+    wait_for(lambda: model.train_from_iterator(texts, trainer))
+    ids = model.get_vocab()
+    return sorted(ids, key=ids.__getitem__)

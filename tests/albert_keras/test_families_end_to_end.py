@@ -1,0 +1,116 @@
+"""Every family with every objective, input format and kind of masks: from records to an answer."""
+
+import numpy as np
+import pytest
+
+from albert_keras.models.finetuning import build_model
+from albert_keras.runs.run import Run
+from albert_keras.serving.predictor import Predictor
+from albert_keras.serving.publish import export
+from albert_keras.training.config import PretrainingConfig
+from albert_keras.training.pretrain import pretrain
+from albert_keras.weights.initial_weights import open_weights
+from data_pipeline.building.build import build_records
+from data_pipeline.tokenizers.byte_bpe_training import train_byte_bpe
+from data_pipeline.tokenizers.tokenization import Tokenizer
+from data_pipeline.tokenizers.wordpiece_training import train_wordpiece
+
+#: Beginning of the names of models -> what model cards call them.
+FAMILIES = {"albert": "ALBERT", "bert": "BERT", "roberta": "RoBERTa", "distilbert": "DistilBERT"}
+#: Formats with one segment have no objective.
+DATA = (
+    ("segment-pair", "sop"),
+    ("segment-pair", "nsp"),
+    ("segment-pair", "none"),
+    ("sentence-pair", "sop"),
+    ("sentence-pair", "nsp"),
+    ("sentence-pair", "none"),
+    ("full-sentences", "none"),
+    ("doc-sentences", "none"),
+)
+MASKS = ("static", "dynamic")
+ALL = [(family, *data, masks) for family in FAMILIES for data in DATA for masks in MASKS]
+#: The family that differs most from ALBERT; the others take minutes.
+FAST = ("roberta", "doc-sentences", "none", "dynamic")
+CASES = [pytest.param(*one, marks=[] if one == FAST else pytest.mark.slow) for one in ALL]
+
+
+@pytest.fixture(scope="module")
+def tokenizers(tiny_tokenizer, tiny_corpus, tmp_path_factory):
+    """Returns the tokenizer of each family."""
+    folder = tmp_path_factory.mktemp("vocabulary")
+    of_bert = Tokenizer.load(train_wordpiece(tiny_corpus, folder / "wordpiece", 350).path)
+    of_roberta = Tokenizer.load(train_byte_bpe(tiny_corpus, folder / "bpe", 400).path)
+    return {
+        "albert": tiny_tokenizer,
+        "bert": of_bert,
+        "roberta": of_roberta,
+        "distilbert": of_bert,
+    }
+
+
+@pytest.fixture(scope="module")
+def make_records(tiny_documents, tokenizers, tiny_data_config, tmp_path_factory):
+    """Returns a function that builds the records for a family once."""
+    made, root = {}, tmp_path_factory.mktemp("records")
+
+    def make(family, input_format, objective, masks):
+        key = (tokenizers[family].config.kind, input_format, objective, masks)
+        if key not in made:
+            settings = tiny_data_config.replace(
+                input_format=input_format, objective=objective, static_masks=masks == "static"
+            )
+            out = root / "-".join(key)
+            made[key] = build_records(tiny_documents, tokenizers[family], out, settings).path
+        return made[key]
+
+    return make
+
+
+def settings(family):
+    return PretrainingConfig(
+        model={
+            "size": f"{family}-tiny",
+            "hidden_size": 32,
+            "embedding_size": 16 if family == "albert" else 32,
+            "num_attention_heads": 2,
+            "intermediate_size": 64,
+            "max_position_embeddings": 32,
+        },
+        training={
+            "steps": 2,
+            "batch_size": 8,
+            "report_every": 1,
+            "precision": "float32",
+            "peak_tflops": 1.0,
+        },
+    )
+
+
+@pytest.mark.parametrize("family, input_format, objective, masks", CASES)
+def test_a_family_trains_saves_resumes_exports_and_answers(
+    family, input_format, objective, masks, make_records, tokenizers, tmp_path
+):
+    records = make_records(family, input_format, objective, masks)
+    first = pretrain(records, tmp_path / "run", settings(family), max_steps=1)
+    result = pretrain(records, tmp_path / "run", settings(family))
+    assert (first.step, result.resumed_from, result.step) == (1, 1, 2)
+    assert np.isfinite(result.report["loss"])
+    run = Run.open(tmp_path / "run")
+    model = run.load_model()
+    assert (model.sentence_order_head is not None) == (objective != "none")
+    has_pooler = family in ("albert", "bert") or objective != "none"
+    assert (model.encoder.pooler is not None) == has_pooler
+    exported = export(tmp_path / "run", tmp_path / "exported")
+    predictor = Predictor(exported.path)
+    (filled,) = predictor.fill_mask(["The [MASK] left the harbour."])
+    assert filled.filled_text.startswith("The ") and filled.filled_text.endswith(
+        " left the harbour."
+    )
+    assert np.isfinite(predictor.encode(["a ferry"])).all()
+    card = (tmp_path / "exported" / "README.md").read_text(encoding="utf-8")
+    assert f"\n{FAMILIES[family]}, " in card
+    # A task starts from the run.
+    weights = open_weights(tmp_path / "run")
+    report = weights.load(build_model("classification", weights.albert_config, 2))
+    assert ("bert/pooler/dense/kernel" in report.new) == (not has_pooler)
