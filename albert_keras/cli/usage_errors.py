@@ -18,7 +18,8 @@ def report_usage_error(error, argv):
     """
     param, message = getattr(error, "param", None), error.message
     if param is not None and message:
-        rule = message.removesuffix(".").replace("Input should be", "must be", 1)
+        rule = message.removeprefix("Value error, ").removesuffix(".")
+        rule = rule.replace("Input should be", "must be", 1)
         rule = rule.split(", unable to parse")[0]
         received = values_of(param.opts, argv)
         error.message = f"{rule}." + (f" Received: {received[-1]}." if received else "")
