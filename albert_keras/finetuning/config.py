@@ -60,7 +60,7 @@ class FinetuneTraining(LoopConfig):
         None, "Steps between checkpoints for resuming.", default_text="--evaluate-every", ge=1
     )
     eval_batch_size: int = setting(
-        64, "Rows per device and batch in evaluation and prediction.", ge=1
+        64, "Rows per device and batch in evaluation and prediction.", ge=1, le=2**20
     )
 
     def resolved(self, num_examples: int, precision: str) -> "FinetuneTraining":

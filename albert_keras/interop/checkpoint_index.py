@@ -11,6 +11,7 @@ Source:
     https://github.com/google/leveldb/blob/main/doc/table_format.md.
 """
 
+import glob
 import math
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,6 +26,11 @@ from data_pipeline.limits import MAX_VOCABULARY_BYTES, check_regular_file, read_
 _FOOTER_BYTES, _NUMBER_BYTES = 48, 4
 
 
+def read_index(prefix: str | Path) -> bytes:
+    """Returns the bytes of an index; InputError if it is too large or not a regular file."""
+    return read_limited(f"{prefix}.index", MAX_VOCABULARY_BYTES)
+
+
 def check_index(prefix: str | Path) -> None:
     """Checks the shapes in the index of a checkpoint against the sizes of its data files.
 
@@ -33,13 +39,12 @@ def check_index(prefix: str | Path) -> None:
             larger than all data, or a file is a pipe or a device.
     """
     path = Path(f"{prefix}.index")
-    files = sorted(path.parent.glob(f"{path.stem}.data-*"))
+    files = sorted(path.parent.glob(f"{glob.escape(path.stem)}.data-*"))
     for file in files:
         check_regular_file(file)
     num_bytes = sum(file.stat().st_size for file in files)
     try:
-        content = read_limited(path, MAX_VOCABULARY_BYTES)
-        shapes = dict(_shapes(content))
+        shapes = dict(_shapes(read_index(prefix)))
     except (OSError, IndexError, ValueError, TypeError, DecodeError) as error:
         raise InputError(f"`{prefix}` is not a readable checkpoint: {error}") from error
     for name, (shape, item_bytes) in shapes.items():

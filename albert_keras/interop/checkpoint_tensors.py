@@ -11,7 +11,7 @@ import tensorflow as tf
 from google.protobuf.message import DecodeError
 from tensorflow.core.protobuf.trackable_object_graph_pb2 import TrackableObjectGraph
 
-from albert_keras.interop.checkpoint_index import check_index
+from albert_keras.interop.checkpoint_index import check_index, read_index
 from data_pipeline.errors import InputError
 
 #: What TensorFlow's readers raise for damaged bytes: a truncated data file is an IndexError.
@@ -70,7 +70,7 @@ def find_checkpoint(path, config: str | Path | None, config_name: str) -> tuple[
 def is_object_based(prefix: str) -> bool:
     """Returns whether a checkpoint is in TensorFlow 2's format, which names tensors by objects."""
     # The list of names is not compressed.
-    return _OBJECT_GRAPH.encode() in Path(f"{prefix}.index").read_bytes()
+    return _OBJECT_GRAPH.encode() in read_index(prefix)
 
 
 def find_beside(prefix: str, name: str) -> Path | None:

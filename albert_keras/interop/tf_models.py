@@ -20,6 +20,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_keras.config import AlbertConfig
+from albert_keras.interop.checkpoint_index import read_index
 from albert_keras.interop.checkpoint_tensors import (
     find_checkpoint,
     find_prefixes,
@@ -123,7 +124,7 @@ def is_source(path):
     """Returns whether a path looks like a checkpoint of tensorflow/models."""
     # The list of names is not compressed; a functional Keras model calls its layers like this.
     return any(
-        is_object_based(prefix) and b"layer_with_weights-" in Path(f"{prefix}.index").read_bytes()
+        is_object_based(prefix) and b"layer_with_weights-" in read_index(prefix)
         for prefix in find_prefixes(path)
     )
 

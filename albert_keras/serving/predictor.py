@@ -117,7 +117,8 @@ class Predictor:
         task = self._finetuned_task()
         if self._task_predictor is None:
             return answer_by_signatures(self.ask, task, examples)
-        return self._task_predictor.answers(examples)
+        with self._time_limit(len(examples)):
+            return self._task_predictor.answers(examples)
 
     def fill_mask(self, texts: list[str], top_k: int = 5) -> list[FilledMask]:
         """Fills each `[MASK]` of some texts.
@@ -238,12 +239,7 @@ class Predictor:
         check_tokenizer(
             folder, exported.tokenizer_digest, "export.json", "Export the run once more."
         )
-
-        def limited(**tokens):
-            with self._time_limit(len(tokens["input_ids"])):
-                return predict_tokens(**tokens)
-
-        model = model_of_signature(limited)
+        model = model_of_signature(predict_tokens)
         return TaskPredictor(self.task, Tokenizer.load(folder), model, exported.tuned)
 
     def _finetuned_task(self) -> Task:

@@ -13,6 +13,7 @@ from albert_keras.interop.checkpoint_tensors import open_checkpoint
 from albert_keras.serving.layout import AFTER_DAMAGE, EXPORT_RECORD, read_export_record
 from albert_keras.serving.saved_model.server_ops import check_ops, read_saved_model
 from data_pipeline.errors import InputError
+from data_pipeline.limits import check_regular_file
 
 _GRAPH, _INDEX = "saved_model.pb", "variables/variables.index"
 #: Hash in a fingerprint -> the file that it was computed from. The other files of variables
@@ -24,9 +25,11 @@ def check_saved_model(folder: Path) -> None:
     """Checks a version before anything of it is loaded.
 
     Raises:
-        InputError: If its files are damaged, as far as hashes in `export.json` show that, or if it
-            has operations that are not allowed, see `check_ops`.
+        InputError: If its files are damaged, as far as hashes in `export.json` show that, if one
+            is a pipe or a device, or if it has operations that are not allowed, see `check_ops`.
     """
+    for path in folder.rglob("*"):
+        check_regular_file(path)
     read_saved_model(folder)
     expected = read_export_record(folder).get("fingerprint")
     if isinstance(expected, dict):

@@ -95,7 +95,7 @@ def fit_warmup(values: dict[str, Any], steps: Any):
 class LoopConfig(Settings):
     """Settings that pre-training and fine-tuning share."""
 
-    batch_size: int = option(32, "Global batch size, over all replicas.", ge=1)
+    batch_size: int = option(32, "Global batch size, over all replicas.", ge=1, le=2**20)
     seed: int = option(
         12345, "Random seed for weights and the order of examples.", ge=0, le=MAX_LONG_INTEGER
     )

@@ -144,6 +144,16 @@ def word_pieces(folder):
     return Example((path,), lambda: Tokenizer.load(path).encode("The numbers 12 is é."))
 
 
+def byte_pieces(folder):
+    from data_pipeline.tokenizers.byte_bpe import BYTE_CHARACTERS, SPECIAL_PIECES, write_bpe
+    from data_pipeline.tokenizers.tokenization import Tokenizer
+
+    path = folder / "tokenizer.json"
+    pieces = [*SPECIAL_PIECES, *BYTE_CHARACTERS, "in", "is"]
+    path.write_bytes(write_bpe(pieces, [("i", "n"), ("i", "s")], False))
+    return Example((path,), lambda: Tokenizer.load(path).encode("The number is in."))
+
+
 def tokenizer_json(folder):
     from albert_keras.interop.vocabulary import files_for, read_vocabulary
 
@@ -256,16 +266,31 @@ def vectors(folder):
 KINDS: dict[str, tuple[Callable[[Path], Example], int]] = {
     function.__name__: (function, cases)
     for function, cases in (
-        *((yaml, 100), (shape, 80), (records, 220), (run, 210), (finetuning, 60)),
+        *((yaml, 80), (shape, 80), (records, 220), (run, 210), (finetuning, 60)),
         *((trained_data, 80), (checkpoint, 100), (keras, 100), (hugging_face, 150)),
         *((keras_nlp, 100), (release, 60), (sentencepiece, 80), (foreign_sentencepiece, 100)),
-        *((word_pieces, 50), (tokenizer_json, 60), (export, 60), (saved_model, 50)),
-        *((tables, 90), (corpora, 80), (questions, 60), (tagged_and_choices, 50)),
+        *(
+            (word_pieces, 50),
+            (byte_pieces, 50),
+            (tokenizer_json, 60),
+            (export, 60),
+            (saved_model, 50),
+        ),
+        *((tables, 60), (corpora, 80), (questions, 60), (tagged_and_choices, 50)),
         (vectors, 60),
     )
 }
 #: Kinds that are read within milliseconds, for the tests that run by default.
-QUICK = ("yaml", "shape", "records", "trained_data", "sentencepiece", "word_pieces", "tables")
+QUICK = (
+    "yaml",
+    "shape",
+    "records",
+    "trained_data",
+    "sentencepiece",
+    "word_pieces",
+    "byte_pieces",
+    "tables",
+)
 QUICK += ("corpora", "questions", "tagged_and_choices")
 
 

@@ -1,4 +1,4 @@
-"""Files of every kind that the program reads, with flipped bits, cuts and hostile values.
+"""Files of every kind that the program reads, with flipped bits, cuts and hostile values, or pipes.
 
 A damaged file must be read or be refused as the command line does, with exit code 2. In the slow
 tests each kind has processes of its own, with limits of memory and time, so that an abort or an
@@ -7,6 +7,7 @@ endless loop of a library is a failure too.
 
 import contextlib
 import io
+import os
 import resource
 import signal
 import subprocess
@@ -42,7 +43,10 @@ def read_damaged(kind, folder, cases, limit=lambda: None):
         path = files[rng.integers(len(files))]
         content = path.read_bytes()
         print(f"case {case}: {path}", flush=True)
-        path.write_bytes(damaged(content, rng))
+        if case % 10 == 9:
+            replace_by_endless_file(path, rng)
+        else:
+            path.write_bytes(damaged(content, rng))
         limit()
         try:
             read()
@@ -51,7 +55,17 @@ def read_damaged(kind, folder, cases, limit=lambda: None):
                 code = report_error(error, debug=False)
             if code != 2:
                 raise RuntimeError(f"case {case}, `{path}`: {output.getvalue()}") from error
+        path.unlink()
         path.write_bytes(content)
+
+
+def replace_by_endless_file(path, rng):
+    """Replaces a file by a pipe in which nobody writes, or by a device."""
+    path.unlink()
+    if rng.integers(2):
+        os.mkfifo(path)
+    else:
+        path.symlink_to("/dev/zero")
 
 
 def main(kind, folder, begin, end):
@@ -67,7 +81,7 @@ def main(kind, folder, begin, end):
 
 @pytest.mark.parametrize("kind", QUICK)
 def test_some_damaged_files_are_read_or_refused(kind, tmp_path):
-    read_damaged(kind, tmp_path, range(10_000, 10_006))
+    read_damaged(kind, tmp_path, range(10_004, 10_010))
 
 
 def test_there_are_as_many_cases_as_promised():

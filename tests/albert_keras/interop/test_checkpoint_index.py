@@ -18,8 +18,9 @@ ARRAY = np.arange(12, dtype=np.float32).reshape(3, 4)
 @pytest.fixture
 def prefix(tmp_path):
     tensors = {f"bert/{number}": ARRAY for number in range(300)}
-    write_tensors(tmp_path / "model.ckpt", tensors | {"step": np.array(7), "text": np.array(b"a")})
-    return tmp_path / "model.ckpt"
+    prefix = tmp_path / "model.ckpt"
+    write_tensors(prefix, tensors | {"step": np.array(7), "text": np.array(b"a")})
+    return prefix
 
 
 def with_shape(prefix, shape):
