@@ -23,7 +23,7 @@ from albert_keras.training.errors import TrainingDiverged, TrainingStopped
 from albert_keras.training.evaluate import ScoreHeldOut
 from albert_keras.training.loop.curves import draw_curves
 from albert_keras.training.loop.fitting import create_or_resume, fit, report_loaded
-from albert_keras.training.loop.reports import read_log
+from albert_keras.training.loop.log_file import read_log
 from albert_keras.training.loop.step import should_skip_padding
 from albert_keras.training.pretraining_step import build_step
 from albert_keras.training.record_source import RecordSource, log_frequencies

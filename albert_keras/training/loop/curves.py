@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import NamedTuple
 
-from albert_keras.training.loop.reports import read_evaluations, read_log, read_stages
+from albert_keras.training.loop.log_file import read_evaluations, read_log, read_stages
 from data_pipeline.files import whole_file
 
 # Okabe and Ito's colours, which stay apart for colour-blind readers; dashes help in print.
