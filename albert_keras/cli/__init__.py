@@ -10,6 +10,7 @@ from albert_keras.cli import (
     convert,
     data,
     demo,
+    doctor,
     embed,
     evaluate,
     export,
@@ -36,6 +37,7 @@ app = App(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
+app.command("doctor")(doctor.doctor)
 app.add_typer(vocab.app, name="vocab")
 app.add_typer(data.app, name="data")
 app.command("plan")(plan.plan)

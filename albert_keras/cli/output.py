@@ -14,6 +14,8 @@ import typer
 #: Terminal code that erases the rest of the line.
 _CLEAR_LINE = "\x1b[K"
 
+_ASCII = {"✔": "ok", "⚠": "!!", "✘": "xx", "→": "->", "…": "..."}
+
 _LOGGERS = ("albert_keras", "data_pipeline")
 
 #: Longest time without any output, in seconds.
@@ -147,6 +149,15 @@ def count_of(number, noun):
 def percent(fraction, digits=1):
     """Returns a fraction as a percentage, such as "3.7 %"."""
     return f"{100 * fraction:.{digits}f} %"
+
+
+def printable(line):
+    """Replaces characters that cannot be encoded if the output is not UTF-8."""
+    if (sys.stdout.encoding or "ascii").lower().replace("-", "").startswith("utf"):
+        return line
+    for sign, replacement in _ASCII.items():
+        line = line.replace(sign, replacement)
+    return line.encode("ascii", "backslashreplace").decode()
 
 
 def restart_if_worker_lost(error):
