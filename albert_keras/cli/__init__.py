@@ -7,6 +7,7 @@ import typer
 from albert_keras.cli import (
     benchmark,
     card,
+    config,
     convert,
     data,
     demo,
@@ -38,6 +39,7 @@ app = App(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 app.command("doctor")(doctor.doctor)
+app.add_typer(config.app, name="config")
 app.add_typer(vocab.app, name="vocab")
 app.add_typer(data.app, name="data")
 app.command("plan")(plan.plan)

@@ -1,0 +1,90 @@
+"""Reads a YAML or JSON file together with the line of each key."""
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
+
+from data_pipeline.errors import InputError
+
+#: A configuration is short; a larger file is not a configuration.
+MAX_BYTES = 1 << 20
+
+Keys = tuple[str, ...]
+
+
+class Repeated(NamedTuple):
+    """A key that a mapping has twice; YAML silently takes the last value."""
+
+    path: Keys
+    lines: tuple[int, int]  # where it is given, counted from 1
+
+
+class ReadFile(NamedTuple):
+    """The content of a file."""
+
+    values: dict[str, Any]
+    lines: dict[Keys, int]  # the line of each key, counted from 1
+    repeated: list[Repeated]
+
+    def line_of(self, path: Keys) -> int:
+        """Returns the line of a key, or of the innermost section around it that exists."""
+        while path and path not in self.lines:
+            path = path[:-1]
+        return self.lines.get(path, 1)
+
+
+class NotYaml(InputError):
+    """The file is not valid YAML, or is not used as such; `line` is counted from 1."""
+
+    def __init__(self, line: int, message: str):
+        self.line = line
+        super().__init__(message)
+
+
+def read_with_lines(path: Path) -> ReadFile:
+    """Reads a file of settings.
+
+    Raises:
+        NotYaml: If it is not valid YAML, has anchors, or is not a mapping.
+        InputError: If it does not exist or is too large.
+    """
+    if not path.is_file():
+        raise InputError(f"`{path}` does not exist, or is not a file.")
+    if path.stat().st_size > MAX_BYTES:
+        raise InputError(f"`{path}` is too large for a configuration (over {MAX_BYTES} bytes).")
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+        for token in yaml.scan(text):
+            if isinstance(token, yaml.AliasToken | yaml.AnchorToken):
+                line = token.start_mark.line + 1
+                raise NotYaml(line, "must not contain YAML anchors (`&`, `*`).")
+        root, values = yaml.compose(text, yaml.SafeLoader), yaml.safe_load(text)
+    except UnicodeDecodeError as error:
+        raise NotYaml(1, f"must be UTF-8: {error.reason} at byte {error.start}.") from error
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        problem = getattr(error, "problem", None) or str(error).splitlines()[0]
+        raise NotYaml(mark.line + 1 if mark else 1, f"is not valid YAML: {problem}.") from error
+    if not isinstance(values, dict):
+        raise NotYaml(1, f"must contain keys and values. Received: {values!r}.")
+    lines: dict[Keys, int] = {}
+    repeated: list[Repeated] = []
+    _collect(root, (), lines, repeated)
+    return ReadFile(values, lines, repeated)
+
+
+def _collect(node, path, lines, repeated):
+    if isinstance(node, yaml.MappingNode):
+        seen: dict[Keys, int] = {}
+        for key, value in node.value:
+            inner, line = (*path, str(key.value)), key.start_mark.line + 1
+            if inner in seen:
+                repeated.append(Repeated(inner, (seen[inner], line)))
+            seen[inner] = lines[inner] = line
+            _collect(value, inner, lines, repeated)
+    elif isinstance(node, yaml.SequenceNode):
+        for number, item in enumerate(node.value):
+            inner = (*path, str(number))
+            lines[inner] = item.start_mark.line + 1
+            _collect(item, inner, lines, repeated)
