@@ -19,6 +19,7 @@ from albert_keras.cli import (
     plan,
     predict,
     pretrain,
+    runs,
     serve,
     similar,
     vocab,
@@ -57,6 +58,7 @@ app.command("serve")(serve.serve)
 app.command("serve-check")(serve.serve_check)
 app.command("server-kit")(serve.server_kit)
 app.command("demo")(demo.demo)
+app.add_typer(runs.app, name="runs")
 app.add_typer(benchmark.app, name="benchmark")
 
 

@@ -85,7 +85,7 @@ class ContinuedPretraining:
                 f"  {listing}\nOmit --size and these settings."
             )
         free = {name: requested[name] for name in changes.keys() & FREE_SETTINGS}
-        return _settings_of(self.albert_config.replace(**free))
+        return self.albert_config.replace(**free).as_settings()
 
     def describe(self) -> dict:
         """Returns the description of the weights in `run.json`."""
@@ -106,16 +106,3 @@ class ContinuedPretraining:
                 "was split into"
             )
         return lines
-
-
-def _settings_of(albert_config):
-    def differences(name):
-        named = AlbertConfig.from_name(name)
-        return {
-            key: value
-            for key, value in albert_config
-            if key != "vocab_size" and value != getattr(named, key)
-        }
-
-    size = min(AlbertConfig.names(), key=lambda name: len(differences(name)))
-    return {"size": size} | differences(size)

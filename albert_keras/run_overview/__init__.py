@@ -1,0 +1,1 @@
+"""All runs of a folder: listed, compared, drawn together, removed. No TensorFlow."""
