@@ -16,6 +16,7 @@ from albert_keras.cli import (
     evaluate,
     export,
     finetune,
+    init,
     plan,
     predict,
     pretrain,
@@ -40,6 +41,7 @@ app = App(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 app.command("doctor")(doctor.doctor)
+app.add_typer(init.app, name="init")
 app.add_typer(config.app, name="config")
 app.add_typer(vocab.app, name="vocab")
 app.add_typer(data.app, name="data")

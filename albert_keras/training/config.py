@@ -137,6 +137,16 @@ class PretrainingConfig(RunConfig):
         """str. The named model that `model` is based on."""
         return self.model.get("size", _SIZE)
 
+    def chosen_optimizer(self) -> OptimizerConfig:
+        """Returns the optimizer that "auto" means for this model, with its measured settings."""
+        optimizer, is_small = self.optimizer, self.size in SMALL_MODELS
+        name = optimizer.name
+        if name == "auto":
+            name = "muon" if is_small else "lamb"
+        settings = _SMALL_MODEL_OPTIMIZERS[name] if is_small else {}
+        settings = settings | {key: getattr(optimizer, key) for key in optimizer.model_fields_set}
+        return type(optimizer)(**(settings | {"name": name}))
+
     def resolved(self, precision: str, has_sentence_labels: bool = True) -> "PretrainingConfig":
         """Returns a copy in which every "auto" is replaced by a value.
 
@@ -147,13 +157,7 @@ class PretrainingConfig(RunConfig):
         Raises:
             InputError: If a sentence-order loss is requested and the records have no labels.
         """
-        optimizer, is_small = self.optimizer, self.size in SMALL_MODELS
-        name = optimizer.name
-        if name == "auto":
-            name = "muon" if is_small else "lamb"
-        settings = _SMALL_MODEL_OPTIMIZERS[name] if is_small else {}
-        settings = settings | {key: getattr(optimizer, key) for key in optimizer.model_fields_set}
-        optimizer = type(optimizer)(**(settings | {"name": name}))
+        optimizer = self.chosen_optimizer()
         lr = optimizer.peak_lr(self.training.batch_size)
         if self.training.precision != "auto":
             precision = self.training.precision

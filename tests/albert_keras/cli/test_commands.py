@@ -31,6 +31,15 @@ COMMANDS = (
     ["serve-check"],
     ["server-kit"],
     ["demo"],
+    ["doctor"],
+    ["init", "pretrain"],
+    ["init", "finetune"],
+    ["init", "data"],
+    ["config", "check"],
+    ["runs", "list"],
+    ["runs", "compare"],
+    ["runs", "plot"],
+    ["runs", "remove"],
 )
 
 
