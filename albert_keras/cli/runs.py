@@ -70,7 +70,7 @@ def plot(
     out: Path = option(Path("runs.png"), "Picture to write.", metavar="FILE.png"),
     overwrite: bool = option(False, "Replace the picture if it exists.", "--overwrite"),
 ):
-    """Draw the curves of several runs into one picture.
+    """Plot the curves of several runs in one picture.
 
     \b
     Example:
