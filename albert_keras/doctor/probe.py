@@ -4,6 +4,7 @@ The process prints a line of JSON after each part, so that what it did before it
 has no network: each attempt to use it fails, and is reported.
 """
 
+import importlib
 import json
 import signal
 import subprocess
@@ -77,7 +78,7 @@ def _examine(attempts):
     _print(keras=sys.modules[package].__version__)
     _print(gpus=len(tf.config.list_physical_devices("GPU")))
     for module in _MODULES:
-        __import__(module)
+        importlib.import_module(module)
     _print(network=attempts)
     from albert_keras.training.cost.peak import measure_peak
     from albert_keras.training.distributed.strategy import (
