@@ -102,7 +102,7 @@ def remove(
     if not yes:
         if not sys.stdin.isatty():
             raise InputError(
-                "`--yes` is required where nobody can answer: the input is no terminal. "
+                "`--yes` must be given if the input is not a terminal, where nobody can confirm. "
                 f"Received: {count_of(len(runs), 'run')} to remove."
             )
         for run in found:

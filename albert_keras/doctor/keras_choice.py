@@ -9,6 +9,7 @@ from pathlib import Path
 from types import ModuleType
 
 from albert_keras.doctor.findings import FAULT, OK, WARNING, Finding
+from albert_keras.doctor.packages import installed_version
 
 _TOPIC = "Keras"
 _PIN = "pip install 'keras==2.15.0'"
@@ -28,11 +29,11 @@ def keras_findings(
     PackageNotFoundError), and the file that `import keras` would load; by default those of this
     process.
     """
-    installed = _installed("keras", version)
+    installed = installed_version("keras", version)
     found = []
     if (value := environ.get("TF_USE_LEGACY_KERAS")) in _LEGACY:
         text = f"TF_USE_LEGACY_KERAS={value} makes TensorFlow load `tf_keras` in place of `keras`"
-        if _installed("tf_keras", version) is None:
+        if installed_version("tf_keras", version) is None:
             text += ", and `tf_keras` is not installed"
         found.append(Finding(_TOPIC, FAULT, text, "unset TF_USE_LEGACY_KERAS"))
     if (backend := environ.get("KERAS_BACKEND", "tensorflow")) != "tensorflow":
@@ -55,13 +56,6 @@ def keras_findings(
     return found
 
 
-def _installed(name, version):
-    try:
-        return version(name)
-    except metadata.PackageNotFoundError:
-        return None
-
-
 def _origin():
     spec = None if "keras" in sys.modules else importlib.util.find_spec("keras")
     return spec and spec.origin
@@ -70,7 +64,7 @@ def _origin():
 def _hiding(origin, version):
     """Returns the module or package `keras` that is not in a folder of packages, or None."""
     file = origin()
-    if file is None or _installed("keras", version) is None:
+    if file is None or installed_version("keras", version) is None:
         return None
     path = Path(file).parent if Path(file).name == "__init__.py" else Path(file)
     return None if path.parent.name in ("site-packages", "dist-packages") else path

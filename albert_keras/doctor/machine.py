@@ -36,9 +36,7 @@ def processor_finding(root: Path = Path("/")) -> Finding:
     info = root / "proc" / "cpuinfo"
     content = info.read_text(errors="replace") if info.is_file() else ""
     flags = next((line for line in content.splitlines() if line.startswith("flags")), "").split()
-    known = [
-        flag for flag in ("avx", "avx2", "avx512f", "avx512_bf16", "amx_bf16") if flag in flags
-    ]
+    known = [flag for flag in _INSTRUCTIONS if flag in flags]
     if flags and "avx" not in known:
         text = f"{text} without AVX, which the packages of TensorFlow need"
         fix = "use another machine, or build TensorFlow 2.15.1 from source for this one"

@@ -48,14 +48,14 @@ def package_findings(
         fix = "pip install packaging"
         return [Finding("packages", FAULT, "`packaging`, which TensorFlow needs, is missing", fix)]
 
-    shown = [f"{name} {found}" for name in (_OURS, *_SHOWN) if (found := _installed(name, version))]
+    shown = [f"{name} {found}" for name in (_OURS, *_SHOWN) if (found := installed_version(name, version))]
     wrong, missing, extras = {}, {}, {}
     for owner in (_OURS, "tensorflow"):
-        if _installed(owner, version) is None:
+        if installed_version(owner, version) is None:
             continue
         for requirement in map(Requirement, requires(owner) or ()):
             needed = f"{requirement.name}{requirement.specifier}"
-            found = _installed(requirement.name, version)
+            found = installed_version(requirement.name, version)
             if requirement.marker and not requirement.marker.evaluate({"extra": ""}):
                 extra = _extra_of(requirement) if owner == _OURS else None
                 if extra and found is None:
@@ -72,7 +72,7 @@ def package_findings(
     for name, needed in missing.items():
         text = f"{name} is not installed"
         findings.append(Finding("packages", FAULT, text, f"pip install '{needed}'"))
-    if _installed(_OURS, version) is None:
+    if installed_version(_OURS, version) is None:
         text = "albert-keras is not installed as a package, so its requirements are not known"
         findings.append(Finding("packages", WARNING, text, "pip install ."))
     if extras:
@@ -82,7 +82,10 @@ def package_findings(
     return findings
 
 
-def _installed(name, version):
+def installed_version(
+    name: str, version: Callable[[str], str] = metadata.version
+) -> str | None:
+    """Returns the version of an installed distribution, or None; `version` finds it."""
     try:
         return version(name)
     except metadata.PackageNotFoundError:

@@ -1,1 +1,1 @@
-"""All runs of a folder: listed, compared, drawn together, removed. No TensorFlow."""
+"""The runs of a folder: listed, compared, plotted and removed. No TensorFlow."""

@@ -41,7 +41,7 @@ def remove_run(path: str | Path) -> RunSummary:
         InputError: As `check_removable`.
     """
     summary, path = check_removable(path), Path(path).absolute()
-    doomed = path.with_name(f".{path.name}.removed-{os.getpid()}")
-    path.rename(doomed)
-    shutil.rmtree(doomed)
+    renamed = path.with_name(f".{path.name}.removed-{os.getpid()}")
+    path.rename(renamed)
+    shutil.rmtree(renamed)
     return summary
