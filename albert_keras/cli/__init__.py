@@ -20,6 +20,7 @@ from albert_keras.cli import (
     plan,
     predict,
     pretrain,
+    report,
     runs,
     serve,
     similar,
@@ -61,6 +62,7 @@ app.command("serve-check")(serve.serve_check)
 app.command("server-kit")(serve.server_kit)
 app.command("demo")(demo.demo)
 app.add_typer(runs.app, name="runs")
+app.command("report")(report.report)
 app.add_typer(benchmark.app, name="benchmark")
 
 

@@ -54,7 +54,7 @@ def read_with_lines(path: Path) -> ReadFile:
         raise InputError(f"`{path}` does not exist, or is not a file.")
     root, values = parse(read_limited(path, _MAX_BYTES))
     if not isinstance(values, dict):
-        raise NotYaml(1, f"must contain keys and values. Received: {values!r}.")
+        raise NotYaml(1, f"must contain keys and values. Received: {values!r:.60}.")
     lines: dict[Keys, int] = {}
     repeated: list[Repeated] = []
     _collect(root, (), lines, repeated)

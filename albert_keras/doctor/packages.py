@@ -48,7 +48,11 @@ def package_findings(
         fix = "pip install packaging"
         return [Finding("packages", FAULT, "`packaging`, which TensorFlow needs, is missing", fix)]
 
-    shown = [f"{name} {found}" for name in (_OURS, *_SHOWN) if (found := installed_version(name, version))]
+    shown = [
+        f"{name} {found}"
+        for name in (_OURS, *_SHOWN)
+        if (found := installed_version(name, version))
+    ]
     wrong, missing, extras = {}, {}, {}
     for owner in (_OURS, "tensorflow"):
         if installed_version(owner, version) is None:
@@ -82,9 +86,7 @@ def package_findings(
     return findings
 
 
-def installed_version(
-    name: str, version: Callable[[str], str] = metadata.version
-) -> str | None:
+def installed_version(name: str, version: Callable[[str], str] = metadata.version) -> str | None:
     """Returns the version of an installed distribution, or None; `version` finds it."""
     try:
         return version(name)

@@ -13,7 +13,8 @@ from data_pipeline.errors import InputError
 
 #: Parts of `run.json` that describe what was trained.
 _PARTS = ("config", "albert_config", "data", "tokenizer_digest")
-_DEFAULTS = {"pretraining": PretrainingConfig.defaults, "finetuning": FinetuneConfig.defaults}
+#: Functions that return the default settings, by kind of run.
+DEFAULTS = {"pretraining": PretrainingConfig.defaults, "finetuning": FinetuneConfig.defaults}
 
 
 class Comparison(NamedTuple):
@@ -64,5 +65,5 @@ def _settings_of(path):
     if not record_file.is_file():
         return {}
     record = read_record(record_file)
-    record = with_defaults(record, _DEFAULTS[record.get("kind", "pretraining")]())
+    record = with_defaults(record, DEFAULTS[record.get("kind", "pretraining")]())
     return flat_values({part: record.get(part) for part in _PARTS})

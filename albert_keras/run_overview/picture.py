@@ -34,14 +34,18 @@ def plot_runs(paths: Sequence[str | Path], out: str | Path, overwrite: bool = Fa
             raise InputError(f"`{out}` exists. Give --overwrite, or choose another --out.")
         check_output_folder(out)
     metrics = [_metric_of(folder) for folder in folders]
-    panels = _panels_of(metrics[0] if "finetuning" in kinds else None)
+    panels = panels_of(metrics[0] if "finetuning" in kinds else None)
     runs = {_label(folder, folders): training_folders(folder)[0] for folder in folders}
     out.parent.mkdir(parents=True, exist_ok=True)
     return draw_several(runs, out, panels)
 
 
-def _panels_of(metric: str | None) -> tuple[Panel, ...]:
-    """Returns six panels with one curve each; `metric` is that of a fine-tuning."""
+def panels_of(metric: str | None) -> tuple[Panel, ...]:
+    """Returns six panels with one curve each, for several runs in one picture.
+
+    Args:
+        metric: The main score of fine-tunings; None for pre-trainings.
+    """
     loss, accuracy, speed, rate, gradients, _ = PANELS
     speed = speed._replace(curves=speed.curves[1:])
     if metric is None:

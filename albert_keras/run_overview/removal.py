@@ -20,8 +20,6 @@ def check_removable(path: str | Path) -> RunSummary:
             f"`{path}` is a link to `{path.resolve()}`. Remove the link itself with `rm`, or give "
             "the folder."
         )
-    if not path.is_dir():
-        raise InputError(f"`{path}` must be the folder of a run. It does not exist.")
     summary = summarize(path)
     parent = path.absolute().parent
     if (parent / "results.json").is_file() or path.absolute().name.startswith("seed-"):

@@ -64,6 +64,8 @@ def summarize(path: str | Path) -> RunSummary:
         InputError: If the folder is not that of a run.
     """
     path = Path(path)
+    if not path.is_dir():
+        raise NotARun(path)
     size, changed = _size_and_time(path)
     common: dict[str, Any] = {"path": str(path), "bytes": size, "changed": changed}
     try:
@@ -83,9 +85,10 @@ class NotARun(InputError):
     """The folder is not that of a run or a fine-tuning."""
 
     def __init__(self, path: Path):
+        problem = "it has no run.json and no results.json" if path.is_dir() else "it is no folder"
         super().__init__(
-            f"`{path}` is not a run or a fine-tuning: it has no run.json and no results.json. "
-            "`albert-keras runs list` shows what is."
+            f"`{path}` is not a run or a fine-tuning: {problem}. `albert-keras runs list FOLDER` "
+            "lists the runs of a folder."
         )
 
 

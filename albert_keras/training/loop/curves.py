@@ -24,6 +24,21 @@ class Curve(NamedTuple):
     style: str = "-"
     scale: float = 1.0
 
+    def values(self, log: list[dict]) -> list[tuple[int, float]]:
+        """Returns (step, value) of the reports of `read_log` that have this value; NaN included."""
+        return [(line["step"], self.scale * line[self.name]) for line in log if self.name in line]
+
+    def points(self, evaluations: list[tuple[int, dict]]) -> list[tuple[int, float]]:
+        """Returns (step, score) of the evaluations of `read_evaluations` that have this score."""
+        found = [(step, scores.get(self.name)) for step, scores in evaluations]
+        return [(step, score) for step, score in found if score is not None]
+
+    def points_label(self, evaluations: list[tuple[int, dict]]) -> str:
+        """Returns the label of the points: whether they are scores on held-out data."""
+        overlaps = (scores.get("overlap") or {} for _, scores in evaluations)
+        is_held_out = not any(overlap.get("normalised") for overlap in overlaps)
+        return f"{self.label}, {'held out' if is_held_out else 'partly trained on'}"
+
 
 class Panel(NamedTuple):
     """A part of the picture: `title`, `unit` and `range` of its y axis, and `curves`."""
@@ -211,26 +226,21 @@ def _draw(axes, panel, series):
 
 def _draw_curve(axes, curve, log, evaluations):
     """Draws a curve and the points of its evaluations; returns whether there were any."""
-    lines = [line for line in log if curve.name in line]
-    if lines:
+    values, points = curve.values(log), curve.points(evaluations)
+    if values:
         axes.plot(
-            [line["step"] for line in lines],
-            [curve.scale * line[curve.name] for line in lines],
+            *zip(*values, strict=True),
             curve.style,
-            marker="." if len(lines) < _FEW_LINES else None,
+            marker="." if len(values) < _FEW_LINES else None,
             color=curve.colour,
-            linewidth=1.3 if len(lines) < _MANY_LINES else 0.8,
+            linewidth=1.3 if len(values) < _MANY_LINES else 0.8,
             label=curve.label,
         )
-    points = [(step, scores.get(curve.name)) for step, scores in evaluations]
-    points = [point for point in points if point[1] is not None]
     if points:
         style = {"color": curve.colour, "markeredgecolor": "black", "clip_on": False, "zorder": 3}
-        overlaps = (scores.get("overlap") or {} for _, scores in evaluations)
-        is_held_out = not any(overlap.get("normalised") for overlap in overlaps)
-        label = f"{curve.label}, {'held out' if is_held_out else 'partly trained on'}"
+        label = curve.points_label(evaluations)
         axes.plot(*zip(*points, strict=True), "o", label=label, **style)
-    return bool(lines or points)
+    return bool(values or points)
 
 
 def _mark_skipped(axes, log):

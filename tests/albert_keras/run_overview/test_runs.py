@@ -8,67 +8,10 @@ import pytest
 from matplotlib.figure import Figure
 
 from albert_keras.cli import main
-from albert_keras.config import AlbertConfig
-from albert_keras.finetuning.config import FinetuneConfig
-from albert_keras.finetuning.results import FinetuneResult, SeedResult, save_results
 from albert_keras.run_overview.comparison import compare_runs
 from albert_keras.run_overview.removal import remove_run
 from albert_keras.run_overview.summary import DAMAGED, find_runs, summarize
-from albert_keras.tasks.metrics import Interval
-from albert_keras.training.config import PretrainingConfig
 from data_pipeline.errors import InputError
-
-
-def record_of(kind, config, shape):
-    return {
-        "kind": kind,
-        "config": config.model_dump(mode="json"),
-        "albert_config": shape.to_dict(),
-        "data": {"fingerprint": "ab", "path": "records"},
-        "tokenizer_digest": "cd",
-    }
-
-
-def write_run(folder, kind, config, shape, log):
-    folder.mkdir(parents=True)
-    (folder / "run.json").write_text(json.dumps(record_of(kind, config, shape)))
-    (folder / "log.jsonl").write_text("".join(json.dumps(line) + "\n" for line in log))
-    (folder / "checkpoint").write_bytes(bytes(5000))
-
-
-@pytest.fixture
-def folder(tmp_path):
-    """Returns a folder with two pre-trainings, a fine-tuning with two seeds, and other files."""
-    root = tmp_path / "all"
-    for name, lr, hidden in (("a", 0.001, 256), ("deep/b", 0.002, 128)):
-        config = PretrainingConfig(
-            model={"size": "albert-mini", "hidden_size": hidden},
-            training={"steps": 20},
-            optimizer={"lr": lr},
-        )
-        log = [
-            {"step": step, "loss": 9 - lr * step, "masked_lm_accuracy": 0.1, "seconds": 60.0}
-            for step in (5, 10)
-        ]
-        if name == "a":
-            log.append({"step": 10, "evaluation": {"masked_lm_accuracy": 0.25}})
-        write_run(root / name, "pretraining", config, config.albert_config(30_000), log)
-    config = FinetuneConfig(task={"name": "sst-2"}, training={"steps": 30})
-    for seed in (1, 2):
-        log = [
-            {"step": 30, "loss": 0.5, "answer_accuracy": 0.8, "seconds": 30.0},
-            {"step": 30, "evaluation": {"accuracy": 0.8}},
-        ]
-        path = root / "tuned" / f"seed-{seed}"
-        write_run(path, "finetuning", config, AlbertConfig.from_name("albert-mini"), log)
-    seeds = tuple(
-        SeedResult(seed, f"seed-{seed}", 30, 30, {"dev": {"accuracy": score}}, Interval(0.7, 0.9))
-        for seed, score in ((1, 0.8), (2, 0.85))
-    )
-    save_results(root / "tuned", FinetuneResult("tuned", "sst-2", "accuracy", seeds))
-    (root / "records").mkdir()
-    (root / "records" / "dataset_info.json").write_text("{}")
-    return root
 
 
 def test_the_list_has_every_run_once(folder):
@@ -85,17 +28,22 @@ def test_the_list_has_every_run_once(folder):
         find_runs(folder / "nowhere")
 
 
-@pytest.mark.parametrize(
-    "file, text, reason",
-    [
-        ("run.json", '{"config": 3}', "run.json` is damaged"),
-        ("log.jsonl", '{"step": 5}\n{"ste', "the log is damaged"),
-    ],
-)
-def test_a_damaged_run_is_listed_with_the_reason(folder, file, text, reason):
-    (folder / "a" / file).write_text(text)
+def test_a_damaged_run_is_listed_with_the_reason(folder):
+    (folder / "a" / "run.json").write_text('{"config": 3}')
+    with pytest.raises(InputError, match="run.json` is damaged"):
+        compare_runs([folder / "a", folder / "deep/b"])
     damaged = find_runs(folder)[0]
-    assert damaged.kind == DAMAGED and reason in damaged.problem and damaged.bytes > 5000
+    assert damaged.kind == DAMAGED and "run.json` is damaged" in damaged.problem
+    assert damaged.bytes > 5000
+
+
+def test_a_damaged_line_of_a_log_is_left_out(folder):
+    (folder / "a" / "log.jsonl").write_text(
+        '{"step": 5, "loss": 2}\n{"st\n{"step": 7, "loss": 1}\n'
+    )
+    seen = compare_runs([folder / "a", folder / "deep/b"])
+    assert seen.scores["training loss"] == [1, 8.98]
+    assert find_runs(folder)[0].step == 7
 
 
 def test_a_comparison_has_the_settings_that_differ_and_all_scores(folder):
@@ -148,7 +96,7 @@ def test_only_runs_are_removed(folder, tmp_path):
     for path, reason in (
         (folder, "is not a run"),
         (folder / "records", "is not a run"),
-        (folder / "a" / "run.json", "must be the folder of a run"),
+        (folder / "a" / "run.json", "is not a run or a fine-tuning: it is no folder"),
         (folder / "tuned" / "seed-1", "is a part of the fine-tuning"),
         (link, "is a link"),
     ):
@@ -162,14 +110,14 @@ def test_only_runs_are_removed(folder, tmp_path):
 
 def test_nothing_is_removed_if_one_of_several_is_no_run(folder, capsys):
     assert main(["runs", "remove", f"{folder}/a", f"{folder}/records", "--yes"]) == 2
-    assert "`albert-keras runs list` shows" in capsys.readouterr().err
+    assert "`albert-keras runs list FOLDER`" in capsys.readouterr().err
     assert (folder / "a").exists()
 
 
 def test_removing_asks_first(folder, monkeypatch, capsys):
     command = ["runs", "remove", f"{folder}/a", f"{folder}/tuned"]
     assert main(command) == 2
-    assert "`--yes` is required" in capsys.readouterr().err
+    assert "`--yes` must be given" in capsys.readouterr().err
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
     monkeypatch.setattr("typer.confirm", lambda *words, **how: False)
     assert main(command) == 0
