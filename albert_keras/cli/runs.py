@@ -8,7 +8,7 @@ import typer
 
 from albert_keras.cli.command import App, Output, command
 from albert_keras.cli.options import argument, option
-from albert_keras.cli.output import count_of, plain
+from albert_keras.cli.output import count_of, plain, quiet
 from data_pipeline.errors import InputError
 
 app = App(help="List, compare, plot and remove runs.", no_args_is_help=True, rich_markup_mode=None)
@@ -105,6 +105,7 @@ def remove(
                 "`--yes` must be given if the input is not a terminal, where nobody can confirm. "
                 f"Received: {count_of(len(runs), 'run')} to remove."
             )
+        quiet()
         for run in found:
             size = bytes_text(run.bytes)
             typer.echo(f"{run.path}: {run.kind}, step {run.step:,}, {size}, changed {run.changed}")

@@ -56,7 +56,6 @@ def build_records(
     config: PretrainingDataConfig,
     corpus_format: str = "auto",
     workers: int | None = 1,
-    transient_progress: bool = False,
 ) -> BuildResult:
     """Converts a corpus to a folder of pre-training records.
 
@@ -70,8 +69,6 @@ def build_records(
         workers: int or None. Number of processes. 1 uses this process; None uses one for each
             processor that the size of the corpus keeps busy. With more than 1, a script needs the
             usual `if __name__ == "__main__":`.
-        transient_progress: bool. Whether to log progress several times a second, in lines with the
-            attribute `transient` that a terminal may overwrite.
 
     Returns:
         BuildResult.
@@ -102,7 +99,7 @@ def build_records(
         workers = max(1, min(num_processors(), (total_bytes or 0) // _BYTES_PER_WORKER))
 
     folder = BuildFolder(out, config, tokenizer)
-    progress = Progress(total_bytes, config.copies, workers, transient_progress)
+    progress = Progress(total_bytes, config.copies, workers)
     arguments = (folder.out, folder.work, tokenizer, config)
     try:
         with Workers(workers, _prepare, arguments, progress.tick) as pool:

@@ -16,11 +16,12 @@ from albert_keras.training.loop.log_file import append_to_log, keep_log_until, r
 from albert_keras.training.loop.scoring_time import ScoringTime
 from albert_keras.training.loop.stage_plan import StagePlan
 from data_pipeline.durations import format_duration
+from data_pipeline.progress import UPDATE, State, log_state
 
 logger = logging.getLogger(__name__)
 
-#: A line appears on the screen at least this often during training.
-_SECONDS_BETWEEN_LINES = 8
+#: A line appears in a log file at least this often during training, and on a terminal.
+_SECONDS_BETWEEN_LINES, _SECONDS_BETWEEN_UPDATES = 8, 0.5
 #: The time left is estimated from this many recent steps or seconds, whichever is more: enough to
 #: include saves and evaluations.
 _RECENT_STEPS, _RECENT_SECONDS = 200, 900
@@ -105,7 +106,7 @@ class Report(keras.callbacks.Callback):
         # The metrics are restored: they may include steps of an earlier process.
         self._interval_start = log[-1]["step"] if log else 0
         self._rates_start = self._moment()
-        self._shown = self._reported = self._rates_start.seconds
+        self._shown = self._updated = self._reported = self._rates_start.seconds
 
     def on_train_batch_end(self, batch, logs=None):
         # Keras gives the index of the last step of the execution.
@@ -132,10 +133,14 @@ class Report(keras.callbacks.Callback):
             seconds = format_duration(now.seconds - self._reported)
             logger.info("step %s done after %s, the graph is built", position, seconds)
         elif now.seconds > self._shown + _SECONDS_BETWEEN_LINES:
-            logger.info("step %s  ETA %s", position, self._eta(now))
+            log_state(logger, logging.INFO, self._state(now, position))
         else:
+            if now.seconds > self._updated + _SECONDS_BETWEEN_UPDATES:
+                self._updated = now.seconds
+                if logger.isEnabledFor(UPDATE):
+                    log_state(logger, UPDATE, self._state(now, position))
             return
-        self._shown = now.seconds
+        self._shown = self._updated = now.seconds
         if logs is not None or is_first:
             self._rates_start = now
 
@@ -152,7 +157,9 @@ class Report(keras.callbacks.Callback):
                     tf.summary.scalar(name, value, step=now.step)
         self.last_line = line
         self._interval_start, self._reported = now.step, now.seconds
-        logger.info("step %s  %s  ETA %s", position, _on_screen(line), self._eta(now))
+        seconds, note = self._eta(now)
+        text = f"step {position}  {_on_screen(line)}  ETA {_duration(seconds)}{note}"
+        logger.info("%s", text, extra={"report": line | {"eta_seconds": seconds}})
 
     def _metrics(self, values):
         """Returns the values of a line that do not depend on the clock."""
@@ -191,21 +198,29 @@ class Report(keras.callbacks.Callback):
     def _training_seconds(self, now):
         return now.seconds - (self.scoring.seconds if self.scoring else 0)
 
+    def _state(self, now, position):
+        seconds, note = self._eta(now)
+        pace = self._pace.seconds_per_step(now.step, self._training_seconds(now))
+        text = f"step {position}  ETA {_duration(seconds)}{note}"
+        rate = 1 / pace if pace else 0.0
+        return State(text, "training", now.step, self.last_step, "steps", rate, seconds, note)
+
     def _eta(self, now):
+        """Returns the remaining seconds, None if unknown, and what else they include."""
         pace = self._pace.seconds_per_step(now.step, self._training_seconds(now))
         if pace is None:
-            return "?"
+            return None, ""
 
         def seconds_after(step):
             ahead = self.scoring.ahead(step, self.last_step, pace) if self.scoring else 0
             steps = self.last_step - step if self._plan is None else self._plan.steps_ahead(step)
             return pace * steps + ahead
 
-        eta = format_duration(seconds_after(now.step) + self.later_trainings * seconds_after(0))
+        eta = seconds_after(now.step) + self.later_trainings * seconds_after(0)
         if not self.later_trainings:
-            return eta
+            return eta, ""
         plural = "s" if self.later_trainings > 1 else ""
-        return f"{eta} with {self.later_trainings} more training{plural}"
+        return eta, f" with {self.later_trainings} more training{plural}"
 
 
 class _Moment(NamedTuple):
@@ -236,6 +251,10 @@ class _Pace:
     def seconds_per_step(self, step, seconds):
         first_step, first_seconds = self._samples[0]
         return (seconds - first_seconds) / (step - first_step) if step > first_step else None
+
+
+def _duration(seconds):
+    return "?" if seconds is None else format_duration(seconds)
 
 
 def _on_screen(line):

@@ -1,19 +1,17 @@
 """Commands as a user runs them: help, results, mistakes."""
 
 import errno
-import io
 import json
 import logging
 import os
 import re
 import shutil
-import time
 from pathlib import Path
 
 import pytest
 
 from albert_keras.cli import main
-from albert_keras.cli.output import Progress, finish, report_error, start
+from albert_keras.cli.output import finish, report_error, start
 
 COMMANDS = (
     ["vocab"],
@@ -329,15 +327,6 @@ def test_a_command_leaves_the_loggers_as_they_were(tmp_path):
     main(["vocab", "--corpus", f"{tmp_path}/nowhere", "--out", f"{tmp_path}/o"])
     logger = logging.getLogger("data_pipeline")
     assert logger.propagate and not logger.handlers and logger.level == logging.NOTSET
-
-
-def test_a_long_silence_is_broken():
-    shown = io.StringIO()
-    progress = Progress(shown, silence=0.05)
-    time.sleep(0.3)
-    progress.finish()
-    assert 2 <= len(shown.getvalue().splitlines()) <= 6
-    assert shown.getvalue().startswith("... 0 s")
 
 
 def test_a_full_disk_is_one_line_with_the_file_and_what_to_do(capsys):
