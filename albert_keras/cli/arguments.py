@@ -5,6 +5,7 @@ from pathlib import Path
 from albert_keras import recipes
 from albert_keras.training.loop.loop_config import fit_warmup
 from data_pipeline.errors import InputError
+from data_pipeline.mistakes import Mistake
 from data_pipeline.settings import did_you_mean
 
 
@@ -56,7 +57,10 @@ def _find(config_file, kind):
     hint = did_you_mean(name, known)
     if hint.endswith("?"):
         hint += f" Recipes: {', '.join(known)}."
-    raise InputError(f"`{path}` is neither a configuration file nor the name of a recipe{hint}")
+    raise InputError(
+        f"`{path}` is neither a configuration file nor the name of a recipe{hint}",
+        Mistake.NO_CONFIG_FILE,
+    )
 
 
 def _read(path):

@@ -14,6 +14,7 @@ from albert_keras.cli.interruption import interruptible
 from albert_keras.cli.output import show, start
 from albert_keras.cli.usage_errors import values_of
 from data_pipeline.errors import InputError
+from data_pipeline.mistakes import Mistake
 
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Print more messages.")]
@@ -132,7 +133,8 @@ def _check_given_once(option, args, times):
         name = max(option.opts, key=len)
         raise InputError(
             f"`{name}` must be given at most once. Received: {' and '.join(values)}. "
-            "Remove all but one."
+            "Remove all but one.",
+            Mistake.GIVEN_TWICE,
         )
 
 

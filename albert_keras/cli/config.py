@@ -6,6 +6,7 @@ from albert_keras.cli.command import App, Output, command
 from albert_keras.cli.options import argument, option
 from albert_keras.cli.output import count_of, plain
 from data_pipeline.errors import InputError
+from data_pipeline.settings import mistakes_in
 
 app = App(help="Check files of settings.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -46,5 +47,6 @@ def check(
         use = f"next: {seen.kind.command} --config {file} ..."
         return Output(values, [f"{file}: {settings}, no problem", use])
     summary = f"{count_of(len(seen.problems), 'problem')} in `{file}`:"
-    error = InputError("\n".join([summary, *(f"  {line}" for line in seen.lines())]))
+    lines = [summary, *(f"  {line}" for line in seen.lines())]
+    error = InputError("\n".join(lines), *mistakes_in(seen.problems))
     return Output(values, [], error)

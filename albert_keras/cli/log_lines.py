@@ -10,12 +10,13 @@ import time
 from datetime import datetime, timezone
 from pathlib import Path
 
+from data_pipeline.mistakes import DOCUMENT
 from data_pipeline.progress import UPDATE
 
 #: Terminal code that erases the rest of the line.
 _CLEAR_LINE = "\x1b[K"
 #: Longest time without any output, in seconds: before the first line, and afterwards.
-_LONGEST_START, _LONGEST_SILENCE = 1.5, 8
+LONGEST_START, _LONGEST_SILENCE = 1.5, 8
 _LONGEST_SILENCE_OF_A_TERMINAL = 2
 
 
@@ -27,9 +28,9 @@ class LogLines(logging.StreamHandler):
         start: float. The same before the first line.
     """
 
-    def __init__(self, stream, silence=_LONGEST_SILENCE, start=_LONGEST_START):
+    def __init__(self, stream, silence=_LONGEST_SILENCE, start=None):
         super().__init__(stream)
-        self._silence, self._start = silence, start
+        self._silence, self._start = silence, LONGEST_START if start is None else start
         self._started = self._last = time.monotonic()
         self._is_silent = True
         self._finished = threading.Event()
@@ -50,9 +51,9 @@ class LogLines(logging.StreamHandler):
         """Stops the lines about elapsed time, which would disturb a question or a result."""
         self._finished.set()
 
-    def print_error(self, text):
-        """Prints the message of an error."""
-        self._write(f"{text}\n")
+    def print_error(self, text, mistakes=()):
+        """Prints the message of an error, and the numbers of its mistakes."""
+        self._write(f"{with_numbers(text, mistakes)}\n")
 
     def _note(self):
         """Notes that there is output now."""
@@ -81,7 +82,7 @@ class LogLines(logging.StreamHandler):
 class TerminalLines(LogLines):
     """Prints log records as lines, and below them the progress as a line that is overwritten."""
 
-    def __init__(self, stream, silence=_LONGEST_SILENCE_OF_A_TERMINAL, start=_LONGEST_START):
+    def __init__(self, stream, silence=_LONGEST_SILENCE_OF_A_TERMINAL, start=None):
         self._is_open = False
         super().__init__(stream, silence, start)
 
@@ -104,9 +105,9 @@ class TerminalLines(LogLines):
         super().quiet()
         self._close_line()
 
-    def print_error(self, text):
+    def print_error(self, text, mistakes=()):
         self._close_line()
-        super().print_error(text)
+        super().print_error(text, mistakes)
 
     def _print_waiting(self, seconds):
         self._overwrite("starting" if self._is_silent else f"... {seconds:.0f} s")
@@ -128,7 +129,8 @@ class JsonLines(LogLines):
     """Prints log records as objects of JSON, one in each line.
 
     Each has `time` (ISO 8601, UTC), `level` and `message`. `progress` says how far work is, see
-    `State.as_dict`; `report` has the values of a line in the log of a run.
+    `State.as_dict`; `report` has the values of a line in the log of a run; `mistakes` has the
+    numbers of an error, which `docs/errors.md` explains.
     """
 
     def emit(self, record):
@@ -142,8 +144,8 @@ class JsonLines(LogLines):
             values["report"] = report
         self._print(record.levelname.lower(), record.getMessage(), **values)
 
-    def print_error(self, text):
-        self._print("error", text)
+    def print_error(self, text, mistakes=()):
+        self._print("error", text, mistakes=[mistake.value for mistake in mistakes])
 
     def _print_waiting(self, seconds):
         self._print("info", "starting" if self._is_silent else f"{seconds:.0f} s without a message")
@@ -152,6 +154,12 @@ class JsonLines(LogLines):
         now = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
         line = {"time": now, "level": level, "message": message, **values}
         self._write(json.dumps(line, default=str) + "\n")
+
+
+def with_numbers(text, mistakes):
+    """Returns the message of an error with a line about its mistakes, if it has any."""
+    numbers = ", ".join(mistake.value for mistake in mistakes)
+    return f"{text}\n{numbers}: see {DOCUMENT}" if numbers else text
 
 
 def memory_text(root: Path = Path("/proc")) -> str:

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 
 import typer
 
-from albert_keras.cli.log_lines import JsonLines, LogLines, TerminalLines
+from albert_keras.cli.log_lines import JsonLines, LogLines, TerminalLines, with_numbers
+from data_pipeline.mistakes import Mistake, mistakes_of
 from data_pipeline.progress import UPDATE
 
 _ASCII = {"✔": "ok", "⚠": "!!", "✘": "xx", "→": "->", "…": "..."}
@@ -162,16 +163,16 @@ def report_error(error, debug):
     if debug:
         raise error
     if isinstance(error, TrainingDiverged):
-        _print_error(f"error: {error}")
+        _print_error(f"error: {error}", mistakes_of(error))
         return 3
     if isinstance(error, InputError):
-        _print_error(f"error: {error}")
+        _print_error(f"error: {error}", mistakes_of(error))
         return 2
     if is_disk_full(error):
         name = failed_path(error) if isinstance(error, OSError) else None
         detail = f"`{name}` could not be written." if name else f"{error}."
         message = f"The disk is full: {detail} Free some space or choose a folder on another disk."
-        _print_error(f"error: {message}")
+        _print_error(f"error: {message}", (Mistake.DISK_FULL,))
         return 2
     if isinstance(error, OSError):
         name = failed_path(error) or "input or output"
@@ -182,8 +183,8 @@ def report_error(error, debug):
     return 1
 
 
-def _print_error(text):
+def _print_error(text, mistakes=()):
     if _progress is None:
-        typer.echo(text, err=True)
+        typer.echo(with_numbers(text, mistakes), err=True)
     else:
-        _progress.print_error(text)
+        _progress.print_error(text, mistakes)

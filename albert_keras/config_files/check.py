@@ -9,9 +9,13 @@ from albert_keras.config_files.kinds import DATA, PRETRAIN, FileKind, kind_of
 from albert_keras.config_files.lines import NotYaml, ReadFile, read_with_lines
 from albert_keras.training.loop.loop_config import RunConfig
 from data_pipeline.errors import InputError
-from data_pipeline.settings import Problem, Settings, SettingsError, did_you_mean
-
-_UNKNOWN = "is not a known key"
+from data_pipeline.settings import (
+    UNKNOWN_KEY,
+    Problem,
+    Settings,
+    SettingsError,
+    did_you_mean,
+)
 
 
 class LocatedProblem(NamedTuple):
@@ -72,7 +76,7 @@ def _problems(file: ReadFile, kind: FileKind) -> Iterator[Problem]:
         for name, value in file.values.items():
             if name not in kind.config.model_fields:
                 del values[name]  # its message would be that it is no section
-                yield Problem((str(name),), f"{_UNKNOWN}{_hint(str(name), (), kind)}")
+                yield Problem((str(name),), f"{UNKNOWN_KEY}{_hint(str(name), (), kind)}")
             elif _is_nested(kind.config, name) and not isinstance(value, dict | None):
                 del values[name]
                 yield Problem((name,), f"must contain keys and values. Received: {value!r}.")
@@ -80,10 +84,10 @@ def _problems(file: ReadFile, kind: FileKind) -> Iterator[Problem]:
         settings = _create(kind, values)
     except SettingsError as error:
         for problem in error.problems:
-            if problem.message.startswith(_UNKNOWN):
+            if problem.message.startswith(UNKNOWN_KEY):
                 *section, name = problem.path
                 hint = _hint(name, tuple(section), kind, problem.message)
-                problem = problem._replace(message=f"{_UNKNOWN}{hint}")
+                problem = problem._replace(message=f"{UNKNOWN_KEY}{hint}")
             yield problem
         # The problems of paths do not depend on the other settings.
         yield from _missing_files(file.values)
@@ -139,7 +143,7 @@ def _hint(name: str, section: tuple[str, ...], kind: FileKind, message: str = ""
         home = ".".join(min(homes - {section})) or "the top level"
         return f" here; it belongs to {home if home == 'the top level' else f'`{home}`'}."
     if message:
-        return message.removeprefix(_UNKNOWN)
+        return message.removeprefix(UNKNOWN_KEY)
     known = kind.config.model_fields
     hint = did_you_mean(name, known)
     if hint.endswith("?"):

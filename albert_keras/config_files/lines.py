@@ -7,6 +7,7 @@ import yaml
 
 from data_pipeline.errors import InputError
 from data_pipeline.limits import MAX_DEPTH, read_limited
+from data_pipeline.mistakes import Mistake
 
 #: A configuration is short; a larger file is not a configuration.
 _MAX_BYTES = 1 << 20
@@ -40,7 +41,7 @@ class NotYaml(InputError):
 
     def __init__(self, line: int, message: str):
         self.line = line
-        super().__init__(message)
+        super().__init__(message, Mistake.NOT_YAML)
 
 
 def read_with_lines(path: Path) -> ReadFile:

@@ -11,6 +11,7 @@ from albert_keras.runs.kind import kind_of_run
 from albert_keras.runs.run_record import read_record
 from albert_keras.training.loop.log_file import read_evaluations, read_log
 from data_pipeline.errors import InputError
+from data_pipeline.mistakes import Mistake
 
 #: Kind of a run whose files cannot be read.
 DAMAGED = "damaged"
@@ -88,7 +89,8 @@ class NotARun(InputError):
         problem = "it has no run.json and no results.json" if path.is_dir() else "it is no folder"
         super().__init__(
             f"`{path}` is not a run or a fine-tuning: {problem}. `albert-keras runs list FOLDER` "
-            "lists the runs of a folder."
+            "lists the runs of a folder.",
+            Mistake.NOT_A_RUN,
         )
 
 

@@ -24,6 +24,7 @@ from data_pipeline.config import PretrainingDataConfig
 from data_pipeline.errors import InputError, WorkInterrupted
 from data_pipeline.files import whole_folder
 from data_pipeline.instances.masking import MaskingVocabulary
+from data_pipeline.mistakes import Mistake
 from data_pipeline.records.dataset_info import INFO_FILE, TOKENIZER_FOLDER, DatasetInfo
 from data_pipeline.text.corpus import corpus_ranges
 from data_pipeline.text.sentences import check_splitter
@@ -109,7 +110,7 @@ def build_records(
             finished, num_reused = _write(pool, folder, order, shards, progress, counts)
         if reason := why_no_records(counts, config):
             folder.discard()
-            raise InputError(reason)
+            raise InputError(reason, Mistake.EMPTY_CORPUS)
         contents = sum(contents, []) if ranges else None
         info = info_of(finished, counts, contents, tokenizer, config)
         shutil.rmtree(out / TOKENIZER_FOLDER, ignore_errors=True)

@@ -23,6 +23,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from data_pipeline.durations import format_duration
 from data_pipeline.errors import InputError
 from data_pipeline.files import check_output_folder, whole_folder
+from data_pipeline.mistakes import Mistake
 from data_pipeline.progress import ProgressLines, State, bar
 from data_pipeline.settings import Settings
 from data_pipeline.tokenizers.normalization_rules import normalization_rules, rules_tsv
@@ -275,7 +276,7 @@ def _train(texts, rules_text, required_characters, **options):
         # SentencePiece up to 0.2.1 aborts the process if there is nothing to count.
         first = next((text for text in sentences if set(normalize(text)) - _UNCOUNTED), None)
         if first is None:
-            raise InputError("The corpus contains no words. Check its path.")
+            raise InputError("The corpus contains no words. Check its path.", Mistake.EMPTY_CORPUS)
         options |= {
             "model_type": "unigram",
             "normalization_rule_tsv": str(rule_file),
@@ -345,5 +346,6 @@ def _explain(message, size, required):
     else:
         return InputError(f"SentencePiece cannot train on this corpus: {message}")
     return InputError(
-        f"`size` must be {limit} for this corpus{reason}. Received: {size}. {advice}."
+        f"`size` must be {limit} for this corpus{reason}. Received: {size}. {advice}.",
+        Mistake.VOCABULARY_SIZE,
     )

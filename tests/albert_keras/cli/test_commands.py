@@ -334,7 +334,7 @@ def test_a_full_disk_is_one_line_with_the_file_and_what_to_do(capsys):
     assert report_error(error, debug=False) == 2
     assert capsys.readouterr().err == (
         "error: The disk is full: `run/model.ckpt` could not be written. Free some space or choose "
-        "a folder on another disk.\n"
+        "a folder on another disk.\nAK308: see docs/errors.md\n"
     )
 
 
@@ -344,7 +344,7 @@ def test_a_full_disk_is_one_line_with_the_file_and_what_to_do(capsys):
         (
             errno.ENOSPC,
             "The disk is full: `{run}/tokenizer/a.model` could not be written. Free some space or "
-            "choose a folder on another disk.",
+            "choose a folder on another disk.\nAK308: see docs/errors.md",
         ),
         (errno.EIO, "{run}/tokenizer/a.model: [Errno 5] Input/output error"),
     ],

@@ -142,7 +142,9 @@ def test_errors_are_json_too(tmp_path, capsys):
     command = ["data", "verify", f"{tmp_path}/nowhere", "--log-format"]
     assert main([*command, "json"]) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert json.loads(line)["level"] == "error" and "nowhere" in json.loads(line)["message"]
+    shown = json.loads(line)
+    assert shown["level"] == "error" and shown["mistakes"] == ["AK106"]
+    assert shown["message"].startswith(f"error: `{tmp_path}/nowhere`")
     assert main([*command, "xml"]) == 2
     assert "`--log-format` must be text or json. Received: 'xml'." in capsys.readouterr().err
 

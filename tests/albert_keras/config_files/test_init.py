@@ -12,11 +12,20 @@ from albert_keras.config import AlbertConfig
 from albert_keras.config_files.check import check_file
 from albert_keras.config_files.initial import data_file, finetuning_file, pretraining_file
 from albert_keras.finetuning.config import FinetuneConfig
+from albert_keras.tasks.task_config import TASK_NAMES
 from albert_keras.training.config import PretrainingConfig
 from data_pipeline.config import PRESETS, PretrainingDataConfig
 from data_pipeline.records.dataset_info import DatasetInfo, ShardInfo
 from data_pipeline.records.record_files import RecordWriter
 from data_pipeline.settings import Settings
+
+#: The columns that a table of a task must have.
+_COLUMNS = {
+    "classification": ("text", "label"),
+    "pair": ("text", "pair", "label"),
+    "regression": ("text", "label"),
+    "similarity": ("text", "pair"),
+}
 
 
 @pytest.fixture
@@ -91,12 +100,14 @@ def test_a_file_for_pretraining_means_the_same_as_no_file(read, size, flags):
     assert again.optimizer.lr == config.chosen_optimizer().lr
 
 
-def test_a_file_for_finetuning_means_the_same_as_no_file(read):
-    config = FinetuneConfig.of({}, task="mnli", epochs=2)
+@pytest.mark.parametrize("name", TASK_NAMES)
+def test_a_file_for_finetuning_means_the_same_as_no_file(read, name):
+    columns = {column: column for column in _COLUMNS.get(name, ())}
+    config = FinetuneConfig.of({}, task=name, epochs=2, **columns)
     values = read(finetuning_file(config, None, "a.yaml"))
     assert not [path for path in leaves(FinetuneConfig) if lacks(values, path)]
     again = FinetuneConfig.of(values)
-    assert again.task.max_seq_length == 128
+    assert again.task.max_seq_length is not None
     assert again.replace(task=config.task) == config
 
 
