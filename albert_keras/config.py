@@ -214,6 +214,20 @@ class AlbertConfig(Settings):
                 del values[name]
         return values | foreign | ({"foreign_keys": sorted(foreign)} if foreign else {})
 
+    def as_settings(self) -> dict[str, Any]:
+        """Returns the nearest named model as `size`, and the fields in which this one differs."""
+
+        def differences(name):
+            named = AlbertConfig.from_name(name)
+            return {
+                key: value
+                for key, value in self
+                if key != "vocab_size" and value != getattr(named, key)
+            }
+
+        size = min(AlbertConfig.names(), key=lambda name: len(differences(name)))
+        return {"size": size} | differences(size)
+
     def to_json(self) -> str:
         """Returns the content of the configuration file, str."""
         return json.dumps(self.to_dict(), indent=2, ensure_ascii=False) + "\n"

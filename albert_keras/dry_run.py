@@ -15,7 +15,7 @@ from albert_keras.serving.publish import export
 from albert_keras.training.config import PretrainingConfig
 from albert_keras.training.cost.process_memory import peak_mb
 from albert_keras.training.evaluate import build_scorer, score
-from albert_keras.training.loop.reports import read_log
+from albert_keras.training.loop.log_file import read_log
 from albert_keras.training.loop.stage_plan import stage_ends
 from albert_keras.training.pretrain import pretrain
 from albert_keras.training.stages import stages_of

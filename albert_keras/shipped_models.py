@@ -10,6 +10,7 @@ from pathlib import Path
 from albert_keras.config import AlbertConfig
 from data_pipeline.errors import InputError
 from data_pipeline.file_digests import find_damage
+from data_pipeline.mistakes import Mistake
 from data_pipeline.settings import did_you_mean
 
 #: Name -> what it is.
@@ -44,7 +45,8 @@ def find_model(path: str | Path) -> Path:
     size = ", which is the name of a size (`--size`) and not of a trained model" if is_size else ""
     raise InputError(
         "A model must be given as a path that exists or as the name of a shipped model. Received: "
-        f"`{path}`{size}{hint}"
+        f"`{path}`{size}{hint}",
+        Mistake.NO_MODEL_OF_THIS_NAME,
     )
 
 

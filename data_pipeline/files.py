@@ -12,6 +12,7 @@ from pathlib import Path
 from data_pipeline.errors import InputError
 from data_pipeline.folder_lock import LOCK_FILE
 from data_pipeline.limits import check_regular_file
+from data_pipeline.mistakes import Mistake
 
 #: The name of a temporary file or folder in a path; the name that it is to have.
 _TEMPORARY = r"(?<![^/])\.([^/]+)\.tmp-\d+(?![^/])"
@@ -113,7 +114,8 @@ def check_output_folder(path: str | Path, option: str = "--out") -> None:
     if path.exists() and not _is_empty_folder(path):
         raise InputError(
             f"`{path}` is not empty, and nothing is ever overwritten. "
-            f"Remove it or choose another {option}."
+            f"Remove it or choose another {option}.",
+            Mistake.OUTPUT_EXISTS,
         )
     parent = path.absolute()
     while not parent.exists():

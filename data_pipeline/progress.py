@@ -1,38 +1,82 @@
-"""Progress lines of long work: a bar, a count and the remaining time."""
+"""Progress of long work: how much is done, how fast, and the remaining time."""
 
 import logging
 import time
 from collections.abc import Callable
+from typing import NamedTuple
 
 from data_pipeline.durations import format_duration
 
-_SECONDS_BETWEEN_LINES, _SECONDS_BETWEEN_TRANSIENT_LINES = 5, 0.5
+#: Level of log records for a terminal, which come several times a second; it is below INFO, whose
+#: records are for log files and come every few seconds.
+UPDATE = 15
+_SECONDS_BETWEEN_LINES, _SECONDS_BETWEEN_UPDATES = 5, 0.5
 _WIDTH = 20
+
+logging.addLevelName(UPDATE, "UPDATE")
+
+
+class State(NamedTuple):
+    """How far work is: the attribute `progress` of its log records."""
+
+    text: str  # a line for log files
+    action: str  # what is done, such as "evaluating"
+    done: float
+    total: float | None  # None if it is not known
+    unit: str  # what is counted, in the plural
+    rate: float  # units per second
+    eta: float | None  # remaining seconds; None if they are not known
+    note: str = ""  # more about the remaining time
+
+    def as_dict(self) -> dict[str, float | str | None]:
+        """Returns what a program reads; the remaining time as `eta_seconds`."""
+        values = self._asdict()
+        values["eta_seconds"] = values.pop("eta")
+        del values["text"], values["note"]
+        return values
+
+    def as_bar(self) -> str:
+        """Returns a line for a terminal: a bar, the count, the rate and the remaining time."""
+        count = _number(self.done)
+        parts = [self.action]
+        if self.total:
+            parts.append(bar(min(self.done / self.total, 1)))
+            count = f"{count}/{_number(self.total)}"
+        rate = f"{self.rate:,.0f}" if self.rate >= 10 else f"{self.rate:.2g}"
+        parts += [f"{count} {self.unit}", f"{rate}/s"]
+        if self.eta is not None:
+            parts.append(f"ETA {format_duration(self.eta)}{self.note}")
+        return "  ".join(parts)
 
 
 class ProgressLines:
-    """Logs a line from time to time.
+    """Logs the state of work from time to time: for log files, and more often for a terminal."""
 
-    A line that will soon be replaced has the attribute `transient`, so that a terminal can
-    overwrite it; other lines are for log files, and come every few seconds.
-    """
-
-    def __init__(self, logger: logging.Logger, transient: bool):
-        self._logger, self._transient = logger, transient
-        self._interval = _SECONDS_BETWEEN_TRANSIENT_LINES if transient else _SECONDS_BETWEEN_LINES
-        self.started = self._last_line = time.monotonic()
+    def __init__(self, logger: logging.Logger):
+        self._logger = logger
+        self.started = self._last_line = self._last_update = time.monotonic()
 
     def restart(self) -> None:
         """Starts to measure the time of the next stage."""
         self.started = time.monotonic()
 
-    def tick(self, line: Callable[[float], str]) -> None:
-        """Logs `line(seconds since the start)` if it is time for a line."""
+    def tick(self, state: Callable[[float], State]) -> None:
+        """Logs `state(seconds since the start)` if it is time for it."""
         now = time.monotonic()
-        if now >= self._last_line + self._interval:
+        seconds = max(now - self.started, 1e-3)
+        if now >= self._last_line + _SECONDS_BETWEEN_LINES:
             self._last_line = now
-            seconds = max(now - self.started, 1e-3)
-            self._logger.info("%s", line(seconds), extra={"transient": self._transient})
+            log_state(self._logger, logging.INFO, state(seconds))
+        if now >= self._last_update + _SECONDS_BETWEEN_UPDATES and self._logger.isEnabledFor(
+            UPDATE
+        ):
+            self._last_update = now
+            log_state(self._logger, UPDATE, state(seconds))
+
+
+def log_state(logger: logging.Logger, level: int, state: State) -> None:
+    """Logs the text of a state; the record has the state as its attribute `progress`."""
+    logger.log(level, "%s", state.text, extra={"progress": state})
 
 
 class CountedProgress:
@@ -62,18 +106,31 @@ class CountedProgress:
         self._action, self._total, self._noun = action, total, noun
         self._total_work = total if total_work is None else total_work
         self._done, self._work_done = 0, 0.0
-        self._lines = ProgressLines(logger, transient=False)
+        self._lines = ProgressLines(logger)
 
     def add(self, count: int = 1, work: float | None = None) -> None:
         """Counts things that are done, and logs a line if it is time for one."""
         self._done += count
         self._work_done += count if work is None else work
         if self._done < self._total and self._work_done:
-            self._lines.tick(self._line)
+            self._lines.tick(self._state)
 
-    def _line(self, seconds):
-        eta = format_duration((self._total_work / self._work_done - 1) * seconds)
-        return f"{self._action}: {self._done:,} of {self._total:,} {self._noun}, ETA {eta}"
+    def _state(self, seconds):
+        eta = (self._total_work / self._work_done - 1) * seconds
+        count = f"{self._done:,} of {self._total:,} {self._noun}"
+        return State(
+            text=f"{self._action}: {count}, ETA {format_duration(eta)}",
+            action=self._action,
+            done=self._done,
+            total=self._total,
+            unit=self._noun,
+            rate=self._done / seconds,
+            eta=eta,
+        )
+
+
+def _number(value):
+    return f"{value:,.1f}" if isinstance(value, float) else f"{value:,}"
 
 
 def bar(fraction: float) -> str:

@@ -13,9 +13,14 @@ from pydantic.fields import FieldInfo
 
 from data_pipeline.errors import InputError
 from data_pipeline.limits import MAX_INTEGER
+from data_pipeline.mistakes import Mistake
 
 #: Characters of a wrong value in a message.
 _MAX_SHOWN = 500
+
+
+#: How the message about an unknown key begins.
+UNKNOWN_KEY = "is not a known key"
 
 
 class Problem(NamedTuple):
@@ -47,6 +52,14 @@ class Rule(NamedTuple):
     message: str
 
 
+def mistakes_in(problems) -> list[Mistake]:
+    """Returns the mistakes of problems with a `message`, see `Problem`."""
+    return [
+        Mistake.UNKNOWN_KEY if problem.message.startswith(UNKNOWN_KEY) else Mistake.INVALID_VALUE
+        for problem in problems
+    ]
+
+
 class SettingsError(InputError):
     """A configuration has one or more problems; `problems` lists them all."""
 
@@ -55,7 +68,7 @@ class SettingsError(InputError):
         self.problems = tuple(problems)
         count = f"{len(self.problems)} problem{'s' if len(self.problems) > 1 else ''}"
         listing = "\n".join(f"  {problem}" for problem in self.problems)
-        super().__init__(f"{count} in {name}:\n{listing}")
+        super().__init__(f"{count} in {name}:\n{listing}", *mistakes_in(self.problems))
 
 
 class Settings(BaseModel):
@@ -164,7 +177,7 @@ def _explain(item, settings):
         return [Problem(path + problem.path, problem.message) for problem in nested.problems]
     if item["type"] == "extra_forbidden":
         known = type(settings).model_fields
-        return [Problem(path, f"is not a known key{did_you_mean(path[-1], known)}")]
+        return [Problem(path, f"{UNKNOWN_KEY}{did_you_mean(path[-1], known)}")]
     if item["type"] == "missing":
         return [Problem(path, "is required.")]
     message = item["msg"].removeprefix("Value error, ")

@@ -21,7 +21,7 @@ ROWS = (
     ("serving", "planning", "conversion"),
     ("embeddings",),
     ("minimal_pairs",),
-    ("demo", "dry_run"),
+    ("demo", "dry_run", "doctor", "config_files", "run_overview"),
     # Beside the product: only `cli` starts benchmarks, and nothing imports `tpu_check`.
     ("benchmarks",),
     ("cli", "tpu_check"),

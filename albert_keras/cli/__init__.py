@@ -7,16 +7,21 @@ import typer
 from albert_keras.cli import (
     benchmark,
     card,
+    config,
     convert,
     data,
     demo,
+    doctor,
     embed,
     evaluate,
     export,
     finetune,
+    init,
     plan,
     predict,
     pretrain,
+    report,
+    runs,
     serve,
     similar,
     vocab,
@@ -36,6 +41,9 @@ app = App(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
+app.command("doctor")(doctor.doctor)
+app.add_typer(init.app, name="init")
+app.add_typer(config.app, name="config")
 app.add_typer(vocab.app, name="vocab")
 app.add_typer(data.app, name="data")
 app.command("plan")(plan.plan)
@@ -53,6 +61,8 @@ app.command("serve")(serve.serve)
 app.command("serve-check")(serve.serve_check)
 app.command("server-kit")(serve.server_kit)
 app.command("demo")(demo.demo)
+app.add_typer(runs.app, name="runs")
+app.command("report")(report.report)
 app.add_typer(benchmark.app, name="benchmark")
 
 

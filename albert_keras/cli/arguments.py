@@ -5,11 +5,8 @@ from pathlib import Path
 from albert_keras import recipes
 from albert_keras.training.loop.loop_config import fit_warmup
 from data_pipeline.errors import InputError
-from data_pipeline.limits import MAX_DEPTH, read_limited
+from data_pipeline.mistakes import Mistake
 from data_pipeline.settings import did_you_mean
-
-#: A configuration is short; a larger file is not a configuration.
-_MAX_BYTES = 1 << 20
 
 
 def read_values(config_file=None, assignments=(), kind="pretraining"):
@@ -31,9 +28,7 @@ def read_values(config_file=None, assignments=(), kind="pretraining"):
     values, assigned = {}, {}
     if config_file is not None:
         path = _find(config_file, kind)
-        values = _parse(read_limited(path, _MAX_BYTES), f"`{path}`")
-        if not isinstance(values, dict):
-            raise InputError(f"`{path}` must contain keys and values. Received: {values!r}.")
+        values = _read(path)
     for assignment in assignments or ():
         key, equals, text = assignment.partition("=")
         if not equals:
@@ -62,29 +57,25 @@ def _find(config_file, kind):
     hint = did_you_mean(name, known)
     if hint.endswith("?"):
         hint += f" Recipes: {', '.join(known)}."
-    raise InputError(f"`{path}` is neither a configuration file nor the name of a recipe{hint}")
+    raise InputError(
+        f"`{path}` is neither a configuration file nor the name of a recipe{hint}",
+        Mistake.NO_CONFIG_FILE,
+    )
+
+
+def _read(path):
+    from albert_keras.config_files.lines import NotYaml, read_with_lines
+
+    try:
+        return read_with_lines(path).values
+    except NotYaml as error:
+        raise InputError(f"Line {error.line} of `{path}` {error}") from error
 
 
 def _parse(text, source):
-    import yaml
+    from albert_keras.config_files.lines import NotYaml, parse
 
     try:
-        # Anchors can make a small file huge, and settings do not need them. Deeply nested ones
-        # take hours to parse, whereas reading their tokens ends at the limit.
-        depth = 0
-        for token in yaml.scan(text):
-            if isinstance(token, yaml.AliasToken | yaml.AnchorToken):
-                raise InputError(f"{source} must not contain YAML anchors (`&`, `*`).")
-            name = type(token).__name__
-            depth += name.endswith(("SequenceStartToken", "MappingStartToken"))
-            depth -= name.endswith(("SequenceEndToken", "MappingEndToken", "BlockEndToken"))
-            if depth > MAX_DEPTH:
-                raise InputError(
-                    f"{source} must not be nested more deeply than {MAX_DEPTH} levels."
-                )
-        return yaml.safe_load(text)
-    except InputError:
-        raise
-    except (yaml.YAMLError, ValueError, TypeError, LookupError, AttributeError) as error:
-        # Values that do not fit their tag, such as `!!bool 7`, are errors of Python.
-        raise InputError(f"{source} is not valid YAML: {error}") from error
+        return parse(text)[1]
+    except NotYaml as error:
+        raise InputError(f"{source} {error}") from error

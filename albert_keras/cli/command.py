@@ -1,5 +1,5 @@
-"""What all commands have in common: --json, --verbose, --debug, how they print a result, and that
-an option with one value is given once."""
+"""What all commands have in common: --json, --log-format, --verbose, --debug, how they print a
+result, and that an option with one value is given once."""
 
 import functools
 import inspect
@@ -14,9 +14,18 @@ from albert_keras.cli.interruption import interruptible
 from albert_keras.cli.output import show, start
 from albert_keras.cli.usage_errors import values_of
 from data_pipeline.errors import InputError
+from data_pipeline.mistakes import Mistake
 
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Print more messages.")]
+LogFormat = Annotated[
+    str,
+    typer.Option(
+        "--log-format",
+        help="Print progress and errors on stderr as text, or as JSON with one object in a line.",
+        metavar="[text|json]",
+    ),
+]
 Debug = Annotated[bool, typer.Option("--debug", help="Print tracebacks and all messages.")]
 
 
@@ -67,7 +76,8 @@ class Output(NamedTuple):
 def command(config=None, resumes=False):
     """Decorates a function that returns an Output, or None, to make it a typer command.
 
-    The command has the parameters of the function and --json, --verbose and --debug.
+    The command has the parameters of the function and --json, --log-format,
+    --verbose and --debug.
 
     Args:
         config: type or None. Configuration whose options replace the parameter `flags`; the
@@ -79,8 +89,8 @@ def command(config=None, resumes=False):
         own = inspect.signature(function).parameters
 
         @functools.wraps(function)
-        def run(context, as_json, verbose, debug, **arguments):
-            start(verbose, debug)
+        def run(context, as_json, log_format, verbose, debug, **arguments):
+            start(verbose, debug, log_format)
             if config is not None:
                 arguments["flags"] = given_values(config, context, arguments)
             if "context" in own:
@@ -99,8 +109,12 @@ def command(config=None, resumes=False):
                 parameters += parameters_of(config)
             elif name != "context":
                 parameters.append(_parameter(name, parameter.annotation, parameter.default))
-        parameters += [_parameter("as_json", Json, False), _parameter("verbose", Verbose, False)]
-        parameters += [_parameter("debug", Debug, False)]
+        parameters += [
+            _parameter("as_json", Json, False),
+            _parameter("log_format", LogFormat, "text"),
+            _parameter("verbose", Verbose, False),
+            _parameter("debug", Debug, False),
+        ]
         run.__signature__ = inspect.Signature(parameters)
         return run
 
@@ -119,7 +133,8 @@ def _check_given_once(option, args, times):
         name = max(option.opts, key=len)
         raise InputError(
             f"`{name}` must be given at most once. Received: {' and '.join(values)}. "
-            "Remove all but one."
+            "Remove all but one.",
+            Mistake.GIVEN_TWICE,
         )
 
 

@@ -8,7 +8,7 @@ import typer
 
 from albert_keras.cli.command import Output, command
 from albert_keras.cli.options import argument, option
-from albert_keras.cli.output import count_of
+from albert_keras.cli.output import count_of, quiet
 from data_pipeline.errors import InputError
 
 
@@ -108,6 +108,7 @@ def parse_layers(text: str) -> tuple[int, ...]:
 def lines_of_stdin() -> Iterator[str]:
     """Yields the lines of stdin that are not blank; InputError if one is not UTF-8."""
     if sys.stdin.isatty():
+        quiet()
         typer.echo("reading lines from the keyboard until Ctrl-D", err=True)
     for number, data in enumerate(sys.stdin.buffer, start=1):
         try:

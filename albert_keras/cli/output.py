@@ -4,95 +4,59 @@ import json
 import logging
 import os
 import sys
-import threading
-import time
 import warnings
 from collections.abc import Iterator
 
 import typer
 
-#: Terminal code that erases the rest of the line.
-_CLEAR_LINE = "\x1b[K"
+from albert_keras.cli.log_lines import JsonLines, LogLines, TerminalLines, with_numbers
+from data_pipeline.mistakes import Mistake, mistakes_of
+from data_pipeline.progress import UPDATE
+
+_ASCII = {"✔": "ok", "⚠": "!!", "✘": "xx", "→": "->", "…": "..."}
 
 _LOGGERS = ("albert_keras", "data_pipeline")
 
-#: Longest time without any output, in seconds.
-_LONGEST_SILENCE = 8
-
-
-class Progress(logging.StreamHandler):
-    """Prints log lines, and the elapsed time if there has been none for a while.
-
-    A record with the attribute `transient` is overwritten by the next line.
-
-    Args:
-        silence: float. Seconds without output after which the elapsed time is printed.
-    """
-
-    def __init__(self, stream, silence=_LONGEST_SILENCE):
-        super().__init__(stream)
-        self._silence = silence
-        self._is_open = False
-        self._started = self._last = time.monotonic()
-        self._finished = threading.Event()
-        self._thread = threading.Thread(target=self._watch, daemon=True)
-        self._thread.start()
-
-    def emit(self, record):
-        self._started = self._last = time.monotonic()
-        if getattr(record, "transient", False):
-            self.stream.write(f"\r{self.format(record)}{_CLEAR_LINE}")
-            self._is_open = True
-            self.flush()
-            return
-        self._close_line()
-        super().emit(record)
-
-    def _close_line(self):
-        """Erases a transient line."""
-        if self._is_open:
-            self.stream.write(f"\r{_CLEAR_LINE}")
-            self._is_open = False
-
-    def finish(self):
-        """Stops the thread that prints the elapsed time."""
-        self._finished.set()
-        self._thread.join()
-        self._close_line()
-
-    def _watch(self):
-        while not self._finished.wait(self._silence / 8):
-            now = time.monotonic()
-            if now - self._last > self._silence:
-                self._last = now
-                self._close_line()
-                self.stream.write(f"... {now - self._started:.0f} s\n")
-                self.flush()
-
+#: Values of --log-format.
+LOG_FORMATS = ("text", "json")
 
 _progress = None
 
 
-def start(verbose=False, debug=False):
+def start(verbose=False, debug=False, log_format="text"):
     """Sets up progress lines. Call it before TensorFlow is imported.
 
     Args:
         verbose: bool. Also print the messages of other libraries.
         debug: bool. Print all messages.
+        log_format: str. One of `LOG_FORMATS`; raises InputError if it is another.
     """
+    from data_pipeline.errors import InputError
+
     global _progress
     finish()
+    if log_format not in LOG_FORMATS:
+        raise InputError(f"`--log-format` must be text or json. Received: {log_format!r}.")
     level = "0" if debug else "1" if verbose else "3"
     os.environ["TF_CPP_MIN_LOG_LEVEL"] = level
-    _progress = Progress(sys.stderr)
+    is_terminal = log_format == "text" and sys.stderr.isatty()
+    kinds = {"text": TerminalLines if is_terminal else LogLines, "json": JsonLines}
+    _progress = kinds[log_format](sys.stderr)
+    usual = UPDATE if is_terminal else logging.INFO
     for name in _LOGGERS:
         logger = logging.getLogger(name)
         logger.handlers = [_progress]
         logger.propagate = False
-        logger.setLevel(logging.DEBUG if verbose or debug else logging.INFO)
+        logger.setLevel(logging.DEBUG if verbose or debug else usual)
     if not (verbose or debug):
         logging.getLogger("tensorflow").setLevel(logging.ERROR)
         warnings.simplefilter("ignore")
+
+
+def quiet():
+    """Stops what moves on a terminal, before a question or a result."""
+    if _progress is not None:
+        _progress.quiet()
 
 
 def finish():
@@ -117,6 +81,8 @@ def show(result, lines, as_json):
         lines: iterable of str. Printed otherwise.
         as_json: bool.
     """
+    if sys.stdout.isatty():
+        quiet()
     plain = (sys.stdout.encoding or "").lower() not in ("utf-8", "utf8")
     if as_json and isinstance(result, Iterator):
         for values in result:
@@ -147,6 +113,15 @@ def count_of(number, noun):
 def percent(fraction, digits=1):
     """Returns a fraction as a percentage, such as "3.7 %"."""
     return f"{100 * fraction:.{digits}f} %"
+
+
+def printable(line):
+    """Replaces characters that cannot be encoded if the output is not UTF-8."""
+    if (sys.stdout.encoding or "ascii").lower().replace("-", "").startswith("utf"):
+        return line
+    for sign, replacement in _ASCII.items():
+        line = line.replace(sign, replacement)
+    return line.encode("ascii", "backslashreplace").decode()
 
 
 def restart_if_worker_lost(error):
@@ -180,29 +155,36 @@ def report_error(error, debug):
     from data_pipeline.files import failed_path, failure_reason, is_disk_full
 
     if isinstance(error, TrainingStopped):
-        typer.echo(f"{error}:\n  {command_line()}", err=True)
+        _print_error(f"{error}:\n  {command_line()}")
         return 143
     if isinstance(error, Interrupted):
-        typer.echo(str(error), err=True)
+        _print_error(str(error))
         return EXIT_CODE
     if debug:
         raise error
     if isinstance(error, TrainingDiverged):
-        typer.echo(f"error: {error}", err=True)
+        _print_error(f"error: {error}", mistakes_of(error))
         return 3
     if isinstance(error, InputError):
-        typer.echo(f"error: {error}", err=True)
+        _print_error(f"error: {error}", mistakes_of(error))
         return 2
     if is_disk_full(error):
         name = failed_path(error) if isinstance(error, OSError) else None
         detail = f"`{name}` could not be written." if name else f"{error}."
         message = f"The disk is full: {detail} Free some space or choose a folder on another disk."
-        typer.echo(f"error: {message}", err=True)
+        _print_error(f"error: {message}", (Mistake.DISK_FULL,))
         return 2
     if isinstance(error, OSError):
         name = failed_path(error) or "input or output"
-        typer.echo(f"error: {name}: {failure_reason(error)}", err=True)
+        _print_error(f"error: {name}: {failure_reason(error)}")
         return 2
-    typer.echo(f"internal error: {type(error).__name__}: {error}", err=True)
-    typer.echo("Run the command again with --debug for details.", err=True)
+    _print_error(f"internal error: {type(error).__name__}: {error}")
+    _print_error("Run the command again with --debug for details.")
     return 1
+
+
+def _print_error(text, mistakes=()):
+    if _progress is None:
+        typer.echo(with_numbers(text, mistakes), err=True)
+    else:
+        _progress.print_error(text, mistakes)

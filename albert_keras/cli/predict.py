@@ -16,6 +16,7 @@ from albert_keras.serving.layout import EXPORT_RECORD, versions
 from albert_keras.shipped_models import find_model
 from albert_keras.tasks.kinds import FIELD_OPTIONS
 from data_pipeline.errors import InputError
+from data_pipeline.mistakes import Mistake
 from data_pipeline.text import storage
 
 
@@ -156,7 +157,8 @@ def _is_export(model):
     if not any(mark.is_file() for mark in marks) and not versions(model):
         raise InputError(
             f"`{model}` contains no exported model and no fine-tuning. Create one with "
-            "`albert-keras export` or `albert-keras finetune`." + foreign_hint(model)
+            "`albert-keras export` or `albert-keras finetune`." + foreign_hint(model),
+            Mistake.NO_EXPORT,
         )
     return True
 

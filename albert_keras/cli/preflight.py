@@ -10,6 +10,7 @@ from albert_keras.runs.kind import kind_of_run
 from albert_keras.shipped_models import SHIPPED_MODELS, find_model
 from albert_keras.tasks.task_config import TaskConfig
 from data_pipeline.errors import InputError
+from data_pipeline.mistakes import Mistake
 
 
 def check_records(*folders: Path | None):
@@ -29,7 +30,8 @@ def check_source(path: Path):
     if path.is_dir() and not any(path.iterdir()):
         raise InputError(
             f"The format of `{path}` is unknown (unpack an archive first). SOURCE must be a model. "
-            "Received: an empty folder."
+            "Received: an empty folder.",
+            Mistake.UNKNOWN_FORMAT,
         )
 
 
@@ -42,7 +44,8 @@ def check_origin(path: str | None):
             f"No weights were found at `{path}`: it does not exist. It must be the folder of a "
             "run, of a checkpoint or of an export, the name of a shipped model "
             f"({', '.join(SHIPPED_MODELS)}), the prefix of a TensorFlow checkpoint, a `.keras` "
-            "file, or `random`."
+            "file, or `random`.",
+            Mistake.NO_WEIGHTS,
         )
 
 
@@ -83,5 +86,6 @@ def check_model_folder(
         return
     raise InputError(
         f"`{path}` is not the folder of a run or a fine-tuning: it has no run.json and no "
-        "results.json. Create one with `albert-keras pretrain` or `finetune`." + foreign_hint(path)
+        "results.json. Create one with `albert-keras pretrain` or `finetune`." + foreign_hint(path),
+        Mistake.NOT_A_RUN,
     )

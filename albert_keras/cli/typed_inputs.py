@@ -7,6 +7,7 @@ from typing import Any
 
 import typer
 
+from albert_keras.cli.output import quiet
 from data_pipeline.errors import InputError
 from data_pipeline.limits import parse_json
 
@@ -45,6 +46,7 @@ def arriving_lines() -> Iterator[list[tuple[int, bytes]]]:
     InputError if there is none that is not blank.
     """
     if sys.stdin.isatty():
+        quiet()
         typer.echo("reading lines from the keyboard until Ctrl-D", err=True)
     number, rest, are_blank = 0, b"", True
     while block := sys.stdin.buffer.read1(_BLOCK):

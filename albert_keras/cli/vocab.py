@@ -3,7 +3,6 @@
 import enum
 import math
 import shlex
-import sys
 from pathlib import Path
 
 import typer
@@ -87,9 +86,7 @@ def vocab(
     else:
         from data_pipeline.tokenizers.vocabulary import train_vocabulary
 
-        result = train_vocabulary(
-            texts, out, size, **settings, transient_progress=sys.stderr.isatty()
-        )
+        result = train_vocabulary(texts, out, size, **settings)
     coverage = result.coverage
     values = {
         "path": result.path,
@@ -167,7 +164,7 @@ def _coverage_line(coverage):
 def _paragraphs(corpus, corpus_format):
     from data_pipeline.text.reading_progress import read_with_progress
 
-    for document in read_with_progress(corpus, corpus_format, sys.stderr.isatty()):
+    for document in read_with_progress(corpus, corpus_format):
         yield from document.paragraphs
 
 

@@ -8,6 +8,7 @@ from types import ModuleType
 from albert_keras.interop.foreign_formats import FOREIGN_FORMATS
 from albert_keras.interop.model_weights import ModelWeights
 from data_pipeline.errors import InputError
+from data_pipeline.mistakes import Mistake
 
 #: Name -> module with `is_source`, `read` and `write`, and how to recognize it.
 FORMATS = {
@@ -49,7 +50,8 @@ def detect_format(path: str | Path) -> str:
     listing = "\n  ".join(f"{name}: {marks}" for name, (_, marks) in FORMATS.items())
     raise InputError(
         f"The format of `{path}` is unknown (unpack an archive first). Known formats:\n  "
-        f"{listing}\nIf it is one of them, choose it with --from."
+        f"{listing}\nIf it is one of them, choose it with --from.",
+        Mistake.UNKNOWN_FORMAT,
     )
 
 

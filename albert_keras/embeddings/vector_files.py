@@ -19,6 +19,7 @@ from data_pipeline.array_files import map_array
 from data_pipeline.errors import InputError
 from data_pipeline.files import naming, whole_file
 from data_pipeline.limits import parse_json, read_limited
+from data_pipeline.mistakes import Mistake
 
 #: Rows of a block that a reader yields.
 _BLOCK = 16_384
@@ -258,7 +259,8 @@ def _pyarrow():
     except ModuleNotFoundError as error:
         raise InputError(
             "Parquet files require pyarrow, which is not installed. Install it with `pip install "
-            "'albert-keras[parquet]'`, or choose a file that ends in .npy or .jsonl."
+            "'albert-keras[parquet]'`, or choose a file that ends in .npy or .jsonl.",
+            Mistake.EXTRA_MISSING,
         ) from error
     return pyarrow
 

@@ -10,6 +10,8 @@ from albert_keras.tasks.kinds import REGRESSION
 from albert_keras.tasks.task import Error, Task
 from data_pipeline.files import naming, whole_file
 
+#: Name of the file of wrong answers.
+ERRORS = "errors.tsv"
 _HEADER = ("id", "confidence", "truth", "answer", "text")
 #: What ends a cell or a line, here or in programs that read the file.
 _BREAKS = re.compile(r"[\t\n\v\f\r\x00\x1c-\x1e\x85\u2028\u2029]+")
@@ -34,7 +36,7 @@ def write_answers(
     title = f"{task.config.name}, {split}: {task.metric} {value:.4g}"
     files = {
         "answers": [str(path) for path in task.write(folder, split, examples, answers)],
-        "errors": str(write_errors(folder / "errors.tsv", task.errors(examples, answers))),
+        "errors": str(write_errors(folder / ERRORS, task.errors(examples, answers))),
     }
     confusion = task.confusion(examples, answers)
     if confusion is not None:

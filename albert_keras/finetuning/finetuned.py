@@ -20,6 +20,7 @@ from albert_keras.training.distributed.strategy import build_strategy, describe_
 from data_pipeline.errors import InputError
 from data_pipeline.files import whole_file
 from data_pipeline.limits import parse_json, read_limited
+from data_pipeline.mistakes import Mistake
 
 logger = logging.getLogger(__name__)
 
@@ -72,7 +73,8 @@ def find_runs(path: str | Path, all_seeds: bool = False) -> list[Path]:
             raise InputError(
                 f"`{path}` must be a fine-tuned run. Received: a run of {kind}. Fine-tune it with "
                 "`albert-keras finetune`; or, to fill masks, export it with `albert-keras export` "
-                "and use the export."
+                "and use the export.",
+                Mistake.NOT_FINETUNED,
             )
         return [path]
     if not (path / _RESULTS).is_file():

@@ -1,6 +1,7 @@
 """The result of a fine-tuning as lines of text."""
 
 import textwrap
+from typing import NamedTuple
 
 from albert_keras.finetuning.results import FinetuneResult, best_seed, spread
 from albert_keras.finetuning.trained_rows import overlap_warnings
@@ -29,6 +30,38 @@ def lines(result: FinetuneResult) -> list[str]:
         shown.append(f"tuned: {tuned}")
     shown += [f"note: {note}" for note in table.notes()]
     return shown + [f"warning: {warning}" for warning in table.warnings()]
+
+
+class Row(NamedTuple):
+    """A score in a table, formatted."""
+
+    split: str
+    name: str
+    score: str
+    interval: str  # 95 % interval, or ""
+    difference: str  # of the model to this baseline, or ""
+
+
+def rows(result: FinetuneResult) -> list[Row]:
+    """Returns the main score of each split, the median of all seeds, followed by its baselines."""
+    table, found = _ResultTable(result), []
+    for split in table.splits:
+        ours, is_first = table.spread(split).median, split == table.splits[0]
+        count = len(table.seeds)
+        name = "this model" if count == 1 else f"this model, median of {count} seeds"
+        interval = table.interval(table.seeds[0].interval) if count == 1 and is_first else ""
+        found.append(Row(split, name, table.number(ours), interval, ""))
+        for name, score, bounds in table.baselines(split):
+            interval = table.interval(bounds) if bounds and is_first else ""
+            difference = f"{ours - score:+.{table.digits}f}"
+            found.append(Row(split, name, table.number(score), interval, difference))
+    return found
+
+
+def cautions(result: FinetuneResult) -> list[str]:
+    """Returns the notes and warnings of a result."""
+    table = _ResultTable(result)
+    return [*table.notes(), *table.warnings()]
 
 
 class _ResultTable:

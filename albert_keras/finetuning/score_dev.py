@@ -19,7 +19,7 @@ from albert_keras.training.loop.curves import (
     Panel,
     draw_curves,
 )
-from albert_keras.training.loop.reports import log_evaluation, read_evaluations
+from albert_keras.training.loop.log_file import log_evaluation, read_evaluations
 from albert_keras.training.loop.scoring_time import ScoringTime
 
 #: Endings of scores that would spoil the scale of the others in a figure.

@@ -16,6 +16,7 @@ from albert_keras.tasks.kinds import SIMILARITY
 from albert_keras.tasks.task import Features, Task
 from albert_keras.weights.initial_weights import InitialWeights
 from data_pipeline.errors import InputError
+from data_pipeline.mistakes import Mistake
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
 #: Examples of a split whose tokens are counted for the report, at regular distances.
@@ -131,7 +132,8 @@ def _with_length(config, albert_config):
     if length is not None and length > longest:
         raise InputError(
             "`max_seq_length` must not exceed `max_position_embeddings` of the model. "
-            f"Received: {length} and {longest}."
+            f"Received: {length} and {longest}.",
+            Mistake.TOO_LONG,
         )
     length = length or min(build_task(config.task).usual_length, longest)
     return config.replace(task=config.task.replace(max_seq_length=length))

@@ -22,7 +22,7 @@ from albert_keras.training.distributed.strategy import describe_devices
 from albert_keras.training.errors import TrainingDiverged, TrainingStopped
 from albert_keras.training.loop.batches import check_batch_size
 from albert_keras.training.loop.fitting import LOADED, create_or_resume, fit, report_loaded
-from albert_keras.training.loop.reports import keep_log_until, read_evaluations, read_log
+from albert_keras.training.loop.log_file import keep_log_until, read_evaluations, read_log
 from albert_keras.training.loop.step import should_skip_padding
 from albert_keras.weights.initial_weights import InitialWeights
 

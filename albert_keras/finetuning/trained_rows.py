@@ -21,6 +21,7 @@ from albert_keras.tasks.row_digests import digest_rows
 from albert_keras.tasks.task_config import TaskConfig
 from albert_keras.weights.initial_weights import InitialWeights
 from data_pipeline.errors import InputError
+from data_pipeline.mistakes import Mistake
 
 logger = logging.getLogger(__name__)
 
@@ -65,7 +66,8 @@ def check_dev(
                 )
             raise InputError(
                 "Development examples must not all be training examples: their score would be a "
-                f"training score. Received: {found}. {remedy}"
+                f"training score. Received: {found}. {remedy}",
+                Mistake.DEV_IS_TRAIN,
             )
         if overlap.normalised:
             log_overlap(overlap, found)

@@ -20,7 +20,7 @@ from albert_keras.minimal_pairs.scores import (
     means_by,
 )
 from albert_keras.tasks.tables.rows import Problems
-from albert_keras.training.loop.reports import log_minimal_pairs
+from albert_keras.training.loop.log_file import log_minimal_pairs
 from data_pipeline.errors import InputError
 
 

@@ -27,6 +27,7 @@ from data_pipeline.errors import InputError
 from data_pipeline.file_digests import DIGESTS, digest_of, write_digests
 from data_pipeline.files import fsync, naming, whole_folder
 from data_pipeline.limits import parse_json, read_limited
+from data_pipeline.mistakes import Mistake
 
 logger = logging.getLogger(__name__)
 
@@ -62,7 +63,10 @@ class CheckpointFolder:
         folder = self._folder(step)
         if not folder.is_dir():
             listing = ", ".join(map(str, self.steps())) or "none"
-            raise InputError(f"`{self.path}` has no checkpoint of step {step}. It has: {listing}.")
+            raise InputError(
+                f"`{self.path}` has no checkpoint of step {step}. It has: {listing}.",
+                Mistake.NO_CHECKPOINT,
+            )
         return folder
 
     def latest(self):

@@ -37,6 +37,7 @@ from albert_keras.runs.run_record import (
 from data_pipeline.errors import InputError
 from data_pipeline.files import check_output_folder, whole_file, whole_folder
 from data_pipeline.folder_lock import FolderLock
+from data_pipeline.mistakes import Mistake
 from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
 from data_pipeline.settings import Settings
 from data_pipeline.tokenizers.tokenization import Tokenizer
@@ -270,7 +271,8 @@ class Run:
             raise InputError(
                 f"`{self.path}` was started with other settings or data:\n  {listing}\n"
                 "To resume it, give the original settings, or allow each change as shown above. "
-                "To start a new run, choose another --out."
+                "To start a new run, choose another --out.",
+                Mistake.OTHER_SETTINGS,
             )
         self.overridden = tuple(find_refused(changes))
         history = self.record.get("changes", [])

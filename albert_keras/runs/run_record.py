@@ -165,8 +165,8 @@ def find_changes(old: dict, new: dict, defaults: dict) -> dict[str, tuple]:
     The old one may be of an older version: settings of `config` that it lacks have their defaults,
     other values that it lacks count as unchanged.
     """
-    old = _with_defaults(old, defaults)
-    known = _flat(old)
+    old = with_defaults(old, defaults)
+    known = flat_values(old)
     return {
         key: values
         for key, values in _differences(old, new).items()
@@ -185,9 +185,8 @@ def find_refused(changes: dict, allowed=()) -> dict:
 
 def check_overrides(keys: Iterable[str], *records: dict):
     """Raises InputError if a dotted key of `--allow-change` is in none of the records."""
-    leaves = {
-        key for record in records for key in _flat({part: record.get(part) for part in _PARTS})
-    }
+    parts = ({part: record.get(part) for part in _PARTS} for record in records)
+    leaves = {key for tree in parts for key in flat_values(tree)}
     sections = {
         ".".join(words[:end])
         for words in (key.split(".") for key in leaves)
@@ -209,7 +208,8 @@ def _complete_shape(values):
     return AlbertConfig().to_dict() | values
 
 
-def _with_defaults(record, defaults):
+def with_defaults(record: dict, defaults: dict) -> dict:
+    """Returns a record with `defaults` for settings that its older version did not have."""
     config = {
         name: values if name in ("model", "stages") else defaults.get(name, {}) | values
         for name, values in record["config"].items()
@@ -223,7 +223,7 @@ def _with_defaults(record, defaults):
 
 def _differences(old, new):
     """Compares two trees of values: dict of dotted key -> (old value, new value)."""
-    old, new = _flat(old), _flat(new)
+    old, new = flat_values(old), flat_values(new)
     return {
         key: (old.get(key), new.get(key))
         for key in sorted(old.keys() | new.keys())
@@ -244,12 +244,13 @@ def _matches(part, pattern):
     return pattern in (part, "*")
 
 
-def _flat(tree, path=""):
+def flat_values(tree, path: str = "") -> dict:
+    """Returns the leaves of nested dicts and of lists of dicts by dotted key."""
     if isinstance(tree, list) and tree and all(isinstance(item, dict) for item in tree):
         tree = {str(number): item for number, item in enumerate(tree)}
     if not isinstance(tree, dict):
         return {path: tree}
-    items = (_flat(value, f"{path}.{key}" if path else key) for key, value in tree.items())
+    items = (flat_values(value, f"{path}.{key}" if path else key) for key, value in tree.items())
     return {key: value for item in items for key, value in item.items()}
 
 

@@ -8,6 +8,7 @@ from albert_keras.interop.foreign_hint import foreign_hint
 from albert_keras.shipped_models import find_model
 from data_pipeline.errors import InputError
 from data_pipeline.limits import parse_json, read_limited
+from data_pipeline.mistakes import Mistake
 
 #: What a user types for a masked token; only `fill_mask` reads it as more than text.
 MASK_LITERAL = "[MASK]"
@@ -81,7 +82,8 @@ def existing_versions(folder: str | Path) -> list[int]:
     if not found:
         raise InputError(
             f"`{folder}` contains no exported model. Create one with `albert-keras export`."
-            + foreign_hint(folder)
+            + foreign_hint(folder),
+            Mistake.NO_EXPORT,
         )
     return found
 

@@ -68,16 +68,19 @@ class ExampleReport(NamedTuple):
     near_equal_labels: list[list[str]]  # labels that differ in case, spaces or punctuation only
 
 
-def report_task(task: Task, tokenizer: Tokenizer | None = None) -> ExampleReport:
+def report_task(
+    task: Task, tokenizer: Tokenizer | None = None, most_encoded: int | None = None
+) -> ExampleReport:
     """Reads the training and development examples of a task and describes them.
 
     Development examples are left out if they have no file: an official task may be given a
-    training file only. Raises InputError as `Task.read`.
+    training file only. Raises InputError as `Task.read`; see `report_examples` for the arguments.
     """
     config = task.config
     has_dev = config.name in OWN_TASKS or config.dev is not None or config.data_dir is not None
     splits = ("train", *(task.dev_splits if has_dev else ()))
-    return report_examples(task, {split: task.read(split) for split in splits}, tokenizer)
+    examples = {split: task.read(split) for split in splits}
+    return report_examples(task, examples, tokenizer, most_encoded)
 
 
 def report_examples(

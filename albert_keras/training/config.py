@@ -95,7 +95,12 @@ class PretrainingConfig(RunConfig):
         size, names = model.get("size", _SIZE), AlbertConfig.names()
         if size not in names:
             message = f"is unknown. Received: {size!r}{did_you_mean(str(size), names)}"
-            raise SettingsError("model", [Problem(("size",), message)])
+            problems = [Problem(("size",), message)]
+            try:  # the other keys, so that all problems are reported together
+                _albert_config(model | {"size": _SIZE})
+            except SettingsError as error:
+                problems += error.problems
+            raise SettingsError("model", problems)
         _albert_config(model)
         return model
 
@@ -132,6 +137,16 @@ class PretrainingConfig(RunConfig):
         """str. The named model that `model` is based on."""
         return self.model.get("size", _SIZE)
 
+    def chosen_optimizer(self) -> OptimizerConfig:
+        """Returns the optimizer that "auto" means for this model, with its measured settings."""
+        optimizer, is_small = self.optimizer, self.size in SMALL_MODELS
+        name = optimizer.name
+        if name == "auto":
+            name = "muon" if is_small else "lamb"
+        settings = _SMALL_MODEL_OPTIMIZERS[name] if is_small else {}
+        settings = settings | {key: getattr(optimizer, key) for key in optimizer.model_fields_set}
+        return type(optimizer)(**(settings | {"name": name}))
+
     def resolved(self, precision: str, has_sentence_labels: bool = True) -> "PretrainingConfig":
         """Returns a copy in which every "auto" is replaced by a value.
 
@@ -142,13 +157,7 @@ class PretrainingConfig(RunConfig):
         Raises:
             InputError: If a sentence-order loss is requested and the records have no labels.
         """
-        optimizer, is_small = self.optimizer, self.size in SMALL_MODELS
-        name = optimizer.name
-        if name == "auto":
-            name = "muon" if is_small else "lamb"
-        settings = _SMALL_MODEL_OPTIMIZERS[name] if is_small else {}
-        settings = settings | {key: getattr(optimizer, key) for key in optimizer.model_fields_set}
-        optimizer = type(optimizer)(**(settings | {"name": name}))
+        optimizer = self.chosen_optimizer()
         lr = optimizer.peak_lr(self.training.batch_size)
         if self.training.precision != "auto":
             precision = self.training.precision

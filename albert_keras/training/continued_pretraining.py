@@ -7,6 +7,7 @@ from albert_keras.interop.model_weights import HEADS
 from albert_keras.training.config import PretrainingConfig
 from albert_keras.weights.initial_weights import InitialWeights
 from data_pipeline.errors import InputError
+from data_pipeline.mistakes import Mistake
 from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
 from data_pipeline.records.record_folder import RecordFiles
 from data_pipeline.tokenizers.tokenization import Tokenizer
@@ -57,7 +58,8 @@ class ContinuedPretraining:
             raise InputError(
                 f"`{records.folder}` must be built with the tokenizer of `{initial}`, with the "
                 f"digest {ours.digest}, or with an extension of it by `vocab extend`. Received: "
-                f"{info.tokenizer_digest}."
+                f"{info.tokenizer_digest}.",
+                Mistake.OTHER_TOKENIZER,
             )
         return cls(initial, initial.extended(theirs))
 
@@ -85,7 +87,7 @@ class ContinuedPretraining:
                 f"  {listing}\nOmit --size and these settings."
             )
         free = {name: requested[name] for name in changes.keys() & FREE_SETTINGS}
-        return _settings_of(self.albert_config.replace(**free))
+        return self.albert_config.replace(**free).as_settings()
 
     def describe(self) -> dict:
         """Returns the description of the weights in `run.json`."""
@@ -106,16 +108,3 @@ class ContinuedPretraining:
                 "was split into"
             )
         return lines
-
-
-def _settings_of(albert_config):
-    def differences(name):
-        named = AlbertConfig.from_name(name)
-        return {
-            key: value
-            for key, value in albert_config
-            if key != "vocab_size" and value != getattr(named, key)
-        }
-
-    size = min(AlbertConfig.names(), key=lambda name: len(differences(name)))
-    return {"size": size} | differences(size)

@@ -1,5 +1,7 @@
 """Exceptions of training that a caller may want to catch."""
 
+from data_pipeline.mistakes import Mistake
+
 
 class TrainingStopped(Exception):
     """A signal ended a run before its last step; its state is saved."""
@@ -13,6 +15,8 @@ class TrainingStopped(Exception):
 
 class TrainingDiverged(Exception):
     """A run ended because too many consecutive updates had to be skipped; its state is saved."""
+
+    mistakes = (Mistake.DIVERGED,)
 
     def __init__(self, path, step: int, skipped: int, records: list[int]):
         self.step = step  # the step that was saved

@@ -13,7 +13,7 @@ from albert_keras.runs.run import Run
 from albert_keras.runs.trained_data import Overlap
 from albert_keras.training.distributed.strategy import build_strategy
 from albert_keras.training.loop.fitting import RunContext
-from albert_keras.training.loop.reports import log_evaluation
+from albert_keras.training.loop.log_file import log_evaluation
 from albert_keras.training.loop.scoring_time import ScoringTime
 from albert_keras.training.pretraining_step import PretrainingStep
 from albert_keras.training.scored_model import open_scored_model

@@ -23,7 +23,7 @@ from albert_keras.training.errors import TrainingDiverged, TrainingStopped
 from albert_keras.training.evaluate import ScoreHeldOut
 from albert_keras.training.loop.curves import draw_curves
 from albert_keras.training.loop.fitting import create_or_resume, fit, report_loaded
-from albert_keras.training.loop.reports import read_log
+from albert_keras.training.loop.log_file import read_log
 from albert_keras.training.loop.step import should_skip_padding
 from albert_keras.training.pretraining_step import build_step
 from albert_keras.training.record_source import RecordSource, log_frequencies
@@ -43,6 +43,7 @@ from albert_keras.weights.initial_weights import InitialWeights
 from data_pipeline.errors import InputError
 from data_pipeline.files import check_output_folder
 from data_pipeline.folder_lock import FolderLock
+from data_pipeline.mistakes import Mistake
 from data_pipeline.records.record_folder import RecordFiles
 
 logger = logging.getLogger(__name__)
@@ -287,7 +288,8 @@ def _check_shape(records, albert_config):
         raise InputError(
             "`max_seq_length` of the records must not exceed `max_position_embeddings`. "
             f"Received: {info.max_seq_length} (dataset_info.json) and "
-            f"{albert_config.max_position_embeddings}. Rebuild the data or enlarge the model."
+            f"{albert_config.max_position_embeddings}. Rebuild the data or enlarge the model.",
+            Mistake.TOO_LONG,
         )
     if info.vocab_size != albert_config.vocab_size:
         raise InputError(
@@ -307,7 +309,8 @@ def _check_records(records, held_out, albert_config):
         if ours.tokenizer_digest != theirs.tokenizer_digest:
             raise InputError(
                 f"`{held_out.folder}` must be built with the tokenizer of `{records.folder}`. "
-                f"Build the records with --tokenizer {records.folder}/tokenizer."
+                f"Build the records with --tokenizer {records.folder}/tokenizer.",
+                Mistake.OTHER_TOKENIZER,
             )
     if ours.objective != theirs.objective:
         raise InputError(

@@ -12,6 +12,7 @@ from albert_keras.runs.run import Run
 from albert_keras.shipped_models import find_model
 from albert_keras.weights.initial_weights import open_weights
 from data_pipeline.errors import InputError
+from data_pipeline.mistakes import Mistake
 from data_pipeline.records.record_folder import RecordFiles
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
@@ -39,7 +40,8 @@ class ScoredModel(NamedTuple):
             option = f" --tokenizer {self.path}/tokenizer" if self.run else " that tokenizer"
             raise InputError(
                 f"`{records.folder}` must be built with the tokenizer of `{self.path}`. Received: "
-                f"{problem}. Build the records with{option}."
+                f"{problem}. Build the records with{option}.",
+                Mistake.OTHER_TOKENIZER,
             )
 
     def piece_of(self, piece_id: int) -> str:

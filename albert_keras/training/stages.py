@@ -12,7 +12,7 @@ from albert_keras.training.cost.flops import training_flops
 from albert_keras.training.growth import extend_positions, grow
 from albert_keras.training.loop.batches import check_batch_size
 from albert_keras.training.loop.fitting import RunContext
-from albert_keras.training.loop.reports import keep_log_until, log_stage
+from albert_keras.training.loop.log_file import keep_log_until, log_stage
 from albert_keras.training.loop.stage_plan import StagePlan, stage_ends
 from albert_keras.training.loop.step import should_skip_padding
 from albert_keras.training.record_source import RecordSource, dynamic_masking

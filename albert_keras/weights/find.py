@@ -14,6 +14,7 @@ from albert_keras.weights.load import encoder_names, open_keras_file, shape_in_k
 from data_pipeline.errors import InputError
 from data_pipeline.file_digests import DIGESTS
 from data_pipeline.limits import parse_json, read_limited
+from data_pipeline.mistakes import Mistake
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
 _RECORD, _EXPORT = "run.json", "export.json"
@@ -43,7 +44,10 @@ def find_weights(path, step=None) -> FoundWeights:
         step = checkpoints.choose(step)
         if step not in checkpoints.steps():
             listing = ", ".join(map(str, checkpoints.steps())) or "none"
-            raise InputError(f"`{path}` has no checkpoint of step {step}. It has: {listing}.")
+            raise InputError(
+                f"`{path}` has no checkpoint of step {step}. It has: {listing}.",
+                Mistake.NO_CHECKPOINT,
+            )
         return _checkpoint(checkpoints.prefix(step), "run")
     if step is not None:
         raise InputError(
@@ -60,7 +64,8 @@ def find_weights(path, step=None) -> FoundWeights:
     raise InputError(
         f"No weights were found at `{path}`. It must be the folder of a run (with {_RECORD}), of a "
         f"checkpoint or of an export (with {_EXPORT}, and a `.keras` file beside it), the prefix "
-        f"of a TensorFlow checkpoint (`{path.name}.index` must exist), or a `.keras` file."
+        f"of a TensorFlow checkpoint (`{path.name}.index` must exist), or a `.keras` file.",
+        Mistake.NO_WEIGHTS,
     )
 
 
@@ -81,7 +86,8 @@ def _find_in_folder(path):
     raise InputError(
         f"No weights were found in `{path}`. It must be the folder of a run (with {_RECORD}), of "
         f"an export (with {_EXPORT} in it or in its versions) or of one checkpoint. "
-        f"Checkpoints in it: {found}."
+        f"Checkpoints in it: {found}.",
+        Mistake.NO_WEIGHTS,
     )
 
 

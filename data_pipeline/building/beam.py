@@ -19,6 +19,7 @@ from data_pipeline.building.beam_steps import FAULT, WORK, Job, add_steps
 from data_pipeline.building.result import BuildResult, is_result_of
 from data_pipeline.config import PretrainingDataConfig
 from data_pipeline.errors import InputError
+from data_pipeline.mistakes import Mistake
 from data_pipeline.records.dataset_info import INFO_FILE, TOKENIZER_FOLDER, DatasetInfo
 from data_pipeline.text import storage
 from data_pipeline.text.corpus import corpus_ranges
@@ -67,7 +68,8 @@ def build_with_beam(
     started = time.monotonic()
     if beam is None:
         raise InputError(
-            "Building with Apache Beam needs the extra `beam`: pip install 'albert-keras[beam]'"
+            "Building with Apache Beam needs the extra `beam`: pip install 'albert-keras[beam]'",
+            Mistake.EXTRA_MISSING,
         )
     check_splitter(config.splitter, config.language)
     pipeline = _new_pipeline(list(beam_options))

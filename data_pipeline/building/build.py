@@ -24,6 +24,7 @@ from data_pipeline.config import PretrainingDataConfig
 from data_pipeline.errors import InputError, WorkInterrupted
 from data_pipeline.files import whole_folder
 from data_pipeline.instances.masking import MaskingVocabulary
+from data_pipeline.mistakes import Mistake
 from data_pipeline.records.dataset_info import INFO_FILE, TOKENIZER_FOLDER, DatasetInfo
 from data_pipeline.text.corpus import corpus_ranges
 from data_pipeline.text.sentences import check_splitter
@@ -56,7 +57,6 @@ def build_records(
     config: PretrainingDataConfig,
     corpus_format: str = "auto",
     workers: int | None = 1,
-    transient_progress: bool = False,
 ) -> BuildResult:
     """Converts a corpus to a folder of pre-training records.
 
@@ -70,8 +70,6 @@ def build_records(
         workers: int or None. Number of processes. 1 uses this process; None uses one for each
             processor that the size of the corpus keeps busy. With more than 1, a script needs the
             usual `if __name__ == "__main__":`.
-        transient_progress: bool. Whether to log progress several times a second, in lines with the
-            attribute `transient` that a terminal may overwrite.
 
     Returns:
         BuildResult.
@@ -102,7 +100,7 @@ def build_records(
         workers = max(1, min(num_processors(), (total_bytes or 0) // _BYTES_PER_WORKER))
 
     folder = BuildFolder(out, config, tokenizer)
-    progress = Progress(total_bytes, config.copies, workers, transient_progress)
+    progress = Progress(total_bytes, config.copies, workers)
     arguments = (folder.out, folder.work, tokenizer, config)
     try:
         with Workers(workers, _prepare, arguments, progress.tick) as pool:
@@ -112,7 +110,7 @@ def build_records(
             finished, num_reused = _write(pool, folder, order, shards, progress, counts)
         if reason := why_no_records(counts, config):
             folder.discard()
-            raise InputError(reason)
+            raise InputError(reason, Mistake.EMPTY_CORPUS)
         contents = sum(contents, []) if ranges else None
         info = info_of(finished, counts, contents, tokenizer, config)
         shutil.rmtree(out / TOKENIZER_FOLDER, ignore_errors=True)

@@ -4,7 +4,7 @@ import logging
 from collections import Counter
 
 from data_pipeline.durations import format_duration
-from data_pipeline.progress import ProgressLines, bar
+from data_pipeline.progress import ProgressLines, State, bar
 
 logger = logging.getLogger(__name__)
 
@@ -66,8 +66,8 @@ class SharedCounters:
 class Progress:
     """Logs a line from time to time: fraction, speed, finished shards, remaining time."""
 
-    def __init__(self, total_bytes: int | None, copies: int, num_workers: int, transient: bool):
-        self._total_bytes, self._lines = total_bytes, ProgressLines(logger, transient)
+    def __init__(self, total_bytes: int | None, copies: int, num_workers: int):
+        self._total_bytes, self._lines = total_bytes, ProgressLines(logger)
         self._seconds_per_token = copies * SECONDS_PER_TOKEN / num_workers
         self._values = lambda: dict.fromkeys(_NAMES, 0)
         self._tokens = self._reused_bytes = 0
@@ -96,15 +96,19 @@ class Progress:
 
     def _encoding(self, seconds):
         values = self._values()
-        speed = f"{values['bytes'] / 1e6 / seconds:.1f} MB/s  {values['documents'] / seconds:,.0f}"
+        megabytes = values["bytes"] / 1e6
+        rate = megabytes / seconds
+        speed = f"{rate:.1f} MB/s  {values['documents'] / seconds:,.0f} documents/s"
         if not self._total_bytes:
-            return f"reading  {values['bytes'] / 1e6:,.0f} MB  {speed} documents/s"
+            text = f"reading  {megabytes:,.0f} MB  {speed}"
+            return State(text, "reading", megabytes, None, "MB", rate, None)
         done = min(values["bytes"] + self._reused_bytes, self._total_bytes)
         remaining = (self._total_bytes - done) * seconds / max(values["bytes"], 1)
         tokens = self._tokens / max(done, 1) * self._total_bytes
         remaining += tokens * self._seconds_per_token
         eta = format_duration(remaining)
-        return f"reading  {bar(done / self._total_bytes)}  {speed} documents/s  ETA {eta}"
+        text = f"reading  {bar(done / self._total_bytes)}  {speed}  ETA {eta}"
+        return State(text, "reading", done / 1e6, self._total_bytes / 1e6, "MB", rate, remaining)
 
     def _writing(self, seconds):
         done, total, reused = self._num_finished, self._num_shards, self._num_reused
@@ -114,7 +118,9 @@ class Progress:
         if written:
             remaining = seconds * (1 - written) / written
         note = f"  ({reused} re-used)" if reused else ""
-        return (
+        text = (
             f"writing  {bar(done / total)}  {done}/{total} shards{note}  "
             f"{records / seconds:,.0f} records/s  ETA {format_duration(remaining)}"
         )
+        rate = (done - reused) / seconds
+        return State(text, "writing", done, total, "shards", rate, remaining)

@@ -18,6 +18,7 @@ from data_pipeline.limits import (
     parse_json,
     read_limited,
 )
+from data_pipeline.mistakes import Mistake
 from data_pipeline.settings import Settings, SettingsError
 
 INFO_FILE = "dataset_info.json"
@@ -111,13 +112,16 @@ class DatasetInfo(Settings):
         """
         folder = Path(folder)
         if not folder.is_dir():
-            raise InputError(f"`{folder}` does not exist or is not a folder of records.")
+            raise InputError(
+                f"`{folder}` does not exist or is not a folder of records.", Mistake.NOT_RECORDS
+            )
         path = folder / INFO_FILE
         if not path.is_file():
             raise InputError(
                 f"`{folder}` has no {INFO_FILE}: its build did not finish, or it was made by "
                 "another program. Build it with `albert-keras data build`, or write the file for "
-                "records of other programs with `albert-keras data adopt`."
+                "records of other programs with `albert-keras data adopt`.",
+                Mistake.UNFINISHED_RECORDS,
             )
         content = read_limited(path)
         try:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from data_pipeline.errors import InputError
 from data_pipeline.files import whole_file
+from data_pipeline.mistakes import Mistake
 from data_pipeline.text.corpus_formats import (
     MAX_DOCUMENT_CHARS,
     check_format,
@@ -93,7 +94,9 @@ def _documents(files, format, sources):
                 is_empty = False
                 yield document
     if is_empty:
-        raise InputError(f"The corpus is empty. It contains no text: {sources}.")
+        raise InputError(
+            f"The corpus is empty. It contains no text: {sources}.", Mistake.EMPTY_CORPUS
+        )
 
 
 def corpus_ranges(sources, format: str = "auto") -> list[TextRange]:

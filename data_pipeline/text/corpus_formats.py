@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import PurePath
 
 from data_pipeline.errors import InputError
+from data_pipeline.mistakes import Mistake
 from data_pipeline.settings import did_you_mean
 from data_pipeline.text import storage
 
@@ -272,7 +273,9 @@ def _not_utf8(path, begin, end):
                 return _explain_byte(path, chunk, offset, min(faults))
             offset += decoded
             chunk = chunk[decoded:]
-    return InputError(f"`{path}` must be UTF-8. It ends inside a character, at byte {offset}.")
+    return InputError(
+        f"`{path}` must be UTF-8. It ends inside a character, at byte {offset}.", Mistake.NOT_TEXT
+    )
 
 
 def _explain_byte(path, chunk, offset, position):
@@ -281,11 +284,12 @@ def _explain_byte(path, chunk, offset, position):
     if encoding is None and chunk[position] == 0:
         return InputError(
             f"`{path}` must be text. It contains a NUL byte at byte {offset + position}, "
-            "so it is probably binary."
+            "so it is probably binary.",
+            Mistake.NOT_TEXT,
         )
     hint = f" It looks like {encoding}: try `iconv -f {encoding} -t UTF-8`." if encoding else ""
     byte = f"Byte {offset + position} (0x{chunk[position]:02x})"
-    return InputError(f"`{path}` must be UTF-8. {byte} is not.{hint}")
+    return InputError(f"`{path}` must be UTF-8. {byte} is not.{hint}", Mistake.NOT_TEXT)
 
 
 def _likely_encoding(head, chunk, position):

@@ -13,6 +13,7 @@ import shutil
 
 from data_pipeline.errors import InputError
 from data_pipeline.limits import check_regular_file
+from data_pipeline.mistakes import Mistake
 
 #: Bytes that are read at once and kept in memory.
 BUFFER_BYTES = 1 << 16
@@ -174,7 +175,9 @@ def _refusing(path, action):
     try:
         yield
     except failures as error:
-        raise InputError(f"`{path}` cannot be {action}: {_reason(error)}.") from None
+        mistakes = (Mistake.FILE_NOT_FOUND,) if isinstance(error, FileNotFoundError) else ()
+        message = f"`{path}` cannot be {action}: {_reason(error)}."
+        raise InputError(message, *mistakes) from None
 
 
 def _reason(error):

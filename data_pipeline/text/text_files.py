@@ -20,6 +20,7 @@ from pathlib import Path, PurePath
 from typing import NamedTuple
 
 from data_pipeline.errors import InputError
+from data_pipeline.mistakes import Mistake
 from data_pipeline.text import storage
 from data_pipeline.text.corpus_formats import MAX_WRAPPED_CHARS
 
@@ -98,7 +99,8 @@ def _files_of(source, is_remote):
         return files
     if not glob.has_magic(top):
         raise InputError(
-            f"`{source}` does not exist. A source must be a file, a folder or a glob pattern."
+            f"`{source}` does not exist. A source must be a file, a folder or a glob pattern.",
+            Mistake.CORPUS_NOT_FOUND,
         )
     if is_remote and "**" in top:
         raise InputError(

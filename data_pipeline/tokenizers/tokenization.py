@@ -14,6 +14,7 @@ import numpy as np
 
 from data_pipeline.errors import InputError
 from data_pipeline.limits import MAX_VOCABULARY_BYTES, parse_json, read_limited
+from data_pipeline.mistakes import Mistake
 from data_pipeline.tokenizers.byte_bpe import ByteBPEConfig, ByteBPEModel
 from data_pipeline.tokenizers.sentencepiece_model import RULES, SentencePieceModel
 from data_pipeline.tokenizers.vocabulary import CONFIG_FILE, TokenizerConfig
@@ -203,7 +204,7 @@ def _read_folder(path):
         config = MODELS[kind].config_class.model_validate_json(content)
     except ValueError as error:
         if b'"tokenizer_class"' in content:
-            raise InputError(_transformers_message(path)) from error
+            raise InputError(_transformers_message(path), Mistake.NO_TOKENIZER) from error
         raise InputError(f"{path / CONFIG_FILE} does not describe a tokenizer. {error}") from error
     file = path / MODELS[kind].file_name
     model_bytes = _read(file)
@@ -232,5 +233,6 @@ def _read(path):
     except OSError as error:
         raise InputError(
             f"A tokenizer must be a folder with {CONFIG_FILE}, a SentencePiece model or a "
-            f"WordPiece vocab.txt. Received: {path} ({error.strerror})."
+            f"WordPiece vocab.txt. Received: {path} ({error.strerror}).",
+            Mistake.NO_TOKENIZER,
         ) from error

@@ -23,7 +23,8 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from data_pipeline.durations import format_duration
 from data_pipeline.errors import InputError
 from data_pipeline.files import check_output_folder, whole_folder
-from data_pipeline.progress import ProgressLines, bar
+from data_pipeline.mistakes import Mistake
+from data_pipeline.progress import ProgressLines, State, bar
 from data_pipeline.settings import Settings
 from data_pipeline.tokenizers.normalization_rules import normalization_rules, rules_tsv
 from data_pipeline.tokenizers.training_process import TrainerError, train_model
@@ -110,7 +111,6 @@ def train_vocabulary(
     required_characters: str = "",
     hard_limit: bool = True,
     input_sentence_size: int = 10_000_000,
-    transient_progress: bool = False,
 ) -> TrainedVocabulary:
     """Trains a unigram vocabulary and writes its folder, completely or not at all.
 
@@ -130,7 +130,6 @@ def train_vocabulary(
         hard_limit: bool. Whether a corpus too small for `size` is an error; otherwise the
             vocabulary becomes as large as the corpus allows.
         input_sentence_size: int. Train on at most this number of sentences, sampled from all.
-        transient_progress: bool. As in `build_records`.
 
     Raises:
         InputError: If the corpus is empty, `out` cannot be written or is not empty, `size` does
@@ -152,7 +151,6 @@ def train_vocabulary(
         corpus_texts,
         _rules_text(lower_case, strip_accents),
         required_characters,
-        transient_progress,
         vocab_size=size,
         character_coverage=character_coverage,
         hard_vocab_limit=hard_limit,
@@ -265,7 +263,7 @@ def _rules_text(lower_case, strip_accents):
     return rules_tsv(normalization_rules(lower_case, strip_accents))
 
 
-def _train(texts, rules_text, required_characters, transient_progress, **options):
+def _train(texts, rules_text, required_characters, **options):
     """Returns a trained model, and a Counter of the characters of the texts after the clean-up."""
     counts: collections.Counter[str] = collections.Counter()
     with tempfile.TemporaryDirectory() as folder:
@@ -278,7 +276,7 @@ def _train(texts, rules_text, required_characters, transient_progress, **options
         # SentencePiece up to 0.2.1 aborts the process if there is nothing to count.
         first = next((text for text in sentences if set(normalize(text)) - _UNCOUNTED), None)
         if first is None:
-            raise InputError("The corpus contains no words. Check its path.")
+            raise InputError("The corpus contains no words. Check its path.", Mistake.EMPTY_CORPUS)
         options |= {
             "model_type": "unigram",
             "normalization_rule_tsv": str(rule_file),
@@ -294,7 +292,7 @@ def _train(texts, rules_text, required_characters, transient_progress, **options
             "num_threads": _NUM_THREADS,
         }
         all_sentences = _announce_training(itertools.chain([first], sentences), counts)
-        report = _StepLines(transient_progress)
+        report = _StepLines()
         try:
             model = train_model(all_sentences, Path(folder), options, report)
         except TrainerError as error:
@@ -316,19 +314,20 @@ def _announce_training(sentences, counts):
 class _StepLines:
     """Logs the steps of the training; each of them takes about equally long."""
 
-    def __init__(self, transient):
-        self._lines = ProgressLines(logger, transient)
+    def __init__(self):
+        self._lines = ProgressLines(logger)
 
     def __call__(self, done, total):
         if done == 1:
             self._lines.restart()
 
-        def line(seconds):
-            remaining = (total - done) * seconds / max(done - 1, 1)
-            eta = format_duration(remaining) if done > 1 else "unknown"
-            return f"training  {bar(done / total)}  step {done} of {total}  ETA {eta}"
+        def state(seconds):
+            eta = (total - done) * seconds / (done - 1) if done > 1 else None
+            left = "unknown" if eta is None else format_duration(eta)
+            text = f"training  {bar(done / total)}  step {done} of {total}  ETA {left}"
+            return State(text, "training", done, total, "steps", (done - 1) / seconds, eta)
 
-        self._lines.tick(line)
+        self._lines.tick(state)
 
 
 def _explain(message, size, required):
@@ -347,5 +346,6 @@ def _explain(message, size, required):
     else:
         return InputError(f"SentencePiece cannot train on this corpus: {message}")
     return InputError(
-        f"`size` must be {limit} for this corpus{reason}. Received: {size}. {advice}."
+        f"`size` must be {limit} for this corpus{reason}. Received: {size}. {advice}.",
+        Mistake.VOCABULARY_SIZE,
     )

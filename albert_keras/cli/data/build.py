@@ -1,7 +1,6 @@
 """`albert-keras data build`."""
 
 import shlex
-import sys
 from pathlib import Path
 
 import typer
@@ -81,7 +80,7 @@ def build(
     else:
         from data_pipeline.building.build import build_records
 
-        result = build_records(*arguments, workers, transient_progress=sys.stderr.isatty())
+        result = build_records(*arguments, workers)
     info = result.info
     values = {
         "path": result.path,

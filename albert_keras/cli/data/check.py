@@ -1,6 +1,5 @@
 """`albert-keras data check`."""
 
-import sys
 from pathlib import Path
 
 import typer
@@ -9,11 +8,10 @@ from albert_keras.cli import options
 from albert_keras.cli.command import Output, command
 from albert_keras.cli.data.check_task import ExampleOptions, check_task
 from albert_keras.cli.options import argument, option
-from albert_keras.cli.output import count_of, percent, plain
+from albert_keras.cli.output import count_of, percent, plain, printable
 from data_pipeline.errors import InputError
 
 _GOOD, _WARNING, _PLAIN = "✔", "⚠", " "
-_ASCII = {"✔": "ok", "⚠": "!!", "→": "->", "…": "..."}
 #: Options that only a corpus has; every other option but --tokenizer and --max-seq-length is one of
 #: the examples of a task.
 _OF_A_CORPUS = ("corpus_format", "language", "splitter", "copies", "sample_mb", "figure")
@@ -61,7 +59,7 @@ def check(
     given = {name for name in _OF_A_CORPUS if _is_given(context, name)}
     _check_use(corpus, flags, given)
     if not corpus:
-        return check_task(flags, tokenizer, _printable)
+        return check_task(flags, tokenizer, printable)
     from data_pipeline.config import PretrainingDataConfig
     from data_pipeline.reports.corpus_check import check_corpus
     from data_pipeline.tokenizers.tokenization import Tokenizer
@@ -89,7 +87,7 @@ def check(
         count_of(len(warnings), "warning"),
     ]
     values = plain(report) | {"warnings": warnings}
-    return Output(values, map(_printable, lines), _refusal(report))
+    return Output(values, map(printable, lines), _refusal(report))
 
 
 def _is_given(context, name):
@@ -125,7 +123,7 @@ def _refusal(report):
     lines = [f"{summary}:", *(f"  {reason}" for reason in reasons[:_PROBLEMS_SHOWN])]
     if (more := len(reasons) - _PROBLEMS_SHOWN) > 0:
         lines.append(f"  ... and {more} more, see --json")
-    return InputError(_printable("\n".join(lines)))
+    return InputError(printable("\n".join(lines)))
 
 
 def _summary(report):
@@ -259,12 +257,3 @@ def _size(count):
 
 def _mark(is_good):
     return _GOOD if is_good else _WARNING
-
-
-def _printable(line):
-    """Replaces characters that cannot be encoded if the output is not UTF-8."""
-    if (sys.stdout.encoding or "ascii").lower().replace("-", "").startswith("utf"):
-        return line
-    for sign, replacement in _ASCII.items():
-        line = line.replace(sign, replacement)
-    return line.encode("ascii", "backslashreplace").decode()

@@ -48,7 +48,7 @@ def check_task(flags, tokenizer, printable):
     from albert_keras.tasks.example_report import report_task
 
     task = build_task(config)
-    report = report_task(task, _load_tokenizer(tokenizer) if tokenizer else None)
+    report = report_task(task, load_tokenizer(tokenizer) if tokenizer else None)
     skipped = [row for rows in task.skipped_rows.values() for row in rows]
     warnings = warning_texts(report)
     lines = list(_lines(report, tokenizer))
@@ -62,7 +62,7 @@ def check_task(flags, tokenizer, printable):
     return Output(values, map(printable, lines))
 
 
-def _load_tokenizer(path):
+def load_tokenizer(path):
     """Loads a tokenizer, or that of a run, of a fine-tuning or of an export."""
     from albert_keras.serving.layout import versions
     from data_pipeline.records.dataset_info import TOKENIZER_FOLDER

@@ -4,6 +4,7 @@ import random
 import time
 
 from data_pipeline.errors import InputError
+from data_pipeline.mistakes import Mistake
 
 #: HTTP status -> gRPC code, as `tensorflow_model_server` and proxies use them.
 CODES = {
@@ -96,7 +97,8 @@ class ServingError(InputError):
         outcome = f"answered {code}{number}" if answered else f"gave no answer ({code})"
         message = " ".join(message.split()).rstrip(".")
         parts = (f"`{target}` {outcome}: {message}.", advice(code, message), more)
-        super().__init__(" ".join(part for part in parts if part))
+        mistakes = () if answered else (Mistake.NO_ANSWER,)
+        super().__init__(" ".join(part for part in parts if part), *mistakes)
 
     @property
     def temporary(self) -> bool:

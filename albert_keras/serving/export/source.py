@@ -19,7 +19,7 @@ from albert_keras.serving.layout import read_export_record, version_folder
 from albert_keras.shipped_models import find_model
 from albert_keras.tasks.build import build_task
 from albert_keras.tasks.task import Task
-from albert_keras.training.loop.reports import read_evaluations
+from albert_keras.training.loop.log_file import read_evaluations
 from albert_keras.weights.initial_weights import open_weights
 from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.tokenization import Tokenizer

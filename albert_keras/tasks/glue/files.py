@@ -11,6 +11,7 @@ from albert_keras.tasks.examples import TextExample
 from albert_keras.tasks.glue.glue_tasks import GLUE_TASKS, Column, glue_file, glue_task
 from albert_keras.tasks.tables.rows import Problems, tsv_rows
 from data_pipeline.errors import InputError
+from data_pipeline.mistakes import Mistake
 from data_pipeline.text import storage
 
 logger = logging.getLogger(__name__)
@@ -98,7 +99,8 @@ def _path(data_dir, folder, name):
         return inside
     raise InputError(
         f"`{path}` does not exist. `{data_dir}` must be the folder that contains `{folder}`, or "
-        f"`{folder}` itself with `{name}` in it."
+        f"`{folder}` itself with `{name}` in it.",
+        Mistake.NO_TASK_FILES,
     )
 
 

@@ -19,6 +19,7 @@ from albert_keras.tasks.tables.raw_table import read_raw_table
 from albert_keras.tasks.tables.rows import Problems, is_number
 from albert_keras.tasks.tables.skipped_rows import SkippedRow, check_share
 from data_pipeline.errors import InputError
+from data_pipeline.mistakes import Mistake
 
 #: With more labels than this, they must be fewer than half of the rows.
 _FEW_LABELS = 20
@@ -122,7 +123,9 @@ def label_names(examples: Sequence[TextExample]) -> tuple[str, ...]:
     sets = (label if isinstance(label, tuple) else (label,) for label in labels)
     names = list(dict.fromkeys(itertools.chain.from_iterable(sets)))
     if len(names) < 2:
-        raise InputError(f"There must be at least two classes of labels. Received: {names}.")
+        raise InputError(
+            f"There must be at least two classes of labels. Received: {names}.", Mistake.ONE_CLASS
+        )
     if len(names) > _FEW_LABELS and 2 * len(names) > len(examples):
         raise InputError(
             f"The labels must be names of classes. Received: {len(names)} different ones in "

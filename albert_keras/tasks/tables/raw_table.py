@@ -21,6 +21,7 @@ from albert_keras.tasks.tables.dialect import (
 from albert_keras.tasks.tables.rows import is_number, without_last_blanks
 from data_pipeline.errors import InputError
 from data_pipeline.limits import parse_json
+from data_pipeline.mistakes import Mistake
 from data_pipeline.settings import did_you_mean
 from data_pipeline.text import storage
 
@@ -108,7 +109,7 @@ def read_raw_table(
     """
     ending = PurePath(path).suffix.lower()
     if ending not in USUAL_DELIMITERS:
-        raise InputError(f"`{path}` must end in .tsv, .csv or .jsonl.")
+        raise InputError(f"`{path}` must end in .tsv, .csv or .jsonl.", Mistake.FILE_ENDING)
     with storage.open_to_read(path) as file:
         text, encoding = decoded(path, _read_bounded(path, file), dialect.encoding)
     lines = list(io.StringIO(text, newline="\n"))  # only LF ends a line
@@ -226,4 +227,5 @@ def _check_columns(path, top, columns, has_header):
         elif top.count(column) > 1:
             faults.append(f"must have one column `{column}`. It has {top.count(column)}.")
     if faults:
-        raise InputError("\n".join(f"`{path}` {fault}" for fault in faults))
+        message = "\n".join(f"`{path}` {fault}" for fault in faults)
+        raise InputError(message, Mistake.NO_COLUMN)

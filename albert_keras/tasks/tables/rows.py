@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import PurePath
 
 from data_pipeline.errors import InputError
+from data_pipeline.mistakes import Mistake
 from data_pipeline.text import storage
 
 _SHOWN = 5  # problems of a file in one message
@@ -26,7 +27,7 @@ class Problems:
     def check(self, advice: str = ""):
         """Raises InputError with the first few problems and `advice` if there are any."""
         if self.count:
-            raise InputError(self.listing(advice))
+            raise InputError(self.listing(advice), Mistake.BAD_ROWS)
 
     def listing(self, advice: str = "") -> str:
         """Returns the first few problems, of which there must be one, and a sentence of advice."""

@@ -23,6 +23,7 @@ from albert_keras.training.distributed.cluster import (
 from albert_keras.training.distributed.rendezvous import meet
 from albert_keras.training.loop.loop_config import STRATEGIES
 from data_pipeline.errors import InputError
+from data_pipeline.mistakes import Mistake
 from data_pipeline.settings import did_you_mean
 
 logger = logging.getLogger(__name__)
@@ -134,7 +135,8 @@ def _tpu_strategy(tpu):
     if tpu is None:
         raise InputError(
             "The strategy tpu needs a TPU. TPU_NAME is not set, and this machine has no TPU chip "
-            "with libtpu. Run on a TPU VM, set TPU_NAME, or choose another strategy."
+            "with libtpu. Run on a TPU VM, set TPU_NAME, or choose another strategy.",
+            Mistake.NO_TPU,
         )
     try:
         resolver = tf.distribute.cluster_resolver.TPUClusterResolver(tpu=tpu)

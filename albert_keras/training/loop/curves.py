@@ -3,11 +3,14 @@
 from pathlib import Path
 from typing import NamedTuple
 
-from albert_keras.training.loop.reports import read_evaluations, read_log, read_stages
+from albert_keras.training.loop.log_file import read_evaluations, read_log, read_stages
 from data_pipeline.files import whole_file
 
 # Okabe and Ito's colours, which stay apart for colour-blind readers; dashes help in print.
 BLUE, ORANGE, GREEN, RED = "#0072b2", "#e69f00", "#009e73", "#d55e00"
+#: Colours and dashes of the runs in a picture of several.
+COLOURS = (BLUE, ORANGE, GREEN, RED, "#cc79a7", "#56b4e9", "#000000")
+_STYLES = ("-", "--", ":", "-.")
 #: Logs with fewer lines get a marker for each; those with at least the second number thin curves.
 _FEW_LINES, _MANY_LINES = 40, 500
 
@@ -20,6 +23,21 @@ class Curve(NamedTuple):
     colour: str
     style: str = "-"
     scale: float = 1.0
+
+    def values(self, log: list[dict]) -> list[tuple[int, float]]:
+        """Returns (step, value) of the reports of `read_log` that have this value; NaN included."""
+        return [(line["step"], self.scale * line[self.name]) for line in log if self.name in line]
+
+    def points(self, evaluations: list[tuple[int, dict]]) -> list[tuple[int, float]]:
+        """Returns (step, score) of the evaluations of `read_evaluations` that have this score."""
+        found = [(step, scores.get(self.name)) for step, scores in evaluations]
+        return [(step, score) for step, score in found if score is not None]
+
+    def points_label(self, evaluations: list[tuple[int, dict]]) -> str:
+        """Returns the label of the points: whether they are scores on held-out data."""
+        overlaps = (scores.get("overlap") or {} for _, scores in evaluations)
+        is_held_out = not any(overlap.get("normalised") for overlap in overlaps)
+        return f"{self.label}, {'held out' if is_held_out else 'partly trained on'}"
 
 
 class Panel(NamedTuple):
@@ -91,21 +109,50 @@ def draw_curves(folder: str | Path, panels: tuple[Panel, ...] = PANELS) -> Path:
     the bottom of the panels of loss and gradient norm. Vertical lines are the edges of stages; the
     panel of the learning rate says what each stage is.
     """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     folder = Path(folder)
     log, evaluations = read_log(folder), read_evaluations(folder)
     edges = stage_edges(read_stages(folder))
+    reached = f"step {log[-1]['step']:,}" if log else "no report yet"
+    figure = _figure(f"{folder.absolute().name}, {reached}")
+    for axes, panel in zip(figure.subplots(2, 3).ravel(), panels, strict=True):
+        _draw(axes, panel, [(panel.curves, log, evaluations)])
+        _draw_edges(axes, edges, with_labels=panel == _LABELLED)
+    return _save(figure, folder / "curves.png")
+
+
+def draw_several(runs: dict[str, Path], path: Path, panels: tuple[Panel, ...]) -> Path:
+    """Draws the logs of several runs into the same panels, and returns the path of the picture.
+
+    Args:
+        runs: Folders by the label of their curves.
+        path: The PNG file to write.
+        panels: Six panels with one curve each, which is drawn for every run.
+    """
+    logs = {label: (read_log(folder), read_evaluations(folder)) for label, folder in runs.items()}
+    figure = _figure(f"{len(runs)} runs")
+    for axes, panel in zip(figure.subplots(2, 3).ravel(), panels, strict=True):
+        series = []
+        for number, (label, (log, evaluations)) in enumerate(logs.items()):
+            colour = COLOURS[number % len(COLOURS)]
+            style = _STYLES[number // len(COLOURS) % len(_STYLES)]
+            curve = panel.curves[0]._replace(label=label, colour=colour, style=style)
+            series.append(((curve,), log, evaluations))
+        _draw(axes, panel._replace(marks_skipped=False), series)
+    return _save(figure, path)
+
+
+def _figure(title):
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
     figure = Figure(figsize=(15, 7.5), layout="constrained")
     FigureCanvasAgg(figure)
     figure.get_layout_engine().set(w_pad=0.1, h_pad=0.1)
-    reached = f"step {log[-1]['step']:,}" if log else "no report yet"
-    figure.suptitle(f"{folder.absolute().name}, {reached}", fontsize=13, parse_math=False)
-    for axes, panel in zip(figure.subplots(2, 3).ravel(), panels, strict=True):
-        _draw(axes, panel, log, evaluations)
-        _draw_edges(axes, edges, with_labels=panel == _LABELLED)
-    path = folder / "curves.png"
+    figure.suptitle(title, fontsize=13, parse_math=False)
+    return figure
+
+
+def _save(figure, path):
     with whole_file(path) as temporary:
         figure.savefig(temporary, format="png", dpi=100)
     return path
@@ -145,7 +192,8 @@ def _draw_edges(axes, edges, with_labels):
             axes.annotate(label, (max(step, left), 0), xytext=(2, 4), **style, **place)
 
 
-def _draw(axes, panel, log, evaluations):
+def _draw(axes, panel, series):
+    """Draws a panel: of each of the series some curves, from its log and its evaluations."""
     from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator, StrMethodFormatter
 
     axes.set_title(panel.title, fontsize=11)
@@ -155,9 +203,14 @@ def _draw(axes, panel, log, evaluations):
         axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
         axes.yaxis.set_minor_locator(NullLocator())
-    drawn = [_draw_curve(axes, curve, log, evaluations) for curve in panel.curves]
+    drawn = [
+        _draw_curve(axes, curve, log, evaluations)
+        for curves, log, evaluations in series
+        for curve in curves
+    ]
     if panel.marks_skipped:
-        _mark_skipped(axes, log)
+        for _, log, _ in series:
+            _mark_skipped(axes, log)
     if not any(drawn):
         axes.annotate("nothing logged", (0.5, 0.5), xycoords="axes fraction", ha="center")
         axes.set(xticks=[], yticks=[])
@@ -173,26 +226,21 @@ def _draw(axes, panel, log, evaluations):
 
 def _draw_curve(axes, curve, log, evaluations):
     """Draws a curve and the points of its evaluations; returns whether there were any."""
-    lines = [line for line in log if curve.name in line]
-    if lines:
+    values, points = curve.values(log), curve.points(evaluations)
+    if values:
         axes.plot(
-            [line["step"] for line in lines],
-            [curve.scale * line[curve.name] for line in lines],
+            *zip(*values, strict=True),
             curve.style,
-            marker="." if len(lines) < _FEW_LINES else None,
+            marker="." if len(values) < _FEW_LINES else None,
             color=curve.colour,
-            linewidth=1.3 if len(lines) < _MANY_LINES else 0.8,
+            linewidth=1.3 if len(values) < _MANY_LINES else 0.8,
             label=curve.label,
         )
-    points = [(step, scores.get(curve.name)) for step, scores in evaluations]
-    points = [point for point in points if point[1] is not None]
     if points:
         style = {"color": curve.colour, "markeredgecolor": "black", "clip_on": False, "zorder": 3}
-        overlaps = (scores.get("overlap") or {} for _, scores in evaluations)
-        is_held_out = not any(overlap.get("normalised") for overlap in overlaps)
-        label = f"{curve.label}, {'held out' if is_held_out else 'partly trained on'}"
+        label = curve.points_label(evaluations)
         axes.plot(*zip(*points, strict=True), "o", label=label, **style)
-    return bool(lines or points)
+    return bool(values or points)
 
 
 def _mark_skipped(axes, log):

@@ -12,25 +12,20 @@ from typing import NamedTuple
 import tensorflow as tf
 from tensorflow import keras
 
+from albert_keras.training.loop.log_file import append_to_log, keep_log_until, read_log
 from albert_keras.training.loop.scoring_time import ScoringTime
 from albert_keras.training.loop.stage_plan import StagePlan
 from data_pipeline.durations import format_duration
-from data_pipeline.files import naming, whole_file
+from data_pipeline.progress import UPDATE, State, log_state
 
 logger = logging.getLogger(__name__)
 
-#: Keys of a line that depend on the clock; all others are the same if a run is repeated.
-TIMING = ("tokens_per_second", "positions_per_second", "mfu", "input_wait", "seconds")
-
-#: A line appears on the screen at least this often during training.
-_SECONDS_BETWEEN_LINES = 8
+#: A line appears in a log file at least this often during training, and on a terminal.
+_SECONDS_BETWEEN_LINES, _SECONDS_BETWEEN_UPDATES = 8, 0.5
 #: The time left is estimated from this many recent steps or seconds, whichever is more: enough to
 #: include saves and evaluations.
 _RECENT_STEPS, _RECENT_SECONDS = 200, 900
 
-_LOG = "log.jsonl"
-#: Keys of the lines that are no reports of the training.
-_EVALUATION, _MINIMAL_PAIRS, _STAGE = "evaluation", "minimal_pairs", "stage_begins"
 _ON_SCREEN = (
     ("loss", "loss", ".3f"),
     ("mlm", "masked_lm_accuracy", ".3f"),
@@ -46,7 +41,7 @@ class Report(keras.callbacks.Callback):
 
     A line of the log contains `step`; `stage`, counted from 1, if there are several; the model's
     metrics, null if all updates were skipped; `learning_rate` of the last step; `skipped`, the
-    number of skipped updates; then the keys of `TIMING`:
+    number of skipped updates; then the keys of `log_file.TIMING`:
 
     tokens_per_second     without padding
     positions_per_second  with padding
@@ -105,13 +100,13 @@ class Report(keras.callbacks.Callback):
         if not self.writes:
             return
         keep_log_until(self.folder, self.first_step)
-        _append(self.folder, "")  # fails now if the log cannot be written
+        append_to_log(self.folder, "")  # fails now if the log cannot be written
         self._tensorboard = tf.summary.create_file_writer(str(self.folder / "tensorboard"))
         log = read_log(self.folder)
         # The metrics are restored: they may include steps of an earlier process.
         self._interval_start = log[-1]["step"] if log else 0
         self._rates_start = self._moment()
-        self._shown = self._reported = self._rates_start.seconds
+        self._shown = self._updated = self._reported = self._rates_start.seconds
 
     def on_train_batch_end(self, batch, logs=None):
         # Keras gives the index of the last step of the execution.
@@ -138,10 +133,14 @@ class Report(keras.callbacks.Callback):
             seconds = format_duration(now.seconds - self._reported)
             logger.info("step %s done after %s, the graph is built", position, seconds)
         elif now.seconds > self._shown + _SECONDS_BETWEEN_LINES:
-            logger.info("step %s  ETA %s", position, self._eta(now))
+            log_state(logger, logging.INFO, self._state(now, position))
         else:
+            if now.seconds > self._updated + _SECONDS_BETWEEN_UPDATES:
+                self._updated = now.seconds
+                if logger.isEnabledFor(UPDATE):
+                    log_state(logger, UPDATE, self._state(now, position))
             return
-        self._shown = now.seconds
+        self._shown = self._updated = now.seconds
         if logs is not None or is_first:
             self._rates_start = now
 
@@ -151,14 +150,16 @@ class Report(keras.callbacks.Callback):
         if self._plan is not None:
             line["stage"] = self._plan.number_at(now.step - 1) + 1
         line |= self._metrics(values) | self._rates(tokens, now)
-        _append(self.folder, json.dumps(line, allow_nan=False) + "\n")
+        append_to_log(self.folder, json.dumps(line, allow_nan=False) + "\n")
         with self._tensorboard.as_default():
             for name, value in line.items():
                 if name != "step" and value is not None:
                     tf.summary.scalar(name, value, step=now.step)
         self.last_line = line
         self._interval_start, self._reported = now.step, now.seconds
-        logger.info("step %s  %s  ETA %s", position, _on_screen(line), self._eta(now))
+        seconds, note = self._eta(now)
+        text = f"step {position}  {_on_screen(line)}  ETA {_duration(seconds)}{note}"
+        logger.info("%s", text, extra={"report": line | {"eta_seconds": seconds}})
 
     def _metrics(self, values):
         """Returns the values of a line that do not depend on the clock."""
@@ -197,21 +198,29 @@ class Report(keras.callbacks.Callback):
     def _training_seconds(self, now):
         return now.seconds - (self.scoring.seconds if self.scoring else 0)
 
+    def _state(self, now, position):
+        seconds, note = self._eta(now)
+        pace = self._pace.seconds_per_step(now.step, self._training_seconds(now))
+        text = f"step {position}  ETA {_duration(seconds)}{note}"
+        rate = 1 / pace if pace else 0.0
+        return State(text, "training", now.step, self.last_step, "steps", rate, seconds, note)
+
     def _eta(self, now):
+        """Returns the remaining seconds, None if unknown, and what else they include."""
         pace = self._pace.seconds_per_step(now.step, self._training_seconds(now))
         if pace is None:
-            return "?"
+            return None, ""
 
         def seconds_after(step):
             ahead = self.scoring.ahead(step, self.last_step, pace) if self.scoring else 0
             steps = self.last_step - step if self._plan is None else self._plan.steps_ahead(step)
             return pace * steps + ahead
 
-        eta = format_duration(seconds_after(now.step) + self.later_trainings * seconds_after(0))
+        eta = seconds_after(now.step) + self.later_trainings * seconds_after(0)
         if not self.later_trainings:
-            return eta
+            return eta, ""
         plural = "s" if self.later_trainings > 1 else ""
-        return f"{eta} with {self.later_trainings} more training{plural}"
+        return eta, f" with {self.later_trainings} more training{plural}"
 
 
 class _Moment(NamedTuple):
@@ -244,6 +253,10 @@ class _Pace:
         return (seconds - first_seconds) / (step - first_step) if step > first_step else None
 
 
+def _duration(seconds):
+    return "?" if seconds is None else format_duration(seconds)
+
+
 def _on_screen(line):
     parts = []
     for label, name, form in _ON_SCREEN:
@@ -257,107 +270,3 @@ def _on_screen(line):
     if line["skipped"]:
         parts.append(f"skipped {line['skipped']}")
     return "  ".join(parts)
-
-
-def read_log(folder):
-    """Reads the training reports in a run's `log.jsonl`: list of dicts, NaN in place of null."""
-    return [
-        {name: math.nan if value is None else value for name, value in line.items()}
-        for line in _lines(folder)
-        if line.keys().isdisjoint((_EVALUATION, _MINIMAL_PAIRS, _STAGE))
-    ]
-
-
-def read_evaluations(folder):
-    """Reads the evaluations in a run's `log.jsonl`: list of (step, scores), as logged."""
-    return [(line["step"], line[_EVALUATION]) for line in _lines(folder) if _EVALUATION in line]
-
-
-def log_evaluation(folder, step, scores):
-    """Appends the scores of an evaluation (dict) to a run's `log.jsonl`."""
-    _append(folder, json.dumps({"step": step, _EVALUATION: scores}) + "\n")
-
-
-def log_stage(folder: str | Path, step: int, stage: dict) -> None:
-    """Appends the stage that begins after `step` to a run's `log.jsonl`, unless it is there.
-
-    The `stage` has its `number`, counted from 1, `max_seq_length`, `batch_size` and
-    `num_hidden_layers`.
-    """
-    if not any(known["number"] == stage["number"] for _, known in read_stages(folder)):
-        _append(folder, json.dumps({"step": step, _STAGE: stage}) + "\n")
-
-
-def read_stages(folder: str | Path) -> list[tuple[int, dict]]:
-    """Reads from a run's `log.jsonl` which stages began after which step, as logged."""
-    return [(line["step"], line[_STAGE]) for line in _lines(folder) if _STAGE in line]
-
-
-def log_minimal_pairs(folder, step, accuracies):
-    """Appends accuracies on minimal pairs (dict) to a run's `log.jsonl`.
-
-    The line has another key than the scores on held-out records, which it does not replace.
-    """
-    _append(folder, json.dumps({"step": step, _MINIMAL_PAIRS: accuracies}) + "\n")
-
-
-def keep_log_until(folder, step):
-    """Removes lines of later steps, which are repeated because no checkpoint contains them."""
-    path = Path(folder) / _LOG
-    if not path.is_file():
-        return
-    kept = [raw + b"\n" for raw, line in _read_lines(folder) if line["step"] <= step]
-    with naming(path), whole_file(path) as temporary:
-        temporary.write_bytes(b"".join(kept))
-
-
-def _lines(folder):
-    return [line for _, line in _read_lines(folder)]
-
-
-def _read_lines(folder):
-    """Returns the lines of a log: list of (bytes, dict).
-
-    Damaged ones are reported and left out: what is logged is not needed to go on from a checkpoint.
-    So is, without a report, the incomplete last one of a process that was killed.
-    """
-    path = Path(folder) / _LOG
-    if not path.is_file():
-        return []
-    lines, damaged = [], []
-    *complete, last = path.read_bytes().split(b"\n")
-    for number, raw in enumerate([*complete, last] if last else complete, start=1):
-        line = _parsed(raw)
-        if line is not None:
-            lines.append((raw, line))
-        elif raw is not last:
-            damaged.append(str(number))
-    if damaged:
-        logger.warning(
-            "`%s` is damaged in line %s, which is ignored. The checkpoints do not depend on it.",
-            path,
-            ", ".join(damaged),
-        )
-    return lines
-
-
-def _parsed(raw):
-    """Returns the dict of a line, or None if it is none that was written by this module."""
-    try:
-        line = json.loads(raw)
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(line, dict) or type(line.get("step")) is not int:
-        return None
-    # A report has numbers, the other kinds an object under their key.
-    others = [line[name] for name in (_EVALUATION, _MINIMAL_PAIRS, _STAGE) if name in line]
-    if others:
-        return line if all(isinstance(each, dict) for each in others) else None
-    is_number = all(isinstance(each, int | float | None) for each in line.values())
-    return line if is_number else None
-
-
-def _append(folder, text):
-    path = Path(folder) / _LOG
-    with naming(path), open(path, "a", encoding="utf-8") as log:
-        log.write(text)

@@ -15,7 +15,8 @@ import pytest
 
 _ARTIFACTS = Path(__file__).parents[2] / "old_artifacts" / "old_artifacts.tar.xz"
 _LINES = (Path(__file__).with_name("wrong_commands.txt")).read_text(encoding="utf-8").splitlines()
-_COMMANDS = [tuple(line.split(" => ")) for line in _LINES if line and not line.startswith("#")]
+_COMMANDS = [(*line.split(" => "), "")[:3] for line in _LINES if line and not line.startswith("#")]
+_MOST_LINES = 5
 
 #: Files of JSON that are nested too deeply, in the folder `deep`.
 _DEEP = ("dataset_info.json", "run/run.json", "tokenizer_config.json", "albert_config.json")
@@ -67,15 +68,20 @@ def results(tmp_path_factory):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("[" * 200_000)
     commands, found = folder.parent / "commands.json", folder.parent / "results.json"
-    commands.write_text(json.dumps([command for command, _ in _COMMANDS]))
+    commands.write_text(json.dumps([command for command, _, _ in _COMMANDS]))
     subprocess.run([sys.executable, "-c", _PROGRAM, commands, found], cwd=folder, check=True)
     return dict(zip(_COMMANDS, json.loads(found.read_text()), strict=True))
 
 
-@pytest.mark.parametrize("command, message", _COMMANDS)
-def test_a_wrong_command_is_one_clear_message(results, command, message):
-    code, errors, new_files = results[command, message]
+@pytest.mark.parametrize("command, message, number", _COMMANDS)
+def test_a_wrong_command_is_one_clear_message(results, command, message, number):
+    code, errors, new_files = results[command, message, number]
     assert code == 2, errors
     assert "Traceback" not in errors and "internal error" not in errors
     assert message in " ".join(errors.split()), errors
     assert not new_files
+    if number:
+        shown = errors[errors.index("error: ") :].splitlines()
+        assert shown[-1] == f"{number}: see docs/errors.md"
+        # A list of differences, formats or rows may be longer.
+        assert len([line for line in shown if not line.startswith("  ")]) <= _MOST_LINES

@@ -51,7 +51,7 @@ def records(folder):
 
 def run(folder):
     from albert_keras.runs.run import Run
-    from albert_keras.training.loop.reports import read_log
+    from albert_keras.training.loop.log_file import read_log
     from albert_keras.weights.initial_weights import open_weights
 
     path = _artifact(folder, "run")

@@ -16,7 +16,7 @@ from albert_keras.finetuning.config import FinetuneConfig
 from albert_keras.finetuning.finetune import finetune
 from albert_keras.tasks import metrics
 from albert_keras.training.loop.fitting import checkpoint_variables
-from albert_keras.training.loop.reports import log_evaluation
+from albert_keras.training.loop.log_file import log_evaluation
 from tests.albert_keras.finetuning.small_tasks import make_examples, make_task
 
 #: The word that says which class a text of the toy is of.

@@ -12,7 +12,7 @@ from albert_keras.finetuning.finetune import seeds_of
 from albert_keras.finetuning.results import best_seed, read_results
 from albert_keras.models.finetuning import build_model
 from albert_keras.runs.run import Run
-from albert_keras.training.loop.reports import read_evaluations, read_log
+from albert_keras.training.loop.log_file import read_evaluations, read_log
 from data_pipeline.errors import InputError
 from tests.albert_keras.checkpoint_tensors import tensors_of
 from tests.albert_keras.finetuning.conftest import SHAPE

@@ -14,7 +14,7 @@ from albert_keras.cli import main
 from albert_keras.finetuning import score_dev, train_seed
 from albert_keras.finetuning.results import as_json, read_results
 from albert_keras.runs.run import Run
-from albert_keras.training.loop.reports import TIMING
+from albert_keras.training.loop.log_file import TIMING
 
 SEEDS = (12345, 12346)
 #: Where processes are killed: place, seed, step.

@@ -8,7 +8,7 @@ import pytest
 
 from albert_keras.finetuning.score_dev import ScoreDev, is_enough, values_so_far
 from albert_keras.runs.checkpoints import CheckpointFolder
-from albert_keras.training.loop.reports import log_evaluation, read_evaluations
+from albert_keras.training.loop.log_file import log_evaluation, read_evaluations
 from albert_keras.training.loop.saving import SaveCheckpoints
 
 

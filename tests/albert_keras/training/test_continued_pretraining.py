@@ -15,7 +15,7 @@ from albert_keras.runs.tensors import weight_names
 from albert_keras.training.config import PretrainingConfig
 from albert_keras.training.continued_pretraining import ContinuedPretraining
 from albert_keras.training.loop.fitting import checkpoint_variables
-from albert_keras.training.loop.reports import read_log
+from albert_keras.training.loop.log_file import read_log
 from albert_keras.training.pretrain import pretrain
 from albert_keras.weights.initial_weights import open_weights
 from data_pipeline.errors import InputError

@@ -17,7 +17,7 @@ from tensorflow import keras
 
 from albert_keras.runs.run import Run
 from albert_keras.training.errors import TrainingStopped
-from albert_keras.training.loop.reports import read_log
+from albert_keras.training.loop.log_file import read_log
 from albert_keras.training.pretrain import pretrain
 from albert_keras.training.record_source import log_frequencies
 from data_pipeline.errors import InputError

@@ -11,7 +11,7 @@ from albert_keras.runs.run import Run
 from albert_keras.serving.export.source import open_source
 from albert_keras.training.config import PretrainingConfig
 from albert_keras.training.loop.curves import stage_edges
-from albert_keras.training.loop.reports import TIMING, read_log, read_stages
+from albert_keras.training.loop.log_file import TIMING, read_log, read_stages
 from albert_keras.training.pretrain import pretrain
 from albert_keras.training.record_source import RecordSource
 from albert_keras.training.stages import Stages, stages_of

@@ -11,7 +11,7 @@ from albert_keras.serving.export.model_card import model_card
 from albert_keras.serving.export.source import open_source
 from albert_keras.training import trained_records
 from albert_keras.training.evaluate import evaluate
-from albert_keras.training.loop.reports import read_evaluations
+from albert_keras.training.loop.log_file import read_evaluations
 from albert_keras.training.pretrain import pretrain
 from albert_keras.training.trained_records import check_held_out, training_digests
 from albert_keras.weights.initial_weights import open_weights

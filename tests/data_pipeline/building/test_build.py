@@ -64,7 +64,7 @@ def test_bytes_do_not_depend_on_the_order_of_the_documents(
     assert shards_of(tmp_path / "again") == shards_of(tiny_records)
 
 
-@pytest.mark.parametrize("changes", [{"workers": 2}, {"workers": 3, "transient_progress": True}])
+@pytest.mark.parametrize("changes", [{"workers": 2}, {"workers": 3}])
 def test_bytes_do_not_depend_on_the_workers(
     changes, tiny_records, tiny_documents, tiny_tokenizer, tiny_data_config, tmp_path, monkeypatch
 ):

@@ -15,7 +15,7 @@ from albert_keras.benchmarks.learning.job import Job, Recorder, read_points
 from albert_keras.benchmarks.learning.process import python_for
 from albert_keras.conversion.convert import convert
 from albert_keras.training.evaluate import evaluate
-from albert_keras.training.loop.reports import read_stages
+from albert_keras.training.loop.log_file import read_stages
 from albert_keras.training.pretraining_step import PretrainingStep
 from data_pipeline.records.record_folder import RecordFiles
 

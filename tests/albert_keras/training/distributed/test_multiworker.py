@@ -12,7 +12,7 @@ import time
 import pytest
 
 from albert_keras.runs.run import Run
-from albert_keras.training.loop.reports import read_log
+from albert_keras.training.loop.log_file import read_log
 from albert_keras.training.pretrain import pretrain
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from albert_keras.training.loop.reports import read_log
+from albert_keras.training.loop.log_file import read_log
 from albert_keras.training.pretrain import pretrain
 
 

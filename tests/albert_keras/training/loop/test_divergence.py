@@ -7,7 +7,7 @@ import pytest
 
 from albert_keras.runs.run import Run
 from albert_keras.training.errors import TrainingDiverged
-from albert_keras.training.loop.reports import read_log
+from albert_keras.training.loop.log_file import read_log
 from albert_keras.training.pretrain import pretrain
 from albert_keras.training.pretraining_step import PretrainingStep
 from data_pipeline.reader.reader import training_numbers

@@ -11,9 +11,8 @@ import tensorflow as tf
 from tensorflow import keras
 
 from albert_keras.training.loop import reports, scoring_time
-from albert_keras.training.loop.reports import (
+from albert_keras.training.loop.log_file import (
     TIMING,
-    Report,
     keep_log_until,
     log_evaluation,
     log_stage,
@@ -21,6 +20,7 @@ from albert_keras.training.loop.reports import (
     read_log,
     read_stages,
 )
+from albert_keras.training.loop.reports import Report
 from albert_keras.training.loop.scoring_time import ScoringTime
 from albert_keras.training.loop.stage_plan import StagePlan
 from data_pipeline.durations import format_duration

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from albert_keras.runs.run import Run
 from albert_keras.training.errors import TrainingStopped
-from albert_keras.training.loop.reports import TIMING, read_log
+from albert_keras.training.loop.log_file import TIMING, read_log
 from albert_keras.training.loop.saving import SaveCheckpoints
 from albert_keras.training.pretrain import pretrain
 from data_pipeline.errors import InputError

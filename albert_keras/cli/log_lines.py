@@ -1,0 +1,179 @@
+"""Prints the log of a command: as lines, as a bar that moves on a terminal, or as JSON."""
+
+import contextlib
+import json
+import logging
+import os
+import shutil
+import threading
+import time
+from datetime import datetime, timezone
+from pathlib import Path
+
+from data_pipeline.mistakes import DOCUMENT
+from data_pipeline.progress import UPDATE
+
+#: Terminal code that erases the rest of the line.
+_CLEAR_LINE = "\x1b[K"
+#: Longest time without any output, in seconds: before the first line, and afterwards.
+LONGEST_START, _LONGEST_SILENCE = 1.5, 8
+_LONGEST_SILENCE_OF_A_TERMINAL = 2
+
+
+class LogLines(logging.StreamHandler):
+    """Prints log records as lines, and the elapsed time if there has been none for a while.
+
+    Args:
+        silence: float. Seconds without output after which the elapsed time is printed.
+        start: float. The same before the first line.
+    """
+
+    def __init__(self, stream, silence=_LONGEST_SILENCE, start=None):
+        super().__init__(stream)
+        self._silence, self._start = silence, LONGEST_START if start is None else start
+        self._started = self._last = time.monotonic()
+        self._is_silent = True
+        self._finished = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self._thread.start()
+
+    def emit(self, record):
+        if record.levelno != UPDATE:
+            self._note()
+            super().emit(record)
+
+    def finish(self):
+        """Stops the thread that prints the elapsed time."""
+        self._finished.set()
+        self._thread.join()
+
+    def quiet(self):
+        """Stops the lines about elapsed time, which would disturb a question or a result."""
+        self._finished.set()
+
+    def print_error(self, text, mistakes=()):
+        """Prints the message of an error, and the numbers of its mistakes."""
+        self._write(f"{with_numbers(text, mistakes)}\n")
+
+    def _note(self):
+        """Notes that there is output now."""
+        self._started = self._last = time.monotonic()
+        self._is_silent = False
+
+    def _write(self, text):
+        with self.lock:
+            self.stream.write(text)
+            self.flush()
+
+    def _watch(self):
+        while not self._finished.wait(min(self._silence, self._start) / 8):
+            now = time.monotonic()
+            if now - self._last > (self._start if self._is_silent else self._silence):
+                self._last = now
+                with self.lock:
+                    if not self._finished.is_set():
+                        self._print_waiting(now - self._started)
+                self._is_silent = False
+
+    def _print_waiting(self, seconds):
+        self._write("starting\n" if self._is_silent else f"... {seconds:.0f} s\n")
+
+
+class TerminalLines(LogLines):
+    """Prints log records as lines, and below them the progress as a line that is overwritten."""
+
+    def __init__(self, stream, silence=_LONGEST_SILENCE_OF_A_TERMINAL, start=None):
+        self._is_open = False
+        super().__init__(stream, silence, start)
+
+    def emit(self, record):
+        state = getattr(record, "progress", None)
+        if state is None:
+            with self.lock:
+                self._close_line()
+                super().emit(record)
+        elif record.levelno == UPDATE and not self._finished.is_set():  # others are for log files
+            self._note()
+            memory = memory_text()
+            self._overwrite(f"{state.as_bar()}  {memory}" if memory else state.as_bar())
+
+    def finish(self):
+        super().finish()
+        self._close_line()
+
+    def quiet(self):
+        super().quiet()
+        self._close_line()
+
+    def print_error(self, text, mistakes=()):
+        self._close_line()
+        super().print_error(text, mistakes)
+
+    def _print_waiting(self, seconds):
+        self._overwrite("starting" if self._is_silent else f"... {seconds:.0f} s")
+
+    def _overwrite(self, line):
+        width = shutil.get_terminal_size().columns - 1
+        with self.lock:
+            self._write(f"\r{line[:width]}{_CLEAR_LINE}")
+            self._is_open = True
+
+    def _close_line(self):
+        """Erases the line that is overwritten."""
+        if self._is_open:
+            self._is_open = False
+            self._write(f"\r{_CLEAR_LINE}")
+
+
+class JsonLines(LogLines):
+    """Prints log records as objects of JSON, one in each line.
+
+    Each has `time` (ISO 8601, UTC), `level` and `message`. `progress` says how far work is, see
+    `State.as_dict`; `report` has the values of a line in the log of a run; `mistakes` has the
+    numbers of an error, which `docs/errors.md` explains.
+    """
+
+    def emit(self, record):
+        if record.levelno == UPDATE:
+            return
+        self._note()
+        values = {}
+        if (state := getattr(record, "progress", None)) is not None:
+            values["progress"] = state.as_dict()
+        if (report := getattr(record, "report", None)) is not None:
+            values["report"] = report
+        self._print(record.levelname.lower(), record.getMessage(), **values)
+
+    def print_error(self, text, mistakes=()):
+        self._print("error", text, mistakes=[mistake.value for mistake in mistakes])
+
+    def _print_waiting(self, seconds):
+        self._print("info", "starting" if self._is_silent else f"{seconds:.0f} s without a message")
+
+    def _print(self, level, message, **values):
+        now = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
+        line = {"time": now, "level": level, "message": message, **values}
+        self._write(json.dumps(line, default=str) + "\n")
+
+
+def with_numbers(text, mistakes):
+    """Returns the message of an error with a line about its mistakes, if it has any."""
+    numbers = ", ".join(mistake.value for mistake in mistakes)
+    return f"{text}\n{numbers}: see {DOCUMENT}" if numbers else text
+
+
+def memory_text(root: Path = Path("/proc")) -> str:
+    """Returns the memory of this process and its children, such as "1.3 GB"; "" if it is unknown.
+
+    Memory that processes share counts for each of them.
+    """
+    from albert_keras.planning.sizes import bytes_text
+
+    pages = 0
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        process = str(os.getpid())
+        children = root / process / "task" / process / "children"
+        numbers = [process, *(children.read_text().split() if children.is_file() else ())]
+        for number in numbers:
+            pages += int((root / number / "statm").read_text().split()[1])
+    return f"memory {bytes_text(pages * os.sysconf('SC_PAGE_SIZE'))}" if pages else ""

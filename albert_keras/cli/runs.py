@@ -1,0 +1,140 @@
+"""`albert-keras runs ...`."""
+
+import json
+import sys
+from pathlib import Path
+
+import typer
+
+from albert_keras.cli.command import App, Output, command
+from albert_keras.cli.options import argument, option
+from albert_keras.cli.output import count_of, plain, quiet
+from data_pipeline.errors import InputError
+
+app = App(help="List, compare, plot and remove runs.", no_args_is_help=True, rich_markup_mode=None)
+
+RUNS = argument(..., "Folders of runs.", metavar="RUN")
+_LONGEST_VALUE = 40
+
+
+@app.command("list")
+@command()
+def list_runs(
+    folder: Path = argument(Path("runs"), "Folder that contains runs.", metavar="[FOLDER]"),
+):
+    """List the runs of a folder and its subfolders, with their scores and sizes.
+
+    \b
+    Example:
+      albert-keras runs list runs/
+    """
+    from albert_keras.planning.sizes import bytes_text
+    from albert_keras.run_overview.summary import find_runs
+
+    found = find_runs(folder)
+    total = bytes_text(sum(run.bytes for run in found))
+    header = ("run", "kind", "model", "step", "score", "time", "disk")
+    lines = _table([header, *map(_row, found)]) if found else []
+    problems = [f"{run.path}: {run.problem}" for run in found if run.problem]
+    summary = f"{count_of(len(found), 'run')} in {folder}, {total}"
+    return Output([plain(run) for run in found], [*lines, *problems, summary])
+
+
+@app.command()
+@command()
+def compare(runs: list[Path] = RUNS):
+    """Show the settings in which runs differ, and their final scores.
+
+    \b
+    Example:
+      albert-keras runs compare runs/a runs/b
+    """
+    from albert_keras.run_overview.comparison import compare_runs
+
+    seen = compare_runs(runs)
+    rows = [("setting", *seen.runs)]
+    rows += [(name, *map(_shown, values)) for name, values in seen.settings.items()]
+    scores = [("score", *seen.runs)]
+    scores += [
+        (name, *("-" if value is None else f"{value:.4f}" for value in values))
+        for name, values in seen.scores.items()
+    ]
+    settings = _table(rows) if seen.settings else ["all settings are equal"]
+    return Output(seen, [*settings, "", *_table(scores)])
+
+
+@app.command()
+@command()
+def plot(
+    runs: list[Path] = RUNS,
+    out: Path = option(Path("runs.png"), "Picture to write.", metavar="FILE.png"),
+    overwrite: bool = option(False, "Replace the picture if it exists.", "--overwrite"),
+):
+    """Plot the curves of several runs in one picture.
+
+    \b
+    Example:
+      albert-keras runs plot runs/a runs/b --out ab.png
+    """
+    from albert_keras.run_overview.picture import plot_runs
+
+    path = plot_runs(runs, out, overwrite)
+    return Output({"path": path, "runs": runs}, [f"{count_of(len(runs), 'run')}: {path}"])
+
+
+@app.command()
+@command()
+def remove(
+    runs: list[Path] = RUNS,
+    yes: bool = option(False, "Do not ask for confirmation.", "--yes"),
+):
+    """Remove runs with all of their checkpoints, after a question.
+
+    \b
+    Example:
+      albert-keras runs remove runs/a runs/b
+    """
+    from albert_keras.planning.sizes import bytes_text
+    from albert_keras.run_overview.removal import check_removable, remove_run
+
+    runs = list(dict.fromkeys(runs))
+    found = [check_removable(path) for path in runs]  # all of them before the first is removed
+    if not yes:
+        if not sys.stdin.isatty():
+            raise InputError(
+                "`--yes` must be given if the input is not a terminal, where nobody can confirm. "
+                f"Received: {count_of(len(runs), 'run')} to remove."
+            )
+        quiet()
+        for run in found:
+            size = bytes_text(run.bytes)
+            typer.echo(f"{run.path}: {run.kind}, step {run.step:,}, {size}, changed {run.changed}")
+        if not typer.confirm(f"Remove {count_of(len(runs), 'run')}?", err=True):
+            return Output([], ["nothing was removed"])
+    removed = [remove_run(path) for path in runs]
+    total = bytes_text(sum(run.bytes for run in removed))
+    summary = f"{count_of(len(removed), 'run')} removed, {total} freed"
+    return Output([plain(run) for run in removed], [summary])
+
+
+def _row(run):
+    from albert_keras.planning.sizes import bytes_text
+    from data_pipeline.durations import format_duration
+
+    steps = f"{run.step:,}" + (f"/{run.steps:,}" if run.steps not in (None, run.step) else "")
+    score = "-"
+    if run.score is not None:
+        score = f"{run.metric} {run.score:.3f}" + ("" if run.is_held_out else " (training)")
+    time = format_duration(run.seconds) if run.seconds else "-"
+    return run.path, run.kind, run.model or "-", steps, score, time, bytes_text(run.bytes)
+
+
+def _shown(value):
+    text = "-" if value is None else value if isinstance(value, str) else json.dumps(value)
+    return text if len(text) <= _LONGEST_VALUE else f"{text[: _LONGEST_VALUE - 3]}..."
+
+
+def _table(rows):
+    """Lays out rows of texts in columns, the first one to the left."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]

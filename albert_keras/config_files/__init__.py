@@ -1,0 +1,1 @@
+"""Files of settings: written with every setting explained, and checked with line numbers."""

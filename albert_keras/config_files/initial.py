@@ -1,0 +1,137 @@
+"""Files of settings to start from, made from the data of a user."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+from albert_keras.config_files.commented import commented_yaml
+from albert_keras.config_files.kinds import DATA, FINETUNE, PRETRAIN
+from albert_keras.finetuning.config import USUAL_EPOCHS, FinetuneConfig
+from albert_keras.training.config import PretrainingConfig
+from data_pipeline.config import PretrainingDataConfig
+from data_pipeline.errors import InputError
+from data_pipeline.files import check_output_folder, whole_file
+from data_pipeline.records.dataset_info import DatasetInfo
+from data_pipeline.tokenizers.tokenization import Tokenizer
+
+#: The length of rows is a multiple of this, and at most the longest of released models.
+_LENGTH_UNIT, _LONGEST = 32, 512
+#: Special tokens of a row with two texts.
+_SPECIAL_TOKENS = 3
+
+
+class InitialFile(NamedTuple):
+    """The content of a file, and what it was adapted to."""
+
+    text: str
+    facts: tuple[str, ...]  # sentences about the data
+
+
+def write_new(path: Path, content: InitialFile) -> None:
+    """Writes a file that does not exist yet; raises InputError if it does."""
+    if path.exists():
+        raise InputError(
+            f"`{path}` exists, and is not overwritten. Remove it or choose another --out."
+        )
+    check_output_folder(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with whole_file(path) as temporary:
+        temporary.write_text(content.text, encoding="utf-8")
+
+
+def pretraining_file(config: PretrainingConfig, records: Path | None, name: str) -> InitialFile:
+    """Returns settings for a pre-training.
+
+    Args:
+        config: The settings that were chosen.
+        records: Folder of records to adapt the settings to.
+        name: The name of the file, for the command at its top.
+
+    Raises:
+        InputError: If the folder contains no records.
+    """
+    facts, notes = [], {}
+    config = config.replace(optimizer=config.chosen_optimizer())
+    if records is not None:
+        info, training = DatasetInfo.load(records), config.training
+        masks = "static masks" if info.static_masks else "no static masks"
+        facts.append(
+            f"{info.num_records:,} records of {info.max_seq_length} tokens, {info.vocab_size:,} "
+            f"pieces, objective {info.objective}, {masks}: {records}"
+        )
+        epochs = training.steps * training.batch_size / max(info.num_records, 1)
+        notes["training.steps"] = (
+            f"{training.steps:,} steps of {training.batch_size} records are {epochs:.3g} epochs."
+        )
+        if info.objective == "none":
+            config = config.replace(training=training.replace(sentence_order_weight=0.0))
+            notes["training.sentence_order_weight"] = "These records have no labels."
+        longest = config.albert_config(info.vocab_size).max_position_embeddings
+        if info.max_seq_length > longest:
+            model = config.model | {"max_position_embeddings": info.max_seq_length}
+            config = config.replace(model=model)
+    data = "RECORDS" if records is None else records
+    use = f"{PRETRAIN.command} --data {data} --config {name} --out runs/NAME"
+    advice = ["With --init-from, remove the section `model`, which follows from the weights."]
+    header = _header(PRETRAIN, use, [*facts, *advice])
+    return InitialFile(commented_yaml(config, header, notes), tuple(facts))
+
+
+def finetuning_file(config: FinetuneConfig, tokenizer: Tokenizer | None, name: str) -> InitialFile:
+    """Returns settings for a fine-tuning, with the labels and lengths of its examples.
+
+    Args:
+        config: The settings that were chosen.
+        tokenizer: Counts the tokens of the examples; None keeps the usual length of the task.
+        name: The name of the file, for the command at its top.
+
+    Raises:
+        InputError: If the examples cannot be read.
+    """
+    from albert_keras.tasks.build import build_task
+
+    facts, notes, task = [], {}, build_task(config.task)
+    changes = {"max_seq_length": task.max_seq_length}
+    if config.task.train is not None or config.task.data_dir is not None:
+        from albert_keras.tasks.example_report import report_examples
+
+        report = report_examples(task, {"train": task.read("train")}, tokenizer).splits["train"]
+        facts.append(f"{report.examples:,} training examples")
+        if report.labels and task.labels:
+            counts = ", ".join(f"{label} {count:,}" for label, count in report.labels.items())
+            facts.append(f"labels: {counts}")
+            notes["task.labels"] = f"Training examples: {counts}."
+        if task.labels:
+            changes["labels"] = task.labels
+        if tokenizer is not None and config.task.max_seq_length is None:
+            tokens = [units["tokens"]["95%"] for units in report.lengths.values()]
+            fact = f"95 % of the texts have at most {' and '.join(map(str, tokens))} tokens"
+            facts.append(fact)
+            if not task.kind.uses_windows and not task.kind.has_options:
+                needed = sum(tokens) + _SPECIAL_TOKENS
+                length = min(-(-needed // _LENGTH_UNIT) * _LENGTH_UNIT, _LONGEST)
+                changes["max_seq_length"] = length
+            notes["task.max_seq_length"] = f"{fact}."
+        steps = (config.training.epochs or USUAL_EPOCHS) * report.examples
+        steps = config.training.steps or round(steps / config.training.batch_size)
+        notes["training.epochs"] = f"The run has about {steps:,} steps."
+    config = config.replace(task=config.task.replace(**changes))
+    use = f"{FINETUNE.command} --config {name} --from MODEL --out runs/NAME"
+    text = commented_yaml(config, _header(FINETUNE, use, facts), notes)
+    return InitialFile(text, tuple(facts))
+
+
+def data_file(config: PretrainingDataConfig, name: str) -> InitialFile:
+    """Returns settings for a build of records; `name` is that of the file."""
+    use = f"{DATA.command} --corpus TEXT --tokenizer TOKENIZER --config {name} --out RECORDS"
+    return InitialFile(commented_yaml(config, _header(DATA, use, [])), ())
+
+
+def _header(kind, use, facts):
+    return [
+        f"All settings of `{kind.command}`, with the values in effect. Options of the command",
+        "line take precedence.",
+        "",
+        *facts,
+        f"Use:    {use}",
+        "Check:  albert-keras config check FILE",
+    ]

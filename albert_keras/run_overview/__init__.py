@@ -1,0 +1,1 @@
+"""The runs of a folder: listed, compared, plotted and removed. No TensorFlow."""

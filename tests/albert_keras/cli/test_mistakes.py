@@ -1,0 +1,66 @@
+"""Each of the most common mistakes has a number, a section in the documentation, and a test."""
+
+import re
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from albert_keras.cli.output import report_error
+from albert_keras.config import AlbertConfig
+from albert_keras.training.errors import TrainingDiverged
+from albert_keras.training.scored_model import ScoredModel
+from data_pipeline.errors import InputError
+from data_pipeline.mistakes import DOCUMENT, Mistake, mistakes_of
+from data_pipeline.settings import Problem, SettingsError
+
+_ROOT = Path(__file__).parents[3]
+_COMMANDS = Path(__file__).with_name("wrong_commands.txt")
+#: Tested here, or with a full disk in test_commands.py.
+_OTHERS = {"AK108", "AK308", "AK309"}
+
+
+def test_each_mistake_has_a_section_with_cause_and_fix():
+    text = (_ROOT / DOCUMENT).read_text(encoding="utf-8")
+    sections = re.split(r"^### ", text, flags=re.M)[1:]
+    assert [section.split()[0] for section in sections] == [one.value for one in Mistake]
+    for section in sections:
+        assert re.search(r"^\*\*Cause\.\*\* \S", section, re.M), section
+        assert re.search(r"^\*\*Fix\.\*\* \S", section, re.M), section
+
+
+def test_each_mistake_is_tested_with_a_wrong_command():
+    lines = _COMMANDS.read_text(encoding="utf-8").splitlines()
+    tested = {line.split(" => ")[2] for line in lines[1:] if line.count(" => ") == 2}
+    assert tested | _OTHERS == {one.value for one in Mistake}
+
+
+def test_the_number_is_in_the_last_line(capsys):
+    unknown = Problem(("a",), "is not a known key.")
+    error = SettingsError("X", [unknown, Problem(("b",), "must be 1."), unknown])
+    assert report_error(error, debug=False) == 2
+    assert capsys.readouterr().err.splitlines()[-1] == "AK201, AK202: see docs/errors.md"
+    assert report_error(InputError("Other."), debug=False) == 2
+    assert capsys.readouterr().err == "error: Other.\n"
+
+
+def test_the_number_of_a_cause_is_kept():
+    cause = InputError("a", Mistake.NO_COLUMN)
+    error = InputError("b: a")
+    error.__cause__ = cause
+    assert mistakes_of(error) == (Mistake.NO_COLUMN,) and str(cause) == "a"
+    assert mistakes_of(ValueError()) == ()
+
+
+def test_a_run_that_diverged_has_a_number(capsys):
+    assert report_error(TrainingDiverged(Path("run"), 5, 100, [1, 2]), debug=False) == 3
+    assert capsys.readouterr().err.endswith("AK309: see docs/errors.md\n")
+
+
+def test_records_of_another_tokenizer_have_a_number():
+    config = AlbertConfig(vocab_size=8000)
+    model = ScoredModel(Path("run"), 3, None, config, "a", None, None)
+    info = SimpleNamespace(vocab_size=8000, tokenizer_digest="b")
+    with pytest.raises(InputError) as raised:
+        model.check_records(SimpleNamespace(folder=Path("records"), info=info))
+    assert raised.value.mistakes == (Mistake.OTHER_TOKENIZER,)

@@ -1,0 +1,259 @@
+"""Each fault of a machine is named, with the command that fixes it."""
+
+import json
+import os
+import sys
+from importlib import metadata
+from types import SimpleNamespace
+
+import pytest
+
+from albert_keras.cli import main
+from albert_keras.doctor import examine as examine_module, machine
+from albert_keras.doctor.findings import FAULT, OK, WARNING, Finding
+from albert_keras.doctor.graphics import Driver, ask_driver, gpu_finding, has_gpu
+from albert_keras.doctor.keras_choice import keras_findings
+from albert_keras.doctor.packages import package_findings, python_finding
+from albert_keras.doctor.probe import Probe, run_probe
+
+GOOD = Probe("2.15.0", "CPU with 2 cores", 0, "float32", {"float32": 2e11}, [], 3.0)
+
+
+@pytest.fixture(autouse=True)
+def quiet_again(monkeypatch):
+    """Commands set TensorFlow's log level for a process of their own."""
+    monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", os.environ.get("TF_CPP_MIN_LOG_LEVEL", "2"))
+
+
+@pytest.fixture
+def smi(tmp_path):
+    """Returns a function that writes a program in place of `nvidia-smi`."""
+
+    def write(answer, code=0):
+        program = tmp_path / "nvidia-smi"
+        program.write_text(f"#!/bin/sh\necho '{answer}'\nexit {code}\n")
+        program.chmod(0o755)
+        return ask_driver(str(program))
+
+    return write
+
+
+@pytest.fixture
+def card(tmp_path):
+    """Returns the root of a system with an NVIDIA GPU on its bus."""
+    device = tmp_path / "root" / "sys" / "bus" / "pci" / "devices" / "0000:01:00.0"
+    device.mkdir(parents=True)
+    (device / "vendor").write_text("0x10de\n")
+    (device / "class").write_text("0x030200\n")
+    return tmp_path / "root"
+
+
+@pytest.fixture
+def fake_tensorflow(tmp_path):
+    """Returns a function that gives a path of modules with this code as TensorFlow."""
+
+    def path(code):
+        (tmp_path / "tensorflow.py").write_text(code)
+        return [str(tmp_path), *sys.path]
+
+    return path
+
+
+def installed(**versions):
+    def version(name):
+        if name.replace("-", "_") not in versions:
+            raise metadata.PackageNotFoundError(name)
+        return versions[name.replace("-", "_")]
+
+    return version
+
+
+def test_a_gpu_without_driver_is_a_fault(card, tmp_path):
+    assert has_gpu(card) and not has_gpu(tmp_path / "empty")
+    assert ask_driver(str(tmp_path / "no-nvidia-smi")) is None
+    found = gpu_finding(None, True, usable=0)
+    assert found.state == FAULT and "driver is not installed" in found.text
+    assert found.fix.startswith("sudo apt-get install nvidia-driver-")
+
+
+def test_a_machine_without_gpu_and_driver_works_and_names_the_command():
+    found = gpu_finding(None, False, usable=0)
+    assert found.state == OK and "on the CPU" in found.text
+    assert "sudo apt-get install nvidia-driver-" in found.text
+
+
+@pytest.mark.parametrize(
+    "answer, fix",
+    [
+        ("NVIDIA-SMI has failed because it could not communicate with the driver.", "--reinstall"),
+        ("Failed to initialize NVML: Driver/library version mismatch", "sudo reboot"),
+        ("No devices were found", "--reinstall"),
+    ],
+)
+def test_a_broken_driver_is_quoted(smi, answer, fix):
+    found = gpu_finding(smi(answer, code=9), True, usable=0)
+    assert found.state == FAULT and answer in found.text and fix in found.fix
+
+
+def test_a_driver_that_does_not_answer_is_broken(tmp_path):
+    program = tmp_path / "nvidia-smi"
+    program.write_text("#!/bin/sh\nexec sleep 9\n")
+    program.chmod(0o755)
+    driver = ask_driver(str(program), timeout=0.2)
+    assert driver == Driver(False, "no answer within 0.2 s")
+
+
+def test_a_driver_that_is_too_old_must_be_updated(smi):
+    found = gpu_finding(smi("Tesla T4, 470.57.02, 15360 MiB"), True, usable=0)
+    assert found.state == FAULT and "470.57.02" in found.text and "525.60" in found.text
+
+
+def test_a_driver_without_the_cuda_libraries(smi):
+    driver = smi("Tesla T4, 535.104.05, 15360 MiB")
+    found = gpu_finding(driver, True, usable=0, environ={})
+    assert found.state == FAULT and found.fix == "pip install 'tensorflow[and-cuda]==2.15.1'"
+    hidden = gpu_finding(driver, True, usable=0, environ={"CUDA_VISIBLE_DEVICES": "-1"})
+    assert hidden.state == WARNING and hidden.fix == "unset CUDA_VISIBLE_DEVICES"
+    assert gpu_finding(driver, True, usable=1, environ={}).state == OK
+    # TensorFlow does not start for another reason: nothing is wrong with the driver.
+    assert gpu_finding(driver, True, usable=None, environ={}).state == OK
+
+
+def test_keras_3_that_was_imported_first():
+    modules = {"keras": SimpleNamespace(__version__="3.3.3")}
+    (found,) = keras_findings({}, modules, installed(keras="3.3.3"))
+    assert found.state == FAULT and "imported before TensorFlow" in found.text
+    assert found.fix.startswith("pip install 'keras==2.15.0'")
+
+
+def test_keras_3_that_is_installed():
+    (found,) = keras_findings({}, {}, installed(keras="3.3.3"), lambda: None)
+    assert found.state == FAULT and found.fix == "pip install 'keras==2.15.0'"
+
+
+def test_a_folder_that_hides_keras(tmp_path):
+    path = tmp_path / "keras" / "__init__.py"
+    (found,) = keras_findings({}, {}, installed(keras="2.15.0"), lambda: str(path))
+    assert found.state == FAULT and str(path.parent) in found.text and "mv " in found.fix
+
+
+@pytest.mark.parametrize("value", ["1", "True", "true"])
+def test_legacy_keras_must_not_be_requested(value):
+    environ = {"TF_USE_LEGACY_KERAS": value}
+    (found,) = keras_findings(environ, {}, installed(keras="2.15.0"), lambda: None)
+    assert found.state == FAULT and "`tf_keras` is not installed" in found.text
+    assert found.fix == "unset TF_USE_LEGACY_KERAS"
+    (found,) = keras_findings({"TF_USE_LEGACY_KERAS": "0"}, {}, installed(keras="2.15.0"))
+    assert found.state == OK
+
+
+def test_another_backend_is_a_warning():
+    (found,) = keras_findings({"KERAS_BACKEND": "jax"}, {}, installed(keras="2.15.0"))
+    assert found.state == WARNING and found.fix == "unset KERAS_BACKEND"
+
+
+def test_wrong_and_missing_packages_are_named_with_what_installs_them():
+    needed = {
+        "albert-keras": ["numpy<2,>=1.26", "typer>=0.12", 'apache-beam<3; extra == "beam"'],
+        "tensorflow": ["keras<2.16,>=2.15.0", 'tensorflow-intel; platform_system == "Windows"'],
+    }
+    version = installed(albert_keras="0.1.0", tensorflow="2.15.1", numpy="2.1.0", keras="2.15.0")
+    found = {one.fix: one for one in package_findings(version, needed.get)}
+    assert found["pip install 'numpy<2,>=1.26'"].text.startswith("numpy 2.1.0 is installed")
+    assert found["pip install 'typer>=0.12'"].state == FAULT
+    assert len([one for one in found.values() if one.state == FAULT]) == 2
+    assert "[beam]: apache-beam" in found[None].text
+
+
+def test_the_packages_of_this_environment_are_right():
+    assert not [one for one in package_findings() if one.state == FAULT]
+    assert python_finding((3, 12, 1)).state == FAULT and python_finding((3, 10, 0)).state == OK
+
+
+def test_too_little_disk_names_the_command(tmp_path):
+    found = machine.disk_finding(tmp_path / "runs" / "a", least=1e18)
+    assert found.state == FAULT and "1,000,000 TB are needed" in found.text
+    assert f"albert-keras runs list {tmp_path}" in found.fix and "--out" in found.fix
+    assert machine.disk_finding(tmp_path / "runs" / "a", least=1).state == OK
+    assert not list(tmp_path.iterdir())
+
+
+def test_memory_is_that_of_the_container(tmp_path):
+    group = tmp_path / "sys" / "fs" / "cgroup"
+    group.mkdir(parents=True)
+    (tmp_path / "proc").mkdir()
+    (tmp_path / "proc" / "meminfo").write_text("MemTotal: 16000000 kB\nMemAvailable: 9000000 kB\n")
+    (group / "memory.max").write_text("max\n")
+    assert machine.memory_finding(machine.read_memory(tmp_path)).state == OK
+    (group / "memory.max").write_text("2000000000\n")
+    (group / "memory.current").write_text("1500000000\n")
+    found = machine.memory_finding(machine.read_memory(tmp_path))
+    assert found.state == FAULT and "500 MB available of 2 GB" in found.text
+    assert "albert-keras plan --table --memory 500MB" in found.fix
+    assert machine.memory_finding(machine.Memory(int(4e9), int(2e9))).state == WARNING
+
+
+def test_a_processor_without_avx_is_a_fault(tmp_path):
+    (tmp_path / "proc").mkdir()
+    (tmp_path / "proc" / "cpuinfo").write_text("processor: 0\nflags\t\t: fpu sse2\n")
+    assert machine.processor_finding(tmp_path).state == FAULT
+
+
+@pytest.mark.parametrize(
+    "code, error",
+    [
+        ("raise ImportError('libcudart.so.12: no such file')", "ImportError: libcudart.so.12"),
+        ("import os; os.abort()", "ended by SIGABRT"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGILL)", "lacks instructions"),
+        ("import os; os._exit(3)", "exit code 3"),
+        ("import time; time.sleep(60)", "no result within"),
+    ],
+)
+def test_a_tensorflow_that_fails_is_reported(fake_tensorflow, code, error):
+    timeout = 2 if "sleep" in code else 60
+    probe = run_probe(fake_tensorflow(code), timeout)
+    assert error in probe.error and probe.gpus is None
+    found = examine_module.tensorflow_findings(probe, [])
+    assert found[0].state == FAULT and found[0].fix.startswith("pip install --force-reinstall")
+    (found, *_) = examine_module.tensorflow_findings(probe, [Finding("Keras", FAULT, "", "")])
+    assert found.fix == "correct the faults above first"
+
+
+def test_the_probe_has_no_network_and_reports_who_wanted_it(fake_tensorflow):
+    code = "import socket\nsocket.getaddrinfo('storage.example.org', 443)"
+    probe = run_probe(fake_tensorflow(code))
+    assert "the network is off" in probe.error and probe.network == ["storage.example.org"]
+    found = examine_module.tensorflow_findings(probe, [])
+    assert found[-1].state == WARNING and "storage.example.org" in found[-1].text
+
+
+def test_keras_3_in_tensorflow_is_a_fault():
+    found = examine_module.tensorflow_findings(GOOD._replace(keras="3.3.3"), [])
+    assert [one.topic for one in found if one.state == FAULT] == ["Keras"]
+
+
+def test_the_command_exits_with_0_or_1(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(examine_module, "run_probe", lambda: GOOD)
+    monkeypatch.setattr(examine_module, "ask_driver", lambda: None)
+    monkeypatch.setattr(examine_module, "has_gpu", lambda: False)
+    monkeypatch.setattr(examine_module, "keras_findings", lambda: [])  # tests import it first
+    memory = machine.Memory(int(32e9), int(16e9))
+    monkeypatch.setattr(examine_module, "read_memory", lambda: memory)
+    assert main(["doctor", "--out", f"{tmp_path}/runs", "--disk", "1MB"]) == 0
+    shown = capsys.readouterr().out
+    assert "✔ offline" in shown and "0 faults" in shown.splitlines()[-1]
+    command = ["doctor", "--out", f"{tmp_path}/runs", "--disk", "999999TB", "--json"]
+    assert main(command) == 1
+    result = json.loads(capsys.readouterr().out)
+    (fault,) = [one for one in result["findings"] if one["state"] == FAULT]
+    assert fault["topic"] == "disk" and result["counts"]["fault"] == 1
+    assert result["measured"]["peaks"] == {"float32": 2e11}
+    assert main(["doctor", "--disk", "many"]) == 2
+    assert "`--disk` must be a size" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_this_machine_works_without_network():
+    probe = run_probe()
+    assert probe.error is None and probe.network == []
+    assert probe.keras.startswith("2.15.") and probe.peaks["float32"] > 0

@@ -1,0 +1,155 @@
+"""The page of a run: complete, without external resources, and with every text escaped."""
+
+import json
+import re
+import tarfile
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from albert_keras.cli import main
+from albert_keras.finetuning.results import read_results, save_results
+from albert_keras.run_overview.report.charts import Series, draw_chart
+from albert_keras.run_overview.report.page import write_report
+from albert_keras.training.loop.curves import PANELS
+from data_pipeline.errors import InputError
+
+_OLD = Path(__file__).parents[2] / "old_artifacts" / "old_artifacts.tar.xz"
+_EMPTY_TAGS = {"meta", "img"}
+
+
+class Page(HTMLParser):
+    """Checks that elements are nested, and collects the text and the addresses of a page."""
+
+    def __init__(self, path):
+        super().__init__()
+        self.source = Path(path).read_text(encoding="utf-8")
+        self.open, self.words, self.addresses, self.tags = [], [], [], []
+        self.feed(self.source)
+        assert self.open == []
+        self.text = re.sub(r"\s+", " ", " ".join(self.words))
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.addresses += [value for name, value in attrs if name in ("src", "href")]
+        if tag not in _EMPTY_TAGS:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.handle_starttag(tag, attrs)
+        if tag not in _EMPTY_TAGS:
+            self.open.pop()
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if self.open[-1:] != ["style"]:
+            self.words.append(data)
+
+
+def test_the_page_of_a_pretraining(folder, capsys):
+    log = folder / "a" / "log.jsonl"
+    evaluation = {
+        "masked_lm_accuracy": 0.25,
+        "masked_lm_loss": 4.5,
+        "unigram_accuracy": 0.07,
+        "unigram_guess": "<b>",
+        "num_records": 1234,
+        "overlap": {"rows": 1234, "exact": 2, "normalised": 3, "is_estimate": False},
+    }
+    with open(log, "a") as lines:
+        lines.write(json.dumps({"step": 12, "loss": None, "skipped": 3}) + "\n")
+        lines.write(json.dumps({"step": 12, "evaluation": evaluation}) + "\n")
+    assert main(["report", f"{folder}/a"]) == 0
+    path = folder / "a" / "report.html"
+    assert f"report: {path}" in capsys.readouterr().out
+    page = Page(path)
+    assert page.addresses == [] and not re.search(r"https?://|@import|url\(", page.source)
+    assert "prefers-color-scheme: dark" in page.source and "<b>" not in page.source
+    for part in (
+        "The run is not complete: step 12 of 20.",
+        "3 updates were skipped",
+        "1 reports have no loss, the first at step 12",
+        "3 of 1,234 records were trained on",
+        "Step 12 on 1,234 records",
+        "masked LM, this model 25.00 % 4.500",
+        "always guessing `<b>` 7.00 %",
+        "training.steps 20 2000",
+        "not available:",
+        "give them with --data",
+    ):
+        assert part in page.text, part
+    assert page.text.index("optimizer.lr 0.001 auto") < page.text.index("optimizer.power 1.0")
+    assert page.tags.count("figure") == 2  # loss and accuracy; nothing else was logged
+    assert main(["report", f"{folder}/a"]) == 0  # replaces its own page
+
+
+def test_the_page_of_a_finetuning(folder):
+    tuned = folder / "tuned"
+    result = read_results(tuned)
+    majority = {"dev": {"accuracy": 0.9}}
+    files = {"dev": {"errors": "elsewhere/errors.tsv"}}
+    save_results(tuned, result._replace(majority=majority, files=files))
+    (tuned / "errors.tsv").write_text(
+        "id\tconfidence\ttruth\tanswer\ttext\n7\t0.99\t1\t0\ta <script>bad</script> film\n"
+    )
+    (tuned / "confusion.png").write_bytes(b"png")
+    page = Page(write_report(tuned))
+    assert page.addresses == ["data:image/png;base64,cG5n"]
+    assert "script" not in page.tags
+    for part in (
+        "this model, median of 2 seeds 0.825",
+        "majority class 0.900 -0.075",
+        "no better than the majority class",
+        "1 of 1 wrong answers of dev",
+        "7 0.99 1 0 a <script>bad</script> film",
+        "seed-1: 0.5 seed-2: 0.5",
+    ):
+        assert part in page.text, part
+
+
+def test_other_files_are_not_replaced(folder, tmp_path):
+    out = tmp_path / "new" / "page.html"
+    assert write_report(folder / "a", out) == out
+    with pytest.raises(InputError, match="--overwrite"):
+        write_report(folder / "a", out)
+    assert write_report(folder / "a", out, overwrite=True) == out
+    assert not (folder / "a" / "report.html").exists()
+
+
+def test_what_is_no_run_or_damaged_has_no_page(folder, capsys):
+    assert main(["report", str(folder / "records")]) == 2
+    assert main(["report", str(folder / "nowhere")]) == 2
+    assert main(["report", str(folder / "tuned"), "--data", str(folder)]) == 2
+    assert "`--data` must be given for a pre-training only" in capsys.readouterr().err
+    (folder / "a" / "run.json").write_text("{")
+    assert main(["report", str(folder / "a")]) == 2
+    assert "run.json` is damaged" in capsys.readouterr().err
+    assert not (folder / "a" / "report.html").exists()
+
+
+def test_masks_of_held_out_records_are_filled(tmp_path):
+    with tarfile.open(_OLD) as archive:
+        archive.extractall(tmp_path, filter="data")
+    page = Page(write_report(tmp_path / "run", data=tmp_path / "records"))
+    assert page.tags.count("mark") >= 6
+    titles = re.findall(r'<mark[^>]* title="([^"]+)"', page.source)
+    assert all(title.count("%") == 5 for title in titles)
+    assert "[CLS]" in page.text and "records" in page.text and "padding" in page.text
+
+
+def test_a_long_log_is_thinned_without_losing_a_spike():
+    log = [{"step": step, "gradient_norm": 1.0} for step in range(1, 20_001)]
+    log[7_000]["gradient_norm"] = 900.0
+    chart = draw_chart(PANELS[4], [Series(log, [])], [])
+    (points,) = re.findall(r'points="([^"]+)"', chart.svg)
+    heights = [float(point.split(",")[1]) for point in points.split()]
+    assert len(heights) < 1200 and min(heights) < 30 < 150 < max(heights)
+
+
+def test_edges_of_stages_are_lines():
+    log = [{"step": step, "loss": 3.0} for step in (1, 10)]
+    chart = draw_chart(PANELS[0], [Series(log, [])], [(0, "S 128"), (5, "S <512>")])
+    assert chart.svg.count('class="edge"') == 1 and "S &lt;512&gt;" in chart.svg

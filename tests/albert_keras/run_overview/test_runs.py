@@ -1,0 +1,162 @@
+"""The runs of a folder are listed, compared, drawn and removed; what is no run is left alone."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+from matplotlib.figure import Figure
+
+from albert_keras.cli import main
+from albert_keras.run_overview.comparison import compare_runs
+from albert_keras.run_overview.removal import remove_run
+from albert_keras.run_overview.summary import DAMAGED, find_runs, summarize
+from data_pipeline.errors import InputError
+
+
+def test_the_list_has_every_run_once(folder):
+    runs = {run.path.removeprefix(f"{folder}/"): run for run in find_runs(folder)}
+    assert list(runs) == ["a", "deep/b", "tuned"]
+    first, second, tuned = runs.values()
+    assert (first.kind, first.model) == ("pretraining", "albert-mini")
+    assert (first.step, first.steps, first.seconds) == (10, 20, 120.0)
+    assert first.score == 0.25 and first.is_held_out and first.bytes > 5000
+    assert second.model.endswith("*") and second.score == 0.1 and not second.is_held_out
+    assert (tuned.kind, tuned.metric, tuned.score) == ("finetuning", "accuracy", 0.85)
+    assert (tuned.step, tuned.seconds, tuned.model) == (30, 60.0, "albert-mini")
+    with pytest.raises(InputError, match="does not exist"):
+        find_runs(folder / "nowhere")
+
+
+def test_a_damaged_run_is_listed_with_the_reason(folder):
+    (folder / "a" / "run.json").write_text('{"config": 3}')
+    with pytest.raises(InputError, match="run.json` is damaged"):
+        compare_runs([folder / "a", folder / "deep/b"])
+    damaged = find_runs(folder)[0]
+    assert damaged.kind == DAMAGED and "run.json` is damaged" in damaged.problem
+    assert damaged.bytes > 5000
+
+
+def test_a_damaged_line_of_a_log_is_left_out(folder):
+    (folder / "a" / "log.jsonl").write_text(
+        '{"step": 5, "loss": 2}\n{"st\n{"step": 7, "loss": 1}\n'
+    )
+    seen = compare_runs([folder / "a", folder / "deep/b"])
+    assert seen.scores["training loss"] == [1, 8.98]
+    assert find_runs(folder)[0].step == 7
+
+
+def test_a_comparison_has_the_settings_that_differ_and_all_scores(folder):
+    seen = compare_runs([folder / "a", folder / "deep/b"])
+    assert seen.settings["config.optimizer.lr"] == [0.001, 0.002]
+    assert seen.settings["albert_config.hidden_size"] == [256, 128]
+    assert "config.training.steps" not in seen.settings
+    assert seen.scores["masked_lm_accuracy"] == [0.25, None]
+    assert seen.scores["training loss"] == [8.99, 8.98]
+    with pytest.raises(InputError, match="Two or more different runs"):
+        compare_runs([folder / "a", folder / "a"])
+    with pytest.raises(InputError, match="is not a run"):
+        compare_runs([folder / "a", folder / "records"])
+
+
+def test_a_setting_that_an_older_run_lacks_has_its_default(folder):
+    path = folder / "deep" / "b" / "run.json"
+    record = json.loads(path.read_text())
+    del record["config"]["optimizer"]["momentum"]
+    path.write_text(json.dumps(record))
+    seen = compare_runs([folder / "a", folder / "deep/b"])
+    assert "config.optimizer.momentum" not in seen.settings
+
+
+def test_the_curves_of_several_runs_are_in_one_picture(folder, monkeypatch, capsys):
+    figures, savefig = [], Figure.savefig
+
+    def keep(figure, *args, **words):
+        figures.append(figure)
+        savefig(figure, *args, **words)
+
+    monkeypatch.setattr(Figure, "savefig", keep)
+    out = folder / "new" / "ab.png"
+    command = ["runs", "plot", f"{folder}/a", f"{folder}/deep/b", "--out", str(out)]
+    assert main(command) == 0
+    assert out.read_bytes().startswith(b"\x89PNG")
+    loss = figures[0].axes[0]
+    assert [line.get_label() for line in loss.get_lines()] == ["a", "deep/b"]
+    assert loss.get_lines()[1].get_ydata().tolist() == [9 - 0.01, 9 - 0.02]
+    assert len({line.get_color() for line in loss.get_lines()}) == 2
+    assert main(command) == 2 and "--overwrite" in capsys.readouterr().err
+    assert main([*command, "--overwrite"]) == 0
+    assert main(["runs", "plot", f"{folder}/a", f"{folder}/tuned", "--out", f"{out}2"]) == 2
+    assert "must be of one kind" in capsys.readouterr().err
+
+
+def test_only_runs_are_removed(folder, tmp_path):
+    link = tmp_path / "link"
+    link.symlink_to(folder / "a")
+    for path, reason in (
+        (folder, "is not a run"),
+        (folder / "records", "is not a run"),
+        (folder / "a" / "run.json", "is not a run or a fine-tuning: it is no folder"),
+        (folder / "tuned" / "seed-1", "is a part of the fine-tuning"),
+        (link, "is a link"),
+    ):
+        with pytest.raises(InputError, match=reason):
+            remove_run(path)
+        assert path.exists()
+    removed = remove_run(folder / "a")
+    assert removed.step == 10 and not (folder / "a").exists()
+    assert sorted(path.name for path in folder.iterdir()) == ["deep", "records", "tuned"]
+
+
+def test_nothing_is_removed_if_one_of_several_is_no_run(folder, capsys):
+    assert main(["runs", "remove", f"{folder}/a", f"{folder}/records", "--yes"]) == 2
+    assert "`albert-keras runs list FOLDER`" in capsys.readouterr().err
+    assert (folder / "a").exists()
+
+
+def test_removing_asks_first(folder, monkeypatch, capsys):
+    command = ["runs", "remove", f"{folder}/a", f"{folder}/tuned"]
+    assert main(command) == 2
+    assert "`--yes` must be given" in capsys.readouterr().err
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("typer.confirm", lambda *words, **how: False)
+    assert main(command) == 0
+    shown = capsys.readouterr().out
+    assert "step 10" in shown and "nothing was removed" in shown and (folder / "a").exists()
+    assert main([*command, "--yes", "--json"]) == 0
+    assert [run["kind"] for run in json.loads(capsys.readouterr().out)] == [
+        "pretraining",
+        "finetuning",
+    ]
+    assert not (folder / "a").exists() and not (folder / "tuned").exists()
+
+
+def test_commands_print_tables(folder, capsys):
+    assert main(["runs", "list", str(folder)]) == 0
+    shown = capsys.readouterr().out.splitlines()
+    assert shown[0].split() == ["run", "kind", "model", "step", "score", "time", "disk"]
+    assert "10/20" in shown[1] and "masked_lm_accuracy 0.250" in shown[1]
+    assert "(training)" in shown[2] and shown[-1].startswith("3 runs in ")
+    assert main(["runs", "compare", f"{folder}/a", f"{folder}/deep/b"]) == 0
+    shown = capsys.readouterr().out.splitlines()
+    rows = [line.split() for line in shown if line]
+    assert ["config.optimizer.lr", "0.001", "0.002"] in rows
+    assert ["masked_lm_accuracy", "0.2500", "-"] in rows
+    assert main(["runs", "list", str(folder / "records")]) == 0
+    assert capsys.readouterr().out.startswith("0 runs in ")
+
+
+def test_lists_and_pictures_import_no_tensorflow(folder):
+    code = (
+        "import sys; from albert_keras.cli import main; f = sys.argv[1]\n"
+        "assert main(['runs', 'list', f]) == 0\n"
+        "assert main(['runs', 'plot', f + '/a', f + '/deep/b', '--out', f + '/p.png']) == 0\n"
+        "assert 'tensorflow' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code, str(folder)], check=True, capture_output=True)
+
+
+def test_a_summary_of_a_run_that_has_not_reported_yet(folder):
+    (folder / "a" / "log.jsonl").unlink()
+    seen = summarize(folder / "a")
+    assert (seen.kind, seen.step, seen.score, seen.seconds) == ("pretraining", 0, None, 0)
