@@ -101,8 +101,13 @@ class TextEncoder:
         self.size, self.tokenizer = config.hidden_size, initial_weights.tokenizer
         self.digest = initial_weights.digest
         strategy = tf.distribute.get_strategy()
-        loaded = build_model(SIMILARITY.name, config, 1, dtype="float32")
-        initial_weights.load(loaded)
+        pooling = self.settings.pooling
+        loaded = build_model(SIMILARITY.name, config, 1, dtype="float32", pooling=pooling)
+        if initial_weights.load(loaded).new:
+            raise InputError(
+                f"The pooling `pooler` must not be used with `{origin}`, which was trained without "
+                "a pooler. Use mean or cls."
+            )
         self._encoder, self._pooling = loaded.encoder, Pooling(self.settings.pooling)
         self._predictor = RowPredictor(strategy, self._outputs, SIMILARITY, batch_size)
 

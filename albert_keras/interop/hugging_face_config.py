@@ -2,6 +2,7 @@
 
 from albert_keras.config import AlbertConfig
 from albert_keras.interop.hugging_face_tables import FAMILIES, Family
+from albert_keras.interop.model_weights import check_expressible
 from albert_keras.models.sharing import layer_plan
 from data_pipeline.errors import InputError
 
@@ -78,8 +79,9 @@ def family_of(values: dict) -> Family:
 def family_for(config: AlbertConfig) -> tuple[Family, int]:
     """Chooses the kind of model and number of groups as which one of our models is written.
 
-    InputError if transformers cannot express what the layers share.
+    InputError if ALBERT and BERT of transformers cannot express the model.
     """
+    check_expressible("ALBERT and BERT of transformers", config, ())
     is_bert = config.sharing == "none" and config.inner_group_num == 1
     if is_bert and not config.projects_embeddings:
         return FAMILIES["bert"], config.num_hidden_layers

@@ -184,8 +184,8 @@ def check_expressible(format_name: str, config: AlbertConfig, rules: Iterable[tu
     """Raises InputError with all rules of a format that do not hold for a model.
 
     A rule is the field of the configuration, whether the rule holds, what the field must be, and
-    optionally what was received, if it is not the field alone. No format but Hugging Face's has
-    models without segment types or pooler, with an offset of positions or another epsilon.
+    optionally what was received, if it is not the field alone. So far no format can store models
+    without segment types or pooler, with an offset of positions or another epsilon.
     """
     rules = (
         *rules,

@@ -164,6 +164,11 @@ def files_for(vocabulary: Vocabulary, format_name: str, max_length: int) -> dict
         own = {path.name: path.read_bytes() for path in sorted(Path(folder).iterdir())}
     if format_name == "albert-keras":
         return own
+    if tokenizer.config.kind == "bpe":
+        raise InputError(
+            f"The vocabulary of the format `{format_name}` must be SentencePiece or WordPiece. "
+            f"Received: byte-level BPE of `{vocabulary.source}`."
+        )
     is_unigram = _is_unigram(tokenizer)
     has_other_name = format_name in ("hugging-face", "keras-nlp")
     unigram_name = "spiece.model" if has_other_name else _GOOGLE_MODEL

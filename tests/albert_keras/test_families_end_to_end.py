@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from albert_keras.embeddings.text_encoder import TextEncoder
 from albert_keras.models.finetuning import build_model
 from albert_keras.runs.run import Run
 from albert_keras.serving.predictor import Predictor
@@ -11,6 +12,7 @@ from albert_keras.training.config import PretrainingConfig
 from albert_keras.training.pretrain import pretrain
 from albert_keras.weights.initial_weights import open_weights
 from data_pipeline.building.build import build_records
+from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.byte_bpe_training import train_byte_bpe
 from data_pipeline.tokenizers.tokenization import Tokenizer
 from data_pipeline.tokenizers.wordpiece_training import train_wordpiece
@@ -110,6 +112,9 @@ def test_a_family_trains_saves_resumes_exports_and_answers(
     assert np.isfinite(predictor.encode(["a ferry"])).all()
     card = (tmp_path / "exported" / "README.md").read_text(encoding="utf-8")
     assert f"\n{FAMILIES[family]}, " in card
+    if not has_pooler:
+        with pytest.raises(InputError, match="`pooler` must not be used with .* without a pooler"):
+            TextEncoder(tmp_path / "run", pooling="pooler")
     # A task starts from the run.
     weights = open_weights(tmp_path / "run")
     report = weights.load(build_model("classification", weights.albert_config, 2))

@@ -12,6 +12,7 @@ from albert_keras.interop.vocabulary import (
     vocabulary_of,
 )
 from data_pipeline.errors import InputError
+from data_pipeline.tokenizers.byte_bpe_training import train_byte_bpe
 from tests.albert_keras.conversion.conftest import SHAPE
 
 
@@ -101,3 +102,14 @@ def test_what_other_code_does_otherwise_is_noted(vocabulary, official_model):
     files["tokenizer_config.json"] = b'{"do_lower_case": false, "keep_accents": true}'
     notes = notes_for(vocabulary_of(files, "x"), "google")
     assert len(notes) == 2 and "cased" in notes[0] and "accents" in notes[1]
+
+
+def test_byte_level_bpe_is_refused_by_formats_that_cannot_store_it(tiny_corpus, tmp_path):
+    vocabulary = read_vocabulary(train_byte_bpe(tiny_corpus, tmp_path / "bpe", 300).path)
+    assert set(files_for(vocabulary, "albert-keras", 64)) == {
+        "tokenizer.json",
+        "tokenizer_config.json",
+    }
+    for name in ("google", "hugging-face"):
+        with pytest.raises(InputError, match="must be SentencePiece or WordPiece. Received: byte"):
+            files_for(vocabulary, name, 64)
