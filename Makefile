@@ -1,16 +1,27 @@
 # make demo     set up, then text -> records -> pre-training -> SavedModel -> answers, offline
 # make test     set up, then the tests; `make test-all` adds the slow ones, `make lint` is the style
+# make test-newer  the tests of the core with TensorFlow 2.21, on Python 3.13 or 3.12; part of test-all
 # make check-serving  what docs/serving.md promises, at full length, with its figures: 20 minutes
 # make check-tpu  compile the training step for six TPUs, without one; docs/tpu.md
 VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+# The first of these that can make virtual environments is used; `make setup PYTHON=python3.13`
+# chooses. Python 3.11 and 3.10 come first, as they get TensorFlow 2.15: everything is checked with
+# it, TPUs, tensorflow-addons, keras-nlp and the server image included. Of the others, which get
+# TensorFlow 2.21, Python 3.13 is maintained longest.
+PYTHON ?= python3.11 python3.10 python3.13 python3.12 python3 python
+VENV_NEWER ?= .venv-newer
+# What depends most on TensorFlow: old files, optimizers, networks, tokenizers and readers.
+CORE := tests/test_old_artifacts.py tests/data_pipeline/test_tensorflow_line.py \
+  tests/albert_keras/layers tests/albert_keras/models tests/albert_keras/optimization \
+  tests/data_pipeline/tokenizers tests/data_pipeline/reader
 DEMO ?= runs/demo
 VENV_TPU ?= .venv-tpu
 READY_TPU := $(VENV_TPU)/.ready
 export TF_CPP_MIN_LOG_LEVEL ?= 2
 
-.PHONY: setup demo test test-all check-serving check-tpu lint format clean
+.PHONY: setup demo test test-all test-newer check-serving check-tpu lint format clean
 .DEFAULT_GOAL := help
 
 help:
@@ -27,6 +38,11 @@ test: $(READY)
 
 test-all: $(READY)
 	$(BIN)/python -m pytest -m "slow or not slow"
+	$(MAKE) test-newer
+
+test-newer:
+	$(MAKE) setup VENV="$(VENV_NEWER)" PYTHON="python3.13 python3.12"
+	$(VENV_NEWER)/bin/python -m pytest -n 3 --dist loadfile $(CORE)
 
 check-serving: $(READY)
 	$(BIN)/python -m pytest -m slow -s tests/albert_keras/serving/goals
@@ -44,25 +60,28 @@ format: $(READY)
 	$(BIN)/ruff check --fix .
 
 clean:
-	rm -rf $(VENV) $(VENV_TPU) build *.egg-info
+	rm -rf $(VENV) $(VENV_NEWER) $(VENV_TPU) build *.egg-info
 
-# A Python 3.11 or 3.10 that can make virtual environments; otherwise uv brings one.
+# Without a Python of `PYTHON`, uv brings one, unless certain ones were asked for.
 $(READY): requirements.txt pyproject.toml
 	@set -e; \
 	if [ ! -x $(BIN)/python ]; then \
 	  found=; \
-	  for name in python3.11 python3.10 python3 python; do \
-	    if $$name -c 'import ensurepip, sys, venv; sys.exit(sys.version_info[:2] not in {(3, 10), (3, 11)})' \
+	  for name in $(PYTHON); do \
+	    if $$name -c 'import ensurepip, sys, venv; sys.exit(not (3, 10) <= sys.version_info[:2] <= (3, 13))' \
 	        >/dev/null 2>&1; then found=$$name; break; fi; \
 	  done; \
 	  if [ -n "$$found" ]; then \
 	    echo "setup: making $(VENV) with $$found ($$($$found --version))"; \
 	    $$found -m venv $(VENV); \
+	  elif [ "$(origin PYTHON)" != file ]; then \
+	    echo "setup: PYTHON must be Python 3.10, 3.11, 3.12 or 3.13 with the module venv; TensorFlow has no wheels for others. Received: $(PYTHON)"; \
+	    exit 1; \
 	  else \
-	    echo "setup: no Python 3.11 or 3.10 here; getting 3.11 through uv"; \
+	    echo "setup: no Python 3.10, 3.11, 3.12 or 3.13 here; getting 3.11 through uv"; \
 	    if ! command -v uv >/dev/null 2>&1; then \
 	      python3 -m venv $(VENV)-uv && $(VENV)-uv/bin/pip install --quiet uv && PATH="$(VENV)-uv/bin:$$PATH" \
-	        || { echo "setup: install uv (https://docs.astral.sh/uv) or Python 3.11, then run make again"; exit 1; }; \
+	        || { echo "setup: install uv (https://docs.astral.sh/uv) or Python 3.10 to 3.13, then run make again"; exit 1; }; \
 	    fi; \
 	    uv venv --quiet --seed --python 3.11 $(VENV); \
 	  fi; \

@@ -3,6 +3,7 @@
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from data_pipeline.tensorflow_line import use_keras_2
 from data_pipeline.tensorflow_log import silence_startup
 
 if TYPE_CHECKING:  # for type checkers and editors, which do not see names loaded at first use
@@ -40,6 +41,7 @@ if TYPE_CHECKING:  # for type checkers and editors, which do not see names loade
     from albert_keras.training.pretrain import pretrain as pretrain
 
 silence_startup()
+use_keras_2()
 
 #: Public name -> module that holds it. Loaded at first use, so that `import albert_keras` and
 #: `albert-keras --help` do not wait for TensorFlow.

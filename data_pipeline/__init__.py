@@ -3,6 +3,7 @@
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from data_pipeline.tensorflow_line import use_keras_2
 from data_pipeline.tensorflow_log import silence_startup
 
 if TYPE_CHECKING:  # for type checkers and editors, which do not see names loaded at first use
@@ -30,6 +31,7 @@ if TYPE_CHECKING:  # for type checkers and editors, which do not see names loade
     from data_pipeline.tokenizers.wordpiece_training import train_wordpiece as train_wordpiece
 
 silence_startup()
+use_keras_2()
 
 #: Public name -> its module, which is imported at first use so that `import data_pipeline` is fast.
 _HOMES = {

@@ -7,16 +7,22 @@ the variable to "0" to see everything. This module imports no TensorFlow.
 
 import contextlib
 import functools
+import importlib.abc
+import importlib.machinery
 import os
 import sys
 import tempfile
 import warnings
+
+from data_pipeline.tensorflow_line import needs_tf_keras
 
 #: "0" prints everything, "1" hides information, "2" warnings as well, "3" errors as well.
 VARIABLE = "TF_CPP_MIN_LOG_LEVEL"
 #: What XLA prints once in a process, whatever the variable is: its library logs these lines before
 #: anything can initialize its log.
 _LINES_OF_COMPILER = (b"before absl::InitializeLog()", b"Compiled cluster using XLA!")
+#: What TensorFlow 2.16 and later print while they are imported, for the same reason.
+_LINES_OF_IMPORT = (_LINES_OF_COMPILER[0], b" port.cc:", b" cudart_stub.cc:")
 
 
 def silence_startup() -> None:
@@ -25,8 +31,34 @@ def silence_startup() -> None:
     Processes that this one starts inherit the setting.
     """
     os.environ.setdefault(VARIABLE, "3")
+    if needs_tf_keras() and os.environ[VARIABLE] != "0" and "tensorflow" not in sys.modules:
+        silence_import()
     # tensorflow_hub, which tensorflow-text and keras-nlp import.
     warnings.filterwarnings("ignore", "pkg_resources is deprecated", UserWarning)
+
+
+@functools.cache
+def silence_import() -> None:
+    """Drops what TensorFlow prints while it is imported, when that happens."""
+    sys.meta_path.insert(0, _QuietImport())
+
+
+class _QuietImport(importlib.abc.MetaPathFinder):
+    """Finds TensorFlow as Python does, and lets its import print less."""
+
+    def find_spec(self, fullname, path=None, target=None):
+        if fullname != "tensorflow":
+            return None
+        spec = importlib.machinery.PathFinder.find_spec(fullname, path)
+        if spec is not None and spec.loader is not None:
+            execute = spec.loader.exec_module
+
+            def execute_quietly(module):
+                with _stderr_without(_LINES_OF_IMPORT):
+                    execute(module)
+
+            spec.loader.exec_module = execute_quietly
+        return spec
 
 
 @functools.cache

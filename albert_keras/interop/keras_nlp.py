@@ -1,7 +1,9 @@
 """KerasNLP's ALBERT models in memory, to and from ours. For its folders see `keras_nlp_preset.py`.
 
-KerasNLP is imported inside the functions, so that nobody else has to load it. Written for version
-0.12.1, whose blocks keep their parts in private attributes and whose weight names are not unique.
+With TensorFlow 2.16 and later, KerasNLP is its successor KerasHub: its models are of Keras 3, ours
+of Keras 2, in one process. The library is imported inside the functions, so that nobody else has to
+load it. Written for KerasNLP 0.12.1 and KerasHub 0.32.0, whose blocks keep their parts in private
+attributes and whose weight names are not unique.
 
 Source: `AlbertBackbone`, `AlbertMaskedLM`, `TransformerEncoder` and `MaskedLMHead` of KerasNLP
 0.12.1.
@@ -34,6 +36,7 @@ from albert_keras.interop.tensor_table import (
 from albert_keras.models.encoder import AlbertEncoder
 from albert_keras.models.pretraining import AlbertForPretraining
 from data_pipeline.errors import InputError
+from data_pipeline.tensorflow_line import needs_tf_keras
 
 logger = logging.getLogger(__name__)
 
@@ -108,11 +111,10 @@ def from_keras_nlp(model) -> AlbertEncoder | AlbertForPretraining:
     Raises:
         InputError: If the model is of another kind, or a weight is not finite.
     """
-    import keras_nlp
-
-    has_head = isinstance(model, keras_nlp.models.AlbertMaskedLM)
+    models = _library().models
+    has_head = isinstance(model, models.AlbertMaskedLM)
     backbone = model.backbone if has_head else model
-    if not isinstance(backbone, keras_nlp.models.AlbertBackbone):
+    if not isinstance(backbone, models.AlbertBackbone):
         raise InputError(
             "`model` must be an AlbertBackbone or AlbertMaskedLM of KerasNLP. "
             f"Received: {type(model).__name__}."
@@ -121,7 +123,7 @@ def from_keras_nlp(model) -> AlbertEncoder | AlbertForPretraining:
     rows = rows_of(config, has_head)
     theirs = {row.theirs: _weight(model, row.theirs).numpy() for row in rows}
     config, tensors = from_theirs(config, rows, theirs, type(model).__name__)
-    policy = backbone.token_embedding.dtype_policy
+    policy = backbone.token_embedding.dtype_policy.name
     if has_head:
         ours = AlbertForPretraining(config, sentence_head=False, dtype=policy)
     else:
@@ -145,8 +147,6 @@ def to_keras_nlp(model: AlbertEncoder | AlbertForPretraining):
             than "gelu", sharing other than "all", two different dropouts, or groups of unequal
             depth.
     """
-    import keras_nlp
-
     if not isinstance(model, AlbertEncoder | AlbertForPretraining):
         raise InputError(
             "`model` must be an AlbertEncoder or AlbertForPretraining. "
@@ -155,8 +155,9 @@ def to_keras_nlp(model: AlbertEncoder | AlbertForPretraining):
     has_head = isinstance(model, AlbertForPretraining)
     encoder = model.encoder if has_head else model
     arguments = arguments_of(encoder.config)
-    theirs = keras_nlp.models.AlbertBackbone(dtype=encoder.dtype_policy, **arguments)
-    theirs = keras_nlp.models.AlbertMaskedLM(theirs) if has_head else theirs
+    models = _library().models
+    theirs = models.AlbertBackbone(dtype=encoder.dtype_policy.name, **arguments)
+    theirs = models.AlbertMaskedLM(theirs) if has_head else theirs
     if has_head and model.sentence_order_head is not None:
         logger.warning("KerasNLP has no sentence-order head: it is dropped.")
     rows = rows_of(encoder.config, has_head)
@@ -228,6 +229,17 @@ def to_theirs(config: AlbertConfig, rows: list[Row], tensors: dict) -> dict[str,
         tensors = with_identity_projection(tensors, config)
     shapes = {name: np.shape(array) for name, array in tensors.items()}
     return write_by_table(rows, tensors, shapes_with_heads(rows, shapes, config))
+
+
+def _library():
+    """Returns KerasNLP, or KerasHub where that is installed in its place."""
+    if needs_tf_keras():
+        import keras_hub
+
+        return keras_hub
+    import keras_nlp
+
+    return keras_nlp
 
 
 def _weight(model, path):

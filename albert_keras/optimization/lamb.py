@@ -1,12 +1,9 @@
-"""LAMB and AdamW as in google-research/albert, based on tensorflow-addons.
-
-This is the only module that imports tensorflow-addons. Both are legacy Keras optimizers:
+"""LAMB and AdamW as in google-research/albert. Both are legacy Keras optimizers:
 `model.fit` and `tf.train.Checkpoint` accept them, but a `.keras` file stores only their
 configuration, not their moments and step (a limitation of Keras 2.15).
 """
 
 import re
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,16 +11,11 @@ import tensorflow as tf
 from tensorflow import keras
 
 from albert_keras.layers.kernels import kernel
-
-with warnings.catch_warnings():
-    # tensorflow-addons warns of its end of life and of every TensorFlow after 2.14. The tests
-    # compare this module with numbers computed by hand.
-    warnings.simplefilter("ignore")
-    import tensorflow_addons as tfa
+from albert_keras.optimization.lamb_base import base_of_lamb
 
 
 @keras.saving.register_keras_serializable(package="albert_keras")
-class Lamb(tfa.optimizers.LAMB):
+class Lamb(base_of_lamb()):
     """LAMB without bias correction, one trust ratio per variable.
 
     For weights w with gradient g, at learning rate lr:

@@ -18,7 +18,10 @@ from data_pipeline.records.record_folder import RecordFiles
 from data_pipeline.settings import did_you_mean
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
-_PACKAGES = ("albert-keras", "tensorflow", "keras", "tensorflow-text", "tensorflow-addons", "numpy")
+_PACKAGES = (
+    *("albert-keras", "tensorflow", "keras", "tf-keras", "tensorflow-text", "tensorflow-addons"),
+    "numpy",
+)
 _CHECKOUT = Path(__file__).parents[2]
 
 #: What must stay the same when a run is resumed. Of the model's settings, those in `albert_config`.
