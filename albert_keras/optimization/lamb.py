@@ -14,8 +14,11 @@ from albert_keras.layers.kernels import kernel
 from albert_keras.optimization.lamb_base import base_of_lamb
 
 
+_Base: Any = base_of_lamb()
+
+
 @keras.saving.register_keras_serializable(package="albert_keras")
-class Lamb(base_of_lamb()):
+class Lamb(_Base):
     """LAMB without bias correction, one trust ratio per variable.
 
     For weights w with gradient g, at learning rate lr:

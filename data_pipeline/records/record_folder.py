@@ -1,6 +1,7 @@
 """A folder of records that are read by number, without TensorFlow and without searching."""
 
 import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -43,7 +44,7 @@ class RecordFiles:
         self._first = np.cumsum([0, *(shard.num_records for shard in self.info.shards)])
 
     @contextlib.contextmanager
-    def failures_named(self):
+    def failures_named(self) -> Iterator[None]:
         """Raises `failure` in place of the error of a block in which these records are read."""
         try:
             yield

@@ -52,6 +52,13 @@ DENIED_OPS = (
     r"Copy(Host)?",
 )
 
+#: Operations of TensorFlow 2.16 to 2.21, which servers of 2.15 lack.
+NEWER_OPS = (
+    r"CheckPinned|Decode(Jxl|WebP)|GlobalIterId|XlaSparse(CoreA|CoreF|CoreS|DenseMatmul)\w*",
+    r"ConvertTo\w*CooTensors?|GetMinibatch\w+Replica|StoreMinibatchStatisticsInFdo",
+    r"(GetStatsFrom|Sort)ListOfSparseCoreCooTensors",
+)
+
 #: Additional operations of the function that writes the variables, and of the one that reads them,
 #: which servers run when they load a model.
 _SAVE_OPS = frozenset({"SaveV2", "ShardedFilename", "MergeV2Checkpoints"})
@@ -63,7 +70,8 @@ def core_ops() -> frozenset[str]:
     """Returns the names of the operations of TensorFlow that a served model may use.
 
     These are the public ones of the installed package, whatever other libraries of operations the
-    process has loaded, without `DENIED_OPS`.
+    process has loaded, without `DENIED_OPS` and `NEWER_OPS`: the same ones with TensorFlow 2.15 and
+    2.21.
     """
     public = (name for name in dir(tf.raw_ops) if not name.startswith("_"))
     return frozenset(name for name in public if not _is_denied(name))
@@ -109,7 +117,7 @@ def read_saved_model(folder: Path) -> saved_model_pb2.SavedModel:
 
 
 def _is_denied(name):
-    return any(re.fullmatch(pattern, name) for pattern in DENIED_OPS)
+    return any(re.fullmatch(pattern, name) for pattern in (*DENIED_OPS, *NEWER_OPS))
 
 
 def _faults(graph):
