@@ -13,7 +13,6 @@ from tensorflow import keras
 from albert_keras.layers.kernels import kernel
 from albert_keras.optimization.lamb_base import base_of_lamb
 
-
 _Base: Any = base_of_lamb()
 
 
