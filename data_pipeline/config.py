@@ -6,7 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from data_pipeline.errors import InputError
-from data_pipeline.limits import MAX_LONG_INTEGER, MAX_SEQUENCE_LENGTH
+from data_pipeline.limits import MAX_LONG_INTEGER
 from data_pipeline.settings import Rule, Settings, did_you_mean, option, setting
 
 Probability = Annotated[float, Field(ge=0, le=1)]
@@ -67,9 +67,7 @@ class PretrainingDataConfig(Settings):
     (https://arxiv.org/abs/1907.11692, section 4.2).
     """
 
-    max_seq_length: int = option(
-        512, "Tokens per record, including [CLS] and [SEP].", ge=8, le=MAX_SEQUENCE_LENGTH
-    )
+    max_seq_length: int = option(512, "Tokens per record, including [CLS] and [SEP].", ge=8)
     max_predictions_per_seq: int | None = option(
         None, "Masked tokens per record at most.", default_text="15 % of the tokens", ge=1
     )
