@@ -52,8 +52,10 @@ class Mistake(Enum):
 
 def mistakes_of(error: BaseException | None) -> tuple[Mistake, ...]:
     """Returns the mistakes of an error, or of the one that caused it, without repetition."""
-    while error is not None:
+    seen = set()  # an error may be among its own causes
+    while error is not None and id(error) not in seen:
         if found := getattr(error, "mistakes", ()):
             return tuple(dict.fromkeys(found))
+        seen.add(id(error))
         error = error.__cause__
     return ()

@@ -5,11 +5,14 @@ datasets, links), and a few bytes may describe arrays of any size (fill values, 
 """
 
 import contextlib
+import math
 import os
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
 import h5py
+import numpy as np
 
 from data_pipeline.errors import InputError
 from data_pipeline.limits import check_memory, check_regular_file
@@ -27,8 +30,8 @@ def open_hdf5(path: str | Path) -> Iterator[dict[str, h5py.Dataset]]:
 
     Raises:
         InputError: If it is not an HDF5 file, is damaged, or contains anything but groups and plain
-            arrays of its own: arrays of numbers with a byte in the file for each of their bytes;
-            also for errors of HDF5 within the block.
+            arrays of its own: arrays of numbers with a byte in the file for each of their bytes,
+            or compressed by gzip; also for errors of HDF5 within the block.
     """
     check_regular_file(path)
     try:
@@ -73,16 +76,47 @@ def _datasets(file, path):
 
 
 def _check_plain(name, dataset, file_size, path):
-    """Checks that an array is stored in the file as it is, with a byte for each of its bytes."""
-    is_plain = (
-        dataset.dtype.kind in "fiu"
-        and dataset.chunks is None
-        and dataset.external is None
-        and not dataset.is_virtual
-        and dataset.id.get_storage_size() == dataset.nbytes <= file_size
+    """Checks that the bytes of an array are in the file, as they are or compressed by gzip."""
+    is_own = dataset.dtype.kind in "fiu" and dataset.external is None and not dataset.is_virtual
+    is_plain = is_own and (
+        dataset.id.get_storage_size() == dataset.nbytes <= file_size
+        if dataset.chunks is None
+        else _unpacks_to_its_size(dataset, file_size)
     )
     if not is_plain:
         raise InputError(
             f"{name} in `{path}` must be a plain array, as Keras writes them: of numbers, not "
-            "compressed and not stored in another file."
+            "stored in another file, with all of its bytes in the file or compressed by gzip."
         )
+
+
+def _unpacks_to_its_size(dataset, file_size):
+    """Returns whether all chunks of a compressed array are there and unpack to their own size.
+
+    Exports store float16 weights like this. HDF5 itself would unpack a chunk to any size.
+    """
+    plan, array = dataset.id.get_create_plist(), dataset.id
+    filters = {plan.get_filter(number)[0] for number in range(plan.get_nfilters())}
+    expected = math.prod(map(math.ceil, np.divide(dataset.shape, dataset.chunks)))
+    if (
+        filters != {h5py.h5z.FILTER_SHUFFLE, h5py.h5z.FILTER_DEFLATE}
+        or dataset.nbytes > _MAX_GROWTH * file_size
+        or array.get_num_chunks() != expected
+    ):
+        return False
+    size = math.prod(dataset.chunks) * dataset.dtype.itemsize
+    if size > _MAX_GROWTH * file_size:
+        return False
+    for number in range(expected):
+        skipped, content = array.read_direct_chunk(array.get_chunk_info(number).chunk_offset)
+        if skipped:  # a filter that was not applied to this chunk
+            return False
+        try:
+            stream = zlib.decompressobj()
+            if len(stream.decompress(content, size)) != size:
+                return False
+            if stream.decompress(stream.unconsumed_tail, 1):  # it unpacks to more
+                return False
+        except zlib.error:
+            return False
+    return True

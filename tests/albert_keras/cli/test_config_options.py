@@ -21,7 +21,7 @@ _OWN = {
     ): "from out seeds random-baseline bag-of-words from-step albert-config tokenizer cache",
     ("data", "build"): "corpus tokenizer out preset format workers runner",
 }
-_SHARED = {"--config", "--set", "--json", "--verbose", "--debug"}
+_SHARED = {"--config", "--set", "--json", "--log-format", "--verbose", "--debug"}
 CONFIGS = {
     ("pretrain",): PretrainingConfig,
     ("finetune",): FinetuneConfig,

@@ -64,3 +64,9 @@ def test_records_of_another_tokenizer_have_a_number():
     with pytest.raises(InputError) as raised:
         model.check_records(SimpleNamespace(folder=Path("records"), info=info))
     assert raised.value.mistakes == (Mistake.OTHER_TOKENIZER,)
+
+
+def test_an_error_may_be_among_its_own_causes():
+    error, cause = InputError("a"), ValueError("b")
+    error.__cause__, cause.__cause__ = cause, error
+    assert mistakes_of(error) == ()

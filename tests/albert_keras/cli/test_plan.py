@@ -53,7 +53,7 @@ def test_the_table_is_printed(capsys):
 def test_a_mistake_is_one_error(words, says, capsys):
     assert main(["plan", *words]) == 2
     done = capsys.readouterr()
-    assert not done.out and done.err.lower().count("error") == 1 and says in done.err
+    assert not done.out and done.err.lower().count("error:") == 1 and says in done.err
 
 
 def test_the_peak_is_measured_on_request(capsys, monkeypatch):

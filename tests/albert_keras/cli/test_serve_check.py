@@ -141,7 +141,7 @@ def test_a_wrong_answer_has_an_exit_code_and_is_reported(server, capsys):
 def test_a_mistake_is_one_error(words, says, capsys):
     assert main(["serve-check", "--model", "books", *words]) == 2
     done = capsys.readouterr()
-    assert not done.out and done.err.lower().count("error") == 1 and says in done.err
+    assert not done.out and done.err.lower().count("error:") == 1 and says in done.err
 
 
 @pytest.mark.parametrize("content", [b"", b"\n \n", b"a\xff\n"])

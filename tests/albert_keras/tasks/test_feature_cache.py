@@ -151,11 +151,11 @@ def test_a_file_under_the_name_of_another_is_not_believed(tmp_path, tiny_tokeniz
 
 
 def test_a_failure_leaves_nothing(tmp_path, tiny_tokenizer, monkeypatch, build):
-    def fail(file, **arrays):
+    def fail(file, array, **_):
         file.write(b"half")
         raise OSError("disk full")
 
-    monkeypatch.setattr(np, "savez", fail)
+    monkeypatch.setattr(np.lib.format, "write_array", fail)
     with pytest.raises(OSError, match="disk full"):
         cached_features(tmp_path, "pair", EXAMPLES, tiny_tokenizer, SETTINGS, build)
     assert list(tmp_path.iterdir()) == []
