@@ -241,7 +241,7 @@ def test_a_vocabulary_with_capitals_is_taken_for_a_cased_one(vocabulary, caplog)
 @pytest.mark.parametrize(
     "change, fault",
     [
-        ({"kind": "bpe"}, "`kind` must be one of .*'unigram', 'wordpiece'.* Received: 'bpe'"),
+        ({"kind": "words"}, "`kind` must be one of .*'unigram', 'wordpiece'.* Received: 'words'"),
         ({"vocab_size": 3}, "`vocab_size` in .* must be 27"),
         ({"sha256": "0"}, "vocab.txt` is not the file that tokenizer_config.json describes"),
         ({"cleanup": "model"}, "tokenizer_config.json does not describe a tokenizer"),
