@@ -10,7 +10,7 @@ from albert_keras.interop.model_weights import encoder_shapes
 from albert_keras.models.encoder import AlbertEncoder
 from albert_keras.models.finetuning import build_model
 from albert_keras.models.pretraining import AlbertForPretraining
-from albert_keras.training.cost.weight_count import count_weights
+from albert_keras.models.weight_count import count_weights
 from albert_keras.weights.load import ModelTensors, load_encoder
 from tests.albert_keras import numpy_albert
 
