@@ -10,9 +10,36 @@ import functools
 import os
 import sys
 from importlib import metadata
+from typing import NamedTuple
+
+
+class Line(NamedTuple):
+    """The versions that the project requires on some versions of Python, as in pyproject.toml."""
+
+    pythons: tuple[tuple[int, int], ...]
+    tensorflow: str
+    keras_package: str  # the package that is Keras 2
+    keras: str
+
+    @property
+    def series(self) -> str:
+        """The minor version of TensorFlow, such as "2.15"."""
+        return self.tensorflow.rpartition(".")[0]
+
+
+#: All lines, the default one first.
+LINES = (
+    Line(((3, 10), (3, 11)), "2.15.1", "keras", "2.15.0"),
+    Line(((3, 12), (3, 13)), "2.21.0", "tf-keras", "2.21.0"),
+)
 
 #: TensorFlow reads it when an attribute of `tensorflow.keras` is used for the first time.
 VARIABLE = "TF_USE_LEGACY_KERAS"
+
+
+def required_line(python: tuple[int, ...] = tuple(sys.version_info[:2])) -> Line:
+    """Returns the line for a version of Python; the default one if none is released for it."""
+    return next((line for line in LINES if python[:2] in line.pythons), LINES[0])
 
 
 @functools.cache
@@ -42,10 +69,11 @@ def use_keras_2() -> None:
     try:
         metadata.version("tf-keras")
     except metadata.PackageNotFoundError:
+        line = required_line()
         raise ImportError(
-            "The package tf-keras must be installed with TensorFlow 2.16 and later. "
-            "Received: no tf-keras. Install it in the version of TensorFlow, for example "
-            "`pip install tf-keras==2.21.0`."
+            f"`tensorflow.keras` must be Keras 2. Received: Keras {metadata.version('keras')}, "
+            "without the package tf-keras. Install the Keras 2 of TensorFlow "
+            f"{line.tensorflow}: `pip install {line.keras_package}=={line.keras}`."
         ) from None
     os.environ[VARIABLE] = "1"
     tensorflow = sys.modules.get("tensorflow")

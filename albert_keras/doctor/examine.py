@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from albert_keras.doctor.findings import FAULT, OK, WARNING, Finding
 from albert_keras.doctor.graphics import ask_driver, gpu_finding, has_gpu
-from albert_keras.doctor.keras_choice import keras_findings
+from albert_keras.doctor.keras_choice import is_keras_of, keras_command, keras_findings
 from albert_keras.doctor.machine import (
     LEAST_DISK,
     disk_finding,
@@ -16,12 +16,12 @@ from albert_keras.doctor.machine import (
 )
 from albert_keras.doctor.packages import package_findings, python_finding
 from albert_keras.doctor.probe import Probe, run_probe
+from data_pipeline.tensorflow_line import Line, required_line
 
 logger = logging.getLogger(__name__)
 
 #: Topics whose faults may keep TensorFlow from starting.
 _CAUSES = ("Python", "packages", "Keras", "processor", "memory")
-_REPAIR = "pip install --force-reinstall 'tensorflow==2.15.1'"
 
 
 class Examination(NamedTuple):
@@ -55,19 +55,26 @@ def examine(out: Path = Path("runs"), least_disk: float = LEAST_DISK) -> Examina
     return Examination((*findings, *tensorflow_findings(probe, findings)), probe)
 
 
-def tensorflow_findings(probe: Probe, others: list[Finding]) -> list[Finding]:
-    """Judges how TensorFlow started, given the findings about what it needs."""
+def tensorflow_findings(
+    probe: Probe, others: list[Finding], line: Line | None = None
+) -> list[Finding]:
+    """Judges how TensorFlow started, given the findings about what it needs.
+
+    The required versions are those of `line`; by default those for this Python.
+    """
+    line = line or required_line()
     found = []
     if probe.error is not None:
         is_explained = any(one.state == FAULT and one.topic in _CAUSES for one in others)
-        fix = "correct the faults above first" if is_explained else _REPAIR
+        repair = f"pip install --force-reinstall 'tensorflow=={line.tensorflow}'"
+        fix = "correct the faults above first" if is_explained else repair
         found.append(Finding("TensorFlow", FAULT, f"does not work: {probe.error}", fix))
     else:
         text = f"imported in {probe.seconds:.1f} s; {probe.device}, precision {probe.precision}"
         found.append(Finding("TensorFlow", OK, text))
-    if probe.keras is not None and not probe.keras.startswith("2.15."):
-        text = f"TensorFlow uses Keras {probe.keras}; it needs Keras 2.15"
-        found.append(Finding("Keras", FAULT, text, "pip install 'keras==2.15.0'"))
+    if probe.keras is not None and not is_keras_of(line, probe.keras):
+        text = f"TensorFlow uses Keras {probe.keras}; it needs Keras {line.series}"
+        found.append(Finding("Keras", FAULT, text, keras_command(line)))
     if probe.peaks:
         rates = (f"{name} {rate / 1e12:.3g} TFLOP/s" for name, rate in probe.peaks.items())
         found.append(Finding("speed", OK, f"product of matrices: {', '.join(rates)}"))

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from albert_keras.doctor.findings import FAULT, OK, WARNING, Finding
+from data_pipeline.tensorflow_line import required_line
 
 _TOPIC = "GPU"
-#: The oldest driver for CUDA 12.2, which TensorFlow 2.15 is built with.
+#: The oldest driver for CUDA 12, which every supported TensorFlow is built with.
 _OLDEST_DRIVER = (525, 60)
 _INSTALL = "sudo apt-get install nvidia-driver-535 && sudo reboot"
 _REINSTALL = "sudo apt-get install --reinstall nvidia-driver-535 && sudo reboot"
-_LIBRARIES = "pip install 'tensorflow[and-cuda]==2.15.1'"
 _NVIDIA, _DISPLAY = "0x10de", "0x03"
 _QUERY = ("--query-gpu=name,driver_version,memory.total", "--format=csv,noheader")
 
@@ -94,7 +94,9 @@ def gpu_finding(
     if usable is None:
         return Finding(_TOPIC, OK, text)
     text = f"{text}; TensorFlow cannot use it: the CUDA libraries are missing"
-    return Finding(_TOPIC, FAULT, text, _LIBRARIES)
+    return Finding(
+        _TOPIC, FAULT, text, f"pip install 'tensorflow[and-cuda]=={required_line().tensorflow}'"
+    )
 
 
 def _numbers(version):

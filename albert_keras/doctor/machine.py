@@ -11,6 +11,7 @@ from albert_keras.doctor.findings import FAULT, OK, WARNING, Finding
 from albert_keras.planning.sizes import bytes_text
 from albert_keras.training.cost.memory import PROCESS_BYTES, TRACE_BYTES
 from data_pipeline.files import is_disk_full
+from data_pipeline.tensorflow_line import required_line
 
 #: Free space below which a folder is a fault: a few checkpoints of ALBERT-base take about 1 GB.
 LEAST_DISK = 2e9
@@ -39,7 +40,10 @@ def processor_finding(root: Path = Path("/")) -> Finding:
     known = [flag for flag in _INSTRUCTIONS if flag in flags]
     if flags and "avx" not in known:
         text = f"{text} without AVX, which the packages of TensorFlow need"
-        fix = "use another machine, or build TensorFlow 2.15.1 from source for this one"
+        fix = (
+            "use another machine, or build TensorFlow "
+            f"{required_line().tensorflow} from source for this one"
+        )
         return Finding("processor", FAULT, text, fix)
     return Finding("processor", OK, f"{text}, {' '.join(known)}" if known else text)
 

@@ -5,30 +5,36 @@ from collections.abc import Callable
 from importlib import metadata
 
 from albert_keras.doctor.findings import FAULT, OK, WARNING, Finding
+from data_pipeline.tensorflow_line import LINES
 
 _OURS = "albert-keras"
 #: Their versions are always shown.
 _SHOWN = (
     "tensorflow",
     "keras",
+    "tf-keras",
     "tensorflow-text",
     "tensorflow-addons",
     "sentencepiece",
     "numpy",
     "protobuf",
 )
-_PYTHONS = ((3, 10), (3, 11))
 
 
 def python_finding(version: tuple[int, ...] = tuple(sys.version_info[:3])) -> Finding:
     """Checks the version of Python."""
     text = f"{'.'.join(map(str, version))}, {sys.executable}"
-    if version[:2] in _PYTHONS:
+    if any(version[:2] in line.pythons for line in LINES):
         return Finding("Python", OK, text)
+    released = "; ".join(
+        f"TensorFlow {line.series} is released for Python "
+        + " and ".join(f"{major}.{minor}" for major, minor in line.pythons)
+        for line in LINES
+    )
     return Finding(
         "Python",
         FAULT,
-        f"{text}; TensorFlow 2.15 exists for Python 3.10 and 3.11",
+        f"{text}; {released}",
         "python3.11 -m venv .venv && .venv/bin/pip install .",
     )
 

@@ -1,11 +1,20 @@
+import re
 import sys
 from importlib import metadata
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from packaging.requirements import Requirement
 
 from data_pipeline import tensorflow_line
-from data_pipeline.tensorflow_line import VARIABLE, needs_tf_keras, use_keras_2
+from data_pipeline.tensorflow_line import (
+    LINES,
+    VARIABLE,
+    needs_tf_keras,
+    required_line,
+    use_keras_2,
+)
 
 
 @pytest.fixture
@@ -72,5 +81,27 @@ def test_keras_3_may_not_be_used_first(on_line, monkeypatch):
 
 def test_tf_keras_must_be_installed(on_line):
     on_line({"keras": "3.15.1"})
-    with pytest.raises(ImportError, match="tf-keras must be installed.*pip install tf-keras"):
+    line = required_line()
+    command = f"pip install {line.keras_package}=={line.keras}"
+    with pytest.raises(ImportError, match=f"Keras 3.15.1, without the package tf-keras.*{command}"):
         use_keras_2()
+
+
+def test_the_lines_are_those_of_the_requirements():
+    listing = (Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8")
+    pins = re.findall(r'^    "(tensorflow==.*|tf-keras==.*)",', listing, re.MULTILINE)
+    requirements = [Requirement(pin) for pin in pins]
+    for line in LINES:
+        for python in line.pythons:
+            assert required_line(python) is line
+            environment = {"python_version": ".".join(map(str, python))}
+            found = {
+                one.name: str(one.specifier)
+                for one in requirements
+                if one.marker.evaluate(environment)
+            }
+            assert found.pop("tensorflow") == f"=={line.tensorflow}"
+            assert found == (
+                {"tf-keras": f"=={line.keras}"} if line.keras_package == "tf-keras" else {}
+            )
+    assert required_line((3, 14)) is LINES[0]

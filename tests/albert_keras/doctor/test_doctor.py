@@ -15,8 +15,10 @@ from albert_keras.doctor.graphics import Driver, ask_driver, gpu_finding, has_gp
 from albert_keras.doctor.keras_choice import keras_findings
 from albert_keras.doctor.packages import package_findings, python_finding
 from albert_keras.doctor.probe import Probe, run_probe
+from data_pipeline.tensorflow_line import LINES, required_line
 
-GOOD = Probe("2.15.0", "CPU with 2 cores", 0, "float32", {"float32": 2e11}, [], 3.0)
+DEFAULT, NEWER = LINES
+GOOD = Probe(required_line().keras, "CPU with 2 cores", 0, "float32", {"float32": 2e11}, [], 3.0)
 
 
 @pytest.fixture(autouse=True)
@@ -111,7 +113,9 @@ def test_a_driver_that_is_too_old_must_be_updated(smi):
 def test_a_driver_without_the_cuda_libraries(smi):
     driver = smi("Tesla T4, 535.104.05, 15360 MiB")
     found = gpu_finding(driver, True, usable=0, environ={})
-    assert found.state == FAULT and found.fix == "pip install 'tensorflow[and-cuda]==2.15.1'"
+    assert found.state == FAULT and found.fix == (
+        f"pip install 'tensorflow[and-cuda]=={required_line().tensorflow}'"
+    )
     hidden = gpu_finding(driver, True, usable=0, environ={"CUDA_VISIBLE_DEVICES": "-1"})
     assert hidden.state == WARNING and hidden.fix == "unset CUDA_VISIBLE_DEVICES"
     assert gpu_finding(driver, True, usable=1, environ={}).state == OK
@@ -121,34 +125,66 @@ def test_a_driver_without_the_cuda_libraries(smi):
 
 def test_keras_3_that_was_imported_first():
     modules = {"keras": SimpleNamespace(__version__="3.3.3")}
-    (found,) = keras_findings({}, modules, installed(keras="3.3.3"))
+    (found,) = keras_findings({}, modules, installed(keras="3.3.3"), line=DEFAULT)
     assert found.state == FAULT and "imported before TensorFlow" in found.text
     assert found.fix.startswith("pip install 'keras==2.15.0'")
 
 
 def test_keras_3_that_is_installed():
-    (found,) = keras_findings({}, {}, installed(keras="3.3.3"), lambda: None)
+    (found,) = keras_findings({}, {}, installed(keras="3.3.3"), lambda: None, DEFAULT)
     assert found.state == FAULT and found.fix == "pip install 'keras==2.15.0'"
 
 
 def test_a_folder_that_hides_keras(tmp_path):
     path = tmp_path / "keras" / "__init__.py"
-    (found,) = keras_findings({}, {}, installed(keras="2.15.0"), lambda: str(path))
+    (found,) = keras_findings({}, {}, installed(keras="2.15.0"), lambda: str(path), DEFAULT)
     assert found.state == FAULT and str(path.parent) in found.text and "mv " in found.fix
+    version = installed(keras="3.15.1", tf_keras="2.21.0")
+    (found,) = keras_findings({}, {}, version, lambda: str(path), NEWER)
+    assert found.state == FAULT and "hides the installed tf-keras" in found.text
+
+
+@pytest.mark.parametrize("backend", [None, "jax"])
+def test_keras_3_and_the_legacy_switch_are_right_with_tf_keras(backend):
+    environ = {"TF_USE_LEGACY_KERAS": "1"} | ({"KERAS_BACKEND": backend} if backend else {})
+    modules = {"keras": SimpleNamespace(__version__="3.15.1")}
+    version = installed(keras="3.15.1", tf_keras="2.21.0")
+    (found,) = keras_findings(environ, modules, version, lambda: None, NEWER)
+    if backend:
+        assert found.state == WARNING and found.fix == "unset KERAS_BACKEND"
+    else:
+        assert found == Finding("Keras", OK, "TensorFlow uses tf-keras 2.21.0")
+
+
+@pytest.mark.parametrize(
+    "versions, text",
+    [
+        ({}, "tf-keras is not installed"),
+        ({"tf_keras": "2.15.0"}, "tf-keras 2.15.0 is installed; TensorFlow 2.21 needs tf-keras"),
+    ],
+)
+def test_tf_keras_must_be_installed_in_the_version_of_tensorflow(versions, text):
+    environ = {"TF_USE_LEGACY_KERAS": "1"}
+    version = installed(keras="3.15.1", **versions)
+    (found,) = keras_findings(environ, {}, version, lambda: None, NEWER)
+    assert found.state == FAULT and text in found.text
+    assert found.fix == "pip install 'tf-keras==2.21.0'"
 
 
 @pytest.mark.parametrize("value", ["1", "True", "true"])
 def test_legacy_keras_must_not_be_requested(value):
     environ = {"TF_USE_LEGACY_KERAS": value}
-    (found,) = keras_findings(environ, {}, installed(keras="2.15.0"), lambda: None)
+    (found,) = keras_findings(environ, {}, installed(keras="2.15.0"), lambda: None, DEFAULT)
     assert found.state == FAULT and "`tf_keras` is not installed" in found.text
     assert found.fix == "unset TF_USE_LEGACY_KERAS"
-    (found,) = keras_findings({"TF_USE_LEGACY_KERAS": "0"}, {}, installed(keras="2.15.0"))
+    environ = {"TF_USE_LEGACY_KERAS": "0"}
+    (found,) = keras_findings(environ, {}, installed(keras="2.15.0"), lambda: None, DEFAULT)
     assert found.state == OK
 
 
 def test_another_backend_is_a_warning():
-    (found,) = keras_findings({"KERAS_BACKEND": "jax"}, {}, installed(keras="2.15.0"))
+    version = installed(keras="2.15.0")
+    (found,) = keras_findings({"KERAS_BACKEND": "jax"}, {}, version, lambda: None, DEFAULT)
     assert found.state == WARNING and found.fix == "unset KERAS_BACKEND"
 
 
@@ -167,7 +203,11 @@ def test_wrong_and_missing_packages_are_named_with_what_installs_them():
 
 def test_the_packages_of_this_environment_are_right():
     assert not [one for one in package_findings() if one.state == FAULT]
-    assert python_finding((3, 12, 1)).state == FAULT and python_finding((3, 10, 0)).state == OK
+    for minor in (10, 11, 12, 13):
+        assert python_finding((3, minor, 1)).state == OK
+    found = python_finding((3, 14, 0))
+    assert found.state == FAULT and "2.21 is released for Python 3.12 and 3.13" in found.text
+    assert python_finding((3, 9, 1)).state == FAULT
 
 
 def test_too_little_disk_names_the_command(tmp_path):
@@ -227,9 +267,15 @@ def test_the_probe_has_no_network_and_reports_who_wanted_it(fake_tensorflow):
     assert found[-1].state == WARNING and "storage.example.org" in found[-1].text
 
 
-def test_keras_3_in_tensorflow_is_a_fault():
-    found = examine_module.tensorflow_findings(GOOD._replace(keras="3.3.3"), [])
-    assert [one.topic for one in found if one.state == FAULT] == ["Keras"]
+@pytest.mark.parametrize("line, fix", [(DEFAULT, "'keras==2.15.0'"), (NEWER, "'tf-keras==2.21.0'")])
+def test_keras_3_in_tensorflow_is_a_fault(line, fix):
+    found = examine_module.tensorflow_findings(GOOD._replace(keras="3.3.3"), [], line)
+    (fault,) = [one for one in found if one.state == FAULT]
+    assert fault.topic == "Keras" and fault.fix == f"pip install {fix}"
+    found = examine_module.tensorflow_findings(GOOD._replace(keras=line.keras), [], line)
+    assert not [one for one in found if one.state == FAULT]
+    (found,) = examine_module.tensorflow_findings(Probe(error="no file"), [], line)
+    assert found.fix == f"pip install --force-reinstall 'tensorflow=={line.tensorflow}'"
 
 
 def test_the_command_exits_with_0_or_1(monkeypatch, tmp_path, capsys):
@@ -256,4 +302,4 @@ def test_the_command_exits_with_0_or_1(monkeypatch, tmp_path, capsys):
 def test_this_machine_works_without_network():
     probe = run_probe()
     assert probe.error is None and probe.network == []
-    assert probe.keras.startswith("2.15.") and probe.peaks["float32"] > 0
+    assert probe.keras == required_line().keras and probe.peaks["float32"] > 0

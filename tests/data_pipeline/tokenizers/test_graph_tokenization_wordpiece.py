@@ -5,6 +5,7 @@ import tensorflow as tf
 
 from albert_keras.serving.saved_model.server_ops import check_ops
 from data_pipeline.errors import InputError
+from data_pipeline.tensorflow_line import needs_tf_keras
 from data_pipeline.tokenizers.graph_tokenization import (
     GraphTokenizer,
     WordPieceGraphTokenizer,
@@ -17,6 +18,10 @@ from data_pipeline.tokenizers.tokenization import Tokenizer
 TOO_NEW = set("\u2c2f\ua7c0\ua7d0\ua7d6\ua7d8\U00011938") | (
     set(map(chr, range(0x10570, 0x10596))) - set("\U0001057b\U0001058b\U00010593")
 )
+#: Letters of Unicode 16 with accents as parts: TensorFlow 2.21 knows them, Python 3.13 does not.
+TOO_NEW_FOR_PYTHON = set(
+    "\U000105c9\U000105e4\U00011383\U00011385\U0001138e\U00011391\U000113c5\U000113c7\U000113c8"
+) | set(map(chr, (*range(0x16121, 0x16129), *range(0x16D68, 0x16D6B))))
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "[unused1]"]
 WORDS = "un want wa runn the of and mask sep cls ab 12 s".split()
@@ -94,6 +99,8 @@ def test_every_character_is_treated_as_in_python(tokenizer):
     codes += [*range(0x11A00, 0x1FC00, 5), *range(0x1FC00, 0x2FB00, 50)]
     codes += [*range(0xE0000, 0xE0200), 0x10FFFF]
     lowered = TOO_NEW if tokenizer.config.lower_case else set()
+    if needs_tf_keras() and lowered:
+        lowered = lowered | TOO_NEW_FOR_PYTHON
     check(tokenizer, [f"a{chr(code)}b" for code in codes if chr(code) not in lowered])
 
 

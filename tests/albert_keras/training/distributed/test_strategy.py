@@ -183,9 +183,11 @@ def test_the_device_is_named(monkeypatch, tmp_path, caplog):
     assert describe_devices() == "CPU with 1 core"
     assert not caplog.messages
     (tmp_path / "nvidia0").touch()
+    monkeypatch.setattr(tf.sysconfig, "get_build_info", lambda: {"cuda_version": "12.5.1"})
     with caplog.at_level(logging.WARNING):
         assert describe_devices() == "CPU with 1 core"
-    assert "`tensorflow[and-cuda]==2.15.1`" in caplog.text
+    assert f"`tensorflow[and-cuda]=={tf.__version__}`" in caplog.text
+    assert "a driver for CUDA 12.5.1;" in caplog.text
 
 
 def test_gpus_are_named(monkeypatch):
