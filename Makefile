@@ -34,18 +34,18 @@ demo: $(READY)
 
 # In three processes, as some tests wait; a test file in one of them, as files share what is costly.
 test: $(READY)
-	$(BIN)/python -m pytest -n 3 --dist loadfile
+	$(BIN)/python -m pytest -n 3 --dist loadfile --max-worker-restart 1
 
 test-all: $(READY)
-	$(BIN)/python -m pytest -m "slow or not slow"
+	$(BIN)/python -m pytest -m "slow or not slow" -o faulthandler_timeout=7200
 	$(MAKE) test-newer
 
 test-newer:
 	$(MAKE) setup VENV="$(VENV_NEWER)" PYTHON="python3.13 python3.12"
-	$(VENV_NEWER)/bin/python -m pytest -n 3 --dist loadfile $(CORE)
+	$(VENV_NEWER)/bin/python -m pytest -n 3 --dist loadfile --max-worker-restart 1 $(CORE)
 
 check-serving: $(READY)
-	$(BIN)/python -m pytest -m slow -s tests/albert_keras/serving/goals
+	$(BIN)/python -m pytest -m slow -s -o faulthandler_timeout=7200 tests/albert_keras/serving/goals
 
 check-tpu: $(READY) $(READY_TPU)
 	$(BIN)/python -m albert_keras.tpu_check --compiler $(VENV_TPU)/bin/python $(ARGS)

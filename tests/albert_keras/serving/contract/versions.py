@@ -88,7 +88,7 @@ class ModelVersions:
 
     def close(self):
         self._stop.set()
-        self._thread.join()
+        self._thread.join(60)
         for version in self._versions.values():
             self._unload(version)
 

@@ -19,7 +19,7 @@ MANY = {"requests_per_second": 1e6, "burst": 10**6}
 def running(models, **limits):
     """Yields a LocalServer that answers, on a port that was free."""
     with LocalServer(models, port=0, limits=Limits(**{**MANY, **limits})) as server:
-        thread = threading.Thread(target=server.run)
+        thread = threading.Thread(target=server.run, daemon=True)
         thread.start()
         while not server.is_ready:
             time.sleep(0.01)
@@ -27,7 +27,8 @@ def running(models, **limits):
             yield server
         finally:
             server.stop()
-            thread.join()
+            thread.join(60)
+            assert not thread.is_alive(), "the server does not stop"
 
 
 @pytest.fixture(scope="session")

@@ -161,7 +161,7 @@ def test_a_status_is_told_while_predictions_are_made(server, blocked):
     assert ask(server, "GET", STATUS).status == 200 and not answers
     event.set()
     for thread in threads:
-        thread.join()
+        thread.join(60)
     assert [answer.error for answer in answers] == ["it took long"] * 3
 
 
@@ -176,5 +176,5 @@ def test_requests_that_wait_too_long_are_told_that_the_server_is_busy(books, blo
         assert answer.status == 503 and 0.1 <= time.monotonic() - start < 10
         assert "busy" in answer.error and answer.headers["Retry-After"] == "1"
         event.set()
-        threads[0].join()
+        threads[0].join(60)
         assert ask(server, "GET", STATUS).status == 200

@@ -18,19 +18,19 @@ def test_a_head_that_does_not_come_is_not_waited_for(server):
         begin = time.monotonic()
         received = send_raw(server, part)
         assert received.startswith(b"HTTP/1.1 408") and b'{"error": "The head' in received
-        assert 0.4 < time.monotonic() - begin < 5
+        assert 0.4 < time.monotonic() - begin < 15
 
 
 def test_a_head_that_comes_byte_by_byte_is_not_waited_for(server):
     begin = time.monotonic()
     with socket.create_connection(("127.0.0.1", port_of(server)), timeout=20) as connection:
         try:
-            for byte in b"GET / HTTP/1.1\r\nHost: localhost\r\n":
+            for byte in b"GET / HTTP/1.1\r\nHost: localhost\r\n" + b"A" * 400:
                 connection.sendall(bytes([byte]))
                 time.sleep(0.05)
         except OSError:
             pass
-    assert time.monotonic() - begin < 1.4
+    assert time.monotonic() - begin < 15  # all bytes take 21
 
 
 def test_a_second_head_that_does_not_come_is_not_waited_for(server):
@@ -44,7 +44,7 @@ def test_a_second_head_that_does_not_come_is_not_waited_for(server):
         while not received.startswith(b"HTTP/1.1 408"):  # the rest of the first answer
             received = connection.recv(1 << 16)
             assert received
-    assert 0.4 < time.monotonic() - begin < 4
+    assert 0.4 < time.monotonic() - begin < 15
 
 
 def test_a_body_that_does_not_come_is_not_waited_for(server):
@@ -126,7 +126,7 @@ def test_a_request_in_progress_keeps_its_place(books, monkeypatch):
             time.sleep(0.1)
             assert ask(server, "GET", "/").status == 503
             end.set()
-            assert answered.result().status == 200
+            assert answered.result(60).status == 200
 
 
 @pytest.mark.parametrize("is_answered", [True, False])
@@ -151,7 +151,7 @@ def test_a_server_that_stops_answers_requests_in_progress_for_some_time(
                 assert answered.result(timeout=15).status == 500
                 end.set()
         if is_answered:
-            assert answered.result().status == 200
+            assert answered.result(60).status == 200
 
 
 def _is_closed(connection):

@@ -198,7 +198,7 @@ def met(workers, timeout=20):
         thread.start()
         time.sleep(0.1)
     for thread in threads:
-        thread.join()
+        thread.join(60)
     return raised
 
 
@@ -242,7 +242,7 @@ def test_callers_that_are_no_workers_or_are_gone_do_not_count():
     with socket.create_connection(("localhost", int(addresses[0].split(":")[1]))) as stranger:
         stranger.sendall(b"GET / HTTP/1.1\r\n\r\n")
         assert stranger.recv(100) == b""
-    thread.join()
+    thread.join(60)
     assert f"1 ({addresses[1]}), 2 ({addresses[2]})" in raised[0]
 
 

@@ -193,7 +193,7 @@ def test_another_thread_trains_without_signals(saved):
     checkpoints = SaveCheckpoints(saved, 100, 0, 3)
     thread = threading.Thread(target=fit, args=(checkpoints, 3))
     thread.start()
-    thread.join()
+    thread.join(60)
     assert saved == [3]
 
 
