@@ -100,7 +100,13 @@ def configuration(name):
 
 
 def test_the_recipes_are_these():
-    ours = {"albert-base-cpu", "albert-base-one-gpu", "albert-mini-cpu", "continue"}
+    ours = {
+        "albert-base-cpu",
+        "albert-base-one-gpu",
+        "albert-mini-cpu",
+        "albert-mini-en",
+        "continue",
+    }
     assert set(recipes.names()) == ours | PAPERS.keys()
     assert recipes.names() == tuple(sorted(recipes.names()))
 
@@ -110,7 +116,7 @@ def test_every_recipe_is_a_valid_configuration(name):
     config = configuration(name).resolved("float32")
     config.optimizer.warmup_for(config.training.steps)
     config.albert_config(vocab_size=8000)
-    assert set(read_values(name)) == {"model", "training", "optimizer"}
+    assert set(read_values(name)) - {"stages"} == {"model", "training", "optimizer"}
 
 
 @pytest.mark.parametrize("name", recipes.names())
@@ -238,7 +244,7 @@ def test_the_documentation_lists_every_recipe_with_its_numbers():
     assert set(rows) == set(recipes.names())
     for name, (batch, rate, steps, warmup, *_) in rows.items():
         config = configuration(name).resolved("float32")
-        assert batch.split()[0] == str(config.training.batch_size)
+        assert batch.split()[0].rstrip(",") == str(config.training.batch_size)
         lr, optimizer = rate.split(", ")
         assert float(lr) == pytest.approx(config.optimizer.lr, rel=0.01)
         assert optimizer.lower() == config.optimizer.name
