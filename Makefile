@@ -12,6 +12,7 @@ READY := $(VENV)/.ready
 # TensorFlow 2.21, Python 3.13 is maintained longest.
 PYTHON ?= python3.11 python3.10 python3.13 python3.12 python3 python
 VENV_NEWER ?= .venv-newer
+PYTHON_NEWER ?= python3.13 python3.12
 # What depends most on TensorFlow: old files, optimizers, networks, tokenizers and readers.
 CORE := tests/test_old_artifacts.py tests/data_pipeline/test_tensorflow_line.py \
   tests/albert_keras/layers tests/albert_keras/models tests/albert_keras/optimization \
@@ -41,7 +42,7 @@ test-all: $(READY)
 	$(MAKE) test-newer
 
 test-newer:
-	$(MAKE) setup VENV="$(VENV_NEWER)" PYTHON="python3.13 python3.12"
+	$(MAKE) setup VENV="$(VENV_NEWER)" PYTHON="$(PYTHON_NEWER)"
 	$(VENV_NEWER)/bin/python -m pytest -n 3 --dist loadfile --max-worker-restart 1 $(CORE)
 
 check-serving: $(READY)

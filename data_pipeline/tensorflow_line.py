@@ -7,10 +7,15 @@ has.
 """
 
 import functools
+import importlib.machinery
 import os
 import sys
+from collections.abc import Mapping
 from importlib import metadata
+from types import ModuleType
 from typing import NamedTuple
+
+from data_pipeline.errors import InputError
 
 
 class Line(NamedTuple):
@@ -35,6 +40,8 @@ LINES = (
 
 #: TensorFlow reads it when an attribute of `tensorflow.keras` is used for the first time.
 VARIABLE = "TF_USE_LEGACY_KERAS"
+#: What modules that need TensorFlow import.
+_TENSORFLOW = ("tensorflow", "tensorflow_text")
 
 
 def required_line(python: tuple[int, ...] = tuple(sys.version_info[:2])) -> Line:
@@ -55,34 +62,69 @@ def needs_tf_keras() -> bool:
         return False
 
 
+class Keras3Error(InputError, ImportError):
+    """TensorFlow would use Keras 3, so that no module of the project that needs it can work."""
+
+
 def use_keras_2() -> None:
     """Makes `tensorflow.keras` Keras 2; call it before TensorFlow's Keras is used.
 
     Processes that this one starts inherit the setting. Another value of the variable is replaced,
-    as nothing here works with Keras 3.
-
-    Raises:
-        ImportError: If `tensorflow.keras` is Keras 3 already, or tf-keras is not installed.
+    as nothing here works with Keras 3. If TensorFlow would use Keras 3 all the same, each module of
+    the project that imports TensorFlow raises `Keras3Error`; others, such as those of
+    `albert-keras doctor`, still work.
     """
+    if (fault := keras_fault()) is not None:
+        refuse_modules_with_tensorflow(fault)
+
+
+def keras_fault() -> str | None:
+    """Selects Keras 2, and returns why `tensorflow.keras` is Keras 3 all the same, or None."""
     if not needs_tf_keras():
-        return
+        return None
     try:
         metadata.version("tf-keras")
     except metadata.PackageNotFoundError:
         line = required_line()
-        raise ImportError(
+        return (
             f"`tensorflow.keras` must be Keras 2. Received: Keras {metadata.version('keras')}, "
             "without the package tf-keras. Install the Keras 2 of TensorFlow "
             f"{line.tensorflow}: `pip install {line.keras_package}=={line.keras}`."
-        ) from None
-    os.environ[VARIABLE] = "1"
-    tensorflow = sys.modules.get("tensorflow")
-    if tensorflow is None:
-        return
-    if not tensorflow.keras.Model.__module__.startswith("tf_keras."):
-        raise ImportError(
-            "`tensorflow.keras` must be Keras 2, which is the package tf-keras. "
-            f"Received: Keras {metadata.version('keras')}, which this program used first. Import "
-            "albert_keras or data_pipeline before `tensorflow.keras` is used, or set "
-            f"{VARIABLE}=1 in the environment."
         )
+    os.environ[VARIABLE] = "1"
+    if not uses_keras_3(sys.modules):
+        return None
+    return (
+        "`tensorflow.keras` must be Keras 2, which is the package tf-keras. "
+        f"Received: Keras {metadata.version('keras')}, which this program used first. Import "
+        "albert_keras or data_pipeline before `tensorflow.keras` is used, or set "
+        f"{VARIABLE}=1 in the environment."
+    )
+
+
+def uses_keras_3(modules: Mapping[str, ModuleType]) -> bool:
+    """Returns whether TensorFlow is among the imported modules and does not use tf-keras."""
+    tensorflow = modules.get("tensorflow")
+    return tensorflow is not None and not tensorflow.keras.Model.__module__.startswith("tf_keras.")
+
+
+@functools.cache
+def refuse_modules_with_tensorflow(fault: str) -> None:
+    """Makes modules of the project that import TensorFlow raise Keras3Error, with this message."""
+    sys.meta_path.insert(0, _Refusal(fault))
+
+
+class _Refusal:
+    """Finds the modules of the project as Python does, except those that import TensorFlow."""
+
+    def __init__(self, fault):
+        self.fault = fault
+
+    def find_spec(self, fullname, path=None, target=None):
+        if not fullname.startswith(("albert_keras.", "data_pipeline.")):
+            return None
+        spec = importlib.machinery.PathFinder.find_spec(fullname, path)
+        code = spec and spec.loader and spec.loader.get_code(fullname)
+        if code and any(name.split(".")[0] in _TENSORFLOW for name in code.co_names):
+            raise Keras3Error(self.fault)
+        return spec

@@ -1,4 +1,4 @@
-"""A run that is begun with one supported TensorFlow is resumed with the other.
+"""What is made with one supported TensorFlow is used with the other: runs, exports and records.
 
 `ALBERT_KERAS_OTHER_PYTHON` names the Python of an environment with the other TensorFlow, in which
 the requirements of this project are installed.
@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.old_artifacts import measures
 from tests.old_artifacts.measures import PRETRAINING
 
 ROOT = Path(__file__).parents[1]
@@ -31,19 +32,57 @@ print(metadata.version("tensorflow"))
 """
 
 
-def train(python, folder, out, max_steps=0):
-    """Trains a run, or resumes it, and returns the version of TensorFlow."""
-    words = [python, "-c", TRAIN, out, "pretraining.json", str(max_steps)]
+#: Makes an export and records below a folder, and measures those below other folders.
+MAKE = """
+import json, sys
+from pathlib import Path
+from albert_keras import export
+from albert_keras.cli import main
+from albert_keras.serving.saved_model.server_ops import check_ops
+from tests.old_artifacts import measures
+made, *measured = map(Path, sys.argv[1:])
+export("run", made / "export")
+files = ["--corpus", "corpus.txt", "--tokenizer", "tokenizer", "--out", f"{made}/records"]
+assert main(["data", "build", *files, "--max-seq-length", "32"]) == 0
+for place in (made, *measured):
+    check_ops(place / "export" / "1")
+found = {
+    place.name: {
+        "saved model": measures.of_pretrained_export(place / "export"),
+        "keras file": measures.of_keras_model(place / "export" / "1.keras"),
+        "records": measures.of_records(place / "records"),
+    }
+    for place in (made, *measured)
+}
+print(json.dumps(found))
+"""
+
+
+def run(python, folder, *words):
+    """Runs a program in a folder with this project, and returns the last line that it prints."""
     done = subprocess.run(
-        words,
+        [python, "-c", *words],
         cwd=folder,
         env=os.environ | {"PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=900,
     )
     assert done.returncode == 0, done.stderr
-    return done.stdout.split()[-1]
+    return done.stdout.splitlines()[-1]
+
+
+def train(python, folder, out, max_steps=0):
+    """Trains a run, or resumes it, and returns the version of TensorFlow."""
+    return run(python, folder, TRAIN, out, "pretraining.json", str(max_steps))
+
+
+@pytest.fixture
+def old(tmp_path):
+    """Returns a folder with a tokenizer, records and a run."""
+    with tarfile.open(ROOT / "tests/old_artifacts/old_artifacts.tar.xz") as archive:
+        archive.extractall(tmp_path, filter="data")
+    return tmp_path
 
 
 def losses(run):
@@ -55,21 +94,35 @@ def losses(run):
 @pytest.mark.slow
 @pytest.mark.skipif(OTHER is None, reason="ALBERT_KERAS_OTHER_PYTHON is not set")
 @pytest.mark.parametrize("optimizer", ["lamb", "adamw"])
-def test_a_run_is_resumed_with_the_other_tensorflow(tmp_path, optimizer):
-    with tarfile.open(ROOT / "tests/old_artifacts/old_artifacts.tar.xz") as archive:
-        archive.extractall(tmp_path, filter="data")
+def test_a_run_is_resumed_with_the_other_tensorflow(old, optimizer):
     settings = PRETRAINING | {"optimizer": PRETRAINING["optimizer"] | {"name": optimizer}}
-    (tmp_path / "pretraining.json").write_text(json.dumps(settings), encoding="utf-8")
+    (old / "pretraining.json").write_text(json.dumps(settings), encoding="utf-8")
     pythons = {"this": sys.executable, "other": OTHER}
-    versions = {name: train(pythons[name], tmp_path, f"only-{name}") for name in pythons}
+    versions = {name: train(pythons[name], old, f"only-{name}") for name in pythons}
     assert versions["this"] != versions["other"]
     for first, second in itertools.permutations(pythons):
         out = f"{first}-first"
-        train(pythons[first], tmp_path, out, max_steps=4)
-        assert len(losses(tmp_path / out)) == 4
-        train(pythons[second], tmp_path, out)
-        received = losses(tmp_path / out)
+        train(pythons[first], old, out, max_steps=4)
+        assert len(losses(old / out)) == 4
+        train(pythons[second], old, out)
+        received = losses(old / out)
         assert len(received) == 8
         for uninterrupted in ("only-this", "only-other"):
-            for row, expected in zip(received, losses(tmp_path / uninterrupted), strict=True):
+            for row, expected in zip(received, losses(old / uninterrupted), strict=True):
                 assert row == pytest.approx(expected, rel=0, abs=1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(OTHER is None, reason="ALBERT_KERAS_OTHER_PYTHON is not set")
+def test_exports_and_records_are_used_with_the_other_tensorflow(old, tiny_corpus):
+    text = "\n\n".join("\n".join(tiny_corpus[start : start + 6]) for start in range(0, 120, 6))
+    (old / "corpus.txt").write_text(text, encoding="utf-8")
+    run(sys.executable, old, MAKE, "this")
+    with_other = json.loads(run(OTHER, old, MAKE, "other", "this"))
+    with_this = json.loads(run(sys.executable, old, MAKE, "again", "other", "this"))
+    expected = with_this.pop("again")
+    assert expected["saved model"]["fill_mask"] and expected["records"]["num_records"] > 10
+    for measured in (with_other, with_this):
+        assert measured.keys() == {"other", "this"}
+        for found in measured.values():
+            assert measures.differences(found, expected) == []

@@ -15,7 +15,7 @@ from types import ModuleType
 
 from albert_keras.doctor.findings import FAULT, OK, WARNING, Finding
 from albert_keras.doctor.packages import installed_version
-from data_pipeline.tensorflow_line import VARIABLE, Line, required_line
+from data_pipeline.tensorflow_line import VARIABLE, Line, required_line, uses_keras_3
 
 _TOPIC = "Keras"
 #: The values with which TensorFlow loads the package `tf_keras` in place of `keras`.
@@ -57,6 +57,10 @@ def keras_findings(
     elif installed is None:
         text = f"{package} is not installed; TensorFlow {line.series} needs it as its Keras 2"
         found.append(Finding(_TOPIC, FAULT, text, pin))
+    elif uses_keras_3(modules):
+        text = f"TensorFlow's Keras 3 was used before albert_keras, which needs {package}"
+        fix = f"export {VARIABLE}=1, or import albert_keras first"
+        found.append(Finding(_TOPIC, FAULT, text, fix))
     if any(one.state == FAULT and one.fix.startswith(pin) for one in found):
         return found
     if installed is not None and not is_keras_of(line, installed):

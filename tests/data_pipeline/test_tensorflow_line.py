@@ -1,4 +1,7 @@
+import json
+import os
 import re
+import subprocess
 import sys
 from importlib import metadata
 from pathlib import Path
@@ -7,11 +10,15 @@ from types import SimpleNamespace
 import pytest
 from packaging.requirements import Requirement
 
+import data_pipeline.reader
 from data_pipeline import tensorflow_line
 from data_pipeline.tensorflow_line import (
     LINES,
     VARIABLE,
+    Keras3Error,
+    keras_fault,
     needs_tf_keras,
+    refuse_modules_with_tensorflow,
     required_line,
     use_keras_2,
 )
@@ -34,9 +41,11 @@ def on_line(monkeypatch):
             keras = SimpleNamespace(Model=SimpleNamespace(__module__=keras_module))
             monkeypatch.setitem(sys.modules, "tensorflow", SimpleNamespace(keras=keras))
         needs_tf_keras.cache_clear()
+        refuse_modules_with_tensorflow.cache_clear()
 
     yield pretend
     needs_tf_keras.cache_clear()
+    refuse_modules_with_tensorflow.cache_clear()
 
 
 NEWER = {"keras": "3.15.1", "tf-keras": "2.21.0"}
@@ -75,16 +84,91 @@ def test_tensorflow_may_be_imported_first(on_line, monkeypatch):
 def test_keras_3_may_not_be_used_first(on_line, monkeypatch):
     on_line(NEWER, keras_module="keras.src.models.model")
     monkeypatch.setenv(VARIABLE, "")
-    with pytest.raises(ImportError, match=r"must be Keras 2.*Received: Keras 3\.15\.1.*Import"):
-        use_keras_2()
+    rule = r"must be Keras 2.*Received: Keras 3\.15\.1.*Import"
+    assert re.match(f".*{rule}", keras_fault())
+    before = list(sys.meta_path)
+    monkeypatch.setattr(sys, "meta_path", list(before))
+    use_keras_2()
+    use_keras_2()  # as both packages do
+    refusal, *others = sys.meta_path
+    assert others == before
+    with pytest.raises(Keras3Error, match=rule):
+        refusal.find_spec("data_pipeline.reader.reader", data_pipeline.reader.__path__)
+    found = refusal.find_spec("data_pipeline.config", data_pipeline.__path__)
+    assert found.origin == data_pipeline.config.__file__
+    assert refusal.find_spec("tensorflow") is None
 
 
 def test_tf_keras_must_be_installed(on_line):
     on_line({"keras": "3.15.1"})
     line = required_line()
     command = f"pip install {line.keras_package}=={line.keras}"
-    with pytest.raises(ImportError, match=f"Keras 3.15.1, without the package tf-keras.*{command}"):
-        use_keras_2()
+    assert re.search(f"Keras 3.15.1, without the package tf-keras.*{command}", keras_fault())
+
+
+#: What Python runs when it starts: Keras 3 is installed, and tf-keras is not.
+KERAS_3 = """
+from importlib import metadata
+version = metadata.version
+def pretended(name):
+    if name == "tf-keras":
+        raise metadata.PackageNotFoundError(name)
+    return "3.15.1" if name == "keras" else version(name)
+metadata.version = pretended
+"""
+#: What `albert-keras doctor` learns from it.
+TENSORFLOW = """
+import sys, types
+keras = types.SimpleNamespace(Model=type("Model", (), {"__module__": "keras.src.models.model"}))
+sys.modules["keras"] = types.SimpleNamespace(__version__="3.15.1")
+config = types.SimpleNamespace(list_physical_devices=lambda kind: [])
+"""
+
+
+@pytest.fixture
+def with_keras_3(tmp_path):
+    """Returns a function that runs Python with these words where Keras 3 is installed."""
+    (tmp_path / "sitecustomize.py").write_text(KERAS_3, encoding="utf-8")
+    (tmp_path / "tensorflow.py").write_text(TENSORFLOW, encoding="utf-8")
+    (tmp_path / "tensorflow_text.py").touch()
+    path = os.pathsep.join([str(tmp_path), str(Path(data_pipeline.__file__).parents[1])])
+
+    def run(*words):
+        return subprocess.run(
+            [sys.executable, *words],
+            cwd=tmp_path,
+            env=os.environ | {"PYTHONPATH": path, "TF_USE_LEGACY_KERAS": ""},
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+
+    return run
+
+
+def test_doctor_names_keras_3_and_what_installs_keras_2(with_keras_3):
+    done = with_keras_3("-m", "albert_keras", "doctor", "--json", "--out", "runs", "--disk", "1MB")
+    assert done.returncode == 1, done.stderr
+    findings = json.loads(done.stdout)["findings"]
+    fixes = [one["fix"] for one in findings if (one["topic"], one["state"]) == ("Keras", "fault")]
+    line = required_line()
+    assert f"pip install '{line.keras_package}=={line.keras}'" in fixes
+    (found,) = [one for one in findings if one["topic"] == "TensorFlow"]
+    assert found["fix"] == "correct the faults above first"
+    assert "`tensorflow.keras` must be Keras 2" in found["text"]
+
+
+def test_what_needs_tensorflow_names_keras_3_once(with_keras_3):
+    command = ("-m", "albert_keras")
+    for words in (("--version",), ("--help",), ("pretrain", "--help")):
+        done = with_keras_3(*command, *words)
+        assert (done.returncode, done.stderr) == (0, "")
+    done = with_keras_3(*command, "card", "saved_models/none")
+    assert done.returncode == 2 and "Traceback" not in done.stderr
+    assert done.stderr.count("error: `tensorflow.keras` must be Keras 2. Received: Keras 3.15") == 1
+    done = with_keras_3("-c", "import albert_keras, data_pipeline, tensorflow; albert_keras.Lamb")
+    assert done.stderr.count("must be Keras 2") == 1
+    assert "Keras3Error" in done.stderr.splitlines()[-1]
 
 
 def test_the_lines_are_those_of_the_requirements():

@@ -1,8 +1,8 @@
 """Which operations a served SavedModel may use.
 
 `tensorflow_model_server` 2.12 to 2.19 has the operations of TensorFlow and of tensorflow-text
-2.12.1; a model with any other does not load there. And since a SavedModel is a program, it must not
-use operations that access files, Python or other processes.
+2.12.1; a model with any other, or with newer attributes, does not load there. And since a
+SavedModel is a program, it must not use operations that access files, Python or other processes.
 """
 
 import functools
@@ -59,6 +59,16 @@ NEWER_OPS = (
     r"(GetStatsFrom|Sort)ListOfSparseCoreCooTensors",
 )
 
+#: Attributes that TensorFlow 2.16 to 2.21 added, which servers of 2.15 do not know, by regular
+#: expressions of operations. A SavedModel contains them only with other values than the default.
+NEWER_ATTRIBUTES = {
+    r"MatMul": {"grad_a", "grad_b"},
+    r"BatchMatMul(V2|V3)?": {"grad_x", "grad_y"},
+    r"GatherNd|(Resource|Tensor)?Scatter\w+": {"bad_indices_policy"},
+    r"TensorListGetItem": {"Tshape"},
+    r"BatchFunction": {"mixed_priority_policy", "batch_padding_policy"},
+}
+
 #: Additional operations of the function that writes the variables, and of the one that reads them,
 #: which servers run when they load a model.
 _SAVE_OPS = frozenset({"SaveV2", "ShardedFilename", "MergeV2Checkpoints"})
@@ -75,6 +85,13 @@ def core_ops() -> frozenset[str]:
     """
     public = (name for name in dir(tf.raw_ops) if not name.startswith("_"))
     return frozenset(name for name in public if not _is_denied(name))
+
+
+@functools.cache
+def newer_attributes(op: str) -> frozenset[str]:
+    """Returns the attributes of an operation that servers of TensorFlow 2.15 do not know."""
+    found = (names for pattern, names in NEWER_ATTRIBUTES.items() if re.fullmatch(pattern, op))
+    return frozenset().union(*found)
 
 
 def check_ops(folder: Path) -> None:
@@ -167,6 +184,8 @@ def _faults_of_node(node, where, functions, saver_ops=frozenset()):
             yield f"`{op}` in {where} may access files, Python or other processes"
         elif op not in functions:
             yield f"`{op}` in {where} is not an operation of tensorflow_model_server"
+    for name in sorted(newer_attributes(op) & set(node.attr)):
+        yield f"`{op}` in {where} has the attribute `{name}`, which servers of 2.15 do not know"
     if _must_compile(node):
         yield f"`{op}` in {where} requires compilation by XLA (`jit_compile=True`)"
 

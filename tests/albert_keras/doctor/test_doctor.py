@@ -171,6 +171,17 @@ def test_tf_keras_must_be_installed_in_the_version_of_tensorflow(versions, text)
     assert found.fix == "pip install 'tf-keras==2.21.0'"
 
 
+@pytest.mark.parametrize("package, state", [("keras", FAULT), ("tf_keras", OK)])
+def test_keras_3_must_not_be_used_before_albert_keras(package, state):
+    model = type("Model", (), {"__module__": f"{package}.src.engine.training"})
+    modules = {"tensorflow": SimpleNamespace(keras=SimpleNamespace(Model=model))}
+    version = installed(keras="3.15.1", tf_keras="2.21.0")
+    (found,) = keras_findings({}, modules, version, lambda: None, NEWER)
+    assert found.state == state
+    if state == FAULT:
+        assert found.fix.startswith("export TF_USE_LEGACY_KERAS=1")
+
+
 @pytest.mark.parametrize("value", ["1", "True", "true"])
 def test_legacy_keras_must_not_be_requested(value):
     environ = {"TF_USE_LEGACY_KERAS": value}

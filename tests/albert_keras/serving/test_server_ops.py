@@ -1,5 +1,6 @@
 """Models that a server could not load, or that reach out of themselves, are refused by name."""
 
+import hashlib
 import re
 
 import pytest
@@ -12,6 +13,7 @@ from albert_keras.serving.saved_model.server_ops import (
     TEXT_OPS,
     check_ops,
     core_ops,
+    newer_attributes,
     read_saved_model,
 )
 from data_pipeline.errors import InputError
@@ -75,6 +77,30 @@ def test_what_is_allowed_is_counted_so_that_a_new_tensorflow_is_looked_at():
     assert len(core_ops()) == 1078 and len(TEXT_OPS) == 35
     assert core_ops().isdisjoint(REACHING_OUT)
     assert {"MatMul", "StatefulPartitionedCall", "ParseExampleV2", "While"} <= core_ops()
+
+
+def test_servers_of_both_lines_know_the_same_arguments_and_attributes():
+    """The digest is that of TensorFlow 2.15.1 and of 2.21.0; servers of 2.20 lie in between."""
+    known = []
+    for name in sorted(core_ops()):
+        op = op_def_registry.get(name)
+        inputs, outputs = ([one.name for one in args] for args in (op.input_arg, op.output_arg))
+        older = [one for one in op.attr if one.name not in newer_attributes(name)]
+        attributes = sorted(f"{one.name}:{one.type}" for one in older)
+        known.append(" ".join([name, *inputs, "->", *outputs, *attributes]))
+    digest = hashlib.sha256("\n".join(known).encode()).hexdigest()
+    assert digest == "4a413fd66b3f4953654b0760969ff5dcc57d5b39b7b1891ae255092cf84fa8bb"
+
+
+def test_an_attribute_that_servers_lack_is_refused(changed):
+    def change(graph):
+        node = graph.graph_def.library.function[0].node_def.add(name="product", op="MatMul")
+        node.attr["transpose_a"].b = True
+        node.attr["grad_a"].b = True
+
+    rule = "`MatMul` in function `.*` has the attribute `grad_a`, which servers of 2.15 do not know"
+    with pytest.raises(InputError, match=rule):
+        check_ops(changed(change))
 
 
 def test_each_rule_denies_something_there_is():

@@ -1,0 +1,71 @@
+"""`.ci/run` tests both lines of TensorFlow, the newer one if there is a Python for it."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture
+def run_ci(tmp_path):
+    """Returns a function that runs `.ci/run` where only certain programs exist, after seconds."""
+    for name in ("bash", "dirname", "mktemp", "rm", "timeout"):
+        (tmp_path / name).symlink_to(shutil.which(name))
+
+    def run(seconds=0, **programs):
+        programs.setdefault("make", 'echo "make $*"')
+        for name, code in programs.items():
+            program = tmp_path / name.replace("_", ".")
+            program.write_text(f"#!{tmp_path}/bash\n{code}\n")
+            program.chmod(0o755)
+        done = subprocess.run(
+            [tmp_path / "bash", ROOT / ".ci" / "run"],
+            env={"PATH": str(tmp_path), "SECONDS": str(seconds), "TMPDIR": str(tmp_path)},
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert not list(tmp_path.glob("tmp.*"))
+        return done.returncode, done.stdout.replace(f"{tmp_path}{os.sep}", "").splitlines()
+
+    return run
+
+
+def test_the_newer_line_is_tested_after_the_default_one(run_ci):
+    code, lines = run_ci(python3_12="exit 0")
+    assert code == 0 and len(lines) == 2
+    assert lines[0].startswith("make lint test VENV=tmp.")
+    assert lines[1].startswith("make test-newer VENV_NEWER=tmp.")
+    assert lines[1].endswith("PYTHON_NEWER=python3.12")
+
+
+def test_a_python_of_pyenv_is_found(run_ci, tmp_path):
+    """Its program `python3.13` exists, and fails while no version is selected."""
+    (tmp_path / "versions").mkdir()
+    (tmp_path / "versions" / "python3.13").symlink_to(shutil.which("true"))
+    pyenv = f'[ "$*" = "whence --path python3.13" ] && echo {tmp_path}/versions/python3.13'
+    code, lines = run_ci(python3_13="exit 127", pyenv=pyenv)
+    assert code == 0 and lines[1].endswith("PYTHON_NEWER=versions/python3.13")
+
+
+@pytest.mark.parametrize(
+    "seconds, programs, reason",
+    [
+        (0, {}, "no Python 3.13 or 3.12 here"),
+        (1260, {"python3_13": "exit 0"}, "21 minutes"),
+        (0, {"python3_13": '[ "$2" != pip ]'}, "no packages for python3.13 can be fetched"),
+    ],
+)
+def test_one_line_says_why_it_is_not_tested(run_ci, seconds, programs, reason):
+    code, (_, line) = run_ci(seconds, **programs)
+    assert code == 0 and reason in line and "not tested with TensorFlow 2.21" in line
+
+
+@pytest.mark.parametrize("failing", ["lint", "test-newer"])
+def test_a_failure_of_either_line_is_one_of_all(run_ci, failing):
+    code, _ = run_ci(make=f'[ "$1" != {failing} ]', python3_13="exit 0")
+    assert code != 0
