@@ -1,6 +1,7 @@
 # make demo     set up, then text -> records -> pre-training -> SavedModel -> answers, offline
 # make test     set up, then the tests; `make test-all` adds the slow ones, `make lint` is the style
 # make test-newer  the tests of the core with TensorFlow 2.21, on Python 3.13 or 3.12; part of test-all
+# make docs     the documentation as a site that works offline, in build/docs
 # make check-serving  what docs/serving.md promises, at full length, with its figures: 20 minutes
 # make check-tpu  compile the training step for six TPUs, without one; docs/tpu.md
 VENV ?= .venv
@@ -20,9 +21,11 @@ CORE := tests/test_old_artifacts.py tests/data_pipeline/test_tensorflow_line.py 
 DEMO ?= runs/demo
 VENV_TPU ?= .venv-tpu
 READY_TPU := $(VENV_TPU)/.ready
+VENV_DOCS ?= .venv-docs
+READY_DOCS := $(VENV_DOCS)/.ready
 export TF_CPP_MIN_LOG_LEVEL ?= 2
 
-.PHONY: setup demo test test-all test-newer check-serving check-tpu lint format clean
+.PHONY: setup demo test test-all test-newer docs check-serving check-tpu lint format clean
 .DEFAULT_GOAL := help
 
 help:
@@ -45,6 +48,10 @@ test-newer:
 	$(MAKE) setup VENV="$(VENV_NEWER)" PYTHON="$(PYTHON_NEWER)"
 	$(VENV_NEWER)/bin/python -m pytest -n 3 --dist loadfile --max-worker-restart 1 $(CORE)
 
+docs: $(READY_DOCS)
+	NO_MKDOCS_2_WARNING=1 $(VENV_DOCS)/bin/python -m mkdocs build --quiet -f docs/site/mkdocs.yml
+	@echo "docs: open build/docs/index.html"
+
 check-serving: $(READY)
 	$(BIN)/python -m pytest -m slow -s -o faulthandler_timeout=7200 tests/albert_keras/serving/goals
 
@@ -61,7 +68,7 @@ format: $(READY)
 	$(BIN)/ruff check --fix .
 
 clean:
-	rm -rf $(VENV) $(VENV_NEWER) $(VENV_TPU) build *.egg-info
+	rm -rf $(VENV) $(VENV_NEWER) $(VENV_TPU) $(VENV_DOCS) build *.egg-info
 
 # Without a Python of `PYTHON`, uv brings one, unless certain ones were asked for.
 $(READY): requirements.txt pyproject.toml
@@ -100,3 +107,11 @@ $(READY_TPU): albert_keras/tpu_check/requirements.txt | $(READY)
 	@$(VENV_TPU)/bin/python -m pip install --quiet --disable-pip-version-check -r $< \
 	  || { echo "check-tpu: $< could not be installed; it needs pip and access to PyPI"; exit 1; }
 	@touch $(READY_TPU)
+
+# The site reads the sources and imports nothing of them, so it needs no TensorFlow.
+$(READY_DOCS): docs/site/requirements.txt
+	@echo "docs: installing MkDocs in $(VENV_DOCS), about 50 MB"
+	@$(or $(wildcard $(BIN)/python),python3) -m venv --clear $(VENV_DOCS)
+	@$(VENV_DOCS)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $< \
+	  || { echo "docs: $< could not be installed; it needs pip and access to PyPI"; exit 1; }
+	@touch $(READY_DOCS)

@@ -1,0 +1,131 @@
+"""What code blocks say exists: languages, commands, options, targets of make, public names.
+
+`test_pages_run.py` executes them.
+"""
+
+import ast
+import re
+
+import pytest
+import typer
+
+from albert_keras.cli import app
+from data_pipeline.errors import InputError
+from tests.documentation.code_blocks import (
+    ALL_BLOCKS,
+    LANGUAGES,
+    PAGES,
+    REASONS,
+    ROOT,
+    albert_keras_commands,
+    command_lines,
+)
+
+#: Options of other programs that the text mentions.
+_FOREIGN = {"--master", "--no-deps", "--rest_api_port", "--sdk_container_image", "--upgrade"}
+_FOREIGN |= {"--upgrade-package"}
+COMMANDS = [
+    (block, arguments)
+    for block in ALL_BLOCKS
+    for line in command_lines(block)
+    for arguments in albert_keras_commands(line)
+]
+
+
+def every_command(command=None):
+    command = command or typer.main.get_command(app)
+    yield command
+    for inner in getattr(command, "commands", {}).values():
+        yield from every_command(inner)
+
+
+@pytest.mark.parametrize("block", ALL_BLOCKS, ids=str)
+def test_a_block_has_a_language_and_a_known_reason_not_to_run(block):
+    assert block.language in LANGUAGES, f"the language must be one of {list(LANGUAGES)}"
+    assert not block.reason or block.reason in REASONS
+    if block.language == "console":
+        assert re.search(r"^\$ ", block.text, re.MULTILINE)
+    if block.language == "python":
+        ast.parse(block.text)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_all_code_is_fenced(page):
+    """An indented block would have no language, so that nothing would check it."""
+    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+    assert not re.findall(r"(?<=\n\n)    (?=\S).*", text)
+
+
+@pytest.mark.parametrize("block, arguments", COMMANDS, ids=lambda value: str(value)[:60])
+def test_commands_and_their_options_exist(block, arguments):
+    command, words = typer.main.get_command(app), list(arguments)
+    while words and words[0] in getattr(command, "commands", {}):
+        command = command.commands[words.pop(0)]
+    assert command.name != "albert-keras", f"{block}: no such command: {arguments}"
+    command.make_context(command.name, words)
+
+
+def test_options_in_the_text_exist():
+    known = {name for command in every_command() for one in command.params for name in one.opts}
+    known |= {
+        name
+        for command in every_command()
+        for one in command.params
+        for name in one.secondary_opts
+    }
+    known |= {"--help", *_FOREIGN}
+    tpu_check = (ROOT / "albert_keras" / "tpu_check" / "__main__.py").read_text(encoding="utf-8")
+    known |= set(re.findall(r"\"(--[a-z-]+)\"", tpu_check))
+    unknown = {}
+    for page in PAGES:
+        text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+        for code in re.findall(r"`([^`]+)`", text):
+            for name in re.findall(r"(?<![\w-])--[a-z][\w-]*", code):
+                if name not in known:
+                    unknown.setdefault(name, set()).add(page.name)
+    assert not unknown
+
+
+def test_targets_of_make_exist():
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = set(re.findall(r"^([a-z-]+):", makefile, re.MULTILINE))
+    named = {
+        name
+        for page in PAGES
+        for name in re.findall(r"\bmake ([a-z-]+)\b(?=[`\s])", _code(page))
+    }
+    assert named <= targets
+
+
+def _code(page):
+    """Returns all code of a page, fenced and in lines."""
+    text = page.read_text(encoding="utf-8")
+    return "\n".join(re.findall(r"^```.*?^```$", text, re.M | re.S) + re.findall(r"`[^`\n]+`", text))
+
+
+@pytest.mark.parametrize(
+    "block", [block for block in ALL_BLOCKS if block.language == "python"], ids=str
+)
+def test_names_imported_in_programs_exist(block):
+    import importlib
+
+    for node in ast.walk(ast.parse(block.text)):
+        if isinstance(node, ast.ImportFrom) and node.module.startswith(("albert_keras", "data_p")):
+            module = importlib.import_module(node.module)
+            assert all(hasattr(module, alias.name) for alias in node.names), block
+
+
+def test_settings_are_known():
+    """YAML of `pretrain` is read as `config check` reads it; that of cards by the card."""
+    import yaml
+
+    from albert_keras.training.config import PretrainingConfig
+
+    for block in ALL_BLOCKS:
+        if block.language == "yaml":
+            values = yaml.safe_load(block.text)
+            if "training" in values or "model" in values:
+                try:
+                    PretrainingConfig(**values)
+                except InputError as error:
+                    pytest.fail(f"{block}: {error}")
