@@ -37,7 +37,8 @@ REASONS = {
     "runs the tests",
     "shows a mistake",
 }
-_ENDS = re.compile(r"\|\|?|&&?|;")
+#: A word with its quotes, what ends a command or names a file to read or write, or a comment.
+_WORD = re.compile(r"""(?:'[^']*'|"[^"]*"|[^\s|&;<>'"#]|(?<=\S)\#)+|[|&;<>]+|\#.*""")
 
 
 class Block(NamedTuple):
@@ -98,19 +99,15 @@ def command_lines(block: Block) -> list[str]:
 
 def albert_keras_commands(line: str) -> list[list[str]]:
     """Returns the arguments of each call of `albert-keras` in a command line."""
-    words = shlex.shlex(line.replace("\\\n", " "), posix=True, punctuation_chars="|&;<>")
-    words.whitespace_split = True
     calls, call = [], None
-    for word in words:
-        if word.rpartition("/")[2] == "albert-keras" and call is None:
+    for word in _WORD.findall(line.replace("\\\n", " ")):
+        if word[0] in "|&;<>#":
+            call = None
+        elif word.rpartition("/")[2] == "albert-keras":
             call = []
             calls.append(call)
-        elif _ENDS.fullmatch(word) or word.startswith((">", "<")):
-            call = None if _ENDS.fullmatch(word) else call
-            if word.startswith((">", "<")):
-                call = None
         elif call is not None:
-            call.append(word)
+            call += shlex.split(word)
     return calls
 
 
