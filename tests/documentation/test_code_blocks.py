@@ -54,6 +54,7 @@ def test_all_code_is_fenced(page):
     """An indented block would have no language, so that nothing would check it."""
     text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
     assert not re.findall(r"(?<=\n\n)    (?=\S).*", text)
+    assert not re.findall(r"^#+[^#\s].*", text, re.MULTILINE), "MkDocs reads it as a heading"
 
 
 @pytest.mark.parametrize("block, arguments", COMMANDS, ids=lambda value: str(value)[:60])
