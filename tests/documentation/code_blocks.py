@@ -21,14 +21,16 @@ LANGUAGES = {
 }
 #: Reasons of `<!-- not run: REASON -->` above a block that cannot be executed on any machine.
 REASONS = {
+    "depends on the machine",
     "downloads packages",
+    "has a test of its own",
     "needs a cluster",
+    "needs a GPU",
     "needs a released checkpoint",
     "needs a TPU",
     "needs apache-beam",
     "needs Docker",
-    "needs hours",
-    "needs pyarrow",
+    "needs official files",
     "needs several GPUs",
     "needs several machines",
     "needs tensorflow_model_server",
@@ -36,6 +38,7 @@ REASONS = {
     "needs torch",
     "runs the tests",
     "shows a mistake",
+    "takes long",
 }
 #: A word with its quotes, what ends a command or names a file to read or write, or a comment.
 _WORD = re.compile(r"""(?:'[^']*'|"[^"]*"|[^\s|&;<>'"#]|(?<=\S)\#)+|[|&;<>]+|\#.*""")

@@ -69,10 +69,7 @@ def test_commands_and_their_options_exist(block, arguments):
 def test_options_in_the_text_exist():
     known = {name for command in every_command() for one in command.params for name in one.opts}
     known |= {
-        name
-        for command in every_command()
-        for one in command.params
-        for name in one.secondary_opts
+        name for command in every_command() for one in command.params for name in one.secondary_opts
     }
     known |= {"--help", *_FOREIGN}
     tpu_check = (ROOT / "albert_keras" / "tpu_check" / "__main__.py").read_text(encoding="utf-8")
