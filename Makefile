@@ -40,7 +40,8 @@ demo: $(READY)
 test: $(READY)
 	$(BIN)/python -m pytest -n 3 --dist loadfile --max-worker-restart 1
 
-test-all: $(READY)
+# The slow tests build the site, too.
+test-all: $(READY) $(READY_DOCS)
 	$(BIN)/python -m pytest -m "slow or not slow" -o faulthandler_timeout=7200
 	$(MAKE) test-newer
 

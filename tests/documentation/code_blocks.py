@@ -21,14 +21,16 @@ LANGUAGES = {
 }
 #: Reasons of `<!-- not run: REASON -->` above a block that cannot be executed on any machine.
 REASONS = {
+    "depends on the machine",
     "downloads packages",
+    "has a test of its own",
     "needs a cluster",
+    "needs a GPU",
     "needs a released checkpoint",
     "needs a TPU",
     "needs apache-beam",
     "needs Docker",
-    "needs hours",
-    "needs pyarrow",
+    "needs official files",
     "needs several GPUs",
     "needs several machines",
     "needs tensorflow_model_server",
@@ -36,8 +38,10 @@ REASONS = {
     "needs torch",
     "runs the tests",
     "shows a mistake",
+    "takes long",
 }
-_ENDS = re.compile(r"\|\|?|&&?|;")
+#: A word with its quotes, what ends a command or names a file to read or write, or a comment.
+_WORD = re.compile(r"""(?:'[^']*'|"[^"]*"|[^\s|&;<>'"#]|(?<=\S)\#)+|[|&;<>]+|\#.*""")
 
 
 class Block(NamedTuple):
@@ -98,19 +102,15 @@ def command_lines(block: Block) -> list[str]:
 
 def albert_keras_commands(line: str) -> list[list[str]]:
     """Returns the arguments of each call of `albert-keras` in a command line."""
-    words = shlex.shlex(line.replace("\\\n", " "), posix=True, punctuation_chars="|&;<>")
-    words.whitespace_split = True
     calls, call = [], None
-    for word in words:
-        if word.rpartition("/")[2] == "albert-keras" and call is None:
+    for word in _WORD.findall(line.replace("\\\n", " ")):
+        if word[0] in "|&;<>#":
+            call = None
+        elif word.rpartition("/")[2] == "albert-keras":
             call = []
             calls.append(call)
-        elif _ENDS.fullmatch(word) or word.startswith((">", "<")):
-            call = None if _ENDS.fullmatch(word) else call
-            if word.startswith((">", "<")):
-                call = None
         elif call is not None:
-            call.append(word)
+            call += shlex.split(word)
     return calls
 
 

@@ -6,6 +6,7 @@ All blocks of a page run in one process, as TensorFlow takes long to start. Line
 than one call of `albert-keras` run in a shell.
 """
 
+import ast
 import contextlib
 import io
 import os
@@ -25,8 +26,8 @@ from tests.documentation.code_blocks import albert_keras_commands, blocks_of, co
 _SMALL = {
     "vocab": {"--size": "300"},
     "vocab extend": {"--add": "3"},
-    "data build": {"--max-seq-length": "48"},
-    "pretrain": {"--size": "albert-tiny", "--steps": "4", "--batch-size": "4"},
+    "data build": {"--max-seq-length": "48", "--workers": "2"},
+    "pretrain": {"--size": "TINY", "--steps": "4", "--batch-size": "4"},
     "finetune": {"--epochs": "1", "--seeds": "1,2", "--max-seq-length": "32"},
 }
 #: Options that are added to a command that lacks them.
@@ -49,10 +50,12 @@ def run_page(page: Path) -> None:
             if block.reason:
                 continue
             for line in command_lines(block):
-                print(f"{block}: {line}", flush=True)
+                print(f"{block}: {line}", flush=True)  # the last one is the one that failed
                 _run_line(line.replace("8501", str(port)), port, servers, made)
             if block.language == "python":
                 print(f"{block}: program", flush=True)
+                for out in _outputs(block.text):
+                    _remove_older(["--out", out], made)
                 exec(compile(block.text, str(block), "exec"), {"__name__": "__main__"})
     finally:
         for server in servers:
@@ -89,8 +92,8 @@ def small(words: list[str]) -> list[str]:
         changed.append(word)
         if word in values:
             seen.add(word)
-            next(words)
-            changed.append(values[word])
+            tiny = f"{next(words).partition('-')[0]}-tiny"
+            changed.append(values[word].replace("TINY", tiny))
         elif word == "--set":
             key, _, value = next(words).partition("=")
             changed.append(f"{key}={_SETTINGS.get(key, value)}")
@@ -110,6 +113,13 @@ def _remove_older(words, made):
     made.add(out)
 
 
+def _outputs(program):
+    """Yields the folders of runs that a program names as outputs."""
+    for node in ast.walk(ast.parse(program)):
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("finetune", "pretrain"):
+            yield node.args[1].value
+
+
 def _call(words):
     from albert_keras.cli import main
 
@@ -117,7 +127,9 @@ def _call(words):
     with contextlib.redirect_stdout(shown), contextlib.redirect_stderr(shown):
         code = main(words)
     if code != 0:
-        raise SystemExit(f"exit code {code} of: albert-keras {shlex.join(words)}\n{shown.getvalue()}")
+        raise SystemExit(
+            f"exit code {code} of: albert-keras {shlex.join(words)}\n{shown.getvalue()}"
+        )
 
 
 def _serve(words, port):

@@ -23,7 +23,7 @@ from tests.documentation.code_blocks import (
 
 #: Options of other programs that the text mentions.
 _FOREIGN = {"--master", "--no-deps", "--rest_api_port", "--sdk_container_image", "--upgrade"}
-_FOREIGN |= {"--upgrade-package"}
+_FOREIGN |= {"--force-reinstall", "--upgrade-package"}
 COMMANDS = [
     (block, arguments)
     for block in ALL_BLOCKS
@@ -54,6 +54,7 @@ def test_all_code_is_fenced(page):
     """An indented block would have no language, so that nothing would check it."""
     text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
     assert not re.findall(r"(?<=\n\n)    (?=\S).*", text)
+    assert not re.findall(r"^#+[^#\s].*", text, re.MULTILINE), "MkDocs reads it as a heading"
 
 
 @pytest.mark.parametrize("block, arguments", COMMANDS, ids=lambda value: str(value)[:60])
@@ -68,10 +69,7 @@ def test_commands_and_their_options_exist(block, arguments):
 def test_options_in_the_text_exist():
     known = {name for command in every_command() for one in command.params for name in one.opts}
     known |= {
-        name
-        for command in every_command()
-        for one in command.params
-        for name in one.secondary_opts
+        name for command in every_command() for one in command.params for name in one.secondary_opts
     }
     known |= {"--help", *_FOREIGN}
     tpu_check = (ROOT / "albert_keras" / "tpu_check" / "__main__.py").read_text(encoding="utf-8")
@@ -92,15 +90,9 @@ def test_targets_of_make_exist():
     named = {
         name
         for page in PAGES
-        for name in re.findall(r"\bmake ([a-z-]+)\b(?=[`\s])", _code(page))
+        for name in re.findall(r"(?:^|`)make ([a-z-]+)", page.read_text(), re.MULTILINE)
     }
     assert named <= targets
-
-
-def _code(page):
-    """Returns all code of a page, fenced and in lines."""
-    text = page.read_text(encoding="utf-8")
-    return "\n".join(re.findall(r"^```.*?^```$", text, re.M | re.S) + re.findall(r"`[^`\n]+`", text))
 
 
 @pytest.mark.parametrize(

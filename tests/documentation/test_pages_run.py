@@ -7,20 +7,20 @@ import sys
 
 import pytest
 
-from tests.documentation.code_blocks import ROOT
+from tests.documentation.code_blocks import PAGES as ALL_PAGES, ROOT
 from tests.documentation.inputs import write_inputs
 from tests.documentation.page_program import small
 
-#: In the order in which they run: later pages use what the first three leave in the folder.
-PAGES = (
-    "docs/tutorials/own-language.md",
-    "docs/tutorials/own-domain.md",
-    "docs/tutorials/task-to-server.md",
-    "docs/tutorials/tpu-vm.md",
-    "docs/tutorials/several-gpus.md",
-    "docs/tutorials/beam.md",
-    "README.md",
-)
+#: In the order in which they run: later pages use what earlier ones leave in the folder.
+FIRST = ["own-language", "own-domain", "task-to-server", "tpu-vm", "several-gpus", "beam"]
+PAGES = [
+    *[f"docs/tutorials/{name}.md" for name in FIRST],
+    *[f"docs/{name}.md" for name in ("tour", "data", "commands", "finetuning", "serving")],
+]
+_OTHERS = [str(page.relative_to(ROOT)) for page in ALL_PAGES]
+PAGES += [name for name in _OTHERS if name not in PAGES]
+#: Runs of a page that no page makes: copies of `runs/books`.
+_COPIES = {"README.md": ["runs/demo/run"], "docs/commands.md": ["runs/a", "runs/b"]}
 
 
 @pytest.mark.parametrize(
@@ -47,9 +47,8 @@ def workspace(tiny_corpus, tmp_path_factory):
 @pytest.mark.slow
 @pytest.mark.parametrize("page", PAGES)
 def test_a_page_runs(page, workspace):
-    if page == "README.md":  # `make demo` would train for minutes
-        (workspace / "runs" / "demo").mkdir()
-        shutil.copytree(workspace / "runs" / "books", workspace / "runs" / "demo" / "run")
+    for name in _COPIES.get(page, ()):
+        shutil.copytree(workspace / "runs" / "books", workspace / name)
     environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
     program = [sys.executable, "-m", "tests.documentation.page_program", str(ROOT / page)]
     done = subprocess.run(
