@@ -117,7 +117,9 @@ def _call(words):
     with contextlib.redirect_stdout(shown), contextlib.redirect_stderr(shown):
         code = main(words)
     if code != 0:
-        raise SystemExit(f"exit code {code} of: albert-keras {shlex.join(words)}\n{shown.getvalue()}")
+        raise SystemExit(
+            f"exit code {code} of: albert-keras {shlex.join(words)}\n{shown.getvalue()}"
+        )
 
 
 def _serve(words, port):

@@ -68,10 +68,7 @@ def test_commands_and_their_options_exist(block, arguments):
 def test_options_in_the_text_exist():
     known = {name for command in every_command() for one in command.params for name in one.opts}
     known |= {
-        name
-        for command in every_command()
-        for one in command.params
-        for name in one.secondary_opts
+        name for command in every_command() for one in command.params for name in one.secondary_opts
     }
     known |= {"--help", *_FOREIGN}
     tpu_check = (ROOT / "albert_keras" / "tpu_check" / "__main__.py").read_text(encoding="utf-8")
@@ -90,9 +87,7 @@ def test_targets_of_make_exist():
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     targets = set(re.findall(r"^([a-z-]+):", makefile, re.MULTILINE))
     named = {
-        name
-        for page in PAGES
-        for name in re.findall(r"\bmake ([a-z-]+)\b(?=[`\s])", _code(page))
+        name for page in PAGES for name in re.findall(r"\bmake ([a-z-]+)\b(?=[`\s])", _code(page))
     }
     assert named <= targets
 
@@ -100,7 +95,9 @@ def test_targets_of_make_exist():
 def _code(page):
     """Returns all code of a page, fenced and in lines."""
     text = page.read_text(encoding="utf-8")
-    return "\n".join(re.findall(r"^```.*?^```$", text, re.M | re.S) + re.findall(r"`[^`\n]+`", text))
+    return "\n".join(
+        re.findall(r"^```.*?^```$", text, re.M | re.S) + re.findall(r"`[^`\n]+`", text)
+    )
 
 
 @pytest.mark.parametrize(
