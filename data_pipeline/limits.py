@@ -9,9 +9,9 @@ import errno
 import json
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from data_pipeline.errors import InputError
 
@@ -21,6 +21,8 @@ MAX_JSON_BYTES = 16 * 2**20
 MAX_VOCABULARY_BYTES = 64 * 2**20
 #: Files of examples that are read at once, such as SQuAD's, which has 42 million bytes.
 MAX_DATA_BYTES = 512 * 2**20
+#: Longest line of examples. A line takes about 25 times its size in memory.
+MAX_LINE_BYTES = 1 << 24
 #: Levels of a JSON or YAML document. Those of the project have fewer than ten.
 MAX_DEPTH = 64
 
@@ -68,6 +70,28 @@ def read_limited(path: str | Path, max_bytes: int = MAX_JSON_BYTES) -> bytes:
                 f"Received: {max(len(content), status.st_size):,} bytes."
             )
     return content
+
+
+def bounded_lines(file: BinaryIO, name: str) -> Iterator[bytes]:
+    """Yields the lines of an open file, including their ends.
+
+    InputError, which begins with the `name` of the file, as soon as a line is too long, see
+    `check_line_length`.
+    """
+    number = 1
+    while line := file.readline(MAX_LINE_BYTES + 1):
+        check_line_length(len(line), f"{name} line {number}")
+        yield line
+        number += 1
+
+
+def check_line_length(num_bytes: int, line: str) -> None:
+    """Raises InputError if a line has more than `MAX_LINE_BYTES`; `line` names it."""
+    if num_bytes > MAX_LINE_BYTES:
+        raise InputError(
+            f"{line} must have at most {MAX_LINE_BYTES:,} bytes. Received: more. Check that its "
+            "texts are separated by line breaks, or give shorter ones."
+        )
 
 
 def parse_json(content: bytes | str, **options: Callable | bool) -> Any:

@@ -64,7 +64,8 @@ def _find(config_file, kind):
 
 
 def _read(path):
-    from albert_keras.config_files.lines import NotYaml, read_with_lines
+    from albert_keras.config_files.lines import read_with_lines
+    from data_pipeline.yaml_text import NotYaml
 
     try:
         return read_with_lines(path).values
@@ -73,9 +74,9 @@ def _read(path):
 
 
 def _parse(text, source):
-    from albert_keras.config_files.lines import NotYaml, parse
+    from data_pipeline.yaml_text import NotYaml, parse_yaml
 
     try:
-        return parse(text)[1]
+        return parse_yaml(text)[1]
     except NotYaml as error:
         raise InputError(f"{source} {error}") from error

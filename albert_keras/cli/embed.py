@@ -10,6 +10,7 @@ from albert_keras.cli.command import Output, command
 from albert_keras.cli.options import argument, option
 from albert_keras.cli.output import count_of, quiet
 from data_pipeline.errors import InputError
+from data_pipeline.limits import bounded_lines
 
 
 @command()
@@ -106,11 +107,11 @@ def parse_layers(text: str) -> tuple[int, ...]:
 
 
 def lines_of_stdin() -> Iterator[str]:
-    """Yields the lines of stdin that are not blank; InputError if one is not UTF-8."""
+    """Yields the lines of stdin that are not blank; InputError if one is not UTF-8 or too long."""
     if sys.stdin.isatty():
         quiet()
         typer.echo("reading lines from the keyboard until Ctrl-D", err=True)
-    for number, data in enumerate(sys.stdin.buffer, start=1):
+    for number, data in enumerate(bounded_lines(sys.stdin.buffer, "stdin"), start=1):
         try:
             line = data.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
         except UnicodeDecodeError as error:

@@ -13,6 +13,7 @@ from albert_keras.cli.command import Debug, Json, Output, Verbose, command
 from albert_keras.cli.options import argument, option
 from albert_keras.cli.output import finish, show, start
 from data_pipeline.errors import InputError
+from data_pipeline.limits import read_limited
 
 #: Exit code if a server returns wrong answers.
 WRONG_ANSWERS = 4
@@ -137,10 +138,8 @@ def serve_check(
 
 def _read_texts(path):
     """Returns the lines of a file."""
-    if path.is_file() and path.stat().st_size > _MAX_BYTES:
-        raise InputError(f"`{path}` is larger than {_MAX_BYTES >> 20} MiB. Give fewer texts.")
     try:
-        text = path.read_bytes().decode()
+        text = read_limited(path, _MAX_BYTES).decode()
     except UnicodeDecodeError as error:
         raise InputError(f"`{path}` is not UTF-8: {error}.") from error
     if not text.strip():

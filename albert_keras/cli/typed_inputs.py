@@ -9,7 +9,7 @@ import typer
 
 from albert_keras.cli.output import quiet
 from data_pipeline.errors import InputError
-from data_pipeline.limits import parse_json
+from data_pipeline.limits import check_line_length, parse_json
 
 logger = logging.getLogger(__name__)
 
@@ -43,7 +43,7 @@ def line_fields(number: int, line: str, options: dict[str, Any]) -> dict[str, An
 def arriving_lines() -> Iterator[list[tuple[int, bytes]]]:
     """Yields the lines of stdin with their numbers, in lists of all that have arrived.
 
-    InputError if there is none that is not blank.
+    InputError if there is none that is not blank, or one is too long, see `check_line_length`.
     """
     if sys.stdin.isatty():
         quiet()
@@ -55,6 +55,7 @@ def arriving_lines() -> Iterator[list[tuple[int, bytes]]]:
             yield list(enumerate(lines, start=number + 1))
             number += len(lines)
             are_blank = are_blank and not any(map(bytes.strip, lines))
+        check_line_length(len(rest), f"Line {number + 1} of stdin")
     if rest:
         yield [(number + 1, rest)]
     if are_blank and not rest.strip():

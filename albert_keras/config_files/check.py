@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from albert_keras.config_files.kinds import DATA, PRETRAIN, FileKind, kind_of
-from albert_keras.config_files.lines import NotYaml, ReadFile, read_with_lines
+from albert_keras.config_files.lines import ReadFile, read_with_lines
 from albert_keras.training.loop.loop_config import RunConfig
 from data_pipeline.errors import InputError
 from data_pipeline.settings import (
@@ -16,6 +16,7 @@ from data_pipeline.settings import (
     SettingsError,
     did_you_mean,
 )
+from data_pipeline.yaml_text import NotYaml
 
 
 class LocatedProblem(NamedTuple):

@@ -12,6 +12,8 @@ import sys
 import time
 from typing import Any, NamedTuple
 
+from data_pipeline.child_processes import code_command, environment
+
 _PRECISIONS = ("float32", "bfloat16")
 _SECONDS_PER_PRECISION = 0.5
 #: Everything a user does starts with one of these; they import what can reach for the network.
@@ -45,10 +47,11 @@ def run_probe(path: list[str] | None = None, timeout: float = 300) -> Probe:
         timeout: Seconds after which it is ended.
     """
     path = sys.path if path is None else path
-    # Not `-m`: it would look for modules in the current folder, as the program itself does not.
-    code = f"import sys; sys.path[:] = {path!r}; from {__name__} import main; main()"
+    code = f"sys.path[:] = {path!r}; from {__name__} import main; main()"
     try:
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=timeout)
+        done = subprocess.run(
+            code_command(code), env=environment(), capture_output=True, timeout=timeout
+        )
     except subprocess.TimeoutExpired as error:
         return _read(error.stdout or b"")._replace(error=f"no result within {timeout:g} s")
     probe = _read(done.stdout)

@@ -1,6 +1,5 @@
 """One training of a fine-tuning: from a seed to its best weights, and their answers."""
 
-import json
 import logging
 import time
 from collections.abc import Iterable
@@ -25,6 +24,8 @@ from albert_keras.training.loop.fitting import LOADED, create_or_resume, fit, re
 from albert_keras.training.loop.log_file import keep_log_until, read_evaluations, read_log
 from albert_keras.training.loop.step import should_skip_padding
 from albert_keras.weights.initial_weights import InitialWeights
+from data_pipeline.errors import InputError
+from data_pipeline.limits import parse_json, read_limited
 
 logger = logging.getLogger(__name__)
 
@@ -165,8 +166,17 @@ def _evaluate_best(strategy, data, run, model, predictor, last_step, started):
         tied_steps=_tied_steps(run, task.metric, best_step),
     )
     path = run.path / LOADED  # perhaps written by an earlier process
-    loaded = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else []
-    return SeedOutcome(result, answers, tuned, loaded)
+    return SeedOutcome(result, answers, tuned, _read_loaded(path) if path.is_file() else [])
+
+
+def _read_loaded(path):
+    """Reads the lines of `report_loaded`; InputError if they are damaged."""
+    try:
+        return [line + "" for line in parse_json(read_limited(path))]
+    except (ValueError, TypeError) as error:
+        raise InputError(
+            f"`{path}` is damaged: {error}. Remove it: it only says what was loaded."
+        ) from error
 
 
 def _tied_steps(run, metric, best_step):

@@ -5,6 +5,7 @@ datasets, links), and a few bytes may describe arrays of any size (fill values, 
 """
 
 import contextlib
+import io
 import math
 import os
 import zlib
@@ -23,21 +24,23 @@ _MAX_GROWTH = 4
 
 
 @contextlib.contextmanager
-def open_hdf5(path: str | Path) -> Iterator[dict[str, h5py.Dataset]]:
+def open_hdf5(path: str | Path, content: bytes | None = None) -> Iterator[dict[str, h5py.Dataset]]:
     """Yields the arrays of a file of weights, by name, after all of them have been checked.
 
-    Attributes, where a whole model's file stores what to run, are not read.
+    Attributes, where a whole model's file stores what to run, are not read. `content` are the bytes
+    of the file if it is in an archive; `path` is then only its name in messages.
 
     Raises:
         InputError: If it is not an HDF5 file, is damaged, or contains anything but groups and plain
             arrays of its own: arrays of numbers with a byte in the file for each of their bytes,
             or compressed by gzip; also for errors of HDF5 within the block.
     """
-    check_regular_file(path)
+    if content is None:
+        check_regular_file(path)
     try:
-        with h5py.File(path, "r") as file:
+        with h5py.File(path if content is None else io.BytesIO(content), "r") as file:
             datasets = dict(_datasets(file, path))
-            size = os.path.getsize(path)
+            size = os.path.getsize(path) if content is None else len(content)
             for name, dataset in datasets.items():
                 _check_plain(name, dataset, size, path)
             total = sum(dataset.nbytes for dataset in datasets.values())

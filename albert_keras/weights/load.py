@@ -8,7 +8,6 @@ chance results.
 import contextlib
 import hashlib
 import json
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Iterable
@@ -131,9 +130,8 @@ def _open_archive(path):
 def _check_weights(path):
     """Checks the HDF5 file in a `.keras` file, which Keras opens without any check."""
     try:
-        with _open_archive(path) as archive, tempfile.TemporaryDirectory() as folder:
-            with open_hdf5(archive.extract(_WEIGHTS, folder)):
-                pass
+        with _open_archive(path) as archive, open_hdf5(_WEIGHTS, archive.read(_WEIGHTS)):
+            pass
     except InputError as error:
         raise InputError(f"`{path}` cannot be loaded: {error}") from error
     except (*_DAMAGED, KeyError) as error:

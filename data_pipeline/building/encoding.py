@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from data_pipeline.files import whole_file
+from data_pipeline.limits import parse_json, read_limited
 from data_pipeline.text.corpus import read_range
 from data_pipeline.text.sentences import split_sentences
 from data_pipeline.text.storage import open_to_read
@@ -162,7 +163,7 @@ def _path(folder, part, kind):
 def _finished_counts(folder, part, content):
     """Returns the counts of a part that was encoded from this content, or None."""
     try:
-        info = json.loads(_path(folder, part, "json").read_text())
+        info = parse_json(read_limited(_path(folder, part, "json")))
         return info["counts"] if info["content"] == content else None
     except (OSError, ValueError, TypeError, KeyError):
         return None

@@ -13,6 +13,7 @@ from data_pipeline.config import PretrainingDataConfig
 from data_pipeline.errors import InputError
 from data_pipeline.files import check_output_folder, whole_file
 from data_pipeline.folder_lock import FolderLock
+from data_pipeline.limits import parse_json, read_limited
 from data_pipeline.records.dataset_info import INFO_FILE, TOKENIZER_FOLDER
 from data_pipeline.records.record_files import index_path
 from data_pipeline.tokenizers.tokenization import Tokenizer
@@ -94,7 +95,13 @@ class BuildFolder:
         path = self.work / _SETTINGS
         if not path.is_file():
             return
-        before, now = _flat(json.loads(path.read_text(encoding="utf-8"))), _flat(self._settings)
+        try:
+            before, now = _flat(parse_json(read_limited(path))), _flat(self._settings)
+        except (ValueError, AttributeError) as error:
+            raise InputError(
+                f"`{path}` is damaged: {error}. Remove `{self.out}` and repeat the command, or "
+                "choose another --out."
+            ) from error
         changed = [
             f"`{key}` was {before.get(key)!r}, now {now.get(key)!r}"
             for key in sorted(before.keys() | now.keys())

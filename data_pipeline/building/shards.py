@@ -22,6 +22,7 @@ from data_pipeline.instances.segments import (
     concatenate,
     split_into_pairs,
 )
+from data_pipeline.limits import parse_json, read_limited
 from data_pipeline.randomness import key_of, permute
 from data_pipeline.records.dataset_info import ShardInfo
 from data_pipeline.records.examples import encode_instances
@@ -64,7 +65,7 @@ def documents_digest(task: ShardTask) -> str:
 def finished_shard(work: Path, out: Path, task: ShardTask) -> FinishedShard | None:
     """Returns the shard of a task if it exists complete and undamaged."""
     try:
-        receipt = json.loads(_receipt(work, task).read_text(encoding="utf-8"))
+        receipt = parse_json(read_limited(_receipt(work, task)))
         info, path = ShardInfo(**receipt["info"]), out / task.name
         complete = (
             receipt["documents"] == documents_digest(task)

@@ -1,16 +1,19 @@
 """What a file of others contains cannot make a program read, allocate or recurse without end."""
 
 import contextlib
+import io
 import os
 import threading
 
 import pytest
 
+from data_pipeline import limits
 from data_pipeline.config import PretrainingDataConfig
 from data_pipeline.errors import InputError
 from data_pipeline.limits import (
     MAX_DEPTH,
     MAX_INTEGER,
+    bounded_lines,
     check_memory,
     check_regular_file,
     parse_json,
@@ -66,6 +69,14 @@ def test_a_file_is_read_up_to_its_limit(tmp_path):
     check_regular_file(path)
     check_regular_file(tmp_path)
     check_regular_file(tmp_path / "none")
+
+
+def test_a_line_is_read_up_to_its_limit(monkeypatch):
+    monkeypatch.setattr(limits, "MAX_LINE_BYTES", 4)
+    lines = bounded_lines(io.BytesIO(b"abc\nd\n\nabcd"), "x")
+    assert list(lines) == [b"abc\n", b"d\n", b"\n", b"abcd"]
+    with pytest.raises(InputError, match="x line 2 must have at most 4 bytes. Received: more"):
+        list(bounded_lines(io.BytesIO(b"a\n" + b"b" * 100), "x"))
 
 
 @pytest.mark.parametrize(

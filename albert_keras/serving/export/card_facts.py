@@ -28,10 +28,10 @@ All keys are optional. Texts are Markdown; the author of the file is the author 
 
 from pathlib import Path
 
-import yaml
-
 from data_pipeline.errors import InputError
+from data_pipeline.limits import read_limited
 from data_pipeline.settings import Rule, Settings, setting
+from data_pipeline.yaml_text import NotYaml, parse_yaml
 
 #: Name of the file.
 FACTS = "card.yaml"
@@ -87,14 +87,10 @@ def read_card_facts(out: Path) -> CardFacts:
     path = out / FACTS
     if not path.is_file():
         return CardFacts()
-    if path.stat().st_size > _MAX_BYTES:
-        raise InputError(
-            f"`{path}` is too large for the facts of a card (over {_MAX_BYTES} bytes)."
-        )
     try:
-        values = yaml.safe_load(path.read_bytes())
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise InputError(f"`{path}` is not valid YAML: {error}") from error
+        _, values = parse_yaml(read_limited(path, _MAX_BYTES))
+    except NotYaml as error:
+        raise InputError(f"Line {error.line} of `{path}` {error}", *error.mistakes) from error
     if not isinstance(values, dict):
         raise InputError(f"`{path}` must contain keys and values. Received: {values!r:.60}.")
     try:

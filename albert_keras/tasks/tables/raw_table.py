@@ -20,15 +20,13 @@ from albert_keras.tasks.tables.dialect import (
 )
 from albert_keras.tasks.tables.rows import is_number, without_last_blanks
 from data_pipeline.errors import InputError
-from data_pipeline.limits import parse_json
+from data_pipeline.limits import MAX_LINE_BYTES, parse_json
 from data_pipeline.mistakes import Mistake
 from data_pipeline.settings import did_you_mean
 from data_pipeline.text import storage
 
 logger = logging.getLogger(__name__)
 
-#: Longest line of a table. A line takes about 25 times its size in memory.
-MAX_LINE_BYTES = 1 << 24
 _BLOCK = 1 << 20
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import PurePath
 
 from data_pipeline.errors import InputError
+from data_pipeline.limits import bounded_lines
 from data_pipeline.mistakes import Mistake
 from data_pipeline.text import storage
 
@@ -57,9 +58,12 @@ def tsv_rows(path: str | PurePath) -> Iterator[tuple[int, list[str]]]:
 
 
 def numbered_lines(path):
-    """Yields (number, text) of each line, including its end."""
+    """Yields (number, text) of each line, including its end.
+
+    InputError if a line is not UTF-8, or is too long, see `bounded_lines`.
+    """
     with storage.open_to_read(path) as file:
-        for line, data in enumerate(file, start=1):
+        for line, data in enumerate(bounded_lines(file, f"`{path}`"), start=1):
             try:
                 yield line, data.decode("utf-8-sig" if line == 1 else "utf-8")
             except UnicodeDecodeError as error:

@@ -6,7 +6,9 @@ import sys
 
 import pytest
 
+from albert_keras.cli.embed import lines_of_stdin
 from albert_keras.cli.typed_inputs import arriving_lines, converted_lines, line_fields
+from data_pipeline import limits
 from data_pipeline.errors import InputError
 
 
@@ -62,3 +64,14 @@ def test_a_line_is_a_text_or_an_object():
     assert line_fields(1, '{"text": "a", "pair": "c"}', {"pair": "b"})["pair"] == "c"
     with pytest.raises(InputError, match="Line 7 of stdin starts with { but is not a valid"):
         line_fields(7, "{", {})
+
+
+@pytest.mark.parametrize("read", [arriving_lines, lines_of_stdin])
+def test_a_line_without_end_is_an_error_before_it_is_read(monkeypatch, read):
+    monkeypatch.setattr(limits, "MAX_LINE_BYTES", 1 << 17)
+    give(monkeypatch, b"a\nb\n" + b"c" * (1 << 22))
+    lines = read()
+    assert next(lines)
+    with pytest.raises(InputError, match="(?i)stdin.* must have at most 131,072 bytes"):
+        list(lines)
+    assert sys.stdin.buffer.tell() < 1 << 20

@@ -129,6 +129,27 @@ def test_an_unfinished_build_with_other_settings_is_refused(unfinished, corpus, 
     assert bytes_of(unfinished) == before
 
 
+@pytest.mark.parametrize("content", ["{", "[]", "[" * 200_000])
+def test_damaged_settings_of_an_unfinished_build_are_one_error(
+    unfinished, corpus, tiny_tokenizer, content
+):
+    (unfinished / ".work" / "settings.json").write_text(content)
+    with pytest.raises(InputError, match="settings.json` is damaged: .* Remove .* and repeat"):
+        build_records(corpus, tiny_tokenizer, unfinished, CONFIG)
+
+
+def test_damaged_receipts_of_an_unfinished_build_are_ignored(
+    unfinished, corpus, undisturbed, tiny_tokenizer
+):
+    receipts = [*(unfinished / ".work").rglob("*.json")]
+    receipts = [path for path in receipts if path.name != "settings.json"]
+    assert len(receipts) > 2
+    for path in receipts:
+        path.write_text("[" * 200_000)
+    build_records(corpus, tiny_tokenizer, unfinished, CONFIG)
+    assert bytes_of(unfinished) == undisturbed
+
+
 def test_a_corpus_that_changed_meanwhile_is_built_as_it_is_now(
     unfinished, corpus, tiny_tokenizer, tmp_path
 ):

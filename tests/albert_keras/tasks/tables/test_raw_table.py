@@ -3,9 +3,13 @@ import tracemalloc
 
 import pytest
 
+from albert_keras.embeddings.texts import read_texts
 from albert_keras.tasks.tables import raw_table
 from albert_keras.tasks.tables.dialect import Dialect, checked_delimiter, checked_encoding
 from albert_keras.tasks.tables.raw_table import read_raw_table
+from albert_keras.tasks.tables.rows import tsv_rows
+from albert_keras.tasks.tagging.files import read_tagged
+from data_pipeline import limits
 from data_pipeline.errors import InputError
 
 ROWS = [("Grüße aus Köln", "ja"), ("Dann kam, sagte er, Müller", "nein"), ("Das war es", "ja")] * 4
@@ -154,3 +158,16 @@ def test_a_table_is_read_the_same_in_blocks(tmp_path, monkeypatch):
         with monkeypatch.context() as patch:
             patch.setattr(raw_table, "MAX_LINE_BYTES", 10)
             assert read_raw_table(path).header == ["text", "label"]
+
+
+@pytest.mark.parametrize("read", [tsv_rows, read_tagged, read_texts])
+def test_a_line_without_end_of_other_files_is_an_error_too(read, tmp_path, monkeypatch):
+    monkeypatch.setattr(limits, "MAX_LINE_BYTES", 1 << 16)
+    path = tmp_path / "lines.txt"
+    path.write_bytes(b"a\tb\n" * 3 + b"a" * (1 << 24))
+    tracemalloc.start()
+    with pytest.raises(InputError, match="line 4 must have at most 65,536 bytes. Received: more"):
+        list(read(path))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1 << 22
