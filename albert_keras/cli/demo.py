@@ -65,4 +65,4 @@ def _last_screen(result):
     yield "Try next:"
     yield f'    {program} predict {result.export} "The [MASK] of the array."'
     yield f"    tensorboard --logdir {result.path}/run/tensorboard"
-    yield f"    your own text: {program} vocab --help, and README.md for a complete tour"
+    yield f"    your own text: {program} vocab --help, and docs/tour.md for a complete tour"

@@ -30,12 +30,12 @@ def write_inputs(folder: Path, corpus: list[str]) -> None:
             _write(folder / name / f"{number}.txt", text)
     texts = [f"{subject} {end}." for subject, end in itertools.product(_SUBJECTS, _ENDS)]
     late = [number % 6 < 3 for number in range(len(texts))]
-    bits = [f"{int(one)},{int(not one)},{number % 2}" for number, one in enumerate(late)]
+    bits = [f"{int(one)},{int(not one)},{int(number % 3 == 0)}" for number, one in enumerate(late)]
     tables = {
         "mail.csv": ("body,folder", ["work" if one else "other" for one in late]),
         "new.csv": ("body,note", ["-"] * len(texts)),
         "remarks.csv": ("remark,toxic,insult,threat", bits),
-        "news.csv": ("body,topics", ["sport|art" if one else "art" for one in late]),
+        "news.csv": ("body,topics", ["sport|art", "art", "sport"] * 12),
         "essays.csv": (
             "essay,grammar,style",
             [f"{number % 5},{number % 3}" for number in range(36)],

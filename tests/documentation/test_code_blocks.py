@@ -32,8 +32,10 @@ COMMANDS = [
 ]
 
 
-def every_command(command=None):
-    command = command or typer.main.get_command(app)
+_ROOT_COMMAND = typer.main.get_command(app)
+
+
+def every_command(command=_ROOT_COMMAND):
     yield command
     for inner in getattr(command, "commands", {}).values():
         yield from every_command(inner)
@@ -59,10 +61,10 @@ def test_all_code_is_fenced(page):
 
 @pytest.mark.parametrize("block, arguments", COMMANDS, ids=lambda value: str(value)[:60])
 def test_commands_and_their_options_exist(block, arguments):
-    command, words = typer.main.get_command(app), list(arguments)
+    command, words = _ROOT_COMMAND, list(arguments)
     while words and words[0] in getattr(command, "commands", {}):
         command = command.commands[words.pop(0)]
-    assert command.name != "albert-keras", f"{block}: no such command: {arguments}"
+    assert command is not _ROOT_COMMAND, f"{block}: no such command: {arguments}"
     command.make_context(command.name, words)
 
 
