@@ -6,6 +6,7 @@ from pathlib import Path
 from types import ModuleType
 
 from albert_keras.interop.foreign_formats import FOREIGN_FORMATS
+from albert_keras.interop.foreign_hint import missing_part
 from albert_keras.interop.model_weights import ModelWeights
 from data_pipeline.errors import InputError
 from data_pipeline.mistakes import Mistake
@@ -50,7 +51,7 @@ def detect_format(path: str | Path) -> str:
     listing = "\n  ".join(f"{name}: {marks}" for name, (_, marks) in FORMATS.items())
     raise InputError(
         f"The format of `{path}` is unknown (unpack an archive first). Known formats:\n  "
-        f"{listing}\nIf it is one of them, choose it with --from.",
+        f"{listing}\nIf it is one of them, choose it with --from.{missing_part(path)}",
         Mistake.UNKNOWN_FORMAT,
     )
 

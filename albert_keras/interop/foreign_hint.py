@@ -6,6 +6,9 @@ This module imports no TensorFlow: mistakes are reported at once.
 import shlex
 from pathlib import Path
 
+from albert_keras.interop.model_folder import read_json
+from data_pipeline.errors import InputError
+
 #: Files of which a folder of a foreign format has at least one.
 _MARKS = (
     "model.safetensors",
@@ -16,7 +19,7 @@ _MARKS = (
     "saved_model.pb",
     "*.index",
 )
-_PICKLE = "pytorch_model.bin"
+_PICKLE, _CONFIG = "pytorch_model.bin", "config.json"
 #: Files that only our runs and exports have.
 _OURS = ("run.json", "results.json", "export.json", "*/export.json", "seed-*/run.json")
 
@@ -50,10 +53,18 @@ def foreign_hint(path: str | Path) -> str:
 
 
 def missing_part(path: str | Path) -> str:
-    """Returns a sentence about what a folder of Hugging Face lacks, after a space; or nothing."""
+    """Returns a sentence about what a folder of Hugging Face lacks, after a space; or nothing.
+
+    A configuration that cannot be read is missing, too.
+    """
     path = Path(path)
     weights = sorted(file.name for mark in _MARKS[:4] for file in path.glob(mark))
-    has_config = (path / "config.json").is_file()
+    has_config = (path / _CONFIG).exists()
+    try:
+        if has_config:
+            read_json(path / _CONFIG)
+    except InputError as error:
+        return f" {error}"
     if weights and not has_config:
         return (
             f" It has {weights[0]} but no config.json, which describes the shape of the model. "

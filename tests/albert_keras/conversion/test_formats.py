@@ -1,10 +1,12 @@
 """Which format a path holds is told by its files, and by the user where they do not tell."""
 
+import os
 import types
 
 import pytest
 
 from albert_keras.conversion import formats
+from albert_keras.weights.initial_weights import open_weights
 from data_pipeline.errors import InputError
 
 
@@ -33,6 +35,20 @@ def test_none_and_several_are_errors_that_name_all(stand_ins, tmp_path):
     stand_ins |= {"first": True, "second": True}
     with pytest.raises(InputError, match="several formats: first, second. .* --from"):
         formats.detect_format(tmp_path)
+
+
+@pytest.mark.parametrize("content", ["[" * 200_000, "{", b"\xff", None])
+def test_a_configuration_that_cannot_be_read_is_named(content, tmp_path):
+    (tmp_path / "model.safetensors").touch()
+    path = tmp_path / "config.json"
+    if content is None:
+        os.mkfifo(path)
+    else:
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(InputError, match="config.json` (is not a readable JSON|must be a regular)"):
+        formats.detect_format(tmp_path)
+    with pytest.raises(InputError, match="config.json` (is not a readable JSON|must be a regular)"):
+        open_weights(tmp_path)
 
 
 def test_what_is_not_there_is_no_model(tmp_path):
