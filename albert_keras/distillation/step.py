@@ -71,7 +71,7 @@ class DistillationStep(PretrainingStep):
         return counts + counts[:1] * len(self._teaching)  # all are means over the predictions
 
     def sums(self, features, training, dropout_seed=None):
-        outputs = self.outputs(features, training, dropout_seed)
+        outputs = self.run_model(features, training, dropout_seed)
         sums = self.sums_of(outputs, features)
         weights = features["masked_lm_weights"] * features["example_weights"][:, None]  # [B, P]
         signals = self._signals(features)

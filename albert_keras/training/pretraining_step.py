@@ -77,9 +77,9 @@ class PretrainingStep(TrainingStep):
         return counts
 
     def sums(self, features, training, dropout_seed=None):
-        return self.sums_of(self.outputs(features, training, dropout_seed), features)
+        return self.sums_of(self.run_model(features, training, dropout_seed), features)
 
-    def outputs(self, features, training, dropout_seed=None):
+    def run_model(self, features, training, dropout_seed=None):
         """Runs the model on features, at the predicted positions only."""
         return self.model(
             features,
@@ -90,7 +90,7 @@ class PretrainingStep(TrainingStep):
         )
 
     def sums_of(self, outputs, features):
-        """Returns the sums of masked tokens and sentence order for `outputs`."""
+        """Returns the sums of masked tokens and sentence order for the outputs of `run_model`."""
         examples = features["example_weights"]  # [B]
         sums = [
             masked_lm_sums(
