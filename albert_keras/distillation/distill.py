@@ -11,6 +11,7 @@ from albert_keras.distillation.teaching import Teacher, Teaching
 from albert_keras.training.pretrain import PretrainingResult, pretrain
 from albert_keras.training.stages import stages_of
 from albert_keras.weights.initial_weights import open_weights
+from data_pipeline.errors import InputError
 from data_pipeline.records.record_folder import RecordFiles
 
 
@@ -59,6 +60,11 @@ def distill(
     records = RecordFiles(data)
     student = config.albert_config(records.info.vocab_size)
     opened = Teacher(open_weights(teacher, teacher_step, albert_config, tokenizer))
+    if cache is not None and config.stages:
+        raise InputError(
+            "A run with `stages` cannot use --cache-teacher: its stages differ in records and "
+            f"masks. Received: {len(config.stages)} stages. Omit --cache-teacher."
+        )
     for stage in stages_of(config, records, student):
         opened.check_records(stage.records)
     teaching = Teaching(opened, config, student, is_cached=cache is not None)
