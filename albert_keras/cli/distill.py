@@ -13,6 +13,7 @@ from albert_keras.cli.preflight import (
     check_task_files,
 )
 from albert_keras.cli.pretrain import lines_of
+from albert_keras.config import AlbertConfig
 from albert_keras.distillation.config import DistillationConfig, TaskDistillationConfig
 from albert_keras.tasks.task_config import TaskConfig
 from data_pipeline.errors import InputError
@@ -118,6 +119,8 @@ def distill(
 
 def _on_task(teacher, out, flags, origin, allow_change, values):
     student = flags.pop("size", None)
+    if student is not None:
+        AlbertConfig.from_name(student)  # checks the name
     settings = TaskDistillationConfig.of(values, **flags)
     check_model_folder(Path(teacher))
     check_origin(origin)

@@ -1,8 +1,10 @@
 """Distillation on records: a pre-training run in which a teacher takes part."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
+
+from tensorflow import keras
 
 from albert_keras.config import AlbertConfig
 from albert_keras.distillation.config import DistillationConfig
@@ -27,7 +29,7 @@ def distill(
     albert_config: AlbertConfig | str | Path | None = None,
     tokenizer: Any = None,
     cache: str | Path | None = None,
-    callbacks=(),
+    callbacks: Sequence[keras.callbacks.Callback] = (),
     **flags: Any,
 ) -> PretrainingResult:
     """Trains a student on records, with the losses of pre-training and those of a teacher.

@@ -10,6 +10,7 @@ of the seed, these are the records that each training with this seed reads. The 
 in float32.
 """
 
+import errno
 import functools
 import json
 import logging
@@ -147,7 +148,12 @@ def open_or_write(
         ).take(training.steps)
     else:
         batches = evaluation_dataset(records, _BATCH_SIZE)
-    _write(folder, teacher, records, batches, wanted)
+    try:
+        _write(folder, teacher, records, batches, wanted)
+    except OSError as error:
+        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+            raise
+        # Another worker or process was faster; what it wrote is checked like any other cache.
     return _open(folder, wanted, by_record=not is_dynamic)
 
 
