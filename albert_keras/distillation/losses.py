@@ -1,8 +1,8 @@
 """Losses between a student and its teacher, in nats and in float32; sums, as `training/losses.py`.
 
-Both are computed at the predicted positions. Deviation from Sanh et al., who compute them at all
-positions unless `restrict_ce_to_mask` is set: the student's masked-LM head, and the last layer of
-both models, run only where tokens are predicted.
+Both are computed at the predicted positions. Deviation from the code of Sanh et al., which compares
+hidden states at all positions, and predictions too unless `restrict_ce_to_mask` is set: here the
+masked-LM head, and the last layer of both models, run only where tokens are predicted.
 """
 
 import tensorflow as tf
