@@ -18,6 +18,7 @@ ROWS = (
     ("training",),
     ("tasks",),
     ("finetuning",),
+    ("distillation",),
     ("serving", "planning", "conversion"),
     ("embeddings",),
     ("minimal_pairs",),

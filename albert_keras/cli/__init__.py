@@ -11,6 +11,7 @@ from albert_keras.cli import (
     convert,
     data,
     demo,
+    distill,
     doctor,
     embed,
     evaluate,
@@ -48,6 +49,7 @@ app.add_typer(vocab.app, name="vocab")
 app.add_typer(data.app, name="data")
 app.command("plan")(plan.plan)
 app.command("pretrain")(pretrain.pretrain)
+app.command("distill")(distill.distill)
 app.command("finetune")(finetune.finetune)
 app.command("evaluate")(evaluate.evaluate)
 app.command("score")(evaluate.score)

@@ -62,14 +62,18 @@ def pretrain(
     result = pretrain_model(
         data, out, settings, eval_data, tuple(allow_change or ()), initial=initial
     )
+    return Output(result, lines_of(result))
+
+
+def lines_of(result):
+    """Returns the end of a pre-training, a PretrainingResult, as text (list of str)."""
     path, report = result.path, result.report
-    lines = [
+    return [
         f"step {result.step} after {result.seconds:.0f} s: loss {report['loss']:.3f}, "
         f"masked-LM accuracy {percent(report['masked_lm_accuracy'])}",
         f"run: {path}   curves: {path}/curves.png   live: tensorboard --logdir {path}/tensorboard",
         f"next: albert-keras export --run {path} --out saved_models/{path.name}",
     ]
-    return Output(result, lines)
 
 
 def _initial_weights(init_from, from_step, albert_config, tokenizer):

@@ -31,7 +31,7 @@ from albert_keras.training.distributed.cluster import (
 )
 from albert_keras.training.distributed.strategy import build_strategy, choose_precision
 from albert_keras.training.loop.fitting import on_first_worker
-from albert_keras.weights.initial_weights import open_weights
+from albert_keras.weights.initial_weights import InitialWeights, open_weights
 from data_pipeline.errors import InputError
 from data_pipeline.files import check_output_folder
 from data_pipeline.folder_lock import LOCK_FILE, FolderLock
@@ -40,7 +40,7 @@ logger = logging.getLogger(__name__)
 
 
 def finetune(
-    origin: str | Path | None,
+    origin: str | Path | InitialWeights | None,
     out: str | Path,
     config: FinetuneConfig | None = None,
     seeds: int | Sequence[int] = 1,
@@ -51,6 +51,7 @@ def finetune(
     cache: str | Path | None = None,
     allow_changes: Iterable[str] = (),
     bag_of_words: bool = True,
+    teaching: Any = None,
     **flags: Any,
 ) -> FinetuneResult:
     """Fine-tunes a pre-trained model on a task and scores it on development examples.
@@ -61,7 +62,8 @@ def finetune(
     best seed.
 
     Args:
-        origin: str, Path or None. The initial weights, see `open_weights`.
+        origin: str, Path or None. The initial weights, see `open_weights`; or InitialWeights, which
+            need no further arguments.
         out: str or Path. Folder to create or to resume in.
         config: FinetuneConfig or None. None takes all settings from `flags`.
         seeds: int or sequence of int. The number of trainings, with consecutive seeds from
@@ -75,6 +77,7 @@ def finetune(
         allow_changes: iterable of str. See `Run.create_or_resume`.
         bag_of_words: bool. Whether to train the bag-of-words baseline of `bag_of_words_answers`,
             too, if the task classifies or scores texts.
+        teaching: TaskTeaching or None. The teacher of a distillation, see `distillation/task.py`.
         **flags: Single settings by the keywords of `options_of(FinetuneConfig)`.
 
     Returns:
@@ -97,10 +100,13 @@ def finetune(
     lock = FolderLock(out, makes_folder=True)
     with noticing_lost_workers(num_workers(strategy) > 1), lock:
         on_first_worker(strategy, out, lock.take)
-        initial_weights = open_weights(origin, from_step, albert_config, tokenizer)
+        initial_weights = origin
+        if not isinstance(initial_weights, InitialWeights):
+            initial_weights = open_weights(origin, from_step, albert_config, tokenizer)
         cache = out / "features" if cache is None else Path(cache)
         is_new = not any(out.glob("seed-*/run.json"))
         data = prepare(config, initial_weights, choose_precision(strategy), cache, is_new)
+        data = data if teaching is None else teaching.taught(data)
         if is_chief(strategy):
             write_skipped_rows(out, data.task.skipped_rows)
         words = _bag_of_words(data) if bag_of_words and is_chief(strategy) else None

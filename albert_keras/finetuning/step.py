@@ -4,6 +4,8 @@ The losses are sums, as in `training/losses.py`, so that a caller can add them u
 accumulated parts before dividing by the count of the whole batch.
 """
 
+from collections.abc import Callable
+
 import tensorflow as tf
 from tensorflow import keras
 
@@ -40,8 +42,14 @@ _NO_PAIR = -1e30
 class FinetuningStep(TrainingStep):
     """Trains a model on the answers of a task; further arguments as in `TrainingStep`."""
 
-    def __init__(self, model: keras.Model, kind: TaskKind, **kwargs):
-        super().__init__(model, {"answer": 1.0}, **kwargs)
+    def __init__(
+        self,
+        model: keras.Model,
+        kind: TaskKind,
+        objectives: dict[str, float] | None = None,
+        **kwargs,
+    ):
+        super().__init__(model, objectives or {"answer": 1.0}, **kwargs)
         self.kind = kind
 
     @property
@@ -63,11 +71,16 @@ class FinetuningStep(TrainingStep):
 
 
 def build_step(
-    config: FinetuneConfig, albert_config: AlbertConfig, task: Task, skips_padding: bool = False
+    config: FinetuneConfig,
+    albert_config: AlbertConfig,
+    task: Task,
+    skips_padding: bool = False,
+    step_class: Callable[..., FinetuningStep] = FinetuningStep,
 ) -> FinetuningStep:
     """Builds the compiled step of a resolved configuration; to be called in a strategy's scope.
 
-    All weights, which are random, and moments exist. `skips_padding` as in `AlbertEncoder`.
+    All weights, which are random, and moments exist. `skips_padding` as in `AlbertEncoder`;
+    `step_class` takes the arguments of FinetuningStep.
     """
     model = build_model(
         task.kind.name,
@@ -77,7 +90,7 @@ def build_step(
         **task.model_settings,
         **model_settings(config.training, skips_padding),
     )
-    training_step = FinetuningStep(model, task.kind, **step_settings(config))
+    training_step = step_class(model, task.kind, **step_settings(config))
     compile_step(training_step, config)
     return training_step
 

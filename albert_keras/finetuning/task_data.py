@@ -1,12 +1,14 @@
 """What all trainings of a fine-tuning share: task, examples, features, settings."""
 
 import logging
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
 from albert_keras.config import AlbertConfig
 from albert_keras.finetuning.config import FinetuneConfig
 from albert_keras.finetuning.example_source import digest_of
+from albert_keras.finetuning.step import FinetuningStep
 from albert_keras.finetuning.trained_rows import check_dev, training_digests
 from albert_keras.runs.trained_data import Digests, Overlap
 from albert_keras.tasks.build import build_task
@@ -45,6 +47,7 @@ class TaskData(NamedTuple):
     #: Digests of the training examples, then of what the initial weights were fine-tuned on.
     trained: tuple[Digests, ...]
     overlaps: dict[str, Overlap]  # by split of `dev`: how many examples were trained on
+    step_class: Callable[..., FinetuningStep] = FinetuningStep  # see `build_step`
 
 
 def prepare(

@@ -73,7 +73,7 @@ def train_seed(
     }
     skips_padding = should_skip_padding(strategy, training, statistics)
     with strategy.scope():
-        training_step = build_step(config, data.albert_config, task, skips_padding)
+        training_step = build_step(config, data.albert_config, task, skips_padding, data.step_class)
         # Loading comes first: weights that do not fit must leave no folder.
         loaded = initial_weights.load(training_step.model)
         context = create_or_resume(

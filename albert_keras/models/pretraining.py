@@ -29,7 +29,8 @@ class AlbertForPretraining(keras.Model):
         inputs: dict. The encoder's inputs and "masked_lm_positions", int [B, P]. Other keys, such
             as labels, are ignored.
         only_predictions: bool. Whether to compute the last block only at the positions the heads
-            read, which saves most of it, and to omit "sequence_output" and the logits.
+            read, which saves most of it, and to omit the logits and "sequence_output", of which
+            "masked_output" [B, P, H] remains.
         num_hidden_layers: int or None. Depths to run, as in `AlbertEncoder`.
 
     Returns:
@@ -91,7 +92,7 @@ class AlbertForPretraining(keras.Model):
         if only_predictions:
             positions = tf.concat([tf.zeros_like(positions[:, :1]), positions], axis=1)
             outputs = self.encoder(inputs, positions=positions, **how)
-            masked = outputs.pop("sequence_output")[:, 1:]  # [B, P, H]
+            masked = outputs["masked_output"] = outputs.pop("sequence_output")[:, 1:]  # [B, P, H]
         else:
             outputs = self.encoder(inputs, **how)
             masked = tf.gather(outputs["sequence_output"], positions, batch_dims=1)

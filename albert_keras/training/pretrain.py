@@ -73,6 +73,7 @@ def pretrain(
     initial: InitialWeights | None = None,
     callbacks: Sequence[keras.callbacks.Callback] = (),
     clock: Callable[[], float] = time.monotonic,
+    teaching: Any = None,
     **flags: Any,
 ) -> PretrainingResult:
     """Pre-trains ALBERT on masked tokens and sentence order.
@@ -95,6 +96,8 @@ def pretrain(
         callbacks: sequence of keras Callback. They are called after each step, before it is saved.
         clock: function without arguments that returns seconds, float, by which `time_budget` is
             measured. Callbacks may stop it, so that what they do does not count.
+        teaching: Teaching or None. The teacher of a distillation, see `distillation/teaching.py`,
+            which builds the step and the source of the records, and the first weights.
         **flags: Single settings by the keywords of `options_of(PretrainingConfig)`: `size`,
             `steps`, `batch_size`, `lr`, `seed`, `strategy`, `precision`, `masks`, ...
 
@@ -122,7 +125,7 @@ def pretrain(
     for stage in stages:
         if stage.records is not records:  # those of the run have been checked
             _check_shape(stage.records, albert_config)
-    _check_growth(initial, stages, albert_config)
+    _check_growth(initial if teaching is None else teaching.warm_source, stages, albert_config)
     strategy = build_strategy(config.training.strategy)
 
     # The first worker takes the lock when it writes to the folder.
@@ -135,24 +138,27 @@ def pretrain(
             check_output_folder(out)
         if num_workers(strategy) == 1 and not is_new:
             lock.take()  # now, before the records are read
-        trained = training_digests([stage.records for stage in stages], out, initial)
+        origin = initial if teaching is None else teaching.weights
+        trained = training_digests([stage.records for stage in stages], out, origin)
         overlap = None if held_out is None else check_held_out(held_out, trained, is_new)
         config = _resolve(config, strategy, records, out, is_new)
         training = config.training
         stages = with_settings(stages, config)
         staged = Stages(stages, config, albert_config) if config.stages else None
-        source = RecordSource(
+        start = continued if teaching is None else teaching
+        source = (RecordSource if teaching is None else teaching.source)(
             records,
             training,
-            continued and continued.describe(),
+            start and start.describe(),
             stages=[stage.records for stage in stages] if config.stages else (),
         )
         skips_padding = should_skip_padding(strategy, training, records.info.statistics)
         with strategy.scope():
             # Build.
-            training_step = build_step(config, albert_config, skips_padding)
+            build = build_step if teaching is None else teaching.build_step
+            training_step = build(config, albert_config, skips_padding)
             # Load or resume. Loading comes first: weights that do not fit must leave no folder.
-            loaded = None if continued is None else continued.load(training_step.model)
+            loaded = None if start is None else start.load(training_step.model)
             context = create_or_resume(
                 strategy, out, config, albert_config, source, training_step, allow_changes, lock
             )
@@ -160,8 +166,8 @@ def pretrain(
             if context.is_chief:
                 save_training_digests(context.run.path, trained)
             if context.first_step == 0:
-                if continued is not None and loaded is not None:
-                    report_loaded(context, continued.lines(loaded))
+                if start is not None and loaded is not None:
+                    report_loaded(context, start.lines(loaded))
                 has_bias = loaded is not None and OUTPUT_BIAS in loaded.loaded
                 if training.initial_output_bias == "frequencies" and not has_bias:
                     head = training_step.model.masked_lm_head

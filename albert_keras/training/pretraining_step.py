@@ -15,13 +15,23 @@ from albert_keras.training.losses import masked_lm_sums, sentence_order_sums
 
 
 class PretrainingStep(TrainingStep):
-    """Trains a model on masked tokens and sentence order."""
+    """Trains a model on masked tokens and sentence order.
 
-    def __init__(self, model: AlbertForPretraining, sentence_order_weight: float = 1.0, **kwargs):
-        objectives = {"masked_lm": 1.0}
+    Subclasses have `further_objectives`, whose sums and counts follow those of these two.
+    """
+
+    def __init__(
+        self,
+        model: AlbertForPretraining,
+        sentence_order_weight: float = 1.0,
+        masked_lm_weight: float = 1.0,
+        further_objectives: dict[str, float] | None = None,
+        **kwargs,
+    ):
+        objectives = {"masked_lm": masked_lm_weight}
         if model.sentence_order_head is not None:
             objectives["sentence_order"] = sentence_order_weight
-        super().__init__(model, objectives, **kwargs)
+        super().__init__(model, objectives | (further_objectives or {}), **kwargs)
         self.sentence_order_weight = sentence_order_weight
         self._num_hidden_layers = model.config.num_hidden_layers
 
@@ -62,16 +72,25 @@ class PretrainingStep(TrainingStep):
     def counts(self, features):
         examples = features["example_weights"]  # [B]
         counts = [tf.reduce_sum(features["masked_lm_weights"] * examples[:, None])]
-        return [*counts, tf.reduce_sum(examples)][: len(self.objectives)]
+        if "sentence_order" in self.objectives:
+            counts.append(tf.reduce_sum(examples))
+        return counts
 
     def sums(self, features, training, dropout_seed=None):
-        outputs = self.model(
+        return self.sums_of(self.run_model(features, training, dropout_seed), features)
+
+    def run_model(self, features, training, dropout_seed=None):
+        """Runs the model on features, at the predicted positions only."""
+        return self.model(
             features,
             training=training,
             dropout_seed=dropout_seed,
             only_predictions=True,
             num_hidden_layers=self.num_hidden_layers,
         )
+
+    def sums_of(self, outputs, features):
+        """Returns the sums of masked tokens and sentence order for the outputs of `run_model`."""
         examples = features["example_weights"]  # [B]
         sums = [
             masked_lm_sums(

@@ -100,16 +100,21 @@ class RecordSource:
 
     def batches(self, strategy, first_step):
         """Returns the batches of a strategy's replicas from a step on, see `batches_of`."""
+        return batches_of(strategy, self.training, functools.partial(self.read, first_step))
+
+    def read(self, first_step: int, **part):
+        """Returns a part of the batches from a step on, see `training_dataset`."""
         training = self.training
-        settings = {
-            "seed": training.seed,
-            "first_step": first_step - self._steps_before,
-            "skipped": self._records_before,
-            "masks": training.masks,
-            "masking": dynamic_masking(self.records, training),
-        }
-        read = functools.partial(training_dataset, self.records, training.batch_size, **settings)
-        return batches_of(strategy, training, read)
+        return training_dataset(
+            self.records,
+            training.batch_size,
+            seed=training.seed,
+            first_step=first_step - self._steps_before,
+            skipped=self._records_before,
+            masks=training.masks,
+            masking=dynamic_masking(self.records, training),
+            **part,
+        )
 
     def flops(self, model):
         """Counts the useful operations of one step with a model (int)."""

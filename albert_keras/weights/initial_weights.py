@@ -56,6 +56,11 @@ class InitialWeights:
             head for head, starts in HEADS.items() if any(name.startswith(starts) for name in names)
         )
 
+    @property
+    def tensors(self):
+        """All tensors, with `shapes`, `types` and `read(name)`; None if they are random."""
+        return None if self._open is None else self._open()
+
     def load(self, model, with_head=False, heads=()) -> LoadReport:
         """Assigns the encoder's weights to a model, all or none; see `load_encoder`."""
         if self._open is None:

@@ -22,6 +22,7 @@ COMMANDS = (
     ["data", "verify"],
     ["data", "adopt"],
     ["pretrain"],
+    ["distill"],
     ["evaluate"],
     ["export"],
     ["predict"],

@@ -1,0 +1,150 @@
+"""`albert-keras distill`."""
+
+from pathlib import Path
+
+from albert_keras.cli import options
+from albert_keras.cli.arguments import read_values
+from albert_keras.cli.command import Output, command
+from albert_keras.cli.options import option
+from albert_keras.cli.preflight import (
+    check_model_folder,
+    check_origin,
+    check_records,
+    check_task_files,
+)
+from albert_keras.cli.pretrain import lines_of
+from albert_keras.config import AlbertConfig
+from albert_keras.distillation.config import DistillationConfig, TaskDistillationConfig
+from albert_keras.tasks.task_config import TaskConfig
+from data_pipeline.errors import InputError
+from data_pipeline.settings import options_of
+
+
+class _Options(DistillationConfig):
+    """The options of the command: those of both distillations."""
+
+    task: TaskConfig
+
+
+@command(_Options, resumes=True)
+def distill(
+    teacher: str = option(
+        ...,
+        "Trained model to learn from: a run, checkpoint, export, name of a shipped model, .keras "
+        "file or model of another program; for a task a fine-tuning.",
+        metavar="PATH",
+    ),
+    out: Path = option(..., "Folder of the run; an interrupted run is resumed."),
+    *,
+    flags,
+    data: Path | None = option(None, "Folder of records to pre-train on, instead of a task."),
+    origin: str | None = option(
+        None,
+        "Pre-trained weights of the student for a task, instead of --student.",
+        "--from",
+        metavar="PATH",
+    ),
+    teacher_step: str | None = option(
+        None,
+        "Checkpoint of the teacher's run: a number or `best`; not for a task.",
+        shown="the newest",
+    ),
+    albert_config: str | None = options.ALBERT_CONFIG,
+    tokenizer: Path | None = options.TOKENIZER_FALLBACK,
+    cache_teacher: Path | None = option(
+        None,
+        "Folder of the teacher's predictions on records, which is written if it does not exist.",
+        shown="the teacher runs in each step",
+    ),
+    eval_data: Path | None = option(
+        None, "Folder of held-out records to evaluate on during training."
+    ),
+    allow_change: list[str] | None = options.ALLOW_CHANGE,
+    config: Path | None = options.CONFIG,
+    assignments: list[str] | None = options.SET,
+):
+    """Train a small model, the student, with a trained one as its teacher.
+
+    On records it is pre-trained, on a task it is fine-tuned. The result is an ordinary run.
+
+    \b
+    Examples:
+      albert-keras distill --teacher runs/bert --student distilbert-mini --data records/ \\
+          --out runs/student
+      albert-keras distill --teacher runs/bert --student albert-mini --data records/ \\
+          --cache-teacher logits/ --steps 4000 --out runs/student
+      albert-keras distill --teacher runs/sst-2 --from runs/student --task sst-2 \\
+          --data-dir glue/ --out runs/small-sst-2
+    """
+    on_task = "task" in flags
+    if on_task == (data is not None):
+        raise InputError(
+            "A distillation requires either records (--data) or a task (--task). Received: "
+            f"{'both' if on_task else 'none'} of them."
+        )
+    values = read_values(config, assignments, kind="finetuning" if on_task else "pretraining")
+    if on_task:
+        others = {
+            "--teacher-step": teacher_step,
+            "--albert-config": albert_config,
+            "--tokenizer": tokenizer,
+            "--cache-teacher": cache_teacher,
+            "--eval-data": eval_data,
+        }
+        given = [name for name, value in others.items() if value is not None]
+        _check_options(flags, options_of(TaskDistillationConfig).keys() | {"size"}, given, "a task")
+        return _on_task(teacher, out, flags, origin, allow_change, values)
+    given = [] if origin is None else ["--from"]
+    _check_options(flags, options_of(DistillationConfig).keys(), given, "records")
+    settings = DistillationConfig.of(values, **flags)
+    check_records(data, eval_data, *(stage.data for stage in settings.stages))
+    check_origin(teacher)
+    settings.albert_config(vocab_size=1)  # checks the depths of the stages
+    from albert_keras.distillation.distill import distill as distill_model
+
+    result = distill_model(
+        teacher,
+        data,
+        out,
+        settings,
+        eval_data,
+        tuple(allow_change or ()),
+        teacher_step=teacher_step,
+        albert_config=albert_config,
+        tokenizer=tokenizer,
+        cache=cache_teacher,
+    )
+    return Output(result, lines_of(result))
+
+
+def _on_task(teacher, out, flags, origin, allow_change, values):
+    student = flags.pop("size", None)
+    if student is not None:
+        AlbertConfig.from_name(student)  # checks the name
+    settings = TaskDistillationConfig.of(values, **flags)
+    check_model_folder(Path(teacher))
+    check_origin(origin)
+    check_task_files(settings.task)
+    from albert_keras.distillation.task import distill_task
+    from albert_keras.finetuning.result_table import lines
+    from albert_keras.finetuning.results import as_json
+
+    result = distill_task(
+        teacher,
+        out,
+        settings,
+        origin=origin,
+        student=student,
+        allow_changes=tuple(allow_change or ()),
+    )
+    return Output(as_json(result), [*lines(result), f"all results: {out}/results.json"])
+
+
+def _check_options(flags, allowed, given, source):
+    """Raises InputError for options that do not apply; `given` are others that do not."""
+    names = sorted(f"--{name.replace('_', '-')}" for name in flags.keys() - allowed) + given
+    if names:
+        raise InputError(
+            f"These options do not apply to a distillation on {source}. Received: "
+            f"{', '.join(names)}. Omit them."
+        )

@@ -1,0 +1,1 @@
+"""Distillation: a small model learns from the predictions of a trained one."""

@@ -1,0 +1,111 @@
+"""Configuration of a distillation: what a student learns from its teacher, and how much."""
+
+from typing import Any, ClassVar
+
+from pydantic import field_validator
+
+from albert_keras.finetuning.config import FinetuneConfig
+from albert_keras.training.config import PretrainingConfig
+from data_pipeline.settings import Rule, Settings, option, setting
+
+#: Default of `model.size`.
+_SIZE = "distilbert-mini"
+#: Pieces per prediction in a cache of the teacher's logits, unless `top_k` is given.
+CACHED_PIECES = 32
+
+
+class TeachingConfig(Settings):
+    """Losses between student and teacher, and the student's first weights.
+
+    Source:
+        Sanh et al. 2019 (https://arxiv.org/abs/1910.01108) and the settings that they published in
+        huggingface/transformers-research-projects, `distillation/README.md`.
+    """
+
+    temperature: float = option(
+        2.0, "Temperature of the soft targets: higher values make them more even.", gt=0
+    )
+    soft_target_weight: float = option(
+        5.0, "Weight of the divergence of the student from the teacher's predictions.", ge=0
+    )
+    masked_lm_weight: float = option(2.0, "Weight of the masked-LM loss.", ge=0)
+    cosine_weight: float | None = option(
+        None,
+        "Weight of the cosine distance between the hidden states of student and teacher, which "
+        "requires equal hidden sizes.",
+        default_text="1 for equal hidden sizes without a cache, else 0",
+        ge=0,
+    )
+    top_k: int | None = option(
+        None,
+        "Number of most probable pieces per prediction that the soft targets consist of.",
+        default_text=f"the whole vocabulary; {CACHED_PIECES} with a cache",
+        ge=1,
+    )
+    warm_start: bool | None = option(
+        None,
+        "Start from weights of the teacher instead of random ones.",
+        default_text="where the shapes are equal",
+    )
+    layers: tuple[int, ...] | None = setting(
+        None,
+        "The layer of the teacher, counted from 0, that each layer of the student starts from. "
+        "None takes them at equal distances: of twelve layers every other one for six.",
+    )
+
+    rules: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            ("soft_target_weight", "cosine_weight"),
+            lambda soft, cosine: soft > 0 or cosine is None or cosine > 0,
+            "or `cosine_weight` must be above 0, or the student learns nothing from the teacher",
+        ),
+        Rule(
+            ("layers", "warm_start"),
+            lambda layers, warm_start: layers is None or warm_start is not False,
+            "requires a warm start",
+        ),
+    )
+
+
+class DistillationConfig(PretrainingConfig):
+    """All settings of a distillation on records except its data: those of pre-training, and more.
+
+    Attributes:
+        model: dict. The student, as in PretrainingConfig.
+        distillation: TeachingConfig.
+    """
+
+    model: dict[str, Any] = option(
+        {"size": _SIZE},
+        "Named model to train, such as distilbert-base.",
+        keyword="size",
+        flag="--student",
+        key="size",
+    )
+    distillation: TeachingConfig = TeachingConfig()
+
+    @field_validator("model", mode="before")
+    @classmethod
+    def _has_a_size(cls, model):
+        return {"size": _SIZE} | model if isinstance(model, dict) else model
+
+
+class TaskTeachingConfig(Settings):
+    """Losses of a student that learns a task, and its first weights.
+
+    Source:
+        The second distillation of Sanh et al., section 3, with the settings that they published,
+        `run_squad_w_distillation.py`.
+    """
+
+    temperature: float = option(2.0, "Temperature of the teacher's answers.", gt=0)
+    soft_target_weight: float = option(
+        0.5, "Weight of the divergence of the student from the teacher's answers.", gt=0
+    )
+    answer_weight: float = setting(0.5, "Weight of the loss of the examples' own answers.", ge=0)
+
+
+class TaskDistillationConfig(FinetuneConfig):
+    """All settings of a distillation on a task: those of a fine-tuning, and more."""
+
+    distillation: TaskTeachingConfig = TaskTeachingConfig()

@@ -1,0 +1,85 @@
+"""Distillation on records: a pre-training run in which a teacher takes part."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from tensorflow import keras
+
+from albert_keras.config import AlbertConfig
+from albert_keras.distillation.config import DistillationConfig
+from albert_keras.distillation.logit_cache import open_or_write
+from albert_keras.distillation.teaching import Teacher, Teaching
+from albert_keras.training.pretrain import PretrainingResult, pretrain
+from albert_keras.training.stages import stages_of
+from albert_keras.weights.initial_weights import open_weights
+from data_pipeline.errors import InputError
+from data_pipeline.records.record_folder import RecordFiles
+
+
+def distill(
+    teacher: str | Path,
+    data: str | Path,
+    out: str | Path,
+    config: DistillationConfig | None = None,
+    eval_data: str | Path | None = None,
+    allow_changes: Iterable[str] = (),
+    max_steps: int | None = None,
+    teacher_step: int | str | None = None,
+    albert_config: AlbertConfig | str | Path | None = None,
+    tokenizer: Any = None,
+    cache: str | Path | None = None,
+    callbacks: Sequence[keras.callbacks.Callback] = (),
+    **flags: Any,
+) -> PretrainingResult:
+    """Trains a student on records, with the losses of pre-training and those of a teacher.
+
+    The result is an ordinary pre-training run: it resumes by the same call, and `evaluate`,
+    `export` and `finetune` take it.
+
+    Args:
+        teacher: str or Path. A pre-trained model, as `path` of `open_weights`, with the vocabulary
+            of the records. Its own training records count as trained on by the student.
+        data, out, eval_data, allow_changes, max_steps, callbacks: As in `pretrain`.
+        config: DistillationConfig. None takes the defaults.
+        teacher_step, albert_config, tokenizer: As `step` and the others of `open_weights`.
+        cache: str, Path or None. Folder of the teacher's logits, see `logit_cache.py`: it is read
+            if it exists, and written before the training otherwise.
+        **flags: Single settings by the keywords of `options_of(DistillationConfig)`.
+
+    Raises:
+        InputError: If teacher, student, records and settings do not fit together, or the cache is
+            of another teacher or other records; and as `pretrain`.
+        TrainingStopped, TrainingDiverged, WorkerLost: As `pretrain`.
+
+    Source:
+        Sanh et al. 2019: DistilBERT (https://arxiv.org/abs/1910.01108).
+
+    Example:
+        distill("runs/bert", "records/", "runs/student", size="distilbert-mini", steps=2000)
+    """
+    config = (config or DistillationConfig()).with_flags(**flags)
+    records = RecordFiles(data)
+    student = config.albert_config(records.info.vocab_size)
+    opened = Teacher(open_weights(teacher, teacher_step, albert_config, tokenizer))
+    if cache is not None and config.stages:
+        raise InputError(
+            "A run with `stages` cannot use --cache-teacher: its stages differ in records and "
+            f"masks. Received: {len(config.stages)} stages. Omit --cache-teacher."
+        )
+    for stage in stages_of(config, records, student):
+        opened.check_records(stage.records)
+    teaching = Teaching(opened, config, student, is_cached=cache is not None)
+    config = config.replace(distillation=teaching.settings)
+    if cache is not None:
+        teaching.cache = open_or_write(cache, opened, records, config)
+    return pretrain(
+        data,
+        out,
+        config,
+        eval_data,
+        allow_changes,
+        max_steps,
+        callbacks=callbacks,
+        teaching=teaching,
+    )

@@ -1,0 +1,164 @@
+"""Distillation on a task: a fine-tuning on the answers of a fine-tuned teacher as well."""
+
+import dataclasses
+import logging
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from albert_keras.config import AlbertConfig
+from albert_keras.distillation.config import TaskDistillationConfig
+from albert_keras.distillation.task_step import TAUGHT_KINDS, TEACHER_LOGITS, step_class
+from albert_keras.distillation.warm_start import checked_map, layer_misfits, start_warm
+from albert_keras.finetuning.finetune import finetune
+from albert_keras.finetuning.finetuned import FinetunedModels, find_runs
+from albert_keras.finetuning.results import FinetuneResult
+from albert_keras.finetuning.task_data import Examples, TaskData
+from albert_keras.interop.model_weights import HEADS
+from albert_keras.models.pretraining import AlbertForPretraining
+from albert_keras.tasks.task import Features
+from albert_keras.weights.initial_weights import InitialWeights, open_weights
+from albert_keras.weights.load import ModelTensors, encoder_digest
+from data_pipeline.errors import InputError
+
+logger = logging.getLogger(__name__)
+
+
+def distill_task(
+    teacher: str | Path,
+    out: str | Path,
+    config: TaskDistillationConfig | None = None,
+    origin: str | Path | None = None,
+    student: str | AlbertConfig | None = None,
+    seeds: int | Sequence[int] = 1,
+    allow_changes: Iterable[str] = (),
+    cache: str | Path | None = None,
+    random_baseline: bool = True,
+    bag_of_words: bool = True,
+    **flags: Any,
+) -> FinetuneResult:
+    """Fine-tunes a student on a task, on its examples and on the answers of a teacher to them.
+
+    The teacher answers the training examples once, before the training.
+
+    Args:
+        teacher: str or Path. A fine-tuning of the same task, or one of its runs, which answers with
+            its best checkpoint. Its vocabulary may be another one if `origin` is given.
+        out, seeds, allow_changes, cache, random_baseline, bag_of_words: As in `finetune`.
+        config: TaskDistillationConfig or None. None takes all settings from `flags`.
+        origin: str, Path or None. The student's pre-trained weights, see `open_weights`.
+        student: str, AlbertConfig or None. Instead of `origin` a named model, or its shape, which
+            starts from the teacher's weights as far as they fit, see `start_warm`.
+        **flags: Single settings by the keywords of `options_of(FinetuneConfig)`.
+
+    Raises:
+        InputError: If the teacher has another task, other labels, or a kind that has no soft
+            labels; unless either `origin` or `student` is given; and as `finetune`.
+        TrainingStopped, TrainingDiverged, WorkerLost: As `pretrain`.
+
+    Example:
+        distill_task("runs/sst-2", "runs/small", origin="runs/student", task="sst-2",
+                     data_dir="glue")
+    """
+    if config is None:
+        config = TaskDistillationConfig.of({}, **flags)
+    else:
+        config = config.with_flags(**flags)
+    if (origin is None) == (student is None):
+        raise InputError(
+            "A distillation on a task requires either the weights of a pre-trained student "
+            "(`origin`, --from) or the name of a model that starts from its teacher (`student`, "
+            f"--student). Received: {'none' if origin is None else 'both'} of them."
+        )
+    folder = find_runs(teacher)[0]
+    weights = open_weights(folder, "best")
+    initial = open_weights(origin) if student is None else _started(weights, student)
+    return finetune(
+        initial,
+        out,
+        config,
+        seeds=seeds,
+        random_baseline=random_baseline,
+        cache=cache,
+        allow_changes=allow_changes,
+        bag_of_words=bag_of_words,
+        teaching=TaskTeaching(folder, weights),
+    )
+
+
+class TaskTeaching:
+    """A fine-tuned teacher, as `finetune` needs it."""
+
+    def __init__(self, folder: Path, weights: InitialWeights):
+        self._folder, self._weights = folder, weights
+
+    def taught(self, data: TaskData) -> TaskData:
+        """Returns the data of a task with the teacher's answers to the training examples.
+
+        Raises:
+            InputError: If the teacher has another task.
+        """
+        task = data.task
+        if task.kind not in TAUGHT_KINDS:
+            kinds = ", ".join(kind.name for kind in TAUGHT_KINDS)
+            raise InputError(
+                f"A task that is learned from a teacher must be of one of the kinds {kinds}. "
+                f"Received: {task.kind.name}. Use `albert-keras finetune --from` with a distilled "
+                "model instead."
+            )
+        models = FinetunedModels(self._folder, strategy="single")
+        found = models.task
+        if found.kind is not task.kind or tuple(found.labels) != tuple(task.labels):
+            raise InputError(
+                f"The teacher `{self._folder}` must have the labels of the task, in their order. "
+                f"Received: {found.kind.name} of {', '.join(found.labels) or 'no labels'}, for "
+                f"{task.kind.name} of {', '.join(task.labels) or 'no labels'}."
+            )
+        logger.info("The teacher `%s` answers the training examples.", self._folder)
+        _, [outputs] = models.outputs(data.train.examples)
+        features = TaughtFeatures(data.train.features, outputs["logits"])
+        digest = encoder_digest(self._weights.tensors, HEADS["classifier"])
+        return data._replace(
+            train=Examples(data.train.examples, features),
+            fingerprints=data.fingerprints
+            | {"teacher": str(self._weights), "teacher_digest": digest},
+            step_class=step_class(data.config),
+        )
+
+
+class TaughtFeatures(Features):
+    """Rows with the logits of a teacher, float32 [N, C], beside their targets."""
+
+    def __init__(self, features: Features, logits: np.ndarray):
+        self._features, self._logits = features, logits.astype(np.float32)
+        self.lengths, self.max_seq_length = features.lengths, features.max_seq_length
+        self.dropped_tokens = features.dropped_tokens
+
+    def batch(self, rows, length=None):
+        return self._features.batch(rows, length) | {TEACHER_LOGITS: self._logits[rows]}
+
+
+def _started(weights: InitialWeights, student: str | AlbertConfig) -> InitialWeights:
+    """Returns the first weights of a student that starts from those of its teacher."""
+    config = student
+    if not isinstance(config, AlbertConfig):
+        config = AlbertConfig.from_name(config, vocab_size=weights.tokenizer.vocab_size)
+    misfits = layer_misfits(weights.albert_config, config)
+    layers = () if misfits else checked_map(weights.albert_config, config)
+    if misfits:
+        logger.warning(
+            "The student starts from random layers, as those of the teacher differ: %s",
+            "; ".join(misfits),
+        )
+    model = AlbertForPretraining(config, sentence_head=False, dtype="float32")
+    report = start_warm(weights.tensors, weights.albert_config, model, str(weights), layers)
+    for line in report.lines():
+        logger.info("student: %s", line)
+    return dataclasses.replace(
+        weights,
+        kind="warm start",
+        albert_config=config,
+        _open=lambda: ModelTensors(model),
+    )

@@ -1,0 +1,205 @@
+"""The teacher of a distillation, and what it changes in a pre-training run."""
+
+import functools
+import logging
+
+import tensorflow as tf
+
+from albert_keras.config import AlbertConfig
+from albert_keras.distillation.config import (
+    CACHED_PIECES,
+    DistillationConfig,
+    TeachingConfig,
+)
+from albert_keras.distillation.logit_cache import CachedSource, LogitCache
+from albert_keras.distillation.step import DistillationStep
+from albert_keras.distillation.warm_start import checked_map, layer_misfits, start_warm
+from albert_keras.interop.model_weights import HEADS
+from albert_keras.models.pretraining import AlbertForPretraining
+from albert_keras.training.continued_pretraining import ContinuedPretraining
+from albert_keras.training.loop.step import compile_step, model_settings, step_settings
+from albert_keras.training.record_source import RecordSource
+from albert_keras.weights.initial_weights import InitialWeights
+from albert_keras.weights.load import LoadReport, encoder_digest
+from data_pipeline.errors import InputError
+from data_pipeline.records.record_folder import RecordFiles
+
+logger = logging.getLogger(__name__)
+
+_HEAD = HEADS["masked_lm"]
+
+
+class Teacher:
+    """A trained model with a masked-LM head, whose predictions a student learns."""
+
+    def __init__(self, weights: InitialWeights):
+        """Raises InputError if the weights are random, or have no masked-LM head."""
+        if "masked_lm" not in weights.heads:
+            raise InputError(
+                f"The teacher `{weights}` must be a pre-trained model with a masked-LM head, to "
+                f"teach on records. Received: heads {', '.join(weights.heads) or 'none'}."
+            )
+        self.weights = weights
+
+    def __str__(self):
+        return str(self.weights)
+
+    @property
+    def albert_config(self) -> AlbertConfig:
+        return self.weights.albert_config
+
+    @functools.cached_property
+    def digest(self) -> str:
+        """SHA-256 of the weights of the encoder and of the masked-LM head."""
+        return encoder_digest(self.weights.tensors, _HEAD)
+
+    def check_records(self, records: RecordFiles) -> None:
+        """Raises InputError unless the teacher can read records."""
+        if ContinuedPretraining.of(self.weights, records).num_new_pieces:
+            raise InputError(
+                f"`{records.folder}` must have the vocabulary of the teacher `{self}`. Received: "
+                f"an extension of it, by `vocab extend`. Continue to pre-train the teacher on "
+                "these records first."
+            )
+        longest, length = self.albert_config.max_position_embeddings, records.info.max_seq_length
+        if length > longest:
+            raise InputError(
+                f"The sequences of `{records.folder}` must have at most {longest} tokens, the "
+                f"longest that the teacher `{self}` reads. Received: {length}."
+            )
+
+    def build(self, precision: str) -> AlbertForPretraining:
+        """Builds the model with its weights, none of which is trained.
+
+        Call it in the scope of a strategy if the model is to run under one.
+        """
+
+        def create(next_creator, **settings):
+            return next_creator(**settings | {"trainable": False})
+
+        # Variables that are trainable would be watched by the gradient tape of the student.
+        with tf.variable_creator_scope(create):
+            model = AlbertForPretraining(self.albert_config, sentence_head=False, dtype=precision)
+        model.trainable = False
+        self.weights.load(model, heads=_HEAD)
+        return model
+
+
+class Teaching:
+    """A teacher with the settings of a distillation on records, as `pretrain` needs it.
+
+    Attributes:
+        settings: TeachingConfig. With a value for each default that depends on the teacher.
+        weights: InitialWeights. Of the teacher.
+        cache: LogitCache or None. What to read instead of running the teacher; it must be set if
+            `is_cached` is True.
+        warm_source: InitialWeights or None. Those that the layers of the student start from.
+
+    Raises:
+        InputError: If teacher, student and settings do not fit together.
+    """
+
+    def __init__(
+        self,
+        teacher: Teacher,
+        config: DistillationConfig,
+        student: AlbertConfig,
+        is_cached: bool = False,
+    ):
+        self.teacher, self.weights = teacher, teacher.weights
+        self.cache: LogitCache | None = None
+        self.settings = _resolved(config.distillation, teacher, student, is_cached)
+        misfits = layer_misfits(teacher.albert_config, student)
+        self._layers: tuple[int, ...] = ()
+        if self.settings.warm_start is not False and not misfits:
+            self._layers = checked_map(teacher.albert_config, student, self.settings.layers)
+        elif self.settings.warm_start or self.settings.layers is not None:
+            listing = "\n  ".join(misfits)
+            raise InputError(
+                f"A student must have the layers of its teacher `{teacher}` to start from them:\n"
+                f"  {listing}\nUse --no-warm-start, or another student."
+            )
+        elif misfits and self.settings.warm_start is None:
+            logger.info(
+                "no layer starts from one of the teacher's, which differ: %s", "; ".join(misfits)
+            )
+        self.warm_source = self.weights if self._layers else None
+
+    def describe(self) -> dict:
+        """Returns the description of the teacher in `run.json`."""
+        described = {"teacher": str(self.teacher), "teacher_digest": self.teacher.digest}
+        return {"origin": None, "origin_digest": None} | described
+
+    def load(self, student: AlbertForPretraining) -> LoadReport | None:
+        """Assigns the first weights to a student; None if all of them are random."""
+        if self.settings.warm_start is False:
+            return None
+        return start_warm(
+            self.weights.tensors, self.teacher.albert_config, student, str(self), self._layers
+        )
+
+    def lines(self, report: LoadReport) -> list[str]:
+        """Returns what was loaded as text."""
+        return report.lines()
+
+    def __str__(self):
+        layers = ", ".join(map(str, self._layers)) or "none"
+        return f"the teacher {self.teacher} (layers: {layers})"
+
+    def source(self, *args, **kwargs) -> RecordSource:
+        """Returns the training data; arguments as in RecordSource."""
+        if self.cache is None:
+            return RecordSource(*args, **kwargs)
+        return CachedSource(*args, cache=self.cache, **kwargs)
+
+    def build_step(
+        self, config: DistillationConfig, albert_config: AlbertConfig, skips_padding: bool = False
+    ) -> DistillationStep:
+        """Builds the compiled step of a resolved configuration; see `pretraining_step.py`."""
+        training = config.training
+        student = AlbertForPretraining(
+            albert_config,
+            sentence_head=training.sentence_order_weight > 0,
+            **model_settings(training, skips_padding),
+        )
+        step = DistillationStep(
+            student,
+            None if self.cache is not None else self.teacher.build(training.precision),
+            self.settings,
+            sentence_order_weight=training.sentence_order_weight,
+            **step_settings(config),
+        )
+        compile_step(step, config)
+        return step
+
+
+def _resolved(settings: TeachingConfig, teacher, student, is_cached):
+    """Returns TeachingConfig with the weight of the cosine loss; InputError if it cannot be had."""
+    ours, theirs = student.hidden_size, teacher.albert_config.hidden_size
+    weight = settings.cosine_weight
+    if weight is None:
+        weight = 1.0 if ours == theirs and not is_cached else 0.0
+        if not weight and settings.soft_target_weight == 0:
+            raise InputError(
+                "`distillation.soft_target_weight` must be above 0 where the cosine loss cannot be "
+                "computed: with a cache of logits, or with different hidden sizes. Received: 0."
+            )
+    elif weight and ours != theirs:
+        raise InputError(
+            "`distillation.cosine_weight` must be 0 unless student and teacher have the same "
+            f"hidden size. Received: {weight:g}, and the hidden sizes {ours} and {theirs}."
+        )
+    elif weight and is_cached:
+        raise InputError(
+            "`distillation.cosine_weight` must be 0 with --cache-teacher, which stores logits and "
+            f"no hidden states. Received: {weight:g}."
+        )
+    top_k, vocab_size = settings.top_k, student.vocab_size
+    if top_k is not None and top_k > vocab_size:
+        raise InputError(
+            f"`distillation.top_k` must be at most {vocab_size:,}, the size of the vocabulary. "
+            f"Received: {top_k:,}."
+        )
+    if top_k is None and is_cached:
+        top_k = min(CACHED_PIECES, vocab_size)
+    return settings.replace(cosine_weight=weight, top_k=top_k)

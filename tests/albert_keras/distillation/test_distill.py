@@ -1,0 +1,273 @@
+"""A distillation is a pre-training run with a teacher."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tensorflow import keras
+
+from albert_keras.distillation import step as step_module
+from albert_keras.distillation.config import DistillationConfig
+from albert_keras.distillation.distill import distill
+from albert_keras.distillation.teaching import Teacher, Teaching
+from albert_keras.runs.run import Run
+from albert_keras.runs.tensors import weight_names
+from albert_keras.training.evaluate import evaluate
+from albert_keras.training.loop.log_file import read_log
+from albert_keras.training.pretrain import pretrain
+from albert_keras.weights.initial_weights import open_weights
+from data_pipeline.errors import InputError
+from data_pipeline.settings import SettingsError
+from tests.albert_keras.checkpoint_tensors import tensors_of
+
+
+def with_settings(config, **settings):
+    return config.replace(distillation=config.distillation.replace(**settings))
+
+
+def assert_same(found, expected):
+    assert found.keys() == expected.keys()
+    for name, values in expected.items():
+        np.testing.assert_array_equal(found[name], values, err_msg=name)
+
+
+def test_the_run_is_one_of_pre_training(tiny_student, held_out_records):
+    run = Run.open(tiny_student)
+    assert run.kind == "pretraining" and run.albert_config.num_hidden_layers == 1
+    settings = run.record["config"]["distillation"]
+    assert settings["cosine_weight"] == 1 and settings["soft_target_weight"] == 5
+    assert len(run.record["data"]["teacher_digest"]) == 64
+    assert run.record["data"]["origin_digest"] is None
+    assert evaluate(tiny_student, held_out_records).masked_lm_accuracy > 0
+    assert open_weights(tiny_student).heads == ("masked_lm", "sentence_order")
+
+
+def test_a_checkpoint_has_nothing_of_the_teacher(tiny_student, tiny_run):
+    found = tensors_of(tiny_student, 12)
+    shared = {name for name in tensors_of(tiny_run, 12) if not name.startswith("training/means")}
+    assert shared <= found.keys()
+    rest = {name for name in found.keys() - shared if not name.startswith("training/")}
+    assert not rest
+
+
+def test_the_log_has_the_losses_and_the_loss_is_their_weighted_sum(tiny_student):
+    for line in read_log(tiny_student):
+        weighted = (
+            2 * line["masked_lm_loss"]
+            + line["sentence_order_loss"]
+            + 5 * line["soft_target_loss"]
+            + line["cosine_loss"]
+        )
+        assert line["loss"] == pytest.approx(weighted, rel=0.02)
+        assert 0 <= line["soft_target_accuracy"] <= 1 and "cosine_accuracy" not in line
+
+
+def test_the_student_approaches_the_teacher(tiny_student):
+    first, *_, last = read_log(tiny_student)
+    assert last["soft_target_loss"] < first["soft_target_loss"]
+
+
+def test_what_was_loaded_is_in_the_run(tiny_student, tiny_run):
+    [line] = json.loads((tiny_student / "loaded.json").read_text())
+    assert line.startswith(f"loaded from the teacher {tiny_run} step 12 (layers: 0): ")
+
+
+def test_the_teacher_runs_once_per_batch_and_is_not_trained(
+    tiny_run, tiny_records, distillation, tmp_path, monkeypatch
+):
+    rows, teachers = tf.Variable(0, dtype=tf.int64), []
+    run_teacher = step_module.signals_of
+
+    def counted(teacher, features, top_k):
+        teachers.append(teacher)
+        rows.assign_add(features["input_ids"].shape[0])
+        return run_teacher(teacher, features, top_k)
+
+    monkeypatch.setattr(step_module, "signals_of", counted)
+    config = distillation.with_flags(accumulation_steps=2, steps=3)
+    distill(tiny_run, tiny_records, tmp_path / "run", config)
+    assert rows.numpy() == 3 * 8  # each row of each batch
+    teacher = teachers[0]
+    assert not any(weight.trainable for weight in teacher.weights)
+    before = tensors_of(tiny_run, 12)
+    for name, weight in weight_names(teacher).items():
+        np.testing.assert_array_equal(weight.numpy(), before[name], err_msg=name)
+
+
+def test_no_gradient_reaches_the_teacher(tiny_run, tiny_records, distillation):
+    opened = Teacher(open_weights(tiny_run))
+    config = distillation.resolved("float32")
+    student = config.albert_config(307)
+    step = Teaching(opened, config, student).build_step(config, student)
+    rng = np.random.default_rng(0)
+    features = {
+        "input_ids": tf.constant(rng.integers(5, 307, (2, 8)), tf.int32),
+        "input_mask": tf.ones((2, 8), tf.int32),
+        "segment_ids": tf.zeros((2, 8), tf.int32),
+        "masked_lm_positions": tf.constant([[1, 3], [2, 4]]),
+        "masked_lm_ids": tf.constant([[7, 9], [11, 13]]),
+        "masked_lm_weights": tf.ones((2, 2)),
+        "sentence_order_labels": tf.constant([0, 1]),
+        "example_weights": tf.ones(2),
+    }
+    with tf.GradientTape() as tape:
+        tape.watch(step.teacher.weights)
+        loss = sum(sums.loss for sums in step.sums(features, training=True))
+    gradients = tape.gradient(loss, [*step.teacher.weights, *step.trained_weights])
+    assert all(gradient is None for gradient in gradients[: len(step.teacher.weights)])
+    assert all(gradient is not None for gradient in gradients[len(step.teacher.weights) :])
+
+
+class Crash(keras.callbacks.Callback):
+    """Ends the process, as far as the run can notice."""
+
+    def on_train_batch_end(self, batch, logs=None):
+        if batch == 6:
+            raise MemoryError
+
+
+def test_a_run_that_was_killed_equals_one_that_was_not(
+    tiny_student, tiny_run, tiny_records, distillation, tmp_path
+):
+    out = tmp_path / "run"
+    with pytest.raises(MemoryError):
+        distill(tiny_run, tiny_records, out, distillation, callbacks=[Crash()])
+    assert Run.open(out).checkpoints.steps() == [5]
+    result = distill(tiny_run, tiny_records, out, distillation)
+    assert (result.resumed_from, result.step) == (5, 12)
+    assert_same(tensors_of(out, 12), tensors_of(tiny_student, 12))
+
+
+@pytest.mark.parametrize(
+    "change, key",
+    [
+        ({"temperature": 3.0}, "config.distillation.temperature"),
+        ({"soft_target_weight": 1.0}, "config.distillation.soft_target_weight"),
+    ],
+)
+def test_other_settings_do_not_resume_a_run(
+    tiny_student, tiny_run, tiny_records, distillation, change, key
+):
+    with pytest.raises(InputError, match=f"(?s)other settings or data.*{key}: was "):
+        distill(tiny_run, tiny_records, tiny_student, with_settings(distillation, **change))
+
+
+def test_another_teacher_does_not_resume_a_run(tiny_student, tiny_run, tiny_records, distillation):
+    with pytest.raises(InputError, match=r"data\.teacher_digest: was "):
+        distill(tiny_run, tiny_records, tiny_student, distillation, teacher_step=5)
+
+
+def test_pre_training_does_not_resume_a_distillation(tiny_student, tiny_records, distillation):
+    from albert_keras.training.config import PretrainingConfig
+
+    values = distillation.model_dump(exclude_unset=True)
+    values.pop("distillation", None)
+    with pytest.raises(InputError, match=r"config\.distillation\."):
+        pretrain(tiny_records, tiny_student, PretrainingConfig(**values))
+
+
+def test_a_student_of_another_size_starts_from_what_fits(tiny_run, distillation, caplog):
+    caplog.set_level("INFO")
+    config = distillation.replace(model=distillation.model | {"hidden_size": 16})
+    student = config.albert_config(307)
+    teaching = Teaching(Teacher(open_weights(tiny_run)), config, student)
+    assert teaching.settings.cosine_weight == 0 and teaching.warm_source is None
+    assert "no layer starts from one of the teacher's" in caplog.text
+    assert "hidden_size: 32 in the teacher, 16 in the student" in caplog.text
+
+
+@pytest.mark.parametrize(
+    "model, settings, message",
+    [
+        ({"hidden_size": 16}, {"cosine_weight": 1.0}, r"have the same hidden size.*16 and 32"),
+        ({"hidden_size": 16}, {"soft_target_weight": 0}, r"soft_target_weight` must be above 0"),
+        ({"hidden_size": 16}, {"warm_start": True}, r"(?s)hidden_size: 32 in.*--no-warm-start"),
+        ({"intermediate_size": 32}, {"layers": (0,)}, r"intermediate_size: 64 in the teacher"),
+        ({}, {"layers": (0, 1)}, r"0 to 1, for each of the student's 1\. Received: \[0, 1\]"),
+        ({}, {"top_k": 308}, r"top_k` must be at most 307"),
+    ],
+)
+def test_what_does_not_fit_the_teacher_is_refused(
+    tiny_run, tiny_records, distillation, tmp_path, model, settings, message
+):
+    config = with_settings(distillation, **settings)
+    config = config.replace(model=config.model | model)
+    with pytest.raises(InputError, match=message):
+        distill(tiny_run, tiny_records, tmp_path / "run", config)
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    "settings, message",
+    [
+        ({"soft_target_weight": 0, "cosine_weight": 0}, "learns nothing from the teacher"),
+        ({"warm_start": False, "layers": (0,)}, "requires a warm start"),
+        ({"temperature": 0}, "temperature` must be greater than 0"),
+    ],
+)
+def test_settings_that_contradict_each_other_are_refused(settings, message):
+    with pytest.raises(SettingsError, match=message):
+        DistillationConfig(distillation=settings)
+
+
+def test_a_teacher_needs_a_masked_lm_head(tiny_run, tiny_records, distillation, tmp_path):
+    with pytest.raises(InputError, match="teacher `random` must be a pre-trained model"):
+        distill(
+            "random",
+            tiny_records,
+            tmp_path / "run",
+            distillation,
+            albert_config=Run.open(tiny_run).albert_config,
+            tokenizer=tiny_run / "tokenizer",
+        )
+
+
+def test_a_teacher_needs_the_vocabulary_of_the_records(
+    tiny_run, other_records, distillation, tmp_path
+):
+    with pytest.raises(InputError, match="must be built with the tokenizer of"):
+        distill(tiny_run, other_records, tmp_path / "run", distillation)
+
+
+@pytest.fixture(scope="module")
+def other_records(tiny_documents, tiny_corpus, tiny_data_config, tmp_path_factory):
+    """Returns records with another vocabulary."""
+    from data_pipeline.building.build import build_records
+    from data_pipeline.tokenizers.tokenization import Tokenizer
+    from data_pipeline.tokenizers.vocabulary import train_vocabulary
+
+    folder = tmp_path_factory.mktemp("other")
+    vocabulary = train_vocabulary(tiny_corpus, folder / "tokenizer", size=290)
+    tokenizer = Tokenizer.load(vocabulary.path)
+    return build_records(tiny_documents, tokenizer, folder / "records", tiny_data_config).path
+
+
+TWO_REPLICAS = """
+import sys
+import tensorflow as tf
+cpu = tf.config.list_physical_devices("CPU")[0]
+tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
+from albert_keras.distillation.config import DistillationConfig
+from albert_keras.distillation.distill import distill
+from albert_keras.training import pretrain as module
+module.build_strategy = lambda name, *_: tf.distribute.MirroredStrategy(["cpu:0", "cpu:1"])
+config = DistillationConfig.model_validate_json(sys.argv[4])
+distill(sys.argv[1], sys.argv[2], sys.argv[3], config)
+"""
+
+
+def test_two_replicas_compute_what_one_does(
+    tiny_student, tiny_run, tiny_records, distillation, tmp_path
+):
+    settings = distillation.model_dump_json(exclude_unset=True)
+    command = [sys.executable, "-c", TWO_REPLICAS, tiny_run, tiny_records, tmp_path / "run"]
+    subprocess.run([*command, settings], check=True, capture_output=True, timeout=900)
+    one, two = tensors_of(tiny_student, 12), tensors_of(tmp_path / "run", 12)
+    for name in one:
+        if "adam_" not in name and not name.startswith(("training/", "global_step")):
+            np.testing.assert_allclose(one[name], two[name], atol=2e-4, err_msg=name)
+    for before, after in zip(read_log(tiny_student), read_log(tmp_path / "run"), strict=True):
+        assert before["soft_target_loss"] == pytest.approx(after["soft_target_loss"], rel=1e-3)

@@ -1,0 +1,139 @@
+"""A cache of the teacher's logits gives what the teacher gives, and is never that of another."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+from albert_keras.distillation import logit_cache
+from albert_keras.distillation.distill import distill
+from albert_keras.distillation.teaching import Teacher
+from albert_keras.runs.run import Run
+from albert_keras.training.loop.log_file import read_log
+from data_pipeline.errors import InputError
+from tests.albert_keras.checkpoint_tensors import tensors_of
+
+LOSSES = ("masked_lm_loss", "soft_target_loss")
+
+
+@pytest.fixture(scope="module")
+def cached_settings(distillation):
+    """Returns the settings without a cosine loss, with soft targets of 40 pieces."""
+    return distillation.replace(
+        distillation=distillation.distillation.replace(cosine_weight=0.0, top_k=40)
+    )
+
+
+@pytest.fixture(scope="module")
+def cached(tiny_run, tiny_records, cached_settings, tmp_path_factory):
+    """Returns the folders of a run with a cache, and of the cache that it wrote."""
+    folder = tmp_path_factory.mktemp("cached")
+    run = distill(
+        tiny_run, tiny_records, folder / "run", cached_settings, cache=folder / "cache"
+    ).path
+    return run, folder / "cache"
+
+
+def assert_equal_losses(found, expected):
+    for ours, theirs in zip(read_log(found), read_log(expected), strict=True):
+        for name in LOSSES:
+            assert ours[name] == pytest.approx(theirs[name], rel=2e-4), (ours["step"], name)
+
+
+def test_a_cache_gives_what_the_teacher_gives(
+    cached, tiny_run, tiny_records, cached_settings, tmp_path
+):
+    live = distill(tiny_run, tiny_records, tmp_path / "run", cached_settings).path
+    assert_equal_losses(cached[0], live)
+    values = np.load(cached[1] / "logits.npy", mmap_mode="r")
+    assert (np.diff(values) <= 0).all() and values.shape[2] == 40
+
+
+def test_dynamic_masks_are_those_of_the_training(tiny_run, tiny_records, cached_settings, tmp_path):
+    config = cached_settings.with_flags(masks="dynamic", steps=6)
+    live = distill(tiny_run, tiny_records, tmp_path / "live", config).path
+    found = distill(tiny_run, tiny_records, tmp_path / "run", config, cache=tmp_path / "cache").path
+    assert_equal_losses(found, live)
+    assert json.loads((tmp_path / "cache/cache.json").read_text())["num_rows"] == 6 * 8
+
+
+def test_a_cache_is_read_without_the_teacher_and_resumes(
+    cached, tiny_run, tiny_records, cached_settings, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(Teacher, "build", None)  # fails if it is called
+    run, cache = cached
+    out = tmp_path / "run"
+    distill(tiny_run, tiny_records, out, cached_settings, max_steps=5, cache=cache)
+    distill(tiny_run, tiny_records, out, cached_settings, cache=cache)
+    found, expected = tensors_of(out, 12), tensors_of(run, 12)
+    for name, values in expected.items():
+        np.testing.assert_array_equal(found[name], values, err_msg=name)
+
+
+def test_a_cache_appears_whole_or_not_at_all(
+    tiny_run, tiny_records, cached_settings, tmp_path, monkeypatch
+):
+    def fail(path):
+        raise OSError("no space left")
+
+    monkeypatch.setattr(logit_cache, "sha256_of", fail)
+    with pytest.raises(OSError):
+        distill(tiny_run, tiny_records, tmp_path / "run", cached_settings, cache=tmp_path / "cache")
+    assert not list(tmp_path.iterdir())
+
+
+def refused(cached, tiny_run, records, settings, tmp_path, message, **how):
+    with pytest.raises(InputError, match=message):
+        distill(tiny_run, records, tmp_path / "run", settings, cache=cached, **how)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_cache_of_something_else_is_refused(
+    cached, tiny_run, tiny_records, held_out_records, cached_settings, tmp_path
+):
+    cache = cached[1]
+    more = cached_settings.replace(distillation=cached_settings.distillation.replace(top_k=41))
+    refused(
+        *(cache, tiny_run, tiny_records, cached_settings, tmp_path, "teacher_digest: "),
+        teacher_step=5,
+    )
+    message = "records_fingerprint: "
+    refused(cache, tiny_run, held_out_records, cached_settings, tmp_path, message)
+    refused(cache, tiny_run, tiny_records, more, tmp_path, "top_k: 40 in the cache, 41 here")
+    dynamic = cached_settings.with_flags(masks="dynamic")
+    refused(cache, tiny_run, tiny_records, dynamic, tmp_path, "seed: None in the cache, ")
+
+
+@pytest.mark.parametrize("name", ["logits.npy", "pieces.npy", "cache.json"])
+def test_a_damaged_cache_is_refused(
+    cached, tiny_run, tiny_records, cached_settings, tmp_path, name
+):
+    copy = tmp_path / "copy"
+    shutil.copytree(cached[1], copy)
+    content = bytearray((copy / name).read_bytes())
+    content[len(content) // 2] ^= 1
+    (copy / name).write_bytes(b"{" if name == "cache.json" else content)
+    refused(copy, tiny_run, tiny_records, cached_settings, tmp_path, "damaged|was changed")
+
+
+def test_a_cache_has_no_hidden_states(tiny_run, tiny_records, distillation, tmp_path):
+    settings = distillation.replace(
+        distillation=distillation.distillation.replace(cosine_weight=1.0)
+    )
+    message = "cosine_weight` must be 0 with --cache-teacher"
+    refused(tmp_path / "cache", tiny_run, tiny_records, settings, tmp_path, message)
+
+
+def test_a_run_with_a_cache_says_which_settings_it_has(cached):
+    settings = Run.open(cached[0]).record["config"]["distillation"]
+    assert settings["cosine_weight"] == 0 and settings["top_k"] == 40
+
+
+def test_stages_and_unknown_lengths_have_no_cache(
+    tiny_run, tiny_records, cached_settings, tmp_path
+):
+    staged = cached_settings.replace(stages=[{"share": 0.5}, {"share": 0.5, "batch_size": 4}])
+    refused(tmp_path / "cache", tiny_run, tiny_records, staged, tmp_path, "stages` cannot use")
+    timed = cached_settings.with_flags(masks="dynamic", time_budget="1h")
+    refused(tmp_path / "cache", tiny_run, tiny_records, timed, tmp_path, "time_budget")

@@ -1,0 +1,167 @@
+"""A distillation on a task is a fine-tuning that learns the answers of a teacher, too."""
+
+import json
+
+import numpy as np
+import pytest
+
+from albert_keras.config import AlbertConfig
+from albert_keras.distillation.config import TaskDistillationConfig
+from albert_keras.distillation.task import TaughtFeatures, distill_task
+from albert_keras.distillation.task_step import soft_answer_sums
+from albert_keras.finetuning.config import FinetuneConfig
+from albert_keras.finetuning.finetune import finetune
+from albert_keras.finetuning.finetuned import FinetunedModels
+from albert_keras.runs.run import Run
+from albert_keras.tasks.kinds import CHOICE, CLASSIFICATION, MULTI_LABEL, REGRESSION
+from albert_keras.training.loop.log_file import read_log
+from data_pipeline.errors import InputError
+
+RNG = np.random.default_rng(1)
+OURS, THEIRS = (RNG.normal(size=(3, 4)).astype(np.float32) for _ in range(2))
+WEIGHTS = np.array([1, 1, 0], np.float32)
+ALONE = {"random_baseline": False, "bag_of_words": False}
+
+
+def softmax(values):
+    powers = np.exp(values)
+    return powers / powers.sum(-1, keepdims=True)
+
+
+@pytest.mark.parametrize("kind", [CLASSIFICATION, CHOICE])
+def test_classes_and_options_have_the_divergence(kind):
+    found = soft_answer_sums(kind, OURS, THEIRS, WEIGHTS, 2.0)
+    ours, theirs = softmax(OURS / 2), softmax(THEIRS / 2)
+    expected = 4 * (WEIGHTS * (theirs * np.log(theirs / ours)).sum(-1)).sum()
+    np.testing.assert_allclose(found.loss, expected, rtol=1e-5)
+    assert found.weight == 2
+    assert found.correct == (WEIGHTS * (OURS.argmax(-1) == THEIRS.argmax(-1))).sum()
+
+
+def test_labels_have_that_of_two_classes_each():
+    found = soft_answer_sums(MULTI_LABEL, OURS, THEIRS, WEIGHTS, 2.0)
+    ours, theirs = (1 / (1 + np.exp(-values / 2)) for values in (OURS, THEIRS))
+    divergences = theirs * np.log(theirs / ours)
+    divergences += (1 - theirs) * np.log((1 - theirs) / (1 - ours))
+    np.testing.assert_allclose(found.loss, 4 * (WEIGHTS * divergences.mean(-1)).sum(), rtol=1e-5)
+    assert float(found.weight) == pytest.approx(2)
+
+
+def test_numbers_have_the_squared_difference():
+    found = soft_answer_sums(REGRESSION, OURS[:, :1], THEIRS[:, :1], WEIGHTS, 2.0)
+    expected = (WEIGHTS * (OURS - THEIRS)[:, 0] ** 2).sum()
+    np.testing.assert_allclose(found.loss, expected, rtol=1e-5)
+    assert found.correct == 0
+
+
+@pytest.fixture(scope="module")
+def settings(tiny_corpus, tmp_path_factory):
+    """Returns settings of a short training on 40 texts of two classes."""
+    folder = tmp_path_factory.mktemp("task")
+    for name, texts in (("train", tiny_corpus[:40]), ("dev", tiny_corpus[40:56])):
+        rows = [f"{text}\t{'no' if ' a ' in text else 'yes'}" for text in texts]
+        (folder / f"{name}.tsv").write_text("\n".join(["text\tlabel", *rows]) + "\n")
+    task = {"name": "classification", "text": "text", "label": "label", "max_seq_length": 24}
+    task |= {name: str(folder / f"{name}.tsv") for name in ("train", "dev")}
+    training = {"steps": 4, "batch_size": 8, "evaluate_every": 4, "report_every": 2}
+    training |= {"checkpoint_every": 2, "precision": "float32", "peak_tflops": 1.0}
+    return {"task": task, "training": training, "optimizer": {"lr": 1e-3}}
+
+
+@pytest.fixture(scope="module")
+def tuned_teacher(tiny_run, settings, tmp_path_factory):
+    """Returns the folder of a fine-tuning."""
+    out = tmp_path_factory.mktemp("teacher") / "teacher"
+    finetune(tiny_run, out, FinetuneConfig(**settings), **ALONE)
+    return out
+
+
+@pytest.fixture(scope="module")
+def student(tiny_run):
+    """Returns the shape of a student with half the layers of `tuned_teacher`."""
+    return Run.open(tiny_run).albert_config.replace(num_hidden_layers=1)
+
+
+@pytest.fixture(scope="module")
+def taught(tuned_teacher, student, settings, tmp_path_factory):
+    """Returns the FinetuneResult of a student."""
+    out = tmp_path_factory.mktemp("student") / "student"
+    config = TaskDistillationConfig(**settings)
+    return distill_task(tuned_teacher, out, config, student=student, **ALONE)
+
+
+def test_the_result_is_a_fine_tuning_with_a_teacher(taught, tuned_teacher):
+    run = Run.open(f"{taught.path}/{taught.seeds[0].path}")
+    assert run.kind == "finetuning" and run.albert_config.num_hidden_layers == 1
+    data = run.record["data"]
+    assert data["teacher"] == f"{tuned_teacher}/seed-12345 step 4"
+    assert len(data["teacher_digest"]) == 64
+    assert run.record["config"]["distillation"]["temperature"] == 2
+    [answer] = FinetunedModels(taught.path).answers(
+        FinetunedModels(taught.path).examples(["The old ferry left."])
+    )
+    assert answer.label in ("no", "yes")
+
+
+def test_the_loss_is_the_weighted_sum_of_both(taught):
+    for line in read_log(f"{taught.path}/{taught.seeds[0].path}"):
+        expected = 0.5 * line["answer_loss"] + 0.5 * line["soft_target_loss"]
+        assert line["loss"] == pytest.approx(expected, rel=1e-3)
+        assert 0 <= line["soft_target_accuracy"] <= 1
+
+
+def test_the_student_starts_from_its_teacher(taught):
+    loaded = json.loads(
+        open(f"{taught.path}/{taught.seeds[0].path}/loaded.json", encoding="utf-8").read()
+    )
+    assert "loaded from" in loaded[0] and "output_weights" in loaded[1]
+
+
+def test_another_teacher_does_not_resume_it(taught, tuned_teacher, student, settings, tmp_path):
+    changed = TaskDistillationConfig(**settings, distillation={"temperature": 4})
+    with pytest.raises(InputError, match=r"config\.distillation\.temperature: was 2\.0"):
+        distill_task(tuned_teacher, taught.path, changed, student=student, **ALONE)
+
+
+def test_each_row_has_the_logits_of_its_example(tuned_teacher, settings):
+    models = FinetunedModels(tuned_teacher, strategy="single")
+    examples = models.task.read("train")
+    features, [outputs] = models.outputs(examples)
+    rows = np.array([7, 3, 31])
+    found = TaughtFeatures(features, outputs["logits"]).batch(rows)
+    _, [alone] = models.outputs([examples[row] for row in rows])
+    np.testing.assert_allclose(found["teacher_logits"], alone["logits"], atol=1e-5)
+    np.testing.assert_array_equal(found["labels"], features.batch(rows)["labels"])
+
+
+@pytest.mark.parametrize("how", [{}, {"origin": "x", "student": "albert-tiny"}])
+def test_the_student_is_either_a_model_or_a_size(tuned_teacher, settings, tmp_path, how):
+    with pytest.raises(InputError, match="requires either the weights of a pre-trained student"):
+        distill_task(tuned_teacher, tmp_path / "out", TaskDistillationConfig(**settings), **how)
+
+
+def test_a_teacher_of_other_labels_is_refused(
+    tuned_teacher, student, settings, tiny_corpus, tmp_path
+):
+    lines = [f"{text}\t{number % 3}" for number, text in enumerate(tiny_corpus[:30])]
+    (tmp_path / "train.tsv").write_text("\n".join(["text\tlabel", *lines]) + "\n")
+    task = settings["task"] | {"train": str(tmp_path / "train.tsv"), "dev": None}
+    config = TaskDistillationConfig(**settings | {"task": task})
+    with pytest.raises(InputError, match="must have the labels of the task, in their order"):
+        distill_task(tuned_teacher, tmp_path / "out", config, student=student, **ALONE)
+    assert not (tmp_path / "out" / "seed-12345").exists()
+
+
+def test_a_pre_trained_model_teaches_no_task(tiny_run, student, settings, tmp_path):
+    with pytest.raises(InputError, match="must be a fine-tuned run"):
+        config = TaskDistillationConfig(**settings)
+        distill_task(tiny_run, tmp_path / "out", config, student=student)
+
+
+def test_a_named_student_may_have_other_layers(tuned_teacher, settings, tmp_path, caplog):
+    shape = AlbertConfig.from_name(
+        "albert-tiny", vocab_size=307, hidden_size=16, intermediate_size=32
+    )
+    config = TaskDistillationConfig(**settings).with_flags(steps=1)
+    distill_task(tuned_teacher, tmp_path / "out", config, student=shape, **ALONE)
+    assert "hidden_size: 32 in the teacher, 16 in the student" in caplog.text

@@ -1,0 +1,141 @@
+"""A student starts from every other layer of its teacher, and from all else that fits."""
+
+import numpy as np
+import pytest
+
+from albert_keras.config import AlbertConfig
+from albert_keras.distillation.warm_start import (
+    checked_map,
+    layer_map,
+    layer_misfits,
+    start_warm,
+)
+from albert_keras.models.pretraining import AlbertForPretraining
+from albert_keras.runs.tensors import weight_names
+from albert_keras.weights.load import ModelTensors
+from data_pipeline.errors import InputError
+from tests.albert_keras import numpy_albert
+
+TEACHER = AlbertConfig(
+    vocab_size=20,
+    embedding_size=6,
+    hidden_size=8,
+    num_hidden_layers=4,
+    num_attention_heads=2,
+    intermediate_size=12,
+    max_position_embeddings=9,
+    sharing="none",
+)
+DISTILBERT = {"type_vocab_size": 0, "pooler": "on_demand", "pooler_activation": "relu"}
+QUERY = "bert/encoder/transformer/group_{}/inner_group_0/attention_1/self/query/kernel"
+OUTPUT = "bert/encoder/transformer/group_{}/inner_group_0/ffn_1/intermediate/output/dense/kernel"
+
+
+@pytest.fixture(scope="module")
+def teacher():
+    model = AlbertForPretraining(TEACHER, dtype="float32")
+    numpy_albert.scramble(model)
+    return model
+
+
+def started(teacher, layers=None, sentence_head=True, **changes):
+    config = TEACHER.replace(num_hidden_layers=2, **changes)
+    student = AlbertForPretraining(config, sentence_head=sentence_head, seed=3, dtype="float32")
+    layers = checked_map(TEACHER, config) if layers is None else layers
+    report = start_warm(ModelTensors(teacher), teacher.config, student, "the teacher", layers)
+    return {name: weight.numpy() for name, weight in weight_names(student).items()}, report
+
+
+def values_of(model):
+    return {name: weight.numpy() for name, weight in weight_names(model).items()}
+
+
+def test_the_map_takes_layers_at_equal_distances():
+    assert layer_map(12, 6) == (0, 2, 4, 6, 8, 10)
+    assert layer_map(4, 2) == (0, 2) and layer_map(6, 2) == (0, 3)
+    assert layer_map(12, 5) == (0, 2, 4, 7, 9) and layer_map(2, 4) == (0, 0, 1, 1)
+
+
+@pytest.mark.parametrize("layers", [(0, 2), (3, 1)])
+def test_each_layer_is_that_of_the_map_and_the_rest_is_the_teachers(teacher, layers):
+    found, report = started(teacher, layers)
+    theirs = values_of(teacher)
+    for depth, layer in enumerate(layers):
+        for name in (QUERY, OUTPUT):
+            np.testing.assert_array_equal(found[name.format(depth)], theirs[name.format(layer)])
+    for name in found:
+        if "/transformer/group_" not in name:
+            np.testing.assert_array_equal(found[name], theirs[name], err_msg=name)
+    assert report.loaded.keys() == found.keys() and not report.new
+    assert report.lines()[0].startswith("loaded from the teacher: ")
+
+
+def test_a_student_of_all_layers_predicts_what_its_teacher_does(teacher):
+    config = TEACHER
+    student = AlbertForPretraining(config, seed=3, dtype="float32")
+    start_warm(ModelTensors(teacher), config, student, "it", checked_map(config, config))
+    inputs = {"input_ids": [[2, 5, 7, 3]], "masked_lm_positions": [[1]]}
+    outputs = [model(inputs)["masked_lm_logits"] for model in (teacher, student)]
+    np.testing.assert_array_equal(*outputs)
+
+
+@pytest.mark.parametrize("sharing", ["all", "attention", "ffn"])
+def test_shared_layers_are_those_of_the_first_depth_that_runs_them(teacher, sharing):
+    found, report = started(teacher, sharing=sharing)
+    theirs = values_of(teacher)
+    np.testing.assert_array_equal(found[QUERY.format(0)], theirs[QUERY.format(0)])
+    np.testing.assert_array_equal(found[OUTPUT.format(0)], theirs[OUTPUT.format(0)])
+    if sharing == "ffn":
+        np.testing.assert_array_equal(found[QUERY.format(1)], theirs[QUERY.format(2)])
+    assert not report.new
+
+
+def test_a_shared_teacher_gives_all_layers_the_same_weights():
+    config = TEACHER.replace(sharing="all")
+    shared = AlbertForPretraining(config, dtype="float32")
+    student = AlbertForPretraining(TEACHER, seed=3, dtype="float32")
+    start_warm(ModelTensors(shared), config, student, "it", checked_map(config, TEACHER))
+    found = values_of(student)
+    for depth in range(4):
+        np.testing.assert_array_equal(
+            found[QUERY.format(depth)], values_of(shared)[QUERY.format(0)]
+        )
+
+
+def test_a_distilbert_takes_no_segment_types_and_no_pooler(teacher):
+    found, report = started(teacher, sentence_head=False, **DISTILBERT)
+    assert not report.new and not any("pooler" in name or "token_type" in name for name in found)
+
+
+def test_positions_are_those_that_both_have(teacher):
+    name = "bert/embeddings/position_embeddings"
+    theirs = values_of(teacher)[name]
+    found, _ = started(teacher, position_offset=2, max_position_embeddings=5)
+    np.testing.assert_array_equal(found[name][2:], theirs[:5])
+    assert not np.array_equal(found[name][:2], theirs[:2])
+
+
+def test_other_shapes_keep_their_initial_values(teacher):
+    found, report = started(teacher, embedding_size=4)
+    fresh = AlbertForPretraining(
+        TEACHER.replace(num_hidden_layers=2, embedding_size=4), seed=3, dtype="float32"
+    )
+    assert "bert/embeddings/word_embeddings" in report.new
+    for name in report.new:
+        np.testing.assert_array_equal(found[name], values_of(fresh)[name])
+    assert QUERY.format(0) in report.loaded and len(report.lines()) == 2
+
+
+def test_differences_of_the_layers_are_named():
+    assert layer_misfits(TEACHER, TEACHER.replace(num_hidden_layers=2, sharing="all")) == []
+    found = layer_misfits(TEACHER, TEACHER.replace(hidden_size=16, num_attention_heads=4))
+    assert found == [
+        "hidden_size: 8 in the teacher, 16 in the student",
+        "num_attention_heads: 2 in the teacher, 4 in the student",
+    ]
+
+
+@pytest.mark.parametrize("layers", [(0,), (0, 4), (-1, 0)])
+def test_wrong_maps_are_refused(layers):
+    with pytest.raises(InputError, match=r"layers, 0 to 3, for each of the student's 2\. Received"):
+        checked_map(TEACHER, TEACHER.replace(num_hidden_layers=2), layers)
