@@ -100,9 +100,11 @@ def finetune(
     lock = FolderLock(out, makes_folder=True)
     with noticing_lost_workers(num_workers(strategy) > 1), lock:
         on_first_worker(strategy, out, lock.take)
-        initial_weights = origin
-        if not isinstance(initial_weights, InitialWeights):
-            initial_weights = open_weights(origin, from_step, albert_config, tokenizer)
+        initial_weights = (
+            origin
+            if isinstance(origin, InitialWeights)
+            else open_weights(origin, from_step, albert_config, tokenizer)
+        )
         cache = out / "features" if cache is None else Path(cache)
         is_new = not any(out.glob("seed-*/run.json"))
         data = prepare(config, initial_weights, choose_precision(strategy), cache, is_new)
