@@ -43,7 +43,10 @@ def check_saved_model(folder: Path) -> None:
                     f"`{name}` in {EXPORT_RECORD} differs. {AFTER_DAMAGE}"
                 )
     if (folder / _INDEX).is_file():
-        check_index((folder / _INDEX).with_suffix(""))
+        try:
+            check_index((folder / _INDEX).with_suffix(""))
+        except InputError as error:
+            raise InputError(f"{str(error).rstrip('.')}. {AFTER_DAMAGE}") from error
     check_ops(folder)
 
 
