@@ -30,7 +30,7 @@ def check_saved_model(folder: Path) -> None:
     """
     for path in folder.rglob("*"):
         check_regular_file(path)
-    read_saved_model(folder)
+    saved_model = read_saved_model(folder)
     expected = read_export_record(folder).get("fingerprint")
     if isinstance(expected, dict):
         with reporting_damage(folder):
@@ -47,7 +47,7 @@ def check_saved_model(folder: Path) -> None:
             check_index((folder / _INDEX).with_suffix(""))
         except InputError as error:
             raise InputError(f"{str(error).rstrip('.')}. {AFTER_DAMAGE}") from error
-    check_ops(folder)
+    check_ops(folder, saved_model)
 
 
 @contextlib.contextmanager
