@@ -182,6 +182,8 @@ def _explain(item, settings):
         return [Problem(path, "is required.")]
     message = item["msg"].removeprefix("Value error, ")
     message = re.sub(r"^[A-Z]\w+ should ", "must ", message)  # "Input should", "String should"
+    if item["type"] == "int_parsing_size":
+        message = "must be an integer that fits into 64 bits"
     end = "" if message.endswith((".", "?")) else "."
     received = repr(item["input"])
     if len(received) > _MAX_SHOWN:

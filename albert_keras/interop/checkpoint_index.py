@@ -35,11 +35,16 @@ def check_index(prefix: str | Path) -> None:
     """Checks the shapes in the index of a checkpoint against the sizes of its data files.
 
     Raises:
-        InputError: If the index is damaged or too large, a tensor has an impossible shape or is
-            larger than all data, or a file is a pipe or a device.
+        InputError: If there is no data, the index is damaged or too large, a tensor has an
+            impossible shape or is larger than all data, or a file is a pipe or a device.
     """
     path = Path(f"{prefix}.index")
     files = sorted(path.parent.glob(f"{glob.escape(path.stem)}.data-*"))
+    if not files and path.is_file():
+        raise InputError(
+            f"`{prefix}` is not a readable checkpoint: it must have a file of data, such as "
+            f"`{path.stem}.data-00000-of-00001`. Received: only {path.name}."
+        )
     for file in files:
         check_regular_file(file)
     num_bytes = sum(file.stat().st_size for file in files)

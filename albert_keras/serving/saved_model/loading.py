@@ -30,7 +30,7 @@ def check_saved_model(folder: Path) -> None:
     """
     for path in folder.rglob("*"):
         check_regular_file(path)
-    read_saved_model(folder)
+    saved_model = read_saved_model(folder)
     expected = read_export_record(folder).get("fingerprint")
     if isinstance(expected, dict):
         with reporting_damage(folder):
@@ -43,8 +43,11 @@ def check_saved_model(folder: Path) -> None:
                     f"`{name}` in {EXPORT_RECORD} differs. {AFTER_DAMAGE}"
                 )
     if (folder / _INDEX).is_file():
-        check_index((folder / _INDEX).with_suffix(""))
-    check_ops(folder)
+        try:
+            check_index((folder / _INDEX).with_suffix(""))
+        except InputError as error:
+            raise InputError(f"{str(error).rstrip('.')}. {AFTER_DAMAGE}") from error
+    check_ops(folder, saved_model)
 
 
 @contextlib.contextmanager

@@ -94,16 +94,16 @@ def newer_attributes(op: str) -> frozenset[str]:
     return frozenset().union(*found)
 
 
-def check_ops(folder: Path) -> None:
+def check_ops(folder: Path, saved_model: saved_model_pb2.SavedModel | None = None) -> None:
     """Raises InputError unless a version uses only operations that servers have and may run.
 
     All nodes of the graph and of its functions are checked, whether or not a signature calls them.
     None may require compilation by XLA, which the server does not do by default. No output may have
     a name that ends in `_bytes`, which the REST interface of the server takes for binary. Only the
     functions that save and restore the variables may access files, and only the loader may call
-    them.
+    them. `saved_model` is what `read_saved_model` returns, if it has been called.
     """
-    for graph in read_saved_model(folder).meta_graphs:
+    for graph in (saved_model or read_saved_model(folder)).meta_graphs:
         faults = list(_faults(graph))
         if faults:
             more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""

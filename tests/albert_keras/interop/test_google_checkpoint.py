@@ -166,7 +166,7 @@ def test_damaged_bytes_are_an_error(release, file, place):
 
 def test_a_missing_data_file_is_an_error(release):
     release[0].with_name("model.ckpt-best.data-00000-of-00001").unlink()
-    with pytest.raises(InputError):
+    with pytest.raises(InputError, match="must have a file of data, such as .*data-00000-of-0"):
         google_checkpoint.read(release[0])
 
 

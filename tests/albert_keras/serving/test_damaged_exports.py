@@ -60,6 +60,7 @@ def test_every_flipped_bit_of_the_graph_is_found(version):
         ("variables/variables.index", lambda path: path.unlink(), "variables/variables.index"),
         (DATA, lambda path: flip(path, path.stat().st_size // 2), "variables"),
         (DATA, halve, "variables"),
+        (DATA, lambda path: path.unlink(), "variables/variables"),
     ],
 )
 def test_predict_names_the_damaged_file_and_says_what_to_do(version, capsys, file, damage, named):
