@@ -259,6 +259,7 @@ distill(sys.argv[1], sys.argv[2], sys.argv[3], config)
 """
 
 
+@pytest.mark.slow
 def test_two_replicas_compute_what_one_does(
     tiny_student, tiny_run, tiny_records, distillation, tmp_path
 ):
