@@ -53,6 +53,9 @@ class LogitCache:
         """Returns logits, float32 [B, P, K], and pieces, int32 [B, P, K], of rows, int64 [B]."""
         return self._logits[rows], self._pieces[rows].astype(np.int32)
 
+    def __len__(self):
+        return len(self._logits)
+
     @property
     def shape(self) -> tuple[int, ...]:
         """tuple of int. Of the values of one row: P, K."""
@@ -97,7 +100,8 @@ class CachedSource(RecordSource):
         size = self.training.batch_size
         if self._cache.by_record:
             return training_numbers(step, size, len(self.records), self.training.seed)
-        return np.arange(step * size, (step + 1) * size)
+        rows = np.arange(step * size, (step + 1) * size)
+        return np.minimum(rows, len(self._cache) - 1)  # steps after the last one are read ahead
 
 
 def open_or_write(

@@ -65,11 +65,6 @@ def test_the_log_has_the_losses_and_the_loss_is_their_weighted_sum(tiny_student)
         assert 0 <= line["soft_target_accuracy"] <= 1 and "cosine_accuracy" not in line
 
 
-def test_the_student_approaches_the_teacher(tiny_student):
-    first, *_, last = read_log(tiny_student)
-    assert last["soft_target_loss"] < first["soft_target_loss"]
-
-
 def test_what_was_loaded_is_in_the_run(tiny_student, tiny_run):
     [line] = json.loads((tiny_student / "loaded.json").read_text())
     assert line.startswith(f"loaded from the teacher {tiny_run} step 12 (layers: 0): ")
@@ -259,6 +254,7 @@ distill(sys.argv[1], sys.argv[2], sys.argv[3], config)
 """
 
 
+@pytest.mark.slow
 def test_two_replicas_compute_what_one_does(
     tiny_student, tiny_run, tiny_records, distillation, tmp_path
 ):
