@@ -38,8 +38,8 @@ def _project():
 
 
 def test_all_dependencies_are_pinned():
-    project = _project()
-    needed = project["project"]["dependencies"] + project["dependency-groups"]["dev"]
+    project = _project()["project"]
+    needed = project["dependencies"] + project["optional-dependencies"]["dev"]
     pinned = {entry.split("==")[0] for entry in _entries()}
     names = {re.match(r"[A-Za-z0-9_.-]+", one)[0].lower().replace("_", "-") for one in needed}
     assert names <= pinned

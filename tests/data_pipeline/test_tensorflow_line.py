@@ -21,7 +21,7 @@ from data_pipeline.tensorflow_line import (
     required_line,
     use_keras_2,
 )
-from tests.repository import ROOT
+from tests.repository import PACKAGES, ROOT
 
 
 @pytest.fixture
@@ -131,7 +131,7 @@ def with_keras_3(tmp_path):
     (tmp_path / "sitecustomize.py").write_text(KERAS_3, encoding="utf-8")
     (tmp_path / "tensorflow.py").write_text(TENSORFLOW, encoding="utf-8")
     (tmp_path / "tensorflow_text.py").touch()
-    path = os.pathsep.join([str(tmp_path), str(Path(data_pipeline.__file__).parents[1])])
+    path = os.pathsep.join([str(tmp_path), str(PACKAGES)])
 
     def run(*words):
         return subprocess.run(
