@@ -163,7 +163,7 @@ class _WeightsAndBiases:
         self._run = wandb.init(
             project=os.environ.get("WANDB_PROJECT", _PROJECT),
             id=known,
-            resume="allow",
+            resume="allow" if mode == "online" else None,  # offline, `wandb sync` joins the parts
             name=title,
             dir=str(store),
             config=settings,
