@@ -1,5 +1,5 @@
 # Trains and evaluates with albert-keras on CPUs. Build it in the folder of the repository:
-#   docker build -f docs/containers/training.Dockerfile -t albert-keras .
+#   docker build -f docs/containers/training.Dockerfile -t albert-training .
 FROM python:3.11.11-slim-bookworm AS build
 WORKDIR /source
 # The packages change less often than the code, so they come first.
