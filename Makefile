@@ -2,6 +2,7 @@
 # make test     set up, then the tests; `make test-all` adds the slow ones, `make lint` is the style
 # make test-newer  the tests of the core with TensorFlow 2.21, on Python 3.13 or 3.12; part of test-all
 # make docs     the documentation as a site that works offline, in build/docs
+# make test-wheel  the tests with the built wheel in an environment of its own, without the repository
 # make check-serving  what docs/serving.md promises, at full length, with its figures: 20 minutes
 # make check-tpu  compile the training step for six TPUs, without one; docs/tpu.md
 VENV ?= .venv
@@ -25,7 +26,7 @@ VENV_DOCS ?= .venv-docs
 READY_DOCS := $(VENV_DOCS)/.ready
 export TF_CPP_MIN_LOG_LEVEL ?= 2
 
-.PHONY: setup demo test test-all test-newer docs check-serving check-tpu lint format clean
+.PHONY: setup demo test test-wheel test-all test-newer docs check-serving check-tpu lint format clean
 .DEFAULT_GOAL := help
 
 help:
@@ -52,6 +53,16 @@ test-newer:
 docs: $(READY_DOCS)
 	NO_MKDOCS_2_WARNING=1 $(VENV_DOCS)/bin/python -m mkdocs build --quiet -f docs/site/mkdocs.yml
 	@echo "docs: open build/docs/index.html"
+
+# The archives are built by `python -m build`; the folder of the test has the tests and their settings only.
+test-wheel: $(READY)
+	@set -e; folder=$$(mktemp -d); trap 'rm -rf "$$folder"' EXIT; \
+	$(BIN)/python -m venv "$$folder/venv"; python="$$folder/venv/bin/python -m"; \
+	$$python pip install --quiet --disable-pip-version-check --require-hashes -r requirements.txt; \
+	$$python pip install --quiet --disable-pip-version-check build; \
+	$$python build --no-isolation --outdir "$$folder/dist" .; \
+	$$python pip install --quiet --disable-pip-version-check --no-deps "$$folder"/dist/*.whl; \
+	cp -r tests pyproject.toml "$$folder"; cd "$$folder"; $$python pytest -n 3 --dist loadfile $(ARGS)
 
 check-serving: $(READY)
 	$(BIN)/python -m pytest -m slow -s -o faulthandler_timeout=7200 tests/albert_keras/serving/goals

@@ -19,6 +19,7 @@ from albert_keras.training.loop.log_file import read_log
 from albert_keras.training.loop.stage_plan import stage_ends
 from albert_keras.training.pretrain import pretrain
 from albert_keras.training.stages import stages_of
+from albert_keras.training.tracking import TRACKERS
 from albert_keras.training.trained_records import check_held_out, training_digests
 from albert_keras.weights.initial_weights import InitialWeights
 from data_pipeline.durations import format_duration
@@ -120,7 +121,11 @@ def dry_run(
         scored = RecordFiles(eval_data)
         check_held_out(scored, trained, not (out / "run.json").is_file())
     training = config.training.replace(
-        steps_per_execution=1, report_every=1, checkpoint_every=1, time_budget=None
+        steps_per_execution=1,
+        report_every=1,
+        checkpoint_every=1,
+        time_budget=None,
+        track=TRACKERS[0],
     )
     trial, num_stages = config.replace(training=training), len(config.stages)
     if num_stages:

@@ -10,14 +10,13 @@ import os
 import subprocess
 import sys
 import tarfile
-from pathlib import Path
 
 import pytest
 
 from tests.old_artifacts import measures
 from tests.old_artifacts.measures import PRETRAINING
+from tests.repository import PACKAGES, ROOT
 
-ROOT = Path(__file__).parents[1]
 OTHER = os.environ.get("ALBERT_KERAS_OTHER_PYTHON")
 LOSSES = ("loss", "masked_lm_loss", "sentence_order_loss")
 TRAIN = """
@@ -63,7 +62,7 @@ def run(python, folder, *words):
     done = subprocess.run(
         [python, "-c", *words],
         cwd=folder,
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        env=os.environ | {"PYTHONPATH": str(PACKAGES)},
         capture_output=True,
         text=True,
         timeout=900,

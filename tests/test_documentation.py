@@ -1,11 +1,13 @@
 """The documents name files that exist, and commands that exist."""
 
 import re
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
+from tests.repository import ROOT, needs_repository
+
+pytestmark = needs_repository
+
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 

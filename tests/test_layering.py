@@ -1,11 +1,11 @@
 """Imports point one way."""
 
 import ast
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
+from tests.repository import PACKAGES, ROOT
+
 #: Packages and modules of albert_keras from the lowest up; those of one row do not see each other.
 ROWS = (
     ("config", "recipes"),
@@ -40,7 +40,7 @@ def imports_of(path):
 
 
 def files_of(package):
-    return sorted((ROOT / package).rglob("*.py"))
+    return sorted(((ROOT if package == "tests" else PACKAGES) / package).rglob("*.py"))
 
 
 def test_the_data_side_does_not_know_the_model_side():
@@ -50,7 +50,7 @@ def test_the_data_side_does_not_know_the_model_side():
 
 def test_each_package_imports_from_lower_ones_only():
     for path in files_of("albert_keras"):
-        here = path.relative_to(ROOT / "albert_keras").parts[0].removesuffix(".py")
+        here = path.relative_to(PACKAGES / "albert_keras").parts[0].removesuffix(".py")
         if here.startswith("__"):
             continue
         for name in imports_of(path):
@@ -69,7 +69,7 @@ def test_each_package_imports_from_lower_ones_only():
 )
 def test_a_library_that_may_go_stays_behind_one_module(library, home):
     users = {
-        str(path.relative_to(ROOT))
+        str(path.relative_to(PACKAGES))
         for package in ("albert_keras", "data_pipeline")
         for path in files_of(package)
         if any(name.split(".")[0] == library for name in imports_of(path))

@@ -1,12 +1,12 @@
 """Nothing in the package can run what a file says: no pickle, eval, unsafe YAML or shell."""
 
 import ast
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
-PACKAGES = ("albert_keras", "data_pipeline")
+from tests.repository import PACKAGES
+
+NAMES = ("albert_keras", "data_pipeline")
 MODULES = {"pickle", "cPickle", "marshal", "dill", "joblib", "shelve", "cloudpickle"}
 CALLS = {"eval", "exec", "compile", "__import__"}
 METHODS = {
@@ -46,9 +46,9 @@ def _is_weights_only(call):
     return ast.unparse(call.func) == "torch.load" and given.get("weights_only") is True
 
 
-@pytest.mark.parametrize("package", PACKAGES)
+@pytest.mark.parametrize("package", NAMES)
 def test_no_file_runs_what_it_reads(package):
-    files = sorted((ROOT / package).rglob("*.py"))
+    files = sorted((PACKAGES / package).rglob("*.py"))
     assert len(files) > 50
     found = {path: list(faults(path.read_text(encoding="utf-8"))) for path in files}
     assert not {path: lines for path, lines in found.items() if lines}

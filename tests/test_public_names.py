@@ -15,6 +15,7 @@ except ModuleNotFoundError:  # Python 3.10
 
 import albert_keras
 import data_pipeline
+from tests.repository import ROOT
 
 
 @pytest.mark.parametrize("package", [albert_keras, data_pipeline])
@@ -52,8 +53,7 @@ def test_type_checkers_see_the_public_names(package):
     imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
     homes = {alias.asname: node.module for node in imports for alias in node.names if alias.asname}
     assert homes == package._HOMES
-    root = Path(package.__file__).parent.parent
-    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     files = {
         name.removesuffix(".py").replace("/", ".") for name in project["tool"]["mypy"]["files"]
     }

@@ -3,22 +3,23 @@
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
+
+from tests.repository import ROOT, needs_repository
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
 
-_ROOT = Path(__file__).parents[1]
+pytestmark = needs_repository
 
 
 def _entries():
     """Returns the lines of each package: the pin with its markers, and the hashes."""
-    text = (_ROOT / "requirements.txt").read_text(encoding="utf-8")
+    text = (ROOT / "requirements.txt").read_text(encoding="utf-8")
     lines = [line for line in text.splitlines() if not line.lstrip().startswith("#")]
     joined = "\n".join(lines).replace("\\\n", " ")
     return [line for line in joined.split("\n") if line.strip()]
@@ -33,12 +34,12 @@ def test_each_package_is_pinned_with_hashes():
 
 
 def _project():
-    return tomllib.loads((_ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 
 
 def test_all_dependencies_are_pinned():
-    project = _project()
-    needed = project["project"]["dependencies"] + project["dependency-groups"]["dev"]
+    project = _project()["project"]
+    needed = project["dependencies"] + project["optional-dependencies"]["dev"]
     pinned = {entry.split("==")[0] for entry in _entries()}
     names = {re.match(r"[A-Za-z0-9_.-]+", one)[0].lower().replace("_", "-") for one in needed}
     assert names <= pinned
@@ -46,7 +47,7 @@ def test_all_dependencies_are_pinned():
 
 def _dependency_lines():
     """Yields each requirement of `pyproject.toml`, with the comment at the end of its line."""
-    text = (_ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     for block in re.findall(r"^(?:dependencies|gpu|bench) = \[\n(.*?)^\]", text, re.M | re.S):
         for line in block.splitlines():
             if found := re.fullmatch(r' +"(.+)",(?:  # (.+))?', line):
@@ -90,11 +91,11 @@ def test_the_pinned_versions_satisfy_the_project_on_each_python():
 @pytest.mark.parametrize("python", ["false", "python-of-tomorrow"])
 def test_one_line_says_which_pythons_have_wheels(tmp_path, python):
     words = ["make", "--silent", "setup", f"VENV={tmp_path}/venv", f"PYTHON={python}"]
-    done = subprocess.run(words, cwd=_ROOT, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=60)
     assert done.returncode != 0 and not list(tmp_path.iterdir())
     (line,) = done.stdout.splitlines()
     assert "3.10, 3.11, 3.12 or 3.13" in line and "no wheels for others" in line
 
 
 def test_setup_requires_the_hashes():
-    assert "--require-hashes -r requirements.txt" in (_ROOT / "Makefile").read_text()
+    assert "--require-hashes -r requirements.txt" in (ROOT / "Makefile").read_text()

@@ -29,14 +29,14 @@ from albert_keras.cli import (
 )
 from albert_keras.cli.command import App
 from albert_keras.cli.interruption import EXIT_CODE, ending_in_time
-from albert_keras.cli.output import finish, report_error, restart_if_worker_lost
+from albert_keras.cli.output import begin_command, finish, report_error, restart_if_worker_lost
 from albert_keras.cli.usage_errors import USAGE_ERRORS, report_usage_error
 
 app = App(
     name="albert-keras",
     help="Pre-train, fine-tune and serve ALBERT with TensorFlow.",
     epilog="Start with `albert-keras demo`. See `albert-keras COMMAND --help` for each command.",
-    add_completion=False,
+    add_completion=True,
     rich_markup_mode=None,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -87,7 +87,9 @@ def main(argv=None):
         int. Exit code: 0 success; 1 internal error; 2 invalid input; 3 training diverged; 4 a
         server returned wrong answers; 130 or 143 interrupted.
     """
-    argv = sys.argv[1:] if argv is None else argv
+    if argv is None:
+        argv = sys.argv[1:]
+        begin_command()
     try:
         with ending_in_time():
             code = app(argv, prog_name="albert-keras", standalone_mode=False)

@@ -33,6 +33,8 @@ class _GivenOnce:
     """Refuses an option with one value that is given twice; click would silently take the last."""
 
     def parse_args(self, ctx, args):
+        if ctx.resilient_parsing:  # completes a command that is not finished
+            return super().parse_args(ctx, args)
         _, _, given = self.make_parser(ctx).parse_args(list(args))
         for parameter in dict.fromkeys(given):
             if parameter.param_type_name == "option" and not parameter.multiple:

@@ -10,6 +10,7 @@ from albert_keras.cli.options import option
 from albert_keras.cli.preflight import check_origin, check_task_files
 from albert_keras.finetuning.config import FinetuneConfig
 from albert_keras.tasks.kinds import FIELD_OPTIONS
+from albert_keras.training.tracking import check_tracker
 from data_pipeline.errors import InputError
 
 
@@ -65,6 +66,7 @@ def finetune(
         )
     settings = FinetuneConfig.of(values, **flags)
     seeds = _parse_seeds(seeds)
+    check_tracker(settings.training.track)
     check_origin(origin)
     check_task_files(settings.task)
     from albert_keras.finetuning.finetune import finetune as finetune_model

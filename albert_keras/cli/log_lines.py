@@ -26,12 +26,13 @@ class LogLines(logging.StreamHandler):
     Args:
         silence: float. Seconds without output after which the elapsed time is printed.
         start: float. The same before the first line.
+        elapsed: float. Seconds that the user has waited already.
     """
 
-    def __init__(self, stream, silence=_LONGEST_SILENCE, start=None):
+    def __init__(self, stream, silence=_LONGEST_SILENCE, start=None, elapsed=0.0):
         super().__init__(stream)
         self._silence, self._start = silence, LONGEST_START if start is None else start
-        self._started = self._last = time.monotonic()
+        self._started = self._last = time.monotonic() - elapsed
         self._is_silent = True
         self._finished = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
@@ -82,9 +83,9 @@ class LogLines(logging.StreamHandler):
 class TerminalLines(LogLines):
     """Prints log records as lines, and below them the progress as a line that is overwritten."""
 
-    def __init__(self, stream, silence=_LONGEST_SILENCE_OF_A_TERMINAL, start=None):
+    def __init__(self, stream, silence=_LONGEST_SILENCE_OF_A_TERMINAL, start=None, elapsed=0.0):
         self._is_open = False
-        super().__init__(stream, silence, start)
+        super().__init__(stream, silence, start, elapsed)
 
     def emit(self, record):
         state = getattr(record, "progress", None)
@@ -160,6 +161,18 @@ def with_numbers(text, mistakes):
     """Returns the message of an error with a line about its mistakes, if it has any."""
     numbers = ", ".join(mistake.value for mistake in mistakes)
     return f"{text}\n{numbers}: see {DOCUMENT}" if numbers else text
+
+
+def process_seconds() -> float:
+    """Returns the age of this process in seconds, or 0 where /proc does not show it.
+
+    On a busy machine, Python and its imports alone take seconds.
+    """
+    with contextlib.suppress(OSError, ValueError, IndexError, AttributeError):
+        fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
+        begin = int(fields[19]) / os.sysconf("SC_CLK_TCK")  # after the start of the machine
+        return max(0.0, time.clock_gettime(time.CLOCK_BOOTTIME) - begin)
+    return 0.0
 
 
 def memory_text(root: Path = Path("/proc")) -> str:

@@ -9,7 +9,13 @@ from collections.abc import Iterator
 
 import typer
 
-from albert_keras.cli.log_lines import JsonLines, LogLines, TerminalLines, with_numbers
+from albert_keras.cli.log_lines import (
+    JsonLines,
+    LogLines,
+    TerminalLines,
+    process_seconds,
+    with_numbers,
+)
 from data_pipeline.mistakes import Mistake, mistakes_of
 from data_pipeline.progress import UPDATE
 
@@ -21,6 +27,14 @@ _LOGGERS = ("albert_keras", "data_pipeline")
 LOG_FORMATS = ("text", "json")
 
 _progress = None
+#: Whether this process does nothing else than one command.
+_is_command = False
+
+
+def begin_command():
+    """Notes that this process was started for one command, so its age counts as waiting."""
+    global _is_command
+    _is_command = True
 
 
 def start(verbose=False, debug=False, log_format="text"):
@@ -41,7 +55,8 @@ def start(verbose=False, debug=False, log_format="text"):
     os.environ["TF_CPP_MIN_LOG_LEVEL"] = level
     is_terminal = log_format == "text" and sys.stderr.isatty()
     kinds = {"text": TerminalLines if is_terminal else LogLines, "json": JsonLines}
-    _progress = kinds[log_format](sys.stderr)
+    elapsed = process_seconds() if _is_command else 0.0
+    _progress = kinds[log_format](sys.stderr, elapsed=elapsed)
     usual = UPDATE if is_terminal else logging.INFO
     for name in _LOGGERS:
         logger = logging.getLogger(name)

@@ -9,6 +9,7 @@ from albert_keras.cli.options import option
 from albert_keras.cli.output import percent
 from albert_keras.cli.preflight import check_origin, check_records
 from albert_keras.training.config import PretrainingConfig
+from albert_keras.training.tracking import check_tracker
 from data_pipeline.errors import InputError
 
 
@@ -47,6 +48,7 @@ def pretrain(
           --out runs/more
     """
     settings = PretrainingConfig.of(read_values(config, assignments), **flags)
+    check_tracker(settings.training.track)
     check_records(data, eval_data, *(stage.data for stage in settings.stages))
     check_origin(init_from)
     if init_from is None:  # otherwise the weights determine the model

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import typer
 
-from albert_keras.cli.command import Debug, Json, Output, Verbose, command
+from albert_keras.cli.command import Debug, Json, LogFormat, Output, Verbose, command
 from albert_keras.cli.options import argument, option
 from albert_keras.cli.output import finish, show, start
 from data_pipeline.errors import InputError
@@ -35,6 +35,7 @@ def serve(
     computed_at_once: int = option(2, "Requests computed at the same time."),
     rows: int = option(64, "Texts per request."),
     as_json: Json = False,
+    log_format: LogFormat = "text",
     verbose: Verbose = False,
     debug: Debug = False,
 ):
@@ -50,7 +51,7 @@ def serve(
     Ctrl-C and SIGTERM end the server after the answers in progress, within 12 seconds; a second
     signal ends it at once.
     """
-    start(verbose, debug)
+    start(verbose, debug, log_format)
     from albert_keras.serving.local.limits import Limits
     from albert_keras.serving.local.local_server import serve as serve_models
 

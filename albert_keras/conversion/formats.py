@@ -48,10 +48,9 @@ def detect_format(path: str | Path) -> str:
         raise InputError(
             f"`{path}` matches several formats: {', '.join(found)}. Choose one with --from."
         )
-    listing = "\n  ".join(f"{name}: {marks}" for name, (_, marks) in FORMATS.items())
     raise InputError(
-        f"The format of `{path}` is unknown (unpack an archive first). Known formats:\n  "
-        f"{listing}\nIf it is one of them, choose it with --from.{missing_part(path)}",
+        f"The format of `{path}` is unknown (unpack an archive first). It must be one of: "
+        f"{', '.join(FORMATS)}. If it is, choose it with --from.{missing_part(path)}",
         Mistake.UNKNOWN_FORMAT,
     )
 

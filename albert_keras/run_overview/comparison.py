@@ -13,6 +13,7 @@ from data_pipeline.errors import InputError
 
 #: Parts of `run.json` that describe what was trained.
 _PARTS = ("config", "albert_config", "data", "tokenizer_digest")
+_MODEL, _SHAPE = "config.model.", "albert_config."
 #: Functions that return the default settings, by kind of run.
 DEFAULTS = {"pretraining": PretrainingConfig.defaults, "finetuning": FinetuneConfig.defaults}
 
@@ -66,4 +67,9 @@ def _settings_of(path):
         return {}
     record = read_record(record_file)
     record = with_defaults(record, DEFAULTS[record.get("kind", "pretraining")]())
-    return flat_values({part: record.get(part) for part in _PARTS})
+    values = flat_values({part: record.get(part) for part in _PARTS})
+    # What a run changed in a named model is in the shape of its model again.
+    for key in list(values):
+        if key.startswith(_MODEL) and _SHAPE + key.removeprefix(_MODEL) in values:
+            del values[key]
+    return values

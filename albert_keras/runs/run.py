@@ -8,6 +8,7 @@ log.jsonl           one line per report
 checkpoints/        see `checkpoints.py`
 tensorboard/        the log's numbers for TensorBoard
 curves.png          loss and accuracies over steps
+tracking.json       see `tracking.py`, with `--track` only
 """
 
 import contextlib
@@ -264,10 +265,13 @@ class Run:
         changes = find_changes(self.record, record, defaults)
         refused = find_refused(changes, allowed)
         if refused:
-            listing = "\n  ".join(
+            lines = [
                 f"{key}: was {_short(old)}, is now {_short(new)} (--allow-change {key})"
                 for key, (old, new) in refused.items()
-            )
+            ]
+            if len(lines) > 2:
+                lines[1:] = [f"and {len(lines) - 1} more: {', '.join(list(refused)[1:])}"]
+            listing = "\n  ".join(lines)
             raise InputError(
                 f"`{self.path}` was started with other settings or data:\n  {listing}\n"
                 "To resume it, give the original settings, or allow each change as shown above. "

@@ -57,6 +57,7 @@ _FREE = tuple(
         "evaluate_every",
         "time_limit_seconds",
         "peak_tflops",
+        "track",
         "epochs",  # follows from `steps`, which is compared
         "eval_batch_size",
     )

@@ -3,7 +3,6 @@
 import ast
 import json
 import re
-from pathlib import Path
 
 import pytest
 import yaml
@@ -16,8 +15,8 @@ from albert_keras.optimization.config import OptimizerConfig
 from albert_keras.tasks.task_config import OFFICIAL_TASKS, TaskConfig
 from albert_keras.training.config import PretrainingConfig
 from data_pipeline.errors import InputError
+from tests.repository import PACKAGES, ROOT, needs_repository
 
-ROOT = Path(__file__).parent.parent.parent
 ALBERT = {
     "batch_size": 4096,
     "steps": 125_000,
@@ -188,7 +187,7 @@ def test_an_unknown_recipe_has_no_path():
 def test_recipes_are_installed_with_the_package():
     settings = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     patterns = re.search(r'^"albert_keras.recipes" = (\[.*\])$', settings, re.MULTILINE).group(1)
-    folder = ROOT / "albert_keras" / "recipes"
+    folder = PACKAGES / "albert_keras" / "recipes"
     installed = {file for pattern in ast.literal_eval(patterns) for file in folder.glob(pattern)}
     assert installed == {
         recipes.path(name, kind) for kind in recipes.KINDS for name in recipes.names(kind)
@@ -235,6 +234,7 @@ def test_a_recipe_for_a_task_is_valid_and_says_where_it_is_from(name):
     assert values["training"] == {"steps": steps, "batch_size": batch}
 
 
+@needs_repository
 def test_the_documentation_lists_every_recipe_with_its_numbers():
     rows = {}
     for line in (ROOT / "docs" / "recipes.md").read_text(encoding="utf-8").splitlines():

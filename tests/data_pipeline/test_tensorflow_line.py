@@ -4,7 +4,6 @@ import re
 import subprocess
 import sys
 from importlib import metadata
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -22,6 +21,7 @@ from data_pipeline.tensorflow_line import (
     required_line,
     use_keras_2,
 )
+from tests.repository import PACKAGES, ROOT
 
 
 @pytest.fixture
@@ -131,7 +131,7 @@ def with_keras_3(tmp_path):
     (tmp_path / "sitecustomize.py").write_text(KERAS_3, encoding="utf-8")
     (tmp_path / "tensorflow.py").write_text(TENSORFLOW, encoding="utf-8")
     (tmp_path / "tensorflow_text.py").touch()
-    path = os.pathsep.join([str(tmp_path), str(Path(data_pipeline.__file__).parents[1])])
+    path = os.pathsep.join([str(tmp_path), str(PACKAGES)])
 
     def run(*words):
         return subprocess.run(
@@ -172,7 +172,7 @@ def test_what_needs_tensorflow_names_keras_3_once(with_keras_3):
 
 
 def test_the_lines_are_those_of_the_requirements():
-    listing = (Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8")
+    listing = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     pins = re.findall(r'^    "(tensorflow==.*|tf-keras==.*)",', listing, re.MULTILINE)
     requirements = [Requirement(pin) for pin in pins]
     for line in LINES:

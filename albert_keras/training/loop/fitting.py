@@ -1,5 +1,6 @@
 """A run in this process: created or resumed, with the same result on all workers, and trained."""
 
+import contextlib
 import functools
 import json
 import logging
@@ -17,6 +18,7 @@ from albert_keras.training.cost.peak import measure_peak
 from albert_keras.training.distributed.cluster import any_of, broadcast, is_chief
 from albert_keras.training.errors import TrainingDiverged, TrainingStopped
 from albert_keras.training.loop.across_stages import AcrossStages
+from albert_keras.training.loop.follow_log import follow_log
 from albert_keras.training.loop.reports import Report
 from albert_keras.training.loop.saving import SaveCheckpoints, StopWhenDiverged
 from albert_keras.training.loop.stage_plan import StagePlan
@@ -199,12 +201,25 @@ def fit(
     )
     if hasattr(scores, "saving"):
         scores.saving = saving
-    callbacks = [report, *([scores] if scores else []), *callbacks, diverged, saving]
+
+    def is_complete():
+        end = saving.last_step if saving.stopping else report.last_step  # that of early stopping
+        return saving.step >= end and diverged.numbers is None
+
+    tracking = follow_log(run, training.track, is_complete) if writes else None
+    callbacks = [
+        report,
+        *([scores] if scores else []),
+        *callbacks,
+        *([tracking] if tracking else []),
+        diverged,
+        saving,
+    ]
     if budget is not None:
         budget.followers = tuple(each for each in callbacks if hasattr(each, "last_step"))
         callbacks.append(budget)
     across_stages = AcrossStages(callbacks)
-    with saving:
+    with saving, tracking or contextlib.nullcontext():
         try:
             for number in range(plan.number_at(first_step), len(plan)):
                 if plan.ends[number] <= saving.step:  # changed settings may leave no step

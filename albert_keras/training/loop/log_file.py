@@ -69,6 +69,25 @@ def keep_log_until(folder, step):
         temporary.write_bytes(b"".join(kept))
 
 
+class LogTail:
+    """Reads the lines that were appended to a run's `log.jsonl` since the last time."""
+
+    def __init__(self, folder: str | Path):
+        self._path = Path(folder) / _LOG
+        self._position = 0
+
+    def new_lines(self) -> list[dict]:
+        """Returns the complete new lines, of all kinds."""
+        if not self._path.is_file() or self._path.stat().st_size <= self._position:
+            return []
+        with open(self._path, "rb") as log:
+            log.seek(self._position)
+            complete, newline, _ = log.read().rpartition(b"\n")
+        self._position += len(complete) + len(newline)
+        lines = (_parsed(raw) for raw in complete.split(b"\n"))
+        return [line for line in lines if line is not None]
+
+
 def _lines(folder):
     return [line for _, line in _read_lines(folder)]
 

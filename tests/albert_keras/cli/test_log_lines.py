@@ -164,3 +164,17 @@ def test_a_terminal_is_recognized():
     assert "50/100 records" in shown
     last = shown.replace("\x1b[K", "").splitlines()
     assert [line.split("\r")[-1] for line in last if line][-2:] == ["checkpoint saved", "done"]
+
+
+def test_the_start_of_the_process_counts_as_waiting():
+    """On a busy machine the imports of a command take longer than the first line may."""
+    code = (
+        "import time; time.sleep(1.6); from albert_keras.cli import output; "
+        "output.begin_command(); output.start(); time.sleep(0.8); output.finish()"
+    )
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.stderr == "starting\n"
+    without = code.replace("output.begin_command(); ", "")
+    done = subprocess.run([sys.executable, "-c", without], capture_output=True, timeout=60)
+    assert done.stderr == b""

@@ -13,15 +13,16 @@ from albert_keras.training.scored_model import ScoredModel
 from data_pipeline.errors import InputError
 from data_pipeline.mistakes import DOCUMENT, Mistake, mistakes_of
 from data_pipeline.settings import Problem, SettingsError
+from tests.repository import ROOT, needs_repository
 
-_ROOT = Path(__file__).parents[3]
 _COMMANDS = Path(__file__).with_name("wrong_commands.txt")
 #: Tested here, or with a full disk in test_commands.py.
 _OTHERS = {"AK108", "AK308", "AK309"}
 
 
+@needs_repository
 def test_each_mistake_has_a_section_with_cause_and_fix():
-    text = (_ROOT / DOCUMENT).read_text(encoding="utf-8")
+    text = (ROOT / DOCUMENT).read_text(encoding="utf-8")
     sections = re.split(r"^### ", text, flags=re.M)[1:]
     assert [section.split()[0] for section in sections] == [one.value for one in Mistake]
     for section in sections:

@@ -1,6 +1,7 @@
 """`albert-keras serve` as a user runs it."""
 
 import json
+import logging
 import re
 import signal
 import subprocess
@@ -14,6 +15,7 @@ import pytest
 from albert_keras.cli import main
 from albert_keras.serving.local import local_server
 from albert_keras.serving.local.limits import Limits
+from data_pipeline.errors import InputError
 from tests.albert_keras.serving.contract.model import ContractModel
 
 
@@ -52,6 +54,20 @@ def test_options_become_limits_and_the_address_is_printed(served, capsys):
     assert (limits.requests_per_second, limits.burst) == (5, 7)
     assert (limits.computed_at_once, limits.rows) == (3, 9)
     assert capsys.readouterr().out == "serving books (version 3): http://127.0.0.1:8501/\n"
+
+
+def test_messages_are_json_on_request(monkeypatch, capsys):
+    def fail(*_, **__):
+        logging.getLogger("albert_keras").info("loading books")
+        raise InputError("no port")
+
+    monkeypatch.setattr(local_server, "serve", fail)
+    assert main(["serve", "a", "--log-format", "json"]) == 2
+    lines = [json.loads(line) for line in capsys.readouterr().err.splitlines()]
+    assert [(line["level"], line["message"]) for line in lines] == [
+        ("info", "loading books"),
+        ("error", "error: no port"),
+    ]
 
 
 def test_the_defaults_are_those_of_the_server(served):

@@ -50,6 +50,7 @@ def test_a_comparison_has_the_settings_that_differ_and_all_scores(folder):
     seen = compare_runs([folder / "a", folder / "deep/b"])
     assert seen.settings["config.optimizer.lr"] == [0.001, 0.002]
     assert seen.settings["albert_config.hidden_size"] == [256, 128]
+    assert not any(name.startswith("config.model.") for name in seen.settings)
     assert "config.training.steps" not in seen.settings
     assert seen.scores["masked_lm_accuracy"] == [0.25, None]
     assert seen.scores["training loss"] == [8.99, 8.98]

@@ -108,13 +108,24 @@ def test_a_change_is_refused_with_the_words_that_allow_it(begin, half):
     with pytest.raises(InputError) as caught:
         begin(data=half, seed=7, model={"hidden_dropout_prob": 0.1}, optimizer={"beta_1": 0.8})
     lines = str(caught.value).splitlines()
-    assert "albert_config.hidden_dropout_prob: was 0.0, is now 0.1" in lines[1]
-    assert "config.optimizer.beta_1: was 0.9, is now 0.8" in lines[2]
-    assert lines[3] == (
+    assert lines[1] == (
+        "  albert_config.hidden_dropout_prob: was 0.0, is now 0.1 "
+        "(--allow-change albert_config.hidden_dropout_prob)"
+    )
+    rest = "config.optimizer.beta_1, config.training.seed, data.fingerprint"
+    assert lines[2] == f"  and 3 more: {rest}"
+    assert len(lines) == 4 and lines[3].endswith("choose another --out.")
+
+
+def test_two_changes_are_both_shown(begin):
+    begin()
+    with pytest.raises(InputError) as caught:
+        begin(seed=7, optimizer={"beta_1": 0.8})
+    lines = str(caught.value).splitlines()
+    assert "config.optimizer.beta_1: was 0.9, is now 0.8" in lines[1]
+    assert lines[2] == (
         "  config.training.seed: was 12345, is now 7 (--allow-change config.training.seed)"
     )
-    assert "is now '" in lines[4] and lines[4].endswith(" (--allow-change data.fingerprint)")
-    assert len(lines) == 6 and lines[5].endswith("choose another --out.")
 
 
 @pytest.mark.parametrize(

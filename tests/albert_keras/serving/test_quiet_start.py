@@ -4,11 +4,11 @@ import os
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-README = Path(__file__).parents[3] / "README.md"
+from tests.repository import PACKAGES, ROOT, needs_repository
+
 #: Compiles a program, as the first training step on a CPU does.
 COMPILING = """
 from albert_keras.layers.kernels import compiled_kernels, kernel
@@ -21,7 +21,7 @@ with compiled_kernels():
 def stderr_of(*arguments, cwd):
     """Runs Python without the variable of TensorFlow's log; returns what it writes to stderr."""
     environment = {name: value for name, value in os.environ.items() if "TF_CPP" not in name}
-    environment["PYTHONPATH"] = os.pathsep.join([str(README.parent), *sys.path])
+    environment["PYTHONPATH"] = os.pathsep.join([str(PACKAGES), *sys.path])
     run = [sys.executable, *map(str, arguments)]
     done = subprocess.run(
         run, capture_output=True, text=True, cwd=cwd, env=environment, timeout=300
@@ -30,10 +30,12 @@ def stderr_of(*arguments, cwd):
     return done.stderr
 
 
-def snippets(page=README):
-    return re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+def snippets(page="README.md"):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    return re.findall(r"```python\n(.*?)```", text, re.DOTALL)
 
 
+@needs_repository
 def test_the_model_of_the_readme_prints_nothing(tmp_path):
     (model,) = [code for code in snippets() if "AlbertEncoder(" in code]
     code = model.replace("albert-base", "albert-tiny") + COMPILING
@@ -49,13 +51,14 @@ def test_predict_prints_its_own_lines_only(tiny_export, tmp_path):
 
 
 @pytest.mark.slow
+@needs_repository
 def test_the_quick_start_prints_nothing_and_pretrain_its_own_lines_only(
     tiny_corpus, tiny_vocabulary, tmp_path
 ):
     (tmp_path / "books").mkdir()
     (tmp_path / "books" / "a.txt").write_text("\n".join(tiny_corpus))
     (tmp_path / "tokenizer").symlink_to(tiny_vocabulary.path)
-    tour = README.parent / "docs" / "tour.md"
+    tour = "docs/tour.md"
     (code,) = [code for code in snippets(tour) if "build_records(" in code]
     code = code.replace("max_seq_length=128", "max_seq_length=32").replace(
         "albert-mini", "albert-tiny"

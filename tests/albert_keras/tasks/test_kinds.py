@@ -1,7 +1,6 @@
 import ast
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -10,8 +9,9 @@ from albert_keras.tasks.build import build_task
 from albert_keras.tasks.kinds import KINDS, load_class
 from albert_keras.tasks.task import Task
 from albert_keras.tasks.task_config import TASK_NAMES, TaskConfig
+from tests.repository import PACKAGES
 
-PACKAGE = Path(__file__).parents[3] / "albert_keras"
+PACKAGE = PACKAGES / "albert_keras"
 #: Files that may spell names of kinds, and why.
 SPELLED = {
     "models/finetuning.py",  # lies below `tasks`, is given a record's name

@@ -6,7 +6,6 @@ import subprocess
 import sys
 import unicodedata
 from importlib.metadata import version
-from pathlib import Path
 
 import pytest
 import sentencepiece
@@ -15,6 +14,7 @@ import tensorflow as tf
 from data_pipeline.tensorflow_line import needs_tf_keras
 from data_pipeline.tokenizers.graph_tokenization import GraphTokenizer
 from data_pipeline.tokenizers.tokenization import Tokenizer
+from tests.repository import PACKAGES, ROOT, needs_repository
 
 #: From 0.2.2 on, sentencepiece orders equally likely pieces otherwise than tensorflow-text does.
 TIES_DIFFER = tuple(map(int, version("sentencepiece").split(".")[:3])) >= (0, 2, 2)
@@ -122,8 +122,9 @@ def test_the_cleanup_in_the_graph_differs_for_the_newest_characters_only(officia
     assert different <= (TOO_NEW_FOR_PYTHON if needs_tf_keras() else TOO_NEW)
 
 
+@needs_repository
 def test_the_documentation_lists_the_characters_that_differ():
-    page = (Path(__file__).parents[3] / "docs" / "serving.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "serving.md").read_text(encoding="utf-8")
     documented = re.search(r"characters of Unicode 13 and 14 .*?: (.*?)\. Python", page, re.DOTALL)
     found = set()
     for part in re.split(r", | and ", " ".join(documented[1].split())):
@@ -224,8 +225,7 @@ for strip_accents in (True, False):
 def test_ids_do_not_depend_on_the_language_of_the_process(language, official_model):
     environment = os.environ | {"LC_ALL": language, "LANG": language}
     command = [sys.executable, "-c", _LOWER, str(official_model)]
-    root = Path(__file__).parents[3]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=root)
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=PACKAGES)
     assert done.returncode == 0, done.stderr
 
 
