@@ -109,7 +109,8 @@ def _remove_older(words, made):
         return
     out = Path(words[words.index("--out") + 1])
     if out not in made and out.exists():
-        shutil.rmtree(out) if out.is_dir() else out.unlink()
+        for path in (out, *out.parent.glob(f"{out.name}.*")):
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
     made.add(out)
 
 
