@@ -1,6 +1,7 @@
 """A distillation on a task is a fine-tuning that learns the answers of a teacher, too."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -111,9 +112,8 @@ def test_the_loss_is_the_weighted_sum_of_both(taught):
 
 
 def test_the_student_starts_from_its_teacher(taught):
-    loaded = json.loads(
-        open(f"{taught.path}/{taught.seeds[0].path}/loaded.json", encoding="utf-8").read()
-    )
+    path = Path(taught.path) / taught.seeds[0].path / "loaded.json"
+    loaded = json.loads(path.read_text(encoding="utf-8"))
     assert "loaded from" in loaded[0] and "output_weights" in loaded[1]
 
 
@@ -143,9 +143,11 @@ def test_the_student_is_either_a_model_or_a_size(tuned_teacher, settings, tmp_pa
 def test_a_teacher_of_other_labels_is_refused(
     tuned_teacher, student, settings, tiny_corpus, tmp_path
 ):
-    lines = [f"{text}\t{number % 3}" for number, text in enumerate(tiny_corpus[:30])]
-    (tmp_path / "train.tsv").write_text("\n".join(["text\tlabel", *lines]) + "\n")
-    task = settings["task"] | {"train": str(tmp_path / "train.tsv"), "dev": None}
+    task = dict(settings["task"])
+    for name, texts in (("train", tiny_corpus[:30]), ("dev", tiny_corpus[30:45])):
+        rows = [f"{text}\t{number % 3}" for number, text in enumerate(texts)]
+        (tmp_path / f"{name}.tsv").write_text("\n".join(["text\tlabel", *rows]) + "\n")
+        task[name] = str(tmp_path / f"{name}.tsv")
     config = TaskDistillationConfig(**settings | {"task": task})
     with pytest.raises(InputError, match="must have the labels of the task, in their order"):
         distill_task(tuned_teacher, tmp_path / "out", config, student=student, **ALONE)
