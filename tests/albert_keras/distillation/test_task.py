@@ -112,7 +112,7 @@ def test_the_loss_is_the_weighted_sum_of_both(taught):
 
 
 def test_the_student_starts_from_its_teacher(taught):
-    path = Path(taught.path, taught.seeds[0].path, "loaded.json")
+    path = Path(taught.path) / taught.seeds[0].path / "loaded.json"
     loaded = json.loads(path.read_text(encoding="utf-8"))
     assert "loaded from" in loaded[0] and "output_weights" in loaded[1]
 
@@ -144,10 +144,10 @@ def test_a_teacher_of_other_labels_is_refused(
     tuned_teacher, student, settings, tiny_corpus, tmp_path
 ):
     task = dict(settings["task"])
-    for split, ending in (("train", "Indeed."), ("dev", "Perhaps.")):
-        lines = [f"{text} {ending}\t{number % 3}" for number, text in enumerate(tiny_corpus[:30])]
-        (tmp_path / f"{split}.tsv").write_text("\n".join(["text\tlabel", *lines]) + "\n")
-        task[split] = str(tmp_path / f"{split}.tsv")
+    for name, texts in (("train", tiny_corpus[:30]), ("dev", tiny_corpus[30:45])):
+        rows = [f"{text}\t{number % 3}" for number, text in enumerate(texts)]
+        (tmp_path / f"{name}.tsv").write_text("\n".join(["text\tlabel", *rows]) + "\n")
+        task[name] = str(tmp_path / f"{name}.tsv")
     config = TaskDistillationConfig(**settings | {"task": task})
     with pytest.raises(InputError, match="must have the labels of the task, in their order"):
         distill_task(tuned_teacher, tmp_path / "out", config, student=student, **ALONE)
