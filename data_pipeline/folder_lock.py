@@ -31,6 +31,7 @@ class FolderLock:
         folder: Path. The folder, which need not exist before `take`.
         name: str. Name of the locked file.
         work: str. What the message to others says of the folder.
+        advice: str. What the message asks others to do.
         shown: Path or None. The folder that the message names, if it is another one.
         makes_folder: bool. Whether `take` creates the folder; it is removed again if it is empty in
             the end.
@@ -41,11 +42,13 @@ class FolderLock:
         folder: Path,
         name: str = LOCK_FILE,
         work: str = "is being trained",
+        advice: str = "Wait until it has ended, or choose another --out.",
         shown: Path | None = None,
         makes_folder: bool = False,
     ):
         self._makes_folder, self._made = makes_folder, []
-        self._folder, self._path, self._work = shown or folder, folder / name, work
+        self._folder, self._path = shown or folder, folder / name
+        self._work, self._advice = work, advice
         self._descriptor: int | None = None
 
     def __enter__(self):
@@ -119,7 +122,4 @@ class FolderLock:
         with contextlib.suppress(OSError):
             with open(self._path, encoding="utf-8", errors="replace") as file:
                 holder = file.read(200).strip() or holder
-        return InputError(
-            f"`{self._folder}` {self._work} by {holder}. Wait until it has ended, or choose "
-            "another --out."
-        )
+        return InputError(f"`{self._folder}` {self._work} by {holder}. {self._advice}")

@@ -6,13 +6,15 @@ from pathlib import Path
 
 from albert_keras.run_overview.summary import RunSummary, summarize
 from data_pipeline.errors import InputError
+from data_pipeline.folder_lock import FolderLock
 
 
 def check_removable(path: str | Path) -> RunSummary:
     """Returns the summary of a run that may be removed.
 
     Raises:
-        InputError: If the path is not a run, is a link, or is a part of a fine-tuning.
+        InputError: If the path is not a run, is a link, is a part of a fine-tuning, or is being
+            trained.
     """
     path = Path(path)
     if path.is_symlink():
@@ -27,6 +29,8 @@ def check_removable(path: str | Path) -> RunSummary:
             f"`{path}` is a part of the fine-tuning `{parent}`, which is incomplete without it. "
             f"Remove `{parent}` as a whole."
         )
+    with _lock(path) as lock:
+        lock.take()
     return summary
 
 
@@ -40,6 +44,12 @@ def remove_run(path: str | Path) -> RunSummary:
     """
     summary, path = check_removable(path), Path(path).absolute()
     renamed = path.with_name(f".{path.name}.removed-{os.getpid()}")
-    path.rename(renamed)
-    shutil.rmtree(renamed)
+    with _lock(path) as lock:
+        lock.take()
+        path.rename(renamed)
+        shutil.rmtree(renamed)
     return summary
+
+
+def _lock(path):
+    return FolderLock(path, advice="Stop the training first; its folder is left as it is.")

@@ -1,6 +1,7 @@
 """The runs of a folder are listed, compared, drawn and removed; what is no run is left alone."""
 
 import json
+import os
 import subprocess
 import sys
 
@@ -12,6 +13,7 @@ from albert_keras.run_overview.comparison import compare_runs
 from albert_keras.run_overview.removal import remove_run
 from albert_keras.run_overview.summary import DAMAGED, find_runs, summarize
 from data_pipeline.errors import InputError
+from data_pipeline.folder_lock import FolderLock
 
 
 def test_the_list_has_every_run_once(folder):
@@ -107,6 +109,15 @@ def test_only_runs_are_removed(folder, tmp_path):
     removed = remove_run(folder / "a")
     assert removed.step == 10 and not (folder / "a").exists()
     assert sorted(path.name for path in folder.iterdir()) == ["deep", "records", "tuned"]
+
+
+def test_a_run_that_is_being_trained_is_not_removed(folder):
+    with FolderLock(folder / "a") as lock:
+        lock.take()
+        with pytest.raises(InputError, match=f"process {os.getpid()} on host .*Stop the training"):
+            remove_run(folder / "a")
+    assert (folder / "a" / "run.json").exists()
+    assert remove_run(folder / "a").step == 10
 
 
 def test_nothing_is_removed_if_one_of_several_is_no_run(folder, capsys):
