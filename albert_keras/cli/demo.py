@@ -64,5 +64,6 @@ def _last_screen(result):
         program = os.path.relpath(Path(sys.executable).with_name(program))
     yield "Try next:"
     yield f'    {program} predict {result.export} "The [MASK] of the array."'
+    yield f'    {program} predict albert-mini-en "The ship sailed across the [MASK]."'
     yield f"    tensorboard --logdir {result.path}/run/tensorboard"
     yield f"    your own text: {program} vocab --help, and docs/tour.md for a complete tour"

@@ -79,6 +79,7 @@ def evaluate(
       albert-keras evaluate --run runs/sst-2 --out scores/
       albert-keras evaluate --run runs/sst-2 --run runs/sst-2-large --all-seeds
       albert-keras evaluate --run runs/books --minimal-pairs blimp/ --out pairs.jsonl
+      albert-keras evaluate --run albert-mini-en --minimal-pairs blimp/
     """
     if minimal_pairs:
         tables = {"--data-dir": data_dir, "--delimiter": delimiter, "--encoding": encoding}

@@ -52,7 +52,7 @@ def finetune(
 
     \b
     Examples:
-      albert-keras finetune --task sst-2 --data-dir glue/ --from runs/books --out runs/sst-2
+      albert-keras finetune --task sst-2 --data-dir glue/ --from albert-mini-en --out runs/sst-2
       albert-keras finetune --task classification --train mail.csv --text body --label folder \\
           --from runs/books --out runs/mail
       albert-keras finetune --config mnli --data-dir glue/ --from albert-base/ --out runs/mnli

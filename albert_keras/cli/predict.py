@@ -74,6 +74,7 @@ def predict(
 
     \b
     Examples:
+      albert-keras predict albert-mini-en "The old man sat down by the [MASK]."
       albert-keras predict runs/sst-2 "a gripping, funny film"
       albert-keras predict runs/squad "Ada lived in Paris." --question "Where did Ada live?"
       albert-keras predict runs/mail --file new.csv --out answers.csv

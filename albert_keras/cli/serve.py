@@ -43,6 +43,7 @@ def serve(
 
     \b
     Example:
+      albert-keras serve albert-mini-en
       albert-keras serve saved_models/books
       albert-keras serve saved_models/books saved_models/sst2/3 --port 0
       albert-keras serve saved_models
