@@ -70,7 +70,7 @@ def test_every_flag_reaches_its_key():
         "label": "c", "max_seq_length": 64, "steps": 9, "epochs": 2.0, "batch_size": 8, "seed": 4,
         "strategy": "single", "precision": "float32", "accumulation_steps": 2, "recompute": True,
         "steps_per_execution": 5, "evaluate_every": 6, "checkpoint_every": 10, "patience": 2,
-        "time_budget": "8h", "peak_tflops": 2.0, "lr": 0.5,
+        "time_budget": "8h", "peak_tflops": 2.0, "track": "mlflow", "lr": 0.5,
     }  # fmt: skip
     of_tables = {
         "task": "classification", "text": "a", "label": "c", "label_separator": "|",

@@ -166,6 +166,8 @@ def test_only_predictions_are_those_of_the_full_call():
     model, inputs = small_model(), features()
     full, only = model(inputs), model(inputs, only_predictions=True)
     assert set(full) - set(only) == {"sequence_output", "masked_lm_logits"}
+    positions = tf.cast(inputs["masked_lm_positions"], tf.int32)
+    full["masked_output"] = tf.gather(full["sequence_output"], positions, batch_dims=1)
     for name, output in only.items():
         np.testing.assert_allclose(output, full[name], atol=1e-6, err_msg=name)
 
