@@ -1,4 +1,5 @@
-"""The most common mistakes, by the numbers that messages show and `docs/errors.md` explains."""
+"""The most common mistakes, by the numbers that messages show and
+`albert-keras explain` explains."""
 
 from enum import Enum
 

@@ -4,6 +4,7 @@ It belongs to the lower of the two packages so that both can use it.
 """
 
 import difflib
+import os
 import re
 from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
@@ -74,7 +75,8 @@ class SettingsError(InputError):
 class Settings(BaseModel):
     """Base of all configurations: frozen, without unknown keys.
 
-    Subclasses state conditions on several fields as `rules`.
+    Subclasses state conditions on several fields as `rules`. Paths may be given as `pathlib.Path`;
+    they are kept as str.
 
     Raises:
         SettingsError: On construction, with all problems; for an unknown key it names the nearest
@@ -87,6 +89,10 @@ class Settings(BaseModel):
 
     def __init__(self, /, **values: Any):
         problems = []
+        values = {  # files contain strings
+            name: os.fspath(value) if isinstance(value, os.PathLike) else value
+            for name, value in values.items()
+        }
         try:
             super().__init__(**values)
         except ValidationError as error:

@@ -15,6 +15,7 @@ from albert_keras.cli import (
     doctor,
     embed,
     evaluate,
+    explain,
     export,
     finetune,
     init,
@@ -65,6 +66,7 @@ app.command("server-kit")(serve.server_kit)
 app.command("demo")(demo.demo)
 app.add_typer(runs.app, name="runs")
 app.command("report")(report.report)
+app.command("explain")(explain.explain)
 app.add_typer(benchmark.app, name="benchmark")
 
 

@@ -10,7 +10,6 @@ import time
 from datetime import datetime, timezone
 from pathlib import Path
 
-from data_pipeline.mistakes import DOCUMENT
 from data_pipeline.progress import UPDATE
 
 #: Terminal code that erases the rest of the line.
@@ -131,7 +130,7 @@ class JsonLines(LogLines):
 
     Each has `time` (ISO 8601, UTC), `level` and `message`. `progress` says how far work is, see
     `State.as_dict`; `report` has the values of a line in the log of a run; `mistakes` has the
-    numbers of an error, which `docs/errors.md` explains.
+    numbers of an error, which `albert-keras explain` explains.
     """
 
     def emit(self, record):
@@ -159,8 +158,10 @@ class JsonLines(LogLines):
 
 def with_numbers(text, mistakes):
     """Returns the message of an error with a line about its mistakes, if it has any."""
-    numbers = ", ".join(mistake.value for mistake in mistakes)
-    return f"{text}\n{numbers}: see {DOCUMENT}" if numbers else text
+    numbers = [mistake.value for mistake in mistakes]
+    if not numbers:
+        return text
+    return f"{text}\n{', '.join(numbers)}: see `albert-keras explain {' '.join(numbers)}`"
 
 
 def process_seconds() -> float:

@@ -1,5 +1,7 @@
 """A configuration reports all its problems at once; its fields may be options."""
 
+from pathlib import Path
+
 import pytest
 
 from data_pipeline.settings import Rule, Settings, SettingsError, did_you_mean, option, options_of
@@ -14,6 +16,12 @@ class Inner(Settings):
 class Outer(Settings):
     inner: Inner = Inner()
     name: str
+
+
+def test_a_path_is_kept_as_text():
+    assert Outer(name=Path("a") / "b.tsv").model_dump()["name"] == "a/b.tsv"
+    with pytest.raises(SettingsError, match="`inner.low` must be a valid integer"):
+        Outer(name="x", inner={"low": Path("a")})
 
 
 def test_all_problems_are_reported_at_once():

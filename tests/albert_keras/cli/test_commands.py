@@ -335,7 +335,7 @@ def test_a_full_disk_is_one_line_with_the_file_and_what_to_do(capsys):
     assert report_error(error, debug=False) == 2
     assert capsys.readouterr().err == (
         "error: The disk is full: `run/model.ckpt` could not be written. Free some space or choose "
-        "a folder on another disk.\nAK308: see docs/errors.md\n"
+        "a folder on another disk.\nAK308: see `albert-keras explain AK308`\n"
     )
 
 
@@ -345,7 +345,7 @@ def test_a_full_disk_is_one_line_with_the_file_and_what_to_do(capsys):
         (
             errno.ENOSPC,
             "The disk is full: `{run}/tokenizer/a.model` could not be written. Free some space or "
-            "choose a folder on another disk.\nAK308: see docs/errors.md",
+            "choose a folder on another disk.\nAK308: see `albert-keras explain AK308`",
         ),
         (errno.EIO, "{run}/tokenizer/a.model: [Errno 5] Input/output error"),
     ],

@@ -28,7 +28,7 @@ def test_an_option_with_one_value_is_refused_if_given_twice(path, option, capsys
     assert main([*path, name, value, f"{name}={value}"]) == 2
     assert capsys.readouterr().err == (
         f"error: `{name}` must be given at most once. Received: {value} and {value}. "
-        "Remove all but one.\nAK205: see docs/errors.md\n"
+        "Remove all but one.\nAK205: see `albert-keras explain AK205`\n"
     )
 
 

@@ -82,7 +82,7 @@ def test_a_wrong_command_is_one_clear_message(results, command, message, number)
     assert not new_files
     if number:
         shown = errors[errors.index("error: ") :].splitlines()
-        assert shown[-1] == f"{number}: see docs/errors.md"
+        assert shown[-1] == f"{number}: see `albert-keras explain {number}`"
         # All problems of settings and rows are listed, on lines of their own.
         is_list = number in ("AK201", "AK202", "AK407")
         counted = [line for line in shown if not (is_list and line.startswith("  "))]
