@@ -1,5 +1,6 @@
 """One loaded version of a SavedModel, and the checks that a request to it must pass."""
 
+import inspect
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,12 @@ DEFAULT_SIGNATURE = "serving_default"
 _TAGS = ["serve"]
 #: Names with this prefix are for the loader only.
 _INTERNAL = "__saved_model_"
+#: Also prints fields that have their default value; protobuf 5 renamed the option.
+_WITH_DEFAULTS = next(
+    name
+    for name in ("including_default_value_fields", "always_print_fields_with_no_presence")
+    if name in inspect.signature(MessageToDict).parameters
+)
 
 
 class Servable:
@@ -37,7 +44,7 @@ class Servable:
 
     def definitions(self) -> dict[str, dict]:
         """Returns the signatures as JSON."""
-        options = {"preserving_proto_field_name": True, "including_default_value_fields": True}
+        options = {"preserving_proto_field_name": True, _WITH_DEFAULTS: True}
         return {name: MessageToDict(one, **options) for name, one in self.signatures.items()}
 
     def signature(self, name: str) -> SignatureDef:

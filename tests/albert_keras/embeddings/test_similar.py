@@ -11,11 +11,20 @@ from albert_keras.embeddings.search import nearest
 from data_pipeline.errors import InputError
 
 
+@pytest.mark.parametrize("top_k", [1, 3, 40])
+def test_of_equals_the_lowest_numbers_are_found(top_k):
+    vectors = np.eye(4, dtype=np.float32)[np.arange(1000) % 4]  # without rounding errors
+    scores, numbers = nearest(vectors[:4], np.split(vectors, [90, 700]), top_k)
+    assert (scores == 1).all()
+    np.testing.assert_array_equal(numbers, np.arange(4)[:, None] + 4 * np.arange(top_k))
+
+
 @pytest.mark.parametrize("top_k", [1, 7, 500])
 def test_the_search_is_exact_in_any_blocks(top_k):
     draw = np.random.default_rng(0)
     vectors = draw.normal(size=(300, 16)).astype(np.float32)
     vectors[17] = 0
+    vectors[20] = np.eye(16)[3]  # products with it have no rounding error
     vectors[250] = vectors[20] * 3  # equally near: the first of them counts as nearer
     queries = np.concatenate([draw.normal(size=(300, 16)), vectors[[20]]]).astype(np.float32)
     lengths = np.linalg.norm(vectors, axis=1)

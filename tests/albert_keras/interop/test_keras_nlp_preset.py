@@ -1,3 +1,5 @@
+import importlib
+
 import h5py
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ from albert_keras.interop.model_weights import ModelWeights
 from albert_keras.models.encoder import AlbertEncoder
 from albert_keras.models.pretraining import AlbertForPretraining
 from data_pipeline.errors import InputError
+from data_pipeline.tensorflow_line import needs_tf_keras
 from tests.albert_keras import numpy_albert
 
 CONFIG = AlbertConfig(
@@ -68,9 +71,8 @@ def test_there_and_back_is_the_same_model(changes, tmp_path):
 
 
 def test_kerasnlp_loads_what_is_written(encoder_weights, preset):
-    import keras_nlp
-
-    loaded = from_keras_nlp(keras_nlp.models.AlbertBackbone.from_preset(str(preset)))
+    library = importlib.import_module("keras_hub" if needs_tf_keras() else "keras_nlp")
+    loaded = from_keras_nlp(library.models.AlbertBackbone.from_preset(str(preset)))
     weights = ModelWeights(loaded.config, numpy_albert.weights_by_name(loaded), "")
     assert_same(weights, encoder_weights)
 

@@ -87,7 +87,11 @@ def spoil(tensors, name):
             QUERY,
             [f"{QUERY}: expected floats"],
         ),
-        (lambda t, name: t.update({name: t[name] * 1e300}), QUERY, [f"{QUERY}: 1,024 of 1,024"]),
+        (
+            lambda t, name: t.update({name: t[name] * np.float64(1e300)}),
+            QUERY,
+            [f"{QUERY}: 1,024 of 1,024"],
+        ),
         (
             lambda t, name: t.update({name.replace("group_0", "group_1", 1): t[name]}),
             QUERY,
