@@ -28,7 +28,7 @@ IMPORTED_BY_OTHERS = {
     "tf-keras",  # by TensorFlow 2.21, as its Keras
     "tensorboard",  # by the summaries of TensorFlow 2.21
 }
-#: Modules of packages that may not be installed here.
+#: Modules of packages that may not be installed here, or that Python 3.10 does not find.
 MODULES = {
     "apache-beam": "apache_beam",
     "keras-hub": "keras_hub",
@@ -37,7 +37,9 @@ MODULES = {
     "onnx": "onnx",
     "onnxruntime": "onnxruntime",
     "openvino": "openvino",
+    "protobuf": "google",
     "pyarrow": "pyarrow",
+    "scikit-learn": "sklearn",
     "tensorflow-addons": "tensorflow_addons",
     "tokenizers": "tokenizers",
     "torch": "torch",

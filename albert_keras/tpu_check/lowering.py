@@ -122,6 +122,7 @@ def _replace_sums(nodes, output: str, replicas: int, numbers: Iterator[int]):
 
 
 def _lowered(module):
+    _renumber(module)
     instructions = [
         instruction for part in module.computations for instruction in part.instructions
     ]
@@ -141,6 +142,24 @@ def _lowered(module):
         barriers=opcodes.count("opt-barrier"),
         variables=len(module.input_output_alias.entries),
     )
+
+
+def _renumber(module):
+    """Gives instructions numbers below 2**31, as compilers before 2026 require.
+
+    TensorFlow 2.21 numbers the instructions of each computation from 1 on, and puts the number of
+    the computation into the upper 32 bits.
+    """
+    instructions = [one for part in module.computations for one in part.instructions]
+    if all(instruction.id < 2**31 for instruction in instructions):
+        return
+    numbers = {instruction.id: new for new, instruction in enumerate(instructions, start=1)}
+    for part in module.computations:
+        part.root_id = numbers[part.root_id]
+        for instruction in part.instructions:
+            instruction.id = numbers[instruction.id]
+            for references in (instruction.operand_ids, instruction.control_predecessor_ids):
+                references[:] = [numbers[old] for old in references]
 
 
 def _count_in_loops(module, opcode):
