@@ -61,15 +61,17 @@ class Family(NamedTuple):
         )
 
 
-def _dense(ours, theirs):
+def dense(ours: str, theirs: str) -> tuple[Row, ...]:
+    """Returns the rows of a dense layer, as PyTorch names and stores it."""
     return dense_rows(ours, theirs, (".weight", ".bias"), "transposed")
 
 
-def _norm(ours, theirs):
+def norm(ours: str, theirs: str) -> tuple[Row, ...]:
+    """Returns the rows of a layer normalization, as PyTorch names it."""
     return norm_rows(ours, theirs, (".weight", ".bias"))
 
 
-def _classes(ours, theirs):
+def class_rows(ours: str, theirs: str) -> tuple[Row, ...]:
     """Returns the rows of a head with one row of weights per class in both formats."""
     parts = (("output_weights", "weight"), ("output_bias", "bias"))
     return tuple(Row(f"{ours}{our_part}", f"{theirs}.{part}") for our_part, part in parts)
@@ -78,48 +80,49 @@ def _classes(ours, theirs):
 def _embeddings(prefix, *names):
     names = ("word_embeddings", *names, "position_embeddings")
     rows = (Row(f"bert/embeddings/{name}", f"{prefix}embeddings.{name}.weight") for name in names)
-    return (*rows, *_norm("bert/embeddings/LayerNorm", f"{prefix}embeddings.LayerNorm"))
+    return (*rows, *norm("bert/embeddings/LayerNorm", f"{prefix}embeddings.LayerNorm"))
 
 
-def _block(theirs, query, output, attention_norm, wide, narrow, norm):
-    """Returns the rows of a block; `query` has braces for the name of the part."""
+def block_rows(theirs, query, output, attention_norm, wide, narrow, last_norm):
+    """Returns the rows of a block; `query` has braces for the name of the part or its letter."""
     attention = f"{_BLOCK}/attention_1"
     rows = [
-        _dense(f"{attention}/self/{part}", f"{theirs}.{query.format(part, part[0])}")
+        dense(f"{attention}/self/{part}", f"{theirs}.{query.format(part, part[0])}")
         for part in ("query", "key", "value")
     ]
     rows += [
-        _dense(f"{attention}/output/dense", f"{theirs}.{output}"),
-        _norm(f"{_BLOCK}/LayerNorm", f"{theirs}.{attention_norm}"),
-        _dense(f"{_BLOCK}/ffn_1/intermediate/dense", f"{theirs}.{wide}"),
-        _dense(f"{_BLOCK}/ffn_1/intermediate/output/dense", f"{theirs}.{narrow}"),
-        _norm(f"{_BLOCK}/LayerNorm_1", f"{theirs}.{norm}"),
+        dense(f"{attention}/output/dense", f"{theirs}.{output}"),
+        norm(f"{_BLOCK}/LayerNorm", f"{theirs}.{attention_norm}"),
+        dense(f"{_BLOCK}/ffn_1/intermediate/dense", f"{theirs}.{wide}"),
+        dense(f"{_BLOCK}/ffn_1/intermediate/output/dense", f"{theirs}.{narrow}"),
+        norm(f"{_BLOCK}/LayerNorm_1", f"{theirs}.{last_norm}"),
     ]
     return sum(rows, ())
 
 
-def _masked_lm(dense, norm, bias):
+def masked_lm_rows(transform: str, normalization: str, bias: str) -> tuple[Row, ...]:
+    """Returns the rows of a masked-LM head for the names of its three parts."""
     return (
-        *_dense("cls/predictions/transform/dense", dense),
-        *_norm("cls/predictions/transform/LayerNorm", norm),
+        *dense("cls/predictions/transform/dense", transform),
+        *norm("cls/predictions/transform/LayerNorm", normalization),
         Row("cls/predictions/output_bias", bias),
     )
 
 
 #: Of all families, where the class has no other ones.
 _TASK_HEADS = {
-    "classifier": _classes("", "classifier"),
-    "spans": _classes("cls/squad/", "qa_outputs"),  # row 0 scores starts, 1 ends, in both
+    "classifier": class_rows("", "classifier"),
+    "spans": class_rows("cls/squad/", "qa_outputs"),  # row 0 scores starts, 1 ends, in both
 }
 
 
 def _heads(predictions, transform, order):
     """Returns the rows of all heads. Class 1 of `order` is swapped, or a random sentence."""
     return {
-        "masked_lm": _masked_lm(
+        "masked_lm": masked_lm_rows(
             f"{transform}dense", f"{transform}LayerNorm", f"{predictions}.bias"
         ),
-        "sentence_order": _classes("cls/seq_relationship/", order),
+        "sentence_order": class_rows("cls/seq_relationship/", order),
         **_TASK_HEADS,
     }
 
@@ -145,17 +148,17 @@ ALBERT = Family(
     name="albert",
     prefix="albert.",
     encoder=_embeddings("albert.", _TYPES)
-    + _dense(PROJECTION, "albert.encoder.embedding_hidden_mapping_in")
-    + _block(
+    + dense(PROJECTION, "albert.encoder.embedding_hidden_mapping_in")
+    + block_rows(
         "albert.encoder.albert_layer_groups.{g}.albert_layers.{k}",
         query="attention.{}",
         output="attention.dense",
         attention_norm="attention.LayerNorm",
         wide="ffn",
         narrow="ffn_output",
-        norm="full_layer_layer_norm",
+        last_norm="full_layer_layer_norm",
     ),
-    pooler=_dense(_POOLER, "albert.pooler"),
+    pooler=dense(_POOLER, "albert.pooler"),
     heads=_heads("predictions", "predictions.", "sop_classifier.classifier"),
     copies=_copies("albert.", "predictions"),
     classes=_class_names("Albert") | {_BOTH: ("AlbertForPreTraining",)},
@@ -168,14 +171,14 @@ _BERT_BLOCK = {
     "attention_norm": "attention.output.LayerNorm",
     "wide": "intermediate.dense",
     "narrow": "output.dense",
-    "norm": "output.LayerNorm",
+    "last_norm": "output.LayerNorm",
 }
 
 BERT = Family(
     name="bert",
     prefix="bert.",
-    encoder=_embeddings("bert.", _TYPES) + _block("bert.encoder.layer.{g}", **_BERT_BLOCK),
-    pooler=_dense(_POOLER, "bert.pooler.dense"),
+    encoder=_embeddings("bert.", _TYPES) + block_rows("bert.encoder.layer.{g}", **_BERT_BLOCK),
+    pooler=dense(_POOLER, "bert.pooler.dense"),
     heads=_heads("cls.predictions", "cls.predictions.transform.", "cls.seq_relationship"),
     copies=_copies("bert.", "cls.predictions"),
     classes=_class_names("Bert")
@@ -185,18 +188,19 @@ BERT = Family(
 ROBERTA = Family(
     name="roberta",
     prefix="roberta.",
-    encoder=_embeddings("roberta.", _TYPES) + _block("roberta.encoder.layer.{g}", **_BERT_BLOCK),
-    pooler=_dense(_POOLER, "roberta.pooler.dense"),
+    encoder=_embeddings("roberta.", _TYPES)
+    + block_rows("roberta.encoder.layer.{g}", **_BERT_BLOCK),
+    pooler=dense(_POOLER, "roberta.pooler.dense"),
     heads={
-        "masked_lm": _masked_lm("lm_head.dense", "lm_head.layer_norm", "lm_head.bias"),
+        "masked_lm": masked_lm_rows("lm_head.dense", "lm_head.layer_norm", "lm_head.bias"),
         **_TASK_HEADS,
     },
     copies=_copies("roberta.", "lm_head"),
     classes=_class_names("Roberta"),
     classifiers={
         "SequenceClassification": (
-            _dense(_POOLER, "classifier.dense"),
-            _classes("", "classifier.out_proj"),
+            dense(_POOLER, "classifier.dense"),
+            class_rows("", "classifier.out_proj"),
         )
     },
 )
@@ -205,24 +209,24 @@ DISTILBERT = Family(
     name="distilbert",
     prefix="distilbert.",
     encoder=_embeddings("distilbert.")
-    + _block(
+    + block_rows(
         "distilbert.transformer.layer.{g}",
         query="attention.{1}_lin",
         output="attention.out_lin",
         attention_norm="sa_layer_norm",
         wide="ffn.lin1",
         narrow="ffn.lin2",
-        norm="output_layer_norm",
+        last_norm="output_layer_norm",
     ),
     pooler=(),
     heads={
-        "masked_lm": _masked_lm("vocab_transform", "vocab_layer_norm", "vocab_projector.bias"),
+        "masked_lm": masked_lm_rows("vocab_transform", "vocab_layer_norm", "vocab_projector.bias"),
         **_TASK_HEADS,
     },
     copies={"vocab_projector.weight": "distilbert.embeddings.word_embeddings.weight"},
     classes=_class_names("DistilBert"),
     classifiers={
-        end: (_dense(_POOLER, "pre_classifier"), _classes("", "classifier"))
+        end: (dense(_POOLER, "pre_classifier"), class_rows("", "classifier"))
         for end in ("SequenceClassification", "MultipleChoice")
     },
 )
