@@ -78,7 +78,8 @@ def convert(
         config: str, Path or None. `albert_config.json` of a checkpoint without one.
         verify: bool. Whether to run source and target on the same inputs, and to compare their
             tensors.
-        trust_pickle: bool. Whether a `pytorch_model.bin` may be read; it can run any program.
+        trust_pickle: bool. Whether a `pytorch_model.bin` or `model.pt` may be read; either can run
+            any program.
         pair: bool. Whether a classifier or a regression was trained on pairs of texts, for a target
             in our format.
 
