@@ -4,7 +4,6 @@ No code of a folder runs, and neither transformers nor PyTorch is needed, except
 `pytorch_model.bin`.
 """
 
-import logging
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +18,12 @@ from albert_keras.interop.hugging_face_config import (
     to_values,
 )
 from albert_keras.interop.hugging_face_tables import Family
+from albert_keras.interop.hugging_face_tensors import (
+    with_current_names,
+    with_pooler,
+    without_copies,
+    without_unused_pooler,
+)
 from albert_keras.interop.model_folder import (
     check_file_name,
     read_json,
@@ -65,14 +70,6 @@ _TOKENIZER_FILES = (
     "special_tokens_map.json",
     "added_tokens.json",
 )
-#: Names that normalizations had in earlier versions, as in TensorFlow.
-_OLD_NAMES = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
-#: Parts of the encoder, with which the names in a model without heads start.
-_PARTS = ("embeddings.", "encoder.", "transformer.", "pooler.")
-#: Constants that earlier versions saved, the same in each model.
-_BUFFERS = {"embeddings.position_ids": np.arange, "embeddings.token_type_ids": np.zeros}
-
-logger = logging.getLogger(__name__)
 
 
 def is_source(path):
@@ -97,15 +94,16 @@ def read(path, trust_pickle=False):
     values = read_json(folder / CONFIG)
     family = family_of(values)
     is_tied = values.get("tie_word_embeddings") is not False
-    theirs = _with_current_names(_read_weights(folder, trust_pickle), family, source)
-    theirs = _without_copies(theirs, family, is_tied, source)
+    theirs = with_current_names(_read_weights(folder, trust_pickle), family, source)
+    theirs = without_copies(theirs, family, is_tied, source)
     heads = family.heads_in(theirs)
     class_name = class_of(family, heads, values) if heads in family.classes else ""
     config = to_albert_config(family, values, heads)
     needs_pooler = family.needs_pooler(heads, class_name)
     rows = _rows_of(family, config, heads, class_name)
+    theirs = without_unused_pooler(theirs, family, rows, source)
     if config.pooler == "always" and not needs_pooler:
-        theirs = _with_pooler(theirs, family, config, source)
+        theirs = with_pooler(theirs, family, config, source)
     named = {row.ours: theirs[row.theirs] for row in rows if row.theirs in theirs}
     names = [*named, f"{POOLER}/kernel"] if needs_pooler else named
     shapes = encoder_shapes(config, names) | head_shapes(config, named)
@@ -200,62 +198,6 @@ def _rows_of(
     """Returns the table of a model without braces."""
     groups = config.num_hidden_groups if family.shares else config.num_hidden_layers
     return expand(family.rows(heads, class_name), groups, config.inner_group_num)
-
-
-def _with_current_names(tensors, family, source):
-    """Names tensors as transformers does today in models with heads, and drops constants.
-
-    InputError if two tensors get the same name, or a constant has another value.
-    """
-    named = {}
-    for name, array in tensors.items():
-        current = name
-        for old, new in _OLD_NAMES.items():
-            current = current.removesuffix(old) + new if current.endswith(old) else current
-        bare = current.removeprefix(family.prefix)
-        if bare in _BUFFERS:
-            expected = _BUFFERS[bare](np.shape(array)[-1] if np.ndim(array) else 0)
-            if np.ndim(array) not in (1, 2) or not (np.asarray(array) == expected).all():
-                raise InputError(f"{name} of `{source}` differs from the constant of every model.")
-            continue
-        current = family.prefix + bare if bare.startswith(_PARTS) else current
-        if current in named:
-            raise InputError(f"`{source}` contains {current} twice, under two names.")
-        named[current] = array
-    return named
-
-
-def _without_copies(tensors, family, is_tied, source):
-    """Removes the copies of tensors that two layers share; either of the two may be stored.
-
-    If `is_tied`, a missing tensor is a copy of the stored one. A copy that differs is an
-    InputError, because our output layer uses the table of the word embeddings.
-    """
-    tensors = dict(tensors)
-    has_output = any(row.theirs in tensors for row in family.heads["masked_lm"])
-    for copy, original in family.copies.items():
-        if copy in tensors and original in tensors:
-            if not np.array_equal(tensors[copy], tensors[original]):
-                raise InputError(
-                    f"{copy} of `{source}` must equal {original}: our models share one tensor."
-                )
-            del tensors[copy]
-        elif copy in tensors and is_tied:
-            tensors[original] = tensors.pop(copy)
-        elif not is_tied and has_output and copy.endswith("weight"):
-            raise InputError(
-                f"{copy} of `{source}` is missing, although `tie_word_embeddings` is false."
-            )
-    return tensors
-
-
-def _with_pooler(tensors, family, config, source):
-    """Adds a pooler of zeros where the model has none."""
-    if any(row.theirs in tensors for row in family.pooler):
-        return tensors
-    logger.warning("`%s` has no pooler, and none of its heads needs one: ours is zeros.", source)
-    zeros = zeros_of_pooler(config)
-    return tensors | {row.theirs: zeros[row.ours] for row in family.pooler}
 
 
 def _labels(values, num_classes):

@@ -186,6 +186,17 @@ def test_a_classifier_without_its_dense_layer_is_refused(tmp_path, name):
         hugging_face.read(tmp_path)
 
 
+def test_a_pooler_beside_that_of_the_classifier_is_omitted(tmp_path, caplog):
+    write_theirs("RobertaForSequenceClassification", tmp_path)
+    weights = hugging_face.read(tmp_path)
+    tensors = read_safetensors(tmp_path / "model.safetensors")
+    pooler = {"roberta.pooler.dense.weight": np.ones((8, 8), np.float32)}
+    pooler["roberta.pooler.dense.bias"] = np.ones(8, np.float32)
+    write_safetensors(tmp_path / "model.safetensors", tensors | pooler)
+    assert_same_weights(hugging_face.read(tmp_path), weights)
+    assert "a pooler that its class does not use" in caplog.text
+
+
 def test_tags_without_a_pooler_must_name_their_class(tmp_path):
     weights = task_weights("tagging", 4, **ROBERTA)
     with pytest.raises(InputError, match="RobertaForSequenceClassification must have a pooler"):
