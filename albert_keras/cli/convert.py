@@ -28,7 +28,8 @@ def convert(
     target: Path = argument(..., "Output folder.", metavar="TARGET"),
     to: str | None = option(
         None,
-        "Format: albert-keras, google, google-bert, tf-hub, hugging-face, keras-nlp or tf-models.",
+        "Format: albert-keras, google, google-bert, tf-hub, hugging-face, fairseq, keras-nlp or "
+        "tf-models.",
         metavar="FORMAT",
         shown="albert-keras",
     ),
@@ -41,7 +42,7 @@ def convert(
     config: Path | None = option(None, "albert_config.json for a checkpoint without one."),
     verify: bool = option(True, "Compare the outputs of source and target on random inputs."),
     trust_pickle: bool = option(
-        False, "Load a pytorch_model.bin, which can execute programs.", "--trust-pickle"
+        False, "Load a pytorch_model.bin or model.pt, which can execute programs.", "--trust-pickle"
     ),
     pair: bool = option(
         False, "The classifier or regression of SOURCE takes pairs of texts.", "--pair"

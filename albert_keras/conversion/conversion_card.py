@@ -51,12 +51,21 @@ def verification_lines(record: dict) -> list[str]:
     ]
 
 
+def _kind(shape):
+    """Returns what people call a model of this shape (of `albert_config.json`)."""
+    if shape.get("position_offset"):
+        return "RoBERTa"
+    if shape["type_vocab_size"] == 0:
+        return "DistilBERT"
+    return "BERT" if shape["sharing"] == "none" else "ALBERT"
+
+
 def write_card(folder: Path, record: dict):
     """Writes the record (see `convert.ConversionResult`) as JSON and as a model card."""
     write_json(folder / RECORD, record, ensure_ascii=False)
     shape, vocabulary = record["albert_config"], record["vocabulary"]
     library = "transformers" if record["format"] == "hugging-face" else "keras"
-    kind = "BERT" if shape["sharing"] == "none" else "ALBERT"
+    kind = _kind(shape)
     sections = {
         f"# {kind}, converted by albert-keras": [
             f"Source: `{Path(record['source']).name}`, format {record['source_format']}",

@@ -9,6 +9,7 @@ from albert_keras.conversion.formats import FORMATS, detect_format, load_format,
 from albert_keras.conversion.task_run import task_of_head
 from albert_keras.conversion.verify import verify as verify_conversion
 from albert_keras.interop.model_folder import write_json
+from albert_keras.interop.model_weights import with_padding_at
 from albert_keras.interop.vocabulary import (
     Vocabulary,
     check_identity,
@@ -24,6 +25,7 @@ from albert_keras.weights.load import encoder_digest
 from data_pipeline.errors import InputError
 from data_pipeline.files import check_output_folder, whole_folder
 
+_HUGGING_FACE = "hugging-face"
 _PRETRAINING = ("masked_lm", "sentence_order")
 
 logger = logging.getLogger(__name__)
@@ -76,7 +78,8 @@ def convert(
         config: str, Path or None. `albert_config.json` of a checkpoint without one.
         verify: bool. Whether to run source and target on the same inputs, and to compare their
             tensors.
-        trust_pickle: bool. Whether a `pytorch_model.bin` may be read; it can run any program.
+        trust_pickle: bool. Whether a `pytorch_model.bin` or `model.pt` may be read; either can run
+            any program.
         pair: bool. Whether a classifier or a regression was trained on pairs of texts, for a target
             in our format.
 
@@ -104,7 +107,10 @@ def convert(
     vocabulary = _vocabulary(weights, tokenizer, source_format)
     files, notes, described = {}, [], None
     if vocabulary is not None:
-        files = files_for(vocabulary, to, weights.config.max_position_embeddings)
+        if to == _HUGGING_FACE:  # where positions start after the id of padding
+            weights = with_padding_at(weights, vocabulary.tokenizer.pad_id)
+        shape = weights.config
+        files = files_for(vocabulary, to, shape.max_position_embeddings, shape.type_vocab_size > 1)
         notes = [*vocabulary.notes, *notes_for(vocabulary, to)]
         described = vocabulary.identity._asdict()
         described |= {"source": vocabulary.source, "digest": vocabulary.tokenizer.digest}

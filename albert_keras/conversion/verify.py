@@ -10,6 +10,7 @@ import functools
 import importlib.util
 import json
 import logging
+import operator
 from importlib import metadata
 from pathlib import Path
 from typing import NamedTuple
@@ -38,6 +39,25 @@ _OUTPUTS = {
     "pooled_output": None,
     "masked_lm_logits": "masked_lm",
     "sentence_order_logits": "sentence_order",
+}
+
+
+class _Theirs(NamedTuple):
+    """A kind of model in transformers."""
+
+    class_name: str  #: Of the class with the heads of pre-training.
+    masked_lm: tuple[str, ...]  #: Its modules between the encoder and the logits.
+    order: str = ""  #: Its module of the sentence-order head.
+
+
+_THEIRS = {
+    "albert": _Theirs("AlbertForPreTraining", ("predictions",), "sop_classifier"),
+    "bert": _Theirs("BertForPreTraining", ("cls.predictions",), "cls.seq_relationship"),
+    "roberta": _Theirs("RobertaForMaskedLM", ("lm_head",)),
+    "distilbert": _Theirs(
+        "DistilBertForMaskedLM",
+        ("vocab_transform", "activation", "vocab_layer_norm", "vocab_projector"),
+    ),
 }
 
 
@@ -98,9 +118,13 @@ def random_inputs(config: AlbertConfig, seed: int = 0) -> list[dict[str, np.ndar
         mask = np.ones((3, length), np.int32)
         mask[1, : length // 3] = 0
         mask[2, length - length // 3 :] = 0
+        ids = rng.integers(0, config.vocab_size, (3, length), np.int32)
+        if config.position_offset:  # transformers finds padding by its id
+            pad_id = config.position_offset - 1
+            ids = np.where(mask == 1, np.where(ids == pad_id, pad_id + 1, ids), pad_id)
         batches.append(
             {
-                "input_ids": rng.integers(0, config.vocab_size, (3, length), np.int32),
+                "input_ids": ids,
                 "input_mask": mask,
                 "segment_ids": rng.integers(
                     0, max(1, config.type_vocab_size), (3, length), np.int32
@@ -192,8 +216,8 @@ def _run_transformers(path, weights, inputs):
         logger.warning("transformers cannot be imported (%s): NumPy is used instead", error)
         return None
     kind = json.loads((path / "config.json").read_bytes())["model_type"]
-    is_bert = kind == "bert"
-    model_class = transformers.BertForPreTraining if is_bert else transformers.AlbertForPreTraining
+    theirs = _THEIRS[kind]
+    model_class = getattr(transformers, theirs.class_name)
     with _quiet(transformers):
         model = model_class.from_pretrained(
             str(path),
@@ -204,25 +228,27 @@ def _run_transformers(path, weights, inputs):
         )
     model = model.float().eval()
     # A model without a pooler gets one of zeros from our reader, a random one from transformers.
-    has_pooler = np.any(weights.tensors.get("bert/pooler/dense/kernel", 0))
+    has_pooler = theirs.order and np.any(weights.tensors.get("bert/pooler/dense/kernel", 0))
     results = []
     for batch in inputs:
-        ids, mask, segments = (
-            torch.from_numpy(batch[name].astype(np.int64))
-            for name in ("input_ids", "input_mask", "segment_ids")
-        )
+        keys = {"input_ids": "input_ids", "attention_mask": "input_mask"}
+        if kind != "distilbert":
+            keys["token_type_ids"] = "segment_ids"
+        call = {name: torch.from_numpy(batch[ours].astype(np.int64)) for name, ours in keys.items()}
         with torch.no_grad():
-            base = getattr(model, model.base_model_prefix)
-            hidden = base(ids, attention_mask=mask, token_type_ids=segments)
+            hidden = getattr(model, model.base_model_prefix)(**call)
             outputs = {"sequence_output": hidden[0]}
             if has_pooler:
                 outputs["pooled_output"] = hidden[1]
             if "masked_lm" in weights.heads:
-                head = model.cls.predictions if is_bert else model.predictions
-                outputs["masked_lm_logits"] = head(hidden[0])
+                output = hidden[0]
+                for part in theirs.masked_lm:
+                    output = operator.attrgetter(part)(model)(output)
+                outputs["masked_lm_logits"] = output
             if "sentence_order" in weights.heads:
-                head = model.cls.seq_relationship if is_bert else model.sop_classifier
-                outputs["sentence_order_logits"] = head(hidden[1])
+                outputs["sentence_order_logits"] = operator.attrgetter(theirs.order)(model)(
+                    hidden[1]
+                )
         results.append({name: output.numpy() for name, output in outputs.items()})
     return f"transformers {transformers.__version__}", results
 

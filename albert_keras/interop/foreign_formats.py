@@ -22,6 +22,10 @@ FOREIGN_FORMATS = {
         "albert_keras.interop.hugging_face",
         "config.json with model.safetensors or pytorch_model.bin",
     ),
+    "fairseq": (
+        "albert_keras.interop.fairseq",
+        "a RoBERTa of fairseq (dict.txt with model.pt or model.safetensors)",
+    ),
     "keras-nlp": (
         "albert_keras.interop.keras_nlp_preset",
         "a preset of KerasNLP (config.json, model.weights.h5)",

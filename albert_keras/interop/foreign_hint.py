@@ -18,8 +18,9 @@ _MARKS = (
     "model.weights.h5",
     "saved_model.pb",
     "*.index",
+    "model.pt",
 )
-_PICKLE, _CONFIG = "pytorch_model.bin", "config.json"
+_PICKLES, _CONFIG = ("pytorch_model.bin", "model.pt"), "config.json"
 #: Files that only our runs and exports have.
 _OURS = ("run.json", "results.json", "export.json", "*/export.json", "seed-*/run.json")
 
@@ -27,7 +28,8 @@ _OURS = ("run.json", "results.json", "export.json", "*/export.json", "seed-*/run
 def convert_command(path: str | Path, options: str = "") -> str:
     """Returns the command that converts a foreign model into our format."""
     path = Path(path)
-    needs_trust = (path / _PICKLE).is_file() and not any(path.glob("model.safetensors*"))
+    has_pickle = any((path / name).is_file() for name in _PICKLES)
+    needs_trust = has_pickle and not any(path.glob("model.safetensors*"))
     trust = " --trust-pickle" if needs_trust else ""
     target = f"models/{path.absolute().name}"
     return f"albert-keras convert {shlex.quote(str(path))} {shlex.quote(target)}{trust}{options}"

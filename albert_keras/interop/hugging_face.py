@@ -4,7 +4,6 @@ No code of a folder runs, and neither transformers nor PyTorch is needed, except
 `pytorch_model.bin`.
 """
 
-import logging
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +18,12 @@ from albert_keras.interop.hugging_face_config import (
     to_values,
 )
 from albert_keras.interop.hugging_face_tables import Family
+from albert_keras.interop.hugging_face_tensors import (
+    with_current_names,
+    with_pooler,
+    without_copies,
+    without_unused_pooler,
+)
 from albert_keras.interop.model_folder import (
     check_file_name,
     read_json,
@@ -27,11 +32,16 @@ from albert_keras.interop.model_folder import (
     write_json,
 )
 from albert_keras.interop.model_weights import (
+    POOLER,
     ModelWeights,
     encoder_shapes,
     head_shapes,
+    with_blank_types,
     with_identity_projection,
+    without_blank_types,
     without_identity_projection,
+    without_pooler_of_zeros,
+    zeros_of_pooler,
 )
 from albert_keras.interop.safetensors_file import read_safetensors, write_safetensors
 from albert_keras.interop.tensor_table import (
@@ -49,24 +59,17 @@ _PICKLE = "pytorch_model.bin"
 _INDEX = ".index.json"
 #: Files with weights or with a list of such files, in order of preference.
 _SOURCES = (WEIGHTS, WEIGHTS + _INDEX, _PICKLE, _PICKLE + _INDEX)
-#: Files of SentencePiece and of WordPiece tokenizers.
+#: Files of SentencePiece, WordPiece and byte-level BPE tokenizers.
 _TOKENIZER_FILES = (
     "spiece.model",
     "vocab.txt",
+    "vocab.json",
+    "merges.txt",
     "tokenizer.json",
     "tokenizer_config.json",
     "special_tokens_map.json",
     "added_tokens.json",
 )
-#: Names that normalizations had in earlier versions, as in TensorFlow.
-_OLD_NAMES = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
-#: Parts of the encoder, with which the names in a model without heads start.
-_PARTS = ("embeddings.", "encoder.", "pooler.")
-#: Constants that earlier versions saved, the same in each model.
-_BUFFERS = {"embeddings.position_ids": np.arange, "embeddings.token_type_ids": np.zeros}
-_POOLER = "bert/pooler/dense"
-
-logger = logging.getLogger(__name__)
 
 
 def is_source(path):
@@ -82,28 +85,34 @@ def is_source(path):
 
 
 def read(path, trust_pickle=False):
-    """Reads an ALBERT or a BERT; see `interop`.
+    """Reads a model of one of the `FAMILIES`; see `interop`.
 
-    A missing pooler is replaced by zeros, if no head needs it. Numbers of 16 bits are exact in
-    float32, those of 64 are rounded.
+    A missing pooler of an ALBERT or a BERT is replaced by zeros, if no head needs it. Numbers of 16
+    bits are exact in float32, those of 64 are rounded.
     """
     folder, source = Path(path), str(path)
     values = read_json(folder / CONFIG)
     family = family_of(values)
     is_tied = values.get("tie_word_embeddings") is not False
-    theirs = _with_current_names(_read_weights(folder, trust_pickle), family, source)
-    theirs = _without_copies(theirs, family, is_tied, source)
-    heads = tuple(
-        head for head, rows in family.heads.items() if any(row.theirs in theirs for row in rows)
-    )
+    theirs = with_current_names(_read_weights(folder, trust_pickle), family, source)
+    theirs = without_copies(theirs, family, is_tied, source)
+    heads = family.heads_in(theirs)
+    class_name = class_of(family, heads, values) if heads in family.classes else ""
     config = to_albert_config(family, values, heads)
-    theirs = _with_pooler(theirs, family, config, heads, values.get("architectures"), source)
-    rows = _rows_of(family, config, heads)
+    needs_pooler = family.needs_pooler(heads, class_name)
+    rows = _rows_of(family, config, heads, class_name)
+    theirs = without_unused_pooler(theirs, family, rows, source)
+    if config.pooler == "always" and not needs_pooler:
+        theirs = with_pooler(theirs, family, config, source)
     named = {row.ours: theirs[row.theirs] for row in rows if row.theirs in theirs}
-    shapes = encoder_shapes(config) | head_shapes(config, named)
+    names = [*named, f"{POOLER}/kernel"] if needs_pooler else named
+    shapes = encoder_shapes(config, names) | head_shapes(config, named)
     tensors = read_by_table(rows, theirs, shapes, source)
     labels = _labels(values, len(tensors["output_bias"])) if "classifier" in heads else ()
     tensors, config = without_identity_projection(tensors, config)
+    if family.name == "roberta":
+        tensors, config = without_blank_types(tensors, config)
+        tensors = tensors if needs_pooler else without_pooler_of_zeros(tensors)
     paths = [folder / name for name in _TOKENIZER_FILES]
     files = {path.name: read_vocabulary_file(path) for path in paths if path.is_file()}
     return ModelWeights(config, tensors, source, files, labels)
@@ -114,7 +123,8 @@ def write(weights, folder):
 
     Where E = H and our model does not project, a projection that changes nothing is written,
     because transformers' ALBERT always has one. A pooler of zeros is omitted where their class has
-    none.
+    none, and written where their class has one that ours does not need; so is a table of one
+    segment type in a RoBERTa.
     """
     folder, config, heads = Path(folder), weights.config, weights.heads
     for name in weights.tokenizer_files:
@@ -126,13 +136,20 @@ def write(weights, folder):
     tensors = read_reference_tensors(config, weights.tensors, weights.source)
     num_classes = len(tensors["output_bias"]) if "classifier" in heads else 0
     values = to_values(config, heads, weights.labels, num_classes)
-    rows = _rows_of(family, config.replace(num_hidden_groups=groups), heads)
-    if family.name == "albert" and not config.projects_embeddings:
+    if f"{POOLER}/kernel" not in tensors and family.needs_pooler(heads, class_name):
+        raise InputError(
+            f"A {class_name} must have a pooler. `{weights.source}` has none: name another class, "
+            "such as that of token classification, as `architectures` of its configuration."
+        )
+    rows = _rows_of(family, config.replace(num_hidden_groups=groups), heads, class_name)
+    if family.shares and not config.projects_embeddings:
         tensors = with_identity_projection(tensors, config)
-    if class_name.endswith(family.without_pooler) and not any(
-        tensors[f"{_POOLER}/{part}"].any() for part in ("kernel", "bias")
-    ):
-        tensors = {name: array for name, array in tensors.items() if not name.startswith(_POOLER)}
+    if family.name == "roberta":
+        tensors, _ = with_blank_types(tensors, config)
+    if class_name.endswith(family.without_pooler):
+        tensors = without_pooler_of_zeros(tensors)
+    elif family.pooler and f"{POOLER}/kernel" not in tensors:  # of a class that has one
+        tensors = tensors | zeros_of_pooler(config)
     theirs = write_by_table(rows, tensors)
     if not heads:
         theirs = {name.removeprefix(family.prefix): array for name, array in theirs.items()}
@@ -175,74 +192,12 @@ def _read_weights(folder: Path, trust_pickle: bool) -> dict[str, np.ndarray]:
     return tensors
 
 
-def _rows_of(family: Family, config: AlbertConfig, heads: tuple[str, ...]) -> list[Row]:
+def _rows_of(
+    family: Family, config: AlbertConfig, heads: tuple[str, ...], class_name: str
+) -> list[Row]:
     """Returns the table of a model without braces."""
-    groups = config.num_hidden_layers if family.name == "bert" else config.num_hidden_groups
-    table = family.encoder + family.pooler
-    for head in heads:
-        table += family.heads.get(head, ())
-    return expand(table, groups, config.inner_group_num)
-
-
-def _with_current_names(tensors, family, source):
-    """Names tensors as transformers does today in models with heads, and drops constants.
-
-    InputError if two tensors get the same name, or a constant has another value.
-    """
-    named = {}
-    for name, array in tensors.items():
-        current = name
-        for old, new in _OLD_NAMES.items():
-            current = current.removesuffix(old) + new if current.endswith(old) else current
-        bare = current.removeprefix(family.prefix)
-        if bare in _BUFFERS:
-            expected = _BUFFERS[bare](np.shape(array)[-1] if np.ndim(array) else 0)
-            if np.ndim(array) not in (1, 2) or not (np.asarray(array) == expected).all():
-                raise InputError(f"{name} of `{source}` differs from the constant of every model.")
-            continue
-        current = family.prefix + bare if bare.startswith(_PARTS) else current
-        if current in named:
-            raise InputError(f"`{source}` contains {current} twice, under two names.")
-        named[current] = array
-    return named
-
-
-def _without_copies(tensors, family, is_tied, source):
-    """Removes the copies of tensors that two layers share; either of the two may be stored.
-
-    If `is_tied`, a missing tensor is a copy of the stored one. A copy that differs is an
-    InputError, because our output layer uses the table of the word embeddings.
-    """
-    tensors = dict(tensors)
-    has_output = any(row.theirs in tensors for row in family.heads["masked_lm"])
-    for copy, original in family.copies.items():
-        if copy in tensors and original in tensors:
-            if not np.array_equal(tensors[copy], tensors[original]):
-                raise InputError(
-                    f"{copy} of `{source}` must equal {original}: our models share one tensor."
-                )
-            del tensors[copy]
-        elif copy in tensors and is_tied:
-            tensors[original] = tensors.pop(copy)
-        elif not is_tied and has_output and copy.endswith("weight"):
-            raise InputError(
-                f"{copy} of `{source}` is missing, although `tie_word_embeddings` is false."
-            )
-    return tensors
-
-
-def _with_pooler(tensors, family, config, heads, classes, source):
-    """Adds a pooler of zeros where the model has none and no head needs one."""
-    class_names = classes if isinstance(classes, list) else []
-    has_own_inputs = any(str(name).endswith(family.without_pooler) for name in class_names)
-    is_needed = "sentence_order" in heads or ("classifier" in heads and not has_own_inputs)
-    weight, bias = (row.theirs for row in family.pooler)
-    if is_needed or weight in tensors or bias in tensors:
-        return tensors
-    logger.warning("`%s` has no pooler, and none of its heads needs one: ours is zeros.", source)
-    size = config.hidden_size
-    zeros = {weight: np.zeros((size, size), np.float32), bias: np.zeros(size, np.float32)}
-    return tensors | zeros
+    groups = config.num_hidden_groups if family.shares else config.num_hidden_layers
+    return expand(family.rows(heads, class_name), groups, config.inner_group_num)
 
 
 def _labels(values, num_classes):

@@ -1,69 +1,30 @@
 """Which model of transformers one of ours is, and its `config.json`."""
 
 from albert_keras.config import AlbertConfig
+from albert_keras.interop.hugging_face_keys import (
+    ACTIVATION,
+    ACTIVATIONS,
+    ALLOWED,
+    DEFAULT_ACTIVATION,
+    DEFAULTS,
+    FIXED,
+    KEYS,
+    NORM,
+    PAD,
+    PAD_ID,
+)
 from albert_keras.interop.hugging_face_tables import FAMILIES, Family
-from albert_keras.interop.model_weights import check_expressible
+from albert_keras.interop.model_weights import check_expressible, equality_rules
 from albert_keras.models.sharing import layer_plan
 from data_pipeline.errors import InputError
 
-#: Defaults of transformers for missing keys, which have the same names there and here.
-_BERT_DEFAULTS = {
-    "vocab_size": 30_522,
-    "hidden_size": 768,
-    "num_hidden_layers": 12,
-    "num_attention_heads": 12,
-    "intermediate_size": 3072,
-    "hidden_dropout_prob": 0.1,
-    "attention_probs_dropout_prob": 0.1,
-    "max_position_embeddings": 512,
-    "type_vocab_size": 2,
-    "initializer_range": 0.02,
-}
-_ALBERT_DEFAULTS = _BERT_DEFAULTS | {
-    "vocab_size": 30_000,
-    "embedding_size": 128,
-    "hidden_size": 4096,
-    "num_hidden_groups": 1,
-    "num_attention_heads": 64,
-    "intermediate_size": 16_384,
-    "inner_group_num": 1,
-    "down_scale_factor": 1,  # unknown there, but present in the released files
-    "hidden_dropout_prob": 0.0,
-    "attention_probs_dropout_prob": 0.0,
-}
-_DEFAULTS = {"albert": _ALBERT_DEFAULTS, "bert": _BERT_DEFAULTS}
-_DEFAULT_ACTIVATION = {"albert": "gelu_new", "bert": "gelu"}
-#: Their activation -> ours. Of several equal ones the first is written.
-_ACTIVATIONS = {
-    "gelu_new": "gelu",
-    "gelu_pytorch_tanh": "gelu",
-    "gelu_python_tanh": "gelu",
-    "gelu_fast": "gelu",
-    "gelu": "gelu_erf",
-    "gelu_python": "gelu_erf",
-    "relu": "relu",
-    "tanh": "tanh",
-    "silu": "silu",
-    "swish": "silu",
-    "linear": "linear",
-}
-_NORM = "layer_norm_eps"
-#: Key -> the values it may have, if it is present: anything else is a model we cannot express.
-_ALLOWED = {
-    _NORM: (1e-12,),
-    "position_embedding_type": ("absolute", None),
-    "is_decoder": (False, None),
-    "add_cross_attention": (False, None),
-    "pruned_heads": ({}, None),
-    "auto_map": ({}, None),  # code in the folder
-}
 _LABELS = ("id2label", "label2id", "num_labels")
 
 
 def family_of(values: dict) -> Family:
     """Returns the kind of model, from `model_type` or, in old files without it, the class.
 
-    InputError if it is neither ALBERT nor BERT.
+    InputError if it is none of `FAMILIES`.
     """
     name = values.get("model_type")
     if name is None:
@@ -71,19 +32,27 @@ def family_of(values: dict) -> Family:
         first = str(classes[0]) if isinstance(classes, list) and classes else ""
         name = next((name for name in FAMILIES if first.lower().startswith(name)), first)
     if not isinstance(name, str) or name not in FAMILIES:
-        known = " or ".join(FAMILIES)
-        raise InputError(f"`model_type` of a config.json must be {known}. Received: {name!r}.")
+        known = ", ".join(FAMILIES)
+        raise InputError(
+            f"`model_type` of a config.json must be one of {known}. Received: {name!r}."
+        )
     return FAMILIES[name]
 
 
 def family_for(config: AlbertConfig) -> tuple[Family, int]:
     """Chooses the kind of model and number of groups as which one of our models is written.
 
-    InputError if ALBERT and BERT of transformers cannot express the model.
+    InputError if transformers cannot express the model.
     """
-    check_expressible("ALBERT and BERT of transformers", config, ())
     is_bert = config.sharing == "none" and config.inner_group_num == 1
-    if is_bert and not config.projects_embeddings:
+    is_bert = is_bert and not config.projects_embeddings
+    if is_bert and (config.position_offset or not config.type_vocab_size):
+        name = "roberta" if config.position_offset else "distilbert"
+        rules = equality_rules(config, FIXED[name])
+        check_expressible(f"The {name} of transformers", config, rules, plain=False)
+        return FAMILIES[name], config.num_hidden_layers
+    check_expressible("ALBERT and BERT of transformers", config, ())
+    if is_bert:
         return FAMILIES["bert"], config.num_hidden_layers
     depths, inner = config.num_hidden_layers, config.inner_group_num
     plan = layer_plan(depths, config.sharing, config.num_hidden_groups, inner)
@@ -137,17 +106,30 @@ def to_albert_config(family: Family, values: dict, heads: tuple[str, ...] = ()) 
     Keys without a meaning here that `to_values` would not write become `foreign_keys`.
     transformers' ALBERT always projects the embeddings. InputError if our models cannot express it.
     """
-    for key, allowed in _ALLOWED.items():
-        if key in values and values[key] not in allowed:
-            raise InputError(f"`{key}` must be {allowed[0]!r}. Received: {values[key]!r}.")
-    defaults = _DEFAULTS[family.name]
-    ours = {name: values.get(name, default) for name, default in defaults.items()}
-    activation = values.get("hidden_act", _DEFAULT_ACTIVATION[family.name])
-    if not isinstance(activation, str) or activation not in _ACTIVATIONS:
-        known = ", ".join(_ACTIVATIONS)
-        raise InputError(f"`hidden_act` must be one of {known}. Received: {activation!r}.")
-    ours["hidden_act"] = _ACTIVATIONS[activation]
-    if family.name == "bert":
+    name = family.name
+    fixed, their_name = FIXED.get(name, {}), KEYS.get(name, {})
+    if NORM not in their_name.values():
+        _check_value(values, NORM, (1e-12,))
+    for key, allowed in ALLOWED.items():
+        _check_value(values, key, allowed)
+    ours = fixed | {
+        field: values.get(their_name.get(field, field), default)
+        for field, default in DEFAULTS[name].items()
+    }
+    key = their_name.get(ACTIVATION, ACTIVATION)
+    activation = values.get(key, DEFAULT_ACTIVATION.get(name, "gelu"))
+    if not isinstance(activation, str) or activation not in ACTIVATIONS:
+        known = ", ".join(ACTIVATIONS)
+        raise InputError(f"`{key}` must be one of {known}. Received: {activation!r}.")
+    ours[ACTIVATION] = ACTIVATIONS[activation]
+    if name == "roberta":
+        if "masked_lm" in heads and ours[ACTIVATION] != "gelu_erf":
+            raise InputError(
+                f"`{key}` of a roberta with a masked-LM head must be gelu, which this head has in "
+                f"transformers in any case. Received: {activation!r}."
+            )
+        ours |= _positions(values.get(PAD, PAD_ID), ours["max_position_embeddings"])
+    if not family.shares:
         ours |= {"embedding_size": ours["hidden_size"], "sharing": "none"}
     elif ours["embedding_size"] == ours["hidden_size"]:
         ours["embedding_projection"] = "always"
@@ -160,6 +142,23 @@ def to_albert_config(family: Family, values: dict, heads: tuple[str, ...] = ()) 
         )
     check_groups(config)
     return config
+
+
+def _check_value(values, key, allowed):
+    if key in values and values[key] not in allowed:
+        raise InputError(f"`{key}` must be {allowed[0]!r}. Received: {values[key]!r}.")
+
+
+def _positions(pad_id, rows):
+    """Returns the fields of positions that are counted from the id of padding, as in RoBERTa."""
+    if not isinstance(pad_id, int) or isinstance(pad_id, bool) or pad_id < 0:
+        raise InputError(f"`{PAD}` of a roberta must be an id. Received: {pad_id!r}.")
+    if not isinstance(rows, int) or rows < pad_id + 2:
+        raise InputError(
+            f"`max_position_embeddings` of a roberta must be at least {pad_id + 2}, because "
+            f"positions start after `{PAD}`. Received: {rows!r}."
+        )
+    return {"position_offset": pad_id + 1, "max_position_embeddings": rows - pad_id - 1}
 
 
 def read_labels(values: dict) -> tuple[str, ...]:
@@ -188,13 +187,22 @@ def to_values(config: AlbertConfig, heads: tuple[str, ...], labels=(), num_class
     family, groups = family_for(config)
     foreign = dict(config.foreign_keys)
     values = {"architectures": [class_of(family, heads, foreign)], "model_type": family.name}
-    values |= {name: getattr(config, name) for name in _DEFAULTS[family.name]}
-    if family.name == "albert":
+    their_name = KEYS.get(family.name, {})
+    for field in DEFAULTS[family.name]:
+        values[their_name.get(field, field)] = getattr(config, field)
+    if family.shares:
         values["num_hidden_groups"] = groups
-    values["hidden_act"] = next(
-        theirs for theirs, ours in _ACTIVATIONS.items() if ours == config.hidden_act
+    values[their_name.get(ACTIVATION, ACTIVATION)] = next(
+        theirs for theirs, ours in ACTIVATIONS.items() if ours == config.hidden_act
     )
-    values |= {_NORM: 1e-12, "tie_word_embeddings": True}
+    if family.name == "roberta":
+        values["max_position_embeddings"] = config.position_rows
+        values[PAD] = config.position_offset - 1
+        # A table of segment types cannot be omitted there: see `with_blank_types`.
+        values["type_vocab_size"] = max(1, config.type_vocab_size)
+    elif family.name != "distilbert":
+        values[NORM] = 1e-12
+    values["tie_word_embeddings"] = True
     values["dtype" if "dtype" in foreign else "torch_dtype"] = "float32"
     if num_classes and not values["architectures"][0].endswith("MultipleChoice"):
         for key in _LABELS:
@@ -214,10 +222,13 @@ def to_values(config: AlbertConfig, heads: tuple[str, ...], labels=(), num_class
 
 def _foreign_keys(family, values, heads):
     """Returns the keys that are neither known here nor written in any case."""
-    written = {"model_type": family.name, "tie_word_embeddings": True, _NORM: 1e-12}
+    their_name = KEYS.get(family.name, {})
+    written = {"model_type": family.name, "tie_word_embeddings": True, NORM: 1e-12}
     written["torch_dtype"] = values.get("torch_dtype")
     written["architectures"] = list(family.classes.get(tuple(heads), ("",)))[:1]
-    known = {*_DEFAULTS[family.name], "hidden_act"}
+    known = {their_name.get(field, field) for field in (*DEFAULTS[family.name], ACTIVATION)}
+    if family.name == "roberta":
+        known.add(PAD)
     if "classifier" in heads:
         known.update(_LABELS)
     return {

@@ -16,6 +16,9 @@ from data_pipeline.errors import InputError
 logger = logging.getLogger(__name__)
 
 PROJECTION = "bert/encoder/embedding_hidden_mapping_in"
+POOLER = "bert/pooler/dense"
+TYPES = "bert/embeddings/token_type_embeddings"
+_POSITIONS = "bert/embeddings/position_embeddings"
 #: Names of the parts a model may have besides the encoder -> how their tensors' names start.
 HEADS = {
     "masked_lm": ("cls/predictions/",),
@@ -37,7 +40,7 @@ def _norm(name, axis):
 #: Tensor -> its axes, by letter, see `_shapes`.
 _EMBEDDINGS = {
     "bert/embeddings/word_embeddings": "VE",
-    "bert/embeddings/position_embeddings": "PE",
+    _POSITIONS: "PE",
     **_norm("bert/embeddings/LayerNorm", "E"),
 }
 #: What follows `inner_group_K/` in the attention and in the feed-forward part of a block.
@@ -128,6 +131,57 @@ def without_identity_projection(tensors: dict, config: AlbertConfig) -> tuple[di
     return others, config.replace(embedding_projection="auto")
 
 
+def with_blank_types(tensors: dict, config: AlbertConfig) -> tuple[dict, AlbertConfig]:
+    """Adds a table with one segment type of zeros to a model without segment types."""
+    if config.type_vocab_size:
+        return tensors, config
+    blank = np.zeros((1, config.embedding_size), np.float32)
+    return tensors | {TYPES: blank}, config.replace(type_vocab_size=1)
+
+
+def without_blank_types(tensors: dict, config: AlbertConfig) -> tuple[dict, AlbertConfig]:
+    """Removes the table of segment types if it is one row of zeros."""
+    if config.type_vocab_size != 1 or tensors[TYPES].any():
+        return tensors, config
+    others = {name: array for name, array in tensors.items() if name != TYPES}
+    return others, config.replace(type_vocab_size=0)
+
+
+def zeros_of_pooler(config: AlbertConfig) -> dict[str, np.ndarray]:
+    """Returns a pooler of zeros, for formats that cannot leave it out."""
+    size = config.hidden_size
+    return {
+        f"{POOLER}/kernel": np.zeros((size, size), np.float32),
+        f"{POOLER}/bias": np.zeros(size, np.float32),
+    }
+
+
+def without_pooler_of_zeros(tensors: dict) -> dict[str, np.ndarray]:
+    """Removes a pooler that is zeros."""
+    if any(tensors.get(f"{POOLER}/{part}", np.zeros(1)).any() for part in ("kernel", "bias")):
+        return tensors
+    return {name: array for name, array in tensors.items() if not name.startswith(POOLER)}
+
+
+def with_padding_at(weights: ModelWeights, pad_id: int) -> ModelWeights:
+    """Moves the positions of a model so that padding has the row whose number is `pad_id`.
+
+    This is how transformers finds the rows of positions that count real tokens only. Rows that no
+    position reads are removed or added; a model without an offset of positions stays as it is.
+    """
+    config = weights.config
+    shift = config.position_offset - (pad_id + 1)
+    if not config.position_offset or not shift:
+        return weights
+    table = weights.tensors[_POSITIONS]
+    unread = np.zeros((max(0, -shift), table.shape[1]), table.dtype)
+    moved = np.concatenate([unread, table[max(0, shift) :]])
+    return weights._replace(
+        config=config.replace(position_offset=pad_id + 1),
+        tensors=weights.tensors | {_POSITIONS: moved},
+    )
+
+
 def encoder_shapes(config: AlbertConfig, names: Iterable[str] = ()) -> dict[str, tuple[int, ...]]:
     """Returns the shapes of the encoder's tensors, with any sharing.
 
@@ -135,7 +189,7 @@ def encoder_shapes(config: AlbertConfig, names: Iterable[str] = ()) -> dict[str,
     """
     axes = dict(_EMBEDDINGS)
     if config.type_vocab_size:
-        axes["bert/embeddings/token_type_embeddings"] = "TE"
+        axes[TYPES] = "TE"
     if config.projects_embeddings:
         axes |= _dense(PROJECTION, "EH")
     plan = layer_plan(
@@ -146,7 +200,7 @@ def encoder_shapes(config: AlbertConfig, names: Iterable[str] = ()) -> dict[str,
             scope = f"bert/encoder/transformer/{block.scope}"
             axes |= {f"{scope}/{name}": letters for name, letters in part.items()}
     if config.pooler == "always" or any(name.startswith("bert/pooler/") for name in names):
-        axes |= _dense("bert/pooler/dense", "HH")
+        axes |= _dense(POOLER, "HH")
     return _shapes(axes, config)
 
 
@@ -180,28 +234,46 @@ def _shapes(axes, config, num_classes=0):
     return {name: tuple(sizes[letter] for letter in letters) for name, letters in axes.items()}
 
 
-def check_expressible(format_name: str, config: AlbertConfig, rules: Iterable[tuple]):
+def check_expressible(
+    format_name: str, config: AlbertConfig, rules: Iterable[tuple], plain: bool = True
+):
     """Raises InputError with all rules of a format that do not hold for a model.
 
     A rule is the field of the configuration, whether the rule holds, what the field must be, and
-    optionally what was received, if it is not the field alone. So far no format can store models
-    without segment types or pooler, with an offset of positions or another epsilon.
+    optionally what was received, if it is not the field alone. `plain` adds the rules of formats
+    that can store neither models without segment types or pooler, nor an offset of positions or
+    another epsilon.
     """
-    rules = (
-        *rules,
-        ("type_vocab_size", config.type_vocab_size > 0, "at least 1"),
-        ("position_offset", config.position_offset == 0, "0"),
-        ("layer_norm_epsilon", config.layer_norm_epsilon == 1e-12, "1e-12"),
-        ("pooler", config.pooler == "always", '"always"'),
-        ("pooler_activation", config.pooler_activation == "tanh", '"tanh"'),
-    )
     problems = []
-    for field, holds, wanted, *received in rules:
+    for field, holds, wanted, *received in (*rules, *(_plain_rules(config) if plain else ())):
         if not holds:
             found = received[0] if received else getattr(config, field)
             problems.append(f"`{field}` must be {wanted}. Received: {found!r}.")
     if problems:
         raise InputError(f"{format_name} cannot express this model: {' '.join(problems)}")
+
+
+def _plain_rules(config):
+    return (
+        ("type_vocab_size", config.type_vocab_size > 0, "at least 1"),
+        *equality_rules(config, _PLAIN),
+    )
+
+
+#: Values of fields that only RoBERTa and DistilBERT have otherwise.
+_PLAIN = {
+    "position_offset": 0,
+    "layer_norm_epsilon": 1e-12,
+    "pooler": "always",
+    "pooler_activation": "tanh",
+}
+
+
+def equality_rules(config: AlbertConfig, values: dict) -> Iterable[tuple]:
+    """Returns the rules of formats in which fields can have only one value."""
+    for field, value in values.items():
+        wanted = f'"{value}"' if isinstance(value, str) else str(value)
+        yield field, getattr(config, field) == value, wanted
 
 
 def projection_rule(config: AlbertConfig) -> tuple:

@@ -17,7 +17,6 @@ from sentencepiece.sentencepiece_model_pb2 import ModelProto
 from data_pipeline.tokenizers.cleanup import character_class, character_ranges
 from data_pipeline.tokenizers.tokenization import Tokenizer
 from data_pipeline.tokenizers.vocabulary import (
-    CONTROL_SYMBOLS,
     SPACE,
     USER_DEFINED_SYMBOLS,
     is_unigram,
@@ -87,7 +86,7 @@ def tokenizer_json(tokenizer: Tokenizer) -> bytes | None:
         "added_tokens": _special_tokens(tokenizer),
         "normalizer": _step("Sequence", normalizers=_normalizers(tokenizer, model)),
         "pre_tokenizer": _metaspace("first"),
-        "post_processor": _template(tokenizer),
+        "post_processor": template(tokenizer),
         "decoder": _metaspace("always"),
         "model": {
             "type": "Unigram",
@@ -201,8 +200,11 @@ def _scored_pieces(model, replaced):
     return [[piece.piece, score] for piece, score in zip(model.pieces, scores, strict=True)]
 
 
-def _template(tokenizer):
-    """Returns the step that makes `[CLS] A [SEP]` and `[CLS] A [SEP] B [SEP]`."""
+def template(tokenizer: Tokenizer, has_segments: bool = True) -> dict[str, Any]:
+    """Returns the step that makes `[CLS] A [SEP]` and `[CLS] A [SEP] B [SEP]`.
+
+    `has_segments` is whether the second text has another segment id than the first.
+    """
 
     def special(symbol, segment):
         return {"SpecialToken": {"id": symbol, "type_id": segment}}
@@ -210,13 +212,14 @@ def _template(tokenizer):
     def sequence(name, segment):
         return {"Sequence": {"id": name, "type_id": segment}}
 
-    cls, sep, _ = CONTROL_SYMBOLS
+    ids = {tokenizer.piece_of(id): id for id in (tokenizer.cls_id, tokenizer.sep_id)}
+    cls, sep = ids
     single = [special(cls, 0), sequence("A", 0), special(sep, 0)]
-    ids = {symbol: tokenizer.id_of(symbol) for symbol in (cls, sep)}
+    second = int(has_segments)
     return _step(
         "TemplateProcessing",
         single=single,
-        pair=[*single, sequence("B", 1), special(sep, 1)],
+        pair=[*single, sequence("B", second), special(sep, second)],
         special_tokens={
             symbol: {"id": symbol, "ids": [id], "tokens": [symbol]} for symbol, id in ids.items()
         },

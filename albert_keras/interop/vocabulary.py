@@ -16,6 +16,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from albert_keras.config import AlbertConfig
+from albert_keras.interop.byte_bpe_files import (
+    PAIR_NOTE,
+    byte_bpe_files,
+    has_byte_bpe,
+    read_byte_bpe,
+)
 from albert_keras.interop.tokenizer_json import QUOTES_NOTE, read_tokenizer_json
 from albert_keras.interop.tokenizer_json_writing import special_tokens, tokenizer_json
 from data_pipeline.errors import InputError
@@ -102,6 +108,9 @@ def vocabulary_of(files: dict[str, bytes], source: str | Path) -> Vocabulary | N
     if models or lists:
         name = (models or lists)[0]
         return _load(files, name, f"{source}: {name}", settings)
+    if has_byte_bpe(files):
+        content = {TOKENIZER_JSON: read_byte_bpe(files, source)}
+        return _load(content, TOKENIZER_JSON, source, {})._replace(notes=(PAIR_NOTE,))
     jsons = [name for name in files if name.endswith(".json") and name != CONFIG_FILE]
     if len(jsons) == 1:
         found = read_tokenizer_json(files[jsons[0]], jsons[0])
@@ -110,8 +119,8 @@ def vocabulary_of(files: dict[str, bytes], source: str | Path) -> Vocabulary | N
         vocabulary = _load(files, found.file_name, f"{source}: {jsons[0]}", settings)
         return vocabulary._replace(notes=found.notes)
     raise InputError(
-        f"`{source}` does not contain a vocabulary: a SentencePiece model (*.model), vocab.txt or "
-        f"tokenizer.json. It contains: {', '.join(sorted(files))}."
+        f"`{source}` does not contain a vocabulary: a SentencePiece model (*.model), vocab.txt, "
+        f"tokenizer.json, or vocab.json with merges.txt. It contains: {', '.join(sorted(files))}."
     )
 
 
@@ -153,10 +162,13 @@ def check_identity(
         )
 
 
-def files_for(vocabulary: Vocabulary, format_name: str, max_length: int) -> dict[str, bytes]:
+def files_for(
+    vocabulary: Vocabulary, format_name: str, max_length: int, has_segments: bool = True
+) -> dict[str, bytes]:
     """Returns the files of a vocabulary in a format.
 
-    `max_length` is the longest sequence of the model, in tokens.
+    `max_length` is the longest sequence of the model, in tokens; `has_segments` is whether it
+    distinguishes the two texts of a pair by segment ids.
     """
     tokenizer = vocabulary.tokenizer
     with tempfile.TemporaryDirectory() as folder:
@@ -165,9 +177,16 @@ def files_for(vocabulary: Vocabulary, format_name: str, max_length: int) -> dict
     if format_name == "albert-keras":
         return own
     if tokenizer.config.kind == "bpe":
+        if format_name in ("hugging-face", "fairseq"):
+            return byte_bpe_files(tokenizer, max_length)
         raise InputError(
             f"The vocabulary of the format `{format_name}` must be SentencePiece or WordPiece. "
             f"Received: byte-level BPE of `{vocabulary.source}`."
+        )
+    if format_name == "fairseq":
+        raise InputError(
+            "The vocabulary of the format `fairseq` must be byte-level BPE. Received: "
+            f"{tokenizer.config.kind} of `{vocabulary.source}`."
         )
     is_unigram = _is_unigram(tokenizer)
     has_other_name = format_name in ("hugging-face", "keras-nlp")
@@ -183,13 +202,15 @@ def files_for(vocabulary: Vocabulary, format_name: str, max_length: int) -> dict
             kind, accents = "AlbertTokenizer", {"keep_accents": not config.strip_accents}
         settings = {"tokenizer_class": kind, "do_lower_case": config.lower_case, **accents}
         settings["model_max_length"] = max_length
+        if not has_segments:
+            settings["model_input_names"] = ["input_ids", "attention_mask"]
         content = tokenizer_json(tokenizer)
         if content is not None:
             files[TOKENIZER_JSON] = content
             # Their class for ALBERT builds a normalizer of its own instead of reading this one.
             settings["tokenizer_class"] = "PreTrainedTokenizerFast"
-            settings["model_input_names"] = ["input_ids", "token_type_ids", "attention_mask"]
-            settings |= special_tokens(tokenizer)
+            names = ["input_ids", "token_type_ids", "attention_mask"]
+            settings = {"model_input_names": names} | settings | special_tokens(tokenizer)
         files["tokenizer_config.json"] = (json.dumps(settings, indent=2) + "\n").encode()
     return files
 
@@ -197,6 +218,8 @@ def files_for(vocabulary: Vocabulary, format_name: str, max_length: int) -> dict
 def notes_for(vocabulary: Vocabulary, format_name: str) -> list[str]:
     """Returns what the format's own code does differently with a vocabulary."""
     config = vocabulary.tokenizer.config
+    if config.kind == "bpe" and format_name == "hugging-face":
+        return [PAIR_NOTE]
     if not _is_unigram(vocabulary.tokenizer) or format_name == "albert-keras":
         return []
     if format_name == "hugging-face":

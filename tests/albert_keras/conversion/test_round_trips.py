@@ -1,15 +1,21 @@
 """Ours into each other format and back: the same bits, the same shape, the same vocabulary."""
 
+import json
+
 import pytest
 
 from albert_keras.conversion import own
 from albert_keras.conversion.convert import convert
 from albert_keras.conversion.formats import FORMATS
+from data_pipeline.tokenizers.byte_bpe_training import train_byte_bpe
 from tests.albert_keras.conversion.conftest import SHAPE
+from tests.albert_keras.interop import random_weights
 
 BERT = SHAPE.replace(embedding_size=32, sharing="none", hidden_act="gelu_erf")
 GROUPS = SHAPE.replace(num_hidden_layers=4, num_hidden_groups=2, inner_group_num=2)
 EQUAL = SHAPE.replace(embedding_size=32)
+DISTILBERT = SHAPE.replace(**random_weights.DISTILBERT | {"embedding_size": 32})
+ROBERTA = SHAPE.replace(**random_weights.ROBERTA | {"embedding_size": 32})
 #: Format, what is special, shape, heads, and those that have no place there.
 BOTH = ("masked_lm", "sentence_order")
 CASES = [
@@ -23,6 +29,9 @@ CASES = [
     ("hugging-face", "bert", BERT, BOTH, ()),
     ("hugging-face", "classifier", SHAPE, ("classifier",), ()),
     ("hugging-face", "encoder", SHAPE, (), ()),
+    ("hugging-face", "distilbert", DISTILBERT, ("masked_lm",), ()),
+    ("hugging-face", "roberta", ROBERTA, ("masked_lm",), ()),
+    ("fairseq", "roberta", ROBERTA, ("masked_lm",), ()),
     ("keras-nlp", "groups", GROUPS, BOTH, ("sentence_order",)),  # loads KerasNLP
     ("tf-models", "shared", SHAPE, BOTH, ("sentence_order",)),
 ]
@@ -38,13 +47,23 @@ _PARAMETERS = [
 ]
 
 
+@pytest.fixture(scope="module")
+def byte_bpe_files(tiny_corpus, tmp_path_factory):
+    """Returns the files of a tokenizer of RoBERTa with as many pieces as `SHAPE` has."""
+    folder = tmp_path_factory.mktemp("bpe") / "own"
+    path = train_byte_bpe(tiny_corpus, folder, SHAPE.vocab_size).path
+    return {file.name: file.read_bytes() for file in path.iterdir()}
+
+
 def test_every_format_is_there():
     assert {case[0] for case in CASES} | {own.NAME} == set(FORMATS)
 
 
 @pytest.mark.parametrize("name, special, config, heads, left", _PARAMETERS)
-def test_there_and_back_is_the_same_model(name, special, config, heads, left, own_folder, tmp_path):
-    source = own_folder(config, heads)
+def test_there_and_back_is_the_same_model(
+    name, special, config, heads, left, own_folder, byte_bpe_files, tmp_path
+):
+    source = own_folder(config, heads, files=byte_bpe_files if special == "roberta" else None)
     there = convert(source, tmp_path / "there", to=name)
     assert (there.left_heads, there.format) == (left, name)
     back = convert(tmp_path / "there", tmp_path / "back")
@@ -69,3 +88,13 @@ def test_word_pieces_travel(name, own_folder, word_pieces, tmp_path):
     first = own.read(tmp_path / "0").tokenizer_files
     assert len(first) == 2 and word_pieces in first.values()
     assert own.read(tmp_path / "2").tokenizer_files == first
+
+
+def test_the_positions_of_a_roberta_start_after_the_padding_of_its_vocabulary(own_folder, tmp_path):
+    source = own_folder(ROBERTA, ("masked_lm",))  # a vocabulary whose padding is 0
+    result = convert(source, tmp_path / "there", to="hugging-face")
+    assert max(result.verification["differences"].values()) < 1e-5
+    values = json.loads((tmp_path / "there" / "config.json").read_text())
+    assert (values["pad_token_id"], values["max_position_embeddings"]) == (0, 25)
+    card = (tmp_path / "there" / "README.md").read_text()
+    assert "# RoBERTa, converted" in card

@@ -11,10 +11,12 @@ from albert_keras.conversion.own import task_config_of
 from albert_keras.finetuning.evaluate import evaluate_task
 from albert_keras.finetuning.finetuned import FinetunedModels
 from albert_keras.interop import google_bert, hugging_face
-from albert_keras.interop.vocabulary import files_for, vocabulary_of
+from albert_keras.interop.vocabulary import files_for, read_vocabulary, vocabulary_of
 from albert_keras.models.finetuning import build_model
 from albert_keras.serving.export.source import open_source
 from data_pipeline.errors import InputError
+from data_pipeline.tokenizers.byte_bpe_training import train_byte_bpe
+from tests.albert_keras.interop import random_weights
 from tests.albert_keras.interop.random_weights import task_weights
 
 SIZES = {
@@ -199,3 +201,31 @@ def test_a_bert_classifier_with_word_pieces_answers(word_pieces, tmp_path):
     assert models.answers(models.examples(["ab ba"]))[0].label in ("no", "yes")
     # The model without its head is not mistaken for this one.
     assert build_model("classification", weights.config, 2).count_params() == result.num_parameters
+
+
+@pytest.mark.parametrize("family", ["roberta", "distilbert"])
+def test_a_classifier_without_segment_types_answers(family, word_pieces, tiny_corpus, tmp_path):
+    if family == "roberta":
+        vocabulary = read_vocabulary(train_byte_bpe(tiny_corpus, tmp_path / "bpe", 307).path)
+        shape = random_weights.ROBERTA
+    else:
+        vocabulary = vocabulary_of({"vocab.txt": word_pieces}, "a test")
+        shape = random_weights.DISTILBERT
+    files = files_for(vocabulary, "hugging-face", 160, has_segments=False)
+    size = vocabulary.tokenizer.vocab_size
+    shape = shape | SIZES | {"embedding_size": 32, "vocab_size": size}
+    weights = task_weights("classification", 2, ("no", "yes"), **shape)
+    (tmp_path / "theirs").mkdir()
+    hugging_face.write(weights._replace(tokenizer_files=files), tmp_path / "theirs")
+    result = convert(tmp_path / "theirs", tmp_path / "ours", verify=False)
+    assert result.task == "classification"
+    models = FinetunedModels(result.path)
+    examples = models.examples([TEXT])
+    features, [found] = models.outputs(examples)
+    length = int(features.lengths[0])
+    expected = logits_in_numpy(weights, features.batch(np.arange(1), length))(False)
+    np.testing.assert_allclose(found["logits"], expected, rtol=0, atol=1e-5)
+    assert models.answers(examples)[0].label in ("no", "yes")
+    convert(result.path, tmp_path / "back", to="hugging-face", verify=False)
+    again = hugging_face.read(tmp_path / "back")
+    random_weights.assert_same_weights(again._replace(config=weights.config), weights)

@@ -13,6 +13,11 @@ from albert_keras.conversion.verify import (
 )
 from data_pipeline.errors import InputError
 from tests.albert_keras.conversion.conftest import SHAPE
+from tests.albert_keras.interop import random_weights as small
+
+#: The families without segment types.
+ROBERTA = small.ROBERTA | {"embedding_size": 32}
+DISTILBERT = small.DISTILBERT | {"embedding_size": 32}
 
 
 def check(source, target):
@@ -39,14 +44,19 @@ def test_inputs_are_of_several_lengths_and_padded_on_both_sides():
         {"embedding_size": 32, "embedding_projection": "always", "hidden_act": "relu"},
         {"sharing": "attention", "hidden_act": "silu"},
         {"sharing": "ffn", "hidden_act": "tanh"},
+        ROBERTA,
+        DISTILBERT,
     ],
     ids=lambda changes: ", ".join(map(str, changes.values())),
 )
 def test_the_oracle_agrees_with_our_model(random_weights, changes):
-    weights = random_weights(SHAPE.replace(**changes))
+    heads = ("masked_lm", "sentence_order")
+    if "pooler" in changes:
+        heads = ("masked_lm",)
+    weights = random_weights(SHAPE.replace(**changes), heads)
     inputs = random_inputs(weights.config)
     differences = compare(our_outputs(weights, inputs), oracle_outputs(weights, inputs))
-    assert len(differences) == 4 and max(differences.values()) < 1e-5
+    assert len(differences) == 2 + len(heads) and max(differences.values()) < 1e-5
 
 
 def test_equal_models_pass_and_are_told_how_equal_they_are(random_weights):
@@ -81,3 +91,8 @@ def test_the_bound_is_for_numbers_up_to_one_and_grows_with_them():
     assert compare([{"pooled_output": 100 * near}], [{"pooled_output": 100 * near + BOUND}])
     with pytest.raises(InputError, match="pooled_output by nan"):
         compare([{"pooled_output": near * np.nan}], [{"pooled_output": near}])
+
+
+def test_padding_of_a_model_that_counts_tokens_has_the_id_that_transformers_looks_for():
+    for batch in random_inputs(SHAPE.replace(**ROBERTA)):
+        assert ((batch["input_ids"] == 1) == (batch["input_mask"] == 0)).all()

@@ -1,7 +1,7 @@
-"""ALBERT and BERT of transformers in NumPy, float64: an oracle that knows their names and layouts.
+"""Models of transformers in NumPy, float64: an oracle that knows their names and layouts.
 
 It shares no code with `albert_keras`. Tensors come as a dict of arrays under the names of a model
-with both heads of pre-training, sizes as a dict with the keys of `config.json`.
+with heads, sizes as a dict with the keys of `config.json`.
 """
 
 import math
@@ -15,27 +15,53 @@ ACTIVATIONS = {
 }
 
 
+#: Names of a block in BERT and RoBERTa, and in DistilBERT.
+_BERT_BLOCK = (
+    "encoder.layer.{}",
+    ("attention.self.query", "attention.self.key", "attention.self.value"),
+    ("attention.output.dense", "attention.output.LayerNorm"),
+    ("intermediate.dense", "output.dense", "output.LayerNorm"),
+)
+_DISTILBERT_BLOCK = (
+    "transformer.layer.{}",
+    ("attention.q_lin", "attention.k_lin", "attention.v_lin"),
+    ("attention.out_lin", "sa_layer_norm"),
+    ("ffn.lin1", "ffn.lin2", "output_layer_norm"),
+)
+#: Kind -> dense layer, normalization and bias of the masked-LM head.
+_MASKED_LM = {
+    "albert": ("predictions.dense", "predictions.LayerNorm", "predictions.bias"),
+    "bert": (
+        "cls.predictions.transform.dense",
+        "cls.predictions.transform.LayerNorm",
+        "cls.predictions.bias",
+    ),
+    "roberta": ("lm_head.dense", "lm_head.layer_norm", "lm_head.bias"),
+    "distilbert": ("vocab_transform", "vocab_layer_norm", "vocab_projector.bias"),
+}
+
+
 def predict(tensors, sizes, input_ids, attention_mask, token_type_ids):
-    """Returns (scores of pieces [B, S, V], scores of the sentences' order [B, 2])."""
+    """Returns (scores of pieces [B, S, V], of the sentences' order [B, 2] or of classes [B, C]).
+
+    Either is None if the model lacks the head.
+    """
     tensors = {name: np.asarray(value, np.float64) for name, value in tensors.items()}
-    activation = ACTIVATIONS[sizes["hidden_act"]]
-    is_albert = sizes["model_type"] == "albert"
-    model = "albert" if is_albert else "bert"
+    model = sizes["model_type"]
+    activation = ACTIVATIONS[sizes.get("hidden_act") or sizes["activation"]]
+    num_heads = sizes.get("num_attention_heads") or sizes["n_heads"]
+    epsilon = sizes.get("layer_norm_eps", 1e-12)
 
     def linear(x, name):
         return x @ tensors[f"{name}.weight"].T + tensors[f"{name}.bias"]
 
     def layer_norm(x, name):
         centred = x - x.mean(-1, keepdims=True)
-        scale = np.sqrt((centred**2).mean(-1, keepdims=True) + 1e-12)
+        scale = np.sqrt((centred**2).mean(-1, keepdims=True) + epsilon)
         return centred / scale * tensors[f"{name}.weight"] + tensors[f"{name}.bias"]
 
-    def attend(x, name):
-        heads = sizes["num_attention_heads"]
-        query, key, value = (
-            linear(x, f"{name}{part}").reshape(*x.shape[:2], heads, -1)
-            for part in ("query", "key", "value")
-        )
+    def attend(x, names):
+        query, key, value = (linear(x, name).reshape(*x.shape[:2], num_heads, -1) for name in names)
         scores = np.einsum("bihd,bjhd->bhij", query, key) / math.sqrt(query.shape[-1])
         scores = np.where(attention_mask[:, None, None, :] == 1, scores, -np.inf)
         shares = np.exp(scores - scores.max(-1, keepdims=True))
@@ -46,31 +72,51 @@ def predict(tensors, sizes, input_ids, attention_mask, token_type_ids):
         group = int(depth / (sizes["num_hidden_layers"] / sizes["num_hidden_groups"]))
         for inner in range(sizes["inner_group_num"]):
             name = f"albert.encoder.albert_layer_groups.{group}.albert_layers.{inner}"
-            context = linear(attend(x, f"{name}.attention."), f"{name}.attention.dense")
+            parts = [f"{name}.attention.{part}" for part in ("query", "key", "value")]
+            context = linear(attend(x, parts), f"{name}.attention.dense")
             x = layer_norm(x + context, f"{name}.attention.LayerNorm")
             wide = activation(linear(x, f"{name}.ffn"))
             x = layer_norm(linear(wide, f"{name}.ffn_output") + x, f"{name}.full_layer_layer_norm")
         return x
 
     def bert_layer(x, depth):
-        name = f"bert.encoder.layer.{depth}"
-        context = linear(attend(x, f"{name}.attention.self."), f"{name}.attention.output.dense")
-        x = layer_norm(x + context, f"{name}.attention.output.LayerNorm")
-        wide = activation(linear(x, f"{name}.intermediate.dense"))
-        return layer_norm(linear(wide, f"{name}.output.dense") + x, f"{name}.output.LayerNorm")
+        block = _DISTILBERT_BLOCK if model == "distilbert" else _BERT_BLOCK
+        scope, parts, (output, first_norm), (wide, narrow, norm) = block
+        name = f"{model}.{scope.format(depth)}"
+        context = linear(attend(x, [f"{name}.{part}" for part in parts]), f"{name}.{output}")
+        x = layer_norm(x + context, f"{name}.{first_norm}")
+        wide = activation(linear(x, f"{name}.{wide}"))
+        return layer_norm(linear(wide, f"{name}.{narrow}") + x, f"{name}.{norm}")
 
     words = tensors[f"{model}.embeddings.word_embeddings.weight"]
     x = words[input_ids]
-    x = x + tensors[f"{model}.embeddings.token_type_embeddings.weight"][token_type_ids]
-    x = x + tensors[f"{model}.embeddings.position_embeddings.weight"][: x.shape[1]]
+    if model != "distilbert":
+        x = x + tensors[f"{model}.embeddings.token_type_embeddings.weight"][token_type_ids]
+    positions = np.broadcast_to(np.arange(x.shape[1]), x.shape[:2])
+    if model == "roberta":
+        padding = sizes["pad_token_id"]
+        is_real = input_ids != padding
+        positions = np.cumsum(is_real, axis=1) * is_real + padding
+    x = x + tensors[f"{model}.embeddings.position_embeddings.weight"][positions]
     x = layer_norm(x, f"{model}.embeddings.LayerNorm")
-    if is_albert:
+    if model == "albert":
         x = linear(x, "albert.encoder.embedding_hidden_mapping_in")
-    for depth in range(sizes["num_hidden_layers"]):
-        x = (albert_layer if is_albert else bert_layer)(x, depth)
-    pooled = np.tanh(linear(x[:, 0], "albert.pooler" if is_albert else "bert.pooler.dense"))
-    start = "predictions" if is_albert else "cls.predictions.transform"
-    hidden = layer_norm(activation(linear(x, f"{start}.dense")), f"{start}.LayerNorm")
-    bias = tensors["predictions.bias" if is_albert else "cls.predictions.bias"]
-    order = "sop_classifier.classifier" if is_albert else "cls.seq_relationship"
-    return hidden @ words.T + bias, linear(pooled, order)
+    for depth in range(sizes.get("num_hidden_layers") or sizes["n_layers"]):
+        x = (albert_layer if model == "albert" else bert_layer)(x, depth)
+
+    scores = second = None
+    dense, norm, bias = _MASKED_LM[model]
+    if bias in tensors:
+        hidden = layer_norm(activation(linear(x, dense)), norm)
+        scores = hidden @ words.T + tensors[bias]
+    if "classifier.out_proj.weight" in tensors:
+        second = linear(np.tanh(linear(x[:, 0], "classifier.dense")), "classifier.out_proj")
+    elif "pre_classifier.weight" in tensors:
+        second = linear(np.maximum(linear(x[:, 0], "pre_classifier"), 0), "classifier")
+    elif model in ("albert", "bert"):
+        pooled = np.tanh(
+            linear(x[:, 0], "albert.pooler" if model == "albert" else "bert.pooler.dense")
+        )
+        order = "sop_classifier.classifier" if model == "albert" else "cls.seq_relationship"
+        second = linear(pooled, order)
+    return scores, second

@@ -18,12 +18,24 @@ SMALL = {
     "max_position_embeddings": 9,
 }
 BERT = {"embedding_size": 8, "sharing": "none", "hidden_act": "gelu_erf"}
+DISTILBERT = BERT | {"type_vocab_size": 0, "pooler": "on_demand", "pooler_activation": "relu"}
+ROBERTA = BERT | {
+    "type_vocab_size": 0,
+    "position_offset": 2,
+    "layer_norm_epsilon": 1e-5,
+    "pooler": "on_demand",
+}
 
 
 def pretraining_weights(seed=1, **changes):
-    """Returns ModelWeights of a model with both heads of pre-training."""
+    """Returns ModelWeights of a model with the heads of pre-training.
+
+    Models whose pooler is on demand have no sentence head.
+    """
     config = AlbertConfig(**SMALL | changes)
-    return _weights(AlbertForPretraining(config, dtype="float32"), config, seed)
+    sentence_head = config.pooler == "always"
+    model = AlbertForPretraining(config, sentence_head=sentence_head, dtype="float32")
+    return _weights(model, config, seed)
 
 
 def task_weights(kind, num_outputs, labels=(), seed=1, **changes):
@@ -50,7 +62,8 @@ def assert_same_weights(first, second):
 
 def pretraining_model(weights):
     """Returns the AlbertForPretraining with given weights."""
-    model = AlbertForPretraining(weights.config, dtype="float32")
+    sentence_head = "sentence_order" in weights.heads
+    model = AlbertForPretraining(weights.config, sentence_head=sentence_head, dtype="float32")
     names = [weight.name.removesuffix(":0") for weight in model.weights]
     assert sorted(names) == sorted(weights.tensors)
     model.set_weights([weights.tensors[name] for name in names])

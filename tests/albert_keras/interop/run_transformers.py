@@ -4,10 +4,11 @@
 
 A job is an object: "folder", of transformers; "make", null or [class, configuration], to write the
 folder first, with random weights; "bin", whether also as `pytorch_model.bin`; "inputs", an `.npz`
-with input_ids, attention_mask and token_type_ids; "outputs", the `.npz` to write. It fails if
-transformers misses a tensor or finds one it does not use.
+with input_ids, attention_mask and token_type_ids, which DistilBERT does not take; "outputs", the
+`.npz` to write. It fails if transformers misses a tensor or finds one it does not use.
 """
 
+import inspect
 import json
 import sys
 
@@ -37,9 +38,10 @@ def ask(folder, inputs):
     if problems:
         raise SystemExit(f"{folder} does not load as it is: {problems}")
     model.eval()
+    known = inspect.signature(model.forward).parameters
     with torch.inference_mode():
         answer = model(
-            **{name: torch.from_numpy(values) for name, values in inputs.items()},
+            **{name: torch.from_numpy(values) for name, values in inputs.items() if name in known},
             output_hidden_states=True,
         )
     named = {name: value.numpy() for name, value in answer.items() if torch.is_tensor(value)}

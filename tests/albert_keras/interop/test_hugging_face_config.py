@@ -207,9 +207,3 @@ def test_a_label_for_each_class_or_none(tmp_path):
     weights = task_weights("classification", 3, ("a", "b"))
     with pytest.raises(InputError, match="a label for each of 3"):
         hugging_face.write(weights, tmp_path)
-
-
-@pytest.mark.parametrize("name", ["roberta-base", "distilbert-base"])
-def test_models_that_are_neither_albert_nor_bert_are_refused_with_their_reasons(name):
-    with pytest.raises(InputError, match=r"`type_vocab_size` must be at least 1. .*`pooler` must"):
-        family_for(AlbertConfig.from_name(name))

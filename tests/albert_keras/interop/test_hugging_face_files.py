@@ -109,12 +109,16 @@ def test_a_folder_without_weights_or_a_file_is_no_source(source):
         hugging_face.read(source)
 
 
-@pytest.mark.parametrize("changes", [{"model_type": "roberta"}, {"architectures": ["GPT2Model"]}])
+@pytest.mark.parametrize(
+    "changes", [{"model_type": "xlm-roberta"}, {"architectures": ["GPT2Model"]}]
+)
 def test_another_kind_of_model_is_named(source, changes):
     values = json.loads((source / "config.json").read_text())
     del values["model_type"]
     (source / "config.json").write_text(json.dumps(values | changes))
-    with pytest.raises(InputError, match="albert or bert. Received: '(roberta|GPT2Model)'"):
+    with pytest.raises(
+        InputError, match="albert, bert, roberta, distilbert. Received: '(xlm-roberta|GPT2Model)'"
+    ):
         hugging_face.read(source)
 
 

@@ -17,6 +17,7 @@ from albert_keras.interop import hugging_face
 from albert_keras.interop.safetensors_file import read_safetensors
 from albert_keras.interop.torch_file import read_torch_file
 from albert_keras.models.finetuning import build_model
+from tests.albert_keras.interop import random_weights
 from tests.albert_keras.interop.random_weights import (
     assert_same_weights,
     pretraining_model,
@@ -35,6 +36,8 @@ SIZES = {
 }
 ALBERT = SIZES | {"embedding_size": 16, "num_hidden_layers": 2}
 BERT = SIZES | {"embedding_size": 32, "num_hidden_layers": 2, "sharing": "none"}
+ROBERTA = SIZES | random_weights.ROBERTA | {"embedding_size": 32, "num_hidden_layers": 2}
+DISTILBERT = SIZES | random_weights.DISTILBERT | {"embedding_size": 32, "num_hidden_layers": 2}
 CASES = {
     "albert": ALBERT,
     "albert-equal-sizes": ALBERT | {"embedding_size": 32},
@@ -46,7 +49,14 @@ CASES = {
     "bert": BERT | {"hidden_act": "gelu_erf"},
     "bert-tanh": BERT | {"hidden_act": "gelu"},
     "bert-relu": BERT | {"hidden_act": "relu"},
+    "roberta": ROBERTA,
+    "roberta-one-type": ROBERTA | {"type_vocab_size": 1},
+    "roberta-two-types": ROBERTA | {"type_vocab_size": 2, "position_offset": 5},
+    "distilbert": DISTILBERT,
+    "distilbert-tanh": DISTILBERT | {"hidden_act": "gelu"},
+    "distilbert-relu": DISTILBERT | {"hidden_act": "relu"},
 }
+MODELS = {"Albert": ALBERT, "Bert": BERT, "Roberta": ROBERTA, "DistilBert": DISTILBERT}
 #: Kind of task -> outputs, labels, and their class where it is not the usual one.
 TASKS = {
     "classification": (3, ("a", "b", "c"), None),
@@ -55,7 +65,17 @@ TASKS = {
     "spans": (0, (), None),
 }
 THEIR_ACTIVATIONS = {"gelu": "gelu_pytorch_tanh", "gelu_erf": "gelu", "relu": "relu"}
+#: Keys of ours -> of a DistilBERT.
+DISTILBERT_KEYS = {
+    "vocab_size": "vocab_size",
+    "hidden_size": "dim",
+    "num_hidden_layers": "n_layers",
+    "num_attention_heads": "n_heads",
+    "intermediate_size": "hidden_dim",
+    "max_position_embeddings": "max_position_embeddings",
+}
 OUTPUTS = {
+    "logits": "masked_lm_logits",
     "prediction_logits": "masked_lm_logits",
     "sop_logits": "sentence_order_logits",
     "seq_relationship_logits": "sentence_order_logits",
@@ -69,26 +89,28 @@ def find_python():
     return os.environ.get("ALBERT_KERAS_TRANSFORMERS_PYTHON")
 
 
-def features(length):
+def features(length, config):
     """Returns two rows; of the first half is padding on the left, of the second on the right."""
     rng = np.random.default_rng(length)
     mask = np.ones((2, length), np.int64)
     mask[0, : length // 2] = mask[1, length - length // 2 :] = 0
+    ids = rng.integers(6, 60, (2, length))
+    offset, types = config.get("position_offset", 0), config.get("type_vocab_size", 2)
     return {
-        "input_ids": rng.integers(0, 60, (2, length)),
+        "input_ids": np.where(mask == 1, ids, offset - 1) if offset else ids,
         "attention_mask": mask,
-        "token_type_ids": rng.integers(0, 2, (2, length)),
+        "token_type_ids": rng.integers(0, max(1, types), (2, length)),
     }
 
 
 def written_task(folder, model, kind):
     """Writes a fine-tuned model of ours and returns it as ModelWeights."""
     number, labels, name = TASKS[kind]
-    weights = task_weights(kind, number, labels, **(ALBERT if model == "Albert" else BERT))
+    weights = task_weights(kind, number, labels, **MODELS[model])
     if name:
         foreign = {"architectures": [model + name]}
         weights = weights._replace(config=weights.config.replace(foreign_keys=foreign))
-    if kind in ("tagging", "spans"):  # no pooler there
+    if kind in ("tagging", "spans") and weights.config.pooler == "always":  # no pooler there
         for part in ("kernel", "bias"):
             weights.tensors[f"bert/pooler/dense/{part}"][:] = 0
     folder.mkdir(exist_ok=True)
@@ -98,12 +120,21 @@ def written_task(folder, model, kind):
 
 def made_there(case):
     """Returns the class and the configuration of what transformers makes."""
-    config = CASES[case]
-    is_bert = case.startswith("bert")
-    left_out = ("sharing", "embedding_size") if is_bert else ("sharing",)
+    config, kind = CASES[case], case.partition("-")[0]
+    activation = THEIR_ACTIVATIONS[config.get("hidden_act", "gelu")]
+    if kind == "distilbert":
+        theirs = {name: config[ours] for ours, name in DISTILBERT_KEYS.items()}
+        return ["DistilBertForMaskedLM", theirs | {"activation": activation}]
+    left_out = ("sharing",) if kind == "albert" else ("sharing", "embedding_size")
+    left_out += ("pooler", "position_offset", "layer_norm_epsilon")
     theirs = {name: value for name, value in config.items() if name not in left_out}
-    theirs["hidden_act"] = THEIR_ACTIVATIONS[config.get("hidden_act", "gelu")]
-    return ["BertForPreTraining" if is_bert else "AlbertForPreTraining", theirs]
+    theirs["hidden_act"] = activation
+    if kind == "roberta":
+        offset = config["position_offset"]
+        theirs |= {"pad_token_id": offset - 1, "max_position_embeddings": 512 + offset}
+        theirs |= {"layer_norm_eps": 1e-5, "type_vocab_size": config["type_vocab_size"] or 1}
+        return ["RobertaForMaskedLM", theirs]
+    return ["BertForPreTraining" if kind == "bert" else "AlbertForPreTraining", theirs]
 
 
 @pytest.fixture(scope="module")
@@ -118,8 +149,8 @@ def work(tmp_path_factory):
         ours.mkdir()
         hugging_face.write(pretraining_weights(**config), ours)
         for length in (1, 7, 512):
-            inputs = work / f"inputs-{length}.npz"
-            np.savez(inputs, **features(length))
+            inputs = work / f"inputs-{case}-{length}.npz"
+            np.savez(inputs, **features(length, config))
             for folder in (ours, work / f"{case}-theirs"):
                 is_first = folder is not ours and length == 1
                 jobs.append(
@@ -131,7 +162,9 @@ def work(tmp_path_factory):
                         "outputs": f"{folder}-{length}.npz",
                     }
                 )
-    for model in ("Albert", "Bert"):
+    for model in MODELS:
+        inputs = work / f"inputs-{model}.npz"
+        np.savez(inputs, **features(7, MODELS[model]))
         for kind in TASKS:
             folder = work / f"{model}-{kind}"
             written_task(folder, model, kind)
@@ -140,7 +173,7 @@ def work(tmp_path_factory):
                     "folder": str(folder),
                     "make": None,
                     "bin": False,
-                    "inputs": str(work / "inputs-7.npz"),
+                    "inputs": str(inputs),
                     "outputs": f"{folder}.npz",
                 }
             )
@@ -158,7 +191,7 @@ def test_outputs_are_those_of_transformers(work, case, maker):
     folder = work / f"{case}-{maker}"
     model = pretraining_model(hugging_face.read(folder))
     for length in (1, 7, 512):
-        inputs = features(length)
+        inputs = features(length, CASES[case])
         answer = model(
             {
                 "input_ids": inputs["input_ids"],
@@ -172,16 +205,16 @@ def test_outputs_are_those_of_transformers(work, case, maker):
             ours = answer[OUTPUTS[name]].numpy()
             np.testing.assert_allclose(ours, theirs, atol=1e-5, rtol=0, err_msg=name)
             compared += 1
-        assert compared == 3
+        assert compared == (3 if case.startswith(("albert", "bert")) else 2)
 
 
-@pytest.mark.parametrize("model", ["Albert", "Bert"])
+@pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("kind", TASKS)
 def test_scores_of_tasks_are_those_of_transformers(work, tmp_path, model, kind):
     weights = written_task(tmp_path / "source", model, kind)
     ours = build_model(kind, weights.config, TASKS[kind][0], dtype="float32")
     ours.set_weights([weights.tensors[w.name.removesuffix(":0")] for w in ours.weights])
-    inputs = features(7)
+    inputs = features(7, MODELS[model])
     answer = ours(
         {
             "input_ids": inputs["input_ids"],
@@ -208,7 +241,8 @@ def test_a_folder_of_transformers_comes_back_byte_for_byte(work, case, tmp_path)
     before, after = (
         json.loads((folder / "config.json").read_text()) for folder in (source, tmp_path)
     )
-    after["hidden_act"] = before["hidden_act"]  # of several names for one we write the usual
+    key = "activation" if case.startswith("distilbert") else "hidden_act"
+    after[key] = before[key]  # of several names for one we write the usual
     after.pop("down_scale_factor", None)
     assert after == before
     assert_same_weights(hugging_face.read(tmp_path), weights)

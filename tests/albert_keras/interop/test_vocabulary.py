@@ -110,6 +110,13 @@ def test_byte_level_bpe_is_refused_by_formats_that_cannot_store_it(tiny_corpus, 
         "tokenizer.json",
         "tokenizer_config.json",
     }
-    for name in ("google", "hugging-face"):
+    for name in ("google", "google-bert", "keras-nlp"):
         with pytest.raises(InputError, match="must be SentencePiece or WordPiece. Received: byte"):
             files_for(vocabulary, name, 64)
+
+
+def test_models_without_segments_get_no_segment_ids(vocabulary, word_pieces):
+    for one in (vocabulary, vocabulary_of({"vocab.txt": word_pieces}, "x")):
+        files = files_for(one, "hugging-face", 24, has_segments=False)
+        settings = json.loads(files["tokenizer_config.json"])
+        assert settings["model_input_names"] == ["input_ids", "attention_mask"]

@@ -6,13 +6,14 @@ import pytest
 
 from albert_keras.cli import main
 from albert_keras.interop.foreign_formats import load_foreign
-from albert_keras.interop.vocabulary import files_for, vocabulary_of
+from albert_keras.interop.vocabulary import files_for, read_vocabulary, vocabulary_of
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.weights.foreign_weights import ArrayTensors
 from albert_keras.weights.initial_weights import open_weights
 from albert_keras.weights.load import encoder_digest
 from data_pipeline.errors import InputError
-from tests.albert_keras.interop.random_weights import pretraining_weights
+from data_pipeline.tokenizers.byte_bpe_training import train_byte_bpe
+from tests.albert_keras.interop.random_weights import ROBERTA, pretraining_weights
 from tests.albert_keras.loaded_weights import values_of
 
 SIZES = {
@@ -69,6 +70,24 @@ def test_each_format_gives_the_weights_of_its_model(foreign_folder, name, caplog
     assert found.kind == name
     assert f"was recognized as {name} and is converted while loading" in caplog.text
     assert caplog.text.count("recognized") == 1
+
+
+def test_a_roberta_is_loaded_with_its_vocabulary(tiny_corpus, tmp_path):
+    path = train_byte_bpe(tiny_corpus, tmp_path / "bpe", 300).path
+    vocabulary = read_vocabulary(path)
+    sizes = ROBERTA | SIZES | {"embedding_size": 32, "vocab_size": 300}
+    weights = pretraining_weights(**sizes)
+    files = files_for(vocabulary, "hugging-face", 64, has_segments=False)
+    folder = tmp_path / "theirs"
+    folder.mkdir()
+    load_foreign("hugging-face").write(weights._replace(tokenizer_files=files), folder)
+    found = open_weights(folder)
+    assert found.tokenizer.digest == vocabulary.tokenizer.digest
+    model = AlbertForPretraining(found.albert_config, sentence_head=False, dtype="float32")
+    found.load(model, with_head=True)
+    values = values_of(model)
+    for name, array in weights.tensors.items():
+        assert (values[name] == array).all(), name
 
 
 def test_the_heads_of_pretraining_are_loaded_too(foreign_folder):
