@@ -19,10 +19,20 @@ Size = Annotated[int, Field(gt=0, le=2**24)]
 Depth = Annotated[int, Field(gt=0, le=10_000)]
 Rate = Annotated[float, Field(ge=0, lt=1)]
 
+#: Fields of AlbertConfig that say which positions attend to which.
+ATTENTION_SETTINGS = (
+    "attention",
+    "attention_block_size",
+    "attention_window_blocks",
+    "attention_global_blocks",
+    "attention_random_blocks",
+    "attention_seed",
+)
 #: Fields of AlbertConfig that trained weights do not depend on.
 FREE_SETTINGS = frozenset(
     ("hidden_dropout_prob", "attention_probs_dropout_prob", "initializer_range")
     + ("down_scale_factor", "foreign_keys")
+    + ATTENTION_SETTINGS
 )
 
 
@@ -40,7 +50,9 @@ LATER_FIELDS = (
     "layer_norm_epsilon",
     "pooler",
     "pooler_activation",
-)
+) + ATTENTION_SETTINGS
+#: Blocks of the longest sequence: the table of random blocks has the square of this number.
+_MOST_BLOCKS = 2048
 
 Activation = Annotated[
     Literal["gelu", "gelu_erf", "relu", "tanh", "silu", "linear"],
@@ -83,6 +95,16 @@ class AlbertConfig(Settings):
             have a pooler, for example for classification; in others the pooled output is the
             output at [CLS].
         pooler_activation: str. "tanh", or "relu" as in classifiers of DistilBERT.
+        attention: str. "dense": all positions attend to all others; or "block-sparse": each block
+            of positions attends to some blocks only, with memory and work linear in the length, see
+            `layers/block_sparse.py`. The weights are the same.
+        attention_block_size: int. Positions of a block.
+        attention_window_blocks: int. Blocks around its own that a block attends to, itself
+            included; odd.
+        attention_global_blocks: int. First blocks of the sequence, with [CLS], that attend to all
+            positions and that all attend to.
+        attention_random_blocks: int. Further blocks that a block attends to, at random.
+        attention_seed: int. Determines the random blocks.
         foreign_keys: dict. Unknown keys of a foreign file; `save` writes them back.
 
     Raises:
@@ -114,6 +136,12 @@ class AlbertConfig(Settings):
     layer_norm_epsilon: Annotated[float, Field(gt=0, le=1e-3)] = 1e-12
     pooler: Literal["always", "on_demand"] = "always"
     pooler_activation: Literal["tanh", "relu"] = "tanh"
+    attention: Literal["dense", "block-sparse"] = "dense"
+    attention_block_size: Size = 64
+    attention_window_blocks: Size = 3
+    attention_global_blocks: Annotated[int, Field(ge=0, le=2**24)] = 1
+    attention_random_blocks: Annotated[int, Field(ge=0, le=2**24)] = 3
+    attention_seed: Annotated[int, Field(ge=0, le=2**63 - 1)] = 0
     foreign_keys: dict[str, Any] = {}
 
     rules: ClassVar[tuple[Rule, ...]] = (
@@ -126,6 +154,16 @@ class AlbertConfig(Settings):
             ("num_hidden_groups", "num_hidden_layers"),
             lambda groups, layers: groups <= layers,
             "must not exceed `num_hidden_layers`",
+        ),
+        Rule(
+            ("attention_window_blocks",),
+            lambda blocks: blocks % 2 == 1,
+            "must be odd: the window has as many blocks on both sides",
+        ),
+        Rule(
+            ("attention_block_size", "max_position_embeddings", "attention"),
+            lambda size, longest, attention: attention == "dense" or longest <= _MOST_BLOCKS * size,
+            f"must divide `max_position_embeddings` into at most {_MOST_BLOCKS:,} blocks",
         ),
     )
 
@@ -204,6 +242,29 @@ class AlbertConfig(Settings):
     def projects_embeddings(self) -> bool:
         """bool. Whether the embeddings are projected, with weights of their own."""
         return self.embedding_projection == "always" or self.embedding_size != self.hidden_size
+
+    @property
+    def key_blocks(self) -> int:
+        """int. Blocks that a block of positions attends to if attention is block-sparse."""
+        return (
+            self.attention_window_blocks
+            + self.attention_global_blocks
+            + self.attention_random_blocks
+        )
+
+    def is_sparse_at(self, length: int) -> bool:
+        """Returns whether some positions of a sequence of this length do not see each other."""
+        number = -(-length // self.attention_block_size)
+        return self.attention == "block-sparse" and number > self.key_blocks
+
+    def attended_keys(self, length: int) -> int:
+        """Returns the mean number of positions that one of `length` positions attends to."""
+        if not self.is_sparse_at(length):
+            return length
+        size = self.attention_block_size
+        number, keys = -(-length // size), self.key_blocks * size
+        few = self.attention_global_blocks  # blocks that attend to all positions
+        return -(-(few * number * size + (number - few) * keys) // number)
 
     def to_dict(self) -> dict[str, Any]:
         """Returns plain JSON values; foreign keys are top-level and listed in `foreign_keys`."""

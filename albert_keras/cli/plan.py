@@ -18,7 +18,10 @@ def plan(
     corpus_size: str | None = option(
         None, "Size of the corpus, such as 16GB, to plan records, epochs and disk."
     ),
-    max_seq_length: int = option(512, "Tokens per record.", min=8, max=512),
+    max_seq_length: int = option(512, "Tokens per record.", min=8, max=65_536),
+    attention: str = option(
+        "dense", "Attention: dense, or block-sparse for long records.", metavar="KIND"
+    ),
     device: str = option(
         "cpu",
         "Device: cpu, t4, v100, a100, h100, tpu-v2-8, tpu-v3-8, tpu-v4-8, tpu-v5e-8, tpu-v5p-8 or "
@@ -63,6 +66,7 @@ def plan(
         batch_size=batch,
         corpus_bytes=None if corpus_size is None else parse_bytes(corpus_size, "--corpus-size"),
         max_seq_length=max_seq_length,
+        attention=attention,
         device=device,
         devices=devices,
         tflops=tflops,

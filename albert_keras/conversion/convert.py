@@ -114,6 +114,11 @@ def convert(
         notes = [*vocabulary.notes, *notes_for(vocabulary, to)]
         described = vocabulary.identity._asdict()
         described |= {"source": vocabulary.source, "digest": vocabulary.tokenizer.digest}
+    if to != own.NAME and weights.config.attention != "dense":
+        notes.append(
+            "other programs compute dense attention with these weights: outputs differ for texts "
+            f"of more than {weights.config.key_blocks * weights.config.attention_block_size} tokens"
+        )
     task, options = None, {}
     if to == own.NAME and source_format != own.NAME:
         task, reason = task_of_head(weights, vocabulary and vocabulary.tokenizer, pair)

@@ -167,6 +167,7 @@ class Teaching:
             None if self.cache is not None else self.teacher.build(training.precision),
             self.settings,
             sentence_order_weight=training.sentence_order_weight,
+            hard_examples=training.hard_examples,
             **step_settings(config),
         )
         compile_step(step, config)

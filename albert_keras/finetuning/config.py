@@ -19,7 +19,7 @@ USUAL_EPOCHS = 3.0
 
 
 class ModelChanges(Settings):
-    """Dropout rates that fine-tuning changes; None keeps the value of the pre-trained model."""
+    """What fine-tuning changes in the model; None keeps the value of the pre-trained model."""
 
     hidden_dropout_prob: float | None = setting(
         None, "Dropout rate of hidden states in the encoder.", ge=0, lt=1
@@ -30,6 +30,25 @@ class ModelChanges(Settings):
     head_dropout: float = setting(
         0.1, "Dropout rate before the last layer of the head.", ge=0, lt=1
     )
+    max_position_embeddings: int | None = setting(
+        None, "Longest sequence, in tokens; new positions start as copies of trained ones.", ge=1
+    )
+    attention: Literal["dense", "block-sparse"] | None = setting(
+        None, "dense attention, or block-sparse attention for long texts, with the same weights."
+    )
+    attention_block_size: int | None = setting(
+        None, "Positions of a block of block-sparse attention.", ge=1
+    )
+    attention_window_blocks: int | None = setting(
+        None, "Neighbouring blocks that a block attends to, itself included; odd.", ge=1
+    )
+    attention_global_blocks: int | None = setting(
+        None, "First blocks, which attend to all positions and are attended to by all.", ge=0
+    )
+    attention_random_blocks: int | None = setting(
+        None, "Further blocks that a block attends to, at random.", ge=0
+    )
+    attention_seed: int | None = setting(None, "Determines the random blocks.", ge=0)
 
     def applied(self, albert_config):
         """Returns an AlbertConfig with these changes."""

@@ -104,7 +104,7 @@ def finetune(
             origin
             if isinstance(origin, InitialWeights)
             else open_weights(origin, from_step, albert_config, tokenizer)
-        )
+        ).lengthened(config.model.max_position_embeddings)
         cache = out / "features" if cache is None else Path(cache)
         is_new = not any(out.glob("seed-*/run.json"))
         data = prepare(config, initial_weights, choose_precision(strategy), cache, is_new)

@@ -1,10 +1,12 @@
 """The attention half of a transformer block."""
 
+import functools
 import math
 from typing import NamedTuple
 
 import tensorflow as tf
 
+from albert_keras.layers.block_sparse import BlockSparseAttention
 from albert_keras.layers.fused import add_dropped, dense, masked_softmax
 from albert_keras.layers.rows import Rows
 from albert_keras.layers.uses import for_each_use, fork
@@ -30,7 +32,9 @@ class AttentionWeights(NamedTuple):
 
 
 class SelfAttentionBlock(NamedLayer):
-    """Self-attention over all real tokens, a residual connection and a normalization.
+    """Self-attention over real tokens, a residual connection and a normalization.
+
+    Positions attend to all others, or to blocks of them if `config.attention` is "block-sparse".
 
     Args:
         config: AlbertConfig.
@@ -74,6 +78,11 @@ class SelfAttentionBlock(NamedLayer):
             config.attention_probs_dropout_prob, "attention_1/self/dropout"
         )
         self.hidden_dropout = self.dropout(config.hidden_dropout_prob, "attention_1/output/dropout")
+        self.sparse = BlockSparseAttention(config)
+        if config.attention == "block-sparse":
+            self.global_dropout = self.dropout(
+                config.attention_probs_dropout_prob, "attention_1/self/global_dropout"
+            )
 
     def for_each_use(self, uses):
         """Returns the weights of each of several calls in one graph, list of AttentionWeights."""
@@ -105,23 +114,42 @@ class SelfAttentionBlock(NamedLayer):
     ):
         weights = weights or self.for_each_use(1)[0]
         hidden = tf.cast(hidden, self.compute_dtype)
-        if positions is None:
+        is_sparse = self.sparse.applies_to(rows.length)
+        query_rows = rows if positions is None else Rows.of_positions(positions)
+        if positions is None or is_sparse:
             hidden, residual = fork(hidden)
             # [N, 3 H] -> [B, S, 3 H]
             joined = rows.to_batch(dense(hidden, weights.joined_kernel, weights.joined_bias))
             query, key, value = self._split_heads(joined, 3)
-            query_rows = rows
         else:
-            query_rows = Rows.of_positions(positions)
             residual, query, joined = self._of_positions(
                 hidden, rows, query_rows, positions, weights
             )
             (query,) = self._split_heads(query, 1)
             key, value = self._split_heads(joined, 2)
-        scores = tf.matmul(query, key, transpose_b=True)  # [B, heads, S or Q, S]
-        probs = masked_softmax(scores, rows.attention_mask, 1 / math.sqrt(self.head_size))
-        probs = self.weights_dropout(probs, dropout_seed, training=training)
-        context = tf.transpose(tf.matmul(probs, value), (0, 2, 1, 3))  # [B, S or Q, heads, D]
+        scale = 1 / math.sqrt(self.head_size)
+        if is_sparse:
+            drop = [
+                functools.partial(dropout, dropout_seed=dropout_seed, training=training)
+                for dropout in (self.global_dropout, self.weights_dropout)
+            ]
+            context, probs = self.sparse(
+                query, key, value, rows.attention_mask, scale, drop, return_attention
+            )
+        else:
+            scores = tf.matmul(query, key, transpose_b=True)  # [B, heads, S or Q, S]
+            probs = masked_softmax(scores, rows.attention_mask, scale)
+            probs = self.weights_dropout(probs, dropout_seed, training=training)
+            context = tf.matmul(probs, value)
+        context = tf.transpose(context, (0, 2, 1, 3))  # [B, S or Q, heads, D]
+        if is_sparse and positions is not None:
+            # The keys differ from block to block, so queries are computed for whole blocks.
+            context = tf.gather(context, positions, batch_dims=1)
+            residual = tf.gather(rows.to_batch(residual), positions, batch_dims=1)
+            residual = query_rows.from_batch(residual)
+            if return_attention:
+                probs = tf.gather(tf.transpose(probs, (0, 2, 1, 3)), positions, batch_dims=1)
+                probs = tf.transpose(probs, (0, 2, 1, 3))
         size = hidden.shape[-1]
         context = tf.reshape(context, tf.concat([tf.shape(context)[:2], [size]], 0))
         found = tf.matmul(query_rows.from_batch(context), weights.kernel)  # [N or B * Q, H]

@@ -123,6 +123,7 @@ def look_up(table, ids):
 
     def gradient(upstream):
         rows = tf.reshape(upstream, (-1, table.shape[1]))
-        return tf.math.unsorted_segment_sum(rows, tf.reshape(ids, (-1,)), table.shape[0]), None
+        size = table.shape[0] or tf.shape(table)[0]
+        return tf.math.unsorted_segment_sum(rows, tf.reshape(ids, (-1,)), size), None
 
     return tf.gather(table, ids), gradient

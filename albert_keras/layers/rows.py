@@ -21,8 +21,10 @@ class Rows:
     """
 
     def __init__(self, input_mask, skips_padding=False):
-        self._shape = _shape(input_mask)
+        self._shape = shape_of(input_mask)
         self._indices = _indices(input_mask) if skips_padding else None
+        #: int. S, or None if it is not static.
+        self.length = input_mask.shape[1]
         #: float32 [B, 1, 1, S]. Added to the attention scores.
         self.attention_mask = additive_mask(input_mask)
 
@@ -67,7 +69,8 @@ def lengthened(batch, length):
     return tf.pad(batch, [[0, 0], [0, missing], *[[0, 0]] * (batch.shape.rank - 2)])
 
 
-def _shape(tensor):
+def shape_of(tensor):
+    """Returns the shape as a list: int where it is static, else an int32 scalar Tensor."""
     return [static or tf.shape(tensor)[axis] for axis, static in enumerate(tensor.shape)]
 
 

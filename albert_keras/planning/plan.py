@@ -2,7 +2,7 @@
 
 import math
 import shlex
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from pydantic import Field
 
@@ -17,6 +17,7 @@ from albert_keras.training.config import SMALL_MODELS, PretrainingConfig
 from albert_keras.training.cost.flops import training_flops
 from data_pipeline.durations import format_duration
 from data_pipeline.errors import InputError
+from data_pipeline.limits import MAX_SEQUENCE_LENGTH
 from data_pipeline.settings import Settings
 
 #: Bytes of English text per token, at a vocabulary of 30,000; measured 4.0 at 8000.
@@ -57,7 +58,8 @@ class PlanRequest(Settings):
     batch_size: int | None = Field(None, ge=1, le=1_000_000)
     #: Text; without it epochs and disk are not computed.
     corpus_bytes: float | None = Field(None, gt=0)
-    max_seq_length: int = Field(512, ge=8, le=512)  # S
+    max_seq_length: int = Field(512, ge=8, le=MAX_SEQUENCE_LENGTH)  # S
+    attention: Literal["dense", "block-sparse"] = "dense"
     device: str = "cpu"  # a key of `DEVICES`
     devices: int | None = Field(None, ge=1)  # replicas; None takes those of the device
     tflops: float | None = Field(None, gt=0)  # peak of a replica, in 10^12 operations per second
@@ -111,7 +113,9 @@ def make_plan(request: PlanRequest, is_measured: bool = False) -> Plan:
             one sequence fits.
     """
     device = find_device(request.device)
-    config = AlbertConfig.from_name(request.size, vocab_size=request.vocab_size)
+    config = AlbertConfig.from_name(
+        request.size, vocab_size=request.vocab_size, **_model_changes(request)
+    )
     precision = request.precision or device.precision
     recipe_name = choose_recipe(request.size, device.kind)
     recipe = recipe_config(recipe_name).training
@@ -201,6 +205,16 @@ def choose_recipe(size: str, kind: str) -> str:
     return name if name in recipes.names() else f"{_family(plain)}-base-paper"
 
 
+def _model_changes(request):
+    """Returns the settings in which the model differs from the named one."""
+    changes = {}
+    if request.max_seq_length > AlbertConfig.from_name(request.size).max_position_embeddings:
+        changes["max_position_embeddings"] = request.max_seq_length
+    if request.attention != "dense":
+        changes["attention"] = request.attention
+    return changes
+
+
 def _family(size):
     return size.partition("-")[0]
 
@@ -230,6 +244,8 @@ def _commands(request, name, batch_size, steps, fit, precision, kind) -> list[st
         train += ["--set", f"optimizer.warmup_steps={default_warmup_steps(steps)}"]
     if kind != "tpu" and recipe.training.steps_per_execution > 1:
         train += ["--steps-per-execution", "1"]
+    for name, value in _model_changes(request).items():
+        train += ["--set", f"model.{name}={value}"]
     vocab = ["vocab", *_VOCAB.get(_family(size), [])]
     vocab += ["--corpus", "CORPUS", "--size", vocab_size, "--out", "tokenizer/"]
     return [f"albert-keras {shlex.join(words)}" for words in (vocab, build, train)]

@@ -50,6 +50,13 @@ class TrainingConfig(LoopConfig):
         ge=0,
         le=1,
     )
+    hard_examples: float = setting(
+        1.0,
+        "Fraction of each batch that is trained on: the records with the highest loss, which a "
+        "forward pass determines. 1 trains on all of them.",
+        gt=0,
+        le=1,
+    )
 
 
 #: Default of `model.size`.

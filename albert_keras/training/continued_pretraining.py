@@ -30,15 +30,20 @@ class ContinuedPretraining:
         self.num_new_pieces = self.albert_config.vocab_size - initial.albert_config.vocab_size
 
     @classmethod
-    def of(cls, initial: InitialWeights, records: RecordFiles):
+    def of(cls, initial: InitialWeights, records: RecordFiles, positions: int | None = None):
         """Combines weights with records that were built with their tokenizer or an extension of it.
 
+        Args:
+            positions: `max_position_embeddings` of the model; None takes that of the weights.
+
         Raises:
-            InputError: If they were built with another tokenizer.
+            InputError: If they were built with another tokenizer, or the weights have more
+                positions.
         """
         info, ours = records.info, initial.tokenizer
+        longer = initial.lengthened(positions)
         if info.tokenizer_digest == ours.digest:
-            return cls(initial, initial)
+            return cls(initial, longer)
         if info.tokenizer_digest is None:
             if info.vocab_size != ours.vocab_size:
                 raise InputError(
@@ -50,7 +55,7 @@ class ContinuedPretraining:
                 records.folder,
                 initial,
             )
-            return cls(initial, initial)
+            return cls(initial, longer)
         folder = records.folder / TOKENIZER_FOLDER
         theirs = Tokenizer.load(folder) if folder.is_dir() else None
         is_theirs = theirs is not None and theirs.digest == info.tokenizer_digest
@@ -61,7 +66,7 @@ class ContinuedPretraining:
                 f"{info.tokenizer_digest}.",
                 Mistake.OTHER_TOKENIZER,
             )
-        return cls(initial, initial.extended(theirs))
+        return cls(initial, longer.extended(theirs))
 
     def model_settings(self, config: PretrainingConfig) -> dict:
         """Returns the nearest named model and the settings in which this model differs from it.
@@ -100,6 +105,10 @@ class ContinuedPretraining:
     def lines(self, report):
         """Returns what was loaded as text (list of str)."""
         lines = report.lines()
+        longest = self.albert_config.max_position_embeddings
+        if longest > self._initial.albert_config.max_position_embeddings:
+            first = self._initial.trained_positions + 1
+            lines.append(f"positions {first} to {longest} start as copies of trained ones")
         if self.num_new_pieces:
             old = self._initial.albert_config.vocab_size
             lines.append(

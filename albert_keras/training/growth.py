@@ -3,6 +3,7 @@
 import numpy as np
 import tensorflow as tf
 
+from albert_keras.models.position_extension import copied_positions
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.models.sharing import stacked_depths
 
@@ -53,9 +54,7 @@ def grow(model: AlbertForPretraining, optimizer, shallow: int, deep: int) -> int
 def extend_positions(model: AlbertForPretraining, optimizer, seen: int, length: int):
     """Copies the embeddings of trained positions, with their moments, to positions not seen before.
 
-    The new ones repeat the trained ones in order, except for the first and the last, which are
-    those of [CLS] and of the final [SEP]: neighbours stay neighbours, so that attention to words
-    nearby works at once. Call it in the scope of the strategy.
+    For the copies see `copied_positions`. Call it in the scope of the strategy.
 
     Args:
         model: AlbertForPretraining.
@@ -66,6 +65,6 @@ def extend_positions(model: AlbertForPretraining, optimizer, seen: int, length: 
     table = model.encoder.embeddings.position_embeddings
     moments = [optimizer.get_slot(table, slot) for slot in optimizer.moments_of(table)]
     rows, offset = np.arange(table.shape[0]), model.config.position_offset
-    rows[offset + seen : offset + length] = offset + 1 + np.arange(length - seen) % (seen - 2)
+    rows[: offset + length] = copied_positions(seen, length, offset)
     for variable in (table, *moments):
         variable.assign(tf.gather(tf.convert_to_tensor(variable), rows))

@@ -49,7 +49,26 @@ def sentence_order_sums(logits, labels, weights) -> Sums:
     return _weighted_sums(logits, labels, weights)
 
 
+def row_sums(logits, labels, weights, bias=None) -> tf.Tensor:
+    """Returns the sums of weighted cross-entropies and of weights of each row, float32 [2, B].
+
+    Args:
+        logits: float [B, ..., V].
+        labels: int [B, ...].
+        weights: float [B, ...].
+        bias: float32 [V] or None. Added to the logits.
+    """
+    losses, weights, _ = _weighted(logits, labels, weights, bias)
+    rows = [-1, labels.shape[1] if labels.shape.rank > 1 else 1]
+    return tf.stack([tf.reduce_sum(tf.reshape(each, rows), 1) for each in (losses, weights)])
+
+
 def _weighted_sums(logits, labels, weights, bias=None):
+    return Sums(*(tf.reduce_sum(each) for each in _weighted(logits, labels, weights, bias)))
+
+
+def _weighted(logits, labels, weights, bias):
+    """Returns weighted losses, weights and weighted correct answers, each float32 [N]."""
     weights = tf.cast(weights, tf.float32)  # [...]
     labels = tf.convert_to_tensor(labels)
     for name, tensor in (("labels", labels), ("weights", weights)):
@@ -65,8 +84,4 @@ def _weighted_sums(logits, labels, weights, bias=None):
         tf.reshape(labels, [-1]),
     )
     weights = tf.reshape(weights, [-1])
-    return Sums(
-        loss=tf.reduce_sum(weights * losses),
-        weight=tf.reduce_sum(weights),
-        correct=tf.reduce_sum(weights * is_right),
-    )
+    return weights * losses, weights, weights * is_right

@@ -116,7 +116,8 @@ def pretrain(
     held_out = None if eval_data is None else RecordFiles(eval_data)
     continued = None
     if initial is not None:
-        continued = ContinuedPretraining.of(initial, records)
+        positions = config.model.get("max_position_embeddings")
+        continued = ContinuedPretraining.of(initial, records, positions)
         config = config.replace(model=continued.model_settings(config))
     albert_config = config.albert_config(records.info.vocab_size)
     stages = stages_of(config, records, albert_config)
@@ -294,7 +295,8 @@ def _check_shape(records, albert_config):
         raise InputError(
             "`max_seq_length` of the records must not exceed `max_position_embeddings`. "
             f"Received: {info.max_seq_length} (dataset_info.json) and "
-            f"{albert_config.max_position_embeddings}. Rebuild the data or enlarge the model.",
+            f"{albert_config.max_position_embeddings}. Rebuild the data, or enlarge the model with "
+            f"--set model.max_position_embeddings={info.max_seq_length}.",
             Mistake.TOO_LONG,
         )
     if info.vocab_size != albert_config.vocab_size:

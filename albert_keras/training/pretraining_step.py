@@ -11,7 +11,7 @@ from albert_keras.training.loop.step import (
     model_settings,
     step_settings,
 )
-from albert_keras.training.losses import masked_lm_sums, sentence_order_sums
+from albert_keras.training.losses import masked_lm_sums, row_sums, sentence_order_sums
 
 
 class PretrainingStep(TrainingStep):
@@ -79,6 +79,22 @@ class PretrainingStep(TrainingStep):
     def sums(self, features, training, dropout_seed=None):
         return self.sums_of(self.run_model(features, training, dropout_seed), features)
 
+    def row_sums(self, features):
+        # Without those of a teacher: records are hard for this model.
+        outputs, examples = self.run_model(features, training=False), features["example_weights"]
+        sums = [
+            row_sums(
+                outputs["masked_lm_scores"],
+                features["masked_lm_ids"],
+                features["masked_lm_weights"] * examples[:, None],
+                self.model.masked_lm_head.output_bias,
+            )
+        ]
+        if "sentence_order" in self.objectives:
+            labels = features["sentence_order_labels"]
+            sums.append(row_sums(outputs["sentence_order_logits"], labels, examples))
+        return tf.stack(sums)
+
     def run_model(self, features, training, dropout_seed=None):
         """Runs the model on features, at the predicted positions only."""
         return self.model(
@@ -125,6 +141,11 @@ def build_step(config: PretrainingConfig, albert_config: AlbertConfig, skips_pad
         sentence_head=training.sentence_order_weight > 0,
         **model_settings(training, skips_padding),
     )
-    step = PretrainingStep(model, training.sentence_order_weight, **step_settings(config))
+    step = PretrainingStep(
+        model,
+        training.sentence_order_weight,
+        hard_examples=training.hard_examples,
+        **step_settings(config),
+    )
     compile_step(step, config)
     return step

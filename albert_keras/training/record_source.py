@@ -9,6 +9,7 @@ import numpy as np
 from albert_keras.runs.run_record import check_tokenizer, describe_records
 from albert_keras.training.config import TrainingConfig
 from albert_keras.training.cost.flops import training_flops
+from albert_keras.training.hard_examples import chosen_records
 from albert_keras.training.loop.batches import batches_of
 from data_pipeline.config import MaskingConfig
 from data_pipeline.errors import InputError
@@ -123,7 +124,7 @@ class RecordSource:
             config = config.replace(num_hidden_layers=self._num_hidden_layers)
         return training_flops(
             config,
-            self.training.batch_size,
+            chosen_records(self.training),
             info.max_seq_length,
             info.max_predictions_per_seq,
             sentence_head=model.sentence_order_head is not None,

@@ -10,6 +10,7 @@ from albert_keras.config import AlbertConfig
 from albert_keras.training.config import PretrainingConfig, TrainingConfig
 from albert_keras.training.cost.flops import training_flops
 from albert_keras.training.growth import extend_positions, grow
+from albert_keras.training.hard_examples import check_hard_examples, chosen_records
 from albert_keras.training.loop.batches import check_batch_size
 from albert_keras.training.loop.fitting import RunContext
 from albert_keras.training.loop.log_file import keep_log_until, log_stage
@@ -117,6 +118,7 @@ def check_batch_sizes(stages: Sequence[Stage], strategy: tf.distribute.Strategy)
     for number, stage in enumerate(stages):
         try:
             check_batch_size(strategy, stage.training)
+            check_hard_examples(strategy.num_replicas_in_sync, stage.training)
         except InputError as error:
             raise _in_stage(error, number, stages) from error
 
@@ -260,7 +262,7 @@ class Stages:
         info = stage.records.info
         return training_flops(
             self._shape.replace(num_hidden_layers=stage.num_hidden_layers),
-            stage.training.batch_size,
+            chosen_records(stage.training),
             info.max_seq_length,
             info.max_predictions_per_seq,
             sentence_head=self._config.training.sentence_order_weight > 0,

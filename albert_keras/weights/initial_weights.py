@@ -14,6 +14,7 @@ from albert_keras.config import FREE_SETTINGS, AlbertConfig
 from albert_keras.interop import google_bert
 from albert_keras.interop.foreign_hint import missing_part
 from albert_keras.interop.model_weights import HEADS
+from albert_keras.models.position_extension import LengthenedTensors, copied_positions
 from albert_keras.models.vocabulary_extension import ExtendedTensors
 from albert_keras.shipped_models import find_model
 from albert_keras.weights.find import FoundWeights, find_weights
@@ -81,6 +82,36 @@ class InitialWeights:
             _open=lambda: ExtendedTensors(self._open(), segments),
         )
 
+    @property
+    def trained_positions(self) -> int:
+        """Longest sequence in training, in tokens, as far as it is known."""
+        longest = self.albert_config.max_position_embeddings
+        return min(self.max_seq_length or longest, longest)
+
+    def lengthened(self, positions: int | None) -> "InitialWeights":
+        """Returns the same weights for longer sequences; None changes nothing.
+
+        New positions, and those that were never trained, are copies of trained ones, see
+        `copied_positions`.
+
+        Raises:
+            InputError: If there are more positions than `positions`, or too few were trained.
+        """
+        shape = self.albert_config
+        if positions is None or positions == shape.max_position_embeddings:
+            return self
+        if positions < shape.max_position_embeddings or self.trained_positions < 3:
+            raise InputError(
+                "`max_position_embeddings` must be at least that of the weights of "
+                f"`{self}`, {shape.max_position_embeddings}. Received: {positions}."
+            )
+        rows = copied_positions(self.trained_positions, positions, shape.position_offset)
+        return dataclasses.replace(
+            self,
+            albert_config=shape.replace(max_position_embeddings=positions),
+            _open=self._open and (lambda: LengthenedTensors(self._open(), rows)),
+        )
+
 
 def open_weights(
     path: str | Path | None = None,
@@ -99,7 +130,7 @@ def open_weights(
             weights.
         step: Checkpoint of a run, or "best"; None means the newest valid one.
         albert_config: A JSON file or a name such as "albert-base". None takes the one stored beside
-            the weights; a given one may differ from it in dropout only.
+            the weights; a given one may differ from it in dropout and attention only.
         tokenizer: Folder, `.model` file or `vocab.txt`; None takes the one stored beside the
             weights.
 

@@ -162,3 +162,24 @@ def test_a_file_that_holds_no_configuration_is_refused(tmp_path, text):
 def test_the_configuration_does_not_load_tensorflow():
     code = "import sys, albert_keras.config; sys.exit('tensorflow' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+def test_attention_does_not_change_files_of_other_models_and_must_fit():
+    assert not any(
+        name.startswith("attention_") and "prob" not in name for name in AlbertConfig().to_dict()
+    )
+    sparse = AlbertConfig(attention="block-sparse", attention_seed=3)
+    assert AlbertConfig.from_dict(sparse.to_dict()) == sparse
+    assert (sparse.key_blocks, sparse.is_sparse_at(448), sparse.is_sparse_at(449)) == (
+        7,
+        False,
+        True,
+    )
+    # 64 blocks: the first attends to all, the others to 7 of 64 positions.
+    assert sparse.attended_keys(4096) == (4096 + 63 * 448) // 64
+    with pytest.raises(InputError, match="attention_window_blocks` must be odd"):
+        AlbertConfig(attention_window_blocks=2)
+    with pytest.raises(InputError, match="at most 2,048 blocks"):
+        AlbertConfig(
+            attention="block-sparse", max_position_embeddings=2**17, attention_block_size=1
+        )

@@ -197,3 +197,17 @@ def test_a_plan_names_the_vocabulary_and_the_records_of_a_family(size, millions,
     plan = make_plan(PlanRequest(size=size, device="v100", vocab_size=vocab_size))
     assert round(plan.weights / 1e6, 1) == millions
     assert vocab in plan.commands[0] and build in plan.commands[1]
+
+
+def test_long_records_are_planned_with_either_attention():
+    plans = {}
+    for attention in ("dense", "block-sparse"):
+        plans[attention] = make_plan(
+            PlanRequest(max_seq_length=4096, attention=attention, device="v100")
+        )
+        assert "--set model.max_position_embeddings=4096" in plans[attention].commands[-1]
+    dense, sparse = plans["dense"], plans["block-sparse"]
+    assert "--set model.attention=block-sparse" in sparse.commands[-1]
+    assert "model.attention" not in dense.commands[-1]
+    assert sparse.fits[0].largest > 3 * dense.fits[0].largest
+    assert sparse.flops_per_step < 0.7 * dense.flops_per_step

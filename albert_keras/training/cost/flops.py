@@ -33,15 +33,16 @@ def forward_flops(config, batch_size, max_seq_length):
 
         2·B·S·E·H                            projection of the embeddings, if E != H
         + L·K·(2·B·S·(4·H·H + 2·H·I)         query, key, value, output; feed-forward
-               + 2·2·B·S·S·H)                attention scores; weighted sum of the values
+               + 2·2·B·S·A·H)                attention scores; weighted sum of the values
 
     Letters as in `training_flops`; L = `num_hidden_layers`, K = `inner_group_num`,
-    I = `intermediate_size`.
+    I = `intermediate_size`; A = S, or the mean number of keys of block-sparse attention.
     """
     size = config.hidden_size
     positions = batch_size * max_seq_length
     weights = 4 * size * size + 2 * size * config.intermediate_size
-    block = 2 * positions * weights + 4 * positions * max_seq_length * size
+    keys = config.attended_keys(max_seq_length)
+    block = 2 * positions * weights + 4 * positions * keys * size
     projection = 0
     if config.projects_embeddings:
         projection = 2 * positions * config.embedding_size * size

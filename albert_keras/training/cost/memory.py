@@ -33,25 +33,26 @@ class Kept(NamedTuple):
     name: str
     count: int
     #: A letter for each axis: B sequences, S tokens, H hidden size, I intermediate size, N heads,
-    #: P predictions, V vocabulary size.
+    #: P predictions, V vocabulary size, A keys of a query, which are S or, if attention is
+    #: block-sparse, a mean; G gathered blocks of keys per block of queries, 0 unless it is.
     shape: str
     dtype: str = "compute"  # "compute", the type of the products; "float32"; or "bool"
     dropout: str = ""  # the dropout rate that must be positive for the tensor to exist; "" if none
 
 
-#: What one block (attention and feed-forward) keeps for its gradient: 8 B·S·H + B·S·I + B·N·S·S.
+#: What one block (attention and feed-forward) keeps for its gradient: 8 B·S·H + B·S·I + B·N·S·A.
 KEPT_PER_BLOCK = (
     Kept("input", 1, "BSH"),
     Kept("query, key, value", 3, "BSH"),
-    Kept("attention weights", 1, "BNSS"),
+    Kept("attention weights", 1, "BNSA"),
     Kept("weighted sum of the values", 1, "BSH"),
     Kept("normalised sum after attention", 1, "BSH"),
     Kept("input of the feed-forward block", 1, "BSH"),
     Kept("inner vectors before activation", 1, "BSI"),
     Kept("normalised sum after feed-forward", 1, "BSH"),
     Kept("scales of the two normalisations", 2, "BS", "float32"),
-    Kept("attention weights after dropout", 1, "BNSS", "compute", "attention_probs_dropout_prob"),
-    Kept("mask of the attention weights", 1, "BNSS", "bool", "attention_probs_dropout_prob"),
+    Kept("attention weights after dropout", 1, "BNSA", "compute", "attention_probs_dropout_prob"),
+    Kept("mask of the attention weights", 1, "BNSA", "bool", "attention_probs_dropout_prob"),
     Kept("masks of the values", 2, "BSH", "bool", "hidden_dropout_prob"),
 )
 
@@ -60,9 +61,10 @@ KEPT_BY_RECOMPUTED_BLOCK = (Kept("input", 1, "BSH"),)
 
 #: What the gradient of one block needs in addition.
 WORKING_OF_BLOCK = (
-    Kept("gradients of the attention weights and scores", 2, "BNSS"),
+    Kept("gradients of the attention weights and scores", 2, "BNSA"),
     Kept("inner vectors after activation, gradients of both", 3, "BSI"),
     Kept("gradients of the vectors", 4, "BSH"),
+    Kept("gathered keys or values, and their gradient", 2, "BSGH"),
 )
 
 #: What the masked-LM loss and its gradient need in addition.
@@ -130,6 +132,8 @@ def step_memory(
         "N": config.num_attention_heads,
         "P": max_predictions_per_seq,
         "V": config.vocab_size,
+        "A": config.attended_keys(max_seq_length),
+        "G": config.key_blocks if config.is_sparse_at(max_seq_length) else 0,
     }
 
     widths = {"compute": COMPUTE_BYTES[precision], "float32": _FLOAT32, "bool": 1}

@@ -28,6 +28,7 @@ _RECENT_STEPS, _RECENT_SECONDS = 200, 900
 
 _ON_SCREEN = (
     ("loss", "loss", ".3f"),
+    ("of all candidates", "candidate_loss", ".3f"),
     ("mlm", "masked_lm_accuracy", ".3f"),
     ("sop", "sentence_order_accuracy", ".3f"),
     ("acc", "answer_accuracy", ".3f"),

@@ -13,6 +13,7 @@ from tensorflow import keras
 from albert_keras.layers.dropout import DropoutSeed
 from albert_keras.layers.kernels import compiled_kernels, is_on_cpu
 from albert_keras.optimization.build import build_optimizer, clip_gradients
+from albert_keras.training.hard_examples import hardest, in_parts, row_losses
 from albert_keras.training.loop.loop_config import LoopConfig
 from albert_keras.training.loop.step_state import LossScale, Running, UpdateGuard
 from albert_keras.training.losses import Sums
@@ -40,6 +41,7 @@ class TrainingStep(keras.Model):
         accumulation_steps: int = 1,  # parts of a replica's batch, one after the other
         skip_spikes: bool = False,  # see `UpdateGuard`
         scales_loss: bool = False,  # whether to scale the loss, as float16 requires
+        hard_examples: float = 1.0,  # fraction of a batch that is trained on, see hard_examples.py
     ):
         super().__init__()
         self.model = model
@@ -48,10 +50,13 @@ class TrainingStep(keras.Model):
         self.accumulation_steps = accumulation_steps
         self.guard = UpdateGuard(skip_spikes)
         self.loss_scale = LossScale() if scales_loss else None
+        self.hard_examples = hard_examples
         self.waited = None  # seconds spent waiting for data, if that is known
         self._keeps_means = False
         names = ["loss", "gradient_norm"]
         names += [f"{name}_{what}" for name in objectives for what in ("loss", "accuracy")]
+        if hard_examples < 1:  # the loss of all records: that of the chosen ones is higher
+            names.append("candidate_loss")
         # Reset at each report: the log shows means and sums over the interval.
         self.means = {name: Running(name) for name in names}
         self.tokens = Running("tokens", sums=True)
@@ -82,6 +87,13 @@ class TrainingStep(keras.Model):
 
     def sums(self, features, training: bool, dropout_seed: DropoutSeed | None = None) -> list[Sums]:
         """Runs the model on a part of a batch and returns the sums of each objective."""
+        raise NotImplementedError
+
+    def row_sums(self, features: dict[str, tf.Tensor]) -> tf.Tensor:
+        """Returns loss and count of each objective and row, float32 [objectives, 2, B].
+
+        It is required for hard examples only. Nothing is trained, so there is no dropout.
+        """
         raise NotImplementedError
 
     @property
@@ -123,6 +135,7 @@ class TrainingStep(keras.Model):
 
     def _train_step(self, features):
         weights = self.trained_weights
+        features, candidate_loss = self._chosen(features)
         *counts, tokens = tf.unstack(_over_replicas(self._counts(features)))
         counts = tf.stack(counts)
         scale = self.loss_scale.value() if self.loss_scale else None
@@ -159,6 +172,8 @@ class TrainingStep(keras.Model):
         )
         self._count(sums, loss, is_usable)
         self.means["gradient_norm"].add(norm, is_usable)
+        if candidate_loss is not None:
+            self.means["candidate_loss"].add(candidate_loss, is_usable)
         self.tokens.add(tokens)
         self.skipped.add(tf.cast(~is_usable, tf.float32))
         results = self._results() | {"skipped_in_row": self.guard.consecutive_skips}
@@ -201,6 +216,17 @@ class TrainingStep(keras.Model):
         self.waited = self.waited or 0.0
         self.train_function = self.train_tf_function = train_function
         return train_function
+
+    def _chosen(self, features):
+        """Returns the features to train on, and the mean loss of all candidates or None."""
+        if self.hard_examples == 1:
+            return features, None
+        number = round(features["input_ids"].shape[0] * self.hard_examples)
+        sums = in_parts(self.row_sums, features, self.accumulation_steps)
+        weights = list(self.objectives.values())[: sums.shape[0]]
+        losses, counts = tf.unstack(_over_replicas(tf.reduce_sum(sums, axis=2)), axis=1)
+        mean = tf.reduce_sum(tf.constant(weights) * losses / (counts + NO_PREDICTION_GUARD))
+        return hardest(features, row_losses(sums, weights), number), mean
 
     def _counts(self, features):
         """Returns this replica's counts of each objective, and tokens, float32 [objectives + 1]."""

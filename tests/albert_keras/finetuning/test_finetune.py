@@ -114,6 +114,29 @@ def test_a_run_is_begun_from_with_new_heads_and_compared_with_random_weights(
     assert tune(tmp_path / "alone", origin=tiny_run, random_baseline=False).random is None
 
 
+def test_a_pre_trained_model_is_switched_to_longer_texts(
+    tune, untrained, tiny_run, tmp_path, toy_config
+):
+    changes = {
+        "max_position_embeddings": 128,
+        "attention": "block-sparse",
+        "attention_block_size": 8,
+        "attention_random_blocks": 2,
+    }
+    config = toy_config.replace(
+        model=toy_config.model.replace(**changes), task=toy_config.task.replace(max_seq_length=100)
+    )
+    tune(tmp_path / "out", config, origin=tiny_run, random_baseline=False, bag_of_words=False)
+    run = Run.open(tmp_path / "out" / f"seed-{SEED}")
+    assert run.albert_config == Run.open(tiny_run).albert_config.replace(**changes)
+    assert run.albert_config.is_sparse_at(100)
+    table = "bert/embeddings/position_embeddings"
+    begun, pretrained = untrained[run.path.name][f"{table}:0"], tensors_of(tiny_run, 12)[table]
+    assert begun.shape == (128, 16)
+    np.testing.assert_array_equal(begun[:32], pretrained[:32])
+    np.testing.assert_array_equal(begun[32:62], pretrained[1:31])
+
+
 def test_what_cannot_begin_leaves_nothing_and_can_be_mended(
     tune, untrained, toy_config, small_shape, tiny_tokenizer, tmp_path
 ):

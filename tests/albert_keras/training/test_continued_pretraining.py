@@ -214,3 +214,25 @@ def test_records_without_a_tokenizer_need_as_many_pieces(tiny_run, tiny_records,
     info.replace(vocab_size=290).save(folder)
     with pytest.raises(InputError, match="must have the 307 pieces .* Received: 290"):
         ContinuedPretraining.of(open_weights(tiny_run), RecordFiles(folder))
+
+
+def test_a_trained_model_is_switched_to_block_sparse_attention_and_longer_sequences(
+    tiny_run, tiny_records, still, tmp_path
+):
+    model = {
+        "max_position_embeddings": 96,
+        "attention": "block-sparse",
+        "attention_block_size": 8,
+        "attention_window_blocks": 1,
+        "attention_random_blocks": 1,
+    }
+    out = tmp_path / "long"
+    pretrain(tiny_records, out, still.replace(model=model), initial=open_weights(tiny_run))
+    shape = Run.open(out).albert_config
+    assert shape == Run.open(tiny_run).albert_config.replace(**model)
+    assert shape.is_sparse_at(32)  # three of four blocks
+    found, wanted = weights_of(out, 2), weights_of(tiny_run, 12)
+    table = "bert/embeddings/position_embeddings"
+    np.testing.assert_array_equal(found.pop(table)[:32], wanted.pop(table)[:32])
+    assert_same(found, wanted)
+    assert "positions 33 to 96 start as copies of trained ones" in (out / "loaded.json").read_text()

@@ -1,5 +1,6 @@
 """Operations are counted as by hand, as published, and as in the graph that runs."""
 
+import math
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -33,6 +34,22 @@ def test_a_small_model_has_the_operations_counted_by_hand():
     assert forward_flops(SMALL, 2, 6) == projection + 2 * block == 7584
     assert training_flops(SMALL, 2, 6, 1) == 3 * (7584 + masked_lm + sentence_order) == 23_580
     assert training_flops(SMALL, 2, 6, 1, sentence_head=False) == 3 * (7584 + masked_lm)
+
+
+def test_block_sparse_attention_is_counted_by_its_blocks():
+    # Of 8 blocks of 2 positions the first one attends to 8 blocks, the others to 3.
+    sparse = SMALL.replace(
+        max_position_embeddings=16,
+        attention="block-sparse",
+        attention_block_size=2,
+        attention_window_blocks=1,
+        attention_random_blocks=1,
+    )
+    keys = (8 * 2 + 7 * 3 * 2) / 8
+    assert sparse.attended_keys(16) == math.ceil(keys) == 8
+    less = 2 * 2 * (2 * 2 * 16 * (16 - 8) * 4)  # two depths, B = 2
+    assert forward_flops(SMALL, 2, 16) - forward_flops(sparse, 2, 16) == less
+    assert forward_flops(SMALL, 2, 6) == forward_flops(sparse, 2, 6)  # 3 blocks are all
 
 
 def test_inner_blocks_count_each():

@@ -95,6 +95,15 @@ def test_dropout_keeps_its_masks():
     assert more == 2 * (4 * 144 + 144 + 2 * 48)
 
 
+def test_memory_of_block_sparse_attention_is_linear_in_the_length():
+    config = AlbertConfig.from_name("albert-mini", max_position_embeddings=65_536)
+    sparse = config.replace(attention="block-sparse")
+    kept = [step_memory(sparse, 1, length, 1).kept for length in (8192, 16_384)]
+    assert kept[1] == pytest.approx(2 * kept[0], rel=0.02)
+    assert step_memory(config, 1, 16_384, 1).kept > 10 * kept[1]
+    assert step_memory(sparse, 2, 448, 1) == step_memory(config, 2, 448, 1)  # 7 blocks are all
+
+
 def test_weights_and_moments_are_float32_in_every_precision():
     for precision in memory.COMPUTE_BYTES:
         held = step_memory(SMALL, 2, 6, 1, precision=precision)
@@ -134,6 +143,25 @@ def test_computing_does_not_load_tensorflow():
         "import sys, albert_keras.training.cost.memory; assert 'tensorflow' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+@pytest.mark.slow
+def test_long_sequences_take_about_the_memory_of_short_ones():
+    from albert_keras.benchmarks.measure import in_new_process
+    from albert_keras.benchmarks.memory import measure_step
+    from albert_keras.benchmarks.shapes import make_shape
+
+    measured = {}
+    for batch_size, length, attention in ((8, 512, "dense"), (1, 4096, "block-sparse")):
+        shape = make_shape("albert-mini", batch_size, length)
+        config = shape.config.replace(max_position_embeddings=4096, attention=attention)
+        shape = shape._replace(config=config)
+        measured[length], _ = in_new_process(measure_step, shape, "float32", {})
+        lengths = length, shape.predictions
+        computed = step_memory(config, batch_size, *lengths).total / 1e6
+        assert computed == pytest.approx(measured[length]["peak_mb"], rel=0.15)
+    for name in ("peak_mb", "step_mb"):
+        assert measured[4096][name] < 1.3 * measured[512][name]
 
 
 @pytest.mark.slow

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_keras.models.execution import _behind_a_barrier, recomputed
+from albert_keras.layers.recomputed import _behind_a_barrier, recomputed
 
 
 @pytest.mark.parametrize("again", [recomputed, _behind_a_barrier])

@@ -1,0 +1,52 @@
+"""Weights for longer sequences: new positions start as copies of trained ones."""
+
+import numpy as np
+
+#: The table of positions.
+_TABLE = "bert/embeddings/position_embeddings"
+
+
+def copied_positions(seen: int, length: int, offset: int = 0) -> np.ndarray:
+    """Returns from which row of the position table each row of a longer one is copied.
+
+    The new ones repeat the trained ones in order, except for the first and the last, which are
+    those of [CLS] and of the final [SEP]: neighbours stay neighbours, so that attention to words
+    nearby works at once.
+
+    Args:
+        seen: Longest sequence in training, in tokens, at least 3.
+        length: Longest sequence of the longer table.
+        offset: Rows before that of the first token, see AlbertConfig.
+
+    Returns:
+        int [offset + length].
+    """
+    rows = np.arange(offset + length)
+    if length > seen:
+        rows[offset + seen :] = offset + 1 + np.arange(length - seen) % (seen - 2)
+    return rows
+
+
+class LengthenedTensors:
+    """The tensors of a source, with a longer table of positions.
+
+    Args:
+        tensors: CheckpointTensors or an object with the same attributes.
+        rows: int [N]. As from `copied_positions`.
+
+    Attributes:
+        shapes: dict of str to list of int. By name.
+        types: dict of str to tf.DType.
+    """
+
+    def __init__(self, tensors, rows):
+        self._tensors, self._rows = tensors, rows
+        self.types = dict(tensors.types)
+        self.shapes = {name: list(shape) for name, shape in tensors.shapes.items()}
+        if _TABLE in self.shapes:
+            self.shapes[_TABLE][0] = len(rows)
+
+    def read(self, name):
+        """Returns one tensor as an array."""
+        values = self._tensors.read(name)
+        return values[self._rows] if name == _TABLE else values

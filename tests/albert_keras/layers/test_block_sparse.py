@@ -1,0 +1,232 @@
+"""Block-sparse attention is dense attention with a mask, forward and backward, at linear size."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from albert_keras.config import AlbertConfig
+from albert_keras.layers.attention import SelfAttentionBlock
+from albert_keras.layers.block_sparse import BlockSparseAttention
+from albert_keras.layers.kernels import compiled_kernels, inference
+from albert_keras.layers.rows import Rows, additive_mask
+
+#: Blocks of the window, global and random ones; of 4 positions each.
+PATTERNS = {
+    "Big Bird": (3, 1, 2),
+    "Longformer": (5, 1, 0),
+    "window": (3, 0, 0),
+    "random": (1, 0, 3),
+    "global": (1, 2, 0),
+}
+
+
+def config(pattern, **changes):
+    window, few, random = PATTERNS[pattern]
+    return AlbertConfig(
+        hidden_size=12,
+        num_attention_heads=2,
+        initializer_range=0.5,
+        max_position_embeddings=64,
+        attention="block-sparse",
+        attention_block_size=4,
+        attention_window_blocks=window,
+        attention_global_blocks=few,
+        attention_random_blocks=random,
+        **changes,
+    )
+
+
+def inputs(length, seed=0):
+    rng = np.random.default_rng(seed)
+    parts = [tf.constant(rng.normal(size=(2, 2, length, 6)), tf.float32) for _ in range(3)]
+    return parts, tf.constant(rng.random((2, length)) < 0.8, tf.int32)
+
+
+def attend(config, parts, mask, return_attention=False):
+    drop = (tf.identity, tf.identity)
+    found = BlockSparseAttention(config)(
+        *parts, additive_mask(mask), 0.4, drop, return_attention=return_attention
+    )
+    return found if return_attention else found[0]
+
+
+def allowed_pairs(config, length):
+    """Returns which positions attend to which, bool [S, S], one pair after the other."""
+    size, number = config.attention_block_size, -(-length // config.attention_block_size)
+    blocks = BlockSparseAttention(config).key_blocks(number).numpy()
+    pairs = np.zeros((length, length), bool)
+    for query in range(length):
+        for key in range(length):
+            is_global = query // size < config.attention_global_blocks
+            pairs[query, key] = is_global or key // size in blocks[query // size]
+    return pairs
+
+
+def dense(config, parts, mask, length):
+    """Returns dense attention in which all other pairs are masked, and its weights."""
+    query, key, value = parts
+    scores = tf.matmul(query, key, transpose_b=True) * 0.4 + additive_mask(mask)
+    scores = tf.where(allowed_pairs(config, length), scores, -np.inf)
+    probs = tf.nn.softmax(scores)
+    return tf.matmul(probs, value), probs
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+@pytest.mark.parametrize("number", [9, 16])
+def test_a_block_attends_to_first_neighbouring_and_random_blocks(pattern, number):
+    shape = config(pattern)
+    window, few, random = PATTERNS[pattern]
+    blocks = BlockSparseAttention(shape).key_blocks(number).numpy()
+    assert blocks.shape == (number, window + few + random)
+    for query, keys in enumerate(blocks.tolist()):
+        near = range(max(0, query - window // 2), min(number, query + window // 2 + 1))
+        assert len(set(keys)) == len(keys) and {*range(few), *near} <= set(keys)
+        assert all(0 <= key < number for key in keys)
+
+
+def test_the_random_blocks_depend_on_the_seed_alone():
+    first, again = (BlockSparseAttention(config("random")).key_blocks(16) for _ in range(2))
+    other = BlockSparseAttention(config("random", attention_seed=1)).key_blocks(16)
+    np.testing.assert_array_equal(first, again)
+    assert (np.asarray(first) != np.asarray(other)).any()
+    # They are part of what a trained model computes, so they must never change.
+    assert first[:3].numpy().tolist() == [[0, 2, 11, 9], [1, 14, 15, 5], [2, 6, 10, 13]]
+
+
+@pytest.mark.parametrize("number", [2, 6, 9, 16])
+def test_lengths_that_depend_on_the_batch_have_the_same_blocks(number):
+    attention = BlockSparseAttention(config("Big Bird"))
+    static = attention.key_blocks(number)
+    np.testing.assert_array_equal(attention.key_blocks(tf.constant(number)), static)
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+@pytest.mark.parametrize("length, is_static", [(64, True), (61, False)])
+def test_outputs_and_gradients_are_those_of_masked_dense_attention(pattern, length, is_static):
+    shape, (parts, mask) = config(pattern), inputs(length)
+    upstream = tf.random.stateless_normal(parts[0].shape, seed=(0, 1))
+    spec = tf.TensorSpec([2, 2, length if is_static else None, 6])
+
+    @tf.function(input_signature=[[spec] * 3])
+    def ours(parts):
+        with tf.GradientTape() as tape:
+            tape.watch(parts)
+            outputs = attend(shape, parts, mask)
+        return outputs, tape.gradient(outputs, parts, output_gradients=upstream)
+
+    with tf.GradientTape() as tape:
+        tape.watch(parts)
+        expected, _ = dense(shape, parts, mask, length)
+    # A block without any token has other weights, but no token attends to it.
+    real = np.asarray(mask)[:, None, :, None] * np.ones((1, 2, 1, 6))
+    found, gradients = ours(parts)
+    np.testing.assert_allclose(found * real, expected * real, atol=1e-6)
+    for ours_of, theirs in zip(
+        gradients, tape.gradient(expected, parts, output_gradients=upstream), strict=True
+    ):
+        np.testing.assert_allclose(ours_of, theirs, atol=3e-6)
+
+
+def test_blocks_that_cover_everything_are_dense_attention():
+    (query, key, value), mask = parts, mask = inputs(24)
+    shape = config("Big Bird")  # 6 blocks of 6
+    scores = tf.matmul(query, key, transpose_b=True) * 0.4 + additive_mask(mask)
+    expected = tf.matmul(tf.nn.softmax(scores), value)
+    np.testing.assert_allclose(attend(shape, parts, mask), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("pattern", ["Big Bird", "window"])
+def test_returned_weights_are_zero_where_positions_do_not_attend(pattern):
+    shape, (parts, mask) = config(pattern), inputs(61)
+    _, probs = attend(shape, parts, mask, return_attention=True)
+    _, expected = dense(shape, parts, mask, 61)
+    assert not probs.numpy()[:, :, ~allowed_pairs(shape, 61)].any()
+    np.testing.assert_allclose(probs, expected, atol=1e-6)
+
+
+def block(shape, **changes):
+    return SelfAttentionBlock(shape.replace(**changes), "group_0/inner_group_0")
+
+
+def test_the_weights_are_those_of_dense_attention():
+    sparse, other = (
+        block(config("Big Bird"), attention=kind) for kind in ("block-sparse", "dense")
+    )
+    assert [weight.name for weight in sparse.weights] == [weight.name for weight in other.weights]
+    hidden = tf.random.stateless_normal((2, 40, 12), seed=(0, 1))
+    for length, differs in ((24, False), (40, True)):  # 6 and 10 blocks; 6 are attended to
+        rows = Rows(tf.ones((2, length), tf.int32))
+        flat = rows.from_batch(hidden[:, :length])
+        differences = np.abs(sparse(flat, rows) - other(flat, rows))
+        assert (differences.max() > 1e-3) == differs and (differs or differences.max() == 0)
+
+
+@pytest.mark.parametrize("skips_padding", [False, True])
+def test_some_positions_alone_are_as_among_all(skips_padding):
+    hidden = tf.random.stateless_normal((2, 40, 12), seed=(0, 1))
+    layer, positions = block(config("Big Bird")), tf.constant([[0, 30, 7], [2, 2, 20]])
+    mask = tf.sequence_mask([40, 22], 40, tf.int32)
+    rows = Rows(mask, skips_padding)
+    flat = rows.from_batch(hidden)
+    expected = tf.gather(rows.to_batch(layer(flat, rows)), positions, batch_dims=1)
+    found, probs = layer(flat, rows, positions=positions, return_attention=True)
+    np.testing.assert_allclose(tf.reshape(found, (2, 3, 12)), expected, atol=1e-6)
+    assert probs.shape == (2, 2, 3, 40)
+    np.testing.assert_allclose(tf.reduce_sum(probs, -1), np.ones((2, 2, 3)), atol=1e-6)
+
+
+def test_compiled_and_inference_agree():
+    shape, (parts, mask) = config("Big Bird"), inputs(61)
+    expected = attend(shape, parts, mask)
+    with inference():
+        np.testing.assert_allclose(attend(shape, parts, mask), expected, atol=1e-6)
+    compiled = tf.function(lambda *parts: attend(shape, parts, mask), jit_compile=True)
+    np.testing.assert_allclose(compiled(*parts), expected, atol=1e-6)
+    with compiled_kernels():
+        np.testing.assert_allclose(attend(shape, parts, mask), expected, atol=1e-6)
+
+
+def test_dropout_is_that_of_the_row_wherever_it_is_computed():
+    from albert_keras.layers.dropout import DropoutSeed
+
+    layer = block(config("Big Bird"), attention_probs_dropout_prob=0.5)
+    hidden = tf.random.stateless_normal((2, 40, 12), seed=(0, 1))
+
+    def run(hidden, first):
+        rows = Rows(tf.ones(hidden.shape[:2], tf.int32))
+        seed = DropoutSeed(tf.constant(3, tf.int64), tf.constant(first, tf.int64))
+        return rows.to_batch(layer(rows.from_batch(hidden), rows, seed, training=True))
+
+    both = run(hidden, 0)
+    np.testing.assert_allclose(run(hidden[1:], 1), both[1:], atol=1e-6)
+    assert np.abs(run(hidden[1:], 0) - both[1:]).max() > 1e-3
+
+
+@pytest.mark.parametrize(
+    "settings", [{"recompute": True}, {"skips_padding": True}, {"dtype": "mixed_bfloat16"}]
+)
+def test_gradients_of_an_encoder_are_those_of_a_plain_step(settings):
+    from albert_keras.models.encoder import AlbertEncoder
+
+    shape = config("Big Bird", vocab_size=20, num_hidden_layers=1, embedding_size=6)
+    features = {
+        "input_ids": np.random.default_rng(0).integers(0, 20, (2, 61)),
+        "input_mask": tf.sequence_mask([61, 30], 61, tf.int32),
+    }
+    positions = tf.constant([[0, 50, 7], [0, 2, 20]])
+
+    @tf.function
+    def gradients(encoder):
+        with tf.GradientTape() as tape:
+            outputs = encoder(features, training=True, positions=positions)["sequence_output"]
+            loss = tf.reduce_sum(tf.cast(outputs, tf.float32)[..., 0])
+        weights = [weight for weight in encoder.trainable_weights if "pooler" not in weight.name]
+        return tape.gradient(loss, weights)
+
+    is_exact = "dtype" not in settings
+    expected = gradients(AlbertEncoder(shape, dtype="float32"))
+    found = gradients(AlbertEncoder(shape, **({"dtype": "float32"} | settings)))
+    # Of all gradients: those of the biases of keys are 0 but for rounding.
+    largest = max(np.abs(gradient).max() for gradient in expected)
+    for ours, theirs in zip(found, expected, strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=largest * (1e-5 if is_exact else 0.1))
