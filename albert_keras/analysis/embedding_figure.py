@@ -49,9 +49,9 @@ def draw_embeddings(models: Sequence[AnalyzedModel], spectra: Sequence[Any], nor
 
 def _draw_norms(panel, norms, styles):
     for label, style in styles.items():
-        rows = [row for row in norms if row.model == label and row.count]
+        rows = [row for row in norms if row.model == label and row.occurrences]
         panel.scatter(
-            [row.count for row in rows],
+            [row.occurrences for row in rows],
             [row.norm for row in rows],
             s=6,
             alpha=0.35,

@@ -42,7 +42,7 @@ class NormOfToken(NamedTuple):
 
     model: str  # label of the model
     token: str
-    count: int
+    occurrences: int
     norm: float
 
 
@@ -53,7 +53,7 @@ class EmbeddingAnalysis(NamedTuple):
     neighbours: list[Neighbour]
     spectra: list[Spectrum]
     norms: list[NormOfToken]  # of all tokens of the vocabulary; empty without data
-    #: By model, the rank correlation (Spearman) of norm and count over the tokens that occur.
+    #: By model, the rank correlation (Spearman) of norm and occurrences over the tokens that occur.
     correlations: dict[str, float]
     files: list[str]
 

@@ -26,7 +26,7 @@ DATA = option(
 )
 OUT = option(..., "New folder for the figures, CSV tables and JSON.")
 RANDOM = option(
-    False, "Add a model with random weights for each shape, drawn with dashes.", "--random-weights"
+    False, "Add the model of each shape with random weights, for comparison.", "--random-weights"
 )
 SEED = option(0, "Seed of the random weights.", min=0)
 TEXT_COLUMN = option(
@@ -204,7 +204,7 @@ def convergence(
 ):
     """Follow the state while a shared layer is applied again and again.
 
-    The masked-LM accuracy is that of a prediction after each layer.
+    Masked tokens are predicted from the state after each layer, too.
 
     \b
     Example:

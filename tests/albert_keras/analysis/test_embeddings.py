@@ -54,7 +54,7 @@ def test_norms_have_the_counts_of_the_texts(tiny_run, texts, sequences, tiny_tok
     counts = collections.Counter(int(id) for ids in sequences for id in ids[0])
     assert len(found.norms) == tiny_tokenizer.vocab_size
     for id, row in enumerate(found.norms):
-        assert row.count == counts[id]
+        assert row.occurrences == counts[id]
     assert found.norms[5].norm == pytest.approx(np.linalg.norm(table[5]), rel=1e-5)
     assert -1 <= found.correlations[str(tiny_run)] <= 1
 
