@@ -9,6 +9,7 @@ from tensorflow import keras
 
 from albert_keras.layers.rows import Rows
 from albert_keras.models.encoder import AlbertEncoder
+from data_pipeline.errors import InputError
 
 
 def classify_until_confident(
@@ -71,6 +72,15 @@ def classify_until_confident(
 
         state = tf.cond(tf.size(state[2]) > 0, advance, lambda state=state: state)
     return {"logits": state[3], "layers": state[4]}
+
+
+def check_confidence(confidence: float) -> None:
+    """Raises InputError unless a number is a probability at which a row may stop."""
+    if not 0 < confidence <= 1:
+        raise InputError(
+            "The confidence of an early exit must be a probability above 0 and at most 1. "
+            f"Received: {confidence}."
+        )
 
 
 def _shared_weights(encoder):
