@@ -125,7 +125,7 @@ def test_the_export_stops_where_the_python_path_does(tuned, layer_logits, tmp_pa
     np.testing.assert_array_equal(found["layers"], expected)
     chosen = logits[np.arange(len(texts)), expected - 1]
     np.testing.assert_allclose(found["probabilities"], tf.nn.softmax(chosen), atol=1e-4)
-    answers = Predictor(tmp_path / "toy").answers([{"text": text} for text in texts[:3]])
+    answers = Predictor(tmp_path / "toy").answer([{"text": text} for text in texts[:3]])
     assert [answer.probability for answer in answers] == pytest.approx(
         tf.nn.softmax(chosen).numpy().max(axis=1)[:3], abs=1e-4
     )
