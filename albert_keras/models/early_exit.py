@@ -60,15 +60,15 @@ def classify_until_confident(
             hidden, mask, left, logits, layers = state
             hidden = _run_layer(layer, weights, hidden, mask, only_cls=is_last)
             found = head(encoder.pooled(hidden[:, 0]))
+            # What a row answers last remains.
+            logits = tf.tensor_scatter_nd_update(logits, left[:, None], found)
+            taken = tf.fill(tf.shape(left), number + 1)
+            layers = tf.tensor_scatter_nd_update(layers, left[:, None], taken)
+            if is_last:
+                return hidden, mask, left, logits, layers
             best = tf.reduce_max(tf.nn.softmax(found), axis=-1)
-            is_done = tf.ones_like(best, tf.bool) if is_last else best >= confidence
-            done = tf.boolean_mask(left, is_done)[:, None]
-            logits = tf.tensor_scatter_nd_update(logits, done, tf.boolean_mask(found, is_done))
-            layers = tf.tensor_scatter_nd_update(
-                layers, done, tf.fill(tf.shape(done)[:1], number + 1)
-            )
-            remaining = [tf.boolean_mask(each, ~is_done) for each in (hidden, mask, left)]
-            return (*remaining, logits, layers)
+            rest = tf.where(best < confidence)[:, 0]
+            return *(tf.gather(each, rest) for each in (hidden, mask, left)), logits, layers
 
         state = tf.cond(tf.size(state[2]) > 0, advance, lambda state=state: state)
     return {"logits": state[3], "layers": state[4]}
