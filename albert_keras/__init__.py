@@ -7,6 +7,11 @@ from data_pipeline.tensorflow_line import use_keras_2
 from data_pipeline.tensorflow_log import silence_startup
 
 if TYPE_CHECKING:  # for type checkers and editors, which do not see names loaded at first use
+    from albert_keras.analysis.attention import analyze_attention as analyze_attention
+    from albert_keras.analysis.convergence import analyze_convergence as analyze_convergence
+    from albert_keras.analysis.early_exit import evaluate_early_exit as evaluate_early_exit
+    from albert_keras.analysis.embeddings import analyze_embeddings as analyze_embeddings
+    from albert_keras.analysis.similarity import analyze_similarity as analyze_similarity
     from albert_keras.config import AlbertConfig as AlbertConfig
     from albert_keras.conversion.convert import convert as convert
     from albert_keras.embeddings.embed import embed as embed
@@ -58,9 +63,14 @@ _HOMES = {
     "PretrainingConfig": "albert_keras.training.config",
     "TaskConfig": "albert_keras.tasks.task_config",
     "TrainingConfig": "albert_keras.training.config",
+    "analyze_attention": "albert_keras.analysis.attention",
+    "analyze_convergence": "albert_keras.analysis.convergence",
+    "analyze_embeddings": "albert_keras.analysis.embeddings",
+    "analyze_similarity": "albert_keras.analysis.similarity",
     "convert": "albert_keras.conversion.convert",
     "embed": "albert_keras.embeddings.embed",
     "evaluate": "albert_keras.training.evaluate",
+    "evaluate_early_exit": "albert_keras.analysis.early_exit",
     "evaluate_minimal_pairs": "albert_keras.minimal_pairs.evaluate",
     "evaluate_task": "albert_keras.finetuning.evaluate",
     "export": "albert_keras.serving.publish",

@@ -21,7 +21,7 @@ ROWS = (
     ("distillation",),
     ("serving", "planning", "conversion"),
     ("embeddings",),
-    ("minimal_pairs",),
+    ("minimal_pairs", "analysis"),
     ("demo", "dry_run", "doctor", "config_files", "run_overview"),
     # Beside the product: only `cli` starts benchmarks, and nothing imports `tpu_check`.
     ("benchmarks",),

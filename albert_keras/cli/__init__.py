@@ -5,6 +5,7 @@ import sys
 import typer
 
 from albert_keras.cli import (
+    analyze,
     benchmark,
     card,
     config,
@@ -60,6 +61,7 @@ app.command("card")(card.card)
 app.command("predict")(predict.predict)
 app.command("embed")(embed.embed)
 app.command("similar")(similar.similar)
+app.add_typer(analyze.app, name="analyze")
 app.command("serve")(serve.serve)
 app.command("serve-check")(serve.serve_check)
 app.command("server-kit")(serve.server_kit)

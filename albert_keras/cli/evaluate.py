@@ -4,6 +4,7 @@ from pathlib import Path
 
 from albert_keras.cli import options
 from albert_keras.cli.command import Output, command
+from albert_keras.cli.early_exit import evaluate_exits
 from albert_keras.cli.minimal_pairs import evaluate_pairs
 from albert_keras.cli.options import option
 from albert_keras.cli.output import count_of, percent
@@ -65,6 +66,12 @@ def evaluate(
         "For a fine-tuned model, also score a linear model on counts of words, trained on the same "
         "examples.",
     ),
+    exit_at_confidence: str | None = option(
+        None,
+        "Score and time early exit at these probabilities, separated by commas, of a model trained "
+        "with --exit-heads.",
+        metavar="P,...",
+    ),
     allow_trained_rows: bool = option(
         False,
         "Score examples or records even if the model was trained on all of them.",
@@ -80,7 +87,27 @@ def evaluate(
       albert-keras evaluate --run runs/sst-2 --run runs/sst-2-large --all-seeds
       albert-keras evaluate --run runs/books --minimal-pairs blimp/ --out pairs.jsonl
       albert-keras evaluate --run albert-mini-en --minimal-pairs blimp/
+      albert-keras evaluate --run runs/sst-2 --exit-at-confidence 0.7,0.8,0.9,0.95 --out curve/
     """
+    if exit_at_confidence is not None:
+        others = {"--minimal-pairs": minimal_pairs, "--all-seeds": all_seeds}
+        others |= {"--baseline-data": baseline_data, "--skip-bad-rows": skip_bad_rows}
+        others |= {"--delimiter": delimiter, "--encoding": encoding, "--overwrite": overwrite}
+        others |= {"--mask-rest-of-word": mask_rest_of_word}
+        for name, value in others.items():
+            if value:
+                raise InputError(f"`{name}` must not be given with `--exit-at-confidence`.")
+        return evaluate_exits(
+            run,
+            exit_at_confidence,
+            data,
+            data_dir,
+            split,
+            out,
+            step,
+            batch_size,
+            allow_trained_rows,
+        )
     if minimal_pairs:
         tables = {"--data-dir": data_dir, "--delimiter": delimiter, "--encoding": encoding}
         tables |= {"--data": data, "--split": split, "--all-seeds": all_seeds}

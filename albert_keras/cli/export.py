@@ -43,6 +43,12 @@ def export(
     encode_layers: str | None = option(
         None, "Layers whose outputs `encode` concatenates, such as 9,10,11,12."
     ),
+    exit_at_confidence: float | None = option(
+        None,
+        "Stop each text after the first layer whose classifier is this confident, a probability; "
+        "the model must be trained with --exit-heads.",
+        metavar="P",
+    ),
 ):
     """Export a run as a SavedModel and as a .keras model.
 
@@ -54,6 +60,7 @@ def export(
       albert-keras export --run runs/books --out saved_models/books
       albert-keras export --run runs/books --out saved_models/small --precision int8 --lite int8
       albert-keras export --run runs/sst-2 --out saved_models/sst-2 --keep 3
+      albert-keras export --run runs/sst-2 --out saved_models/fast --exit-at-confidence 0.9
     """
     layers = _parse_numbers(encode_layers)
     check_model_name(out.absolute().name)
@@ -72,6 +79,7 @@ def export(
         keep=keep,
         layers=layers,
         keras_precision=keras_precision,
+        exit_at_confidence=exit_at_confidence,
     )
     losses = {variant: loss._asdict() for variant, loss in result.losses.items()}
     return Output(result._asdict() | {"losses": losses}, _lines(result))

@@ -17,7 +17,7 @@ from albert_keras.shipped_models import find_model
 from albert_keras.tasks.kinds import SIMILARITY
 from albert_keras.tasks.pair_features import EncodedPairs, PairFeatures, encode_texts
 from albert_keras.tasks.predictions import check_numbers
-from albert_keras.weights.initial_weights import open_weights
+from albert_keras.weights.initial_weights import InitialWeights, open_weights
 from data_pipeline.errors import InputError
 
 #: Longest sequence if the length of the training is not known.
@@ -82,9 +82,7 @@ class TextEncoder:
         if batch_size < 1:
             raise InputError(f"`batch_size` must be at least 1. Received: {batch_size}.")
         path, origin = find_model(model), str(model)
-        if is_finetuned(path):
-            path, step = find_runs(path)[0], "best" if step is None else step
-        initial_weights = open_weights(path, step)
+        initial_weights = open_trained(path, step)
         config = initial_weights.albert_config
         self.settings = EmbeddingSettings(
             _checked_pooling(pooling or _trained_pooling(path) or "mean"),
@@ -154,6 +152,14 @@ class TextEncoder:
             outputs["sequence_output"] = tf.add_n(chosen) / len(chosen)
         vectors = self._pooling(outputs, mask)
         return {"vectors": tf.math.l2_normalize(vectors, -1) if settings.normalize else vectors}
+
+
+def open_trained(model: str | Path, step: int | str | None = None) -> InitialWeights:
+    """Finds the weights of a trained model, see `open_weights`; a fine-tuning is its best seed."""
+    path = find_model(model)
+    if is_finetuned(path):
+        path, step = find_runs(path)[0], "best" if step is None else step
+    return open_weights(path, step)
 
 
 def _trained_pooling(path):

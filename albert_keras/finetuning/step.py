@@ -114,7 +114,8 @@ def task_sums(kind: TaskKind, outputs: dict, features: dict) -> Sums:
 
     Returns:
         Sums. Each row adds, times its weight,
-            classification, choice: the cross-entropy of the class or option;
+            classification, choice: the cross-entropy of the class or option; with a classifier
+                after every layer the mean of theirs, weighted by the number of the layer;
             regression: the squared error; no answer is counted as right;
             multi_label: the mean of the binary cross-entropies of its labels; right if all are;
             multi_regression: the mean of the squared errors of its labels; none counts as right;
@@ -152,7 +153,16 @@ def _weights(kind, features):
 
 
 def _classification(outputs, features):
-    return _of_classes(outputs["logits"], features["labels"])
+    losses, is_right = _of_classes(outputs["logits"], features["labels"])
+    if "exit_logits" not in outputs:
+        return losses, is_right
+    # Source: Zhou et al. (2020): BERT loses patience (https://arxiv.org/abs/2006.04152).
+    earlier = outputs["exit_logits"]  # [B, L - 1, C]
+    last = earlier.shape[1] + 1
+    labels = tf.repeat(tf.convert_to_tensor(features["labels"])[:, None], last - 1, axis=1)
+    numbers = tf.range(1.0, last)
+    weighted = tf.reduce_sum(numbers * _of_classes(earlier, labels)[0], axis=1) + last * losses
+    return weighted * 2 / (last * (last + 1)), is_right
 
 
 def _regression(outputs, features):

@@ -148,7 +148,7 @@ class AlbertEncoder(keras.Model):
             sequence_output = execution.output(hidden)  # [B, S or Q, H]
             outputs = {
                 "sequence_output": sequence_output,
-                "pooled_output": self._pooled(sequence_output[:, 0]),  # [B, H]
+                "pooled_output": self.pooled(sequence_output[:, 0]),  # [B, H]
             }
             if return_all_layers:
                 layer_outputs = [execution.to_batch(layer) for layer in layer_outputs[:-1]]
@@ -157,7 +157,8 @@ class AlbertEncoder(keras.Model):
                 outputs["attention"] = tuple(execution.attention)
             return outputs
 
-    def _pooled(self, first):
+    def pooled(self, first: Any) -> Any:
+        """Returns the pooled output of states at [CLS], [B, H]; the states without a pooler."""
         if self.pooler is None:
             return first
         return ACTIVATIONS[self.config.pooler_activation](self.pooler(first))

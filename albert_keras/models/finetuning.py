@@ -12,6 +12,7 @@ from tensorflow import keras
 from albert_keras.config import AlbertConfig
 from albert_keras.layers.dropout import DropoutSeed
 from albert_keras.layers.kernels import inference
+from albert_keras.models.early_exit import classify_until_confident
 from albert_keras.models.encoder import AlbertEncoder
 from albert_keras.models.pooling import Pooling
 from albert_keras.models.task_heads import LinearHead, SpansHead, SpansOrNoneHead
@@ -125,26 +126,76 @@ class AlbertForClassification(AlbertForTask):
     Args:
         config: AlbertConfig.
         num_labels: int. C; 1 is regression.
+        exit_heads: bool. Whether there is a classifier after every layer, each with the one pooler.
+        exit_at_confidence: float or None. With `exit_heads`, the probability of the most likely
+            class at which a row needs no further layer; outside of training only. It may be
+            changed later.
         **kwargs: As in `AlbertForTask`.
 
     Returns:
         dict. "logits" float32 [B, C], of a softmax over classes or, if several labels may apply, of
-        a sigmoid for each; for regression the numbers themselves.
+        a sigmoid for each; for regression the numbers themselves. With `exit_heads`, in training
+        also "exit_logits" float32 [B, L - 1, C] of the layers before the last one; with
+        `exit_at_confidence`, otherwise also "layers" int32 [B], the layers that a row took.
+
+    Source:
+        `exit_heads`: Zhou et al. (2020): BERT loses patience (https://arxiv.org/abs/2006.04152).
     """
 
     _reads_pooler = True
 
-    def __init__(self, config, num_labels, name="albert_for_classification", **kwargs):
+    def __init__(
+        self,
+        config,
+        num_labels,
+        exit_heads=False,
+        exit_at_confidence=None,
+        name="albert_for_classification",
+        **kwargs,
+    ):
         super().__init__(config, name=name, **kwargs)
         self.num_labels = num_labels
+        self.exit_at_confidence = exit_at_confidence
         self.head = LinearHead(config, num_labels, self.head_dropout, **self._shared)
+        self.exit_heads = [
+            LinearHead(
+                config,
+                num_labels,
+                self.head_dropout,
+                scope=f"exits/layer_{number}",
+                name=f"exit_{number}",
+                **self._shared,
+            )
+            for number in range(1, config.num_hidden_layers if exit_heads else 1)
+        ]
 
     def _call(self, inputs, training, dropout_seed):
+        if training and self.exit_heads:
+            logits = self.logits_of_layers(inputs, training, dropout_seed)
+            return {"logits": logits[:, -1], "exit_logits": logits[:, :-1]}
+        if self.exit_heads and self.exit_at_confidence is not None:
+            heads = [*self.exit_heads, self.head]
+            return classify_until_confident(self.encoder, heads, inputs, self.exit_at_confidence)
         pooled = self._pooled(inputs, training, dropout_seed)
         return {"logits": self.head(pooled, dropout_seed, training=training)}
 
+    def logits_of_layers(self, inputs, training=None, dropout_seed=None):
+        """Returns what the classifier after each layer answers, float32 [B, L, C]."""
+        layers = self.encoder(
+            inputs, training=training, dropout_seed=dropout_seed, return_all_layers=True
+        )["layer_outputs"][self.config.inner_group_num - 1 :: self.config.inner_group_num]
+        heads = [*self.exit_heads, self.head]
+        logits = [
+            head(self.encoder.pooled(layer[:, 0]), dropout_seed, training=training)
+            for head, layer in zip(heads, layers, strict=True)
+        ]
+        return tf.stack(logits, axis=1)
+
     def get_config(self):
-        return super().get_config() | {"num_labels": self.num_labels}
+        config = super().get_config() | {"num_labels": self.num_labels}
+        if self.exit_heads:
+            config |= {"exit_heads": True, "exit_at_confidence": self.exit_at_confidence}
+        return config
 
 
 @keras.saving.register_keras_serializable("albert_keras")

@@ -66,6 +66,7 @@ def export(
     keep: int | None = None,
     layers: tuple[int, ...] | list[int] = (),
     keras_precision: str = "float32",
+    exit_at_confidence: float | None = None,
 ) -> ExportResult:
     """Exports a checkpoint as a SavedModel over plain strings and as a `.keras` model.
 
@@ -93,6 +94,8 @@ def export(
         layers: iterable of int. Blocks whose outputs `encode` returns as well, see `StringModel`.
         keras_precision: str. "float32" or "float16", in which the weights of the `.keras` model are
             stored; loaded, they are float32.
+        exit_at_confidence: float or None. Probability of the most likely class at which a text
+            needs no further layer, for classifiers that were trained with `exit_heads`.
 
     Returns:
         ExportResult.
@@ -118,6 +121,8 @@ def export(
                 f"`lite` is for pre-trained models. Received: {', '.join(lite)} and a model of "
                 f"{source.task.config.name}."
             )
+        if exit_at_confidence is not None:
+            source.exit_early(exit_at_confidence, precision)
         compare = prepare_comparison(source, precision, lite, eval_data, keras_precision)
         module = source.string_model(precision, tuple(layers))
         logger.info("2/4 writing the model for servers and for Keras")
@@ -138,6 +143,7 @@ def export(
             "precision": precision,
             "keras_precision": keras_precision,
             "layers": list(layers),
+            "exit_at_confidence": exit_at_confidence,
             "accuracy_loss": {name: loss._asdict() for name, loss in losses.items()},
             # Without the rest of the path: exports are given away.
             "compared_on": Path(eval_data or "usual").name if losses else None,

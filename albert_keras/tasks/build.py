@@ -8,10 +8,11 @@ from albert_keras.tasks.kinds import (
     REGRESSION,
     load_class,
 )
+from data_pipeline.errors import InputError
 
 
 def build_task(config):
-    """Returns the Task of a TaskConfig."""
+    """Returns the Task of a TaskConfig; InputError if a setting is not one of its kind."""
     if config.has_several_labels:
         is_score = config.name in REGRESSION.own_tasks
         kind = MULTI_REGRESSION if is_score else MULTI_LABEL
@@ -20,4 +21,10 @@ def build_task(config):
         kinds = (kind for kind, tasks in names if config.name in tasks)
         # The class of classification finds the kind of a GLUE task itself.
         kind = next(kinds, CLASSIFICATION)
-    return load_class(kind.task_class)(config)
+    task = load_class(kind.task_class)(config)
+    if config.exit_heads and task.kind is not CLASSIFICATION:
+        raise InputError(
+            "`exit_heads` requires a task with one of several classes for each row. Received: "
+            f"{config.name}, a task of {task.kind.name}."
+        )
+    return task

@@ -96,6 +96,11 @@ class TaskConfig(Settings):
         "Names of the classes or tags, in the order of their numbers. None uses those "
         "of the task or of the training examples.",
     )
+    exit_heads: bool = option(
+        False,
+        "classification: also train a classifier after every layer, which "
+        "`export --exit-at-confidence` requires.",
+    )
     max_seq_length: int | None = option(
         None, "Tokens per row.", default_text="128; squad 384, race 512", ge=8
     )

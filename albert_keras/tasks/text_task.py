@@ -88,6 +88,10 @@ class TextTask(Task):
         pair = self._glue.unlabelled.second if self._glue else config.pair
         self.takes_pair = pair is not None
 
+    @property
+    def model_settings(self):
+        return {"exit_heads": True} if self.config.exit_heads else {}
+
     @functools.cached_property
     def labels(self):
         if self.kind is REGRESSION:

@@ -30,19 +30,9 @@ class ScoredModel(NamedTuple):
 
     def check_records(self, records: RecordFiles) -> None:
         """Raises InputError unless records were built with the tokenizer of the model."""
-        vocab_size, found = self.albert_config.vocab_size, records.info.tokenizer_digest
-        problem = None
-        if records.info.vocab_size != vocab_size:
-            problem = f"{records.info.vocab_size} pieces, not {vocab_size}"
-        elif self.tokenizer_digest and found and self.tokenizer_digest != found:
-            problem = "another one of the same size"
-        if problem:
-            option = f" --tokenizer {self.path}/tokenizer" if self.run else " that tokenizer"
-            raise InputError(
-                f"`{records.folder}` must be built with the tokenizer of `{self.path}`. Received: "
-                f"{problem}. Build the records with{option}.",
-                Mistake.OTHER_TOKENIZER,
-            )
+        check_records(
+            records, self.path, self.albert_config.vocab_size, self.tokenizer_digest, bool(self.run)
+        )
 
     def piece_of(self, piece_id: int) -> str:
         """Returns a piece, or its id if the model has no tokenizer."""
@@ -50,6 +40,35 @@ class ScoredModel(NamedTuple):
             return self.tokenizer().piece_of(piece_id)
         except InputError:  # trained on foreign records that came without a tokenizer
             return str(piece_id)
+
+
+def check_records(
+    records: RecordFiles,
+    model: str | Path,
+    vocab_size: int,
+    tokenizer_digest: str | None,
+    is_run: bool = False,
+) -> None:
+    """Raises InputError unless records were built with the tokenizer of a model.
+
+    Args:
+        records: RecordFiles.
+        model: The model as given, for the message.
+        vocab_size, tokenizer_digest: Those of the model; the digest is None if it is not known.
+        is_run: Whether the model is the folder of a run, which contains its tokenizer.
+    """
+    found, problem = records.info.tokenizer_digest, None
+    if records.info.vocab_size != vocab_size:
+        problem = f"{records.info.vocab_size} pieces, not {vocab_size}"
+    elif tokenizer_digest and found and tokenizer_digest != found:
+        problem = "another one of the same size"
+    if problem:
+        option = f" --tokenizer {model}/tokenizer" if is_run else " that tokenizer"
+        raise InputError(
+            f"`{records.folder}` must be built with the tokenizer of `{model}`. Received: "
+            f"{problem}. Build the records with{option}.",
+            Mistake.OTHER_TOKENIZER,
+        )
 
 
 def open_scored_model(path: str | Path, step: int | str | None = None) -> ScoredModel:

@@ -51,6 +51,7 @@ _GROUPS = {
     "end_logits/": "span head",
     "answer_class/": "span head",
     "output_": "task head",
+    "exits/": "exit heads",
     "global_step": "training state",
     "training/": "training state",
     "": "other tensors",

@@ -9,6 +9,7 @@ from albert_keras.finetuning.finetuned import find_runs, is_finetuned, read_tune
 from albert_keras.finetuning.results import baseline_scores, read_results
 from albert_keras.interop.foreign_hint import is_ours
 from albert_keras.interop.model_weights import HEADS
+from albert_keras.models.early_exit import check_confidence
 from albert_keras.models.finetuning import AlbertForTask
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.runs.run import Run
@@ -50,6 +51,25 @@ class ExportSource(NamedTuple):
         return build_task_model(
             self.model, self.tokenizer, self.task, precision, self.tuned, layers
         )
+
+    def exit_early(self, confidence: float, precision: str) -> None:
+        """Makes the model stop each text at the first confident layer.
+
+        Raises InputError if the confidence is not a probability, the model has no classifier after
+        every layer, or the precision is bfloat16, in which rounding decides where a text stops.
+        """
+        check_confidence(confidence)
+        if not getattr(self.model, "exit_heads", None):
+            raise InputError(
+                "`exit_at_confidence` requires a classifier after every layer. Received: a model "
+                "without them. Train it with `albert-keras finetune --exit-heads`."
+            )
+        if precision == "bfloat16":
+            raise InputError(
+                "`exit_at_confidence` requires the precision float32 or int8, so that a text stops "
+                "at the same layer alone and in a batch. Received: bfloat16."
+            )
+        self.model.exit_at_confidence = confidence
 
     def describe(self) -> dict:
         """Returns what readers of an export must know about the model, plain JSON."""

@@ -35,6 +35,7 @@ COMMANDS = (
     ["init", "finetune"],
     ["init", "data"],
     ["config", "check"],
+    *(["analyze", name] for name in ("similarity", "attention", "embeddings", "convergence")),
     ["runs", "list"],
     ["runs", "compare"],
     ["runs", "plot"],

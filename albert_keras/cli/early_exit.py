@@ -1,0 +1,83 @@
+"""What `evaluate --exit-at-confidence` does."""
+
+from pathlib import Path
+
+from albert_keras.cli.command import Output
+from albert_keras.cli.output import count_of, plain
+from albert_keras.cli.preflight import check_files, check_model_folder
+from albert_keras.runs.kind import kind_of_run
+from data_pipeline.errors import InputError
+from data_pipeline.files import check_output_folder
+
+
+def evaluate_exits(
+    runs: list[Path],
+    confidences: str,
+    data: Path | None,
+    data_dir: Path | None,
+    split: str | None,
+    out: Path | None,
+    step: str | None,
+    batch_size: int,
+    allow_trained_rows: bool,
+) -> Output:
+    """Evaluates early exit at several confidences; for the arguments see `evaluate`."""
+    if len(runs) > 1:
+        raise InputError(
+            f"`--exit-at-confidence` requires one `--run`. Received: {', '.join(map(str, runs))}."
+        )
+    check_model_folder(runs[0], accepts_exports=True)
+    if kind_of_run(runs[0]) != "finetuning":
+        raise InputError(
+            f"`--exit-at-confidence` requires a fine-tuned model. Received: `{runs[0]}`."
+        )
+    if data is not None and (split is not None or data_dir is not None):
+        raise InputError("Only one of `--data` and `--split` or `--data-dir` may be given.")
+    numbers = _parse(confidences)
+    check_files(data)
+    if out is not None:
+        check_output_folder(out)
+    from albert_keras.analysis.early_exit import evaluate_early_exit
+
+    result = evaluate_early_exit(
+        runs[0],
+        numbers,
+        data,
+        data_dir,
+        split,
+        out,
+        step or "best",
+        batch_size,
+        allow_trained_rows,
+    )
+    return Output(plain(result), describe_exits(result))
+
+
+def describe_exits(curve) -> list[str]:
+    """Returns the lines that describe an EarlyExitCurve."""
+    lines = [
+        f"{curve.metric} on {count_of(curve.examples, 'example')} of {curve.split}; time of "
+        f"{count_of(curve.num_timed, 'single row')} through all {len(curve.layer_scores)} layers: "
+        f"{curve.milliseconds:.2f} ms on average",
+        f"{'confidence':>10}  {curve.metric:>9}  points lost  layers  speedup",
+        f"{'all layers':>10}  {curve.score:9.4f}  {0:11.2f}  {len(curve.layer_scores):6.2f}  "
+        f"{1:6.2f}×",
+    ]
+    lines += [
+        f"{point.confidence:10g}  {point.score:9.4f}  {point.points_lost:11.2f}  "
+        f"{point.mean_layers:6.2f}  {point.speedup:6.2f}×"
+        for point in curve.points
+    ]
+    scores = "  ".join(f"{score:.4f}" for score in curve.layer_scores)
+    lines.append(f"every row stops after layer 1, 2, ...: {scores}")
+    return lines + ([f"files: {', '.join(curve.files)}"] if curve.files else [])
+
+
+def _parse(text):
+    try:
+        return [float(number) for number in text.split(",")]
+    except ValueError:
+        raise InputError(
+            "`--exit-at-confidence` must be probabilities separated by commas, such as 0.8,0.9. "
+            f"Received: {text!r}."
+        ) from None
