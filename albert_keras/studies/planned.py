@@ -65,7 +65,10 @@ def plan_study(
         InputError: If there is no such scale. `SettingsError`, with the problems of all runs, if
             settings do not fit together.
     """
-    further = Changes(**(changes or {}))
+    try:
+        further = Changes(**(changes or {}))
+    except SettingsError as error:
+        raise SettingsError("the changes of the base", error.problems) from error
     parts = (scale_settings(scale), study.base, study.scales.get(scale), further)
     base = merged(*(part.values() for part in parts if part is not None))
     problems, runs = [], []
