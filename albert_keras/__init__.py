@@ -37,6 +37,7 @@ if TYPE_CHECKING:  # for type checkers and editors, which do not see names loade
         predict as predict,
     )
     from albert_keras.serving.publish import export as export
+    from albert_keras.studies.study import study as study
     from albert_keras.tasks.task_config import TaskConfig as TaskConfig
     from albert_keras.training.config import (
         PretrainingConfig as PretrainingConfig,
@@ -82,6 +83,7 @@ _HOMES = {
     "pretrain": "albert_keras.training.pretrain",
     "score_sentences": "albert_keras.minimal_pairs.pseudo_likelihood",
     "similar": "albert_keras.embeddings.similar",
+    "study": "albert_keras.studies.study",
 }
 
 __all__ = sorted(_HOMES)

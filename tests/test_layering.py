@@ -23,6 +23,7 @@ ROWS = (
     ("embeddings",),
     ("minimal_pairs", "analysis"),
     ("demo", "dry_run", "doctor", "config_files", "run_overview"),
+    ("studies",),
     # Beside the product: only `cli` starts benchmarks, and nothing imports `tpu_check`.
     ("benchmarks",),
     ("cli", "tpu_check"),

@@ -27,6 +27,7 @@ from albert_keras.cli import (
     runs,
     serve,
     similar,
+    study,
     vocab,
 )
 from albert_keras.cli.command import App
@@ -65,6 +66,7 @@ app.add_typer(analyze.app, name="analyze")
 app.command("serve")(serve.serve)
 app.command("serve-check")(serve.serve_check)
 app.command("server-kit")(serve.server_kit)
+app.command("study")(study.study)
 app.command("demo")(demo.demo)
 app.add_typer(runs.app, name="runs")
 app.command("report")(report.report)
