@@ -42,7 +42,7 @@ def study(
     ),
     assignments: list[str] | None = options.SET,
 ):
-    """Compare runs that differ in a few settings, such as those of a table of a paper.
+    """Compare runs that differ in a few settings, such as the runs of a table of a paper.
 
     \b
     Studies: batch-size, depth, distillation-losses, dropout, embedding-size, equal-time,
