@@ -72,7 +72,7 @@ def read_byte_bpe(files: dict[str, bytes], source: object) -> bytes:
                 f"The tokenizer of `{source}` must have no added tokens but those of RoBERTa. "
                 f"Received: {token!r} with the id {id!r}."
             )
-    return write_bpe(content.pieces, content.merges, bool(prefix))
+    return _written(content.pieces, content.merges, bool(prefix), source)
 
 
 def byte_bpe_files(tokenizer: Tokenizer, max_length: int) -> dict[str, bytes]:
@@ -136,7 +136,18 @@ def _joined(files, prefix, source):
             f"{PIECES} of `{source}` must contain the special tokens {' '.join(SPECIAL_PIECES)}. "
             f"These are missing: {' '.join(missing)}."
         )
-    return write_bpe(pieces, merges, prefix)
+    return _written(pieces, merges, prefix, source)
+
+
+def _written(pieces, merges, prefix, source):
+    """Returns the content of a `tokenizer.json`; half of a character is an InputError."""
+    try:
+        return write_bpe(pieces, merges, prefix)
+    except UnicodeEncodeError as error:
+        received = error.object[error.start : error.end]
+        raise InputError(
+            f"The pieces of `{source}` must be text: {error.reason}. Received: {received!a}."
+        ) from error
 
 
 def _json(files, name, source):

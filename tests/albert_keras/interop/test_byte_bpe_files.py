@@ -109,6 +109,7 @@ def test_names_of_special_tokens_in_a_text_stay_text(vocabulary, files):
         (lambda f: without_json(f) | {"vocab.json": b'{"a": 7}'}, "numbered from 0"),
         (lambda f: without_json(f) | {"vocab.json": b'{"a": [], "b": 2}'}, "cannot be read"),
         (lambda f: without_json(f) | {"vocab.json": b"3"}, "must contain a JSON object"),
+        (lambda f: with_half_a_character(f), r"must be text: .*'\\ud800'"),
         (lambda f: without_json(f) | {"merges.txt": b"\xff"}, "cannot be read"),
         (lambda f: without_json(f) | {"merges.txt": b"< mask>"}, "merge"),
         (lambda f: without_json(f) | {"merges.txt": b"a b c"}, "merge"),
@@ -117,6 +118,11 @@ def test_names_of_special_tokens_in_a_text_stay_text(vocabulary, files):
 def test_what_cannot_be_expressed_or_is_damaged_is_named(files, change, message):
     with pytest.raises(InputError, match=message):
         vocabulary_of(change(files), "x")
+
+
+def with_half_a_character(files):
+    ids = json.loads(files["vocab.json"])
+    return without_json(files) | {"vocab.json": json.dumps(ids | {"\ud800": len(ids)}).encode()}
 
 
 def without_json(files):
