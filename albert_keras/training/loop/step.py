@@ -188,7 +188,9 @@ class TrainingStep(keras.Model):
         sums = _over_replicas(self._sums(features, training=False))
         self._count(sums, self._loss(sums, counts), tf.constant(True))
         self.tokens.add(tokens)
-        return self._results()
+        results = self._results()
+        results.pop("candidate_loss", None)  # nothing is chosen
+        return results
 
     def make_train_function(self, force=False):
         """Returns the function that `fit` calls for each step; it measures the wait for data."""

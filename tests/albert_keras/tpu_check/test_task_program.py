@@ -19,15 +19,16 @@ from tests.albert_keras.finetuning.small_tasks import make_examples, make_task
 SCRIPT = """
 import json, sys
 from albert_keras.tpu_check.replica import fake_tpu_strategy
-from albert_keras.tpu_check.program import TaskProgram
+from albert_keras.tpu_check.program import program_of
 from albert_keras.tpu_check.trace import check_step
 
 strategy = fake_tpu_strategy(2, 2)
 for fields in json.loads(sys.argv[1]):
-    program = TaskProgram(**fields)
+    program = program_of(fields)
     with strategy.scope():
         function = program.replica_function()
-        weights = len(function.__self__.trained_weights) if not program.predicts else 0
+        predicts = fields.get("predicts", False)
+        weights = len(function.__self__.trained_weights) if not predicts else 0
     summary, proto = check_step(strategy, function, program.features())
     print(json.dumps(summary | {"has_hlo": proto is not None, "weights": weights}))
 """
@@ -109,3 +110,13 @@ def test_parts_are_accumulated_without_a_sum_over_replicas_in_the_loop():
     assert parts["faults"] == [] and parts["all_reduces_in_loops"] == 0
     assert parts["all_reduces"] == whole["all_reduces"]
     assert recomputed["barriers"] > 0 == whole["barriers"]
+
+
+@pytest.mark.slow
+def test_block_sparse_attention_has_fixed_shapes_and_gathers_again():
+    sparse = {"attention": "block-sparse", "attention_block_size": 2, "attention_random_blocks": 1}
+    fields = {"batch": 4, "sequence_length": 16, "vocab_size": 100, "replicas": 2}
+    for program in (Program(model=MODEL | sparse, **fields), small("spans", model=MODEL | sparse)):
+        (found,) = traced(program)
+        assert found["faults"] == [] and found["has_hlo"] and found["dynamic_shapes"] == 0
+        assert found["barriers"] == 2  # scores, and weighted sums

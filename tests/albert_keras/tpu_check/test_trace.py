@@ -40,11 +40,6 @@ trace("step", step.train_step, program)
 step.model.encoder.recompute = True
 trace("recomputed_step", step.train_step, program)
 step.model.encoder.recompute = False
-sparse = {"attention": "block-sparse", "attention_block_size": 2, "attention_random_blocks": 1}
-sparse = Program(model=model | sparse, batch=4, sequence_length=16, vocab_size=100, replicas=2)
-with strategy.scope():
-    function = sparse.replica_function()
-trace("sparse_step", function, sparse)
 for predicts in (False, True):
     task = TaskProgram(kind="spans_or_none", predicts=predicts, **program.model_dump())
     with strategy.scope():
@@ -145,12 +140,6 @@ def test_barriers_against_merging_are_counted(traced):
 def test_blocks_computed_again_stand_behind_a_barrier(traced):
     assert traced["step"]["barriers"] == 0
     assert traced["recomputed_step"]["barriers"] > 0 and not traced["recomputed_step"]["faults"]
-
-
-def test_block_sparse_attention_has_fixed_shapes_and_gathers_again(traced):
-    assert traced["sparse_step"]["faults"] == [] and traced["sparse_step"]["has_hlo"]
-    assert traced["sparse_step"]["dynamic_shapes"] == 0
-    assert traced["sparse_step"]["barriers"] > 0
 
 
 def test_the_head_with_the_most_operations_is_learnt_and_predicted(traced):
