@@ -152,6 +152,16 @@ def test_a_diverged_run_is_reported(micro_study, study_text, trained, out):
     assert "Diverged, and left out: SOP, seed 1, at update 4." in result.report.read_text()
 
 
+def test_labels_that_are_nearly_all_the_same_are_reported(micro_study, study_text, trained, out):
+    for path in (out / "runs").glob("*/result.json"):
+        values = json.loads(path.read_text())
+        values["scores"]["sop"]["chance"] = 0.9
+        path.write_text(json.dumps(values))
+    report = study(micro_study(), study_text, out).report.read_text(encoding="utf-8")
+    assert "90 % of the records of SOP have the same label" in report
+    assert "SOP: no better than the best constant guess, 90.0 %" in report
+
+
 def test_waiting_for_a_lock_ends(tmp_path):
     with lock_of(tmp_path, ".x") as held, lock_of(tmp_path, ".x") as wanted:
         held.take()
