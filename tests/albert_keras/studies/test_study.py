@@ -241,6 +241,28 @@ def test_one_training_is_real(micro_study, study_text, untrained):
     assert page.count("data:image/png;base64,") == 2
 
 
+@pytest.mark.slow
+def test_an_interrupted_training_ends_in_the_same_report(
+    micro_study, study_text, untrained, monkeypatch, tmp_path
+):
+    whole = shutil.copytree(untrained, tmp_path / "whole")
+    evaluate = {"sop": MICRO["evaluate"]["sop"]}
+    micro = micro_study(runs=MICRO["runs"][1:], evaluate=evaluate)
+    study(micro, study_text, whole)
+    pretrain = training_module.pretrain
+
+    def interrupted(*arguments):
+        pretrain(*arguments, max_steps=3)  # between two reports, and between two checkpoints
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(training_module, "pretrain", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        study(micro, study_text, untrained)
+    monkeypatch.setattr(training_module, "pretrain", pretrain)
+    assert study(micro, study_text, untrained).trained_here == 1
+    assert files_of(untrained / "report") == files_of(whole / "report")
+
+
 def _command(path, text, out):
     words = ["study", str(path), "--corpus", str(text), "--out", str(out), "--workers", "1"]
     return [sys.executable, "-m", "albert_keras", *words]
