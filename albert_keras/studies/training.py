@@ -100,7 +100,13 @@ def _trained(job, path, teacher):
         keras.backend.clear_session()
         gc.collect()
     shape = Run.open(path).albert_config
-    curve = {step: scores for step, scores in read_evaluations(path) if "path" not in scores}
+    every, last = config.training.evaluate_every, config.training.steps
+    # Other steps are those at which an earlier process was stopped.
+    curve = {
+        step: scores
+        for step, scores in read_evaluations(path)
+        if "path" not in scores and (step % every == 0 or step == last)
+    }
     return {
         "updates": config.training.steps,
         "batch_size": config.training.batch_size,

@@ -1,8 +1,10 @@
 """Studies are checked completely before anything runs; those of the package are valid."""
 
 import copy
+import re
 
 import pytest
+import yaml
 
 from albert_keras.cli.study import study as command
 from albert_keras.studies.catalogue import find_study, read_study, study_names
@@ -12,6 +14,7 @@ from albert_keras.studies.updates import planned_updates, updates_in_time
 from data_pipeline.errors import InputError
 from data_pipeline.settings import SettingsError
 from tests.albert_keras.studies.conftest import MICRO
+from tests.repository import ROOT, needs_repository
 
 
 @pytest.mark.parametrize("scale", SCALES)
@@ -128,3 +131,17 @@ def test_held_out_records_do_not_depend_on_the_masks_of_the_training(micro_study
     held_out = plan_study(micro_study(base=base), "tiny").held_out["masked_lm"]
     assert held_out.static_masks and held_out.masking.masked_lm_prob == 0.15
     assert held_out.masking.max_ngram == 1 and held_out.max_seq_length == 32
+
+
+@needs_repository
+def test_the_study_in_the_documentation_is_valid():
+    page = (ROOT / "docs" / "studies.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)
+    planned = plan_study(StudyConfig(**yaml.safe_load(block)), "tiny")
+    assert [run.name for run in planned.runs if run.teacher] == ["student"]
+
+
+@needs_repository
+def test_the_documentation_lists_all_studies():
+    page = (ROOT / "docs" / "studies.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^\| `([a-z-]+)` \|", page, re.MULTILINE)) == set(study_names())

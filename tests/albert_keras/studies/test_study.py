@@ -128,7 +128,7 @@ def test_the_report_sets_our_scores_beside_the_published_ones(finished_study):
     assert "SOP: better than the best constant guess, 51.0 %: none (60.0 %, noise 4.3)" in text
     page = (folder / "report.html").read_text(encoding="utf-8")
     assert 'http-equiv="Content-Security-Policy"' in page and "<td>86.5</td>" in page
-    rows = list(csv.DictReader((folder / "scores.csv").open(encoding="utf-8")))
+    rows = list(csv.DictReader((folder / "scores.csv").read_text().splitlines()))
     assert len(rows) == 2 * 2 * 3
     assert (finished_study / "times.csv").read_text().splitlines()[1] == "none,1,6,1.0"
 
@@ -150,6 +150,16 @@ def test_a_diverged_run_is_reported(micro_study, study_text, trained, out):
     result = study(micro_study(), study_text, out)
     assert trained == [] and result.finished == 2
     assert "Diverged, and left out: SOP, seed 1, at update 4." in result.report.read_text()
+
+
+def test_labels_that_are_nearly_all_the_same_are_reported(micro_study, study_text, trained, out):
+    for path in (out / "runs").glob("*/result.json"):
+        values = json.loads(path.read_text())
+        values["scores"]["sop"]["chance"] = 0.9
+        path.write_text(json.dumps(values))
+    report = study(micro_study(), study_text, out).report.read_text(encoding="utf-8")
+    assert "90 % of the records of SOP have the same label" in report
+    assert "SOP: no better than the best constant guess, 90.0 %" in report
 
 
 def test_waiting_for_a_lock_ends(tmp_path):
@@ -222,13 +232,35 @@ def test_one_training_is_real(micro_study, study_text, untrained):
         untrained,
         changes={"training": {"steps": 2}},
     )
-    rows = list(csv.DictReader((result.report.parent / "scores.csv").open(encoding="utf-8")))
+    rows = list(csv.DictReader((result.report.parent / "scores.csv").read_text().splitlines()))
     values = {row["score"]: float(row["value"]) for row in rows}
     assert values.keys() == {"masked_lm_accuracy", "masked_lm_loss", "sentence_accuracy"}
     assert 4 < values["masked_lm_loss"] < 8 and rows[0]["updates"] == "2"
     assert rows[0]["trained_on"] == "0"
     page = (result.report.parent / "report.html").read_text(encoding="utf-8")
     assert page.count("data:image/png;base64,") == 2
+
+
+@pytest.mark.slow
+def test_an_interrupted_training_ends_in_the_same_report(
+    micro_study, study_text, untrained, monkeypatch, tmp_path
+):
+    whole = shutil.copytree(untrained, tmp_path / "whole")
+    evaluate = {"sop": MICRO["evaluate"]["sop"]}
+    micro = micro_study(runs=MICRO["runs"][1:], evaluate=evaluate)
+    study(micro, study_text, whole)
+    pretrain = training_module.pretrain
+
+    def interrupted(*arguments):
+        pretrain(*arguments, max_steps=3)  # between two reports, and between two checkpoints
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(training_module, "pretrain", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        study(micro, study_text, untrained)
+    monkeypatch.setattr(training_module, "pretrain", pretrain)
+    assert study(micro, study_text, untrained).trained_here == 1
+    assert files_of(untrained / "report") == files_of(whole / "report")
 
 
 def _command(path, text, out):
