@@ -69,8 +69,8 @@ class ModelChanges(FeatureSettings):
             self.layer_numbers(albert_config)
             if task.config.exit_heads:
                 raise InputError(
-                    "`freeze_encoder` must not be used with `exit_heads`, which train the layers of "
-                    "the encoder below them. Omit one of the two."
+                    "`freeze_encoder` must not be used with `exit_heads`, which train the layers "
+                    "of the encoder below them. Omit one of the two."
                 )
             if task.kind is SIMILARITY:
                 raise InputError(
