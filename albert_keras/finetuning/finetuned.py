@@ -198,7 +198,8 @@ class FinetunedModels:
             differently; and a list of dicts of arrays, one per model.
         """
         encoded: dict[tuple, Features] = {}
-        used, results = [], []
+        used: list[Features] = []
+        results: list[dict[str, Any]] = []
         members = zip(self._tasks, self._tokenizers, self._predictors, strict=True)
         for task, tokenizer, predictor in members:
             reading = (tokenizer.digest, *(getattr(task.config, name) for name in _LENGTHS))

@@ -111,6 +111,7 @@ class FeatureSettings(Settings):
             return (EMBEDDINGS,)
         if self.layers == "all":
             return tuple(range(1, depth + 1))
+        numbers: tuple[int, ...]
         if self.layers in _NAMES:
             numbers = (depth + 1 + _NAMES[self.layers],)
         elif self.layers.startswith("last-"):
