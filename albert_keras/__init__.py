@@ -14,6 +14,8 @@ if TYPE_CHECKING:  # for type checkers and editors, which do not see names loade
     from albert_keras.analysis.similarity import analyze_similarity as analyze_similarity
     from albert_keras.config import AlbertConfig as AlbertConfig
     from albert_keras.conversion.convert import convert as convert
+    from albert_keras.distillation.distill import distill as distill
+    from albert_keras.distillation.task import distill_task as distill_task
     from albert_keras.embeddings.embed import embed as embed
     from albert_keras.embeddings.similar import similar as similar
     from albert_keras.finetuning.config import FinetuneConfig as FinetuneConfig
@@ -69,6 +71,8 @@ _HOMES = {
     "analyze_embeddings": "albert_keras.analysis.embeddings",
     "analyze_similarity": "albert_keras.analysis.similarity",
     "convert": "albert_keras.conversion.convert",
+    "distill": "albert_keras.distillation.distill",
+    "distill_task": "albert_keras.distillation.task",
     "embed": "albert_keras.embeddings.embed",
     "evaluate": "albert_keras.training.evaluate",
     "evaluate_early_exit": "albert_keras.analysis.early_exit",

@@ -22,7 +22,7 @@ def check(
     file: Path = argument(..., "YAML or JSON file of settings.", metavar="FILE"),
     kind: str | None = option(
         None,
-        "What the file is for: pretrain, finetune or data.",
+        "What the file is for: pretrain, finetune, distill, distill-task or data.",
         shown="by the keys of the file",
     ),
 ):

@@ -76,13 +76,13 @@ def distill(
       albert-keras distill --teacher runs/sst-2 --from runs/student --task sst-2 \\
           --data-dir glue/ --out runs/small-sst-2
     """
-    on_task = "task" in flags
+    values = read_values(config, assignments, kind="finetuning" if data is None else "pretraining")
+    on_task = "task" in flags or "task" in values
     if on_task == (data is not None):
         raise InputError(
             "A distillation requires either records (--data) or a task (--task). Received: "
             f"{'both' if on_task else 'none'} of them."
         )
-    values = read_values(config, assignments, kind="finetuning" if on_task else "pretraining")
     if on_task:
         others = {
             "--teacher-step": teacher_step,

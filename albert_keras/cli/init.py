@@ -6,6 +6,7 @@ from pathlib import Path
 from albert_keras.cli.command import App, Output, command
 from albert_keras.cli.options import option
 from albert_keras.cli.preflight import check_records, check_task_files
+from albert_keras.distillation.config import DistillationConfig, TaskDistillationConfig
 from albert_keras.finetuning.config import FinetuneConfig
 from albert_keras.training.config import PretrainingConfig
 from data_pipeline.config import PretrainingDataConfig
@@ -64,18 +65,56 @@ def finetune(
       albert-keras init finetune --task classification --train mail.csv --text body \\
           --label folder --tokenizer runs/books --out mail.yaml
     """
-    if "task" not in flags:
-        raise InputError("`--task` is required. See `albert-keras finetune --help` for the tasks.")
-    config = FinetuneConfig.of({}, **flags)
-    check_task_files(config.task)
-    from albert_keras.cli.data.check_task import load_tokenizer
-    from albert_keras.config_files.initial import finetuning_file
+    use = f"albert-keras finetune --config {shlex.quote(str(out))} --from ... --out runs/..."
+    return _for_task(FinetuneConfig, flags, out, tokenizer, use)
 
-    loaded = None if tokenizer is None else load_tokenizer(tokenizer)
-    next_command = f"albert-keras finetune --config {shlex.quote(str(out))} --from ..."
-    return _written(
-        out, finetuning_file(config, loaded, out.name), f"{next_command} --out runs/..."
-    )
+
+@app.command()
+@command(DistillationConfig)
+def distill(
+    data: Path | None = option(
+        None, "Folder of records to adapt the settings to.", shown="settings for any records"
+    ),
+    out: Path = option(Path("distill.yaml"), _OUT, metavar="FILE"),
+    *,
+    flags,
+):
+    """Write a file of settings for `albert-keras distill --data ... --config`.
+
+    \b
+    Example:
+      albert-keras init distill --data records/ --student distilbert-mini --out student.yaml
+    """
+    check_records(data)
+    config = DistillationConfig.of({}, **flags)
+    from albert_keras.config_files.initial import pretraining_file
+
+    records = "..." if data is None else shlex.quote(str(data))
+    use = f"albert-keras distill --teacher ... --data {records} --config {shlex.quote(str(out))}"
+    return _written(out, pretraining_file(config, data, out.name), f"{use} --out runs/...")
+
+
+@app.command("distill-task")
+@command(TaskDistillationConfig)
+def distill_task(
+    out: Path = option(Path("distill-task.yaml"), _OUT, metavar="FILE"),
+    *,
+    flags,
+    tokenizer: Path | None = option(
+        None,
+        "Tokenizer, or a run or an export that contains one, to choose the length of rows by.",
+        shown="the usual length of the task",
+    ),
+):
+    """Write a file of settings for `albert-keras distill --config`, for a task.
+
+    \b
+    Example:
+      albert-keras init distill-task --task classification --train mail.csv --text body \\
+          --label folder --tokenizer runs/books --out student.yaml
+    """
+    use = f"albert-keras distill --teacher ... --config {shlex.quote(str(out))} --from ..."
+    return _for_task(TaskDistillationConfig, flags, out, tokenizer, f"{use} --out runs/...")
 
 
 @app.command()
@@ -97,6 +136,18 @@ def data(
 
     use = f"albert-keras data build --config {shlex.quote(str(out))} --corpus ..."
     return _written(out, data_file(config, out.name), f"{use} --tokenizer ... --out ...")
+
+
+def _for_task(kind, flags, out, tokenizer, next_command):
+    if "task" not in flags:
+        raise InputError("`--task` is required. See `albert-keras finetune --help` for the tasks.")
+    config = kind.of({}, **flags)
+    check_task_files(config.task)
+    from albert_keras.cli.data.check_task import load_tokenizer
+    from albert_keras.config_files.initial import finetuning_file
+
+    loaded = None if tokenizer is None else load_tokenizer(tokenizer)
+    return _written(out, finetuning_file(config, loaded, out.name), next_command)
 
 
 def _written(out, content, next_command):

@@ -24,10 +24,9 @@ from albert_keras.finetuning.answer_table import (
 from albert_keras.finetuning.finetuned import (
     FinetunedModels,
     check_columns,
-    typed_example,
-    typed_examples,
 )
 from albert_keras.finetuning.predict import predict_task
+from albert_keras.finetuning.typed_examples import typed_example, typed_examples
 from albert_keras.serving.exported_task import ExportedTask
 from albert_keras.tasks.build import build_task
 from albert_keras.tasks.kinds import TAGGING

@@ -115,7 +115,7 @@ def _contradictions(settings: Any, kind: FileKind) -> Iterator[Problem]:
             received = f"warmup_steps={settings.optimizer.warmup_steps}, steps={steps}"
             message = f"must not exceed the steps of the run. Received: {received}."
             yield Problem(("optimizer", "warmup_steps"), message)
-    if kind is PRETRAIN:
+    if issubclass(kind.config, PRETRAIN.config):  # or distill
         try:
             settings.albert_config(vocab_size=1)
         except SettingsError as error:

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from albert_keras.config_files.commented import commented_yaml
-from albert_keras.config_files.kinds import DATA, FINETUNE, PRETRAIN
+from albert_keras.config_files.kinds import DATA, DISTILL, DISTILL_TASK, FINETUNE, PRETRAIN
 from albert_keras.finetuning.config import USUAL_EPOCHS, FinetuneConfig
 from albert_keras.training.config import PretrainingConfig
 from data_pipeline.config import PretrainingDataConfig
@@ -39,7 +39,7 @@ def write_new(path: Path, content: InitialFile) -> None:
 
 
 def pretraining_file(config: PretrainingConfig, records: Path | None, name: str) -> InitialFile:
-    """Returns settings for a pre-training.
+    """Returns settings for a pre-training, or for a distillation on records.
 
     Args:
         config: The settings that were chosen.
@@ -70,14 +70,18 @@ def pretraining_file(config: PretrainingConfig, records: Path | None, name: str)
             model = config.model | {"max_position_embeddings": info.max_seq_length}
             config = config.replace(model=model)
     data = "RECORDS" if records is None else records
-    use = f"{PRETRAIN.command} --data {data} --config {name} --out runs/NAME"
-    advice = ["With --init-from, remove the section `model`, which follows from the weights."]
-    header = _header(PRETRAIN, use, [*facts, *advice])
+    kind, start, advice = PRETRAIN, "", []
+    if isinstance(config, DISTILL.config):
+        kind, start = DISTILL, " --teacher MODEL"
+    else:
+        advice = ["With --init-from, remove the section `model`, which follows from the weights."]
+    use = f"{kind.command}{start} --data {data} --config {name} --out runs/NAME"
+    header = _header(kind, use, [*facts, *advice])
     return InitialFile(commented_yaml(config, header, notes), tuple(facts))
 
 
 def finetuning_file(config: FinetuneConfig, tokenizer: Tokenizer | None, name: str) -> InitialFile:
-    """Returns settings for a fine-tuning, with the labels and lengths of its examples.
+    """Returns settings for a fine-tuning, or a distillation on a task, made for its examples.
 
     Args:
         config: The settings that were chosen.
@@ -115,8 +119,11 @@ def finetuning_file(config: FinetuneConfig, tokenizer: Tokenizer | None, name: s
         steps = config.training.steps or round(steps / config.training.batch_size)
         notes["training.epochs"] = f"The run has about {steps:,} steps."
     config = config.replace(task=config.task.replace(**changes))
-    use = f"{FINETUNE.command} --config {name} --from MODEL --out runs/NAME"
-    text = commented_yaml(config, _header(FINETUNE, use, facts), notes)
+    kind, start = FINETUNE, "--from MODEL"
+    if isinstance(config, DISTILL_TASK.config):
+        kind, start = DISTILL_TASK, "--teacher RUN --from MODEL"
+    use = f"{kind.command} --config {name} {start} --out runs/NAME"
+    text = commented_yaml(config, _header(kind, use, facts), notes)
     return InitialFile(text, tuple(facts))
 
 

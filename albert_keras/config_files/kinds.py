@@ -2,6 +2,7 @@
 
 from typing import Any, NamedTuple
 
+from albert_keras.distillation.config import DistillationConfig, TaskDistillationConfig
 from albert_keras.finetuning.config import FinetuneConfig
 from albert_keras.training.config import PretrainingConfig
 from data_pipeline.config import PretrainingDataConfig
@@ -19,10 +20,12 @@ class FileKind(NamedTuple):
 
 PRETRAIN = FileKind("pretrain", PretrainingConfig, "albert-keras pretrain")
 FINETUNE = FileKind("finetune", FinetuneConfig, "albert-keras finetune")
+DISTILL = FileKind("distill", DistillationConfig, "albert-keras distill")
+DISTILL_TASK = FileKind("distill-task", TaskDistillationConfig, "albert-keras distill")
 DATA = FileKind("data", PretrainingDataConfig, "albert-keras data build")
 
 #: All kinds by name.
-FILE_KINDS = {kind.name: kind for kind in (PRETRAIN, FINETUNE, DATA)}
+FILE_KINDS = {kind.name: kind for kind in (PRETRAIN, FINETUNE, DISTILL, DISTILL_TASK, DATA)}
 
 
 def find_kind(name: str) -> FileKind:
@@ -37,8 +40,11 @@ def kind_of(values: dict[str, Any]) -> FileKind:
 
     Sections of a training take precedence, so that a misspelt key does not change the kind.
     """
+    has_teacher = "distillation" in values
     if "task" in values:
-        return FINETUNE
+        return DISTILL_TASK if has_teacher else FINETUNE
+    if has_teacher:
+        return DISTILL
     if not PRETRAIN.config.model_fields.keys() & values.keys():
         if DATA.config.model_fields.keys() & values.keys():
             return DATA

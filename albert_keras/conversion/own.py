@@ -62,6 +62,7 @@ def read(path, trust_pickle=False, config=None) -> ModelWeights:
     if path.is_dir() and is_finetuned(path):
         (path,) = find_runs(path)
         step = "best"
+    _check_not_frozen(path)
     found = find_weights(path, step)
     config = _with_foreign_keys(_shape(found, config, path), path)
     stored = found.open()
@@ -121,6 +122,18 @@ def source_files(path: Path) -> dict[str, str]:
         for name, file in below.items()
         if not any(part.startswith(".") for part in name.parts)
     }
+
+
+def _check_not_frozen(path):
+    """Raises InputError for a run with a frozen encoder, whose head other formats do not have."""
+    if not (path / _RUN).is_file():
+        return
+    if Run.open(path).record["config"]["model"].get("freeze_encoder"):
+        raise InputError(
+            f"`{path}` must be a run whose encoder was fine-tuned. Received: a head on layers of a "
+            "frozen encoder, which other formats do not have. Convert the model that it was "
+            "started from; its encoder has the same weights."
+        )
 
 
 def _shape(found, given, path):

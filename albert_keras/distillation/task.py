@@ -4,7 +4,7 @@ import dataclasses
 import logging
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -124,7 +124,7 @@ class TaskTeaching:
             train=Examples(data.train.examples, features),
             fingerprints=data.fingerprints
             | {"teacher": str(self._weights), "teacher_digest": digest},
-            step_class=step_class(data.config),
+            step_class=step_class(cast(TaskDistillationConfig, data.config)),
         )
 
 

@@ -5,11 +5,14 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from typing_extensions import Self
 
+from albert_keras.config import AlbertConfig
+from albert_keras.models.feature_settings import FeatureSettings
 from albert_keras.optimization.config import OptimizerConfig
+from albert_keras.tasks.kinds import SIMILARITY
 from albert_keras.tasks.task_config import TaskConfig
 from albert_keras.training.loop.loop_config import LoopConfig, RunConfig
 from data_pipeline.errors import InputError
-from data_pipeline.settings import Settings, option, setting
+from data_pipeline.settings import option, setting
 
 if TYPE_CHECKING:  # a task loads NumPy and scikit-learn, which `--help` must not wait for
     from albert_keras.tasks.task import Task
@@ -18,8 +21,12 @@ if TYPE_CHECKING:  # a task loads NumPy and scikit-learn, which `--help` must no
 USUAL_EPOCHS = 3.0
 
 
-class ModelChanges(Settings):
-    """What fine-tuning changes in the model; None keeps the value of the pre-trained model."""
+class ModelChanges(FeatureSettings):
+    """What fine-tuning changes in the model; None keeps the value of the pre-trained model.
+
+    Whether the encoder is fine-tuned at all, and what a head reads from a frozen one, is in the
+    fields of FeatureSettings.
+    """
 
     hidden_dropout_prob: float | None = setting(
         None, "Dropout rate of hidden states in the encoder.", ge=0, lt=1
@@ -52,8 +59,25 @@ class ModelChanges(Settings):
 
     def applied(self, albert_config):
         """Returns an AlbertConfig with these changes."""
-        changes = self.model_dump(exclude={"head_dropout"}, exclude_none=True)
+        of_head = {"head_dropout", *FeatureSettings.model_fields}
+        changes = self.model_dump(exclude=of_head, exclude_none=True)
         return albert_config.replace(**changes) if changes else albert_config
+
+    def check(self, albert_config: AlbertConfig, task: "Task") -> None:
+        """Raises InputError unless a model of this task can have these changes."""
+        if self.freeze_encoder:
+            self.layer_numbers(albert_config)
+            if task.config.exit_heads:
+                raise InputError(
+                    "`freeze_encoder` must not be used with `exit_heads`, which train the layers "
+                    "of the encoder below them. Omit one of the two."
+                )
+            if task.kind is SIMILARITY:
+                raise InputError(
+                    "`freeze_encoder` must not be used for similarity: its model has no weights "
+                    "but those of the encoder, so there is nothing to train. Fine-tune the "
+                    "encoder, or compare texts with `albert-keras similar` without training."
+                )
 
 
 class FinetuneTraining(LoopConfig):
@@ -127,8 +151,15 @@ def usual_lr(hidden_size: int) -> float:
     return min(2e-5 * max(1.0, (768 / hidden_size) ** 1.5), 1e-3)
 
 
+#: Peak learning rate of AdamW for the head on a frozen encoder, whatever its hidden size.
+HEAD_LR = 1e-3
+
+
 class FinetuneConfig(RunConfig):
-    """All settings of a fine-tuning except the pre-trained model; `lr` "auto" is `usual_lr`."""
+    """All settings of a fine-tuning except the pre-trained model.
+
+    The learning rate "auto" is `usual_lr`, of a frozen encoder `HEAD_LR`.
+    """
 
     task: TaskConfig
     model: ModelChanges = ModelChanges()
@@ -154,7 +185,9 @@ class FinetuneConfig(RunConfig):
         self, task: "Task", hidden_size: int, num_examples: int, precision: str
     ) -> "FinetuneConfig":
         """Returns a copy with a value for every default, see `FinetuneTraining.resolved`."""
-        lr = usual_lr(hidden_size) if self.optimizer.lr == "auto" else self.optimizer.lr
+        lr = self.optimizer.lr
+        if lr == "auto":
+            lr = HEAD_LR if self.model.freeze_encoder else usual_lr(hidden_size)
         return self.replace(
             task=self.task.replace(labels=task.labels, max_seq_length=task.max_seq_length),
             training=self.training.resolved(num_examples, precision),

@@ -78,13 +78,15 @@ class ExampleSource:
     def flops(self, model) -> int:
         """Returns the useful operations of one step with a model, without its small head.
 
-        For an average batch without padding, as most rows of a task are short.
+        For an average batch without padding, as most rows of a task are short. A frozen encoder
+        computes no gradient, which would be two thirds of the operations.
         """
         sample = self.features.batch(np.zeros(1, np.int64))["input_ids"]
         sequences = self.training.batch_size * sample.size // sample.shape[-1]
         lengths, counts = np.unique(self.features.lengths, return_counts=True)
         flops = [forward_flops(model.config, sequences, int(length)) for length in lengths]
-        return 3 * int(np.average(flops, weights=counts))
+        passes = 3 if model.features is None else 1
+        return passes * int(np.average(flops, weights=counts))
 
     def _dataset(self, first_step, worker=(0, 1), replicas=1):
         index, count = worker

@@ -1,6 +1,5 @@
 """Fine-tuned models that answer: one, or several whose predictions are averaged."""
 
-import collections
 import json
 import logging
 from collections.abc import Sequence
@@ -10,11 +9,12 @@ from typing import Any
 from albert_keras.finetuning.config import FinetuneConfig
 from albert_keras.finetuning.results import best_seed, read_results
 from albert_keras.finetuning.row_predictor import RowPredictor
+from albert_keras.finetuning.typed_examples import typed_examples
 from albert_keras.runs.kind import kind_of_run
 from albert_keras.runs.run import Run
 from albert_keras.tasks.build import build_task
 from albert_keras.tasks.kinds import SIMILARITY, TAGGING
-from albert_keras.tasks.task import Features, Task
+from albert_keras.tasks.task import Features
 from albert_keras.tasks.task_config import TaskConfig
 from albert_keras.training.distributed.strategy import build_strategy, describe_devices
 from data_pipeline.errors import InputError
@@ -27,9 +27,11 @@ logger = logging.getLogger(__name__)
 #: Entry `fingerprint` of a run that was converted, instead of the hash of training examples.
 CONVERTED = "converted"
 _TUNED, _RECORD, _RESULTS = "tuned.json", "run.json", "results.json"
-#: Settings that models may differ in when their predictions are averaged.
+#: Settings that models may differ in when their predictions are averaged: files, and how an example
+#: is read.
 _FILE_SETTINGS = {"data_dir", "train", "dev", "text", "pair", "label", "dev_share"}
 _FILE_SETTINGS |= {"delimiter", "encoding", "skip_bad_rows", "objective"}
+_LENGTHS = ("max_seq_length", "doc_stride", "max_query_length", "max_qa_length")
 
 
 def is_converted(run: Run) -> bool:
@@ -100,7 +102,9 @@ def find_runs(path: str | Path, all_seeds: bool = False) -> list[Path]:
 
 
 class FinetunedModels:
-    """Models of one task with one tokenizer; the predictions of several are averaged.
+    """Models of one task; the predictions of several are averaged.
+
+    They may differ in kind, size, tokenizer and lengths, but not in task and labels.
 
     Args:
         paths: str, Path or sequence of them. Folders of runs or of fine-tunings.
@@ -114,8 +118,8 @@ class FinetunedModels:
 
     Attributes:
         runs: list of Run.
-        task: Task.
-        tokenizer: Tokenizer.
+        task: Task. Of the first run.
+        tokenizer: Tokenizer. Of the first run.
         tuned: dict of str to float. Means of what `Task.tune` found for each.
 
     Raises:
@@ -146,13 +150,18 @@ class FinetunedModels:
         changes = {name: value for name, value in changes.items() if value is not None}
         check_columns(configs[0].task, changes)
         self.task = build_task(configs[0].task.replace(**changes))
-        self.tokenizer = self.runs[0].tokenizer
+        digests = [run.record["tokenizer_digest"] for run in self.runs]
+        tokenizers = {digest: run.tokenizer for digest, run in zip(digests, self.runs, strict=True)}
+        self._tokenizers = [tokenizers[digest] for digest in digests]
+        self.tokenizer = self._tokenizers[0]
         built_strategy = build_strategy(strategy)
         logger.info("predicting on %s", describe_devices(built_strategy))
+        #: For each run its task, whose settings determine how it reads an example.
+        self._tasks = [build_task(config.task) for config in configs]
         self._predictors = []
-        for run in self.runs:
+        for run, task in zip(self.runs, self._tasks, strict=True):
             with built_strategy.scope():
-                model = run.load_model(step, task=self.task)
+                model = run.load_model(step, task=task)
             self._predictors.append(RowPredictor(built_strategy, model, self.task.kind, batch_size))
         tuned = [read_tuned(run) for run in self.runs]
         names = set.intersection(*map(set, tuned))
@@ -175,7 +184,9 @@ class FinetunedModels:
         """
         return typed_examples(self.task, inputs)
 
-    def outputs(self, examples: list, cache: Path | None = None) -> tuple[Features, list]:
+    def outputs(
+        self, examples: list, cache: Path | None = None
+    ) -> tuple[Features | tuple[Features, ...], list]:
         """Computes the outputs of all models.
 
         Args:
@@ -183,47 +194,25 @@ class FinetunedModels:
             cache: Path or None. Folder of features.
 
         Returns:
-            tuple. Features, and a list of dicts of arrays, one per model.
+            tuple. Features, or a tuple of those of each model if models read the examples
+            differently; and a list of dicts of arrays, one per model.
         """
-        features = self.task.features(examples, self.tokenizer, cache=cache)
-        return features, [predictor.predict(features) for predictor in self._predictors]
+        encoded: dict[tuple, Features] = {}
+        used: list[Features] = []
+        results: list[dict[str, Any]] = []
+        members = zip(self._tasks, self._tokenizers, self._predictors, strict=True)
+        for task, tokenizer, predictor in members:
+            reading = (tokenizer.digest, *(getattr(task.config, name) for name in _LENGTHS))
+            if reading not in encoded:
+                encoded[reading] = task.features(examples, tokenizer, cache=cache)
+            used.append(encoded[reading])
+            results.append(predictor.predict(encoded[reading]))
+        return used[0] if len(encoded) == 1 else tuple(used), results
 
     def answers(self, examples: list) -> list:
         """Answers examples: list of named tuples, see `Task.answers`."""
         features, results = self.outputs(examples)
         return self.task.answers(examples, features, results, self.tuned or None)
-
-
-def typed_examples(task: Task, inputs: list[dict | str]) -> list:
-    """Returns examples made from a user's inputs; see `FinetunedModels.examples`."""
-    examples = []
-    for number, fields in enumerate(inputs):
-        fields = {"text": fields} if isinstance(fields, str) else fields
-        try:
-            examples.append(typed_example(task, number, fields))
-        except InputError as error:
-            location = f"Input {number + 1} of {len(inputs)}: " if len(inputs) > 1 else ""
-            raise InputError(f"{location}{error}") from error
-    ids = collections.Counter(example.id for example in examples)
-    twice = [id for id, count in ids.items() if count > 1]
-    if twice:
-        raise InputError(f"Inputs must have different ids. Received twice: {twice[0]!r}.")
-    return examples
-
-
-def typed_example(task: Task, number: int, fields: Any) -> Any:
-    """Returns an example of a dict of fields, which may include its id; else that is `number`."""
-    if not isinstance(fields, dict):
-        raise InputError(f"An input must be a dict of texts by name. Received: {fields!r}.")
-    fields = dict(fields)
-    id = fields.pop("id", number)
-    if not isinstance(id, str | int):
-        raise InputError(f"`id` must be a text or a number. Received: {id!r}.")
-    for name, value in fields.items():
-        for text in value if isinstance(value, list | tuple) else (value,):
-            if isinstance(text, str) and any("\ud800" <= letter <= "\udfff" for letter in text):
-                raise InputError(f"`{name}` must be Unicode. It has half a surrogate pair.")
-    return task.example(id, fields)
 
 
 def check_columns(task: TaskConfig, changes: dict[str, Any]):
@@ -246,11 +235,8 @@ def _config_of(run):
 
 def _check_alike(runs, configs):
     """Refuses to average the predictions of models for different tasks."""
-    settings = [
-        {"tokenizer": run.record["tokenizer_digest"][:8]}
-        | config.task.model_dump(mode="json", exclude=_FILE_SETTINGS)
-        for run, config in zip(runs, configs, strict=True)
-    ]
+    excluded = {*_FILE_SETTINGS, *_LENGTHS, "pooling", "exit_heads"}
+    settings = [config.task.model_dump(mode="json", exclude=excluded) for config in configs]
     for run, other in zip(runs[1:], settings[1:], strict=True):
         for name, value in settings[0].items():
             if other[name] != value:

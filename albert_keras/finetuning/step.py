@@ -87,6 +87,7 @@ def build_step(
         albert_config,
         task.num_outputs,
         head_dropout=config.model.head_dropout,
+        features=config.model,
         **task.model_settings,
         **model_settings(config.training, skips_padding),
     )

@@ -71,6 +71,7 @@ def prepare(
     albert_config = config.model.applied(initial_weights.albert_config)
     config = _with_length(config, albert_config)
     task, tokenizer = build_task(config.task), initial_weights.tokenizer
+    config.model.check(albert_config, task)
     if task.kind is SIMILARITY and task.objective == "unsupervised":
         config = _with_dropout(config, initial_weights.albert_config)
         albert_config = config.model.applied(initial_weights.albert_config)

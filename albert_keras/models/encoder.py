@@ -44,7 +44,7 @@ class AlbertEncoder(keras.Model):
     Call arguments:
         inputs: dict. "input_ids" int [B, S]; "input_mask" int [B, S], 1 for a real token (default:
             all); "segment_ids" int [B, S] (default: zeros). Other keys are ignored.
-        return_all_layers: bool. Whether to return the output of every block.
+        return_all_layers: bool. Whether to return the output of every block, and of the embeddings.
         positions: int [B, Q] or None. Positions whose output is needed; the last block is computed
             only there. The first one of each sequence must be 0, [CLS]; none may be padding if
             padding is skipped.
@@ -58,7 +58,8 @@ class AlbertEncoder(keras.Model):
         dict. "sequence_output" [B, S, H] ([B, Q, H] for `positions`), "pooled_output" [B, H], which
         without a pooler is the output at [CLS], and, on request, tuples over the
         `num_hidden_layers * inner_group_num` blocks: "layer_outputs",
-        each [B, S, H], and "attention", each [B, heads, S, S], whose last axis sums to 1.
+        each [B, S, H], with "embedding_output" [B, S, H], the input of the first; and "attention",
+        each [B, heads, S, S], whose last axis sums to 1.
 
     Raises:
         ValueError: If S exceeds `max_position_embeddings`.
@@ -138,7 +139,7 @@ class AlbertEncoder(keras.Model):
             )  # [N, H]
 
             # === Blocks: depths that share weights call the same two objects ===
-            layer_outputs = []
+            embedding_output, layer_outputs = hidden, []
             for attention, feed_forward in blocks:
                 hidden = execution.run(attention, feed_forward, hidden)
                 if return_all_layers:
@@ -153,6 +154,7 @@ class AlbertEncoder(keras.Model):
             if return_all_layers:
                 layer_outputs = [execution.to_batch(layer) for layer in layer_outputs[:-1]]
                 outputs["layer_outputs"] = (*layer_outputs, sequence_output)
+                outputs["embedding_output"] = execution.to_batch(embedding_output)
             if return_attention:
                 outputs["attention"] = tuple(execution.attention)
             return outputs

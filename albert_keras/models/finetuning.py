@@ -14,7 +14,9 @@ from albert_keras.layers.dropout import DropoutSeed
 from albert_keras.layers.kernels import inference
 from albert_keras.models.early_exit import classify_until_confident
 from albert_keras.models.encoder import AlbertEncoder
-from albert_keras.models.pooling import Pooling
+from albert_keras.models.feature_settings import FeatureSettings
+from albert_keras.models.frozen_features import FrozenFeatures
+from albert_keras.models.pooling import Pooling, mean_over_tokens
 from albert_keras.models.task_heads import LinearHead, SpansHead, SpansOrNoneHead
 from data_pipeline.errors import InputError
 
@@ -27,6 +29,9 @@ class AlbertForTask(keras.Model):
         head_dropout: float. Rate of the head's dropout in training.
         seed: int. Determines the initial weights, together with the name of each weight.
         dtype, recompute, skips_padding: As in `AlbertEncoder`.
+        features: FeatureSettings, their values by name, or None. If they freeze the encoder, it has
+            no dropout, its weights are not trainable, and the head reads `FrozenFeatures`; a head
+            for whole texts then reads their mean over the real tokens, not the pooler.
 
     Call arguments:
         inputs: dict. The encoder's inputs, any B and S. Other keys, such as labels, are ignored.
@@ -34,6 +39,7 @@ class AlbertForTask(keras.Model):
 
     Attributes:
         encoder: AlbertEncoder.
+        features: FrozenFeatures or None.
         head: NamedLayer.
     """
 
@@ -47,6 +53,7 @@ class AlbertForTask(keras.Model):
         dtype: Any = None,
         recompute: bool = False,
         skips_padding: bool = False,
+        features: FeatureSettings | Mapping[str, Any] | None = None,
         name: str = "albert_for_task",
         **kwargs: Any,
     ):
@@ -54,18 +61,31 @@ class AlbertForTask(keras.Model):
         self.config = config
         self.head_dropout = head_dropout
         self.seed = seed
+        self.recompute = recompute
+        self.feature_settings = FeatureSettings.part_of(dict(features or {}))
+        is_frozen = self.feature_settings.freeze_encoder
+        self._reads_pooler = self._reads_pooler and not is_frozen
         self.encoder = AlbertEncoder(
-            config,
-            recompute=recompute,
+            _without_dropout(config) if is_frozen else config,
+            recompute=recompute and not is_frozen,
             skips_padding=skips_padding,
             pooler=config.pooler == "always" or self._reads_pooler,
             **self._shared,
         )
+        self.encoder.trainable = not is_frozen
+        self.features: FrozenFeatures | None = None
+        if is_frozen:
+            self.features = FrozenFeatures(config, self.feature_settings, **self._shared)
         self.built = True
 
     @property
     def _shared(self):
         return {"seed": self.seed, "dtype": self.dtype_policy}
+
+    @property
+    def _of_head(self):
+        """Arguments of every head."""
+        return self._shared | {"size": self.features and self.features.size}
 
     @property
     def trained_weights(self):
@@ -91,12 +111,22 @@ class AlbertForTask(keras.Model):
         raise NotImplementedError
 
     def _sequence(self, inputs, training, dropout_seed):
-        """Returns the output for every position, [B, S, H]."""
+        """Returns the output for every position, [B, S, H]; of a frozen encoder its features."""
+        if self.features is not None:
+            outputs = self.encoder(inputs, training=training, return_all_layers=True)
+            skips_padding = bool(training) and self.encoder.skips_padding
+            return self.features(outputs, _input_mask(inputs), skips_padding=skips_padding)
         outputs = self.encoder(inputs, training=training, dropout_seed=dropout_seed)
         return outputs["sequence_output"]
 
     def _pooled(self, inputs, training, dropout_seed):
-        """Returns the pooled output, [B, H]; the last block is computed only at [CLS]."""
+        """Returns the pooled output, [B, H]; the last block is computed only at [CLS].
+
+        Of a frozen encoder it is the mean of the features: its [CLS] was not trained for a task.
+        """
+        if self.features is not None:
+            hidden = self._sequence(inputs, training, dropout_seed)
+            return mean_over_tokens(hidden, _input_mask(inputs))
         positions = tf.zeros_like(tf.convert_to_tensor(inputs["input_ids"])[:, :1])
         outputs = self.encoder(
             inputs, training=training, dropout_seed=dropout_seed, positions=positions
@@ -104,15 +134,18 @@ class AlbertForTask(keras.Model):
         return outputs["pooled_output"]
 
     def get_config(self) -> dict[str, Any]:
-        return {
+        config = {
             "config": self.config.to_dict(),
             "head_dropout": self.head_dropout,
             "seed": self.seed,
             "dtype": self.dtype_policy.name,
-            "recompute": self.encoder.recompute,
+            "recompute": self.recompute,
             "skips_padding": self.encoder.skips_padding,
             "name": self.name,
         }
+        if self.features is not None:
+            config["features"] = self.feature_settings.model_dump()
+        return config
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> "AlbertForTask":
@@ -156,7 +189,7 @@ class AlbertForClassification(AlbertForTask):
         super().__init__(config, name=name, **kwargs)
         self.num_labels = num_labels
         self.exit_at_confidence = exit_at_confidence
-        self.head = LinearHead(config, num_labels, self.head_dropout, **self._shared)
+        self.head = LinearHead(config, num_labels, self.head_dropout, **self._of_head)
         self.exit_heads = [
             LinearHead(
                 config,
@@ -214,7 +247,7 @@ class AlbertForMultipleChoice(AlbertForTask):
 
     def __init__(self, config, name="albert_for_multiple_choice", **kwargs):
         super().__init__(config, name=name, **kwargs)
-        self.head = LinearHead(config, 1, self.head_dropout, **self._shared)
+        self.head = LinearHead(config, 1, self.head_dropout, **self._of_head)
 
     def _call(self, inputs, training, dropout_seed):
         shape = tf.convert_to_tensor(inputs["input_ids"]).shape
@@ -245,7 +278,7 @@ class AlbertForTagging(AlbertForTask):
     def __init__(self, config, num_labels, name="albert_for_tagging", **kwargs):
         super().__init__(config, name=name, **kwargs)
         self.num_labels = num_labels
-        self.head = LinearHead(config, num_labels, self.head_dropout, **self._shared)
+        self.head = LinearHead(config, num_labels, self.head_dropout, **self._of_head)
 
     def _call(self, inputs, training, dropout_seed):
         hidden = self._sequence(inputs, training, dropout_seed)
@@ -277,9 +310,9 @@ class AlbertForSpans(AlbertForTask):
         super().__init__(config, name=name, **kwargs)
         self.can_be_none = can_be_none
         if can_be_none:
-            self.head = SpansOrNoneHead(config, self.head_dropout, **self._shared)
+            self.head = SpansOrNoneHead(config, self.head_dropout, **self._of_head)
         else:
-            self.head = SpansHead(config, **self._shared)
+            self.head = SpansHead(config, **self._of_head)
 
     def _call(self, inputs, training, dropout_seed):
         hidden = self._sequence(inputs, training, dropout_seed)
@@ -333,11 +366,21 @@ class AlbertForSimilarity(AlbertForTask):
             dropout_seed=dropout_seed,
             positions=tf.zeros_like(ids[:, :1]) if self.head.reads_cls_only else None,
         )
-        input_mask = texts.get("input_mask", tf.ones_like(ids))
-        return tf.math.l2_normalize(self.head(outputs, input_mask), axis=-1)
+        return tf.math.l2_normalize(self.head(outputs, _input_mask(texts)), axis=-1)
 
     def get_config(self):
         return super().get_config() | {"pooling": self.head.pooling}
+
+
+def _input_mask(inputs):
+    input_mask = inputs.get("input_mask")
+    if input_mask is None:
+        return tf.ones_like(inputs["input_ids"])
+    return tf.convert_to_tensor(input_mask)
+
+
+def _without_dropout(config):
+    return config.replace(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
 
 
 _MODELS = {

@@ -22,6 +22,7 @@ class LinearHead(NamedLayer):
         dropout: float. Rate in training.
         scope: str. First part of the names of the weights; "" is the root.
         seed: int. The model's seed.
+        size: int or None. Width of the inputs, H; None is the hidden size.
         **kwargs: `name`, `dtype`, as in Keras.
 
     Call arguments:
@@ -36,12 +37,13 @@ class LinearHead(NamedLayer):
         not have, uses the same names.
     """
 
-    def __init__(self, config, num_outputs, dropout=0.1, scope="", seed=0, **kwargs):
+    def __init__(self, config, num_outputs, dropout=0.1, scope="", seed=0, size=None, **kwargs):
         kwargs.setdefault("name", "head")
         super().__init__(scope, seed, _STDDEV, **kwargs)
         self.inputs_dropout = self.dropout(dropout, "dropout")
         # One row per class, as in the reference's checkpoints.
-        self.output_weights = self.named_weight("output_weights", (num_outputs, config.hidden_size))
+        size = size or config.hidden_size
+        self.output_weights = self.named_weight("output_weights", (num_outputs, size))
         self.output_bias = self.named_weight("output_bias", (num_outputs,), "zeros")
 
     def call(self, inputs, dropout_seed=None, training=None):
@@ -62,7 +64,7 @@ class SpansHead(LinearHead):
     Args:
         config: AlbertConfig.
         seed: int. The model's seed.
-        **kwargs: `name`, `dtype`, as in Keras.
+        **kwargs: `size`, `name`, `dtype`, as in `LinearHead`.
 
     Call arguments:
         sequence_output: float [B, S, H].
@@ -94,6 +96,8 @@ class SpansOrNoneHead(NamedLayer):
         config: AlbertConfig.
         dropout: float. Rate in training, before the last layer of "no answer".
         seed: int. The model's seed.
+        size: int or None. Width of the inputs; None is the hidden size, which the layers between
+            inputs and outputs have in any case.
         **kwargs: `name`, `dtype`, as in Keras.
 
     Call arguments:
@@ -114,21 +118,22 @@ class SpansOrNoneHead(NamedLayer):
         `create_v2_model` in google-research/albert, `squad_utils.py`.
     """
 
-    def __init__(self, config, dropout=0.1, seed=0, **kwargs):
+    def __init__(self, config, dropout=0.1, seed=0, size=None, **kwargs):
         kwargs.setdefault("name", "head")
         super().__init__("answer_class", seed, config.initializer_range, **kwargs)
-        size = config.hidden_size
+        inner = config.hidden_size
+        size = size or inner
         shared = {"seed": seed, "stddev": self.stddev, "dtype": self.dtype_policy}
         in_float32 = shared | {"dtype": "float32"}
         self.start = NamedDense("start_logits/dense", size, 1, **in_float32)
-        self.end_hidden = NamedDense("end_logits/dense_0", 2 * size, size, **shared)
+        self.end_hidden = NamedDense("end_logits/dense_0", 2 * size, inner, **shared)
         self.end_normalization = NamedLayerNorm(
-            "end_logits/LayerNorm", size, config.layer_norm_epsilon, **shared
+            "end_logits/LayerNorm", inner, config.layer_norm_epsilon, **shared
         )
-        self.end = NamedDense("end_logits/dense_1", size, 1, **in_float32)
-        self.null_hidden = NamedDense("answer_class/dense_0", 2 * size, size, **in_float32)
+        self.end = NamedDense("end_logits/dense_1", inner, 1, **in_float32)
+        self.null_hidden = NamedDense("answer_class/dense_0", 2 * size, inner, **in_float32)
         self.null_dropout = self.dropout(dropout, "dropout")
-        self.null_kernel = self.named_weight("dense_1/kernel", (size, 1))  # has no bias
+        self.null_kernel = self.named_weight("dense_1/kernel", (inner, 1))  # has no bias
 
     def call(self, sequence_output, inputs, dropout_seed=None, training=None):
         is_out = tf.cast(inputs["p_mask"], tf.bool) | _is_padding(inputs, sequence_output)
@@ -159,10 +164,10 @@ class SpansOrNoneHead(NamedLayer):
         for_tokens, for_starts = tf.split(tf.cast(self.end_hidden.kernel, self.compute_dtype), 2)
         bias = tf.convert_to_tensor(self.end_hidden.bias)
         tokens = dense(tf.reshape(hidden, (-1, size)), for_tokens, bias)
-        tokens = tf.reshape(tokens, tf.shape(hidden))[:, None]  # [B, 1, S, H]
-        at_starts = tf.reshape(
-            tf.matmul(tf.reshape(at_starts, (-1, size)), for_starts), tf.shape(at_starts)
-        )
+        inner, shape = [for_tokens.shape[1]], tf.shape(hidden)[:-1]
+        tokens = tf.reshape(tokens, tf.concat([shape, inner], 0))[:, None]  # [B, 1, S, H]
+        at_starts = tf.matmul(tf.reshape(at_starts, (-1, size)), for_starts)
+        at_starts = tf.reshape(at_starts, tf.concat([tf.shape(starts), inner], 0))  # [B, K, H]
         joined = self.end_normalization(tf.tanh(tokens + at_starts[:, :, None]))  # [B, K, S, H]
         return _log_probs(self.end(joined), is_out[:, None])
 

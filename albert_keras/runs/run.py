@@ -23,6 +23,7 @@ from typing import NamedTuple
 
 from albert_keras.config import AlbertConfig
 from albert_keras.interop.foreign_hint import foreign_hint
+from albert_keras.models.feature_settings import FeatureSettings
 from albert_keras.models.finetuning import build_model
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.runs.checkpoints import CheckpointFolder, read_state
@@ -181,6 +182,7 @@ class Run:
                 self.albert_config,
                 task.num_outputs,
                 dtype=precision,
+                features=FeatureSettings.part_of(self.record["config"]["model"]),
                 **task.model_settings,
             )
         self.checkpoints.restore(chosen, model)

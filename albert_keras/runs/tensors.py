@@ -49,10 +49,11 @@ def training_variables(model, optimizer, weights=None) -> dict[str, tf.Variable]
     The `weights` are those to name; None stands for all.
     """
     variables = _named(model.weights if weights is None else weights)
+    trained = _named(model.trainable_variables)  # of a layer that is frozen, no variable
     moments = {
         f"{name}/{_SLOTS[slot]}": optimizer.get_slot(variable, slot)
         for name, variable in variables.items()
-        if variable.trainable
+        if name in trained
         for slot in optimizer.moments_of(variable)
     }
     return variables | moments

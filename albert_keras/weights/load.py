@@ -52,6 +52,7 @@ _GROUPS = {
     "answer_class/": "span head",
     "output_": "task head",
     "exits/": "exit heads",
+    "features/": "task head",
     "global_step": "training state",
     "training/": "training state",
     "": "other tensors",

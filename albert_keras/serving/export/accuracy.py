@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow import keras
 
-from albert_keras.finetuning.finetuned import typed_examples
+from albert_keras.finetuning.typed_examples import typed_examples
 from albert_keras.serving.export.checks import inputs_of_texts
 from albert_keras.serving.export.lite import LiteModel
 from albert_keras.serving.export.source import ExportSource

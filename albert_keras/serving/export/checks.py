@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from albert_keras.finetuning.finetuned import typed_examples
+from albert_keras.finetuning.typed_examples import typed_examples
 from albert_keras.serving.export.source import ExportSource
 from albert_keras.serving.graph.string_model import StringModel
 from albert_keras.serving.layout import MASK_LITERAL

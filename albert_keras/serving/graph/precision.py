@@ -58,8 +58,10 @@ class StoredModel:
                 "`model` must be float32; `precision` applies to the export. "
                 f"Received: dtype {model.dtype_policy.name}."
             )
-        head = model.head.weights if isinstance(model, AlbertForTask) else []
-        whole = {weight.name for weight in head}
+        whole = set()
+        if isinstance(model, AlbertForTask):
+            encoder = {weight.name for weight in model.encoder.weights}
+            whole = {weight.name for weight in model.weights} - encoder
         stored = {
             weight.name: StoredWeight(weight) if weight.name in whole else _store(weight, precision)
             for weight in model.weights

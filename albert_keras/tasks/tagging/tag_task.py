@@ -13,7 +13,7 @@ from albert_keras.tasks.predictions import mean_probabilities, one_line
 from albert_keras.tasks.tagging.files import read_tagged
 from albert_keras.tasks.tagging.tag_features import tag_features
 from albert_keras.tasks.tagging.tag_scores import entity_counts, entity_scores, has_entities
-from albert_keras.tasks.task import Error, Task, check_text
+from albert_keras.tasks.task import Error, Task, check_text, features_of_models
 from data_pipeline.errors import InputError
 from data_pipeline.settings import did_you_mean
 
@@ -105,7 +105,8 @@ class TagTask(Task):
     def answers(self, examples, features, results, tuned=None):
         if not examples:
             return []
-        logits = [{"logits": result["logits"][features.word_starts]} for result in results]
+        pairs = zip(features_of_models(features, results), results, strict=True)
+        logits = [{"logits": result["logits"][own.word_starts]} for own, result in pairs]
         probabilities = mean_probabilities(logits, (_num_words(examples), self.num_outputs))
         tags = [self.labels[number] for number in probabilities.argmax(axis=1)]
         return _answers(examples, tags, probabilities.max(axis=1).tolist())

@@ -31,6 +31,16 @@ def test_a_student_is_trained_and_the_next_command_is_named(
     assert record["config"]["distillation"]["cosine_weight"] == 1
 
 
+def test_a_file_may_name_the_task(tmp_path, capsys):
+    path = tmp_path / "task.yaml"
+    path.write_text("task:\n  name: sst-2\n  data_dir: nowhere\ndistillation:\n  temperature: 3\n")
+    words = ["distill", "--teacher", str(tmp_path), "--config", str(path), "--student", "bert-mini"]
+    assert main([*words, "--out", str(tmp_path / "run"), "--data", "x"]) == 2
+    assert "Received: both" in capsys.readouterr().err
+    assert main([*words, "--out", str(tmp_path / "run")]) == 2
+    assert "Received: none" not in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     "words, message",
     [

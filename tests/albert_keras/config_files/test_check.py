@@ -9,7 +9,14 @@ import pytest
 from albert_keras import recipes
 from albert_keras.cli import main
 from albert_keras.config_files.check import check_file
-from albert_keras.config_files.kinds import DATA, FILE_KINDS, FINETUNE, PRETRAIN
+from albert_keras.config_files.kinds import (
+    DATA,
+    DISTILL,
+    DISTILL_TASK,
+    FILE_KINDS,
+    FINETUNE,
+    PRETRAIN,
+)
 from data_pipeline.settings import Settings, did_you_mean
 
 PRETRAINING = """\
@@ -47,6 +54,18 @@ def written(tmp_path):
 
 def found(path, kind=None):
     return [(line, key) for line, key, _ in check_file(path, kind).problems]
+
+
+@pytest.mark.parametrize(
+    "section, kind",
+    [("model:\n  size: distilbert-mini\n", DISTILL), ("task:\n  name: rte\n", DISTILL_TASK)],
+)
+def test_a_file_with_a_teacher_is_for_a_distillation(written, section, kind):
+    checked = check_file(written(f"{section}distillation:\n  temperature: 0\n  temprature: 2\n"))
+    assert checked.kind is kind
+    keys = [problem.key for problem in checked.problems]
+    assert keys == ["distillation.temperature", "distillation.temprature"]
+    assert "Did you mean `temperature`" in checked.problems[1].message
 
 
 def test_all_problems_of_a_pretraining_have_their_lines(written):

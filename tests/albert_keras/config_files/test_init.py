@@ -11,6 +11,7 @@ from albert_keras.cli.arguments import read_values
 from albert_keras.config import AlbertConfig
 from albert_keras.config_files.check import check_file
 from albert_keras.config_files.initial import data_file, finetuning_file, pretraining_file
+from albert_keras.distillation.config import DistillationConfig, TaskDistillationConfig
 from albert_keras.finetuning.config import FinetuneConfig
 from albert_keras.tasks.task_config import TASK_NAMES
 from albert_keras.training.config import PretrainingConfig
@@ -111,6 +112,19 @@ def test_a_file_for_finetuning_means_the_same_as_no_file(read, name):
     assert again.replace(task=config.task) == config
 
 
+def test_files_for_distillation_mean_the_same_as_no_file(read):
+    config = DistillationConfig.of({}, temperature=3.0)
+    values = read(pretraining_file(config, None, "a.yaml"))
+    assert not [path for path in leaves(DistillationConfig) if lacks(values, path)]
+    assert DistillationConfig.of(values).distillation == config.distillation
+    config = TaskDistillationConfig.of({}, task="sst-2", temperature=3.0)
+    content = finetuning_file(config, None, "a.yaml")
+    assert "albert-keras distill --config a.yaml --teacher RUN --from MODEL" in content.text
+    values = read(content)
+    assert not [path for path in leaves(TaskDistillationConfig) if lacks(values, path)]
+    assert TaskDistillationConfig.of(values).replace(task=config.task) == config
+
+
 @pytest.mark.parametrize("preset", PRESETS)
 def test_a_file_for_data_means_the_same_as_no_file(read, preset):
     config = PretrainingDataConfig.preset(preset)
@@ -177,4 +191,7 @@ def test_the_commands_write_a_new_file_and_never_replace_one(tmp_path, mail, rec
     assert main(["init", "finetune", "--out", f"{out}2"]) == 2
     assert "`--task` is required" in capsys.readouterr().err
     assert main(["init", "data", "--preset", "bert", "--out", f"{tmp_path}/data.yaml"]) == 0
+    assert main(["init", "distill", "--student", "bert-mini", "--out", f"{tmp_path}/d.yaml"]) == 0
+    assert main(["init", "distill-task", *own, "--out", f"{tmp_path}/task.yaml"]) == 0
+    assert main(["config", "check", f"{tmp_path}/task.yaml"]) == 0
     assert yaml.safe_load((tmp_path / "data.yaml").read_text())["objective"] == "nsp"

@@ -77,9 +77,13 @@ def test_every_flag_reaches_its_key():
         "delimiter": ";", "encoding": "utf-16", "skip_bad_rows": True,
     }  # fmt: skip
     similarity = {"task": "similarity", "objective": "pairs"}
-    found = values.keys() | of_tables.keys() | similarity.keys()
+    frozen = {
+        "task": "sst-2", "freeze_encoder": True, "layers": "last-2", "combine": "weighted-sum",
+        "head": "linear",
+    }  # fmt: skip
+    found = values.keys() | of_tables.keys() | similarity.keys() | frozen.keys()
     assert found == options_of(FinetuneConfig).keys()
-    for given in (values, of_tables, similarity):
+    for given in (values, of_tables, similarity, frozen):
         config = FinetuneConfig.of({}, **given)
         for word, value in given.items():
             section, key = options_of(FinetuneConfig)[word].path

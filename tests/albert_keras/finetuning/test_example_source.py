@@ -139,10 +139,12 @@ def test_a_record_of_the_run_tells_what_was_learnt_from(tiny_tokenizer, tmp_path
 def test_operations_are_those_of_real_pieces(
     small_shape, task_of, examples_of, tiny_tokenizer, kind, sequences
 ):
-    model = SimpleNamespace(config=small_shape)
+    model = SimpleNamespace(config=small_shape, features=None)
     features = task_of(kind).features(examples_of(kind), tiny_tokenizer, training=True)
     forward = [forward_flops(small_shape, sequences, int(length)) for length in features.lengths]
     assert source(features, batch_size=4).flops(model) == 3 * int(np.mean(forward))
+    model.features = object()  # of a frozen encoder
+    assert source(features, batch_size=4).flops(model) == int(np.mean(forward))
 
 
 def test_examples_are_told_apart_by_all_that_is_in_them():

@@ -143,13 +143,50 @@ def test_different_tasks_are_refused(tuned, copy, change, says):
         FinetunedModels([runs_of(tuned)[0], other])
 
 
-def test_another_tokenizer_is_refused(tuned, copy, digit_tokenizer):
-    other, model = runs_of(copy)[1], digit_tokenizer.model_bytes
+def test_models_of_other_kinds_tokenizers_and_lengths_answer_together(
+    tuned, digit_tokenizer, end_at_once, tmp_path
+):
+    model = digit_tokenizer.model_bytes
     config = digit_tokenizer.config.replace(sha256=hashlib.sha256(model).hexdigest())
-    Tokenizer(model, config).save(other / "tokenizer")
-    change_record(other, lambda record: record.update(tokenizer_digest=digit_tokenizer.digest))
-    with pytest.raises(InputError, match="`tokenizer` of .* is '[0-9a-f]{8}', of .* '[0-9a-f]{8}'"):
-        FinetunedModels([runs_of(tuned)[0], other])
+    own = json.loads((runs_of(tuned)[0] / "run.json").read_text())["config"]["task"]
+    with end_at_once():
+        finetune(
+            "random",
+            tmp_path / "other",
+            FinetuneConfig(
+                task=own | {"max_seq_length": 8},
+                training={"steps": 2, "batch_size": 4, "precision": "float32", "peak_tflops": 1.0},
+            ),
+            albert_config=AlbertConfig(
+                vocab_size=digit_tokenizer.vocab_size,
+                embedding_size=24,
+                hidden_size=24,
+                num_hidden_layers=2,
+                num_attention_heads=2,
+                intermediate_size=32,
+                max_position_embeddings=16,
+                sharing="none",
+                initializer_range=0.5,
+            ),
+            tokenizer=Tokenizer(model, config),
+            bag_of_words=False,
+        )
+    texts = [*TEXTS, "x12,7, x12, 7,", " ".join(TEXTS)]
+    members = [runs_of(tuned)[0], *runs_of(tmp_path / "other")]
+    one, other, both = (FinetunedModels(runs) for runs in (*members, members))
+    expected = [probabilities(models, texts) for models in (one, other)]
+    assert np.abs(expected[0] - expected[1]).max() > 1e-3
+    np.testing.assert_allclose(probabilities(both, texts), np.mean(expected, 0), rtol=1e-6)
+    features, _ = both.outputs(both.examples(texts))
+    assert [each.max_seq_length for each in features] == [24, 8]
+    dropped = [
+        [answer.dropped_tokens for answer in models.answers(models.examples(texts))]
+        for models in (one, other, both)
+    ]
+    assert dropped[0][-1] < dropped[1][-1] and dropped[2] == np.maximum(*dropped[:2]).tolist()
+    with pytest.raises(InputError, match="must have the same task"):
+        change_record(members[1], change_labels)
+        FinetunedModels(members)
 
 
 def test_other_files_are_no_other_task(tuned, copy):

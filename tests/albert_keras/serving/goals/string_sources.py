@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_keras.config import AlbertConfig
-from albert_keras.finetuning.finetuned import typed_examples
+from albert_keras.finetuning.typed_examples import typed_examples
 from albert_keras.models.finetuning import build_model
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.serving.export.checks import inputs_of_texts

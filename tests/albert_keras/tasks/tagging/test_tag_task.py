@@ -168,6 +168,22 @@ def test_models_answer_together(tiny_tokenizer):
         it.answers(PLACES[1:], features, [even, logits(features, [1, 2], count=4)])
 
 
+def test_models_with_other_tokenizers_and_lengths_answer_together(tiny_tokenizer, digit_tokenizer):
+    sentence = TaggedExample("3", ("x12,",) * 9, None)
+    longer, shorter = task(labels=TAGS, max_seq_length=64), task(labels=TAGS, max_seq_length=8)
+    used = (
+        longer.features([sentence], tiny_tokenizer),
+        shorter.features([sentence], digit_tokenizer),
+    )
+    assert [each.word_starts.shape for each in used] != [used[0].word_starts.shape] * 2
+    results = [
+        logits(used[0], [0, 1, 2] * 3, high=3),
+        logits(used[1], [1, 1, 2, 0, 1, 2, 0, 1, 0], high=4),
+    ]
+    [found] = longer.answers([sentence], used, results)
+    assert found.tags == tuple(TAGS[number] for number in (1, 1, 2, 0, 1, 2, 0, 1, 0))
+
+
 def test_untagged_sentences_cannot_be_learnt_or_scored(tiny_tokenizer):
     it, examples = task(labels=TAGS), [PLACES[1]._replace(tags=None)]
     assert "tag_ids" not in it.features([*PLACES, *examples], tiny_tokenizer).batch([0])

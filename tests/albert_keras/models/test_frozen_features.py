@@ -1,0 +1,207 @@
+"""A head on a frozen encoder: which layers it reads, how it joins them, and what is trained."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tensorflow import keras
+
+from albert_keras.config import AlbertConfig
+from albert_keras.finetuning.step import task_sums
+from albert_keras.models.feature_settings import FeatureSettings
+from albert_keras.models.finetuning import build_model
+from albert_keras.models.frozen_features import BiLSTM
+from albert_keras.tasks.kinds import KINDS
+from data_pipeline.errors import InputError
+from tests.albert_keras import numpy_albert
+from tests.albert_keras.models.task_rows import features
+
+CONFIG = AlbertConfig(
+    vocab_size=50,
+    embedding_size=6,
+    hidden_size=8,
+    num_hidden_layers=3,
+    num_attention_heads=2,
+    intermediate_size=12,
+    max_position_embeddings=20,
+    hidden_dropout_prob=0.5,
+    attention_probs_dropout_prob=0.5,
+)
+FROZEN = sorted(set(KINDS) - {"similarity"})
+
+
+def frozen_model(kind, skips_padding=False, **settings):
+    settings = {"freeze_encoder": True} | settings
+    model = build_model(
+        kind,
+        CONFIG,
+        4,
+        dtype="float32",
+        head_dropout=0.0,
+        skips_padding=skips_padding,
+        features=settings,
+    )
+    numpy_albert.scramble(model)
+    return model
+
+
+def read_features(inputs, **settings):
+    """Returns the features of a model without an LSTM, and the outputs of its encoder."""
+    model = frozen_model("tagging", head="linear", **settings)
+    outputs = model.encoder(inputs, return_all_layers=True)
+    return model.features(outputs, inputs["input_mask"]).numpy(), outputs
+
+
+@pytest.mark.parametrize(
+    "layers, numbers",
+    [
+        (None, (1, 2, 3)),
+        ("last", (3,)),
+        ("second-to-last", (2,)),
+        ("last-2", (2, 3)),
+        ("last-3", (1, 2, 3)),
+        ("all", (1, 2, 3)),
+        ("embeddings", (0,)),
+        ("3,1", (3, 1)),
+        ([1, 3], (1, 3)),
+        (2, (2,)),
+    ],
+)
+def test_layers_have_names_and_numbers(layers, numbers):
+    assert FeatureSettings(freeze_encoder=True, layers=layers).layer_numbers(CONFIG) == numbers
+
+
+def test_the_defaults_are_those_of_the_paper():
+    settings, base = FeatureSettings(freeze_encoder=True), AlbertConfig.from_name("bert-base")
+    assert settings.layer_numbers(base) == (9, 10, 11, 12) and settings.is_concatenated(base)
+    assert settings.units(base) == 768
+    assert settings.units(AlbertConfig.from_name("albert-xxlarge")) == 768
+    assert settings.units(CONFIG) == 8
+    everything = settings.replace(layers="all")
+    assert not everything.is_concatenated(base)
+    assert everything.replace(combine="concat").is_concatenated(base)
+    assert settings.replace(head="linear").units(base) is None
+
+
+@pytest.mark.parametrize(
+    "values, says",
+    [
+        ({"layers": "last-4"}, "`layers` requires a frozen encoder"),
+        ({"head": "linear"}, "`head` requires a frozen encoder"),
+        (
+            {"freeze_encoder": True, "layers": "first"},
+            "`layers` must be last, .* Received: 'first'",
+        ),
+        ({"freeze_encoder": True, "layers": "1,1"}, "different numbers"),
+        ({"freeze_encoder": True, "layers": "0"}, "from 1, the first"),
+        ({"freeze_encoder": True, "layers": "last-0"}, "last-N such as last-4"),
+        ({"freeze_encoder": True, "head": "linear", "lstm_units": 3}, "requires the head `bilstm`"),
+        ({"freeze_encoder": True, "combine": "mean"}, "`combine` must be 'concat' or"),
+    ],
+)
+def test_settings_that_mean_nothing_are_refused(values, says):
+    with pytest.raises(InputError, match=says):
+        FeatureSettings(**values)
+
+
+@pytest.mark.parametrize("layers", ["last-4", "1,4"])
+def test_layers_that_the_encoder_lacks_are_refused(layers):
+    with pytest.raises(InputError, match=f"among the 3 layer.* Received: {layers}"):
+        frozen_model("tagging", layers=layers)
+
+
+def test_layers_are_joined_side_by_side():
+    inputs = features("tagging")
+    found, encoded = read_features(inputs, layers="1,3")
+    expected = np.concatenate([encoded["layer_outputs"][number] for number in (0, 2)], axis=-1)
+    np.testing.assert_array_equal(found, expected)
+    found, encoded = read_features(inputs, layers="embeddings")
+    np.testing.assert_array_equal(found, encoded["embedding_output"])
+    assert np.abs(found - encoded["layer_outputs"][0]).max() > 0.1
+
+
+def test_a_weighted_sum_begins_as_the_mean_and_is_learned():
+    model = frozen_model("tagging", layers="all", combine="weighted-sum", head="linear")
+    inputs, read = features("tagging"), model.features
+    outputs = model.encoder(inputs, return_all_layers=True)
+    encoded, input_mask = outputs["layer_outputs"], inputs["input_mask"]
+    read.layer_weights.assign([0.0, 0.0, 0.0])
+    read.scale.assign(1.0)
+    np.testing.assert_allclose(read(outputs, input_mask), np.mean(encoded, axis=0), atol=1e-6)
+    read.layer_weights.assign(np.log([1.0, 2.0, 5.0]))
+    read.scale.assign(2.0)
+    expected = 2 * np.einsum("j,jbsh->bsh", [1 / 8, 2 / 8, 5 / 8], encoded)
+    np.testing.assert_allclose(read(outputs, input_mask), expected, atol=1e-5)
+
+
+def lstm_in_numpy(inputs, kernel, bias, recurrent):
+    """Runs one direction over a sequence without padding: [S, I] -> [S, U]."""
+
+    def sigmoid(x):
+        return 1 / (1 + np.exp(-x))
+
+    units = recurrent.shape[0]
+    hidden, cell, outputs = np.zeros(units), np.zeros(units), []
+    for now in inputs:
+        insert, forget, output, candidate = np.split(now @ kernel + bias + hidden @ recurrent, 4)
+        cell = sigmoid(forget + 1) * cell + sigmoid(insert) * np.tanh(candidate)
+        hidden = sigmoid(output) * np.tanh(cell)
+        outputs.append(hidden)
+    return np.array(outputs)
+
+
+def test_a_bilstm_reads_each_sequence_in_both_directions_without_its_padding():
+    layer, rng = BiLSTM("lstm", 5, 3, seed=1), np.random.default_rng(0)
+    layer.forward.bias.assign(rng.normal(size=12))
+    inputs = rng.normal(size=(2, 6, 5)).astype(np.float32)
+    lengths = (6, 4)
+    input_mask = (np.arange(6) < np.array(lengths)[:, None]).astype(np.int32)
+    found = tf.function(layer)(inputs, input_mask).numpy()
+    parts = zip((layer.forward, layer.backward), np.split(layer.recurrent.numpy(), 2), strict=True)
+    for number, (dense, recurrent) in enumerate(parts):
+        order = slice(None, None, -1 if number else 1)
+        for row, length in enumerate(lengths):
+            expected = lstm_in_numpy(
+                inputs[row, :length][order], dense.kernel.numpy(), dense.bias.numpy(), recurrent
+            )
+            own = found[row, :length, 3 * number : 3 * number + 3]
+            np.testing.assert_allclose(own, expected[order], atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", FROZEN)
+def test_only_the_head_is_trained_and_a_file_has_the_whole_model(kind, tmp_path):
+    model, inputs = frozen_model(kind, combine="weighted-sum"), features(kind)
+    call = tf.function(model, autograph=False)
+    with tf.GradientTape() as tape:
+        loss = task_sums(KINDS[kind], call(inputs, training=True), inputs).loss
+    gradients = tape.gradient(loss, model.trained_weights)
+    for weight, gradient in zip(model.trained_weights, gradients, strict=True):
+        # A bias that a softmax cancels has none; these reach every layer of the head.
+        if weight.name.startswith("features/"):
+            assert np.abs(gradient).max() > 0, weight.name
+    trained = {weight.name for weight in model.trained_weights}
+    of_encoder = {weight.name for weight in model.encoder.weights}
+    assert trained == {weight.name for weight in model.weights} - of_encoder
+    assert trained == {weight.name for weight in model.trainable_variables}
+    model.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    assert loaded.get_config() == model.get_config()
+    expected, found = call(inputs), loaded(inputs)
+    for name, values in expected.items():
+        np.testing.assert_allclose(found[name], values, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["tagging", "classification"])
+def test_neither_padding_nor_skipping_it_nor_training_changes_the_outputs(kind):
+    model, skipping = (frozen_model(kind, skips_padding=skips) for skips in (False, True))
+    expected = model(features(kind))["logits"].numpy()
+    for inputs in (features(kind), features(kind, padding=7)):
+        real = inputs["input_mask"][:, : expected.shape[1]].astype(bool)
+        for found in (model(inputs, training=True), skipping(inputs, training=True)):
+            logits = found["logits"].numpy()
+            if kind == "tagging":
+                assert logits.shape[1] == inputs["input_ids"].shape[1]
+                np.testing.assert_allclose(
+                    logits[:, : real.shape[1]][real], expected[real], atol=1e-5
+                )
+            else:
+                np.testing.assert_allclose(logits, expected, atol=1e-5)
