@@ -3,11 +3,12 @@
 import os
 import shutil
 import subprocess
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+from tests.repository import ROOT, needs_repository
+
+pytestmark = needs_repository
 
 
 @pytest.fixture

@@ -87,7 +87,7 @@ def analyze_similarity(
     record = result._asdict() | {"layers": rows}
     del record["files"]
     files = write_analysis(
-        out, record, {"similarity": rows}, {"similarity": lambda: draw_similarity(opened, layers)}
+        out, record, dict(similarity=rows), dict(similarity=lambda: draw_similarity(opened, layers))
     )
     return result._replace(files=files)
 

@@ -182,7 +182,7 @@ def test_an_export_reports_the_loss_of_its_variants(monkeypatch, tmp_path, capsy
     command += ["--lite", "int8"]
     more = ["--eval-data", "held", "--keep", "3", "--encode-layers", "2,1"]
     assert main([*command, *more]) == 0
-    given = {"keep": 3, "layers": (2, 1), "keras_precision": "float32"}
+    given = {"keep": 3, "layers": (2, 1), "keras_precision": "float32", "exit_at_confidence": None}
     assert called[0][-4:] == ("bfloat16", ["int8"], Path("held"), given)
     shown = capsys.readouterr().out
     assert "bfloat16: 6.1 MB, same best token as float32 for 99.2 %" in shown

@@ -77,13 +77,14 @@ def test_every_flag_reaches_its_key():
         "delimiter": ";", "encoding": "utf-16", "skip_bad_rows": True,
     }  # fmt: skip
     similarity = {"task": "similarity", "objective": "pairs"}
+    early_exit = {"task": "mrpc", "exit_heads": True}
     frozen = {
         "task": "sst-2", "freeze_encoder": True, "layers": "last-2", "combine": "weighted-sum",
         "head": "linear",
     }  # fmt: skip
-    found = values.keys() | of_tables.keys() | similarity.keys() | frozen.keys()
+    found = values.keys() | of_tables.keys() | similarity.keys() | frozen.keys() | early_exit.keys()
     assert found == options_of(FinetuneConfig).keys()
-    for given in (values, of_tables, similarity, frozen):
+    for given in (values, of_tables, similarity, early_exit, frozen):
         config = FinetuneConfig.of({}, **given)
         for word, value in given.items():
             section, key = options_of(FinetuneConfig)[word].path
