@@ -61,6 +61,7 @@ def test_a_choice_that_cannot_be_split_evenly_is_refused(settings):
     check_hard_examples(2, TrainingConfig(batch_size=8, hard_examples=0.5))
 
 
+@pytest.mark.slow  # three runs; the choice itself depends on batch and weights alone
 def test_an_interrupted_run_ends_in_the_same_weights(tiny_records, tiny_training, tmp_path):
     training = tiny_training.training.replace(hard_examples=0.5, steps=6, checkpoint_every=3)
     config = tiny_training.replace(training=training)
