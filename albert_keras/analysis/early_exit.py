@@ -243,11 +243,11 @@ def draw_early_exit(result: EarlyExitCurve):
     means = [point.mean_layers for point in result.points]
     scores = [point.score for point in result.points]
     left.plot(means, scores, "o-", color=BLUE, label="each row stops when it is confident")
-    for point in result.points:
+    for number, point in enumerate(result.points):
         left.annotate(
             f"{point.confidence:g}: {point.speedup:.2f}×",
             (point.mean_layers, point.score),
-            xytext=(5, -11),
+            xytext=(4, -12) if number % 2 else (-22, 8),
             textcoords="offset points",
             fontsize=7.5,
             color=BLUE,
