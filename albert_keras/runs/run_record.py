@@ -221,12 +221,14 @@ def _complete_shape(values):
 
 def with_defaults(record: dict, defaults: dict) -> dict:
     """Returns a record with `defaults` for settings that its older version did not have."""
+    is_pretraining = record.get("kind", "pretraining") == "pretraining"
+    complete = ("model", "stages") if is_pretraining else ("stages",)  # without defaults
     config = {
-        name: values if name in ("model", "stages") else defaults.get(name, {}) | values
+        name: values if name in complete else defaults.get(name, {}) | values
         for name, values in record["config"].items()
     }
     data = record["data"]
-    if record.get("kind", "pretraining") == "pretraining":  # older runs started from random weights
+    if is_pretraining:  # older runs started from random weights
         data = {"origin_digest": None} | data
     shape = _complete_shape(record["albert_config"])
     return record | {"config": config, "albert_config": shape, "data": data}

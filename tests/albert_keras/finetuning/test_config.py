@@ -74,7 +74,7 @@ def test_every_flag_reaches_its_key():
     }  # fmt: skip
     of_tables = {
         "task": "classification", "text": "a", "label": "c", "label_separator": "|",
-        "delimiter": ";", "encoding": "utf-16", "skip_bad_rows": True,
+        "delimiter": ";", "encoding": "utf-16", "skip_bad_rows": True, "exit_heads": True,
     }  # fmt: skip
     similarity = {"task": "similarity", "objective": "pairs"}
     early_exit = {"task": "mrpc", "exit_heads": True}
