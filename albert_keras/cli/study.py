@@ -25,7 +25,7 @@ def study(
         shown="updates of the scale",
     ),
     seeds: int | None = option(
-        None, "Number of seeds of each run.", min=1, shown="those of the study"
+        None, "Number of seeds of each run.", min=1, shown="the seeds of the study"
     ),
     eval_corpus: list[str] | None = option(
         None,
