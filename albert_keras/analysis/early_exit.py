@@ -127,7 +127,8 @@ def evaluate_early_exit(
         with inference():
             return {"logits": model.logits_of_layers(inputs, training)}
 
-    predictor = RowPredictor(tf.distribute.get_strategy(), every_layer, task.kind, batch_size)
+    strategy = tf.distribute.get_strategy()
+    predictor = RowPredictor(strategy, every_layer, task.kind, batch_size, config=model.config)
     logits = predictor.predict(features)["logits"]  # [N, L, C]
     layer_scores = tuple(score(logits[:, layer]) for layer in range(logits.shape[1]))
     timed = np.unique(np.linspace(0, len(examples) - 1, _TIMED_ROWS).astype(np.int64))

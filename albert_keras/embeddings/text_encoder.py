@@ -107,7 +107,9 @@ class TextEncoder:
                 "a pooler. Use mean or cls."
             )
         self._encoder, self._pooling = loaded.encoder, Pooling(self.settings.pooling)
-        self._predictor = RowPredictor(strategy, self._outputs, SIMILARITY, batch_size)
+        self._predictor = RowPredictor(
+            strategy, self._outputs, SIMILARITY, batch_size, config=config
+        )
 
     def describe(self) -> dict[str, Any]:
         """Returns what determines the vectors, plain JSON."""

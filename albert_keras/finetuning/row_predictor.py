@@ -6,6 +6,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow import keras
 
+from albert_keras.config import AlbertConfig
 from albert_keras.tasks.kinds import TaskKind
 from albert_keras.tasks.task import Features
 from albert_keras.training.distributed.cluster import num_workers
@@ -22,8 +23,9 @@ class RowPredictor:
     A TPU, whose shapes are fixed, receives rows of full length. Of several workers each computes
     all rows. `batch_size` counts the rows per device and call.
 
-    Rows are computed at the next `multiple` of their number of tokens. Progress lines call them
-    `noun`.
+    Rows are computed at the next `multiple` of their number of tokens; at full length if the
+    attention of `config`, by default that of the model, depends on the padding. Progress lines call
+    them `noun`.
     """
 
     def __init__(
@@ -34,10 +36,12 @@ class RowPredictor:
         batch_size: int = 64,
         multiple: int = 16,
         noun: str = "rows",
+        config: AlbertConfig | None = None,
     ):
         self._strategy, self._kind = strategy, kind
         self._replicas = strategy.num_replicas_in_sync // num_workers(strategy)
         self._batch_size, self._multiple, self._noun = batch_size, multiple, noun
+        self._config = config or model.config
         self._is_static = isinstance(strategy, tf.distribute.TPUStrategy)
 
         # New lengths and the last, smaller batch build no new graph.
@@ -74,7 +78,7 @@ class RowPredictor:
     def _outputs(self, features, rows):
         """Returns the outputs for some rows, in their order."""
         length = features.max_seq_length
-        if not self._is_static:
+        if not (self._is_static or self._config.is_sparse_at(length)):
             longest = int(features.lengths[rows].max())
             length = min(length, -(-longest // self._multiple) * self._multiple)
         # Each replica receives the same number of rows; surplus rows are computed and discarded.

@@ -107,7 +107,13 @@ class PseudoLikelihood:
             weights.load(self._model, heads=HEADS["masked_lm"])
         # Rows of the same number of tokens are computed together, without padding.
         self._predictor = RowPredictor(
-            built, self._outputs, REGRESSION, batch_size, multiple=1, noun="masked sequences"
+            built,
+            self._outputs,
+            REGRESSION,
+            batch_size,
+            multiple=1,
+            noun="masked sequences",
+            config=weights.albert_config,
         )
 
     def problem(self, num_tokens: int) -> str | None:

@@ -72,7 +72,9 @@ class StringModel(tf.Module):
         # time, with all its call functions.
         self.stored = StoredModel(model, precision)
         self.weights = self.stored.variables
-        self.packer = TextPacker(tokenizer, max_seq_length)
+        # The blocks that a position attends to depend on the length of the whole batch.
+        is_sparse = model.config.is_sparse_at(max_seq_length)
+        self.packer = TextPacker(tokenizer, max_seq_length, fixed_length=is_sparse)
         self._unk_id, self._mask_id = tokenizer.unk_id, tokenizer.mask_id
         #: The signatures over strings, by name.
         self.functions = self._functions() | {

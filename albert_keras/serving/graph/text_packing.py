@@ -22,17 +22,20 @@ WHITE_SPACE = character_class(character_ranges(str.isspace))
 
 
 class TextPacker:
-    """Builds sequences for the encoder: truncated to S, padded to a bucket."""
+    """Builds sequences for the encoder: truncated to S, padded to a bucket.
 
-    def __init__(self, tokenizer: Tokenizer, max_seq_length: int):
+    With `fixed_length` all are padded to S, for models whose outputs depend on the padding.
+    """
+
+    def __init__(self, tokenizer: Tokenizer, max_seq_length: int, fixed_length: bool = False):
         self.max_seq_length = max_seq_length
         #: Bytes of a text that are read.
         self.max_bytes = BYTES_PER_POSITION * max_seq_length
         self._cls_id, self._sep_id = tokenizer.cls_id, tokenizer.sep_id
         self._pad_id = tokenizer.pad_id
         #: Lengths that sequences are padded to.
-        self.buckets = [length for length in BUCKETS if length < max_seq_length]
-        self.buckets.append(max_seq_length)
+        shorter = [length for length in BUCKETS if length < max_seq_length]
+        self.buckets = [*([] if fixed_length else shorter), max_seq_length]
 
     def pack(self, first, second=None, drops_empty=False):
         """Builds `[CLS] a [SEP]` or `[CLS] a [SEP] b [SEP]` from ragged int32 [B, None].

@@ -20,7 +20,7 @@ from tests.albert_keras.finetuning.small_tasks import make_examples
 NULL_THRESHOLD = -0.6
 
 
-def make_model(task, tokenizer):
+def make_model(task, tokenizer, **shape_changes):
     """Returns a small model of a task that tells inputs apart."""
     shape = AlbertConfig(
         vocab_size=tokenizer.vocab_size,
@@ -31,6 +31,7 @@ def make_model(task, tokenizer):
         intermediate_size=64,
         max_position_embeddings=64,
         initializer_range=0.5,
+        **shape_changes,
     )
     model = build_model(task.kind.name, shape, task.num_outputs)
     draw = np.random.default_rng(0)

@@ -149,3 +149,15 @@ def test_every_kind_passes_all_checks(runs, tmp_path, kind, precision):
         # Scores of a head that was drawn are far apart; half a hundredth more is another one.
         assert loss.largest_difference < 0.5 if kind == "regression" else loss.agreement > 0.8
     assert result.num_bytes > result.saved_model_bytes
+
+
+@pytest.mark.slow
+def test_block_sparse_attention_passes_all_checks(tiny_tokenizer, tiny_corpus, tmp_path):
+    task = make_task("classification")
+    sparse = {"attention": "block-sparse", "attention_block_size": 4, "attention_random_blocks": 1}
+    model = make_model(task, tiny_tokenizer, **sparse)
+    assert 5 * 4 < task.max_seq_length  # more positions than one attends to
+    run = write_run(tmp_path / "run", task, model, tiny_tokenizer, tiny_corpus)
+    result = export(run, tmp_path / "name")
+    assert result.largest_difference < 1e-5
+    assert keras.models.load_model(f"{result.path}.keras").config.attention == "block-sparse"
