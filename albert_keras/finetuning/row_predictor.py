@@ -24,7 +24,7 @@ class RowPredictor:
     all rows. `batch_size` counts the rows per device and call.
 
     Rows are computed at the next `multiple` of their number of tokens; at full length if the
-    attention of `config`, by default that of the model, depends on the padding. Progress lines call
+    attention depends on the padding, as `config` says, by default the model's. Progress lines call
     them `noun`.
     """
 
@@ -41,7 +41,7 @@ class RowPredictor:
         self._strategy, self._kind = strategy, kind
         self._replicas = strategy.num_replicas_in_sync // num_workers(strategy)
         self._batch_size, self._multiple, self._noun = batch_size, multiple, noun
-        self._config = config or model.config
+        self._config = config or getattr(model, "config", None)
         self._is_static = isinstance(strategy, tf.distribute.TPUStrategy)
 
         # New lengths and the last, smaller batch build no new graph.
@@ -78,7 +78,8 @@ class RowPredictor:
     def _outputs(self, features, rows):
         """Returns the outputs for some rows, in their order."""
         length = features.max_seq_length
-        if not (self._is_static or self._config.is_sparse_at(length)):
+        is_sparse = self._config is not None and self._config.is_sparse_at(length)
+        if not (self._is_static or is_sparse):
             longest = int(features.lengths[rows].max())
             length = min(length, -(-longest // self._multiple) * self._multiple)
         # Each replica receives the same number of rows; surplus rows are computed and discarded.

@@ -16,6 +16,8 @@ MASK_LITERAL = "[MASK]"
 TOP_K = 10
 #: File in the folder of a version that describes the model and its training.
 EXPORT_RECORD = "export.json"
+#: File in the folder of a version with the shape of the model.
+SHAPE_FILE = "albert_config.json"
 #: What to do about a damaged version.
 AFTER_DAMAGE = "Copy the version again from where it was exported, or export the model again."
 #: Largest version that `tensorflow_model_server` reads: an int64.

@@ -8,8 +8,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from albert_keras.config import AlbertConfig
 from albert_keras.serving.exported_task import read_task
-from albert_keras.serving.layout import AFTER_DAMAGE, MASK_LITERAL, TOP_K, version_folder
+from albert_keras.serving.layout import (
+    AFTER_DAMAGE,
+    MASK_LITERAL,
+    SHAPE_FILE,
+    TOP_K,
+    version_folder,
+)
 from albert_keras.tasks.task import Task, check_text
 from data_pipeline.errors import InputError
 from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
@@ -240,7 +247,9 @@ class Predictor:
             folder, exported.tokenizer_digest, "export.json", "Export the run once more."
         )
         model = model_of_signature(predict_tokens)
-        return TaskPredictor(self.task, Tokenizer.load(folder), model, exported.tuned)
+        shape = self.path / SHAPE_FILE
+        config = AlbertConfig.from_json_file(shape) if shape.is_file() else None
+        return TaskPredictor(self.task, Tokenizer.load(folder), model, exported.tuned, config)
 
     def _finetuned_task(self) -> Task:
         if self.task is None:

@@ -18,7 +18,13 @@ from albert_keras.serving.export.model_card import write_model_card
 from albert_keras.serving.export.publishing import new_version
 from albert_keras.serving.export.source import open_source
 from albert_keras.serving.graph.precision import check_precision
-from albert_keras.serving.layout import EXPORT_RECORD, check_model_name, keras_file, size_of
+from albert_keras.serving.layout import (
+    EXPORT_RECORD,
+    SHAPE_FILE,
+    check_model_name,
+    keras_file,
+    size_of,
+)
 from albert_keras.serving.saved_model.restricted_loader import load_restricted
 from albert_keras.serving.saved_model.server_ops import check_ops
 from albert_keras.serving.saved_model.signature_methods import set_method_names
@@ -180,7 +186,7 @@ def _save(source, module, folder):
     """Writes the files for servers and for `Predictor`."""
     tf.saved_model.save(module, str(folder), signatures=module.functions | module.token_functions)
     set_method_names(folder)
-    source.model.config.save(folder / "albert_config.json")
+    source.model.config.save(folder / SHAPE_FILE)
     (folder / "tokenizer").mkdir()
     source.tokenizer.save(folder / "tokenizer")
 

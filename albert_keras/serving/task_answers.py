@@ -12,6 +12,7 @@ from collections.abc import Callable
 import numpy as np
 import tensorflow as tf
 
+from albert_keras.config import AlbertConfig
 from albert_keras.finetuning.row_predictor import RowPredictor
 from albert_keras.tasks.kinds import (
     CHOICE,
@@ -45,6 +46,7 @@ class TaskPredictor:
         model: Takes a dict of int32, see `Features.batch`, and `training`; returns the outputs in
             `TaskKind.outputs`, a dict of tensors.
         tuned: As `Task.tune` returns it.
+        config: Shape of the model, if `model` is a function.
     """
 
     def __init__(
@@ -53,10 +55,12 @@ class TaskPredictor:
         tokenizer: Tokenizer,
         model: Callable,
         tuned: dict[str, float] | None = None,
+        config: AlbertConfig | None = None,
     ):
         self._task, self._tokenizer, self._tuned = task, tokenizer, tuned
         rows = _CHOICES if task.kind.has_options else _ROWS
-        self._predictor = RowPredictor(tf.distribute.get_strategy(), model, task.kind, rows)
+        strategy = tf.distribute.get_strategy()
+        self._predictor = RowPredictor(strategy, model, task.kind, rows, config=config)
 
     def answers(self, examples: list) -> list:
         """Answers examples; results and errors as of `Task.features` and `Task.answers`."""

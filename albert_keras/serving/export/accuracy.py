@@ -258,7 +258,8 @@ def _compare_task(source, variant, name, examples, are_labelled):
         def model(inputs, training):
             return stored.outputs(inputs)
 
-        return TaskPredictor(task, source.tokenizer, model, source.tuned).answers(examples)
+        config = source.model.config
+        return TaskPredictor(task, source.tokenizer, model, source.tuned, config).answers(examples)
 
     expected, found = answers(StoredModel(source.model)), answers(variant)
     pairs = list(zip(expected, found, strict=True))
