@@ -13,11 +13,12 @@ from albert_keras.interop.checkpoint_tensors import open_checkpoint
 from albert_keras.serving.layout import AFTER_DAMAGE, EXPORT_RECORD, read_export_record
 from albert_keras.serving.saved_model.server_ops import check_ops, read_saved_model
 from data_pipeline.errors import InputError
+from data_pipeline.file_digests import DIGESTS, find_damage
 from data_pipeline.limits import check_regular_file
 
 _GRAPH, _INDEX = "saved_model.pb", "variables/variables.index"
-#: Hash in a fingerprint -> the file that it was computed from. The other files of variables
-#: contain checksums, which TensorFlow compares when it reads them.
+#: Hash in a fingerprint -> the file whose parsed content it was computed from. The other files of
+#: variables contain checksums, which TensorFlow compares when it reads them.
 _HASHED = {"saved_model_checksum": _GRAPH, "checkpoint_hash": _INDEX}
 
 
@@ -25,8 +26,9 @@ def check_saved_model(folder: Path) -> None:
     """Checks a version before anything of it is loaded.
 
     Raises:
-        InputError: If its files are damaged, as far as hashes in `export.json` show that, if one
-            is a pipe or a device, or if it has operations that are not allowed, see `check_ops`.
+        InputError: If its files are damaged, as far as the hashes in `export.json` and
+            `digests.json` show that, if one is a pipe or a device, or if it has operations that
+            are not allowed, see `check_ops`.
     """
     for path in folder.rglob("*"):
         check_regular_file(path)
@@ -41,6 +43,15 @@ def check_saved_model(folder: Path) -> None:
                 raise InputError(
                     f"`{folder / file}` is damaged, or it was changed after the export: "
                     f"`{name}` in {EXPORT_RECORD} differs. {AFTER_DAMAGE}"
+                )
+    if (folder / DIGESTS).is_file():  # also shows changes that a parser ignores
+        for file in _HASHED.values():
+            damage = find_damage(folder, [file])
+            if damage is not None:
+                named = folder / (DIGESTS if f"`{DIGESTS}`" in damage else file)
+                raise InputError(
+                    f"`{named}` is damaged, or it was changed after the export: {damage}. "
+                    f"{AFTER_DAMAGE}"
                 )
     if (folder / _INDEX).is_file():
         try:
