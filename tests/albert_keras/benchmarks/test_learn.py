@@ -158,7 +158,9 @@ def test_a_process_ends_with_the_benchmark(tmp_path, monkeypatch):
         "import os, pathlib, time\n"
         "from albert_keras.benchmarks.learning.job import run\n"
         "def train(job):\n"
-        "    pathlib.Path(job.points).with_name('pid').write_text(str(os.getpid()))\n"
+        "    pid = pathlib.Path(job.points).with_name('pid')\n"
+        "    pid.with_suffix('.tmp').write_text(str(os.getpid()))\n"
+        "    pid.with_suffix('.tmp').rename(pid)\n"
         "    time.sleep(60)\n"
         "run(train)\n"
     )
