@@ -25,6 +25,9 @@ _SECONDS_BETWEEN_LINES, _SECONDS_BETWEEN_UPDATES = 8, 0.5
 #: The time left is estimated from this many recent steps or seconds, whichever is more: enough to
 #: include saves and evaluations.
 _RECENT_STEPS, _RECENT_SECONDS = 200, 900
+#: The first steps are slower, while buffers of data fill and memory is allocated: of the first
+#: seconds only the later half counts, and these seconds not at all once there are twice as many.
+_SLOW_SECONDS = 10
 
 _ON_SCREEN = (
     ("loss", "loss", ".3f"),
@@ -235,10 +238,13 @@ class _Pace:
 
     def __init__(self):
         self._samples = deque()  # (step, seconds), at least a second apart
+        self._began = 0.0  # seconds of the first one
 
     def add(self, step, seconds):
         if self._samples and seconds - self._samples[-1][1] < 1:
             return
+        if not self._samples:
+            self._began = seconds
         self._samples.append((step, seconds))
         while len(self._samples) > 1:
             second_step, second_seconds = self._samples[1]
@@ -250,7 +256,12 @@ class _Pace:
             self._samples.popleft()
 
     def seconds_per_step(self, step, seconds):
+        slow_until = self._began + min((seconds - self._began) / 2, _SLOW_SECONDS)
         first_step, first_seconds = self._samples[0]
+        for sample in self._samples:
+            if sample[1] > slow_until:
+                break
+            first_step, first_seconds = sample
         return (seconds - first_seconds) / (step - first_step) if step > first_step else None
 
 

@@ -235,6 +235,13 @@ def test_after_a_twentieth_of_the_run_the_time_left_is_right_within_a_tenth(
         assert left == pytest.approx(fit.now - now, rel=0.1, abs=0.6)
 
 
+def test_slow_first_seconds_do_not_make_the_time_left_too_long(fit, tmp_path, screen):
+    fit.begin(tmp_path, every=25, last_step=1000).run(1, seconds=30)
+    fit.run(19, seconds=0.15).run(80, seconds=0.1)  # the first three seconds are slower
+    left = seconds_of(screen.messages[-1].split("ETA ")[1])
+    assert left == pytest.approx(900 * 0.1, rel=0.01)
+
+
 def seconds_of(eta):
     seconds = {"days": 86_400, "day": 86_400, "h": 3600, "min": 60, "s": 1}
     words = eta.split()
