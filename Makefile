@@ -38,8 +38,11 @@ demo: $(READY)
 	$(BIN)/albert-keras demo --out $(DEMO)
 
 # In three processes, as some tests wait; a test file in one of them, as files share what is costly.
+# tests/conftest.py puts the files in order, the longest first.
+IN_PROCESSES := -n 3 --dist loadfile --no-loadscope-reorder
+
 test: $(READY)
-	$(BIN)/python -m pytest -n 3 --dist loadfile --max-worker-restart 1
+	$(BIN)/python -m pytest $(IN_PROCESSES) --max-worker-restart 1
 
 # The slow tests build the site, too.
 test-all: $(READY) $(READY_DOCS)
@@ -48,7 +51,7 @@ test-all: $(READY) $(READY_DOCS)
 
 test-newer:
 	$(MAKE) setup VENV="$(VENV_NEWER)" PYTHON="$(PYTHON_NEWER)"
-	$(VENV_NEWER)/bin/python -m pytest -n 3 --dist loadfile --max-worker-restart 1 $(CORE)
+	$(VENV_NEWER)/bin/python -m pytest $(IN_PROCESSES) --max-worker-restart 1 $(CORE)
 
 docs: $(READY_DOCS)
 	NO_MKDOCS_2_WARNING=1 $(VENV_DOCS)/bin/python -m mkdocs build --quiet -f docs/site/mkdocs.yml
@@ -62,7 +65,7 @@ test-wheel: $(READY)
 	$$python pip install --quiet --disable-pip-version-check build; \
 	$$python build --no-isolation --outdir "$$folder/dist" .; \
 	$$python pip install --quiet --disable-pip-version-check --no-deps "$$folder"/dist/*.whl; \
-	cp -r tests pyproject.toml "$$folder"; cd "$$folder"; $$python pytest -n 3 --dist loadfile $(ARGS)
+	cp -r tests pyproject.toml "$$folder"; cd "$$folder"; $$python pytest $(IN_PROCESSES) $(ARGS)
 
 check-serving: $(READY)
 	$(BIN)/python -m pytest -m slow -s -o faulthandler_timeout=7200 tests/albert_keras/serving/goals

@@ -1,6 +1,7 @@
 """What tests of several packages share: a small corpus, its tokenizer, the real data if present."""
 
 import fcntl
+import gc
 import itertools
 import os
 import signal
@@ -76,6 +77,71 @@ def pytest_configure():
     """Restores Ctrl-C, which a shell ignores for its background jobs, and so would our children."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+#: Files that take longest, the longest first.
+_LONG_FILES = (
+    "albert_keras/training/loop/test_resume.py",
+    "test_old_artifacts.py",
+    "albert_keras/test_demo.py",
+    "albert_keras/cli/test_commands.py",
+    "albert_keras/training/test_pretrain.py",
+    "albert_keras/test_shipped_models.py",
+    "albert_keras/test_families_end_to_end.py",
+    "test_end_to_end.py",
+    "albert_keras/training/test_stages.py",
+    "albert_keras/finetuning/test_finetune_similarity.py",
+    "albert_keras/serving/test_publish.py",
+    "albert_keras/serving/test_export_of_tasks.py",
+    "albert_keras/tpu_check/test_trace.py",
+    "albert_keras/test_dry_run.py",
+    "albert_keras/training/test_tracking.py",
+    "albert_keras/distillation/test_distill.py",
+    "albert_keras/training/loop/test_step.py",
+    "albert_keras/finetuning/test_frozen_encoder.py",
+    "albert_keras/benchmarks/learning/test_trainers.py",
+    "albert_keras/models/test_frozen_features.py",
+    "data_pipeline/building/test_interrupted_build.py",
+    "albert_keras/training/loop/test_divergence.py",
+    "albert_keras/training/distributed/test_multiworker.py",
+    "albert_keras/training/distributed/test_cluster.py",
+    "albert_keras/serving/test_quiet_start.py",
+    "albert_keras/benchmarks/test_infer.py",
+    "albert_keras/distillation/test_task.py",
+    "albert_keras/distillation/test_logit_cache.py",
+    "albert_keras/studies/test_study.py",
+    "test_packaging.py",
+    "test_layering.py",
+)
+
+
+def pytest_collection_modifyitems(items):
+    """Moves long files to the front where several processes share the tests.
+
+    A long file that begins last would keep one process busy while the others have nothing to do.
+    """
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = Path(__file__).parent
+        ranks = {folder / name: rank for rank, name in enumerate(_LONG_FILES)}
+        items.sort(key=lambda item: ranks.get(item.path, len(ranks)))
+
+
+def pytest_collection_finish():
+    """Spares the garbage collector what stays until the end: modules, and the tests themselves."""
+    gc.collect()
+    gc.freeze()
+    # Tracing a graph creates very many objects, and few cycles.
+    gc.set_threshold(20_000, 20, 20)
+
+
+@pytest.fixture
+def light_export(monkeypatch):
+    """Exports are not loaded in a process with the operations of a server only.
+
+    That process has to import TensorFlow. Exports of other tests are loaded in it, and
+    `test_restricted_loader.py` tests it.
+    """
+    monkeypatch.setattr("albert_keras.serving.publish.load_restricted", lambda folder: None)
 
 
 @pytest.fixture(scope="session")

@@ -1,5 +1,7 @@
 """A run trained on the small corpus, its export, and its weights as the reference saves them."""
 
+import shutil
+
 import numpy as np
 import pytest
 
@@ -39,6 +41,26 @@ def tiny_training():
 def tiny_run(tiny_records, tiny_training, made_once):
     """Returns the folder of a finished run; tests that change it copy it first."""
     return made_once("tiny-run", lambda folder: pretrain(tiny_records, folder, tiny_training))
+
+
+@pytest.fixture
+def unfinished_run(tiny_run, tmp_path):
+    """Returns a copy of the small run as if it had been killed before it saved its last step, 12.
+
+    Its log has all lines; its newest checkpoint is that of step 10.
+    """
+    run = shutil.copytree(tiny_run, tmp_path / "run")
+    shutil.rmtree(run / "checkpoints" / "step-00000012")
+    return run
+
+
+@pytest.fixture
+def without_curves(monkeypatch):
+    """Trainings do not draw their curves, which takes longer than their steps.
+
+    Runs that several tests share have theirs.
+    """
+    monkeypatch.setattr("albert_keras.training.pretrain.draw_curves", lambda run: None)
 
 
 @pytest.fixture(scope="session")

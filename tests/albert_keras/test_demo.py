@@ -12,8 +12,8 @@ from data_pipeline.text.installed_docs import installed_documentation
 
 @pytest.fixture
 def short_demo(monkeypatch, tiny_training):
-    """Makes the demo small: one package to read, a few steps of a tiny model."""
-    documents = list(installed_documentation(["numpy"]))
+    """Makes the demo small: a part of one package to read, a few steps of a tiny model."""
+    documents = list(installed_documentation(["numpy"]))[::6]
     values = tiny_training.model_dump()
     values["training"] |= {"steps": 6, "report_every": 3}
     monkeypatch.setattr(module, "installed_documentation", lambda: documents)
@@ -21,7 +21,9 @@ def short_demo(monkeypatch, tiny_training):
     monkeypatch.setattr(module.demo, "__defaults__", ("", type(tiny_training)(**values)))
 
 
-def test_every_stage_leaves_its_result_and_is_not_done_again(short_demo, tmp_path, capsys):
+def test_every_stage_leaves_its_result_and_is_not_done_again(
+    short_demo, light_export, tmp_path, capsys
+):
     out = tmp_path / "demo"
     assert main(["demo", "--out", str(out), "--json"]) == 0
     first = json.loads(capsys.readouterr().out)

@@ -1,5 +1,7 @@
 """Every family with every objective, input format and kind of masks: from records to an answer."""
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -38,32 +40,35 @@ CASES = [pytest.param(*one, marks=[] if one == FAST else pytest.mark.slow) for o
 
 
 @pytest.fixture(scope="module")
-def tokenizers(tiny_tokenizer, tiny_corpus, tmp_path_factory):
-    """Returns the tokenizer of each family."""
+def tokenizer_of(tiny_tokenizer, tiny_corpus, tmp_path_factory):
+    """Returns a function of a family that returns its tokenizer, which is trained once."""
     folder = tmp_path_factory.mktemp("vocabulary")
-    of_bert = Tokenizer.load(train_wordpiece(tiny_corpus, folder / "wordpiece", 350).path)
-    of_roberta = Tokenizer.load(train_byte_bpe(tiny_corpus, folder / "bpe", 400).path)
-    return {
-        "albert": tiny_tokenizer,
-        "bert": of_bert,
-        "roberta": of_roberta,
-        "distilbert": of_bert,
-    }
+
+    @functools.cache
+    def word_pieces():
+        return Tokenizer.load(train_wordpiece(tiny_corpus, folder / "wordpiece", 350).path)
+
+    @functools.cache
+    def byte_bpe():
+        return Tokenizer.load(train_byte_bpe(tiny_corpus, folder / "bpe", 400).path)
+
+    made_by = {"bert": word_pieces, "distilbert": word_pieces, "roberta": byte_bpe}
+    return lambda family: made_by[family]() if family in made_by else tiny_tokenizer
 
 
 @pytest.fixture(scope="module")
-def make_records(tiny_documents, tokenizers, tiny_data_config, tmp_path_factory):
+def make_records(tiny_documents, tokenizer_of, tiny_data_config, tmp_path_factory):
     """Returns a function that builds the records for a family once."""
     made, root = {}, tmp_path_factory.mktemp("records")
 
     def make(family, input_format, objective, masks):
-        key = (tokenizers[family].config.kind, input_format, objective, masks)
+        key = (tokenizer_of(family).config.kind, input_format, objective, masks)
         if key not in made:
             settings = tiny_data_config.replace(
                 input_format=input_format, objective=objective, static_masks=masks == "static"
             )
             out = root / "-".join(key)
-            made[key] = build_records(tiny_documents, tokenizers[family], out, settings).path
+            made[key] = build_records(tiny_documents, tokenizer_of(family), out, settings).path
         return made[key]
 
     return make
@@ -91,7 +96,7 @@ def settings(family):
 
 @pytest.mark.parametrize("family, input_format, objective, masks", CASES)
 def test_a_family_trains_saves_resumes_exports_and_answers(
-    family, input_format, objective, masks, make_records, tokenizers, tmp_path
+    family, input_format, objective, masks, make_records, tmp_path
 ):
     records = make_records(family, input_format, objective, masks)
     first = pretrain(records, tmp_path / "run", settings(family), max_steps=1)

@@ -4,6 +4,7 @@ import csv
 import json
 import os
 import shutil
+import time
 
 import pytest
 
@@ -168,7 +169,10 @@ def test_a_process_ends_with_the_benchmark(tmp_path, monkeypatch):
     points = tmp_path / "training" / "points.jsonl"
     job = learn.Job(60, 1, 1, "float32", "", str(points), {}, 0.0)
 
+    sleep = time.sleep
+
     def interrupt(seconds):
+        sleep(seconds)
         if points.with_name("pid").exists():
             raise KeyboardInterrupt
 

@@ -121,7 +121,7 @@ def test_a_config_file_and_set_decide_a_run(tiny_records, tmp_path, capsys):
     config = tmp_path / "run.yaml"
     config.write_text(
         "model: {size: albert-tiny, hidden_size: 16, num_attention_heads: 2}\n"
-        "training: {steps: 9, batch_size: 4}\noptimizer: {lr: 0.001}\n"
+        "training: {steps: 9, batch_size: 4, peak_tflops: 1}\noptimizer: {lr: 0.001}\n"
     )
     command = ["pretrain", "--data", str(tiny_records), "--out", f"{tmp_path}/run", "--json"]
     command += ["--config", str(config), "--set", "training.steps=2", "--lr", "0.01"]
@@ -132,9 +132,9 @@ def test_a_config_file_and_set_decide_a_run(tiny_records, tmp_path, capsys):
     assert record["optimizer"]["lr"] == 0.01 and record["model"]["hidden_size"] == 16
 
 
-def test_a_run_is_evaluated_exported_and_used(tiny_run, held_out_records, tmp_path, capsys):
-    import shutil
-
+def test_a_run_is_evaluated_exported_and_used(
+    tiny_run, held_out_records, light_export, tmp_path, capsys
+):
     shutil.copytree(tiny_run, tmp_path / "run")
     run, out = f"{tmp_path}/run", f"{tmp_path}/models/tiny"
     assert main(["evaluate", "--run", run, "--data", str(held_out_records)]) == 0

@@ -6,6 +6,11 @@ from albert_keras.distillation.config import DistillationConfig
 from albert_keras.distillation.distill import distill
 
 
+@pytest.fixture(autouse=True)
+def _short_distillations(without_curves):
+    """Leaves out what takes longer than their steps."""
+
+
 @pytest.fixture(scope="session")
 def distillation(tiny_training):
     """Returns settings for a student of one layer, trained as `tiny_run`, its teacher."""

@@ -19,6 +19,7 @@ TRAINING = {
     "steps": 30,
     "batch_size": 16,
     "evaluate_every": 15,
+    "checkpoint_every": 15,
     "report_every": 10,
     "precision": "float32",
     "peak_tflops": 1.0,
@@ -88,13 +89,12 @@ def test_the_baseline_is_the_mean_vector_of_the_initial_weights(result, tiny_run
 
 
 def test_it_resumes_to_the_same_weights(result, tiny_run, config, tmp_path):
-    stopped = finetune(
-        tiny_run, tmp_path / "stopped", config.with_flags(checkpoint_every=15), seeds=1
-    )
-    run = tmp_path / "stopped" / stopped.seeds[0].path
+    stopped = shutil.copytree(result.path, tmp_path / "stopped")
+    run = stopped / result.seeds[0].path
     shutil.rmtree(run / "checkpoints" / "step-00000030")
-    (tmp_path / "stopped" / "results.json").unlink()
-    again = finetune(tiny_run, tmp_path / "stopped", config.with_flags(checkpoint_every=15))
+    assert Run.open(run).checkpoints.steps() == [15]
+    (stopped / "results.json").unlink()
+    again = finetune(tiny_run, stopped, config)
     assert again.seeds[0].scores == result.seeds[0].scores
     weights = [Run.open(path) for path in (run, f"{result.path}/{result.seeds[0].path}")]
     models = [one.load_model("best", task=FinetunedModels(result.path).task) for one in weights]
@@ -111,7 +111,7 @@ def test_evaluate_and_predict_give_cosines(result, pairs, capsys):
     assert answer["score"] == pytest.approx(1, abs=1e-5)
 
 
-def test_an_export_embeds_texts_and_scores_pairs_as_the_run(result, tmp_path):
+def test_an_export_embeds_texts_and_scores_pairs_as_the_run(result, light_export, tmp_path):
     exported = export(result.path, tmp_path / "similar")
     assert {"embed", "text_pair", "regress", "encode"} <= set(exported.signatures)
     texts = ["The old ferry left the harbour.", "Rain had washed the chalk marks.", "goat"]

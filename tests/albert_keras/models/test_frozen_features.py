@@ -167,7 +167,14 @@ def test_a_bilstm_reads_each_sequence_in_both_directions_without_its_padding():
             np.testing.assert_allclose(own, expected[order], atol=1e-5)
 
 
-@pytest.mark.parametrize("kind", FROZEN)
+#: Kinds whose features are read as those of another kind are; their losses have tests of their own.
+ALIKE = ("regression", "multi_label", "multi_regression", "spans")
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [pytest.param(kind, marks=pytest.mark.slow if kind in ALIKE else ()) for kind in FROZEN],
+)
 def test_only_the_head_is_trained_and_a_file_has_the_whole_model(kind, tmp_path):
     model, inputs = frozen_model(kind, combine="weighted-sum"), features(kind)
     call = tf.function(model, autograph=False)

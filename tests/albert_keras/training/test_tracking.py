@@ -77,11 +77,10 @@ def test_a_resumed_run_continues_the_same_tracked_run(
 
 
 def test_a_run_is_tracked_from_its_beginning_although_asked_late(
-    tracked, tiny_records, tiny_training, tmp_path
+    tracked, unfinished_run, tiny_records, tiny_training
 ):
-    pretrain(tiny_records, tmp_path / "run", tiny_training, max_steps=8)
-    assert not tracked and not (tmp_path / "run" / "tracking.json").exists()
-    pretrain(tiny_records, tmp_path / "run", tiny_training.with_flags(track="mlflow"))
+    assert not (unfinished_run / "tracking.json").exists()
+    pretrain(tiny_records, unfinished_run, tiny_training.with_flags(track="mlflow"))
     assert steps_of(*tracked.values()) == [4, 8, 12, "complete"]
 
 

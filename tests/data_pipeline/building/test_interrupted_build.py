@@ -296,7 +296,7 @@ def build_seconds(corpus, tiny_vocabulary, tmp_path_factory):
 def test_a_killed_build_goes_on(
     corpus, tiny_vocabulary, undisturbed, build_seconds, tmp_path: Path
 ):
-    kill_and_go_on(5, build_seconds, corpus, tiny_vocabulary.path, undisturbed, tmp_path, 1)
+    kill_and_go_on(3, build_seconds, corpus, tiny_vocabulary.path, undisturbed, tmp_path, 1)
 
 
 @pytest.mark.slow

@@ -1,7 +1,9 @@
 """An interrupted run ends in the same bits as one that was not, wherever it was interrupted."""
 
+import errno
 import os
 import random
+import shutil
 import signal
 
 import numpy as np
@@ -102,37 +104,37 @@ def test_an_interrupted_run_equals_the_uninterrupted_one_bit_for_bit(
 def test_a_damaged_newest_checkpoint_is_passed_over(
     straight_run, tiny_records, hard_training, tmp_path, caplog
 ):
-    out = tmp_path / "run"
-    pretrain(tiny_records, out, hard_training, max_steps=13)
-    (data,) = (out / "checkpoints" / "step-00000013").glob("*.data-*")
+    out = shutil.copytree(straight_run, tmp_path / "run")
+    (data,) = (out / "checkpoints" / f"step-{STEPS:08d}").glob("*.data-*")
     damaged = bytearray(data.read_bytes())
     damaged[len(damaged) // 2] ^= 4
     data.write_bytes(damaged)
     with caplog.at_level("WARNING"):
         result = pretrain(tiny_records, out, hard_training)
-    assert result.resumed_from == 12 and "step-00000013` is damaged" in caplog.text
-    for name, values in everything(straight_run)[0].items():
-        np.testing.assert_array_equal(everything(out)[0][name], values, err_msg=name)
+    assert result.resumed_from == STEPS // EVERY * EVERY == 36
+    assert f"step-{STEPS:08d}` is damaged" in caplog.text
+    (tensors, lines), (expected, expected_lines) = everything(out), everything(straight_run)
+    for name, values in expected.items():
+        np.testing.assert_array_equal(tensors[name], values, err_msg=name)
+    assert lines == expected_lines
 
 
-def test_the_banner_says_what_matched(tiny_records, tiny_training, tmp_path, caplog):
-    pretrain(tiny_records, tmp_path / "run", tiny_training, max_steps=2)
+def test_the_banner_says_what_matched(unfinished_run, tiny_records, tiny_training, caplog):
     with caplog.at_level("INFO"):
-        pretrain(tiny_records, tmp_path / "run", tiny_training, max_steps=1)
+        pretrain(tiny_records, unfinished_run, tiny_training, max_steps=1)
     (line,) = [line for line in caplog.messages if "resuming" in line]
-    assert "at step 2" in line
+    assert "at step 10" in line
     assert all(word in line for word in ("data", "tokenizer", "model", "seed", "settings"))
 
 
-def test_another_seed_goes_on_only_by_name(tiny_records, tiny_training, tmp_path):
-    out = tmp_path / "run"
-    pretrain(tiny_records, out, tiny_training, max_steps=2)
+def test_another_seed_goes_on_only_by_name(unfinished_run, tiny_records, tiny_training):
+    out = unfinished_run
     with pytest.raises(InputError, match="--allow-change config.training.seed"):
         pretrain(tiny_records, out, tiny_training, seed=7)
     changed = pretrain(
         tiny_records, out, tiny_training, allow_changes=["config.training.seed"], seed=7
     )
-    assert changed.resumed_from == 2 and changed.step == 12
+    assert changed.resumed_from == 10 and changed.step == 12
 
 
 @pytest.mark.parametrize("together", [2])
@@ -148,26 +150,20 @@ def test_several_steps_per_execution_compute_the_same(
         }
 
 
-def test_a_deleted_shard_is_one_clear_error(tiny_records, tiny_training, tmp_path):
-    import shutil
-
+def test_a_deleted_shard_is_one_clear_error(unfinished_run, tiny_records, tiny_training, tmp_path):
     shutil.copytree(tiny_records, tmp_path / "records")
-    pretrain(tmp_path / "records", tmp_path / "run", tiny_training, max_steps=2)
     next((tmp_path / "records").glob("*.tfrecord")).unlink()
     with pytest.raises(InputError, match="does not exist"):
-        pretrain(tmp_path / "records", tmp_path / "run", tiny_training)
-    assert Run.open(tmp_path / "run").checkpoints.steps() == [2]
+        pretrain(tmp_path / "records", unfinished_run, tiny_training)
+    assert Run.open(unfinished_run).checkpoints.steps() == [5, 10]
 
 
 def test_a_full_disk_leaves_the_earlier_checkpoints(
-    tiny_records, tiny_training, tmp_path, monkeypatch
+    unfinished_run, tiny_records, tiny_training, monkeypatch
 ):
-    import errno
-
     from albert_keras.runs import checkpoints
 
-    out = tmp_path / "run"
-    pretrain(tiny_records, out, tiny_training, max_steps=3)
+    out = unfinished_run
 
     def full(prefix, tensors):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(prefix))
@@ -176,5 +172,5 @@ def test_a_full_disk_leaves_the_earlier_checkpoints(
     with pytest.raises(OSError, match="No space left"):
         pretrain(tiny_records, out, tiny_training)
     monkeypatch.undo()
-    assert Run.open(out).checkpoints.steps() == [3]
-    assert pretrain(tiny_records, out, tiny_training).resumed_from == 3
+    assert Run.open(out).checkpoints.steps() == [5, 10]
+    assert pretrain(tiny_records, out, tiny_training).resumed_from == 10
