@@ -1,7 +1,6 @@
 """What tests of several packages share: a small corpus, its tokenizer, the real data if present."""
 
 import fcntl
-import gc
 import itertools
 import os
 import signal
@@ -124,14 +123,6 @@ def pytest_collection_modifyitems(items):
         folder = Path(__file__).parent
         ranks = {folder / name: rank for rank, name in enumerate(_LONG_FILES)}
         items.sort(key=lambda item: ranks.get(item.path, len(ranks)))
-
-
-def pytest_collection_finish():
-    """Spares the garbage collector what stays until the end: modules, and the tests themselves."""
-    gc.collect()
-    gc.freeze()
-    # Tracing a graph creates very many objects, and few cycles.
-    gc.set_threshold(20_000, 20, 20)
 
 
 @pytest.fixture
