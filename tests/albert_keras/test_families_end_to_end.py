@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from albert_keras.embeddings.text_encoder import TextEncoder
+from albert_keras.finetuning.finetune import finetune
 from albert_keras.models.finetuning import build_model
 from albert_keras.runs.run import Run
+from albert_keras.serving.check.serve_check import serve_check
 from albert_keras.serving.predictor import Predictor
 from albert_keras.serving.publish import export
 from albert_keras.training.config import PretrainingConfig
@@ -18,6 +20,7 @@ from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.byte_bpe_training import train_byte_bpe
 from data_pipeline.tokenizers.tokenization import Tokenizer
 from data_pipeline.tokenizers.wordpiece_training import train_wordpiece
+from tests.albert_keras.serving.local.conftest import running
 
 #: Beginning of the names of models -> what model cards call them.
 FAMILIES = {"albert": "ALBERT", "bert": "BERT", "roberta": "RoBERTa", "distilbert": "DistilBERT"}
@@ -124,3 +127,32 @@ def test_a_family_trains_saves_resumes_exports_and_answers(
     weights = open_weights(tmp_path / "run")
     report = weights.load(build_model("classification", weights.albert_config, 2))
     assert ("bert/pooler/dense/kernel" in report.new) == (not has_pooler)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_exports_of_a_family_pass_the_checks_of_a_server(family, make_records, tmp_path):
+    objective = {"albert": "sop", "bert": "nsp"}.get(family, "none")
+    records = make_records(family, "segment-pair", objective, "dynamic")
+    pretrain(records, tmp_path / "run", settings(family))
+    rows = ["text\tlabel", *(f"The ferry {n} left\t{'ab'[n % 2]}" for n in range(20))]
+    table = tmp_path / "table.tsv"
+    table.write_text("\n".join(rows) + "\n", encoding="utf-8")
+    finetune(
+        tmp_path / "run",
+        tmp_path / "tuned",
+        task="classification",
+        train=table,
+        text="text",
+        label="label",
+        max_seq_length=16,
+        steps=2,
+        random_baseline=False,
+        bag_of_words=False,
+    )
+    for run in ("run", "tuned"):
+        out = tmp_path / "exports" / run
+        export(tmp_path / run, out)
+        with running([out]) as server:
+            checked = serve_check(server.url, run, clients=2, requests=10)
+        assert checked.faults == () and checked.ok
