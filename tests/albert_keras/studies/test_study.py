@@ -125,9 +125,14 @@ def test_the_report_sets_our_scores_beside_the_published_ones(finished_study):
     assert "Nobody et al., table 1 (https://example.org/)" in text
     assert "| SOP | 0.00 million | 6 | 1 | 30.0 % | +0.0 ≈ | 60.0 % | +0.0 ≈ | 86.5 |" in text
     assert "no pair of runs differs by more than the noise" in text
-    assert "SOP: better than the best constant guess, 51.0 %: none (60.0 %, noise 4.3)" in text
+    guess = "Accuracy on SOP, better than the best constant guess, 51.0 %: "
+    assert f"{guess}`none` (60.0 %, noise 4.3); `SOP` (60.0 %, noise 4.3)." in text
+    assert "albert-tiny with 2 layers of 32, a vocabulary of 300 pieces, records of 32" in text
+    assert "fixed masks: masked LM (1,000 masked tokens), SOP (500 pairs)." in text
+    assert text.endswith("the study.\n")
     page = (folder / "report.html").read_text(encoding="utf-8")
     assert 'http-equiv="Content-Security-Policy"' in page and "<td>86.5</td>" in page
+    assert "those from the run <code>none</code>." in page and "`" not in page
     rows = list(csv.DictReader((folder / "scores.csv").read_text().splitlines()))
     assert len(rows) == 2 * 2 * 3
     assert (finished_study / "times.csv").read_text().splitlines()[1] == "none,1,6,1.0"
@@ -159,7 +164,7 @@ def test_labels_that_are_nearly_all_the_same_are_reported(micro_study, study_tex
         path.write_text(json.dumps(values))
     report = study(micro_study(), study_text, out).report.read_text(encoding="utf-8")
     assert "90 % of the records of SOP have the same label" in report
-    assert "SOP: no better than the best constant guess, 90.0 %" in report
+    assert "Accuracy on SOP, no better than the best constant guess, 90.0 %" in report
 
 
 def test_waiting_for_a_lock_ends(tmp_path):
