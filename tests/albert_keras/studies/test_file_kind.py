@@ -15,9 +15,9 @@ evaluate:
   sop: {title: SOP, score: sentences}
 runs:
   - name: two
-    model: {num_attention_heads: 2}
+    scales: {tny: {corpus_share: 0.5}}
   - name: three
-    teacher: tow
+    model: {num_atention_heads: 3}
 refrence: two
 """
 #: At scale paper the hidden size is a multiple of 3.
@@ -28,6 +28,16 @@ runs:
     training: {accumulation_steps: 0.5}
   - name: three
     model: {num_attention_heads: 3}
+"""
+
+
+UNKNOWN_RUNS = """\
+title: Two heads or three?
+reference: tow
+runs:
+  - name: two
+  - name: three
+    teacher: to
 """
 
 
@@ -53,11 +63,18 @@ def test_all_problems_of_a_study_are_found_with_their_lines(check):
     assert problems == [
         (3, "base.vocabulary.sise"),
         (5, "evaluate.sop.score"),
-        (10, "runs.1.teacher"),
+        (8, "runs.0.scales.tny"),
+        (10, "runs.1.model.num_atention_heads"),
         (11, "refrence"),
     ]
-    for name in ("size", "two", "reference"):
+    for name in ("size", "tiny", "num_attention_heads", "reference"):
         assert f"Did you mean `{name}`?" in messages
+
+
+def test_names_of_runs_are_suggested(check):
+    code, problems, messages = check(UNKNOWN_RUNS)
+    assert code == 2 and problems == [(3, "runs"), (6, "runs.1.teacher")]
+    assert messages.count("Did you mean `two`?") == 2
 
 
 def test_settings_that_do_not_fit_together_are_found_at_every_scale(check):
