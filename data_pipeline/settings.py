@@ -184,6 +184,9 @@ def _explain(item, settings):
     if item["type"] == "extra_forbidden":
         known = type(settings).model_fields
         return [Problem(path, f"{UNKNOWN_KEY}{did_you_mean(path[-1], known)}")]
+    if path[-1:] == ("[key]",) and item["type"] == "literal_error":  # a key of a mapping
+        known = re.findall(r"'([^']*)'", item["ctx"]["expected"])
+        return [Problem(path[:-1], f"{UNKNOWN_KEY}{did_you_mean(path[-2], known)}")]
     if item["type"] == "missing":
         return [Problem(path, "is required.")]
     message = item["msg"].removeprefix("Value error, ")

@@ -1,7 +1,7 @@
 """What early exit costs and saves: scores, layers and times at several confidences."""
 
+import functools
 import logging
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from albert_keras.analysis.figures import new_figure
 from albert_keras.analysis.output_files import check_out, write_analysis
+from albert_keras.analysis.row_times import RowTimes, time_rows
 from albert_keras.finetuning.finetuned import FinetunedModels
 from albert_keras.finetuning.row_predictor import RowPredictor
 from albert_keras.finetuning.trained_rows import check_scored
@@ -23,8 +24,8 @@ from data_pipeline.progress import CountedProgress
 
 logger = logging.getLogger(__name__)
 
-#: Rows whose time is measured, and how often each; the smallest time counts.
-_TIMED_ROWS, _REPEATS = 100, 5
+#: Rows whose time is measured, and how often each.
+_TIMED_ROWS, _ROUNDS = 100, 7
 _INPUTS = ("input_ids", "input_mask", "segment_ids")
 
 
@@ -35,9 +36,13 @@ class ExitPoint(NamedTuple):
     score: float  # the main score of the task
     points_lost: float  # score of all layers minus this one, times 100
     mean_layers: float  # layers that a row takes on average
-    #: Time of a single row through all layers, divided by its time with early exit: the ratio of
-    #: the sums over the timed rows.
+    milliseconds: float  # of a single row: mean over the rows
+    median_milliseconds: float
+    lower_quartile_milliseconds: float
+    upper_quartile_milliseconds: float
+    #: Time of a row through all layers, divided by its time with early exit: median over the rows.
     speedup: float
+    mean_speedup: float  # ratio of the mean times
     exits: tuple[float, ...]  # proportion of the rows that stop after each layer
 
 
@@ -51,7 +56,10 @@ class EarlyExitCurve(NamedTuple):
     examples: int
     num_timed: int  # examples whose time was measured
     score: float  # of all layers
-    milliseconds: float  # mean time of a single row through all layers
+    milliseconds: float  # of a single row through all layers: mean over the rows
+    median_milliseconds: float
+    lower_quartile_milliseconds: float
+    upper_quartile_milliseconds: float
     layer_scores: tuple[float, ...]  # if every row stops after this layer
     points: list[ExitPoint]
     files: list[str]
@@ -71,7 +79,7 @@ def evaluate_early_exit(
     """Scores and times a classifier that stops each row at the first confident layer.
 
     Every row is scored. Times are those of single rows in float32 on this machine: each row runs
-    through all layers and, directly afterwards, with early exit, in the same process.
+    through all layers and with each confidence, directly after each other, see `time_rows`.
 
     Args:
         run: A run that was fine-tuned with `exit_heads`, or the folder of its fine-tuning.
@@ -132,9 +140,9 @@ def evaluate_early_exit(
     logits = predictor.predict(features)["logits"]  # [N, L, C]
     layer_scores = tuple(score(logits[:, layer]) for layer in range(logits.shape[1]))
     timed = np.unique(np.linspace(0, len(examples) - 1, _TIMED_ROWS).astype(np.int64))
-    seconds = _time_rows(model, features, timed, confidences)
+    times = _time_rows(model, features, timed, confidences)
     points = []
-    for number, confidence in enumerate(confidences):
+    for number, confidence in enumerate(confidences, 1):
         layers = layers_until_confident(logits, confidence)
         chosen = np.take_along_axis(logits, layers[:, None, None] - 1, axis=1)[:, 0]
         found = score(chosen)
@@ -144,7 +152,9 @@ def evaluate_early_exit(
                 found,
                 100 * (layer_scores[-1] - found),
                 float(layers.mean()),
-                float(seconds[:, 0].sum() / seconds[:, number + 1].sum()),
+                *times.latency(number),
+                times.speedup(number),
+                times.mean_speedup(number),
                 tuple(np.bincount(layers - 1, minlength=logits.shape[1]) / len(layers)),
             )
         )
@@ -156,7 +166,7 @@ def evaluate_early_exit(
         len(examples),
         len(timed),
         layer_scores[-1],
-        float(1000 * seconds[:, 0].mean()),
+        *times.latency(0),
         layer_scores,
         points,
         files=[],
@@ -177,8 +187,8 @@ def layers_until_confident(logits: np.ndarray, confidence: float) -> np.ndarray:
     return is_confident.argmax(axis=1) + 1
 
 
-def _time_rows(model, features: Features, rows: np.ndarray, confidences) -> np.ndarray:
-    """Times single rows: float64 [rows, 1 + confidences] seconds, the first through all layers."""
+def _time_rows(model, features: Features, rows: np.ndarray, confidences) -> RowTimes:
+    """Times single rows through all layers, the first function, and at each confidence."""
     spec = {name: tf.TensorSpec([1, None], tf.int32, name=name) for name in _INPUTS}
     heads = [*model.exit_heads, model.head]
 
@@ -186,31 +196,25 @@ def _time_rows(model, features: Features, rows: np.ndarray, confidences) -> np.n
     def run_all(inputs):
         return model(inputs, training=False)["logits"]
 
+    def wait_for_all(inputs):
+        run_all(inputs).numpy()
+
     @tf.function(input_signature=[spec, tf.TensorSpec([], tf.float32)], autograph=False)
     def run_early(inputs, confidence):
         with inference():
             return classify_until_confident(model.encoder, heads, inputs, confidence)["logits"]
 
-    limits = [tf.constant(confidence, tf.float32) for confidence in confidences]
-    found = np.zeros([len(rows), 1 + len(limits)])
-    progress = CountedProgress(logger, "timing", len(rows), "rows")
-    for number, row in enumerate(rows):
+    def wait_for_early(confidence, inputs):
+        run_early(inputs, confidence).numpy()
+
+    inputs = []
+    for row in rows:
         batch = features.batch([row], int(features.lengths[row]))
-        inputs = {name: tf.constant(batch[name], tf.int32) for name in _INPUTS}
-        times = np.zeros([_REPEATS + 1, found.shape[1]])
-        for repeat in range(_REPEATS + 1):
-            times[repeat, 0] = _seconds(run_all, inputs)
-            for column, limit in enumerate(limits, 1):
-                times[repeat, column] = _seconds(run_early, inputs, limit)
-        found[number] = times[1:].min(axis=0)  # the first is slower, and others may be disturbed
-        progress.add(1)
-    return found
-
-
-def _seconds(function, *inputs):
-    started = time.perf_counter()
-    function(*inputs).numpy()
-    return time.perf_counter() - started
+        inputs.append({name: tf.constant(batch[name], tf.int32) for name in _INPUTS})
+    limits = [tf.constant(confidence, tf.float32) for confidence in confidences]
+    early = [functools.partial(wait_for_early, limit) for limit in limits]
+    progress = CountedProgress(logger, "timing", (_ROUNDS + 1) * len(rows), "rows")
+    return time_rows([wait_for_all, *early], inputs, _ROUNDS, progress)
 
 
 def _write(out, result: EarlyExitCurve) -> list[str]:
@@ -255,7 +259,7 @@ def draw_early_exit(result: EarlyExitCurve):
         )
     left.axhline(result.score, color=GREEN, linewidth=1, label="all layers")
     left.axhspan(result.score - 0.005, result.score, color=GREEN, alpha=0.12, linewidth=0)
-    left.set_title("Confidence: how many times as fast a single row is", fontsize=11)
+    left.set_title("Confidence: how many times as fast a typical row is", fontsize=11)
     left.set(xlabel="layers of a row, mean", ylabel=result.metric)
     left.xaxis.set_major_locator(MaxNLocator(integer=True))
     left.legend(fontsize=8.5, frameon=False, loc="lower right")

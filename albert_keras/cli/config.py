@@ -22,7 +22,7 @@ def check(
     file: Path = argument(..., "YAML or JSON file of settings.", metavar="FILE"),
     kind: str | None = option(
         None,
-        "What the file is for: pretrain, finetune, distill, distill-task or data.",
+        "What the file is for: pretrain, finetune, distill, distill-task, data or study.",
         shown="by the keys of the file",
     ),
 ):
@@ -34,8 +34,10 @@ def check(
     """
     from albert_keras.config_files.check import check_file
     from albert_keras.config_files.kinds import find_kind
+    from albert_keras.studies.file_kind import STUDY
 
-    seen = check_file(file, None if kind is None else find_kind(kind))
+    others = (STUDY,)
+    seen = check_file(file, None if kind is None else find_kind(kind, others), others)
     values = {
         "path": seen.path,
         "kind": seen.kind.name,
@@ -44,7 +46,7 @@ def check(
     }
     if not seen.problems:
         settings = count_of(seen.settings, "setting")
-        use = f"next: {seen.kind.command} --config {file} ..."
+        use = f"next: {seen.kind.command} {seen.kind.before_file}{file} ..."
         return Output(values, [f"{file}: {settings}, no problem", use])
     summary = f"{count_of(len(seen.problems), 'problem')} in `{file}`:"
     lines = [summary, *(f"  {line}" for line in seen.lines())]

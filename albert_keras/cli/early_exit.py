@@ -55,22 +55,39 @@ def evaluate_exits(
 
 def describe_exits(curve) -> list[str]:
     """Returns the lines that describe an EarlyExitCurve."""
+    depth = len(curve.layer_scores)
     lines = [
-        f"{curve.metric} on {count_of(curve.examples, 'example')} of {curve.split}; time of "
-        f"{count_of(curve.num_timed, 'single row')} through all {len(curve.layer_scores)} layers: "
-        f"{curve.milliseconds:.2f} ms on average",
-        f"{'confidence':>10}  {curve.metric:>9}  points lost  layers  speedup",
-        f"{'all layers':>10}  {curve.score:9.4f}  {0:11.2f}  {len(curve.layer_scores):6.2f}  "
-        f"{1:6.2f}×",
+        f"{curve.metric} on {count_of(curve.examples, 'example')} of {curve.split}; milliseconds "
+        f"of {count_of(curve.num_timed, 'single row')}; speedup of a typical row and of their mean",
+        f"{'confidence':>10}  {curve.metric:>9}  points lost  layers    mean  median  "
+        f"{'quartiles':<14}  typical    mean",
+        _line("all layers", curve, 0.0, depth, 1.0, 1.0),
     ]
     lines += [
-        f"{point.confidence:10g}  {point.score:9.4f}  {point.points_lost:11.2f}  "
-        f"{point.mean_layers:6.2f}  {point.speedup:6.2f}×"
+        _line(
+            f"{point.confidence:g}",
+            point,
+            point.points_lost,
+            point.mean_layers,
+            point.speedup,
+            point.mean_speedup,
+        )
         for point in curve.points
     ]
     scores = "  ".join(f"{score:.4f}" for score in curve.layer_scores)
     lines.append(f"every row stops after layer 1, 2, ...: {scores}")
     return lines + ([f"files: {', '.join(curve.files)}"] if curve.files else [])
+
+
+def _line(name, found, points_lost, layers, speedup, mean_speedup):
+    quartiles = (
+        f"{found.lower_quartile_milliseconds:.2f} to {found.upper_quartile_milliseconds:.2f}"
+    )
+    return (
+        f"{name:>10}  {found.score:9.4f}  {points_lost:11.2f}  {layers:6.2f}  "
+        f"{found.milliseconds:6.2f}  {found.median_milliseconds:6.2f}  {quartiles:<14}  "
+        f"{speedup:6.2f}×  {mean_speedup:5.2f}×"
+    )
 
 
 def _parse(text):

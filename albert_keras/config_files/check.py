@@ -1,11 +1,11 @@
 """Finds all problems of a file of settings at once, each with its line. No TensorFlow."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from albert_keras.config_files.kinds import DATA, PRETRAIN, FileKind, kind_of
+from albert_keras.config_files.kinds import PRETRAIN, FileKind, kind_of
 from albert_keras.config_files.lines import ReadFile, read_with_lines
 from albert_keras.training.loop.loop_config import RunConfig
 from data_pipeline.errors import InputError
@@ -43,12 +43,15 @@ class CheckedFile(NamedTuple):
         ]
 
 
-def check_file(path: str | Path, kind: FileKind | None = None) -> CheckedFile:
+def check_file(
+    path: str | Path, kind: FileKind | None = None, others: Iterable[FileKind] = ()
+) -> CheckedFile:
     """Checks a file of settings without running anything.
 
     Args:
         path: A YAML or JSON file.
         kind: What the file is for; None finds out from its keys.
+        others: Kinds that the file may have beside `FILE_KINDS`.
 
     Raises:
         InputError: If the file does not exist or is too large. All other problems are returned.
@@ -58,7 +61,7 @@ def check_file(path: str | Path, kind: FileKind | None = None) -> CheckedFile:
         file = read_with_lines(path)
     except NotYaml as error:
         return CheckedFile(path, kind or PRETRAIN, 0, [LocatedProblem(error.line, "", str(error))])
-    kind = kind or kind_of(file.values)
+    kind = kind or kind_of(file.values, others)
     located = [
         LocatedProblem(again, ".".join(keys), f"is given twice, first in line {first}.")
         for keys, (first, again) in file.repeated
@@ -105,7 +108,9 @@ def _create(kind, values) -> Settings:
 
 def _contradictions(settings: Any, kind: FileKind) -> Iterator[Problem]:
     """Yields problems that a run would find after it has started."""
-    if kind is DATA:
+    if kind.contradictions is not None:
+        yield from kind.contradictions(settings)
+    if not issubclass(kind.config, RunConfig):
         return
     steps = settings.training.steps
     if steps is not None:

@@ -124,11 +124,23 @@ class Teaching:
                 "no layer starts from one of the teacher's, which differ: %s", "; ".join(misfits)
             )
         self.warm_source = self.weights if self._layers else None
+        #: Positions of the student whose embeddings start from trained ones of the teacher.
+        self.trained_positions = 0
+        has_table = teacher.albert_config.embedding_size == student.embedding_size
+        if self.settings.warm_start is not False and has_table:
+            self.trained_positions = min(
+                self.weights.trained_positions, student.max_position_embeddings
+            )
 
     def describe(self) -> dict:
         """Returns the description of the teacher in `run.json`."""
-        described = {"teacher": str(self.teacher), "teacher_digest": self.teacher.digest}
-        return {"origin": None, "origin_digest": None} | described
+        return {
+            "origin": None,
+            "origin_digest": None,
+            "origin_positions": self.trained_positions,
+            "teacher": str(self.teacher),
+            "teacher_digest": self.teacher.digest,
+        }
 
     def load(self, student: AlbertForPretraining) -> LoadReport | None:
         """Assigns the first weights to a student; None if all of them are random."""

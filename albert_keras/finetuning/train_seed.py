@@ -63,9 +63,8 @@ def train_seed(
     config, task = data.config.with_flags(seed=seed), data.task
     training, features = config.training, data.train.features
     check_batch_size(strategy, training)
-    description = {"origin": str(initial_weights), "origin_digest": initial_weights.digest}
     overlaps = {split: overlap._asdict() for split, overlap in data.overlaps.items()}
-    description |= data.fingerprints | {"overlap": overlaps}
+    description = initial_weights.describe() | data.fingerprints | {"overlap": overlaps}
     source = ExampleSource(features, data.tokenizer, training, description)
     statistics = {
         "positions": len(features) * features.max_seq_length,

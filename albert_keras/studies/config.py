@@ -2,7 +2,7 @@
 
 from typing import Any, Literal
 
-from pydantic import Field, field_validator
+from pydantic import field_validator
 
 from albert_keras.config import AlbertConfig
 from albert_keras.distillation.config import TeachingConfig
@@ -195,13 +195,13 @@ class StudyConfig(Settings):
     )
     base: Changes = Changes()
     scales: dict[Literal[SCALES], Changes] = setting({}, "Further settings of the base, by scale.")
-    runs: tuple[StudyRun, ...] = Field(min_length=1)
+    runs: tuple[StudyRun, ...]
 
     @field_validator("runs", mode="before")
     @classmethod
     def _is_a_list(cls, runs):
-        if not isinstance(runs, list | tuple):
-            raise ValueError("must be a list of runs, each with its `name`")
+        if not isinstance(runs, list | tuple) or not runs:
+            raise ValueError("must be a list of at least one run, each with its `name`")
         return runs
 
     @field_validator("runs")

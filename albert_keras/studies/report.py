@@ -84,7 +84,7 @@ def write_report(
         title=planned.study.title,
         question=planned.study.question,
         source=planned.study.source,
-        setup=_setup(planned, seeds),
+        setup=_setup(planned, findings, seeds),
         problems=_problems(planned, findings),
         scores=result_table(planned, findings),
         comparisons=comparisons(planned, findings) + guesses(planned, findings),
@@ -103,24 +103,40 @@ def write_report(
     return folder / "report.md"
 
 
-def _setup(planned, seeds):
-    shape = planned.reference.config
-    data = planned.base_data
+def _setup(planned, findings, seeds):
+    reference, data = planned.reference, planned.base_data
+    training, pieces = reference.config.training, reference.vocabulary.size
+    shape = reference.config.albert_config(pieces)
     equal = {
         "updates": "the same number of updates",
         "sequences": "the same number of sequences",
         "time": "the same expected time",
     }[planned.study.equal]
     return [
-        f"Scale {planned.scale}: model {shape.size} and its changes below, records of "
-        f"{data.max_seq_length} tokens, batches of {shape.training.batch_size}.",
+        f"Scale {planned.scale}, run `{reference.name}`: {reference.config.size} with "
+        f"{shape.num_hidden_layers} layer{'s' if shape.num_hidden_layers > 1 else ''} of "
+        f"{shape.hidden_size}, a vocabulary of {pieces:,} pieces, records of "
+        f"{data.max_seq_length} tokens, batches of {training.batch_size}.",
         f"Each run has {seeds} seed{'s' if seeds > 1 else ''} of weights and order of records; the "
         f"records are the same for all seeds. The runs have {equal}.",
-        f"The others are compared with `{planned.study.reference_run}`. All models are scored on "
-        "the same held-out records, with fixed masks. Parameters are those of the encoder with its "
-        "pooler. `no head` means that the model was not trained on a sentence task and has no head "
-        "for it.",
+        f"The differences are those from the run `{planned.study.reference_run}`. All models are "
+        f"scored on the same held-out records, with fixed masks{_counts(planned, findings)}.",
+        "Parameters are those of the encoder with its pooler. `no head` means that the model was "
+        "not trained on a sentence task and has no head for it.",
     ]
+
+
+def _counts(planned, findings):
+    """Returns what is scored in each column, such as ": SOP (3,540 pairs)"."""
+    parts = []
+    for column in findings.columns:
+        is_sentence = planned.study.evaluate[column.name].score == "sentence"
+        count = next((cell.count for cell in column.cells.values() if cell is not None), None)
+        if count is not None:
+            parts.append(
+                f"{column.title} ({count:,} {'pairs' if is_sentence else 'masked tokens'})"
+            )
+    return f": {', '.join(parts)}" if parts else ""
 
 
 def _problems(planned, findings):
@@ -211,6 +227,7 @@ def _environment(escapes):
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        keep_trailing_newline=True,
         autoescape=escapes,
     )
     environment.filters["cell"] = lambda text: text.replace("|", "\\|").replace("\n", " ")

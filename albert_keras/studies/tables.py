@@ -60,6 +60,7 @@ def result_table(planned: PlannedStudy, findings: Findings) -> Table:
     for column in findings.columns:
         header += [column.title, f"{column.title}, difference"]
     header += [f"published: {measure.title}" for measure in measures.values()]
+    published = {key: _published(planned.runs, key) for key in measures}
     rows = []
     for run in planned.runs:
         seeds = findings.results[run.name]
@@ -70,7 +71,7 @@ def result_table(planned: PlannedStudy, findings: Findings) -> Table:
         row.append(str(len(seeds)))
         for column in findings.columns:
             row += [_cell(column.cells[run.name]), _difference(column, run.name, reference)]
-        row += [_number(run.published.get(key)) for key in measures]
+        row += [published[key].get(run.name, "") for key in measures]
         rows.append(tuple(row))
     return Table(tuple(header), rows)
 
@@ -106,16 +107,17 @@ def comparisons(planned: PlannedStudy, findings: Findings) -> list[str]:
                 continue
             points = 100 * column.difference(run.name, reference)
             noise = 100 * column.noise(run.name, reference)
-            text = f"{run.name} ({points:+.1f} points, noise {noise:.1f})"
+            text = f"`{run.name}` ({points:+.1f} points, noise {noise:.1f})"
             (within if is_noise else beyond).append(text)
         if beyond:
             lines.append(
-                f"{column.title}: different from {reference} by more than the noise: "
-                f"{'; '.join(beyond)}."
+                f"Accuracy on {column.title}, different from `{reference}` by more than the "
+                f"noise: {'; '.join(beyond)}."
             )
         if within:
             lines.append(
-                f"{column.title}: not distinguishable from {reference}: {'; '.join(within)}."
+                f"Accuracy on {column.title}, not distinguishable from `{reference}`: "
+                f"{'; '.join(within)}."
             )
     return lines
 
@@ -131,13 +133,15 @@ def guesses(planned: PlannedStudy, findings: Findings) -> list[str]:
             cell, margin = column.cells[run.name], column.margin(run.name)
             if cell is None or margin is None:
                 continue
-            text = f"{run.name} ({100 * cell.mean:.1f} %, noise {100 * margin:.1f})"
+            text = f"`{run.name}` ({100 * cell.mean:.1f} %, noise {100 * margin:.1f})"
             (above if cell.mean - margin > column.floor else others).append(text)
         floor = f"the best constant guess, {100 * column.floor:.1f} %"
         if above:
-            lines.append(f"{column.title}: better than {floor}: {'; '.join(above)}.")
+            lines.append(f"Accuracy on {column.title}, better than {floor}: {'; '.join(above)}.")
         if others:
-            lines.append(f"{column.title}: no better than {floor}: {'; '.join(others)}.")
+            lines.append(
+                f"Accuracy on {column.title}, no better than {floor}: {'; '.join(others)}."
+            )
     return lines
 
 
@@ -150,16 +154,22 @@ def orders(planned: PlannedStudy, findings: Findings) -> list[str]:
             continue
         published = {run.name: run.published[key] for run in planned.runs if key in run.published}
         order = order_of(columns[measure.compares], measure, published)
-        if order.pairs:
+        compared = f"Order of the runs by {order.column} here and by the published {order.measure}"
+        if order.pairs == 1:
+            same = "is also" if order.agreeing else "is not"
             lines.append(
-                f"Published {order.measure} and {order.column} here: {order.agreeing} of "
-                f"{order.pairs} pairs of runs that differ by more than the noise are in the "
+                f"{compared}: the only pair that differs by more than the noise {same} in the "
                 "published order."
+            )
+        elif order.pairs:
+            lines.append(
+                f"{compared}: of {order.pairs} pairs that differ by more than the noise, "
+                f"{order.agreeing} are in the published order."
             )
         else:
             lines.append(
-                f"Published {order.measure} and {order.column} here: no pair of runs differs by "
-                "more than the noise, so the order cannot be compared."
+                f"{compared}: no pair differs by more than the noise, so that the order cannot be "
+                "compared."
             )
     return lines
 
@@ -198,8 +208,11 @@ def _millions(number):
     return f"{number / 1e6:,.2f} million"
 
 
-def _number(value):
-    return "" if value is None else f"{value:g}"
+def _published(runs, key):
+    """Returns the published values of a measure as text, by run, with the same decimals."""
+    values = {run.name: run.published[key] for run in runs if key in run.published}
+    decimals = max((len(f"{value:g}".partition(".")[2]) for value in values.values()), default=0)
+    return {name: f"{value:.{decimals}f}" for name, value in values.items()}
 
 
 def _flat(values, path=""):

@@ -28,6 +28,8 @@ class ContinuedPretraining:
         self.albert_config = extended.albert_config
         #: Rows of the vocabulary that the weights do not have.
         self.num_new_pieces = self.albert_config.vocab_size - initial.albert_config.vocab_size
+        #: Positions whose embeddings were trained before.
+        self.trained_positions = initial.trained_positions
 
     @classmethod
     def of(cls, initial: InitialWeights, records: RecordFiles, positions: int | None = None):
@@ -96,7 +98,7 @@ class ContinuedPretraining:
 
     def describe(self) -> dict:
         """Returns the description of the weights in `run.json`."""
-        return {"origin": str(self._initial), "origin_digest": self._initial.digest}
+        return self._initial.describe()
 
     def load(self, model):
         """Assigns all weights that the source has, heads included, or none; see `load_encoder`."""

@@ -145,8 +145,9 @@ def pretrain(
         config = _resolve(config, strategy, records, out, is_new)
         training = config.training
         stages = with_settings(stages, config)
-        staged = Stages(stages, config, albert_config) if config.stages else None
         start = continued if teaching is None else teaching
+        kept = 0 if start is None else start.trained_positions
+        staged = Stages(stages, config, albert_config, kept) if config.stages else None
         source = (RecordSource if teaching is None else teaching.source)(
             records,
             training,

@@ -139,8 +139,10 @@ class Stages:
         stages: Sequence[Stage],
         config: PretrainingConfig,  # resolved
         albert_config: AlbertConfig,
+        trained_positions: int = 0,  # of the weights that the run starts from
     ):
         self._stages, self._config, self._shape = tuple(stages), config, albert_config
+        self._trained_positions = trained_positions
         training, shares = config.training, [stage.share for stage in config.stages]
         self.plan = StagePlan(
             shares,
@@ -210,10 +212,9 @@ class Stages:
                     before,
                     depth,
                 )
-            seen = max(
-                (each.records.info.max_seq_length for each in self._stages[:number]), default=0
-            )
-            if step == self.plan.start_of(number) and 0 < seen < info.max_seq_length:
+            earlier = [each.records.info.max_seq_length for each in self._stages[:number]]
+            seen = max(*earlier, self._trained_positions) if earlier else info.max_seq_length
+            if step == self.plan.start_of(number) and seen < info.max_seq_length:
                 extend_positions(
                     training_step.model, training_step.optimizer, seen, info.max_seq_length
                 )

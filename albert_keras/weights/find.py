@@ -32,6 +32,7 @@ class FoundWeights(NamedTuple):
     tokenizer_digest: str | None = None  # digest of the tokenizer used in training, if it is known
     tokenizer: Tokenizer | None = None  # one that was converted from another format
     max_seq_length: int | None = None  # tokens per sequence in training, if it is known
+    origin_positions: int = 0  # positions that were trained before this training, if it is known
 
 
 def find_weights(path, step=None) -> FoundWeights:
@@ -117,12 +118,21 @@ def _checkpoint(prefix, kind="checkpoint"):
     run = Run.open(above[0])
     folders = folders[: folders.index(run.path) + 1]
     digest, shape = run.record.get("tokenizer_digest"), run.albert_config
-    length = run.record["data"].get("max_seq_length")
+    length, origin = run.record["data"].get("max_seq_length"), _origin_positions(run.record)
     if saved is not None:
         trained_as = run.trained_as(folder, saved)
         trained_as.log_depth()
         shape, length = trained_as.albert_config, trained_as.max_seq_length
-    return FoundWeights(kind, step, open_it, folders, shape, digest, max_seq_length=length)
+    return FoundWeights(
+        kind,
+        step,
+        open_it,
+        folders,
+        shape,
+        digest,
+        max_seq_length=length,
+        origin_positions=origin,
+    )
 
 
 def _export(folder):
@@ -139,14 +149,27 @@ def _keras_file(path, kind):
     folder = path.with_suffix("")  # the version folder, if it is the model of an export
     record = _read_json(folder / _EXPORT) if (folder / _EXPORT).is_file() else {}
     run = record.get("run")
-    digest = run.get("tokenizer_digest") if isinstance(run, dict) else None
+    run = run if isinstance(run, dict) else {}
+    digest = run.get("tokenizer_digest")
     shape = shape_in_keras_file(path)
     open_it = functools.partial(open_keras_file, path)
     folders = (folder, path.parent) if record else (path.parent,)
     length = record.get("max_seq_length")
     return FoundWeights(
-        kind, record.get("step"), open_it, folders, shape, digest, max_seq_length=length
+        kind,
+        record.get("step"),
+        open_it,
+        folders,
+        shape,
+        digest,
+        max_seq_length=length,
+        origin_positions=_origin_positions(run),
     )
+
+
+def _origin_positions(record):
+    data = record.get("data")  # only newer runs have this entry
+    return int((data.get("origin_positions") if isinstance(data, dict) else None) or 0)
 
 
 def _read_json(path):

@@ -9,6 +9,7 @@ import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from albert_keras.config import FREE_SETTINGS, AlbertConfig
 from albert_keras.interop import google_bert
@@ -40,6 +41,7 @@ class InitialWeights:
     tokenizer_folder: Path | None  # its folder; None if it was a single file or an object
     _open: Callable | None = field(repr=False, compare=False)
     max_seq_length: int | None = None  # tokens per sequence in training, if it is known
+    origin_positions: int = 0  # positions that were trained before this training, if it is known
 
     def __str__(self):
         return self.path if self.step is None else f"{self.path} step {self.step}"
@@ -48,6 +50,14 @@ class InitialWeights:
     def digest(self) -> str:
         """SHA-256 of the encoder's weights, see `encoder_digest`; or "random"."""
         return "random" if self._open is None else encoder_digest(self._open())
+
+    def describe(self) -> dict[str, Any]:
+        """Returns the entries of `run.json` about the weights that a run was started from."""
+        return {
+            "origin": str(self),
+            "origin_digest": self.digest,
+            "origin_positions": self.trained_positions,
+        }
 
     @functools.cached_property
     def heads(self) -> tuple[str, ...]:
@@ -84,9 +94,14 @@ class InitialWeights:
 
     @property
     def trained_positions(self) -> int:
-        """Longest sequence in training, in tokens, as far as it is known."""
+        """Longest sequence in training, in tokens, as far as it is known; 0 for random weights.
+
+        It includes the trainings of the weights that this one was started from.
+        """
+        if self._open is None:
+            return 0
         longest = self.albert_config.max_position_embeddings
-        return min(self.max_seq_length or longest, longest)
+        return min(max(self.max_seq_length or longest, self.origin_positions), longest)
 
     def lengthened(self, positions: int | None) -> "InitialWeights":
         """Returns the same weights for longer sequences; None changes nothing.
@@ -100,16 +115,20 @@ class InitialWeights:
         shape = self.albert_config
         if positions is None or positions == shape.max_position_embeddings:
             return self
-        if positions < shape.max_position_embeddings or self.trained_positions < 3:
+        is_too_short = self._open is not None and self.trained_positions < 3
+        if positions < shape.max_position_embeddings or is_too_short:
             raise InputError(
                 "`max_position_embeddings` must be at least that of the weights of "
                 f"`{self}`, {shape.max_position_embeddings}. Received: {positions}."
             )
-        rows = copied_positions(self.trained_positions, positions, shape.position_offset)
+        seen, offset = self.trained_positions, shape.position_offset
         return dataclasses.replace(
             self,
             albert_config=shape.replace(max_position_embeddings=positions),
-            _open=self._open and (lambda: LengthenedTensors(self._open(), rows)),
+            _open=self._open
+            and (
+                lambda: LengthenedTensors(self._open(), copied_positions(seen, positions, offset))
+            ),
         )
 
 
@@ -153,7 +172,15 @@ def open_weights(
     if found is None:
         return InitialWeights(name, "random", None, shape, tokenizer, folder, None)
     return InitialWeights(
-        name, found.kind, found.step, shape, tokenizer, folder, found.open, found.max_seq_length
+        name,
+        found.kind,
+        found.step,
+        shape,
+        tokenizer,
+        folder,
+        found.open,
+        found.max_seq_length,
+        found.origin_positions,
     )
 
 

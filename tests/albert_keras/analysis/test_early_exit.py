@@ -102,7 +102,12 @@ def test_the_curve_has_scores_and_layers_of_each_confidence(tuned, layer_logits,
     layers = layers_until_confident(logits, middle)
     assert 1 < layers.mean() < LAYERS
     assert points[1]["mean_layers"] == pytest.approx(layers.mean())
-    assert points[1]["speedup"] > 0 and printed["milliseconds"] > 0
+    for found in (printed, *points):
+        names = ("lower_quartile", "median", "upper_quartile")
+        quartiles = [found[f"{name}_milliseconds"] for name in names]
+        assert 0 < quartiles[0] <= quartiles[1] <= quartiles[2]
+    ratio = printed["milliseconds"] / points[1]["milliseconds"]
+    assert points[1]["mean_speedup"] == pytest.approx(ratio) and points[1]["speedup"] > 0
     with open(out / "early-exit.csv", newline="") as file:
         rows = list(csv.DictReader(file))
     assert [float(row["mean_layers"]) for row in rows] == [one["mean_layers"] for one in points]

@@ -67,7 +67,7 @@ def test_all_problems_are_reported_with_their_lines(tmp_path):
         ({"runs": [{"name": "a", "teacher": "b"}]}, "must be another run"),
         ({"runs": [{"name": "a", "published": {"sopp": 1}}]}, "Did you mean `sop`?"),
         ({"evaluate": {"masked_lm": {"title": "x"}}}, "must contain `sop`"),
-        ({"runs": []}, "at least 1 item"),
+        ({"runs": []}, "must be a list of at least one run"),
     ],
 )
 def test_parts_of_a_study_fit_together(changes, message):

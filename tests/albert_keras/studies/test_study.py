@@ -122,12 +122,17 @@ def test_a_teacher_is_trained_before_its_students(micro_study, study_text, train
 def test_the_report_sets_our_scores_beside_the_published_ones(finished_study):
     folder = finished_study / "report"
     text = (folder / "report.md").read_text(encoding="utf-8")
-    assert "Nobody et al., table 1 (https://example.org/)" in text
+    assert "[Nobody et al., table 1](https://example.org/)" in text
     assert "| SOP | 0.00 million | 6 | 1 | 30.0 % | +0.0 ≈ | 60.0 % | +0.0 ≈ | 86.5 |" in text
-    assert "no pair of runs differs by more than the noise" in text
-    assert "SOP: better than the best constant guess, 51.0 %: none (60.0 %, noise 4.3)" in text
+    assert "no pair differs by more than the noise" in text
+    guess = "Accuracy on SOP, better than the best constant guess, 51.0 %: "
+    assert f"{guess}`none` (60.0 %, noise 4.3); `SOP` (60.0 %, noise 4.3)." in text
+    assert "albert-tiny with 2 layers of 32, a vocabulary of 300 pieces, records of 32" in text
+    assert "fixed masks: masked LM (1,000 masked tokens), SOP (500 pairs)." in text
+    assert text.endswith("the study.\n")
     page = (folder / "report.html").read_text(encoding="utf-8")
     assert 'http-equiv="Content-Security-Policy"' in page and "<td>86.5</td>" in page
+    assert "those from the run <code>none</code>." in page and "`" not in page
     rows = list(csv.DictReader((folder / "scores.csv").read_text().splitlines()))
     assert len(rows) == 2 * 2 * 3
     assert (finished_study / "times.csv").read_text().splitlines()[1] == "none,1,6,1.0"
@@ -159,7 +164,7 @@ def test_labels_that_are_nearly_all_the_same_are_reported(micro_study, study_tex
         path.write_text(json.dumps(values))
     report = study(micro_study(), study_text, out).report.read_text(encoding="utf-8")
     assert "90 % of the records of SOP have the same label" in report
-    assert "SOP: no better than the best constant guess, 90.0 %" in report
+    assert "Accuracy on SOP, no better than the best constant guess, 90.0 %" in report
 
 
 def test_waiting_for_a_lock_ends(tmp_path):
@@ -263,23 +268,39 @@ def test_an_interrupted_training_ends_in_the_same_report(
     assert files_of(untrained / "report") == files_of(whole / "report")
 
 
-def _command(path, text, out):
-    words = ["study", str(path), "--corpus", str(text), "--out", str(out), "--workers", "1"]
-    return [sys.executable, "-m", "albert_keras", *words]
+@pytest.fixture(scope="session")
+def small_file(tmp_path_factory):
+    """Returns the file of a study with one run and one evaluation."""
+    evaluate = {"sop": MICRO["evaluate"]["sop"]}
+    path = tmp_path_factory.mktemp("studies") / "mine.yaml"
+    path.write_text(yaml.safe_dump(MICRO | {"runs": MICRO["runs"][1:], "evaluate": evaluate}))
+    return path
+
+
+def _command(path, text, out, *words):
+    options = ["--corpus", str(text), "--out", str(out), "--workers", "1", *words]
+    return [sys.executable, "-m", "albert_keras", "study", str(path), *options]
+
+
+@pytest.fixture(scope="session")
+def whole_report(small_file, study_text, finished_study, tmp_path_factory):
+    """Returns the files of the report of the study, which was not interrupted."""
+    out = shutil.copytree(finished_study, tmp_path_factory.mktemp("studies") / "whole")
+    shutil.rmtree(out / "runs")
+    subprocess.run(_command(small_file, study_text, out), check=True, timeout=1200)
+    return files_of(out / "report")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_a_study_that_was_ended_and_resumed_has_the_same_report(number, study_text, tmp_path):
-    path = tmp_path / "mine.yaml"
-    path.write_text(yaml.safe_dump(MICRO))
-    whole, ended = tmp_path / "whole", tmp_path / "ended"
-    subprocess.run(_command(path, study_text, whole), check=True, timeout=1200)
-    process = subprocess.Popen(_command(path, study_text, ended))
+def test_a_study_that_was_ended_and_resumed_has_the_same_report(
+    number, small_file, study_text, untrained, whole_report
+):
+    process = subprocess.Popen(_command(small_file, study_text, untrained))
     try:
         end = time.monotonic() + 900
-        # In the second training, once it has a checkpoint.
-        while not list(ended.glob("runs/sop-*/run/checkpoints/step-*/digests.json")):
+        # In the training, once it has a checkpoint.
+        while not list(untrained.glob("runs/sop-*/run/checkpoints/step-*/digests.json")):
             assert time.monotonic() < end and process.poll() is None
             time.sleep(0.01)
         os.kill(process.pid, number)
@@ -287,23 +308,23 @@ def test_a_study_that_was_ended_and_resumed_has_the_same_report(number, study_te
     finally:
         process.kill()
         process.wait(timeout=60)
-    assert not list(ended.glob("runs/sop-*/result.json"))
-    subprocess.run(_command(path, study_text, ended), check=True, timeout=1200)
-    assert files_of(ended / "report") == files_of(whole / "report")
+    assert process.returncode != 0 and not list(untrained.glob("runs/sop-*/result.json"))
+    subprocess.run(_command(small_file, study_text, untrained), check=True, timeout=1200)
+    assert files_of(untrained / "report") == whole_report
 
 
 @pytest.mark.slow
-def test_two_processes_take_turns(study_text, tmp_path):
-    path, out = tmp_path / "mine.yaml", tmp_path / "study"
-    path.write_text(yaml.safe_dump(MICRO | {"seeds": 2}))
-    both = [subprocess.Popen(_command(path, study_text, out)) for _ in range(2)]
+def test_two_processes_take_turns(small_file, study_text, tmp_path):
+    out = tmp_path / "study"
+    command = _command(small_file, study_text, out, "--seeds", "2")
+    both = [subprocess.Popen(command) for _ in range(2)]
     try:
         assert [process.wait(timeout=1800) for process in both] == [0, 0]
     finally:
         for process in both:
             process.kill()
             process.wait(timeout=60)
-    assert len(list(out.glob("runs/*/result.json"))) == 4
+    assert len(list(out.glob("runs/*/result.json"))) == 2
     assert "Not finished" not in (out / "report" / "report.md").read_text(encoding="utf-8")
 
 

@@ -1,5 +1,6 @@
 """A run of several stages: one optimizer, one log, and the same bits wherever it is interrupted."""
 
+import dataclasses
 import shutil
 import subprocess
 import sys
@@ -23,6 +24,7 @@ from data_pipeline.records.record_folder import RecordFiles
 from tests.albert_keras.checkpoint_tensors import tensors_of
 
 STEPS, EDGES = 9, (3, 6)
+POSITIONS = "bert/embeddings/position_embeddings"
 
 
 @pytest.fixture(scope="session")
@@ -57,6 +59,21 @@ def staged_run(staged, tiny_records, made_once):
             pretrain(tiny_records, folder, staged, max_steps=steps)
 
     return made_once("staged-run", train)
+
+
+@pytest.fixture(scope="module")
+def continued_run(tiny_run, tiny_records, short_records, tmp_path_factory):
+    """Returns a run of a short and a long stage, from weights of 24 trained positions, unmoved."""
+    values = {
+        "training": {"steps": 2, "batch_size": 8, "precision": "float32", "peak_tflops": 1.0},
+        "optimizer": {"lr": 1e-30, "warmup_steps": 0},
+        "stages": [{"share": 0.5, "data": str(short_records)}, {"share": 0.5}],
+    }
+    values["training"] |= {"checkpoint_every": 1, "keep_checkpoints": 2}
+    # As if the longest sequences of `tiny_run` had had 24 tokens; they had 32.
+    initial = dataclasses.replace(open_weights(tiny_run), max_seq_length=24)
+    out = tmp_path_factory.mktemp("continued") / "run"
+    return pretrain(tiny_records, out, PretrainingConfig(**values), initial=initial).path
 
 
 def changed(config, *stages):
@@ -177,6 +194,27 @@ def test_a_deeper_stage_starts_from_copies_and_their_moments(staged_run):
         for depth in (0, 1):
             now = after[name.format(depth) + part].ravel()
             assert np.corrcoef(now, origin)[0, 1] > 0.5
+
+
+def test_a_short_stage_keeps_the_longer_positions_of_the_weights_it_starts_from(
+    tiny_run, continued_run
+):
+    before = tensors_of(tiny_run, 12)[POSITIONS]
+    short, found = (tensors_of(continued_run, step)[POSITIONS] for step in (1, 2))
+    np.testing.assert_array_equal(short, before)
+    np.testing.assert_array_equal(found[:24], before[:24])
+    np.testing.assert_array_equal(found[24:32], before[1:9])
+    np.testing.assert_array_equal(found[32:], before[32:])
+
+
+def test_a_run_knows_the_positions_that_were_trained_before_it(tiny_run, continued_run):
+    short, long = (open_weights(continued_run, step) for step in (1, 2))
+    assert (short.max_seq_length, short.trained_positions) == (16, 24)
+    assert (long.max_seq_length, long.trained_positions) == (32, 32)
+    lengthened = short.lengthened(96).tensors.read(POSITIONS)
+    before = tensors_of(tiny_run, 12)[POSITIONS]
+    np.testing.assert_array_equal(lengthened[:24], before[:24])
+    np.testing.assert_array_equal(lengthened[24:46], before[1:23])
 
 
 def test_stages_without_changes_read_what_a_run_without_stages_reads(
