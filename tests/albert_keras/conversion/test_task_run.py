@@ -185,7 +185,11 @@ def test_a_span_head_with_word_pieces_answers(word_pieces, tmp_path):
         weights._replace(tokenizer_files={"vocab.txt": word_pieces}), tmp_path / "bert"
     )
     result = convert(tmp_path / "bert", tmp_path / "ours", verify=False)
-    assert result.task is not None and result.task.name == "squad1"
+    assert result.task == "squad1"
+    models = FinetunedModels(result.path)
+    passage = "ab bab, abba"
+    (answer,) = models.answers(models.examples([{"question": "ab ba", "context": passage}]))
+    assert answer.text and answer.text in passage
 
 
 def test_a_bert_classifier_with_word_pieces_answers(word_pieces, tmp_path):
