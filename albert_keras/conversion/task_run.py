@@ -69,10 +69,6 @@ def task_of_head(
         return None, reason
     if tokenizer is None:
         return None, "the model cannot answer without a vocabulary: pass one with --tokenizer"
-    if kind.finds_spans and tokenizer.config.kind != "unigram":
-        return None, (
-            "the span head cannot answer: question answering requires a SentencePiece vocabulary"
-        )
     config = TaskConfig(**settings)
     length = min(build_task(config).usual_length, weights.config.max_position_embeddings)
     return config.replace(max_seq_length=length), ""

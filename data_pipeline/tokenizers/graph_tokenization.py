@@ -155,11 +155,34 @@ class WordPieceGraphTokenizer(tf.Module):
             raise InputError(f"tensorflow-text cannot use this vocabulary: {error}.") from error
 
     def __call__(self, texts):
-        words = self.words(texts)  # [B, None]
+        words, known = self._known_words(texts)
+        return words.with_flat_values(self._wordpiece.tokenize(known)).merge_dims(1, 2)
+
+    def words_and_offsets(self, texts):
+        """Returns the words of string [B], their ids, and the bytes of the word of each id.
+
+        Returns:
+            Words, ragged string [B, None]; and ragged [words, None] each: ids, int32; the first
+            byte, and one more than the last, int64. An unknown word is one id.
+        """
+        words, known = self._known_words(texts)
+        ids, begins, ends = self._wordpiece.tokenize_with_offsets(known)
+        sizes = tf.strings.length(words.flat_values)
+        is_changed = tf.repeat(known != words.flat_values, ids.row_lengths())
+        whole = tf.cast(tf.repeat(sizes, ids.row_lengths()), ends.dtype)
+        return (
+            words,
+            ids,
+            begins,
+            ends.with_flat_values(tf.where(is_changed, whole, ends.flat_values)),
+        )
+
+    def _known_words(self, texts):
+        """Returns words [B, None], and the same with long ones replaced, flat."""
+        words = self.words(texts)
         # The operation counts bytes. The unknown piece itself is sure to be encoded as unknown.
         is_long = tf.strings.length(words.flat_values, "UTF8_CHAR") > MAX_WORD_CHARACTERS
-        known = tf.where(is_long, UNKNOWN, words.flat_values)
-        return words.with_flat_values(self._wordpiece.tokenize(known)).merge_dims(1, 2)
+        return words, tf.where(is_long, UNKNOWN, words.flat_values)
 
     def continuation(self, texts):
         """Returns the ids of `Tokenizer.continuation_ids`, which are those of any text."""

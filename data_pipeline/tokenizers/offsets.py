@@ -1,16 +1,17 @@
 """Character offsets: the part of the raw text, before any clean-up, that each piece comes from.
 
 Answers to questions are copied from the raw text, so the offsets must be exact. They are tracked
-in linear time: `clean_up_tracked` returns the origin of each character it writes, SentencePiece
-does the same for its normalisation, and the pieces are substrings of the normalised text.
+in linear time. For SentencePiece, `clean_up_tracked` returns the origin of each character it
+writes, SentencePiece does the same for its normalisation, and the pieces are substrings of the
+normalised text. `piece_offsets` does it for the other kinds of vocabularies.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
-from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.cleanup import clean_up_tracked
+from data_pipeline.tokenizers.piece_offsets import ByteBPEAligner, WordPieceAligner
 from data_pipeline.tokenizers.sentencepiece_model import replace_surrogates
 from data_pipeline.tokenizers.tokenization import Tokenizer
 from data_pipeline.tokenizers.vocabulary import SPACE
@@ -36,20 +37,27 @@ class AlignedPieces(NamedTuple):
 
 
 class TextAligner:
-    """Encodes texts as a tokenizer does, and returns the offsets of the pieces too.
-
-    Raises InputError if the vocabulary is not one of SentencePiece.
-    """
+    """Encodes texts as a tokenizer of any kind does, and returns the offsets of the pieces too."""
 
     def __init__(self, tokenizer: Tokenizer):
-        check_supports_offsets(tokenizer)
+        self._aligner = _ALIGNERS[tokenizer.config.kind](tokenizer)
+
+    def align(self, text: str) -> AlignedPieces:
+        """Returns the pieces of a text and the characters they come from, in linear time."""
+        return AlignedPieces(*self._aligner.align(text))
+
+
+class SentencePieceAligner:
+    """Encodes texts with SentencePiece and returns the offsets of the pieces."""
+
+    def __init__(self, tokenizer: Tokenizer):
         self._config = tokenizer.config
         self._model, self._processor = tokenizer.model, tokenizer.model.processor
         self._byte_ids = {id for id in range(tokenizer.vocab_size) if self._processor.is_byte(id)}
         self._adds_space = self._processor.normalize("x").startswith(SPACE)
 
-    def align(self, text: str) -> AlignedPieces:
-        """Returns the pieces of a text and the characters they come from, in linear time."""
+    def align(self, text: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Returns the fields of `AlignedPieces`."""
         cleaned, cleaned_starts, cleaned_ends = self._clean_up(text)
         normal, origins = self._processor.normalize(cleaned, with_offsets=True)
         # Characters written together have one origin; their source ends at the next origin.
@@ -72,9 +80,8 @@ class TextAligner:
         begins, stops = np.array(spans, np.int64).reshape(-1, 2).T
         piece_starts = np.append(starts, len(text))[begins]
         piece_ends = np.where(stops > begins, np.append(ends, 0)[stops - 1], piece_starts)
-        return AlignedPieces(
-            np.array(ids, np.int32), piece_starts.astype(np.int32), piece_ends.astype(np.int32)
-        )
+        starts, ends = piece_starts.astype(np.int32), piece_ends.astype(np.int32)
+        return np.array(ids, np.int32), starts, ends
 
     def _clean_up(self, text):
         text = replace_surrogates(text)
@@ -113,13 +120,11 @@ class TextAligner:
         yield comma, end - 1, end
 
 
-def check_supports_offsets(tokenizer: Tokenizer):
-    """Raises InputError if character offsets are not available for the tokenizer's kind."""
-    if tokenizer.config.kind != "unigram":
-        raise InputError(
-            "Question answering needs a SentencePiece vocabulary, as in google-research/albert. "
-            f"Received: a vocabulary of kind `{tokenizer.config.kind}`."
-        )
+_ALIGNERS = {
+    "unigram": SentencePieceAligner,
+    "wordpiece": WordPieceAligner,
+    "bpe": ByteBPEAligner,
+}
 
 
 def _without_space(normal, begin, end):

@@ -18,7 +18,6 @@ from data_pipeline.tokenizers.cleanup import (
     starts_cluster,
 )
 from data_pipeline.tokenizers.graph_tokenization import GraphTokenizer
-from data_pipeline.tokenizers.offsets import check_supports_offsets
 from data_pipeline.tokenizers.vocabulary import SPACE
 
 #: Controls, formats, marks and separators; U+FFFD is So.
@@ -73,7 +72,6 @@ class AligningTokenizer(GraphTokenizer):
     """
 
     def __init__(self, tokenizer):
-        check_supports_offsets(tokenizer)
         super().__init__(tokenizer)
         self._space = tokenizer.id_of(SPACE)
         self._blank = character_class(_blank_ranges(tokenizer))

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 from albert_keras.models.finetuning import AlbertForTask
-from albert_keras.serving.graph.aligning_tokenizer import AligningTokenizer
 from albert_keras.serving.graph.example_texts import texts_of_examples
+from albert_keras.serving.graph.piece_aligners import aligning_tokenizer
 from albert_keras.serving.graph.span_answers import SpanReader
 from albert_keras.serving.graph.string_model import StringModel, string_function
 from albert_keras.serving.graph.text_packing import (
@@ -40,7 +40,7 @@ class TaskModel(StringModel):
         tuned: As `Task.tune` returns it; for squad2 `null_threshold`.
     """
 
-    _tokenizer_class = None
+    _make_tokenizer = None
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class TaskModel(StringModel):
         self._null_threshold = None
         if task.kind is SPANS_OR_NONE:
             self._null_threshold = (tuned or {}).get("null_threshold", 0.0)
-        graph = self._tokenizer_class(tokenizer) if self._tokenizer_class else None
+        graph = self._make_tokenizer(tokenizer) if self._make_tokenizer else None
         super().__init__(model, tokenizer, task.max_seq_length, precision, layers, graph)
 
     def _predict_tokens(self, packed):
@@ -295,7 +295,7 @@ class SpanModel(TaskModel):
     `encode` and `explain_tokens` take the same text, and return the first window.
     """
 
-    _tokenizer_class = AligningTokenizer
+    _make_tokenizer = staticmethod(aligning_tokenizer)
 
     def _functions(self):
         self._reader = SpanReader(

@@ -150,9 +150,8 @@ def span_features(
     located and read: windows without the whole answer have [CLS] as their answer, in version 1 too.
 
     Raises:
-        InputError: If there is no question or all passages are empty; if the vocabulary is not a
-            SentencePiece one; or in training, if a question that is not impossible does not have
-            exactly one answer, or an answer has no tokens.
+        InputError: If there is no question or all passages are empty; or in training, if a question
+            that is not impossible does not have exactly one answer, or an answer has no tokens.
 
     Source:
         `convert_examples_to_features` in google-research/albert, `squad_utils.py`; with offsets

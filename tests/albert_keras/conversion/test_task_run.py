@@ -177,7 +177,7 @@ def test_without_a_vocabulary_the_folder_is_for_fine_tuning_only(hugging_face_fo
     assert any("pass one with --tokenizer" in note for note in result.notes)
 
 
-def test_a_span_head_with_word_pieces_does_not_answer(word_pieces, tmp_path):
+def test_a_span_head_with_word_pieces_answers(word_pieces, tmp_path):
     shape = {"sharing": "none", "hidden_act": "gelu_erf"} | SIZES | {"embedding_size": 32}
     weights = task_weights("spans", 0, vocab_size=307, **shape)
     (tmp_path / "bert").mkdir()
@@ -185,8 +185,11 @@ def test_a_span_head_with_word_pieces_does_not_answer(word_pieces, tmp_path):
         weights._replace(tokenizer_files={"vocab.txt": word_pieces}), tmp_path / "bert"
     )
     result = convert(tmp_path / "bert", tmp_path / "ours", verify=False)
-    assert result.task is None
-    assert any("question answering requires a SentencePiece" in note for note in result.notes)
+    assert result.task == "squad1"
+    models = FinetunedModels(result.path)
+    passage = "ab bab, abba"
+    (answer,) = models.answers(models.examples([{"question": "ab ba", "context": passage}]))
+    assert answer.text and answer.text in passage
 
 
 def test_a_bert_classifier_with_word_pieces_answers(word_pieces, tmp_path):

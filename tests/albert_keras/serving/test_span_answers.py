@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from albert_keras.models.finetuning import build_model
 from albert_keras.serving.graph import windows
-from albert_keras.serving.graph.aligning_tokenizer import AligningTokenizer
+from albert_keras.serving.graph.piece_aligners import aligning_tokenizer
 from albert_keras.serving.graph.task_models import build_task_model
 from albert_keras.serving.graph.windows import max_context
 from albert_keras.serving.saved_model.server_ops import TEXT_OPS, core_ops
@@ -14,8 +14,10 @@ from albert_keras.tasks.examples import QuestionExample
 from albert_keras.tasks.kinds import SPANS, SPANS_OR_NONE
 from albert_keras.tasks.squad import windows as squad_windows
 from data_pipeline.errors import InputError
+from data_pipeline.tokenizers.byte_bpe_training import train_byte_bpe
 from data_pipeline.tokenizers.offsets import TextAligner
 from data_pipeline.tokenizers.tokenization import Tokenizer
+from data_pipeline.tokenizers.wordpiece_training import train_wordpiece
 from tests.albert_keras.finetuning.small_tasks import make_examples, make_task
 from tests.albert_keras.serving.test_task_models import make_shape, outputs_of, randomized
 
@@ -36,7 +38,7 @@ EXPANDED = "the o\ufb03ce, ½ and \u33a1"
 
 def assert_aligned(tokenizer, text):
     expected = TextAligner(tokenizer).align(text)
-    graph = AligningTokenizer(tokenizer)
+    graph = aligning_tokenizer(tokenizer)
     count = len(expected.ids)
     aligned = graph.align(tf.fill([count], text))
     assert aligned.ids[0].numpy().tolist() == expected.ids.tolist()
@@ -57,6 +59,53 @@ def test_pieces_come_from_the_characters_that_python_names(request, name):
     tokenizer = request.getfixturevalue(name)
     assert_aligned(tokenizer, " ".join(CONTEXTS))
     assert_aligned(tokenizer, CONTEXTS[1])
+
+
+@pytest.fixture(scope="module")
+def other_tokenizers(tiny_corpus, tmp_path_factory):
+    """Returns a tokenizer of WordPiece and one of byte-level BPE."""
+    folder = tmp_path_factory.mktemp("others")
+    return {
+        "wordpiece": Tokenizer.load(train_wordpiece(tiny_corpus, folder / "words", 350).path),
+        "bpe": Tokenizer.load(train_byte_bpe(tiny_corpus, folder / "bytes", 400).path),
+    }
+
+
+@pytest.mark.parametrize("kind", ["wordpiece", "bpe"])
+def test_pieces_of_the_other_kinds_come_from_the_same_characters(kind, other_tokenizers):
+    long_word = "x" * 300
+    for text in (
+        " ".join([*CONTEXTS, EXPANDED, long_word, "a\x07 \x07b", "a\u2260b"]),
+        CONTEXTS[1],
+    ):
+        expected = TextAligner(other_tokenizers[kind]).align(text)
+        graph = aligning_tokenizer(other_tokenizers[kind])
+        aligned = graph.align(tf.constant(["", text, " ", text]))
+        for row in (1, 3):
+            assert aligned.ids[row].numpy().tolist() == expected.ids.tolist()
+            assert aligned.starts[row].numpy().tolist() == expected.starts.tolist()
+            assert aligned.ends[row].numpy().tolist() == expected.ends.tolist()
+    assert_aligned(other_tokenizers[kind], " ".join(CONTEXTS))
+
+
+@pytest.mark.parametrize("kind", ["wordpiece", "bpe"])
+def test_answers_with_the_other_kinds_are_those_of_python(kind, other_tokenizers, tiny_corpus):
+    tokenizer, task = other_tokenizers[kind], make_task("spans")
+    model = randomized(build_model(task.kind.name, make_shape(tokenizer), 1))
+    contexts = [" ".join(tiny_corpus[:6]), *CONTEXTS[:-2]]
+    examples = [
+        QuestionExample(str(number), "who? " * number, context)
+        for number, context in enumerate(contexts)
+    ]
+    expected = python_answers(task, model, tokenizer, examples)
+    task_model = build_task_model(model, tokenizer, task)
+    found = ask(task_model, examples)
+    for row, (example, answer) in enumerate(zip(examples, expected, strict=True)):
+        start, end = int(found["start"][row]), int(found["end"][row])
+        assert (start, end) == (answer.start, answer.end)
+        assert example.context[start:end] == answer.text == found["answer"][row].numpy().decode()
+    function = task_model.functions["question_answering"].get_concrete_function()
+    assert_only_server_ops(function.graph.as_graph_def())
 
 
 @pytest.mark.parametrize("strip_accents", [True, pytest.param(False, marks=pytest.mark.slow)])
@@ -190,7 +239,10 @@ def test_no_content_raises_and_each_answer_is_a_slice(asked, shared_data):
 
 def test_only_operations_of_the_server_are_used(asked):
     function = asked[4].functions["question_answering"].get_concrete_function()
-    graph = function.graph.as_graph_def()
+    assert_only_server_ops(function.graph.as_graph_def())
+
+
+def assert_only_server_ops(graph):
     ops = {node.op for node in graph.node}
     functions = {one.signature.name for one in graph.library.function}
     ops |= {node.op for one in graph.library.function for node in one.node_def}

@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 import sentencepiece
 
+from data_pipeline.tokenizers.byte_bpe_training import train_byte_bpe
 from data_pipeline.tokenizers.cleanup import clean_up, clean_up_tracked
 from data_pipeline.tokenizers.offsets import TextAligner
 from data_pipeline.tokenizers.tokenization import Tokenizer
 from data_pipeline.tokenizers.vocabulary import train_vocabulary
+from data_pipeline.tokenizers.wordpiece_training import train_wordpiece
 
 NASTY = (
     "",
@@ -98,6 +100,8 @@ def tokenizers(tiny_corpus, tiny_tokenizer, digit_tokenizer, tmp_path_factory):
     (folder / "bytes").mkdir()
     plain = plain_tokenizer(folder)
     with_bytes = plain_tokenizer(folder / "bytes", byte_fallback=True, vocab_size=320)
+    words = Tokenizer.load(train_wordpiece(tiny_corpus, folder / "words", 350).path)
+    byte_pairs = Tokenizer.load(train_byte_bpe(tiny_corpus, folder / "byte pairs", 400).path)
     accents = train_vocabulary(tiny_corpus, folder / "accents", size=280, strip_accents=False)
     return {
         "model": tiny_tokenizer,
@@ -110,11 +114,23 @@ def tokenizers(tiny_corpus, tiny_tokenizer, digit_tokenizer, tmp_path_factory):
         "reference, accents kept": Tokenizer.load(plain, strip_accents=False),
         "reference, cased": Tokenizer.load(plain, lower_case=False),
         "bytes": Tokenizer.load(with_bytes),
+        "words": words,
+        "words, accents kept": Tokenizer(
+            words.model_bytes, words.config.replace(strip_accents=False)
+        ),
+        "words, cased": Tokenizer(
+            words.model_bytes, words.config.replace(lower_case=False, strip_accents=False)
+        ),
+        "byte pairs": byte_pairs,
+        "byte pairs, no space": Tokenizer(
+            byte_pairs.model_bytes, byte_pairs.config.replace(add_prefix_space=False)
+        ),
     }
 
 
 KINDS = ("model", "model, accents kept", "digits", "digits, python 3", "reference")
 KINDS += ("reference, accents kept", "reference, cased", "bytes")
+KINDS += ("words", "words, accents kept", "words, cased", "byte pairs", "byte pairs, no space")
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -157,6 +173,20 @@ def sources(tokenizer, text):
     aligned = TextAligner(tokenizer).align(text)
     spans = zip(aligned.ids.tolist(), aligned.starts, aligned.ends, strict=True)
     return [(tokenizer.piece_of(id), text[start:end]) for id, start, end in spans]
+
+
+def test_word_pieces_come_from_letters_with_their_accents(tokenizers):
+    found = sources(tokenizers["words"], " Cafe\u0301\x07  \x07a\u2260b \u6f22")
+    texts = [text for _, text in found]
+    assert "".join(texts) == "Cafe\u0301\x07a\u2260b\u6f22"
+    assert texts[-4:] == ["a", "\u2260", "b", "\u6f22"]
+
+
+def test_byte_pairs_of_one_character_all_come_from_it(tokenizers):
+    for kind in ("byte pairs", "byte pairs, no space"):
+        texts = [text for _, text in sources(tokenizers[kind], "\U0001f600 cat\n")]
+        assert texts[-1] == "\n" and texts.count("\U0001f600") >= 4
+        assert "".join(texts).endswith("cat\n")
 
 
 def test_official_pieces_and_their_sources(official_model):

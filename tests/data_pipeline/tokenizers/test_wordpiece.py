@@ -12,7 +12,6 @@ import pytest
 
 from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.basic_words import IDEOGRAPHS, BasicTokenizer
-from data_pipeline.tokenizers.offsets import TextAligner
 from data_pipeline.tokenizers.tokenization import Tokenizer
 from data_pipeline.tokenizers.wordpiece import WordPieceModel, read_pieces
 
@@ -266,11 +265,6 @@ def test_a_copy_encodes_alike(tokenizer):
         assert other.digest == tokenizer.digest
     made = Tokenizer(tokenizer.model_bytes, tokenizer.config)
     assert isinstance(made.model, WordPieceModel)
-
-
-def test_question_answering_needs_the_other_kind(tokenizer):
-    with pytest.raises(InputError, match="Question answering needs a SentencePiece vocabulary"):
-        TextAligner(tokenizer)
 
 
 def test_folders_of_the_other_kind_stay_as_they_are(tiny_vocabulary, tmp_path):
