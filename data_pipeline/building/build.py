@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from data_pipeline.building.document_order import order_documents
 from data_pipeline.building.encoding import encode_part, parts_of_documents, parts_of_ranges
-from data_pipeline.building.folder import BuildFolder, failure
+from data_pipeline.building.folder import BuildFolder, failure, remove_remains
 from data_pipeline.building.progress import LocalCounters, Progress, SharedCounters
 from data_pipeline.building.result import BuildResult, info_of, is_result_of, why_no_records
 from data_pipeline.building.shards import ShardTask, build_shard, finished_shard, shard_name
@@ -92,6 +92,7 @@ def build_records(
     if ranges and (out / INFO_FILE).is_file():
         info = DatasetInfo.load(out)
         if is_result_of(info, ranges, tokenizer, config):
+            remove_remains(out)
             logger.info("`%s` is already complete; nothing to build", out)
             return BuildResult(out, info, time.monotonic() - started, len(info.shards))
     parts = parts_of_documents(corpus) if ranges is None else parts_of_ranges(ranges)

@@ -115,6 +115,16 @@ class BuildFolder:
             )
 
 
+def remove_remains(out: Path) -> None:
+    """Removes the temporary files of a build that was killed after its last file."""
+    if not (out / _WORK).is_dir():
+        return
+    # A process that still works there removes them itself; a read-only folder stays as it is.
+    with contextlib.suppress(InputError, OSError), FolderLock(out / _WORK, _LOCK) as lock:
+        lock.take()
+        shutil.rmtree(out / _WORK)
+
+
 def failure(error, out):
     """Converts an OSError of a build to an InputError that says where, why and how to resume."""
     return InputError(
