@@ -169,7 +169,10 @@ class PretrainingDataConfig(Settings):
 
     @property
     def max_num_tokens(self):
-        """int. Tokens of text in a record: all but [CLS] and one [SEP] or two."""
+        """int. Tokens of text in a record: all but [CLS] and one [SEP] or two.
+
+        A pair with two [SEP] between its segments, as in RoBERTa, has one token less.
+        """
         return self.max_seq_length - (2 if self.input_format in SINGLE_SEGMENT_FORMATS else 3)
 
     @property

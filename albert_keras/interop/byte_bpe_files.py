@@ -8,6 +8,7 @@ from data_pipeline.limits import parse_json
 from data_pipeline.tokenizers.byte_bpe import (
     PIECES_FILE,
     SPECIAL_PIECES,
+    BytePieces,
     read_bpe,
     write_bpe,
 )
@@ -27,8 +28,8 @@ _NAMES = {
     "unk_token": "<unk>",
 }
 PAIR_NOTE = (
-    "RobertaTokenizer of transformers puts two </s> between the texts of a pair; this package "
-    "puts one"
+    "RobertaTokenizer of transformers puts two </s> between the texts of a pair; this vocabulary "
+    "was made by an earlier version and has one"
 )
 
 
@@ -72,7 +73,7 @@ def read_byte_bpe(files: dict[str, bytes], source: object) -> bytes:
                 f"The tokenizer of `{source}` must have no added tokens but those of RoBERTa. "
                 f"Received: {token!r} with the id {id!r}."
             )
-    return _written(content.pieces, content.merges, bool(prefix), source)
+    return _written(content._replace(add_prefix_space=bool(prefix)), source)
 
 
 def byte_bpe_files(tokenizer: Tokenizer, max_length: int) -> dict[str, bytes]:
@@ -82,7 +83,7 @@ def byte_bpe_files(tokenizer: Tokenizer, max_length: int) -> dict[str, bytes]:
     and `merges.txt` are for `RobertaTokenizer` of earlier versions.
     """
     content = read_bpe(tokenizer.model_bytes)
-    values = json.loads(write_bpe(content.pieces, content.merges, content.add_prefix_space))
+    values = json.loads(write_bpe(content))
     values["post_processor"] = template(tokenizer, has_segments=False)
     settings = {
         # Their class for RoBERTa builds a step of its own for pairs instead of reading this one.
@@ -136,13 +137,13 @@ def _joined(files, prefix, source):
             f"{PIECES} of `{source}` must contain the special tokens {' '.join(SPECIAL_PIECES)}. "
             f"These are missing: {' '.join(missing)}."
         )
-    return _written(pieces, merges, prefix, source)
+    return _written(BytePieces(pieces, merges, prefix, pair_separators=2), source)
 
 
-def _written(pieces, merges, prefix, source):
+def _written(content, source):
     """Returns the content of a `tokenizer.json`; half of a character is an InputError."""
     try:
-        return write_bpe(pieces, merges, prefix)
+        return write_bpe(content)
     except UnicodeEncodeError as error:
         received = error.object[error.start : error.end]
         raise InputError(

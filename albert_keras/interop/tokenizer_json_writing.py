@@ -201,7 +201,8 @@ def _scored_pieces(model, replaced):
 
 
 def template(tokenizer: Tokenizer, has_segments: bool = True) -> dict[str, Any]:
-    """Returns the step that makes `[CLS] A [SEP]` and `[CLS] A [SEP] B [SEP]`.
+    """Returns the step that makes `[CLS] A [SEP]` and `[CLS] A [SEP] B [SEP]`,
+    or with two [SEP] between A and B.
 
     `has_segments` is whether the second text has another segment id than the first.
     """
@@ -215,11 +216,12 @@ def template(tokenizer: Tokenizer, has_segments: bool = True) -> dict[str, Any]:
     ids = {tokenizer.piece_of(id): id for id in (tokenizer.cls_id, tokenizer.sep_id)}
     cls, sep = ids
     single = [special(cls, 0), sequence("A", 0), special(sep, 0)]
+    between = [special(sep, 0)] * (tokenizer.pair_separators - 1)
     second = int(has_segments)
     return _step(
         "TemplateProcessing",
         single=single,
-        pair=[*single, sequence("B", second), special(sep, second)],
+        pair=[*single, *between, sequence("B", second), special(sep, second)],
         special_tokens={
             symbol: {"id": symbol, "ids": [id], "tokens": [symbol]} for symbol, id in ids.items()
         },

@@ -110,7 +110,7 @@ def vocabulary_of(files: dict[str, bytes], source: str | Path) -> Vocabulary | N
         return _load(files, name, f"{source}: {name}", settings)
     if has_byte_bpe(files):
         content = {TOKENIZER_JSON: read_byte_bpe(files, source)}
-        return _load(content, TOKENIZER_JSON, source, {})._replace(notes=(PAIR_NOTE,))
+        return _load(content, TOKENIZER_JSON, source, {})
     jsons = [name for name in files if name.endswith(".json") and name != CONFIG_FILE]
     if len(jsons) == 1:
         found = read_tokenizer_json(files[jsons[0]], jsons[0])
@@ -218,7 +218,7 @@ def files_for(
 def notes_for(vocabulary: Vocabulary, format_name: str) -> list[str]:
     """Returns what the format's own code does differently with a vocabulary."""
     config = vocabulary.tokenizer.config
-    if config.kind == "bpe" and format_name == "hugging-face":
+    if config.kind == "bpe" and config.pair_separators == 1 and format_name == "hugging-face":
         return [PAIR_NOTE]
     if not _is_unigram(vocabulary.tokenizer) or format_name == "albert-keras":
         return []

@@ -72,18 +72,19 @@ class ExampleTokens:
     def _is_too_long(self, example):
         """Returns whether an example is truncated, or takes more than one row."""
         length, config = self._task.max_seq_length, self._task.config
+        pair_length = length - self._tokenizer.num_special
         if isinstance(example, TaggedExample):
             return self._length(example, "") > length - 2
         if isinstance(example, QuestionExample):
             question = min(self._counts[example.question], config.max_query_length)
-            return question + self._counts[example.context] > length - 3
+            return question + self._counts[example.context] > pair_length
         if isinstance(example, ChoiceExample):
             most = config.max_qa_length or min(128, length // 4)
             options = (choice_text(example.question, one) for one in example.options)
             longest = max(self._counts[text] for text in options)
-            return longest > most or longest + self._counts[example.context] > length - 3
+            return longest > most or longest + self._counts[example.context] > pair_length
         second = self._counts[example.second] if example.second else 0
-        return self._counts[example.first] + second > length - (3 if second else 2)
+        return self._counts[example.first] + second > (pair_length if second else length - 2)
 
     def unknown(self) -> Unknown:
         """Counts unknown tokens, and finds the characters and words that cause most of them."""

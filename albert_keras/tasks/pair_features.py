@@ -11,8 +11,6 @@ from data_pipeline.errors import InputError
 from data_pipeline.instances.packing import pack
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
-_MIN_SEQ_LENGTH = 5  # [CLS] a [SEP] b [SEP] with one token each
-
 
 class EncodedPairs(NamedTuple):
     """Pairs before they are laid out: the input of `pack`, a fraction of the size of its output."""
@@ -45,7 +43,9 @@ class PairFeatures(Features):
         self.pairs, self.labels = pairs, labels
         self.max_seq_length = max_seq_length
         self._tokenizer, self._options = tokenizer, options
-        lengths = pairs.lengths.sum(axis=1) + np.where(pairs.lengths[:, 1] > 0, 3, 2)
+        lengths = pairs.lengths.sum(axis=1) + np.where(
+            pairs.lengths[:, 1] > 0, tokenizer.num_special, 2
+        )
         self.lengths = lengths.reshape(-1, options or 1).max(axis=1)
         dropped = np.zeros(len(lengths), np.int64) if pairs.dropped is None else pairs.dropped
         #: int64 [N], tokens that were dropped; of several sequences the most.
@@ -75,7 +75,7 @@ def pair_features(examples, tokenizer, max_seq_length) -> dict[str, np.ndarray]:
 def encode_pairs(
     examples: Sequence[TextExample], tokenizer: Tokenizer, max_seq_length: int
 ) -> EncodedPairs:
-    """Encodes and truncates texts and pairs to at most `max_seq_length` tokens, at least 5.
+    """Encodes and truncates texts and pairs to at most `max_seq_length` tokens.
 
     A second text without tokens counts as absent. Texts that are too long are truncated as in
     `truncated_lengths`.
@@ -83,16 +83,17 @@ def encode_pairs(
     Source:
         `convert_single_example` in google-research/albert, `classifier_utils.py`.
     """
-    if max_seq_length < _MIN_SEQ_LENGTH:
+    least = tokenizer.num_special + 2
+    if max_seq_length < least:
         raise InputError(
-            f"`max_seq_length` must be at least {_MIN_SEQ_LENGTH}: [CLS], [SEP] and [SEP] with "
-            f"a token of each text. Received: {max_seq_length}."
+            f"`max_seq_length` must be at least {least}: {tokenizer.num_special} special tokens "
+            f"and a token of each text. Received: {max_seq_length}."
         )
     texts = [example.first for example in examples]
     texts += [example.second or "" for example in examples]
     ids, starts, lengths = encode_texts(texts, tokenizer)
     lengths = lengths.reshape(2, -1).T
-    room = max_seq_length - np.where(lengths[:, 1] > 0, 3, 2)
+    room = max_seq_length - np.where(lengths[:, 1] > 0, tokenizer.num_special, 2)
     left = truncated_lengths(lengths, room)
     return EncodedPairs(ids, starts.reshape(2, -1).T, left, (lengths - left).sum(axis=1))
 
@@ -104,7 +105,7 @@ def lay_out(
 
     Returns:
         dict of int32 [N, S]: `input_ids`, `input_mask` (1 = real) and `segment_ids` (0 up to and
-        including the first [SEP], then 1; 0 on padding).
+        including the [SEP] before the second text, then 1; 0 on padding).
     """
     return pack(
         pairs.ids,
@@ -114,6 +115,7 @@ def lay_out(
         cls_id=tokenizer.cls_id,
         sep_id=tokenizer.sep_id,
         pad_id=tokenizer.pad_id,
+        pair_separators=tokenizer.pair_separators,
     )
 
 

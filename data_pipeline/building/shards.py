@@ -134,13 +134,24 @@ def block_records(block, config, vocabulary, counts):
         yield encode_instances(instances)
 
 
+def room_for_text(pairs, config, vocabulary):
+    """Returns the most tokens of text in the record of each of N pairs, int64 [N].
+
+    Spans are chosen for one [SEP] between the segments; where there are two, a full pair loses a
+    token.
+    """
+    extra = np.where(pairs.lengths[:, 1] > 0, vocabulary.pair_separators - 1, 0)
+    return config.max_num_tokens - extra
+
+
 def instances_of(ids, pairs, config, vocabulary):
     """Packs and masks a batch of N Pairs whose tokens are in `ids`, int32 [T].
 
     Returns a dict with the names and lengths of `PRETRAINING_FEATURES`, each [N, length].
     """
-    starts, lengths = truncate_pairs(pairs.starts, pairs.lengths, pairs.keys, config.max_num_tokens)
-    special = {"cls_id": vocabulary.cls_id, "sep_id": vocabulary.sep_id}
+    room = room_for_text(pairs, config, vocabulary)
+    starts, lengths = truncate_pairs(pairs.starts, pairs.lengths, pairs.keys, room)
+    special = {name: getattr(vocabulary, name) for name in ("cls_id", "sep_id", "pair_separators")}
     packed = pack(ids, starts, lengths, config.max_seq_length, **special)
     masked = mask_ngrams(
         packed["input_ids"],

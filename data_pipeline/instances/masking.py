@@ -34,12 +34,14 @@ class MaskingVocabulary(NamedTuple):
     mask_id: int
     cls_id: int
     sep_id: int
+    pair_separators: int = 1  # [SEP] between the texts of a pair
 
     @classmethod
     def of(cls, tokenizer: Tokenizer, word_start: str) -> "MaskingVocabulary":
         """Returns the properties of a Tokenizer; `word_start` as in `MaskingConfig`."""
         ids = tokenizer.mask_id, tokenizer.cls_id, tokenizer.sep_id
-        return cls(tokenizer.word_starts(word_start), tokenizer.ordinary_ids, *ids)
+        starts_word = tokenizer.word_starts(word_start)
+        return cls(starts_word, tokenizer.ordinary_ids, *ids, tokenizer.pair_separators)
 
 
 def ngram_probabilities(max_ngram, favor_shorter_ngram=True):

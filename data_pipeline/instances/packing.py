@@ -8,7 +8,7 @@ from data_pipeline.randomness import heads
 _STREAM_FIRST, _STREAM_SECOND = 2, 3
 
 
-def truncate_pairs(starts, lengths, keys, max_num_tokens: int):
+def truncate_pairs(starts, lengths, keys, max_num_tokens):
     """Truncates pairs that are too long, token by token, at a random end of the longer segment.
 
     The longer segment (B on a tie) loses its first or its last token until both fit. The final
@@ -20,7 +20,7 @@ def truncate_pairs(starts, lengths, keys, max_num_tokens: int):
         starts: int64 [N, 2]. First token of A and B.
         lengths: int64 [N, 2]. 0 for the missing B of a single segment.
         keys: uint64 [N].
-        max_num_tokens: Maximum length of A and B together.
+        max_num_tokens: int, or int64 [N]. Maximum length of A and B together.
 
     Returns:
         New starts and lengths, int64 [N, 2] each.
@@ -39,26 +39,38 @@ def truncate_pairs(starts, lengths, keys, max_num_tokens: int):
     return starts + np.stack(front, axis=1), kept
 
 
-def pack(ids, starts, lengths, max_seq_length: int, *, cls_id: int, sep_id: int, pad_id: int = 0):
+def pack(
+    ids,
+    starts,
+    lengths,
+    max_seq_length: int,
+    *,
+    cls_id: int,
+    sep_id: int,
+    pad_id: int = 0,
+    pair_separators: int = 1,
+):
     """Lays out `[CLS] a [SEP] b [SEP]`, or `[CLS] a [SEP]`, and padding for N sequences.
 
     Args:
         ids: int32 [T]. Tokens that contain the segments.
         starts: int64 [N, 2]. First token of A and B.
-        lengths: int64 [N, 2]. Tokens of A and B, together at most S - 3. If B has length 0 the
-            sequence is A alone, of at most S - 2 tokens.
+        lengths: int64 [N, 2]. Tokens of A and B. If B has length 0 the sequence is A alone.
         max_seq_length: S.
+        pair_separators: Number of [SEP] between A and B: 1, or 2 as in RoBERTa.
 
     Returns:
         dict of int32 [N, S]: `input_ids`, `input_mask` (1 for a token, 0 for padding) and
-        `segment_ids` (0 up to and including the first [SEP], then 1; 0 for padding).
+        `segment_ids` (0 up to and including the [SEP] before B, then 1; 0 for padding).
 
     Raises:
         InputError: If a sequence is longer than S.
     """
     starts, lengths = np.asarray(starts, np.int64), np.asarray(lengths, np.int64)
     first_sep = 1 + lengths[:, 0]
-    last_sep = first_sep + np.where(lengths[:, 1] > 0, 1 + lengths[:, 1], 0)
+    is_pair = lengths[:, 1] > 0
+    before_second = first_sep + np.where(is_pair, pair_separators - 1, 0)
+    last_sep = before_second + np.where(is_pair, 1 + lengths[:, 1], 0)
     longest = int(last_sep.max(initial=0)) + 1
     if longest > max_seq_length:
         raise InputError(
@@ -73,15 +85,16 @@ def pack(ids, starts, lengths, max_seq_length: int, *, cls_id: int, sep_id: int,
         middle = 1 + end[0] - begin[0]
         row[1:middle] = ids[begin[0] : end[0]]
         if end[1] > begin[1]:
-            row[middle + 1 : middle + 1 + end[1] - begin[1]] = ids[begin[1] : end[1]]
+            second = middle + pair_separators
+            row[second : second + end[1] - begin[1]] = ids[begin[1] : end[1]]
     input_ids[:, 0] = cls_id
     rows = np.arange(len(starts))
-    input_ids[rows, first_sep] = sep_id
-    input_ids[rows, last_sep] = sep_id
+    for sep in (first_sep, before_second, last_sep):
+        input_ids[rows, sep] = sep_id
 
     positions = np.arange(max_seq_length, dtype=np.int32)
     is_token = positions <= last_sep[:, None].astype(np.int32)
-    is_second = positions > first_sep[:, None].astype(np.int32)
+    is_second = positions > before_second[:, None].astype(np.int32)
     return {
         "input_ids": input_ids,
         "input_mask": is_token.astype(np.int32),

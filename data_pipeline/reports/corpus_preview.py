@@ -10,7 +10,7 @@ import numpy as np
 from data_pipeline.building.document_order import plan_shards
 from data_pipeline.building.progress import SECONDS_PER_TOKEN
 from data_pipeline.building.result import info_of
-from data_pipeline.building.shards import instances_of
+from data_pipeline.building.shards import instances_of, room_for_text
 from data_pipeline.building.workers import num_processors
 from data_pipeline.config import PretrainingDataConfig
 from data_pipeline.instances.masking import MaskingVocabulary
@@ -119,9 +119,9 @@ class RecordPreview:
         block = add_separators(block, self._config, self._vocabulary.sep_id)
         pairs = split_into_pairs(block, self._config, 0, self._vocabulary)
         self._num_records += len(pairs.labels)
-        limit = self._config.max_num_tokens
-        special = self._config.max_seq_length - limit
-        self._lengths.append(np.minimum(pairs.lengths.sum(axis=1), limit) + special)
+        room = room_for_text(pairs, self._config, self._vocabulary)
+        special = self._config.max_seq_length - room
+        self._lengths.append(np.minimum(pairs.lengths.sum(axis=1), room) + special)
         if len(pairs.labels):
             self._make_records(block.ids, pairs)
 
@@ -131,9 +131,15 @@ class RecordPreview:
         instances = instances_of(ids, pairs, self._config, self._vocabulary)
         self._sizes += map(len, encode_instances(instances))
         sample = Sample(instances, np.arange(len(pairs.labels)), self._info, self._tokenizer)
-        cls, sep = (self._tokenizer.piece_of(id) for id in self._vocabulary[3:])
         for row, key in enumerate(pairs.keys[:_NUM_EXAMPLES].tolist()):
             example = sample.example(row)
-            texts = [text.removeprefix(cls).removesuffix(sep).strip() for text in example.segments]
+            texts = [self._without_special(text) for text in example.segments]
             self._examples.append((key, Example(example.order, texts)))
         self._examples = sorted(self._examples)[:_NUM_EXAMPLES]
+
+    def _without_special(self, text):
+        tokenizer = self._tokenizer
+        text = text.removeprefix(tokenizer.piece_of(tokenizer.cls_id))
+        for _ in range(tokenizer.pair_separators):
+            text = text.removesuffix(tokenizer.piece_of(tokenizer.sep_id)).strip()
+        return text

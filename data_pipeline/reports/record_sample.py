@@ -178,8 +178,11 @@ class Sample:
         """Lists the tokens that must not be where they are, one line for each kind."""
         special, config = self.special, self._info.config
         ends = self.real & ~_next(self.real)
-        ends |= self.real & (np.diff(self._segments, axis=1, append=0) > 0)
+        before_second = self.real & (np.diff(self._segments, axis=1, append=0) > 0)
+        ends |= before_second
         may_end = ends | (config.get("input_format") == "full-sentences")
+        if self._tokenizer is None or self._tokenizer.pair_separators == 2:
+            may_end |= _next(before_second)
         first = np.arange(self.real.shape[1]) == 0
         inserted = np.isin(self.shown, (special.cls, special.sep, special.pad))
         repeated = np.zeros(self.real.shape, bool)
@@ -193,7 +196,8 @@ class Sample:
             "[SEP] inside the text": self.real & ~may_end & (self.original == special.sep),
             "[MASK] where nothing is masked": self.real & (self.original == special.mask),
             "padding inside the text": self.real & (self.original == special.pad),
-            "a token in the padding": ~self.real & (self.original != special.pad),
+            # Records are padded with 0, also where the padding of the vocabulary is another one.
+            "a token in the padding": ~self.real & ~np.isin(self.original, (0, special.pad)),
             "padding before the end": self.real & ~first & ~_previous(self.real),
             "a prediction of [CLS], [SEP] or padding": self.predicted & ~self.text,
             "predictions that are not in ascending order": repeated,

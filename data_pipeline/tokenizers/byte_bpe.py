@@ -37,13 +37,15 @@ class ByteBPEConfig(Settings):
     """The content of `tokenizer_config.json`, which describes the `tokenizer.json` beside it.
 
     With `add_prefix_space`, a text starts with a space, so that its first word has the pieces that
-    it has elsewhere.
+    it has elsewhere. `pair_separators` is the number of `</s>` between the texts of a pair: 2, as
+    in RoBERTa; folders of earlier versions do not contain it and mean 1.
     """
 
     kind: Literal["bpe"] = "bpe"
     lower_case: Literal[False] = False
     strip_accents: Literal[False] = False
     add_prefix_space: bool
+    pair_separators: Literal[1, 2] = 1
     vocab_size: int
     sha256: str  # of the file, in hexadecimal
     version: Literal[1] = 1  # of this format
@@ -55,6 +57,7 @@ class BytePieces(NamedTuple):
     pieces: list[str]  # of every id, with a character for each byte, see `BYTE_CHARACTERS`
     merges: list[tuple[str, str]]  # the pairs to merge, the first learned one first
     add_prefix_space: bool
+    pair_separators: int  # 1 or 2, see `ByteBPEConfig`
 
 
 class ByteBPEModel:
@@ -75,7 +78,10 @@ class ByteBPEModel:
         products = (first + second for first, second in self.merges)
         ordinary = {self._ids[piece] for piece in (*BYTE_CHARACTERS, *products)}
         self.ordinary_ids = np.array(sorted(ordinary), np.int32)
-        settings = config.model_dump_json(include={"kind", "add_prefix_space"})
+        keys = {"kind", "add_prefix_space"}
+        if config.pair_separators != 1:  # 1 is left out, as digests of earlier versions remain
+            keys.add("pair_separators")
+        settings = config.model_dump_json(include=keys)
         content_text = "\n".join([*self.vocabulary, *map(" ".join, self.merges), settings])
         self.digest = hashlib.sha256(content_text.encode()).hexdigest()
         self._plain = _encoder(self._ids, self.merges, False)
@@ -87,6 +93,7 @@ class ByteBPEModel:
         content = read_bpe(model_bytes)
         return ByteBPEConfig(
             add_prefix_space=content.add_prefix_space,
+            pair_separators=content.pair_separators,
             vocab_size=len(content.pieces),
             sha256=hashlib.sha256(model_bytes).hexdigest(),
         )
@@ -168,6 +175,7 @@ def read_bpe(content: bytes) -> BytePieces:
         merges = [tuple(m.split(" ")) if isinstance(m, str) else tuple(m) for m in merges]
         splits = splitter["type"], splitter.get("use_regex", True)
         add_prefix_space = bool(splitter["add_prefix_space"])
+        pair_separators = _pair_separators(values.get("post_processor"))
         if not all(isinstance(part, str) for merge in merges for part in merge):
             raise TypeError("merges must be pairs of strings")
         pieces = sorted(ids, key=ids.__getitem__)
@@ -188,11 +196,17 @@ def read_bpe(content: bytes) -> BytePieces:
         if not is_valid or product not in ids or product in SPECIAL_PIECES:
             raise _not_bpe(f"the merge {' '.join(map(repr, merge))}, whose parts are not known")
         known.add(product)
-    return BytePieces(pieces, merges, add_prefix_space)
+    return BytePieces(pieces, merges, add_prefix_space, pair_separators)
 
 
-def write_bpe(pieces: list[str], merges: list[tuple[str, str]], add_prefix_space: bool) -> bytes:
+def write_bpe(content: BytePieces) -> bytes:
     """Returns the file of a vocabulary, which transformers and the library tokenizers read."""
+    pieces, merges, add_prefix_space, pair_separators = content
+    cls, sep = (["<s>", pieces.index("<s>")], ["</s>", pieces.index("</s>")])
+    post_processor: dict[str, Any] = {"type": "BertProcessing", "sep": sep, "cls": cls}
+    if pair_separators == 2:
+        post_processor |= {"type": "RobertaProcessing", "trim_offsets": True}
+        post_processor["add_prefix_space"] = add_prefix_space
     special = [
         {"id": id, "content": piece, "single_word": False, "lstrip": piece == "<mask>"}
         | {"rstrip": False, "normalized": False, "special": True}
@@ -207,13 +221,7 @@ def write_bpe(pieces: list[str], merges: list[tuple[str, str]], add_prefix_space
         "added_tokens": special,
         "normalizer": None,
         "pre_tokenizer": splitter | {"use_regex": True},
-        "post_processor": {
-            "type": "RobertaProcessing",
-            "sep": ["</s>", pieces.index("</s>")],
-            "cls": ["<s>", pieces.index("<s>")],
-            "trim_offsets": True,
-            "add_prefix_space": add_prefix_space,
-        },
+        "post_processor": post_processor,
         "decoder": splitter | {"use_regex": True},
         "model": {
             "type": "BPE",
@@ -222,6 +230,23 @@ def write_bpe(pieces: list[str], merges: list[tuple[str, str]], add_prefix_space
         },
     }
     return (json.dumps(values, indent=1, ensure_ascii=False) + "\n").encode()
+
+
+def _pair_separators(post_processor):
+    """Returns how many `</s>` the step after tokenization puts between two texts: 1 or 2.
+
+    Without a step that joins pairs it is 2, as in RoBERTa. Other numbers are a ValueError.
+    """
+    for step in (post_processor or {}).get("processors", [post_processor or {}]):
+        if step.get("type") == "BertProcessing":
+            return 1
+        if step.get("type") == "TemplateProcessing":
+            parts = [value["id"] for part in step["pair"] for value in part.values()]
+            count = parts.index("B") - parts.index("A") - 1
+            if count not in (1, 2):
+                raise ValueError(f"{count} special tokens between the texts of a pair")
+            return count
+    return 2
 
 
 def bytes_of(piece: str) -> bytes:

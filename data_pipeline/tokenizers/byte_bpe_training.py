@@ -14,6 +14,7 @@ from data_pipeline.tokenizers.byte_bpe import (
     SPECIAL_PIECES,
     ByteBPEConfig,
     ByteBPEModel,
+    BytePieces,
     write_bpe,
 )
 from data_pipeline.tokenizers.huggingface_library import load_tokenizers, wait_for
@@ -60,9 +61,11 @@ def train_byte_bpe(
     pieces, merges, characters = _learn(corpus_texts, size - len(SPECIAL_PIECES))
     # The ids of RoBERTa: <s> 0, <pad> 1, </s> 2, <unk> 3, and <mask> the last one.
     pieces = ["<s>", "<pad>", "</s>", "<unk>", *pieces, "<mask>"]
-    content = write_bpe(pieces, merges, add_prefix_space=True)
+    learned = BytePieces(pieces, merges, add_prefix_space=True, pair_separators=2)
+    content = write_bpe(learned)
     config = ByteBPEConfig(
-        add_prefix_space=True,
+        add_prefix_space=learned.add_prefix_space,
+        pair_separators=learned.pair_separators,
         vocab_size=len(pieces),
         sha256=hashlib.sha256(content).hexdigest(),
     )

@@ -41,6 +41,7 @@ class Tokenizer:
         vocab_size: int. Number of pieces, V.
         digest: str. Hash of model and clean-up settings, in hexadecimal: equal digests, equal ids.
         pad_id, unk_id, cls_id, sep_id, mask_id: int. Ids of the special pieces.
+        pair_separators: int. Number of [SEP] between the texts of a pair: 1, or 2 as in RoBERTa.
         ordinary_ids: int32 array. Ids that may replace others at random: all but control symbols
             and unknown, unused and byte pieces.
     """
@@ -56,6 +57,12 @@ class Tokenizer:
         self.digest = self.model.digest
         self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = self.model.special_ids
         self.ordinary_ids = self.model.ordinary_ids
+        self.pair_separators = getattr(config, "pair_separators", 1)
+
+    @property
+    def num_special(self) -> int:
+        """int. Special tokens of a pair: [CLS], the separators, and the last [SEP]."""
+        return self.pair_separators + 2
 
     def __reduce__(self):
         return type(self), (self.model_bytes, self.config)

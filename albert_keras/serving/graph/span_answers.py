@@ -38,11 +38,12 @@ class SpanReader:
         config: TaskConfig,
         null_threshold: float | None = None,
     ):
-        SquadWindowConfig(
+        windows = SquadWindowConfig(
             max_seq_length=packer.max_seq_length,
             doc_stride=config.doc_stride,
             max_query_length=config.max_query_length,
         )
+        windows.check_room(packer.num_special)
         self._tokenizer, self._stored, self._packer = tokenizer, stored, packer
         self._config, self._null_threshold = config, null_threshold
         self._has_null = null_threshold is not None
@@ -68,7 +69,7 @@ class SpanReader:
         query = whole_query[:, : self._config.max_query_length]
         dropped = num_tokens_of(question, whole_query, max_bytes) - query.row_lengths()
         dropped += num_tokens_of(whole_context, aligned.ids, max_bytes) - aligned.ids.row_lengths()
-        budget = self._packer.max_seq_length - 3 - query.row_lengths()
+        budget = self._packer.max_seq_length - self._packer.num_special - query.row_lengths()
         totals = aligned.ids.row_lengths()
         rows, offsets, lengths = lay_out_windows(totals, budget, self._config.doc_stride)
         query_lengths = tf.gather(query.row_lengths(), rows)
@@ -76,7 +77,7 @@ class SpanReader:
             row_slices(query, 0, query_lengths, rows),
             row_slices(aligned.ids, offsets, lengths, rows),
         )
-        begins = query_lengths + 2
+        begins = query_lengths + 1 + self._packer.pair_separators
         positions = tf.range(tf.shape(packed["input_ids"])[1], dtype=tf.int64) - begins[:, None]
         firsts = tf.gather(aligned.ids.row_starts(), rows) + offsets
         may_start = max_context(positions, lengths, firsts)

@@ -314,7 +314,7 @@ class SpanModel(TaskModel):
         question, context = ids = [self.ids(part) for part in texts]
         num_tokens = sum(self.num_tokens(*part) for part in zip(texts, ids, strict=True))
         question = question[:, : self._config.max_query_length]
-        room = self.packer.max_seq_length - 3 - question.row_lengths()
+        room = self.packer.max_seq_length - self.packer.num_special - question.row_lengths()
         lengths = tf.minimum(context.row_lengths(), room)
         packed = self.packer.join(question, row_slices(context, 0, lengths))
         return packed, self.packer.num_dropped(packed, num_tokens)

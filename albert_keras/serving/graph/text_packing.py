@@ -33,6 +33,9 @@ class TextPacker:
         self.max_bytes = BYTES_PER_POSITION * max_seq_length
         self._cls_id, self._sep_id = tokenizer.cls_id, tokenizer.sep_id
         self._pad_id = tokenizer.pad_id
+        self.pair_separators = tokenizer.pair_separators
+        #: Special tokens of a pair.
+        self.num_special = tokenizer.num_special
         #: Lengths that sequences are padded to.
         shorter = [length for length in BUCKETS if length < max_seq_length]
         self.buckets = [*([] if fixed_length else shorter), max_seq_length]
@@ -49,7 +52,7 @@ class TextPacker:
         if second is None:
             return self.join(first[:, : self.max_seq_length - 2])
         lengths = tf.stack([first.row_lengths(), second.row_lengths()], axis=1)
-        num_special = tf.where((lengths[:, 1] > 0) | (not drops_empty), 3, 2)
+        num_special = tf.where((lengths[:, 1] > 0) | (not drops_empty), self.num_special, 2)
         room = tf.cast(self.max_seq_length - num_special, lengths.dtype)
         left = truncated_lengths(lengths, room)
         first, second = row_slices(first, 0, left[:, 0]), row_slices(second, 0, left[:, 1])
@@ -74,10 +77,12 @@ class TextPacker:
             ids = tf.concat([cls, first, sep], axis=1)
             boundary = tf.fill([batch, 1], self.max_seq_length)
         else:
-            has_second = (second.row_lengths() > 0) | (not drops_empty)
-            last = tf.RaggedTensor.from_tensor(sep, lengths=tf.cast(has_second, tf.int64))
-            ids = tf.concat([cls, first, sep, second, last], axis=1)
-            boundary = tf.cast(first.row_lengths()[:, None], tf.int32) + 2
+            has_second = tf.cast((second.row_lengths() > 0) | (not drops_empty), tf.int64)
+            last = tf.RaggedTensor.from_tensor(sep, lengths=has_second)
+            more = [last] * (self.pair_separators - 1)
+            ids = tf.concat([cls, first, sep, *more, second, last], axis=1)
+            begins = first.row_lengths()[:, None] + 1 + self.pair_separators
+            boundary = tf.cast(begins, tf.int32)
         lengths = tf.cast(ids.row_lengths(), tf.int32)
         buckets = tf.constant(self.buckets)
         bucket = tf.reduce_min(tf.boolean_mask(buckets, buckets >= tf.reduce_max(lengths)))

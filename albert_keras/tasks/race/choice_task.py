@@ -183,9 +183,10 @@ def encode_choices(
         raise InputError(
             f"All questions must have the same number of options. Received: {sorted(counts)}."
         )
-    if not 1 <= max_qa_length < max_seq_length - 3:
+    num_special = tokenizer.num_special
+    if not 1 <= max_qa_length < max_seq_length - num_special:
         raise InputError(
-            "`max_qa_length` must be at least 1 and less than `max_seq_length` - 3. "
+            f"`max_qa_length` must be at least 1 and less than `max_seq_length` - {num_special}. "
             f"Received: max_qa_length={max_qa_length}, max_seq_length={max_seq_length}."
         )
     texts = [example.context for example in examples for _ in example.options]
@@ -198,7 +199,7 @@ def encode_choices(
     surplus = np.maximum(lengths[:, 1] - max_qa_length, 0)
     starts[:, 1] += surplus
     lengths[:, 1] -= surplus
-    lengths[:, 0] = np.minimum(lengths[:, 0], max_seq_length - 3 - lengths[:, 1])
+    lengths[:, 0] = np.minimum(lengths[:, 0], max_seq_length - num_special - lengths[:, 1])
     return EncodedPairs(ids, starts, lengths, totals - lengths.sum(axis=1))
 
 

@@ -223,7 +223,7 @@ def _best_texts(context, spans, n_best, nothing):
 def _spans(features, row, candidates, max_answer_length):
     """Returns row, first and last position, and both scores of each span that may be an answer."""
     scores = {}
-    begin = features.query_lengths[row] + 2
+    begin = features.passage_starts[row]
     stop = begin + features.passage_lengths[row]
     for starts, ends, start_scores, end_scores in candidates:
         keep = (starts >= begin) & (starts < stop) & (ends < stop) & (ends >= starts)

@@ -37,6 +37,18 @@ class SquadWindowConfig(Settings):
         ),
     )
 
+    def check_room(self, num_special: int):
+        """Raises InputError if a question could leave no room for the passage.
+
+        `num_special` is `Tokenizer.num_special`; the rule of the settings is for the usual 3.
+        """
+        if self.max_seq_length <= self.max_query_length + num_special:
+            raise InputError(
+                f"`max_seq_length` must be more than `max_query_length` + {num_special}, the "
+                "special tokens of this vocabulary. Received: "
+                f"max_seq_length={self.max_seq_length}, max_query_length={self.max_query_length}."
+            )
+
 
 def lay_out_windows(total: int, budget: int, stride: int) -> tuple[np.ndarray, np.ndarray]:
     """Returns the first token and the number of tokens of each of K windows over a passage.
@@ -80,7 +92,7 @@ class SpanFeatures(Features):
 
     example_indices: np.ndarray  # int32 [W], the number of each window's question, from 0
     input_ids: np.ndarray  # int32 [W, S]
-    query_lengths: np.ndarray  # int32 [W], tokens of the question
+    passage_starts: np.ndarray  # int32 [W], position of the first token of the passage
     passage_lengths: np.ndarray  # int32 [W], tokens of the passage in this window
     passage_offsets: np.ndarray  # int32 [W], the first of them, as a number in the whole passage
     #: bool [W, S]. Whether a position belongs to the passage and no other window shows more of its
@@ -96,7 +108,7 @@ class SpanFeatures(Features):
 
     @property
     def lengths(self):
-        return self.query_lengths + self.passage_lengths + 3  # [CLS] and two [SEP]
+        return self.passage_starts + self.passage_lengths + 1  # the last [SEP]
 
     @property
     def max_seq_length(self):
@@ -105,7 +117,7 @@ class SpanFeatures(Features):
     def batch(self, rows, length=None):
         length = self.checked_length(rows, length)
         positions = np.arange(length)
-        passage_start = self.query_lengths[rows, None] + 2
+        passage_start = self.passage_starts[rows, None]
         last_sep = passage_start + self.passage_lengths[rows, None]
         is_text = positions <= last_sep
         is_second = (positions >= passage_start) & is_text
@@ -130,7 +142,7 @@ class SpanFeatures(Features):
         position in the window `row`, both of the passage.
         """
         passage = self.passages[self.example_indices[row]]
-        shift = int(self.passage_offsets[row]) - int(self.query_lengths[row]) - 2
+        shift = int(self.passage_offsets[row]) - int(self.passage_starts[row])
         first, last = int(passage.starts[start + shift]), int(passage.ends[end + shift])
         text = context[first:last].rstrip()
         first += len(text) - len(text.lstrip())
@@ -159,6 +171,8 @@ def span_features(
     """
     if not examples:
         raise InputError("There must be at least one question. Received: none.")
+
+    config.check_room(tokenizer.num_special)
 
     def build():
         return _to_arrays(_make_features(examples, tokenizer, config, training))
@@ -193,14 +207,15 @@ def _make_features(examples, tokenizer, config, training):
         whole_query = tokenizer.encode(example.question)
         query = whole_query[: config.max_query_length]
         dropped.append(len(whole_query) - len(query))
-        layout = len(passage.ids), config.max_seq_length - len(query) - 3
+        layout = len(passage.ids), config.max_seq_length - len(query) - tokenizer.num_special
         if layout not in laid_out:
             windows = lay_out_windows(*layout, config.doc_stride)
             laid_out[layout] = windows, max_context(*windows)
         (offsets, lengths), best = laid_out[layout]
         for window, (offset, length) in enumerate(zip(offsets, lengths, strict=True)):
             is_best = None if training else best[offset : offset + length] == window
-            start, end = _positions_of(answer, offset, length, len(query) + 2)
+            begin = len(query) + 1 + tokenizer.pair_separators
+            start, end = _positions_of(answer, offset, length, begin)
             rows.append((number, query, passage.ids, offset, length, is_best, start, end))
     features = _filled(rows, tuple(passages), tokenizer, config.max_seq_length, training)
     return dataclasses.replace(features, dropped_tokens=np.array(dropped, np.int64))
@@ -238,19 +253,19 @@ def _filled(rows, passages, tokenizer, seq_length, training):
     is_max_context = None if training else np.zeros((count, seq_length), bool)
     numbers = np.zeros((6, count), np.int32)
     for row, (number, query, ids, offset, length, is_best, start, end) in enumerate(rows):
-        begin = len(query) + 2
+        begin = len(query) + 1 + tokenizer.pair_separators
         input_ids[row, 0] = tokenizer.cls_id
-        input_ids[row, 1 : begin - 1] = query
-        input_ids[row, begin - 1] = input_ids[row, begin + length] = tokenizer.sep_id
+        input_ids[row, 1 : len(query) + 1] = query
+        input_ids[row, len(query) + 1 : begin] = input_ids[row, begin + length] = tokenizer.sep_id
         input_ids[row, begin : begin + length] = ids[offset : offset + length]
         if not training:
             is_max_context[row, begin : begin + length] = is_best
-        numbers[:, row] = number, len(query), length, offset, start, end
-    example_indices, query_lengths, passage_lengths, passage_offsets, starts, ends = numbers
+        numbers[:, row] = number, begin, length, offset, start, end
+    example_indices, passage_starts, passage_lengths, passage_offsets, starts, ends = numbers
     return SpanFeatures(
         example_indices,
         input_ids,
-        query_lengths,
+        passage_starts,
         passage_lengths,
         passage_offsets,
         is_max_context,

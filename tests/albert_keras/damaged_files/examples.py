@@ -145,12 +145,17 @@ def word_pieces(folder):
 
 
 def byte_pieces(folder):
-    from data_pipeline.tokenizers.byte_bpe import BYTE_CHARACTERS, SPECIAL_PIECES, write_bpe
+    from data_pipeline.tokenizers.byte_bpe import (
+        BYTE_CHARACTERS,
+        SPECIAL_PIECES,
+        BytePieces,
+        write_bpe,
+    )
     from data_pipeline.tokenizers.tokenization import Tokenizer
 
     path = folder / "tokenizer.json"
     pieces = [*SPECIAL_PIECES, *BYTE_CHARACTERS, "in", "is"]
-    path.write_bytes(write_bpe(pieces, [("i", "n"), ("i", "s")], False))
+    path.write_bytes(write_bpe(BytePieces(pieces, [("i", "n"), ("i", "s")], False, 2)))
     return Example((path,), lambda: Tokenizer.load(path).encode("The number is in."))
 
 

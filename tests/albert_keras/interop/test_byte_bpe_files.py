@@ -7,6 +7,8 @@ import pytest
 import tokenizers
 
 from albert_keras.interop.vocabulary import files_for, notes_for, read_vocabulary, vocabulary_of
+from albert_keras.tasks.examples import TextExample
+from albert_keras.tasks.pair_features import pair_features
 from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.byte_bpe import SPECIAL_PIECES, read_bpe, write_bpe
 from data_pipeline.tokenizers.byte_bpe_training import train_byte_bpe
@@ -32,7 +34,7 @@ def vocabulary(tiny_corpus, tmp_path_factory):
 def without_prefix(vocabulary):
     """Returns the same vocabulary with the setting of the released RoBERTa."""
     content = read_bpe(vocabulary.tokenizer.model_bytes)
-    file = write_bpe(content.pieces, content.merges, add_prefix_space=False)
+    file = write_bpe(content._replace(add_prefix_space=False))
     return vocabulary_of({"tokenizer.json": file}, "a test")
 
 
@@ -40,6 +42,13 @@ def without_prefix(vocabulary):
 def files(vocabulary):
     """Returns the files for Hugging Face; tests change them."""
     return files_for(vocabulary, "hugging-face", 64, has_segments=False)
+
+
+def template_of(separators):
+    """Returns the step that puts a number of separators between the texts of a pair."""
+    sep = {"SpecialToken": {"id": "</s>", "type_id": 0}}
+    first, second = ({"Sequence": {"id": name, "type_id": 0}} for name in "AB")
+    return {"type": "TemplateProcessing", "pair": [first, *[sep] * separators, second, sep]}
 
 
 def changed(files, name, **values):
@@ -78,11 +87,45 @@ def test_the_library_reads_the_ids_of_our_tokenizer(vocabulary, files):
     for text in TEXTS:
         ids = reference.encode(text).ids
         assert ids == [tokenizer.cls_id, *tokenizer.encode(text), tokenizer.sep_id]
-    pair = reference.encode("a", "b")
-    ids = [*tokenizer.encode("a"), tokenizer.sep_id, *tokenizer.encode("b"), tokenizer.sep_id]
-    assert pair.ids == [tokenizer.cls_id, *ids]
-    assert set(pair.type_ids) == {0}
-    assert "two </s>" in notes_for(vocabulary, "hugging-face")[0]
+
+
+def test_pairs_have_two_separators_and_vocabularies_of_earlier_versions_one(vocabulary, files):
+    earlier = own_files_of_an_earlier_version(vocabulary)
+    for one, separators in ((vocabulary, 2), (vocabulary_of(earlier, "x"), 1)):
+        tokenizer, written = one.tokenizer, files_for(one, "hugging-face", 64, has_segments=False)
+        assert tokenizer.pair_separators == separators
+        reference = tokenizers.Tokenizer.from_str(written["tokenizer.json"].decode())
+        pair = reference.encode("a", "b")
+        ours = pair_features([TextExample("", "a", "b")], tokenizer, 16)
+        assert pair.ids == ours["input_ids"][0, : ours["input_mask"].sum()].tolist()
+        assert pair.ids.count(tokenizer.sep_id) == separators + 1
+        assert set(pair.type_ids) == {0}
+        assert vocabulary_of(written, "x").tokenizer.digest == tokenizer.digest
+        assert bool(notes_for(one, "hugging-face")) == (separators == 1)
+
+
+def own_files_of_an_earlier_version(vocabulary):
+    """Returns the files of the tokenizer folder as they were without `pair_separators`."""
+    files = files_for(vocabulary, "albert-keras", 64)
+    settings = json.loads(files["tokenizer_config.json"])
+    assert settings.pop("pair_separators") == 2
+    return files | {"tokenizer_config.json": json.dumps(settings).encode()}
+
+
+@pytest.mark.parametrize(
+    "step, separators",
+    [
+        ({"type": "BertProcessing"}, 1),
+        ({"type": "RobertaProcessing"}, 2),
+        ({"type": "ByteLevel"}, 2),
+        (None, 2),
+        ({"type": "Sequence", "processors": [{"type": "ByteLevel"}, template_of(1)]}, 1),
+        (template_of(2), 2),
+    ],
+)
+def test_the_step_after_tokenization_decides_how_pairs_are_joined(files, step, separators):
+    found = vocabulary_of(changed(files, "tokenizer.json", post_processor=step), "x").tokenizer
+    assert found.pair_separators == separators
 
 
 def test_names_of_special_tokens_in_a_text_stay_text(vocabulary, files):
@@ -103,6 +146,11 @@ def test_names_of_special_tokens_in_a_text_stay_text(vocabulary, files):
             "no added tokens .*'<x>'",
         ),
         (lambda f: changed(f, "tokenizer.json", added_tokens=[3]), "`added_tokens` of"),
+        (
+            lambda f: changed(f, "tokenizer.json", post_processor=template_of(3)),
+            "3 special tokens between the texts",
+        ),
+        (lambda f: changed(f, "tokenizer.json", post_processor=3), "byte-level BPE"),
         (lambda f: f | {"tokenizer.json": b"[]"}, "does not contain|must contain"),
         (lambda f: without_json(f) | {"added_tokens.json": b'{"<x>": 400}'}, "'<x>'"),
         (lambda f: without_json(f) | {"vocab.json": b'{"a": 0}'}, "special tokens <pad>"),
@@ -181,5 +229,6 @@ def test_transformers_reads_the_folder(vocabulary, without_prefix, prefix, kept,
         assert ids == expected, name
         assert (mask_id, pad_id) == (tokenizer.mask_id, tokenizer.pad_id)
         assert pair.keys() == {"input_ids", "attention_mask"}
-        two = [] if name == "AutoTokenizer" else [sep]
-        assert pair["input_ids"] == [*expected[0], *two, *expected[2][1:]]
+        example = TextExample("", TEXTS[0], TEXTS[2])
+        ours = pair_features([example], tokenizer, len(pair["input_ids"]))["input_ids"]
+        assert pair["input_ids"] == ours[0].tolist() == [*expected[0], sep, *expected[2][1:]]

@@ -98,6 +98,8 @@ def test_answers_with_the_other_kinds_are_those_of_python(kind, other_tokenizers
         for number, context in enumerate(contexts)
     ]
     expected = python_answers(task, model, tokenizer, examples)
+    ids = task.features(examples[:1], tokenizer).batch(np.arange(1))["input_ids"]
+    assert (ids == tokenizer.sep_id).sum() == {"wordpiece": 2, "bpe": 3}[kind]
     task_model = build_task_model(model, tokenizer, task)
     found = ask(task_model, examples)
     for row, (example, answer) in enumerate(zip(examples, expected, strict=True)):
@@ -255,3 +257,14 @@ def test_a_question_that_fills_the_row_is_refused(tiny_tokenizer):
     model = build_model(task.kind.name, make_shape(tiny_tokenizer), 1)
     with pytest.raises(InputError, match="max_query_length"):
         build_task_model(model, tiny_tokenizer, task)
+
+
+def test_the_second_separator_of_roberta_needs_a_token_more(other_tokenizers):
+    tokenizer, task = other_tokenizers["bpe"], make_task("spans")
+    task.config = task.config.replace(max_query_length=36)
+    model = build_model(task.kind.name, make_shape(tokenizer), 1)
+    message = r"`max_query_length` \+ 4, the special tokens of this vocabulary"
+    with pytest.raises(InputError, match=message):
+        build_task_model(model, tokenizer, task)
+    with pytest.raises(InputError, match=message):
+        task.features([QuestionExample("0", "who?", "the ferry")], tokenizer)

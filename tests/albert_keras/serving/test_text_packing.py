@@ -1,5 +1,6 @@
 """Rows made in the graph are those made in Python, and bytes are cut between characters."""
 
+import copy
 import random
 
 import numpy as np
@@ -49,8 +50,11 @@ def test_pairs_lose_pieces_as_in_python():
         np.testing.assert_array_equal(found, pair_features.truncated_lengths(lengths, room))
 
 
+@pytest.mark.parametrize("separators", [1, 2])
 @pytest.mark.parametrize("length", [12, 20])
-def test_rows_of_pairs_are_those_of_fine_tuning(tiny_tokenizer, tiny_corpus, length):
+def test_rows_of_pairs_are_those_of_fine_tuning(tiny_tokenizer, tiny_corpus, length, separators):
+    tiny_tokenizer = copy.copy(tiny_tokenizer)
+    tiny_tokenizer.pair_separators = separators
     firsts = ["", "a", tiny_corpus[0], tiny_corpus[1], tiny_corpus[2], "short"]
     seconds = ["", "", "", tiny_corpus[3], "a", tiny_corpus[4]]
     examples = [TextExample("0", *pair) for pair in zip(firsts, seconds, strict=True)]

@@ -1,5 +1,6 @@
 """Texts and pairs become `[CLS] a [SEP] b [SEP]`."""
 
+import copy
 import random
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 from albert_keras.tasks.examples import TextExample
 from albert_keras.tasks.pair_features import (
     EncodedPairs,
+    PairFeatures,
     encode_pairs,
     encode_texts,
     lay_out,
@@ -54,6 +56,23 @@ def test_what_is_too_long_loses_its_end(tiny_tokenizer):
     cls, sep = tiny_tokenizer.cls_id, tiny_tokenizer.sep_id
     features = pair_features([TextExample("1", FIRST, SECOND)], tiny_tokenizer, 12)
     assert rows(features) == [[cls, *a[:5], sep, *b[:4], sep]]
+
+
+def test_pairs_of_roberta_have_two_separators(tiny_tokenizer):
+    tokenizer = copy.copy(tiny_tokenizer)
+    tokenizer.pair_separators = 2
+    a, b = map(tokenizer.encode, (FIRST, SECOND))
+    cls, sep = tokenizer.cls_id, tokenizer.sep_id
+    examples = [TextExample("1", FIRST, SECOND), TextExample("2", SECOND)]
+    features = PairFeatures(encode_pairs(examples, tokenizer, 64), tokenizer, 64)
+    assert features.lengths.tolist() == [len(a) + len(b) + 4, len(b) + 2]
+    batch = features.batch([0, 1])
+    assert rows(batch) == [[cls, *a, sep, sep, *b, sep], [cls, *b, sep]]
+    assert batch["segment_ids"].sum(axis=1).tolist() == [len(b) + 1, 0]
+    cut = pair_features(examples[:1], tokenizer, 12)
+    assert rows(cut) == [[cls, *a[:4], sep, sep, *b[:4], sep]]
+    with pytest.raises(InputError, match="at least 6: 4 special tokens.* Received: 5"):
+        pair_features(examples, tokenizer, 5)
 
 
 def test_truncation_drops_one_piece_at_a_time():

@@ -7,9 +7,13 @@ import pytest
 import tensorflow as tf
 
 from data_pipeline.building.build import build_records
+from data_pipeline.config import PretrainingDataConfig
 from data_pipeline.errors import InputError
 from data_pipeline.records.dataset_info import DatasetInfo
+from data_pipeline.reports.inspection import inspect_records
 from data_pipeline.text.corpus import Document
+from data_pipeline.tokenizers.byte_bpe_training import train_byte_bpe
+from data_pipeline.tokenizers.tokenization import Tokenizer
 
 
 def shards_of(folder):
@@ -40,6 +44,21 @@ def test_records_parse_with_the_fixed_length_schema(tiny_records, tiny_tokenizer
         ids = example["input_ids"].numpy()
         assert ids[0] == tiny_tokenizer.cls_id and (ids == tiny_tokenizer.sep_id).sum() == 2
         assert example["input_mask"].numpy().sum() == (ids != 0).sum()
+
+
+def test_pairs_of_byte_level_bpe_have_two_separators(tiny_documents, tiny_corpus, tmp_path):
+    tokenizer = Tokenizer.load(train_byte_bpe(tiny_corpus, tmp_path / "bpe", 400).path)
+    config = PretrainingDataConfig(max_seq_length=32, static_masks=False)
+    build_records(tiny_documents, tokenizer, tmp_path / "records", config)
+    examples = examples_of(tmp_path / "records")
+    assert len(examples) > 50
+    for example in examples:
+        ids, segments = example["input_ids"].numpy(), example["segment_ids"].numpy()
+        seps = np.flatnonzero(ids == tokenizer.sep_id)
+        assert seps[1] == seps[0] + 1 and len(seps) == 3
+        assert segments[seps[1]] == 0 and segments[seps[1] + 1 : seps[2] + 1].all()
+    assert max(example["input_mask"].numpy().sum() for example in examples) == 32
+    assert not inspect_records(tmp_path / "records").problems
 
 
 def test_unmasked_records_hold_the_text(tiny_records, tiny_tokenizer, tiny_documents):

@@ -26,6 +26,24 @@ def test_a_pair_is_laid_out_in_full():
     assert packed["segment_ids"].tolist() == [[0, 0, 0, 0, 1, 1, 1, 1, 0, 0]]
 
 
+def test_a_pair_of_roberta_has_two_separators_and_a_single_segment_one():
+    packed = pack(
+        np.arange(100, 120, dtype=np.int32),
+        np.array([[3, 10], [3, 10]]),
+        np.array([[2, 3], [2, 0]]),
+        9,
+        cls_id=2,
+        sep_id=3,
+        pair_separators=2,
+    )
+    assert packed["input_ids"].tolist() == [
+        [2, 103, 104, 3, 3, 110, 111, 112, 3],
+        [2, 103, 104, 3, 0, 0, 0, 0, 0],
+    ]
+    assert packed["input_mask"].sum(axis=1).tolist() == [9, 4]
+    assert packed["segment_ids"].tolist() == [[0, 0, 0, 0, 0, 1, 1, 1, 1], [0] * 9]
+
+
 def test_a_single_segment_has_one_separator():
     packed = pack(
         np.arange(100, 120, dtype=np.int32),
@@ -84,6 +102,12 @@ def test_lengths_after_truncation_are_those_of_the_reference_loop():
     pairs = np.array([[rng.randint(1, 60), rng.randint(1, 60)] for _ in range(500)])
     _, lengths = truncate_pairs(np.zeros_like(pairs), pairs, KEYS[:500], 41)
     assert lengths.tolist() == [_reference_lengths(first, second, 41) for first, second in pairs]
+
+
+def test_each_pair_may_have_a_limit_of_its_own():
+    pairs, limits = np.array([[30, 30], [30, 30], [5, 4]]), np.array([41, 40, 9])
+    _, lengths = truncate_pairs(np.zeros_like(pairs), pairs, KEYS[:3], limits)
+    assert lengths.sum(axis=1).tolist() == [41, 40, 9]
 
 
 def test_half_of_the_lost_pieces_are_lost_at_the_front():

@@ -50,7 +50,7 @@ def without_prefix(tokenizer, tmp_path_factory):
     """Returns a tokenizer of the same pieces that adds no space, as RoBERTa's."""
     content = read_bpe(tokenizer.model_bytes)
     path = tmp_path_factory.mktemp("bare") / "tokenizer.json"
-    path.write_bytes(write_bpe(content.pieces, content.merges, add_prefix_space=False))
+    path.write_bytes(write_bpe(content._replace(add_prefix_space=False)))
     return Tokenizer.load(path)
 
 

@@ -1,5 +1,6 @@
 """RACE in both layouts, and its features."""
 
+import copy
 import json
 
 import numpy as np
@@ -38,6 +39,18 @@ def write(folder, **files):
     folder.mkdir(parents=True)
     for name, content in files.items():
         (folder / f"{name}.txt").write_text(content, encoding="utf-8", newline="")
+
+
+def test_options_of_roberta_have_two_separators(tiny_tokenizer):
+    tokenizer = copy.copy(tiny_tokenizer)
+    tokenizer.pair_separators = 2
+    example = ChoiceExample("1", "The ferry left at noon.", "When?", tuple(OPTIONS), 0, "middle")
+    ids = choice_features([example], tokenizer, 16, 6)["input_ids"][0]
+    for row in ids:
+        seps = np.flatnonzero(row == tokenizer.sep_id)
+        assert len(seps) == 3 and seps[1] == seps[0] + 1
+    with pytest.raises(InputError, match="less than `max_seq_length` - 4"):
+        choice_features([example], tokenizer, 10, 6)
 
 
 def test_the_original_layout_is_read_in_the_order_of_numbers(tmp_path):

@@ -94,7 +94,7 @@ def test_a_model_alone_answers_the_same_with_normalized_logits(features):
 
 def place(features, row, piece):
     """Returns where a piece of the passage stands in a window."""
-    return int(piece - features.passage_offsets[row] + features.query_lengths[row] + 2)
+    return int(piece - features.passage_offsets[row] + features.passage_starts[row])
 
 
 def decoded_by_hand(features, proposed, n_best, max_length, nothing):
@@ -104,7 +104,7 @@ def decoded_by_hand(features, proposed, n_best, max_length, nothing):
         spans = []
         for row in np.flatnonzero(features.example_indices == number):
             averaged = {}
-            begin = features.query_lengths[row] + 2
+            begin = features.passage_starts[row]
             stop = begin + features.passage_lengths[row]
             for start, end, start_score, end_score in proposed(row):
                 if not begin <= start <= end < min(stop, start + max_length):

@@ -115,7 +115,7 @@ def test_space_around_a_text_is_no_part_of_it(tiny_tokenizer):
     (passage,) = windows.passages
     wide = AlignedPieces(passage.ids, passage.starts * 0, passage.ends * 0 + len(context))
     windows = dataclasses.replace(windows, passages=(wide,))
-    first = int(windows.query_lengths[0]) + 2
+    first = int(windows.passage_starts[0])
     assert windows.characters_at(0, first, first, context) == (3, 12)
     assert context[3:12] == "old ferry"
 
