@@ -387,8 +387,8 @@ _NAMED = (
     | {f"{name}-v2": _sizes(*sizes) for name, sizes in _ALBERT.items()}
     | {
         # Small sizes of this project: one for tests, one that learns something on a CPU.
-        "albert-tiny": _sizes(2, 128, 2, 512, embedding=64),
-        "albert-mini": _sizes(4, 256, 4, 1024),
+        "albert-tiny": _sizes(2, 128, 2, 512),
+        "albert-mini": _sizes(4, 256, 4, 1024, embedding=256),
     }
     | {name: _bert(sizes) for name, sizes in _BERT.items()}
     # The small RoBERTas have the sizes of the small BERTs, and a DistilBERT half the depth of the

@@ -1,15 +1,18 @@
 """`albert-keras plan`."""
 
+from pathlib import Path
+
 import typer
 
 from albert_keras.cli import options
 from albert_keras.cli.command import Output, command
 from albert_keras.cli.options import option
-from data_pipeline.errors import InputError
+from albert_keras.cli.plan_hours import check_options, is_given, measured_tflops, plan_hours
 
 
 @command()
 def plan(
+    context: typer.Context,
     size: str = option("albert-base", "Named model."),
     memory: str | None = option(
         None, "Memory of a replica, such as 12GB or 12GiB.", shown="memory of the device"
@@ -17,6 +20,21 @@ def plan(
     batch: int | None = option(None, "Global batch size.", min=1, shown="batch size of the recipe"),
     corpus_size: str | None = option(
         None, "Size of the corpus, such as 16GB, to plan records, epochs and disk."
+    ),
+    hours: float | None = option(
+        None,
+        "Hours from text to a trained model. Vocabulary, model and stages are then chosen for the "
+        "text, and the loss is estimated.",
+        shown=False,
+    ),
+    corpus: list[str] | None = option(
+        None,
+        "With --hours, text file, folder or 'glob' to train on; may be repeated.",
+        metavar="PATH",
+    ),
+    corpus_format: str = options.CORPUS_FORMAT,
+    config_out: Path | None = option(
+        None, "With --hours, file to write the settings of the run to.", metavar="FILE"
     ),
     max_seq_length: int = option(512, "Tokens per record.", min=8, max=65_536),
     attention: str = option(
@@ -30,7 +48,11 @@ def plan(
     devices: int | None = option(None, "Number of replicas.", min=1, shown="those of the device"),
     tflops: float | None = option(None, "Peak TFLOP/s of a replica.", shown="by data sheet"),
     mfu: float | None = option(None, "Model FLOPs utilization, 0 to 1.", shown="by device"),
-    measure: bool = option(False, "Measure the peak of this machine.", "--measure"),
+    measure: bool = option(
+        False,
+        "Measure the peak of this machine. With --hours this is the default on a CPU.",
+        "--measure",
+    ),
     precision: str | None = option(None, options.PRECISIONS, shown="by device"),
     steps: int | None = option(None, "Number of optimizer steps.", min=1, shown="by the recipe"),
     bytes_per_piece: float = option(4.3, "Bytes of text per token; 3 to 4 for Chinese."),
@@ -45,11 +67,31 @@ def plan(
           --device v100
     The largest batch for each model and length:
       albert-keras plan --table --memory 12GB
+    What a model can learn from a folder of text in a night:
+      albert-keras plan --corpus books/ --hours 8 --config-out plan.yaml
     """
     from albert_keras.planning.devices import find_device
     from albert_keras.planning.sizes import parse_bytes
 
+    check_options(context, hours is not None)
     memory_bytes = None if memory is None else parse_bytes(memory, "--memory")
+    corpus_bytes = None if corpus_size is None else parse_bytes(corpus_size, "--corpus-size")
+    if hours is not None:
+        return plan_hours(
+            hours,
+            corpus,
+            corpus_bytes,
+            corpus_format,
+            config_out,
+            device=device,
+            devices=devices,
+            tflops=tflops,
+            mfu=mfu,
+            measure=measure,
+            precision=precision,
+            memory_bytes=memory_bytes,
+            bytes_per_piece=bytes_per_piece if is_given(context, "bytes_per_piece") else None,
+        )
     if table:
         from albert_keras.planning.batch_fit import batch_table, batch_table_lines
 
@@ -59,12 +101,12 @@ def plan(
     from albert_keras.planning.plan import PlanRequest, make_plan, plan_lines
 
     if measure:
-        tflops = _measured_tflops(precision or find_device(device).precision)
+        tflops = measured_tflops(precision or find_device(device).precision)
     request = PlanRequest(
         size=size,
         memory_bytes=memory_bytes,
         batch_size=batch,
-        corpus_bytes=None if corpus_size is None else parse_bytes(corpus_size, "--corpus-size"),
+        corpus_bytes=corpus_bytes,
         max_seq_length=max_seq_length,
         attention=attention,
         device=device,
@@ -77,13 +119,3 @@ def plan(
     )
     made = make_plan(request, is_measured=measure)
     return Output(made.to_dict(), plan_lines(made))
-
-
-def _measured_tflops(precision):
-    from albert_keras.training.cost.peak import measure_peak
-
-    typer.echo("loading TensorFlow, measuring the peak", err=True)
-    rate = measure_peak(precision, seconds=2)
-    if rate is None:
-        raise InputError("`--measure` does not support TPUs. Give --tflops instead.")
-    return rate / 1e12

@@ -26,13 +26,18 @@ class InitialFile(NamedTuple):
     facts: tuple[str, ...]  # sentences about the data
 
 
-def write_new(path: Path, content: InitialFile) -> None:
-    """Writes a file that does not exist yet; raises InputError if it does."""
+def check_new(path: Path, option: str = "--out") -> None:
+    """Raises InputError if the file of an option exists, or its folder cannot be written."""
     if path.exists():
         raise InputError(
-            f"`{path}` exists, and is not overwritten. Remove it or choose another --out."
+            f"`{path}` exists, and is not overwritten. Remove it or choose another {option}."
         )
-    check_output_folder(path)
+    check_output_folder(path, option)
+
+
+def write_new(path: Path, content: InitialFile, option: str = "--out") -> None:
+    """Writes a file that does not exist yet; raises InputError as `check_new` does."""
+    check_new(path, option)
     path.parent.mkdir(parents=True, exist_ok=True)
     with whole_file(path) as temporary:
         temporary.write_text(content.text, encoding="utf-8")

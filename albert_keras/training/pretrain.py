@@ -1,8 +1,6 @@
 """Pre-training: records → reader → compiled model → `model.fit` under a strategy."""
 
-import collections
 import logging
-import math
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -19,6 +17,7 @@ from albert_keras.training.distributed.strategy import (
     choose_precision,
     describe_devices,
 )
+from albert_keras.training.epoch_report import report_epochs
 from albert_keras.training.errors import TrainingDiverged, TrainingStopped
 from albert_keras.training.evaluate import ScoreHeldOut
 from albert_keras.training.loop.curves import draw_curves
@@ -47,10 +46,6 @@ from data_pipeline.mistakes import Mistake
 from data_pipeline.records.record_folder import RecordFiles
 
 logger = logging.getLogger(__name__)
-
-#: Passes over the records that are worth a warning: task-adaptive pre-training uses 100 (Gururangan
-#: et al. 2020, table 14); and those of BERT (Devlin et al. 2019, appendix A.2).
-_MAX_EPOCHS, _USUAL_EPOCHS = 100, 40
 
 
 class PretrainingResult(NamedTuple):
@@ -119,6 +114,7 @@ def pretrain(
         positions = config.model.get("max_position_embeddings")
         continued = ContinuedPretraining.of(initial, records, positions)
         config = config.replace(model=continued.model_settings(config))
+    config = _as_started(config, Path(out) / "run.json")
     albert_config = config.albert_config(records.info.vocab_size)
     stages = stages_of(config, records, albert_config)
     _check_records(records, held_out, albert_config)
@@ -142,7 +138,7 @@ def pretrain(
         origin = initial if teaching is None else teaching.weights
         trained = training_digests([stage.records for stage in stages], out, origin)
         overlap = None if held_out is None else check_held_out(held_out, trained, is_new)
-        config = _resolve(config, strategy, records, out, is_new)
+        config = _resolve(config, strategy, records)
         training = config.training
         stages = with_settings(stages, config)
         start = continued if teaching is None else teaching
@@ -188,7 +184,7 @@ def pretrain(
             records.info.max_seq_length,
         )
         if context.first_step == 0 and training.time_budget is None:
-            _report_epochs(training, stages, staged)
+            report_epochs(training, stages, staged)
 
         # Train.
         try:
@@ -235,53 +231,32 @@ def _check_depth(context, staged, albert_config):
         )
 
 
-def _resolve(config, strategy, records, out, is_new):
+def _as_started(config, record_file):
+    """Returns the configuration with what names meant when an existing run was started.
+
+    "auto" may be another optimizer in this version, and a named size have another shape.
+    """
+    if not record_file.is_file():
+        return config
+    record = read_record(record_file)
+    started = record["config"]
+    if config.optimizer.name == "auto":
+        optimizer = config.optimizer.replace(name=started["optimizer"]["name"])
+        config = config.replace(optimizer=optimizer)
+    if started["model"].get("size") != config.size:
+        return config
+    shape = {key: value for key, value in record["albert_config"].items() if key != "vocab_size"}
+    return config.replace(model=shape | config.model)
+
+
+def _resolve(config, strategy, records):
     """Returns the configuration with all choices made, and warns of an unusual learning rate."""
-    if config.optimizer.name == "auto" and not is_new:
-        # A run keeps the optimizer that it was started with, whatever "auto" means now.
-        name = read_record(Path(out) / "run.json")["config"]["optimizer"]["name"]
-        config = config.replace(optimizer=config.optimizer.replace(name=name))
     resolved = config.resolved(choose_precision(strategy), records.info.objective != "none")
     if "lr" in config.optimizer.model_fields_set and config.size not in SMALL_MODELS:
         advice = config.optimizer.lr_advice(config.training.batch_size)
         if advice:
             logger.warning("%s", advice)
     return resolved
-
-
-def _report_epochs(training, stages, staged):
-    """Logs the passes over the records, and a shorter run if there are too many of them."""
-    num_rows = collections.Counter()
-    for number, stage in enumerate(stages):
-        steps, name = training.steps, ""
-        if staged is not None:
-            steps = staged.plan.ends[number] - staged.plan.start_of(number)
-            name = f"stage {number + 1} of {len(stages)}: "
-        rows = steps * stage.training.batch_size
-        num_rows[stage.records.info.fingerprint] += rows
-        epochs = rows / len(stage.records)
-        logger.info(
-            "%s%s step%s of %d records: %s epochs",
-            name,
-            f"{steps:,}",
-            "" if steps == 1 else "s",
-            stage.training.batch_size,
-            f"{epochs:,.0f}" if epochs >= 10 else f"{epochs:.2g}",
-        )
-    sizes = {stage.records.info.fingerprint: len(stage.records) for stage in stages}
-    for fingerprint, num_records in sizes.items():
-        epochs = num_rows[fingerprint] / num_records
-        if epochs > _MAX_EPOCHS:
-            steps = math.ceil(_USUAL_EPOCHS * num_records * training.steps / num_rows[fingerprint])
-            logger.warning(
-                "Each of the %s records is used %s times. More than %d epochs rarely help: build "
-                "more records, or use `--steps %d` for %d epochs.",
-                f"{num_records:,}",
-                f"{epochs:,.0f}",
-                _MAX_EPOCHS,
-                steps,
-                _USUAL_EPOCHS,
-            )
 
 
 def _draw(context):

@@ -79,6 +79,11 @@ def find_files(sources) -> list[SourceFile]:
     return sorted(files, key=lambda file: (file.name, PurePath(file.path)))
 
 
+def corpus_bytes(sources) -> int:
+    """Returns the size of all files of a corpus; raises InputError as `find_files` does."""
+    return sum(storage.size_of(file.path) for file in find_files(sources))
+
+
 def listing(sources) -> str:
     """Returns the sources as text for a message."""
     return ", ".join(str(source) for source in _as_list(sources))

@@ -102,6 +102,10 @@ def test_the_recipes_are_these():
     ours = {
         "albert-base-cpu",
         "albert-base-one-gpu",
+        "albert-cpu-30-minutes",
+        "albert-cpu-4-minutes",
+        "albert-cpu-night",
+        "albert-gpu-day",
         "albert-mini-cpu",
         "albert-mini-en",
         "continue",
@@ -171,6 +175,20 @@ def test_the_rate_for_one_gpu_follows_the_batch():
     assert config.resolved("float32").optimizer.lr == pytest.approx(0.00176 * (512 / 4096) ** 0.5)
     larger = config.with_flags(batch_size=1024).resolved("float32")
     assert larger.optimizer.lr == pytest.approx(8.8e-4)
+
+
+def test_the_demo_is_the_recipe_of_four_minutes_in_less_time():
+    from albert_keras.demo import TRAINING
+
+    assert TRAINING == configuration("albert-cpu-4-minutes").with_flags(time_budget="2m30s")
+
+
+def test_what_was_not_run_says_so():
+    text = recipes.path("albert-gpu-day").read_text(encoding="utf-8")
+    assert "# UNTESTED: " in text.partition("\nmodel:")[0]
+    config = configuration("albert-gpu-day")
+    assert config.training.batch_size % config.training.accumulation_steps == 0
+    assert config.albert_config(30_000).sharing == "none"
 
 
 def test_an_unknown_recipe_has_no_path():

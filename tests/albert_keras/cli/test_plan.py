@@ -67,6 +67,8 @@ def test_the_peak_is_measured_on_request(capsys, monkeypatch):
 def test_planning_loads_no_tensorflow():
     program = (
         "import sys; from albert_keras.cli import main; "
-        "assert main(['plan', '--corpus-size', '1GB']) == 0; assert 'tensorflow' not in sys.modules"
+        "words = ['plan', '--corpus-size', '1GB']; assert main(words) == 0; "
+        "assert main([*words, '--hours', '2', '--tflops', '1']) == 0; "
+        "assert 'tensorflow' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", program], check=True, capture_output=True)

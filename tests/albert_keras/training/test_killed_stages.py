@@ -15,10 +15,12 @@ STEPS, KILLS = 240, 10
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("optimizer", ["lamb", "muon"])
 def test_a_run_of_three_stages_killed_ten_times_equals_one_that_was_not(
-    tiny_records, staged, tmp_path
+    tiny_records, staged, tmp_path, optimizer
 ):
     values = staged.model_dump(exclude_unset=True)
+    values["optimizer"] = {"name": optimizer, "lr": 0.003, "warmup_steps": 10}
     values["training"] |= {"steps": STEPS, "checkpoint_every": 4, "report_every": 7}
     for stage, share in zip(values["stages"], (0.15, 0.2, 0.65), strict=True):
         stage["share"] = share

@@ -15,6 +15,7 @@ import pytest
 import tensorflow as tf
 from tensorflow import keras
 
+from albert_keras.config import AlbertConfig
 from albert_keras.runs.run import Run
 from albert_keras.training.errors import TrainingStopped
 from albert_keras.training.loop.log_file import read_log
@@ -163,6 +164,18 @@ def test_a_time_limit_ends_the_run_early_and_saved(tiny_records, tiny_training, 
     assert result.step < 12 and Run.open(result.path).checkpoints.steps() == [result.step]
 
 
+def test_many_passes_over_the_same_segments_are_reported(
+    tiny_records, tiny_training, tmp_path, caplog
+):
+    info = RecordFiles(tiny_records).info
+    assert info.config["copies"] == 2
+    steps = math.ceil(4 * info.num_records / tiny_training.training.batch_size)
+    with caplog.at_level("INFO"):
+        pretrain(tiny_records, tmp_path / "run", tiny_training, steps=steps, max_steps=1)
+    [line] = [line for line in caplog.messages if "--copies" in line]
+    assert re.search("`data build --copies [89]` divides it differently", line)
+
+
 def test_a_run_keeps_the_optimizer_it_was_started_with(tiny_records, tiny_training, tmp_path):
     values = tiny_training.model_dump(exclude_unset=True)
     started = type(tiny_training)(**(values | {"optimizer": {"name": "lamb", "lr": 0.003}}))
@@ -172,6 +185,26 @@ def test_a_run_keeps_the_optimizer_it_was_started_with(tiny_records, tiny_traini
     result = pretrain(tiny_records, tmp_path / "run", resumed, max_steps=1)
     assert result.step == 2
     assert Run.open(result.path).record["config"]["optimizer"]["name"] == "lamb"
+
+
+def test_a_run_keeps_the_shape_it_was_started_with(
+    tiny_records, tiny_training, tmp_path, monkeypatch
+):
+    started = pretrain(tiny_records, tmp_path / "run", tiny_training, max_steps=1)
+    shape = Run.open(started.path).albert_config
+    # As if the named size had another shape in this version.
+    of_name = AlbertConfig.from_name.__func__
+    assert "num_hidden_layers" not in tiny_training.model
+    monkeypatch.setattr(
+        AlbertConfig,
+        "from_name",
+        classmethod(lambda cls, name, **own: of_name(cls, name, **{"num_hidden_layers": 7} | own)),
+    )
+    resumed = pretrain(tiny_records, started.path, tiny_training, max_steps=1)
+    assert (resumed.step, Run.open(resumed.path).albert_config) == (2, shape)
+    with pytest.raises(InputError, match="num_hidden_layers: was .*, is now 3"):
+        changed = tiny_training.replace(model=tiny_training.model | {"num_hidden_layers": 3})
+        pretrain(tiny_records, started.path, changed)
 
 
 def test_other_settings_do_not_go_on_with_a_run(tiny_run, tiny_records, tiny_training):

@@ -1,0 +1,152 @@
+"""The plan for a number of hours: which model a text can train in that time, and how well."""
+
+from typing import Any, NamedTuple
+
+from albert_keras.planning.candidates import BudgetRequest, Candidate, candidates_for
+from albert_keras.planning.devices import find_device
+from albert_keras.planning.ladder import (
+    ACCELERATOR_POSITIONS,
+    CPU_POSITIONS,
+    PIECES_PER_RECORD,
+    Stage,
+    bytes_per_piece,
+    run_settings,
+    stages_for,
+    vocabulary_size,
+)
+from albert_keras.planning.plan import RECORD_BYTES, RECORD_BYTES_PER_POSITION
+from albert_keras.planning.scaling import LEAST_UPDATES
+from albert_keras.planning.sizes import bytes_text
+from albert_keras.training.config import PretrainingConfig
+from albert_keras.training.epoch_report import copies_for
+from data_pipeline.durations import format_duration
+from data_pipeline.errors import InputError
+
+#: Less text does not train a vocabulary and a model from random weights.
+LEAST_CORPUS_BYTES = 1e6
+#: Difference of two expected losses that is taken as noise: a third of a point of accuracy.
+_NOISE = 0.03
+#: Bytes of text for the vocabulary: more changes it little.
+VOCABULARY_BYTES = 300e6
+#: Bytes per second of `vocab`, which announces its duration at this rate, of `data build`, and of
+#: each further copy of the text: 52 MB took 9 s on 2 CPU cores, and 32 s in 7 copies.
+VOCABULARY_RATE, BUILD_RATE, COPY_RATE = 0.5e6, 5e6, 13e6
+#: Seconds until a command has loaded its libraries, and until a run has built its graph.
+_START_SECONDS, _RUN_START_SECONDS = 5, 30
+#: Least training time of a plan.
+_LEAST_SECONDS = 60
+#: Bytes of a checkpoint per weight, with two moments, and the number of checkpoints on disk.
+_CHECKPOINT_BYTES, _CHECKPOINTS = 12, 4
+
+
+class BudgetPlan(NamedTuple):
+    """The plan of a run for a number of hours."""
+
+    seconds: float
+    corpus_bytes: float
+    device: str
+    replicas: int
+    vocab_size: int
+    text_tokens: int  # tokens of the corpus
+    stages: tuple[Stage, ...]
+    copies: int  # of the text in the records of each stage, with other segments
+    parts: dict[str, float]  # seconds of the vocabulary, the records, the start and the training
+    disk_bytes: float
+    chosen: Candidate
+    candidates: tuple[Candidate, ...]
+    config: dict[str, Any]  # settings of the run
+
+    def to_dict(self) -> dict:
+        """Returns plain values for JSON."""
+        return self._asdict() | {
+            "stages": [stage._asdict() for stage in self.stages],
+            "chosen": self.chosen.to_dict(),
+            "candidates": [candidate.to_dict() for candidate in self.candidates],
+        }
+
+
+def plan_budget(request: BudgetRequest) -> BudgetPlan:
+    """Chooses vocabulary, model and stages for a corpus, a machine and a number of hours.
+
+    The model is the smallest one of `LADDER` whose expected loss is about the lowest, among those
+    that are trained for enough updates.
+
+    Raises:
+        InputError: If the corpus or the time is too small, a name is unknown, or no model fits.
+    """
+    device = find_device(request.device)
+    if request.corpus_bytes < LEAST_CORPUS_BYTES:
+        raise InputError(
+            "The corpus must have at least 1 MB of text for a model from random weights. Received: "
+            f"{bytes_text(request.corpus_bytes)}. Add text, or continue with a trained model: "
+            "albert-keras pretrain --init-from albert-mini-en --config continue."
+        )
+    vocab_size = vocabulary_size(request.corpus_bytes)
+    text_tokens = request.corpus_bytes / (request.bytes_per_piece or bytes_per_piece(vocab_size))
+    positions = CPU_POSITIONS if device.kind == "cpu" else ACCELERATOR_POSITIONS
+    stages = stages_for(request.seconds, positions)
+    copies, wanted = 0, 1
+    while copies < wanted:  # more copies take time from the training, so that fewer are wanted
+        copies = wanted
+        parts = _seconds_of_parts(request, stages, copies)
+        candidates = candidates_for(request, stages, vocab_size, text_tokens, parts["training"])
+        chosen = _choose(candidates)
+        wanted = copies_for(chosen.epochs / len(stages))
+    disk = copies * sum(
+        text_tokens
+        / PIECES_PER_RECORD[stage.max_seq_length]
+        * (RECORD_BYTES + RECORD_BYTES_PER_POSITION * stage.max_seq_length)
+        for stage in stages
+    )
+    settings = {"time_budget": _duration(parts["training"])} | chosen.training
+    config = run_settings(chosen.rung, chosen.steps, stages, **settings)
+    PretrainingConfig.of(config)  # what is printed must be accepted
+    return BudgetPlan(
+        seconds=request.seconds,
+        corpus_bytes=request.corpus_bytes,
+        device=request.device,
+        replicas=request.devices or device.replicas,
+        vocab_size=vocab_size,
+        text_tokens=round(text_tokens),
+        stages=stages,
+        copies=copies,
+        parts=parts,
+        disk_bytes=disk + _CHECKPOINTS * _CHECKPOINT_BYTES * chosen.weights,
+        chosen=chosen,
+        candidates=tuple(candidates),
+        config=config,
+    )
+
+
+def _choose(candidates):
+    """Returns the smallest model about as good as the best; the smallest if none is trained."""
+    trained = [one for one in candidates if one.steps >= LEAST_UPDATES] or candidates[:1]
+    lowest = min(one.expected.loss for one in trained)
+    return next(one for one in trained if one.expected.loss <= lowest + _NOISE)
+
+
+def _seconds_of_parts(request, stages, copies):
+    """Returns how long each part takes; raises InputError if no time is left for the training."""
+    vocabulary = min(request.corpus_bytes, VOCABULARY_BYTES) / VOCABULARY_RATE
+    parts = {
+        "vocabulary": _START_SECONDS + vocabulary,
+        "records": len(stages)
+        * (_START_SECONDS + request.corpus_bytes * (1 / BUILD_RATE + (copies - 1) / COPY_RATE)),
+        "start": float(_RUN_START_SECONDS),
+    }
+    before, text = sum(parts.values()), bytes_text(request.corpus_bytes)
+    if request.seconds < before + _LEAST_SECONDS:
+        raise InputError(
+            f"`--hours` must be at least {(before + _LEAST_SECONDS) / 3600:.2g}: the vocabulary "
+            f"and the records of {text} take {format_duration(before)}. Received: "
+            f"{request.seconds / 3600:.2g}. Allow more time, or give less text."
+        )
+    return parts | {"training": request.seconds - before}
+
+
+def _duration(seconds):
+    """Returns a duration as `training.time_budget` has it, such as "7h40m"."""
+    if seconds < 600:
+        return f"{int(seconds)}s"
+    hours, minutes = divmod(int(seconds // 60), 60)
+    return (f"{hours}h" if hours else "") + (f"{minutes}m" if minutes else "")

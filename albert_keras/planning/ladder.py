@@ -1,0 +1,151 @@
+"""The models that a budget chooses between, and the settings with which each of them is trained.
+
+Every choice that was measured is described in docs/search.md; the others are marked here.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from albert_keras.config import AlbertConfig
+
+#: Positions of a batch on a CPU, as in all measured runs: 64 records of 64 tokens.
+CPU_POSITIONS = 4096
+#: Positions of a batch on GPUs and TPUs, which need more to be busy; not measured.
+ACCELERATOR_POSITIONS = 131_072
+#: Runs of at least this length have two stages, see `stages_for`.
+_STAGES_FROM = 3600.0
+#: Largest vocabulary by size of the corpus in bytes: 8,000 and 16,000 were measured on 52 MB of
+#: novels, of which 16,000 was better; 30,000 is that of ALBERT, trained on 16 GB.
+_VOCABULARIES = ((10e6, 8000), (1e9, 16_000), (math.inf, 30_000))
+#: Bytes of text for each piece; 2 MB give 8,000 pieces.
+_BYTES_FOR_A_PIECE = 250
+#: Bytes of English text per token by size of the vocabulary: 3.94 and 4.18 were measured on the
+#: novels. That of less than 8,000 pieces is an assumption.
+_BYTES_PER_PIECE = ((7999, 3.6), (8000, 3.94), (16_000, 4.18), (math.inf, 4.3))
+
+#: Tokens of text per record of 64 and of 128: measured 79 and 140 on novels.
+PIECES_PER_RECORD = {64: 79, 128: 140}
+
+
+class Rung(NamedTuple):
+    """A model of the ladder, all of whose layers have their own weights."""
+
+    layers: int
+    hidden_size: int
+
+    @property
+    def name(self) -> str:
+        """str. Such as "6x256"."""
+        return f"{self.layers}x{self.hidden_size}"
+
+    @property
+    def model(self) -> dict[str, Any]:
+        """dict. The section `model` of its configuration: the nearest name and the differences."""
+        return self.config(vocab_size=1).as_settings()
+
+    @property
+    def lr(self) -> float:
+        """float. Peak rate of muon: measured up to 256, then smaller as the model is wider."""
+        return 0.004 if self.hidden_size < 256 else round(0.003 * 256 / self.hidden_size, 5)
+
+    def config(self, vocab_size: int) -> AlbertConfig:
+        """Returns the AlbertConfig of the model, with 64 units per attention head."""
+        return AlbertConfig.from_name(
+            "albert-tiny" if self.hidden_size < 256 else "albert-mini",
+            vocab_size=vocab_size,
+            num_hidden_layers=self.layers,
+            hidden_size=self.hidden_size,
+            # As wide as the layers, the model leaves its first plateau sooner than with 128; more
+            # than 256 was not measured (docs/search.md).
+            embedding_size=min(self.hidden_size, 256),
+            num_attention_heads=self.hidden_size // 64,
+            intermediate_size=4 * self.hidden_size,
+            sharing="none",
+        )
+
+
+LADDER = (
+    Rung(2, 128),
+    Rung(4, 256),
+    Rung(6, 256),
+    Rung(8, 256),
+    Rung(6, 384),
+    Rung(12, 512),
+    Rung(12, 768),
+)
+
+
+class Stage(NamedTuple):
+    """A part of a run with records of one length."""
+
+    max_seq_length: int  # S
+    max_predictions_per_seq: int  # P
+    share: float  # of the training time
+    batch_size: int
+    mask_rate: float
+
+    @property
+    def records(self) -> str:
+        """str. Name of the folder of its records."""
+        return f"records-{self.max_seq_length}"
+
+
+def stages_for(seconds: float, positions: int = CPU_POSITIONS) -> tuple[Stage, ...]:
+    """Returns the stages of a run that trains for so many seconds, as in albert-mini-en.
+
+    Short records first; a run of less than an hour has no others.
+    """
+    lengths = ((64, 0.55, 0.3), (128, 0.45, 0.2))
+    if seconds < _STAGES_FROM:
+        lengths = ((64, 1.0, 0.3),)
+    return tuple(
+        Stage(length, math.ceil(length * rate), share, positions // length, rate)
+        for length, share, rate in lengths
+    )
+
+
+def vocabulary_size(corpus_bytes: float) -> int:
+    """Returns the number of pieces that a corpus of this size can train."""
+    largest = next(size for limit, size in _VOCABULARIES if corpus_bytes < limit)
+    return min(largest, int(corpus_bytes / _BYTES_FOR_A_PIECE) // 1000 * 1000)
+
+
+def bytes_per_piece(vocab_size: int) -> float:
+    """Returns the bytes of English text per token."""
+    return next(size for limit, size in _BYTES_PER_PIECE if vocab_size <= limit)
+
+
+def run_settings(rung: Rung, steps: int, stages: Sequence[Stage], **training: Any) -> dict:
+    """Returns the configuration of a run, as `PretrainingConfig.of` reads it.
+
+    Args:
+        rung: The model.
+        steps: Length of the run.
+        stages: Its stages.
+        **training: Further settings of the section `training`.
+    """
+    first = stages[0]
+    training = {
+        "steps": steps,
+        "batch_size": first.batch_size,
+        "mask_rate": first.mask_rate,
+        "checkpoint_every": 500,
+        "evaluate_every": 2000,
+    } | training
+    optimizer = {
+        "name": "muon",
+        "lr": rung.lr,
+        "warmup_steps": min(steps // 10, max(300, steps // 100)),
+        "decay_from_warmup_end": True,
+        "weight_decay": 0.05,
+        "beta_2": 0.98,
+    }
+    settings = {"model": rung.model, "training": training, "optimizer": optimizer}
+    if len(stages) > 1:
+        *earlier, last = stages
+        settings["stages"] = [
+            *({"data": stage.records, "share": stage.share} for stage in earlier),
+            {"share": last.share, "batch_size": last.batch_size, "mask_rate": last.mask_rate},
+        ]
+    return settings

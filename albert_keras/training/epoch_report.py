@@ -1,0 +1,63 @@
+"""How often a run uses its records, and what to do if it is too often."""
+
+import collections
+import logging
+import math
+
+logger = logging.getLogger(__name__)
+
+#: Passes over the records that are worth a warning: task-adaptive pre-training uses 100 (Gururangan
+#: et al. 2020, table 14); and those of BERT (Devlin et al. 2019, appendix A.2).
+_MAX_EPOCHS, _USUAL_EPOCHS = 100, 40
+#: Passes over the same segments after which others are suggested, and the most copies of the text
+#: in records; seven passes were measured (docs/search.md).
+_FEW_EPOCHS, _MOST_COPIES = 3, 10
+
+
+def copies_for(passes: float) -> int:
+    """Returns the copies of the text for so many passes over it: one for each, and at most ten."""
+    return min(_MOST_COPIES, math.ceil(passes))
+
+
+def report_epochs(training, stages, staged):
+    """Logs the passes over the records, and a shorter run if there are too many of them."""
+    num_rows = collections.Counter()
+    for number, stage in enumerate(stages):
+        steps, name = training.steps, ""
+        if staged is not None:
+            steps = staged.plan.ends[number] - staged.plan.start_of(number)
+            name = f"stage {number + 1} of {len(stages)}: "
+        rows = steps * stage.training.batch_size
+        num_rows[stage.records.info.fingerprint] += rows
+        epochs = rows / len(stage.records)
+        info = stage.records.info
+        copies = info.config.get("copies", _MOST_COPIES)  # unknown in foreign records
+        if epochs > _FEW_EPOCHS and copies < _MOST_COPIES and info.objective != "none":
+            logger.info(
+                "%sthe records divide the text into the same segments in each epoch; "
+                "`data build --copies %d` divides it differently, and improves sentence order",
+                name,
+                copies_for(copies * epochs),
+            )
+        logger.info(
+            "%s%s step%s of %d records: %s epochs",
+            name,
+            f"{steps:,}",
+            "" if steps == 1 else "s",
+            stage.training.batch_size,
+            f"{epochs:,.0f}" if epochs >= 10 else f"{epochs:.2g}",
+        )
+    sizes = {stage.records.info.fingerprint: len(stage.records) for stage in stages}
+    for fingerprint, num_records in sizes.items():
+        epochs = num_rows[fingerprint] / num_records
+        if epochs > _MAX_EPOCHS:
+            steps = math.ceil(_USUAL_EPOCHS * num_records * training.steps / num_rows[fingerprint])
+            logger.warning(
+                "Each of the %s records is used %s times. More than %d epochs rarely help: build "
+                "more records, or use `--steps %d` for %d epochs.",
+                f"{num_records:,}",
+                f"{epochs:,.0f}",
+                _MAX_EPOCHS,
+                steps,
+                _USUAL_EPOCHS,
+            )
