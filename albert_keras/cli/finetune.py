@@ -13,6 +13,9 @@ from albert_keras.tasks.kinds import FIELD_OPTIONS
 from albert_keras.training.tracking import check_tracker
 from data_pipeline.errors import InputError
 
+#: A larger number of trainings is most likely a seed, such as the default 12345.
+_MOST_TRAININGS = 100
+
 
 @command(FinetuneConfig, resumes=True)
 def finetune(
@@ -119,5 +122,10 @@ def _parse_seeds(text):
         raise InputError(
             "`--seeds` must be a positive number of trainings, or different seeds separated by "
             f"commas. Received: {text}."
+        )
+    if len(numbers) == 1 and numbers[0] > _MOST_TRAININGS:
+        raise InputError(
+            f"`--seeds` must be at most {_MOST_TRAININGS} trainings. Received: {text}. For one "
+            f"training with the seed {text}, use `--seed {text}`."
         )
     return numbers if len(numbers) > 1 else numbers[0]

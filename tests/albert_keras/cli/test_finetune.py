@@ -255,6 +255,7 @@ MISTAKES = {
         ["--seeds", "-2"],
         "`--seeds` must be a positive number .* Received: -2",
     ),
+    "a seed as their number": ("TO", ["--seeds", "12345"], "at most 100 .* use `--seed 12345`"),
     "seed twice": ("TO", ["--seeds", "3,3"], "different seeds .* Received: 3,3"),
     "unknown precision": ("TO", ["--precision", "half"], "`training.precision` must be 'auto'"),
     "unknown recipe": ("TO", ["--config", "sst"], "Did you mean `sst-2`"),
