@@ -33,6 +33,7 @@ if TYPE_CHECKING:  # for type checkers and editors, which do not see names loade
     from albert_keras.models.sharing import layer_plan as layer_plan
     from albert_keras.optimization.config import OptimizerConfig as OptimizerConfig
     from albert_keras.optimization.lamb import Lamb as Lamb
+    from albert_keras.planning.suggestion import suggest_config as suggest_config
     from albert_keras.serving.predictor import (
         Predictor as Predictor,
         fill_mask as fill_mask,
@@ -88,6 +89,7 @@ _HOMES = {
     "score_sentences": "albert_keras.minimal_pairs.pseudo_likelihood",
     "similar": "albert_keras.embeddings.similar",
     "study": "albert_keras.studies.study",
+    "suggest_config": "albert_keras.planning.suggestion",
 }
 
 __all__ = sorted(_HOMES)

@@ -20,6 +20,7 @@ from albert_keras.benchmarks.learning.learners import (
 )
 from albert_keras.benchmarks.learning.process import python_for, run_trainer
 from albert_keras.benchmarks.measure import machine
+from albert_keras.planning.suggestion import suggest_config
 from albert_keras.training.config import PretrainingConfig
 from albert_keras.training.trained_records import KEPT_RECORDS, check_held_out, digests_of
 from data_pipeline.building.workers import num_processors
@@ -54,7 +55,8 @@ def benchmark_learn(
         eval_data: Folder of held-out records with the same tokenizer.
         out: Folder for `curves.csv`, `curves.png`, `results.json` and the trainings.
         minutes: Training time of each, the first update included, without scoring.
-        config: Our recipe; None takes the defaults of `pretrain`. Its time budget is `minutes`.
+        config: Our recipe; None takes the defaults of `pretrain`. Its time budget is `minutes`, for
+            which a recipe without a model gets one, see `suggest_config`.
         recipe: What to call it.
         rounds: Number of trainings of each, with different seeds.
         peers: Some of `PEERS`; or "all" or "none" alone.
@@ -70,12 +72,13 @@ def benchmark_learn(
         InputError: If the records do not fit together, or `out` has other settings.
     """
     config = (config or PretrainingConfig()).with_flags(time_budget=f"{60 * minutes:.3f}s")
+    out = Path(out)
+    config = _with_model(config, records, out)
     names = chosen_peers(peers, PEERS)
     training, held_out = RecordFiles(records), RecordFiles(eval_data)
     _check_same_tokenizer(training.info, held_out)
     check_held_out(held_out, (digests_of(training, KEPT_RECORDS),))
     learners = learners_for(training, held_out, config, recipe, names, peer_rates, peer_batch_size)
-    out = Path(out)
     settings = {
         "records": training.info.fingerprint,
         "eval_data": held_out.info.fingerprint,
@@ -103,6 +106,14 @@ def benchmark_learn(
     result = _result(out, learners, failed, rounds, settings, facts)
     _write(result, out)
     return result
+
+
+def _with_model(config, records, out):
+    """Returns our recipe with a model: that of the measurements in a folder if there are some."""
+    path = out / _SETTINGS
+    if path.is_file() and "model" not in config.model_fields_set:
+        return PretrainingConfig.of(json.loads(path.read_text(encoding="utf-8"))["config"])
+    return suggest_config(records, config)
 
 
 def _check_same_tokenizer(info, held_out):

@@ -44,6 +44,7 @@ def pretrain(
     \b
     Examples:
       albert-keras pretrain --data records/ --size albert-mini --steps 2000 --out runs/books
+      albert-keras pretrain --data records/ --time-budget 8h --out runs/books
       albert-keras pretrain --data records/ --init-from runs/books --config continue \\
           --out runs/more
     """
@@ -52,6 +53,10 @@ def pretrain(
     check_records(data, eval_data, *(stage.data for stage in settings.stages))
     check_origin(init_from)
     if init_from is None:  # otherwise the weights determine the model
+        if settings.training.time_budget is not None:
+            from albert_keras.planning.suggestion import suggest_config
+
+            settings = suggest_config(data, settings, out)
         settings.albert_config(vocab_size=1)  # checks the depths of the stages
     initial = _initial_weights(init_from, from_step, albert_config, tokenizer)
     if dry_run:

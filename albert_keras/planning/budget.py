@@ -2,7 +2,12 @@
 
 from typing import Any, NamedTuple
 
-from albert_keras.planning.candidates import BudgetRequest, Candidate, candidates_for
+from albert_keras.planning.candidates import (
+    BudgetRequest,
+    Candidate,
+    candidates_for,
+    choose_candidate,
+)
 from albert_keras.planning.devices import find_device
 from albert_keras.planning.ladder import (
     ACCELERATOR_POSITIONS,
@@ -15,7 +20,6 @@ from albert_keras.planning.ladder import (
     vocabulary_size,
 )
 from albert_keras.planning.plan import RECORD_BYTES, RECORD_BYTES_PER_POSITION
-from albert_keras.planning.scaling import LEAST_UPDATES
 from albert_keras.planning.sizes import bytes_text
 from albert_keras.training.config import PretrainingConfig
 from albert_keras.training.epoch_report import copies_for
@@ -24,8 +28,6 @@ from data_pipeline.errors import InputError
 
 #: Less text does not train a vocabulary and a model from random weights.
 LEAST_CORPUS_BYTES = 1e6
-#: Difference of two expected losses that is taken as noise: a third of a point of accuracy.
-_NOISE = 0.03
 #: Bytes of text for the vocabulary: more changes it little.
 VOCABULARY_BYTES = 300e6
 #: Bytes per second of `vocab`, which announces its duration at this rate, of `data build`, and of
@@ -90,7 +92,7 @@ def plan_budget(request: BudgetRequest) -> BudgetPlan:
         copies = wanted
         parts = _seconds_of_parts(request, stages, copies)
         candidates = candidates_for(request, stages, vocab_size, text_tokens, parts["training"])
-        chosen = _choose(candidates)
+        chosen = choose_candidate(candidates)
         wanted = copies_for(chosen.epochs / len(stages))
     disk = copies * sum(
         text_tokens
@@ -116,13 +118,6 @@ def plan_budget(request: BudgetRequest) -> BudgetPlan:
         candidates=tuple(candidates),
         config=config,
     )
-
-
-def _choose(candidates):
-    """Returns the smallest model about as good as the best; the smallest if none is trained."""
-    trained = [one for one in candidates if one.steps >= LEAST_UPDATES] or candidates[:1]
-    lowest = min(one.expected.loss for one in trained)
-    return next(one for one in trained if one.expected.loss <= lowest + _NOISE)
 
 
 def _seconds_of_parts(request, stages, copies):

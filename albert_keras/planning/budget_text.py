@@ -220,8 +220,9 @@ def _row(one):
 def _mark(one, chosen):
     if one is None:
         return ""
-    few = "   too few updates" if one.steps < LEAST_UPDATES else ""
-    return "   <- chosen" if one is chosen else few
+    if one is chosen:
+        return "   <- chosen"
+    return f"   {one.objection}" if one.objection else ""
 
 
 def _loss(one):

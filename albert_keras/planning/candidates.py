@@ -11,7 +11,7 @@ from albert_keras.planning.devices import Device, find_device
 from albert_keras.planning.ladder import LADDER, PIECES_PER_RECORD, Rung, Stage
 from albert_keras.planning.measured_runs import read_runs
 from albert_keras.planning.plan import RECOMPUTE_COST
-from albert_keras.planning.scaling import Expectation, fit_law
+from albert_keras.planning.scaling import LEAST_UPDATES, Expectation, fit_law
 from albert_keras.training.cost.flops import training_flops
 from data_pipeline.errors import InputError
 from data_pipeline.settings import Settings
@@ -21,6 +21,11 @@ _SAVING = 0.03
 #: Fraction of the measured peak of a CPU that training reaches, by hidden size: 38 % of 2x128 and
 #: 45 % of 6x256 on two hyperthreads of a Zen 4 core in mixed_bfloat16.
 _CPU_MFU, _CPU_MFU_OF_128 = 0.45, 0.38
+#: Difference of two expected losses that is taken as noise: a third of a point of accuracy.
+_NOISE = 0.03
+#: Most weights of a model for each token of the text, as a larger one learns it by heart: that of
+#: RoBERTa-base on the 10 million words of BabyLM (https://aclanthology.org/2023.conll-babylm.1).
+MOST_WEIGHTS_PER_TOKEN = 10
 
 
 class BudgetRequest(Settings):
@@ -49,6 +54,14 @@ class Candidate(NamedTuple):
     epochs: float  # how often each token is seen
     expected: Expectation
     training: dict[str, Any]  # settings with which it fits into memory
+
+    @property
+    def objection(self) -> str:
+        """str. Why the model is not to be chosen, "too few updates" or "too little text", or ""."""
+        if self.steps < LEAST_UPDATES:
+            return "too few updates"
+        text_tokens = self.tokens / self.epochs
+        return "too little text" if self.weights > MOST_WEIGHTS_PER_TOKEN * text_tokens else ""
 
     def to_dict(self) -> dict:
         """Returns plain values for JSON."""
@@ -127,6 +140,16 @@ def candidates_for(
         )
         raise InputError(f"`--memory` must be at least {least} for the smallest model.")
     return found
+
+
+def choose_candidate(candidates: Sequence[Candidate]) -> Candidate:
+    """Returns the smallest model about as good as the best of those with enough updates and text.
+
+    It is the smallest of all if none has enough of both.
+    """
+    suitable = [one for one in candidates if not one.objection] or candidates[:1]
+    lowest = min(one.expected.loss for one in suitable)
+    return next(one for one in suitable if one.expected.loss <= lowest + _NOISE)
 
 
 def _utilization(device: Device, rung: Rung) -> float:

@@ -143,11 +143,21 @@ def test_the_records_have_a_copy_of_the_text_for_each_pass(hours, size):
 def test_the_smallest_of_equal_models_is_chosen_and_none_that_is_hardly_trained():
     for hours in (0.2, 0.5, 2, 8):
         plan = plan_for(hours)
-        trained = [one for one in plan.candidates if one.steps >= LEAST_UPDATES]
+        trained = [one for one in plan.candidates if not one.objection]
+        assert all(one.steps >= LEAST_UPDATES for one in trained)
         lowest = min(one.expected.loss for one in trained)
         assert plan.chosen in trained and plan.chosen.expected.loss <= lowest + 0.03
         smaller = trained[: trained.index(plan.chosen)]
         assert all(one.expected.loss > lowest + 0.03 for one in smaller)
+
+
+def test_a_large_model_is_not_chosen_for_little_text():
+    plan = plan_for(8, 2e6)
+    largest = plan.candidates[-1]
+    assert largest.expected.loss < plan.chosen.expected.loss - 0.03
+    assert largest.objection == "too little text" and not plan.chosen.objection
+    lines = budget_lines(plan, budget_assumptions(plan, BudgetRequest(seconds=1, corpus_bytes=1)))
+    assert any("12x768" in line and line.endswith("   too little text") for line in lines)
 
 
 def test_stages_are_for_runs_of_an_hour_or_more():

@@ -1,0 +1,125 @@
+"""Settings for a run that has records and a time budget, but no model yet."""
+
+import logging
+import math
+from pathlib import Path
+
+from albert_keras.planning.candidates import BudgetRequest, candidates_for, choose_candidate
+from albert_keras.planning.ladder import (
+    CPU_POSITIONS,
+    PIECES_PER_RECORD,
+    Stage,
+    run_settings,
+)
+from albert_keras.runs.run_record import read_record
+from albert_keras.training.config import PretrainingConfig
+from data_pipeline.durations import format_duration, parse_duration
+from data_pipeline.records.dataset_info import DatasetInfo
+
+logger = logging.getLogger(__name__)
+
+#: Fraction of the tokens to predict, if the records have room for so many and no static masks.
+_MASK_RATE = 0.3
+
+
+def suggest_config(
+    data: str | Path, config: PretrainingConfig, out: str | Path | None = None
+) -> PretrainingConfig:
+    """Completes the settings of a run with a time budget by a model that suits time and records.
+
+    The model, its optimizer and its batches are those that `albert-keras plan --hours` chooses for
+    this machine, whose speed is measured for two seconds. Settings that are given stay as they are.
+
+    Args:
+        data: str or Path. Folder of records.
+        config: PretrainingConfig. It is returned as it is if it names a model, has no
+            `time_budget` or has stages, or if this machine does not train on a single CPU.
+        out: str, Path or None. Folder of the run. If the run exists, its settings are used.
+
+    Returns:
+        PretrainingConfig.
+
+    Raises:
+        InputError: If the records or the run cannot be read.
+    """
+    is_open = not {"model", "stages"} & config.model_fields_set
+    if not is_open or config.training.time_budget is None:
+        return config
+    run_file = None if out is None else Path(out) / "run.json"
+    if run_file is not None and run_file.is_file():
+        return _completed(config, read_record(run_file)["config"])
+    info = DatasetInfo.read(data)
+    if not _trains_on_one_cpu(config.training.strategy):
+        return config
+    seconds = parse_duration(config.training.time_budget)
+    stage = _stage_of(info, config)
+    request = BudgetRequest(seconds=seconds, corpus_bytes=0, tflops=_measured_tflops(config))
+    chosen = choose_candidate(
+        candidates_for(request, (stage,), info.vocab_size, _text_tokens(info), seconds)
+    )
+    settings = run_settings(chosen.rung, chosen.steps, (stage,), **chosen.training)
+    if not _has_dynamic_masks(info, config):
+        del settings["training"]["mask_rate"]
+    expected = chosen.expected
+    logger.info(
+        "chosen for %s on this machine: %d layers of hidden size %d, batches of %d; expected "
+        "masked-LM loss %.2f ± %.2f, as for English novels. --size chooses another model.",
+        format_duration(seconds),
+        chosen.rung.layers,
+        chosen.rung.hidden_size,
+        stage.batch_size,
+        expected.loss,
+        expected.error,
+    )
+    return _completed(config, settings)
+
+
+def _completed(config, settings):
+    """Returns a configuration with `settings` for everything that it leaves open."""
+    given = config.model_dump(exclude_unset=True)
+    if "optimizer" in given:  # its settings belong together
+        settings = settings | {"optimizer": {}}
+    training = settings["training"] | given.get("training", {})
+    return PretrainingConfig.of(settings | given | {"training": training})
+
+
+def _trains_on_one_cpu(strategy):
+    import tensorflow as tf
+
+    from albert_keras.training.distributed.strategy import find_tpu
+
+    if strategy not in ("auto", "single"):
+        return False
+    return not find_tpu() and not tf.config.list_physical_devices("GPU")
+
+
+def _has_dynamic_masks(info, config):
+    return not info.static_masks or config.training.masks == "dynamic"
+
+
+def _stage_of(info, config):
+    """Returns the Stage of a run with these records throughout."""
+    length, training = info.max_seq_length, config.training
+    is_given = "batch_size" in training.model_fields_set
+    rate = training.mask_rate or min(_MASK_RATE, info.max_predictions_per_seq / length)
+    return Stage(
+        max_seq_length=length,
+        max_predictions_per_seq=math.ceil(rate * length),
+        share=1.0,
+        batch_size=training.batch_size if is_given else max(1, CPU_POSITIONS // length),
+        mask_rate=round(rate, 3),
+    )
+
+
+def _text_tokens(info):
+    """Returns the tokens of one copy of the text, as the measured runs count them."""
+    positions = info.num_records * info.max_seq_length / info.config.get("copies", 1)
+    return positions * PIECES_PER_RECORD[64] / 64
+
+
+def _measured_tflops(config):
+    from albert_keras.training.cost.peak import measure_peak
+    from albert_keras.training.distributed.strategy import choose_precision
+
+    precision = config.training.precision
+    return measure_peak(choose_precision(None) if precision == "auto" else precision, 2) / 1e12
