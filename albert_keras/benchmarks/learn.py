@@ -20,7 +20,7 @@ from albert_keras.benchmarks.learning.learners import (
 )
 from albert_keras.benchmarks.learning.process import python_for, run_trainer
 from albert_keras.benchmarks.measure import machine
-from albert_keras.planning.suggestion import suggest_config
+from albert_keras.planning.suggestion import completed, suggest_config
 from albert_keras.training.config import PretrainingConfig
 from albert_keras.training.trained_records import KEPT_RECORDS, check_held_out, digests_of
 from data_pipeline.building.workers import num_processors
@@ -111,8 +111,8 @@ def benchmark_learn(
 def _with_model(config, records, out):
     """Returns our recipe with a model: that of the measurements in a folder if there are some."""
     path = out / _SETTINGS
-    if path.is_file() and "model" not in config.model_fields_set:
-        return PretrainingConfig.of(json.loads(path.read_text(encoding="utf-8"))["config"])
+    if path.is_file():
+        return completed(config, json.loads(path.read_text(encoding="utf-8"))["config"])
     return suggest_config(records, config)
 
 

@@ -7,7 +7,7 @@ import typer
 from albert_keras.cli import options
 from albert_keras.cli.command import Output, command
 from albert_keras.cli.options import option
-from albert_keras.cli.plan_hours import check_options, is_given, measured_tflops, plan_hours
+from albert_keras.cli.plan_hours import check_options, is_given, measure_machine, plan_hours
 
 
 @command()
@@ -101,7 +101,7 @@ def plan(
     from albert_keras.planning.plan import PlanRequest, make_plan, plan_lines
 
     if measure:
-        tflops = measured_tflops(precision or find_device(device).precision)
+        tflops = measure_machine(precision or find_device(device).precision)
     request = PlanRequest(
         size=size,
         memory_bytes=memory_bytes,

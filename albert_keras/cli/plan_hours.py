@@ -89,7 +89,7 @@ def plan_hours(hours, corpus, corpus_size, corpus_format, config_out, **machine)
     plan, device = plan_budget(request), find_device(request.device)
     if measure or (device.kind == "cpu" and request.tflops is None):
         measured = request.precision or _usual_precision(device)
-        request = request.replace(tflops=measured_tflops(measured))
+        request = request.replace(tflops=measure_machine(measured))
         plan = plan_budget(request)
     assumptions = budget_assumptions(plan, request, measured)
     warnings, settings = budget_warnings(plan), config_text(plan)
@@ -119,15 +119,12 @@ def plan_hours(hours, corpus, corpus_size, corpus_format, config_out, **machine)
     return Output(values, lines())
 
 
-def measured_tflops(precision):
-    """Measures the peak of this machine in a precision, in TFLOP/s."""
-    from albert_keras.training.cost.peak import measure_peak
+def measure_machine(precision):
+    """Measures the peak of this machine in a precision, in TFLOP/s, and says so first."""
+    from albert_keras.planning.devices import measured_tflops
 
     typer.echo("loading TensorFlow, measuring the peak", err=True)
-    rate = measure_peak(precision, seconds=2)
-    if rate is None:
-        raise InputError("`--measure` does not support TPUs. Give --tflops instead.")
-    return rate / 1e12
+    return measured_tflops(precision)
 
 
 def _usual_precision(device):

@@ -85,13 +85,14 @@ def plan_budget(request: BudgetRequest) -> BudgetPlan:
         )
     vocab_size = vocabulary_size(request.corpus_bytes)
     text_tokens = request.corpus_bytes / (request.bytes_per_piece or bytes_per_piece(vocab_size))
+    text_positions = text_tokens / PIECES_PER_RECORD[64] * 64
     positions = CPU_POSITIONS if device.kind == "cpu" else ACCELERATOR_POSITIONS
     stages = stages_for(request.seconds, positions)
     copies, wanted = 0, 1
     while copies < wanted:  # more copies take time from the training, so that fewer are wanted
         copies = wanted
         parts = _seconds_of_parts(request, stages, copies)
-        candidates = candidates_for(request, stages, vocab_size, text_tokens, parts["training"])
+        candidates = candidates_for(request, stages, vocab_size, text_positions, parts["training"])
         chosen = choose_candidate(candidates)
         wanted = copies_for(chosen.epochs / len(stages))
     disk = copies * sum(

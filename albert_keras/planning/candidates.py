@@ -8,7 +8,7 @@ from pydantic import Field
 from albert_keras.models.weight_count import count_weights
 from albert_keras.planning.batch_fit import choose_fit, fit_batch, least_memory_text
 from albert_keras.planning.devices import Device, find_device
-from albert_keras.planning.ladder import LADDER, PIECES_PER_RECORD, Rung, Stage
+from albert_keras.planning.ladder import LADDER, Rung, Stage
 from albert_keras.planning.measured_runs import read_runs
 from albert_keras.planning.plan import RECOMPUTE_COST
 from albert_keras.planning.scaling import LEAST_UPDATES, Expectation, fit_law
@@ -74,7 +74,7 @@ def candidates_for(
     request: BudgetRequest,
     stages: Sequence[Stage],
     vocab_size: int,
-    text_tokens: float,
+    text_positions: float,
     seconds: float,
 ) -> list[Candidate]:
     """Returns the models of `LADDER` that fit into memory, from the smallest up.
@@ -83,7 +83,7 @@ def candidates_for(
         request: The machine; what is planned for.
         stages: Stages of the training.
         vocab_size: Pieces of the vocabulary, V.
-        text_tokens: Tokens of the corpus.
+        text_positions: Positions of one pass over the text, in records as in the measured runs.
         seconds: Time of the training, in which checkpoints are saved, too.
 
     Raises:
@@ -96,7 +96,6 @@ def candidates_for(
             f"`--devices` must divide the batch of {stages[-1].batch_size}. Received: {replicas}."
         )
     law = fit_law(read_runs())
-    one_pass = text_tokens / PIECES_PER_RECORD[64] * 64  # positions, as in the measured runs
     found = []
     for rung in LADDER:
         training = _settings_to_fit(request, device, rung, stages, vocab_size, replicas)
@@ -128,8 +127,8 @@ def candidates_for(
                 positions_per_second=steps * positions / usable,
                 steps=steps,
                 tokens=steps * positions,
-                epochs=steps * positions / one_pass,
-                expected=law.expect(weights.blocks, steps * positions, one_pass),
+                epochs=steps * positions / text_positions,
+                expected=law.expect(weights.blocks, steps * positions, text_positions),
                 training=training,
             )
         )

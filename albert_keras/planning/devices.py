@@ -48,6 +48,20 @@ DEVICES = {
 }
 
 
+def measured_tflops(precision: str) -> float:
+    """Measures the peak of this machine in a precision for two seconds, in TFLOP/s.
+
+    Raises:
+        InputError: If this machine has a TPU.
+    """
+    from albert_keras.training.cost.peak import measure_peak
+
+    rate = measure_peak(precision, seconds=2)
+    if rate is None:
+        raise InputError("`--measure` does not support TPUs. Give --tflops instead.")
+    return rate / 1e12
+
+
 def find_device(name: str) -> Device:
     """Returns a device; raises InputError if the name is unknown."""
     if name not in DEVICES:

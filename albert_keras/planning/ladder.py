@@ -13,6 +13,8 @@ from albert_keras.config import AlbertConfig
 CPU_POSITIONS = 4096
 #: Positions of a batch on GPUs and TPUs, which need more to be busy; not measured.
 ACCELERATOR_POSITIONS = 131_072
+#: Fraction of the tokens to predict, of a run or of its first stage.
+MASK_RATE = 0.3
 #: Runs of at least this length have two stages, see `stages_for`.
 _STAGES_FROM = 3600.0
 #: Largest vocabulary by size of the corpus in bytes: 8,000 and 16,000 were measured on 52 MB of
@@ -96,9 +98,9 @@ def stages_for(seconds: float, positions: int = CPU_POSITIONS) -> tuple[Stage, .
 
     Short records first; a run of less than an hour has no others.
     """
-    lengths = ((64, 0.55, 0.3), (128, 0.45, 0.2))
+    lengths = ((64, 0.55, MASK_RATE), (128, 0.45, 0.2))
     if seconds < _STAGES_FROM:
-        lengths = ((64, 1.0, 0.3),)
+        lengths = ((64, 1.0, MASK_RATE),)
     return tuple(
         Stage(length, math.ceil(length * rate), share, positions // length, rate)
         for length, share, rate in lengths

@@ -3,23 +3,17 @@
 import logging
 import math
 from pathlib import Path
+from typing import Any
 
 from albert_keras.planning.candidates import BudgetRequest, candidates_for, choose_candidate
-from albert_keras.planning.ladder import (
-    CPU_POSITIONS,
-    PIECES_PER_RECORD,
-    Stage,
-    run_settings,
-)
+from albert_keras.planning.devices import measured_tflops
+from albert_keras.planning.ladder import CPU_POSITIONS, MASK_RATE, Stage, run_settings
 from albert_keras.runs.run_record import read_record
 from albert_keras.training.config import PretrainingConfig
 from data_pipeline.durations import format_duration, parse_duration
 from data_pipeline.records.dataset_info import DatasetInfo
 
 logger = logging.getLogger(__name__)
-
-#: Fraction of the tokens to predict, if the records have room for so many and no static masks.
-_MASK_RATE = 0.3
 
 
 def suggest_config(
@@ -42,20 +36,21 @@ def suggest_config(
     Raises:
         InputError: If the records or the run cannot be read.
     """
-    is_open = not {"model", "stages"} & config.model_fields_set
-    if not is_open or config.training.time_budget is None:
+    if not _is_open(config):
         return config
     run_file = None if out is None else Path(out) / "run.json"
     if run_file is not None and run_file.is_file():
-        return _completed(config, read_record(run_file)["config"])
+        return completed(config, read_record(run_file)["config"])
     info = DatasetInfo.read(data)
     if not _trains_on_one_cpu(config.training.strategy):
         return config
     seconds = parse_duration(config.training.time_budget)
     stage = _stage_of(info, config)
-    request = BudgetRequest(seconds=seconds, corpus_bytes=0, tflops=_measured_tflops(config))
+    request = BudgetRequest(
+        seconds=seconds, corpus_bytes=0, tflops=measured_tflops(_precision(config))
+    )
     chosen = choose_candidate(
-        candidates_for(request, (stage,), info.vocab_size, _text_tokens(info), seconds)
+        candidates_for(request, (stage,), info.vocab_size, _text_positions(info), seconds)
     )
     settings = run_settings(chosen.rung, chosen.steps, (stage,), **chosen.training)
     if not _has_dynamic_masks(info, config):
@@ -71,16 +66,28 @@ def suggest_config(
         expected.loss,
         expected.error,
     )
-    return _completed(config, settings)
+    return completed(config, settings)
 
 
-def _completed(config, settings):
-    """Returns a configuration with `settings` for everything that it leaves open."""
+def completed(config: PretrainingConfig, settings: dict[str, Any]) -> PretrainingConfig:
+    """Returns a configuration that leaves the model open with `settings` for what it lacks.
+
+    Args:
+        config: PretrainingConfig. It is returned as it is in the cases of `suggest_config`.
+        settings: dict of section -> dict, such as those of the run that is to be resumed.
+    """
+    if not _is_open(config):
+        return config
     given = config.model_dump(exclude_unset=True)
     if "optimizer" in given:  # its settings belong together
         settings = settings | {"optimizer": {}}
     training = settings["training"] | given.get("training", {})
     return PretrainingConfig.of(settings | given | {"training": training})
+
+
+def _is_open(config):
+    given = config.model_fields_set
+    return not {"model", "stages"} & given and config.training.time_budget is not None
 
 
 def _trains_on_one_cpu(strategy):
@@ -101,7 +108,7 @@ def _stage_of(info, config):
     """Returns the Stage of a run with these records throughout."""
     length, training = info.max_seq_length, config.training
     is_given = "batch_size" in training.model_fields_set
-    rate = training.mask_rate or min(_MASK_RATE, info.max_predictions_per_seq / length)
+    rate = training.mask_rate or min(MASK_RATE, info.max_predictions_per_seq / length)
     return Stage(
         max_seq_length=length,
         max_predictions_per_seq=math.ceil(rate * length),
@@ -111,15 +118,13 @@ def _stage_of(info, config):
     )
 
 
-def _text_tokens(info):
-    """Returns the tokens of one copy of the text, as the measured runs count them."""
-    positions = info.num_records * info.max_seq_length / info.config.get("copies", 1)
-    return positions * PIECES_PER_RECORD[64] / 64
+def _text_positions(info):
+    """Returns the positions of one copy of the text."""
+    return info.num_records * info.max_seq_length / info.config.get("copies", 1)
 
 
-def _measured_tflops(config):
-    from albert_keras.training.cost.peak import measure_peak
+def _precision(config):
     from albert_keras.training.distributed.strategy import choose_precision
 
     precision = config.training.precision
-    return measure_peak(choose_precision(None) if precision == "auto" else precision, 2) / 1e12
+    return choose_precision(None) if precision == "auto" else precision

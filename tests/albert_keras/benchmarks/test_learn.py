@@ -13,6 +13,7 @@ from albert_keras.benchmarks.learning.learners import Learner, learners_for
 from albert_keras.benchmarks.learning.lines import learn_lines
 from albert_keras.benchmarks.learning.process import python_for, run_trainer
 from albert_keras.cli import main
+from albert_keras.training.config import PretrainingConfig
 from data_pipeline.errors import InputError
 from data_pipeline.records.record_folder import RecordFiles
 
@@ -147,8 +148,10 @@ def test_another_round_has_another_seed_and_runs_backwards(out, measure):
 
 
 def test_other_settings_need_another_folder(finished, measure, tmp_path):
-    with pytest.raises(InputError, match="another value of minutes than in .*Choose another"):
+    with pytest.raises(InputError, match="another value of minutes and config.*Choose another"):
         measure(finished[0], minutes=2.0)
+    with pytest.raises(InputError, match="another value of config than"):
+        measure(finished[0], config=PretrainingConfig(optimizer={"lr": 0.5}))
     (tmp_path / "file").touch()
     with pytest.raises(InputError, match="is not empty"):
         measure(tmp_path)

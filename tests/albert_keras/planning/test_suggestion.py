@@ -47,7 +47,7 @@ def test_more_time_and_a_faster_machine_get_a_larger_model(unmasked_records, mon
     assert info["config"]["copies"] == 2
     from albert_keras.planning import suggestion
 
-    monkeypatch.setattr(suggestion, "_text_tokens", lambda info: 1e8)
+    monkeypatch.setattr(suggestion, "_text_positions", lambda info: 1e8)
     monkeypatch.setattr(peak, "measure_peak", lambda precision, seconds=2: 8e12)
     shape = suggest_config(unmasked_records, config_for("8h")).albert_config(1000)
     assert shape.hidden_size >= 256 and shape.sharing == "none"
