@@ -6,8 +6,10 @@ its bounds where it is read.
 """
 
 import errno
+import itertools
 import json
 import os
+import re
 import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -25,7 +27,9 @@ MAX_DATA_BYTES = 512 * 2**20
 MAX_LINE_BYTES = 1 << 24
 #: Levels of a JSON or YAML document. Those of the project have fewer than ten.
 MAX_DEPTH = 64
-
+# A string up to its end, or up to the end of the JSON if it has none.
+_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
+_NO_BRACKETS = bytes(byte for byte in range(256) if byte not in b"[]{}")
 
 #: Integers in settings that have no limit of their own; more than any of them needs.
 MAX_INTEGER = 2**31 - 1
@@ -99,22 +103,26 @@ def parse_json(content: bytes | str, **options: Callable | bool) -> Any:
 
     ValueError if it is not valid, or nested more deeply than `MAX_DEPTH` levels.
     """
-    try:
-        value = json.loads(content, **options)
-    except RecursionError:
-        raise ValueError(_TOO_DEEP) from None
-    level, depth = [value], 0
-    while level := [
-        item
-        for parent in level
-        if isinstance(parent, dict | list)
-        for item in (parent.values() if isinstance(parent, dict) else parent)
-        if isinstance(item, dict | list)
-    ]:
-        depth += 1
-        if depth >= MAX_DEPTH:
-            raise ValueError(_TOO_DEEP)
-    return value
+    if isinstance(content, bytes):
+        content = content.decode(json.detect_encoding(content), "surrogatepass")
+    # Before it is parsed: at the limit of recursion, whatever Python runs fails, destructors, too.
+    if is_too_deep(content, MAX_DEPTH):
+        raise ValueError(f"it is nested more deeply than {MAX_DEPTH} levels")
+    return json.loads(content, **options)
+
+
+def is_too_deep(content: bytes | str, depth: int) -> bool:
+    """Returns whether lists and objects in JSON are nested deeper than `depth`.
+
+    The JSON is not parsed, and brackets after a mistake in it are counted as well.
+    """
+    if isinstance(content, str):
+        content = content.encode(errors="surrogatepass")
+    if content.count(b"[") + content.count(b"{") <= depth:
+        return False
+    brackets = _STRING.sub(b"", content).translate(None, _NO_BRACKETS)
+    levels = itertools.accumulate(1 if each in b"[{" else -1 for each in brackets)
+    return max(levels, default=0) > depth
 
 
 def check_memory(num_bytes: int, what: str) -> None:
@@ -128,9 +136,6 @@ def check_memory(num_bytes: int, what: str) -> None:
             f"{what} must fit into the memory of this machine, {available / 1e9:,.1f} GB. "
             f"Received: {num_bytes / 1e9:,.1f} GB."
         )
-
-
-_TOO_DEEP = f"it is nested more deeply than {MAX_DEPTH} levels"
 
 
 def _not_regular(path):

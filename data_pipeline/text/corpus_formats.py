@@ -6,12 +6,12 @@ with file, line or byte, and reason.
 
 import codecs
 import io
-import json
 import re
 from collections.abc import Iterator
 from pathlib import PurePath
 
 from data_pipeline.errors import InputError
+from data_pipeline.limits import parse_json
 from data_pipeline.mistakes import Mistake
 from data_pipeline.settings import did_you_mean
 from data_pipeline.text import storage
@@ -134,9 +134,7 @@ def _jsonl(text_range):
 def _parse(line):
     """Returns the JSON object of a line, and what is wrong with it or None."""
     try:
-        record = json.loads(line)
-    except RecursionError:
-        return None, "is nested too deeply for a JSON object."
+        record = parse_json(line)
     except ValueError as error:
         return None, f"must be one JSON object, but is broken: {error}."
     text = record.get("text") if isinstance(record, dict) else None

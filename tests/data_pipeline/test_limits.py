@@ -16,6 +16,7 @@ from data_pipeline.limits import (
     bounded_lines,
     check_memory,
     check_regular_file,
+    is_too_deep,
     parse_json,
     read_limited,
 )
@@ -85,6 +86,39 @@ def test_a_line_is_read_up_to_its_limit(monkeypatch):
 def test_json_of_too_many_levels_is_a_value_error(text):
     with pytest.raises(ValueError, match=f"more deeply than {MAX_DEPTH} levels"):
         parse_json(text)
+
+
+def test_json_that_is_too_deep_is_not_parsed(monkeypatch):
+    """At the limit of recursion the garbage collector would run destructors, which fail there."""
+    monkeypatch.setattr(limits.json, "loads", None)
+    for encoding in ("utf-8", "utf-16"):
+        with pytest.raises(ValueError, match="more deeply"):
+            parse_json(('["\u2222", ' + DEEP).encode(encoding))
+
+
+@pytest.mark.parametrize(
+    "body, deep",
+    [
+        (b"", False),
+        (b"[" * 32 + b"]" * 32, False),
+        (b"[" * 33, True),
+        (b'{"a":' * 33, True),
+        (b'[{"a":' * 16 + b"[", True),
+        (b'"' + b"[" * 99 + b'"', False),
+        (b'"\\"' + b"[" * 99 + b'"', False),
+        (b'"\\\\"' + b"[" * 99, True),
+        (b'"\\\\\\"' + b"[" * 99 + b'"', False),
+        (b'"no end' + b"[" * 99, False),
+        (b'"a","' + b"[" * 99 + b'"', False),
+        (b'"\n\\\n' + b"[" * 99, False),
+        (b"[]" * 99 + b"{}" * 99, False),
+        (b"]" * 99 + b"[" * 99, False),
+        (b"\xff\xfe" + b"[" * 33, True),
+        (b"[" * 32 + b"]" + b"[[", True),
+    ],
+)
+def test_depth_is_counted_outside_of_strings(body, deep):
+    assert is_too_deep(body, 32) == deep
 
 
 def test_json_within_the_limit_is_parsed():

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from albert_keras.serving.client.client_errors import CODES, Retries, ServingError
 from data_pipeline.errors import InputError
+from data_pipeline.limits import parse_json
 
 
 class VersionState(NamedTuple):
@@ -167,8 +168,8 @@ class RestClient:
         """Returns the value of a key of an answer, or raises the error in it."""
         text = answer.body.decode(errors="replace")
         try:
-            content = json.loads(text)  # accepts NaN and Infinity, which the server writes
-        except (ValueError, RecursionError):
+            content = parse_json(text)  # accepts NaN and Infinity, which the server writes
+        except ValueError:
             content = None
         target = self.url + path
         if answer.status == 200 and isinstance(content, dict) and key in content:

@@ -1,19 +1,12 @@
-"""The limits of a local server, and how requests and JSON are counted against them."""
+"""The limits of a local server, and how requests are counted against them."""
 
 import collections
 import math
-import re
 import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-import numpy as np
-
 from data_pipeline.errors import InputError
-
-# A string up to its end, or up to the end of the body if it has none.
-_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
-_NO_BRACKETS = bytes(byte for byte in range(256) if byte not in b"[]{}")
 
 
 class Limits(NamedTuple):
@@ -45,18 +38,6 @@ class Limits(NamedTuple):
             if not 0 < value < math.inf:
                 raise InputError(f"`{name}` must be positive. Received: {value}.")
         return self
-
-
-def is_too_deep(body: bytes, depth: int) -> bool:
-    """Returns whether lists and objects in JSON are nested deeper than `depth`.
-
-    The JSON is not parsed, and brackets after a mistake in it are counted as well.
-    """
-    brackets = _STRING.sub(b"", body).translate(None, _NO_BRACKETS)
-    if len(brackets) <= depth:
-        return False
-    opening = np.isin(np.frombuffer(brackets, np.uint8), list(b"[{"))
-    return bool(np.cumsum(np.where(opening, 1, -1)).max() > depth)
 
 
 class TokenBuckets:

@@ -18,7 +18,8 @@ from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 
-from albert_keras.serving.local.limits import Limits, TokenBuckets, is_too_deep
+from albert_keras.serving.local.limits import Limits, TokenBuckets
+from data_pipeline.limits import is_too_deep
 
 _LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
 # Types of JSON that programs send, but that a form or a script of any page can send as well.

@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_keras.serving.protocol.status import invalid
+from data_pipeline.limits import parse_json
 
 
 def read_body(body: bytes) -> tuple[dict, str]:
@@ -18,8 +19,8 @@ def read_body(body: bytes) -> tuple[dict, str]:
         The JSON object, and the name of the signature, "" if the request names none.
     """
     try:
-        document = json.loads(body.decode("utf-8", errors="surrogateescape"))
-    except (ValueError, RecursionError) as error:
+        document = parse_json(body.decode("utf-8", errors="surrogateescape"))
+    except ValueError as error:
         raise invalid(f"The body of the request is not valid JSON: {error}.") from error
     if not isinstance(document, dict):
         raise invalid(f"The body must be a JSON object. Received: {_shown(document)}.")

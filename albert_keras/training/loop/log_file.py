@@ -6,6 +6,7 @@ import math
 from pathlib import Path
 
 from data_pipeline.files import naming, whole_file
+from data_pipeline.limits import parse_json
 
 logger = logging.getLogger(__name__)
 
@@ -121,8 +122,8 @@ def _read_lines(folder):
 def _parsed(raw):
     """Returns the dict of a line, or None if it is none that was written by this module."""
     try:
-        line = json.loads(raw)
-    except (ValueError, RecursionError):
+        line = parse_json(raw)
+    except ValueError:
         return None
     if not isinstance(line, dict) or type(line.get("step")) is not int:
         return None

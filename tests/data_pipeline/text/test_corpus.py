@@ -162,7 +162,7 @@ def test_a_pattern_sign_in_a_real_file_name_is_no_pattern(tmp_path):
         (b'{"text": "a"}\n{"body": "b"}\n', "jsonl", 'line 2 .*string "text"'),
         (b'{"text": 3}', "jsonl", 'line 1 .*string "text"'),
         (b'["text"]', "jsonl", 'line 1 .*string "text"'),
-        (b"[" * 100_000, "jsonl", "nested too deeply"),
+        (b"[" * 100_000, "jsonl", "nested more deeply than 64"),
         (b'{"text": "\\ud800"}', "jsonl", "half a surrogate pair"),
         (b'{"text": "a\\u0000"}', "jsonl", "NUL character"),
         (b'<doc id="1">\ntext\n', "auto", "line 1.*not closed"),

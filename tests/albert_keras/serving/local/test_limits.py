@@ -1,34 +1,9 @@
-"""Depth of JSON, buckets of tokens, and limits that cannot be."""
+"""Buckets of tokens, and limits that cannot be."""
 
 import pytest
 
-from albert_keras.serving.local.limits import Limits, TokenBuckets, is_too_deep
+from albert_keras.serving.local.limits import Limits, TokenBuckets
 from data_pipeline.errors import InputError
-
-
-@pytest.mark.parametrize(
-    "body, deep",
-    [
-        (b"", False),
-        (b"[" * 32 + b"]" * 32, False),
-        (b"[" * 33, True),
-        (b'{"a":' * 33, True),
-        (b'[{"a":' * 16 + b"[", True),
-        (b'"' + b"[" * 99 + b'"', False),
-        (b'"\\"' + b"[" * 99 + b'"', False),
-        (b'"\\\\"' + b"[" * 99, True),
-        (b'"\\\\\\"' + b"[" * 99 + b'"', False),
-        (b'"no end' + b"[" * 99, False),
-        (b'"a","' + b"[" * 99 + b'"', False),
-        (b'"\n\\\n' + b"[" * 99, False),
-        (b"[]" * 99 + b"{}" * 99, False),
-        (b"]" * 99 + b"[" * 99, False),
-        (b"\xff\xfe" + b"[" * 33, True),
-        (b"[" * 32 + b"]" + b"[[", True),
-    ],
-)
-def test_depth_is_counted_outside_of_strings(body, deep):
-    assert is_too_deep(body, 32) == deep
 
 
 def test_a_bucket_empties_and_fills_again():
