@@ -28,8 +28,8 @@ def export(
     precision: str = option("float32", "Precision: float32, bfloat16 or int8 (weights only)."),
     keras_precision: str = option(
         "float32",
-        "Precision in which the .keras file stores the weights: float32, or float16 for half the "
-        "size.",
+        "Precision in which the .keras file stores the weights: float32, float16 for less than "
+        "half the size, or bfloat16 for a third.",
     ),
     lite: list[str] | None = option(
         None, "Also write TensorFlow Lite: float16 or int8; may be repeated."

@@ -12,7 +12,7 @@ import tensorflow as tf
 from albert_keras.serving.export.accuracy import AccuracyLoss, TaskLoss, prepare_comparison
 from albert_keras.serving.export.card_facts import read_card_facts
 from albert_keras.serving.export.checks import LoadedModel, Parity, check_answers
-from albert_keras.serving.export.keras_model import check_keras_precision, halve_weights
+from albert_keras.serving.export.keras_model import check_keras_precision, round_weights
 from albert_keras.serving.export.lite import check_lite, write_lite
 from albert_keras.serving.export.model_card import write_model_card
 from albert_keras.serving.export.publishing import new_version
@@ -49,7 +49,8 @@ class ExportResult(NamedTuple):
     precision: str  #: Precision of the SavedModel.
     saved_model_bytes: int  #: Size of what a server loads: graph, tokenizer and weights.
     lite_bytes: dict[str, int]  #: "float16" or "int8" -> size of the `.tflite` file.
-    #: By variant: "bfloat16", "int8", "lite float16", "lite int8", "keras float16". TaskLoss if
+    #: By variant: "bfloat16", "int8", "lite float16", "lite int8", "keras float16" or
+    #: "keras bfloat16". TaskLoss if
     #: fine-tuned.
     losses: dict[str, AccuracyLoss | TaskLoss]
     keras_file: Path  #: The model for Keras, beside the folder of the version.
@@ -98,8 +99,8 @@ def export(
             `prepare_comparison`.
         keep: int or None. Number of newest versions to keep; None keeps all.
         layers: iterable of int. Blocks whose outputs `encode` returns as well, see `StringModel`.
-        keras_precision: str. "float32" or "float16", in which the weights of the `.keras` model are
-            stored; loaded, they are float32.
+        keras_precision: str. "float32", "float16" or "bfloat16", to which the weights of the
+            `.keras` model are rounded; loaded, they are float32.
         exit_at_confidence: float or None. Probability of the most likely class at which a text
             needs no further layer, for classifiers that were trained with `exit_heads`.
 
@@ -134,8 +135,8 @@ def export(
         logger.info("2/4 writing the model for servers and for Keras")
         _save(source, module, folder)
         source.model.save(draft.keras_file)
-        if keras_precision == "float16":
-            halve_weights(draft.keras_file)
+        if keras_precision != "float32":
+            round_weights(draft.keras_file, keras_precision)
         saved_model_bytes = size_of(folder)
         loaded, parity = _check(source, module, folder, precision)
         lite_files = write_lite(folder / "lite", source, lite)

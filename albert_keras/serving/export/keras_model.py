@@ -6,12 +6,14 @@ from pathlib import Path
 
 import h5py
 import numpy as np
+import tensorflow as tf
 
 from data_pipeline.errors import InputError
 from data_pipeline.files import whole_file
 
-#: Precision of the weights in the file; loaded, they are float32.
-KERAS_PRECISIONS = ("float32", "float16")
+#: Precision of the weights in the file; loaded, they are float32. HDF5 has no bfloat16: its values
+#: are stored as float16, of which they leave three bits empty, so that they compress better.
+KERAS_PRECISIONS = ("float32", "float16", "bfloat16")
 _WEIGHTS = "model.weights.h5"
 
 
@@ -24,23 +26,28 @@ def check_keras_precision(precision: str) -> None:
         )
 
 
-def halve_weights(path: Path) -> None:
-    """Stores the float32 kernels and tables of a `.keras` file as float16, compressed.
+def round_weights(path: Path, precision: str) -> None:
+    """Rounds the float32 kernels and tables of a `.keras` file, and compresses them.
 
     Biases and norms stay float32: they are few, and large output biases would lose most.
     Keras loads the file as before, with float32 weights. Raises InputError, and changes nothing,
     if a weight is too large for float16.
+
+    Args:
+        path: The `.keras` file, which is replaced.
+        precision: "float16" or "bfloat16".
     """
     with zipfile.ZipFile(path) as archive:
         contents = {name: archive.read(name) for name in archive.namelist()}
-    contents[_WEIGHTS] = _halved(contents[_WEIGHTS])
+    contents[_WEIGHTS] = _rounded(contents[_WEIGHTS], precision)
     with whole_file(path) as temporary, zipfile.ZipFile(temporary, "w") as archive:
         for name, content in contents.items():
             archive.writestr(zipfile.ZipInfo(name), content)
 
 
-def _halved(content):
-    """Returns an HDF5 file of weights, as bytes, with float16 in place of float32."""
+def _rounded(content, precision):
+    """Returns an HDF5 file of weights, as bytes, with rounded ones as float16 for float32."""
+    dtype = tf.as_dtype(precision).as_numpy_dtype
     result = io.BytesIO()
     with h5py.File(io.BytesIO(content)) as old, h5py.File(result, "w") as new:
 
@@ -52,15 +59,16 @@ def _halved(content):
                 new.create_dataset(name, data=item[()])
                 return
             with np.errstate(over="ignore"):  # checked below
-                values = item[()].astype(np.float16)
+                values = item[()].astype(dtype).astype(np.float16)
             if not np.isfinite(values).all():
                 raise InputError(
                     f"The weights of the model must be at most {np.finfo(np.float16).max:g} to be "
-                    f"stored as float16. Received: {np.abs(item[()]).max():g} in {name}. Use "
+                    f"stored as {precision}. Received: {np.abs(item[()]).max():g} in {name}. Use "
                     "`keras_precision` float32."
                 )
+            # In one chunk, as many small ones compress less.
             options = {"compression": "gzip", "compression_opts": 9, "shuffle": True}
-            new.create_dataset(name, data=values, **options)
+            new.create_dataset(name, data=values, chunks=values.shape, **options)
 
         old.visititems(copy)
     return result.getvalue()

@@ -4,9 +4,10 @@ import shutil
 
 import numpy as np
 import pytest
+import tensorflow as tf
 from tensorflow import keras
 
-from albert_keras.serving.export.keras_model import check_keras_precision, halve_weights
+from albert_keras.serving.export.keras_model import check_keras_precision, round_weights
 from albert_keras.weights.load import open_keras_file
 from data_pipeline.errors import InputError
 
@@ -16,19 +17,30 @@ def file(tiny_export, tmp_path):
     return shutil.copy(tiny_export / "1.keras", tmp_path / "1.keras")
 
 
-def test_weights_are_rounded_and_nothing_else(file):
-    before = open_keras_file(file)
-    halve_weights(file)
+@pytest.mark.parametrize("precision", ["float16", "bfloat16"])
+def test_weights_are_rounded_and_nothing_else(file, precision):
+    before, size = open_keras_file(file), file.stat().st_size
+    round_weights(file, precision)
     after = open_keras_file(file)
     assert after.shapes == before.shapes
+    dtype = tf.as_dtype(precision).as_numpy_dtype
     for name in before.shapes:
         value = before.read(name)
-        expected = np.float16(value) if value.ndim > 1 else value
-        np.testing.assert_array_equal(after.read(name), expected)
+        expected = value.astype(dtype).astype("float32") if value.ndim > 1 else value
+        # The smallest values of bfloat16 are between those of float16.
+        np.testing.assert_allclose(after.read(name), expected, rtol=0, atol=3e-8)
     content = file.read_bytes()
-    halve_weights(file)
+    assert len(content) < size
+    round_weights(file, precision)
     assert file.read_bytes() == content  # the same weights, the same file
     assert [path.name for path in file.parent.iterdir()] == ["1.keras"]
+
+
+def test_bfloat16_takes_fewer_bytes(file, tmp_path):
+    narrow = shutil.copy(file, tmp_path / "2.keras")
+    round_weights(file, "float16")
+    round_weights(narrow, "bfloat16")
+    assert narrow.stat().st_size < file.stat().st_size
 
 
 def test_weights_that_are_too_large_are_refused(file):
@@ -38,11 +50,13 @@ def test_weights_that_are_too_large_are_refused(file):
     model.save(file)
     content = file.read_bytes()
     with pytest.raises(InputError, match="at most 65504 .* Received: 100000 in "):
-        halve_weights(file)
+        round_weights(file, "float16")
     assert file.read_bytes() == content
 
 
 def test_other_precisions_are_refused():
     check_keras_precision("float16")
-    with pytest.raises(InputError, match="must be one of float32, float16. Received: int8"):
+    with pytest.raises(
+        InputError, match="must be one of float32, float16, bfloat16. Received: int8"
+    ):
         check_keras_precision("int8")
