@@ -73,11 +73,11 @@ def benchmark_learn(
     """
     config = (config or PretrainingConfig()).with_flags(time_budget=f"{60 * minutes:.3f}s")
     out = Path(out)
-    config = _with_model(config, records, out)
     names = chosen_peers(peers, PEERS)
     training, held_out = RecordFiles(records), RecordFiles(eval_data)
     _check_same_tokenizer(training.info, held_out)
     check_held_out(held_out, (digests_of(training, KEPT_RECORDS),))
+    config = _with_model(config, records, out)  # last, as it measures this machine
     learners = learners_for(training, held_out, config, recipe, names, peer_rates, peer_batch_size)
     settings = {
         "records": training.info.fingerprint,

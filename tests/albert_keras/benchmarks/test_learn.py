@@ -209,7 +209,8 @@ def test_peers_have_the_width_and_depth_of_our_model_and_share_one_block(
     assert learners_for(*records, config, "tiny", []) == [ours]
 
 
-def test_wrong_calls_are_refused(tiny_records, held_out_records, tmp_path, capsys):
+def test_wrong_calls_are_refused(tiny_records, held_out_records, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(learn, "suggest_config", None)  # the machine is not measured before
     words = ["benchmark", "learn", "--records", str(tiny_records), "--out", str(tmp_path / "out")]
     held_out = ["--eval-data", str(held_out_records)]
     assert main([*words, *held_out, "--peers", "transformers,keras"]) == 2
