@@ -2,7 +2,7 @@
 
 The project runs on Keras 2. TensorFlow 2.15 contains it; since TensorFlow 2.16, `tensorflow.keras`
 is Keras 3 unless an environment variable selects the package tf-keras, which is Keras 2. This is
-the only module that tells the lines apart. It imports no TensorFlow, unless the program already
+the only module that distinguishes the lines. It imports no TensorFlow, unless the program already
 has.
 """
 

@@ -29,7 +29,7 @@ class FollowLog(keras.callbacks.Callback):
 
     Put it after all callbacks that write to the log, and enter it as a context around `fit`. What
     the tracker has already is not sent again, although an interrupted run repeats some steps. If
-    the tracker fails, the run goes on without it.
+    the tracker fails, the run continues without it.
 
     Args:
         name: The tracker, one of `TRACKERS`.

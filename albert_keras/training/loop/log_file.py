@@ -96,7 +96,7 @@ def _lines(folder):
 def _read_lines(folder):
     """Returns the lines of a log: list of (bytes, dict).
 
-    Damaged ones are reported and left out: what is logged is not needed to go on from a checkpoint.
+    Damaged ones are reported and left out: checkpoints do not depend on the log.
     So is, without a report, the incomplete last one of a process that was killed.
     """
     path = Path(folder) / _LOG
