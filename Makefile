@@ -9,13 +9,13 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 # The first of these that can make virtual environments is used; `make setup PYTHON=python3.13`
-# chooses. Python 3.11 and 3.10 come first, as they get TensorFlow 2.15: everything is checked with
-# it, TPUs, tensorflow-addons, keras-nlp and the server image included. Of the others, which get
-# TensorFlow 2.21, Python 3.13 is maintained longest.
+# chooses. Python 3.11 and 3.10 come first, because they get TensorFlow 2.15, with which everything
+# is checked, including TPUs, tensorflow-addons, keras-nlp and the server image. The others get
+# TensorFlow 2.21; of these, Python 3.13 is maintained longest.
 PYTHON ?= python3.11 python3.10 python3.13 python3.12 python3 python
 VENV_NEWER ?= .venv-newer
 PYTHON_NEWER ?= python3.13 python3.12
-# What depends most on TensorFlow: old files, optimizers, networks, tokenizers and readers.
+# Tests of what depends most on TensorFlow: old files, optimizers, networks, tokenizers and readers.
 CORE := tests/test_old_artifacts.py tests/data_pipeline/test_tensorflow_line.py \
   tests/albert_keras/layers tests/albert_keras/models tests/albert_keras/optimization \
   tests/data_pipeline/tokenizers tests/data_pipeline/reader
@@ -37,8 +37,8 @@ setup: $(READY)
 demo: $(READY)
 	$(BIN)/albert-keras demo --out $(DEMO)
 
-# In three processes, as some tests wait; a test file in one of them, as files share what is costly.
-# tests/conftest.py puts the files in order, the longest first.
+# The tests run in three processes, because some tests wait. Each test file runs in one process,
+# because its tests share costly fixtures. tests/conftest.py starts with the longest files.
 IN_PROCESSES := -n 3 --dist loadfile --no-loadscope-reorder
 
 test: $(READY)
@@ -85,7 +85,7 @@ format: $(READY)
 clean:
 	rm -rf $(VENV) $(VENV_NEWER) $(VENV_TPU) $(VENV_DOCS) build *.egg-info
 
-# Without a Python of `PYTHON`, uv brings one, unless certain ones were asked for.
+# If there is no Python of `PYTHON`, uv installs one, unless the user set `PYTHON`.
 $(READY): requirements.txt pyproject.toml
 	@set -e; \
 	if [ ! -x $(BIN)/python ]; then \

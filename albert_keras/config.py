@@ -1,7 +1,7 @@
 """The shape of a model: `AlbertConfig`, the published sizes, and their JSON files.
 
-The keys are those of the reference's `albert_config.json`, so that either project reads the other's
-files; `sharing` and the fields after it are additions. TensorFlow is not needed here.
+The keys are the same as in the reference's `albert_config.json`, so that either project reads the
+other's files; `sharing` and the fields after it are additions. TensorFlow is not needed here.
 """
 
 import json
@@ -220,7 +220,7 @@ class AlbertConfig(Settings):
         """Reads an `albert_config.json` of the reference.
 
         Unknown keys are stored in `foreign_keys`. Missing keys take the defaults of the reference,
-        which describe xxlarge, not those of this class.
+        which describe xxlarge, not the defaults of this class.
 
         Raises:
             InputError: If the file does not exist, lacks `vocab_size`, or has an invalid value.

@@ -24,13 +24,13 @@ FOLDERS = (_PACKAGE / "saved_models", _PACKAGE.parent / "saved_models")
 def find_model(path: str | Path) -> Path:
     """Returns the path of a model, which may be given as the name of a shipped model.
 
-    A file or folder of that name in the working directory is preferred. What is neither a name
-    nor close to one is returned as it is. The files of a shipped model are compared with the
+    A file or folder of that name in the working directory is preferred. A path that is neither a
+    name nor close to one is returned unchanged. The files of a shipped model are compared with the
     digests that were saved when it was published, once per process.
 
     Raises:
-        InputError: If there is no such path and the name is nearly that of a shipped model; or if
-            the shipped model is missing or damaged.
+        InputError: If there is no such path and the name is close to the name of a shipped
+            model; or if the shipped model is missing or damaged.
     """
     path = Path(path)
     is_name = len(path.parts) == 1 and not path.is_absolute()
@@ -52,7 +52,7 @@ def find_model(path: str | Path) -> Path:
 
 @functools.cache
 def _checked(name, folders):
-    """Returns the folder of a shipped model, the files of which are not damaged."""
+    """Returns the folder of a shipped model after checking that its files are not damaged."""
     found = [folder / name for folder in folders if any((folder / name).glob("*/export.json"))]
     if not found:
         places = " or ".join(f"`{folder / name}`" for folder in folders)

@@ -42,8 +42,8 @@ def read_arrays(path: str | Path) -> dict[str, np.ndarray]:
 
     Raises:
         InputError: If it is not a regular file.
-        ValueError: If it is damaged, or contains objects, or compressed arrays, of which a few
-            bytes may stand for any size.
+        ValueError: If it is damaged, or contains objects or compressed arrays. A few bytes of a
+            compressed array may stand for any size.
         OSError: If it cannot be read.
     """
     check_regular_file(path)

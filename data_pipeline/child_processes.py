@@ -38,8 +38,9 @@ runpy.run_module(module, run_name="__main__", alter_sys=True)
 def module_command(module: str, *arguments: str | Path, python: str | Path | None = None) -> list:
     """Returns the command that runs a module as a program, to be started with `environment()`.
 
-    `albert_keras` and `data_pipeline` are those of this process. `python` is another Python, with
-    its own packages; None means this one, which also finds what this process finds in `sys.path`.
+    The new process uses `albert_keras` and `data_pipeline` of this process. `python` is another
+    Python, with its own packages. None means the Python of this process; the new process then also
+    finds everything that this process finds in `sys.path`.
     """
     paths = []
     if python in (None, sys.executable):
@@ -55,9 +56,9 @@ def code_command(code: str, *arguments: str | Path, python: str | Path | None = 
 
 
 def environment(**changes: str) -> dict[str, str]:
-    """Returns the variables for a new process: those of this one, with some changed.
+    """Returns the environment variables of this process with `changes`, for a new process.
 
-    The current folder is removed from `PYTHONPATH`, where an empty entry stands for it.
+    The current folder is removed from `PYTHONPATH`, where an empty entry means the same folder.
     """
     variables = os.environ | changes
     if "PYTHONPATH" in variables:

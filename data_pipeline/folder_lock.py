@@ -1,8 +1,9 @@
 """The lock of a folder in which a process works for a long time: a build, a training.
 
-The lock is that of the operating system (`flock`) on a file in the folder, which names host and
-process for the message to others. A killed process loses it, so a file without a lock means
-nothing. The file is locked instead of the folder because NFS keeps locks on folders to one machine.
+The lock is an operating system lock (`flock`) on a file in the folder. The file contains the names
+of the host and the process for the message to other processes. A killed process loses the lock, so
+a file without a lock means nothing. The file is locked instead of the folder because NFS keeps
+locks on folders to one machine.
 """
 
 import contextlib

@@ -1,8 +1,8 @@
 """Bounds of what is read from files of others, checked before any work is done with it.
 
 A file may be of any size, a JSON of 200 KB may be nested 200,000 times, and a name may stand for a
-pipe that never ends. Whoever reads a whole file uses this module; what is read piece by piece has
-its bounds where it is read.
+pipe that never ends. Code that reads a whole file uses this module; code that reads a file piece by
+piece checks its own bounds.
 """
 
 import errno
@@ -25,7 +25,7 @@ MAX_VOCABULARY_BYTES = 64 * 2**20
 MAX_DATA_BYTES = 512 * 2**20
 #: Longest line of examples. A line takes about 25 times its size in memory.
 MAX_LINE_BYTES = 1 << 24
-#: Levels of a JSON or YAML document. Those of the project have fewer than ten.
+#: Levels of a JSON or YAML document. Documents of the project have fewer than ten.
 MAX_DEPTH = 64
 # A string up to its end, or up to the end of the JSON if it has none.
 _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
@@ -42,7 +42,7 @@ MAX_SEQUENCE_LENGTH = 2**16
 def check_regular_file(path: str | Path) -> None:
     """Raises InputError if a path is a pipe, a device or a socket, which may never end.
 
-    A missing file and a folder are left to whoever opens it.
+    A missing file and a folder raise no error here; opening the path does.
     """
     try:
         mode = os.stat(path).st_mode

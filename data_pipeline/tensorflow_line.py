@@ -63,7 +63,7 @@ def needs_tf_keras() -> bool:
 
 
 class Keras3Error(InputError, ImportError):
-    """TensorFlow would use Keras 3, so that no module of the project that needs it can work."""
+    """TensorFlow would use Keras 3, with which no module that needs TensorFlow can work."""
 
 
 def use_keras_2() -> None:
@@ -71,8 +71,8 @@ def use_keras_2() -> None:
 
     Processes that this one starts inherit the setting. Another value of the variable is replaced,
     as nothing here works with Keras 3. If TensorFlow would use Keras 3 all the same, each module of
-    the project that imports TensorFlow raises `Keras3Error`; others, such as those of
-    `albert-keras doctor`, still work.
+    the project that imports TensorFlow raises `Keras3Error`; other modules, such as the
+    modules of `albert-keras doctor`, still work.
     """
     if (fault := keras_fault()) is not None:
         refuse_modules_with_tensorflow(fault)

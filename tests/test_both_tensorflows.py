@@ -31,7 +31,7 @@ print(metadata.version("tensorflow"))
 """
 
 
-#: Makes an export and records below a folder, and measures those below other folders.
+#: Makes an export and records below a folder, and measures exports and records below all folders.
 MAKE = """
 import json, sys
 from pathlib import Path

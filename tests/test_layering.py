@@ -6,7 +6,7 @@ import pytest
 
 from tests.repository import PACKAGES, ROOT
 
-#: Packages and modules of albert_keras from the lowest up; those of one row do not see each other.
+#: Packages and modules of albert_keras from the lowest up. Within a row, none imports another.
 ROWS = (
     ("config", "recipes"),
     ("shipped_models",),

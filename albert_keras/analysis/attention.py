@@ -65,8 +65,8 @@ def analyze_attention(
         data, text_column, limit, batch_size: See `AnalysisData`.
         out: New folder for attention.png, .csv and .json, and the maps as maps.png and maps.json.
             None writes nothing.
-        text: The text of the maps, of which the first 128 tokens are used. None takes the first one
-            of the data.
+        text: The text of the maps; its first 128 tokens are used. None takes the first text of the
+            data.
 
     Returns:
         AttentionAnalysis.

@@ -78,14 +78,14 @@ def evaluate_early_exit(
 ) -> EarlyExitCurve:
     """Scores and times a classifier that stops each row at the first confident layer.
 
-    Every row is scored. Times are those of single rows in float32 on this machine: each row runs
-    through all layers and with each confidence, directly after each other, see `time_rows`.
+    Every row is scored. Single rows are timed in float32 on this machine: each row runs through all
+    layers and with each confidence, directly after each other, see `time_rows`.
 
     Args:
         run: A run that was fine-tuned with `exit_heads`, or the folder of its fine-tuning.
         confidences: Probabilities of the most likely class at which a row stops.
         data: Labelled file of the task. None takes the development examples.
-        data_dir: Folder of the official files. None takes that of the training.
+        data_dir: Folder of the official files. None takes the folder of the training.
         split: Split of the official files, instead of `data`.
         out: New folder for early-exit.png, .csv and .json. None writes nothing.
         step: Checkpoint, see `FinetunedModels`.

@@ -75,7 +75,7 @@ def analyze_embeddings(
 
     Args:
         models, random_weights, step, seed: See `open_models`. Random weights have no neighbours
-            worth showing, so these are those of trained models only.
+            worth showing: neighbours are shown for trained models only.
         tokens: Words or pieces whose neighbours to find; each must be one token of every model.
         data: Texts or records to count tokens in, see `AnalysisData`; None skips the norms.
         out: New folder for embeddings.png and .json, and spectrum.csv, neighbours.csv and
@@ -182,8 +182,8 @@ def _table(model: AnalyzedModel) -> np.ndarray:
 
 
 def _spectra(model):
-    """Returns the Spectrum of the table and, if there is a projection, that of the product."""
-    # The singular values are those of R in QR, a small matrix.
+    """Returns the Spectrum of the table and, if there is a projection, of the product."""
+    # R of the QR decomposition has the same singular values, and is a small matrix.
     triangle = np.linalg.qr(_table(model), mode="r")
     matrices = {"table": triangle}
     projection = model.encoder.embeddings.projection

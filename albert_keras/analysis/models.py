@@ -19,13 +19,13 @@ _USUAL_LENGTH = 512
 class AnalyzedModel(NamedTuple):
     """A model to analyse, in float32."""
 
-    label: str  # the model as given; of random weights, that of the trained model and a remark
+    label: str  # the model as given, with a remark for random weights
     step: int | None  # number of training steps, if it is known
     is_random: bool
     model: AlbertForPretraining  # without a sentence-order head
     tokenizer: Tokenizer
     max_seq_length: int  # tokens of the longest sequence that is read
-    has_masked_lm: bool  # whether the masked-LM head is that of the model
+    has_masked_lm: bool  # False if the model came without a masked-LM head
 
     @property
     def config(self) -> AlbertConfig:

@@ -19,7 +19,7 @@ class Latency(NamedTuple):
 
 
 class RowTimes:
-    """Times of the same rows by several functions, the first of which the others are compared with.
+    """Times of the same rows by several functions; the others are compared with the first one.
 
     Args:
         seconds: float [rounds, N, functions]. As measured by `time_rows`.
@@ -30,7 +30,7 @@ class RowTimes:
         self._rows = np.median(seconds, axis=0)  # [N, functions]
 
     def latency(self, function: int) -> Latency:
-        """Returns the time of a row by a function; that of each row is its median over rounds."""
+        """Returns the time of a row by a function; each row counts with its median over rounds."""
         times = 1000 * self._rows[:, function]
         lower, median, upper = np.percentile(times, [25, 50, 75])
         return Latency(float(times.mean()), float(median), float(lower), float(upper))
@@ -38,15 +38,15 @@ class RowTimes:
     def speedup(self, function: int) -> float:
         """Returns how many times as fast as the first function a typical row is.
 
-        It is the median over the rows of their own ratios. That of a row is the median over the
-        rounds: both times of a ratio were measured directly after each other, so whatever slows the
-        machine down for longer than that cancels out.
+        It is the median over the ratios of the rows, and the ratio of a row is the median over the
+        rounds. Both times of a ratio are measured directly after each other, so whatever slows the
+        machine down for longer than both measurements cancels out.
         """
         ratios = np.median(self._seconds[:, :, 0] / self._seconds[:, :, function], axis=0)
         return float(np.median(ratios))
 
     def mean_speedup(self, function: int) -> float:
-        """Returns the mean time of the first function, divided by that of another one."""
+        """Returns the mean time of the first function, divided by the mean time of another one."""
         return float(self._rows[:, 0].mean() / self._rows[:, function].mean())
 
 

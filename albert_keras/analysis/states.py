@@ -20,8 +20,8 @@ def block_states(
     Args:
         encoder: AlbertEncoder.
         inputs: dict. The inputs of the encoder, [B, S].
-        blocks: list of (SelfAttentionBlock, FeedForwardBlock). None runs those of the encoder; they
-            may be more, where the same blocks are applied again.
+        blocks: list of (SelfAttentionBlock, FeedForwardBlock). None runs the blocks of the encoder.
+            The list may be longer than that, if the same blocks are applied again.
 
     Yields:
         [B, S, H] in the compute dtype.

@@ -32,7 +32,7 @@ _MAX_REASON_LENGTH = 200
 
 
 class Contestant(NamedTuple):
-    """One of those that are compared."""
+    """A program that is compared with others."""
 
     name: str  #: Such as "transformers, compiled".
     dtype: str  #: "float32", "bfloat16" or another: what it multiplies in.
@@ -93,8 +93,8 @@ def hold_contest(contestants: Sequence[Contestant], repeats: int, seconds: float
 def rates(rounds: Sequence[float], tokens: int, flops: float, peak: float) -> dict:
     """Returns summaries of `tokens_per_second`, `flops` (useful ones per second), `share_of_peak`.
 
-    `rounds` are the seconds of a run in each round, `tokens` and `flops` those of one run, `peak`
-    the operations per second of the fastest product.
+    `rounds` are the seconds of a run in each round, `tokens` and `flops` the numbers of tokens and
+    operations of one run, and `peak` is the operations per second of the fastest product.
     """
     return {
         "tokens_per_second": summary(tokens / seconds for seconds in rounds),

@@ -45,7 +45,7 @@ _TRANSFORMERS = {
         ("transformers, compiled, converted", "converted", True),
     ),
 }
-#: Those that read the ONNX file: peer and package have the same name.
+#: Peers that read the ONNX file; each has the same name as its package.
 _ONNX_PEERS = ("onnxruntime", "openvino")
 _PYTORCH = ("torch", "transformers")
 _ONNX_WRITERS = (*_PYTORCH, "onnx")
@@ -79,8 +79,8 @@ def benchmark_infer(
     Returns:
         dict for JSON: `machine`; `settings`; `products`, see `measure_products`; `cases`, one for
         each S and B: `max_seq_length`, `batch_size`, `useful_flops`, `contestants` (see
-        `hold_contest`, with the numbers of `describe` for those that were measured), `overhead`
-        (for each precision what `inferrers.measure_overhead` returns).
+        `hold_contest`, with the numbers of `describe` for contestants that were measured),
+        `overhead` (for each precision what `inferrers.measure_overhead` returns).
     """
     facts = machine()
     batch_sizes, lengths = list(dict.fromkeys(batch_sizes)), list(dict.fromkeys(max_seq_lengths))
@@ -151,7 +151,8 @@ def describe(results: dict, tokens: int, batch_size: int, flops: float, products
     Each contestant that was measured also has `latency`, quantiles of the seconds of single
     requests (`median`, `p5`, `p95`); its `rates`; the summary `sequences_per_second`; and `ratio`,
     the summary over the rounds of a peer's time divided by ours of the same dtype (above 1: we are
-    faster), None for ours. `tokens` and `flops` are those of one request.
+    faster), None for ours. `tokens` and `flops` are the numbers of tokens and operations of
+    one request.
     """
 
     def described(result):

@@ -109,7 +109,7 @@ def benchmark_learn(
 
 
 def _with_model(config, records, out):
-    """Returns our recipe with a model: that of the measurements in a folder if there are some."""
+    """Returns our recipe with a model: the model of earlier measurements in `out`, if any."""
     path = out / _SETTINGS
     if path.is_file():
         return completed(config, json.loads(path.read_text(encoding="utf-8"))["config"])
@@ -134,8 +134,8 @@ def _open_folder(out, settings):
         other = [name for name in current if known.get(name) != current[name]]
         if other:
             raise InputError(
-                f"The settings must be those of the measurements in `{out}`. Received: another "
-                f"value of {' and '.join(other)} than in {path}. Choose another --out."
+                f"The settings must be the same as for the measurements in `{out}`. Received: "
+                f"another value of {' and '.join(other)} than in {path}. Choose another --out."
             )
         return
     check_output_folder(out)

@@ -11,7 +11,7 @@ from data_pipeline.building.workers import num_processors
 
 logger = logging.getLogger(__name__)
 
-#: Square products measured besides those of the shapes.
+#: Sizes of square products, which are measured besides the products of the shapes.
 _SQUARES = (1024, 2048)
 #: Products per measurement, so that waiting for the result matters little.
 _PRODUCTS = 4
@@ -20,8 +20,9 @@ _PRODUCTS = 4
 def measure_products(shapes: Sequence[Shape], dtypes: Sequence[str], seconds=1.5) -> dict:
     """Measures matrix products with TensorFlow and, if it is installed, PyTorch.
 
-    Square ones, and those of a block on a batch: B·S × H × 3·H (query, key, value in one),
-    H × 4·H, 4·H × H. Each library has a process of its own, and about `seconds` for each dtype.
+    The products are square ones and the products of a block on a batch: B·S × H × 3·H (query, key
+    and value in one), H × 4·H, 4·H × H. Each library runs in its own process, and takes about
+    `seconds` for each dtype.
 
     Returns:
         dict of dtype to dict. `flops`, operations per second of the fastest product, counting 2 for

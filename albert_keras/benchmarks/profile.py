@@ -33,8 +33,8 @@ def benchmark_profile(
 
     Returns:
         dict for JSON: `machine`; `settings`; `operations`, a list of (type, milliseconds, number),
-        the longest first. Operations run in parallel: their times are those of threads and add up
-        to more than the step takes.
+        the longest first. Operations run in parallel: their times are thread times and add up to
+        more than the step takes.
     """
     facts = machine()
     shape = make_shape(model, batch_size, max_seq_length)

@@ -51,8 +51,8 @@ def benchmark_train(
 
     Returns:
         dict for JSON: `machine`; `settings`; `products`, see `measure_products`; `contestants`, see
-        `hold_contest`, with the numbers of `describe` for those that were measured; `comparisons`,
-        a list of what `compare` returns for each dtype of ours.
+        `hold_contest`, with the numbers of `describe` for contestants that were measured;
+        `comparisons`, a list of what `compare` returns for each dtype of ours.
     """
     facts = machine()
     shape = make_shape(model, batch_size, max_seq_length)

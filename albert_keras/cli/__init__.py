@@ -87,7 +87,7 @@ def main(argv=None):
     """Runs the command line.
 
     Args:
-        argv: list of str or None. Arguments; None uses those of the process.
+        argv: list of str or None. Arguments; None uses the arguments of the process.
 
     Returns:
         int. Exit code: 0 success; 1 internal error; 2 invalid input; 3 training diverged; 4 a

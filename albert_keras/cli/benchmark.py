@@ -127,7 +127,7 @@ def infer(
 @command()
 def costs(
     model: list[str] | None = option(
-        None, "Named model; may be repeated.", shown="those of the paper"
+        None, "Named model; may be repeated.", shown="the models of the paper"
     ),
     batch_size: int = options.batch_size(1),
     max_seq_length: int = options.max_seq_length(128),

@@ -21,7 +21,7 @@ from data_pipeline.settings import options_of
 
 
 class _Options(DistillationConfig):
-    """The options of the command: those of both distillations."""
+    """The options of the command, for both kinds of distillation."""
 
     task: TaskConfig
 

@@ -104,7 +104,7 @@ def _lines(result):
     yield f"signatures: {', '.join(result.signatures)}"
     yield f"fingerprint: {result.fingerprint['saved_model_checksum']}"
     if result.largest_difference is not None:
-        yield f"checked: answers equal those in Python to {result.largest_difference:.1g}"
+        yield f"checked: answers agree with the Python code within {result.largest_difference:.1g}"
     yield f"for Keras: {result.keras_file}; description: {folder / 'README.md'}"
     yield (
         f"serve: tensorflow_model_server --rest_api_port=8501 --model_name={folder.name} "

@@ -45,7 +45,7 @@ def plan(
         "Device: cpu, t4, v100, a100, h100, tpu-v2-8, tpu-v3-8, tpu-v4-8, tpu-v5e-8, tpu-v5p-8 or "
         "tpu-v6e-8.",
     ),
-    devices: int | None = option(None, "Number of replicas.", min=1, shown="those of the device"),
+    devices: int | None = option(None, "Number of replicas.", min=1, shown="all of the device"),
     tflops: float | None = option(None, "Peak TFLOP/s of a replica.", shown="by data sheet"),
     mfu: float | None = option(None, "Model FLOPs utilization, 0 to 1.", shown="by device"),
     measure: bool = option(

@@ -12,7 +12,7 @@ def report(
     data: Path | None = option(
         None,
         "Held-out records, whose masks a pre-training fills as samples.",
-        shown="those that were scored last",
+        shown="the records that were scored last",
     ),
     out: Path | None = option(
         None, "Page to write.", metavar="FILE.html", shown="report.html in the folder of the run"

@@ -169,7 +169,7 @@ def server_kit(
         metavar="LABEL=VERSION",
     ),
     cores: int | None = option(
-        None, "Processor cores of the server.", shown="those of this computer"
+        None, "Processor cores of the server.", shown="all of this computer"
     ),
     memory_gib: int | None = option(None, "Memory limit in GiB.", shown="enough for two versions"),
     max_batch_size: int = option(32, "Largest number of texts per batch."),

@@ -18,7 +18,7 @@ _BLOCK = 1 << 16
 
 
 def typed_fields(text: str, options: dict[str, Any]) -> dict[str, Any]:
-    """Returns the fields of an input that is a text; `options` has those of the command line."""
+    """Returns the fields of an input that is a text; `options` are fields from the command line."""
     name = "context" if {"question", "options"} & options.keys() else "text"
     return {name: text} | options
 

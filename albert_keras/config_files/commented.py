@@ -113,7 +113,7 @@ def _attributes(config: type) -> dict[str, str]:
 
 
 def _with_null(text):
-    """Replaces Python's name of a missing value by that of YAML."""
+    """Replaces Python's name of a missing value, None, by YAML's name, null."""
     return re.sub(r"\bNone\b", "null", text)
 
 

@@ -133,7 +133,7 @@ def finetuning_file(config: FinetuneConfig, tokenizer: Tokenizer | None, name: s
 
 
 def data_file(config: PretrainingDataConfig, name: str) -> InitialFile:
-    """Returns settings for a build of records; `name` is that of the file."""
+    """Returns settings for a build of records; `name` is the name of the file."""
     use = f"{DATA.command} --corpus TEXT --tokenizer TOKENIZER --config {name} --out RECORDS"
     return InitialFile(commented_yaml(config, _header(DATA, use, [])), ())
 

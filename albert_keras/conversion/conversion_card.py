@@ -31,7 +31,7 @@ def shape_line(shape: dict) -> str:
 
 
 def head_lines(record: dict) -> list[str]:
-    """Returns a line for each head, whether it was converted or why not."""
+    """Returns a line for each head that says whether it was converted, or why not."""
     names, target = HEAD_NAMES, record["format"]
     lines = [f"{names[head]}: converted" for head in record["heads"]]
     lines += [f"{names[head]}: dropped, {target} has none" for head in record["left_heads"]]
@@ -44,7 +44,7 @@ def verification_lines(record: dict) -> list[str]:
     found = record["verification"]
     if found is None:
         return ["not verified (--no-verify)"]
-    lines = [f"{found['equal_tensors']:,} tensors: bit-equal to those of the source"]
+    lines = [f"{found['equal_tensors']:,} tensors: bit-equal to the tensors of the source"]
     return lines + [
         f"{output}: differs by {difference:.2g} at most ({found['source']}, {found['target']})"
         for output, difference in found["differences"].items()

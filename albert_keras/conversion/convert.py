@@ -41,15 +41,15 @@ class ConversionResult(NamedTuple):
     albert_config: dict[str, Any]  #: Shape of the model.
     num_parameters: int  #: Numbers in all tensors that were written.
     encoder_digest: str  #: SHA-256 of the encoder's weights, see `encoder_digest`.
-    heads: tuple[str, ...]  #: Those of `HEADS` that were converted.
-    left_heads: tuple[str, ...]  #: Those that the target cannot store.
+    heads: tuple[str, ...]  #: Names in `HEADS` that were converted.
+    left_heads: tuple[str, ...]  #: Heads that the target cannot store.
     absent_heads: tuple[str, ...]  #: Heads of a pre-trained model that the source does not have.
     labels: tuple[str, ...]  #: Names of classes, if the source has them.
     #: The task of the fine-tuned run that was written; None for any other folder.
     task: str | None
     #: "name" and "sentence" of its identity, its "source" and its "digest"; None without one.
     vocabulary: dict[str, str] | None
-    notes: tuple[str, ...]  #: What other code does differently with it.
+    notes: tuple[str, ...]  #: What other code does differently with the model.
     verification: dict[str, Any] | None  #: The fields of `Verification`, if it was requested.
     source_files: dict[str, str]  #: File of the source -> SHA-256, in hexadecimal.
 

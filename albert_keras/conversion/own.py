@@ -56,7 +56,8 @@ def read(path, trust_pickle=False, config=None) -> ModelWeights:
     """Reads a model of ours; see `interop`.
 
     `path` is as for `open_weights`. A fine-tuning is read from its best seed, a fine-tuned run from
-    its best checkpoint. `tokenizer_files` are those of the tokenizer's folder, or one model file.
+    its best checkpoint. `tokenizer_files` are the files of the tokenizer's folder, or one model
+    file.
     """
     path, step = Path(path), None
     if path.is_dir() and is_finetuned(path):
@@ -80,7 +81,7 @@ def read(path, trust_pickle=False, config=None) -> ModelWeights:
 def write(weights: ModelWeights, folder: str | Path, task: TaskConfig | None = None):
     """Writes a model as a folder that `albert-keras finetune --from` reads; see `interop`.
 
-    `tokenizer_files` are those of a tokenizer's folder, or empty. If a task is given, see
+    `tokenizer_files` are the files of a tokenizer's folder, or empty. If a task is given, see
     `task_of_head`, they must not be empty, and the folder is a fine-tuned run.
     """
     folder = Path(folder)
@@ -101,8 +102,8 @@ def write(weights: ModelWeights, folder: str | Path, task: TaskConfig | None = N
 def source_files(path: Path) -> dict[str, str]:
     """Hashes the files of a model: name, relative to the folder -> SHA-256, in hexadecimal.
 
-    Of a run these are `run.json` and the checkpoint that is read; of a folder all that are not
-    hidden; of the prefix of a checkpoint its own.
+    For a run, these are `run.json` and the checkpoint that is read; for any other folder, all files
+    that are not hidden; for the prefix of a checkpoint, the files of this checkpoint.
     """
     if not path.is_dir():
         files = [path] if path.is_file() else sorted(path.parent.glob(f"{path.name}.*"))

@@ -28,7 +28,7 @@ from data_pipeline.tokenizers.tokenization import Tokenizer
 _REGRESSION, _ONE_CLASS = "regression", "single_label_classification"
 _SEVERAL_LABELS = "multi_label_classification"
 #: Kind -> keys of config.json that distinguish it in transformers from kinds with the same head.
-#: The class is that of ALBERT also for a BERT.
+#: The class is the same as for ALBERT, even for a BERT.
 FOREIGN_KEYS = {
     MULTI_LABEL: {"problem_type": _SEVERAL_LABELS},
     MULTI_REGRESSION: {"problem_type": _REGRESSION},
@@ -140,11 +140,11 @@ class _Source:
 def write_task_run(weights: ModelWeights, tokenizer: Tokenizer, task: TaskConfig, folder: Path):
     """Writes a fine-tuned run of a task with one checkpoint, of step 0, into an empty folder.
 
-    The tensors have the reference's names; `task` is that of `task_of_head`.
+    The tensors have the reference's names; `task` is the result of `task_of_head`.
     """
     config = FinetuneConfig(task=task, training={"precision": "float32"})
     run = Run.create_or_resume(folder, config, weights.config, _Source(weights, tokenizer, task))
-    # With a score, because it is the best of one.
+    # It has a score, so that this only checkpoint is also the best one.
     run.checkpoints.save(0, dict(weights.tensors), score=0.0)
     if build_task(task).kind is SPANS_OR_NONE:
         save_tuned(run, _NULL_THRESHOLD)

@@ -68,7 +68,7 @@ class TeachingConfig(Settings):
 
 
 class DistillationConfig(PretrainingConfig):
-    """All settings of a distillation on records except its data: those of pre-training, and more.
+    """All settings of a distillation on records except its data; they extend PretrainingConfig.
 
     Attributes:
         model: dict. The student, as in PretrainingConfig.
@@ -106,6 +106,6 @@ class TaskTeachingConfig(Settings):
 
 
 class TaskDistillationConfig(FinetuneConfig):
-    """All settings of a distillation on a task: those of a fine-tuning, and more."""
+    """All settings of a distillation on a task; they extend FinetuneConfig."""
 
     distillation: TaskTeachingConfig = TaskTeachingConfig()

@@ -32,24 +32,25 @@ def distill(
     callbacks: Sequence[keras.callbacks.Callback] = (),
     **flags: Any,
 ) -> PretrainingResult:
-    """Trains a student on records, with the losses of pre-training and those of a teacher.
+    """Trains a student on records, with the losses of pre-training and losses towards a teacher.
 
     The result is an ordinary pre-training run: it resumes by the same call, and `evaluate`,
     `export` and `finetune` take it.
 
     Args:
         teacher: str or Path. A pre-trained model, as `path` of `open_weights`, with the vocabulary
-            of the records. Its own training records count as trained on by the student.
+            of the records. The student counts as trained on the teacher's training records, too.
         data, out, eval_data, allow_changes, max_steps, callbacks: As in `pretrain`.
         config: DistillationConfig. None takes the defaults.
-        teacher_step, albert_config, tokenizer: As `step` and the others of `open_weights`.
+        teacher_step, albert_config, tokenizer: As `step`, `albert_config` and `tokenizer` of
+            `open_weights`.
         cache: str, Path or None. Folder of the teacher's logits, see `logit_cache.py`: it is read
             if it exists, and written before the training otherwise.
         **flags: Single settings by the keywords of `options_of(DistillationConfig)`.
 
     Raises:
-        InputError: If teacher, student, records and settings do not fit together, or the cache is
-            of another teacher or other records; and as `pretrain`.
+        InputError: If teacher, student, records and settings do not fit together, or the cache
+            belongs to another teacher or other records; and as `pretrain`.
         TrainingStopped, TrainingDiverged, WorkerLost: As `pretrain`.
 
     Source:

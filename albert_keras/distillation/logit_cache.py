@@ -203,7 +203,7 @@ def _open(folder, wanted, by_record):
     if differences:
         listing = "\n  ".join(differences)
         raise InputError(
-            f"The logits in `{folder}` must be those of this teacher, these records and these "
+            f"The logits in `{folder}` must come from this teacher, these records and these "
             f"settings. Received:\n  {listing}\n{repair}"
         )
     for name in (_LOGITS, _PIECES):

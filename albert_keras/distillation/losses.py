@@ -13,14 +13,14 @@ from albert_keras.training.losses import Sums
 def soft_target_sums(logits, bias, teacher_logits, weights, temperature, pieces=None) -> Sums:
     """Sums T² times the divergence of the student from the teacher's distribution, KL(t || s).
 
-    Both distributions are those of the logits divided by the temperature T. The factor keeps the
-    gradients as large as at T = 1 (Hinton et al. 2015, section 2).
+    Both distributions are the softmax of the logits divided by the temperature T. The factor T²
+    keeps the gradients as large as at T = 1 (Hinton et al. 2015, section 2).
 
     Args:
         logits: float [B, P, V]. Of the student, without `bias`.
-        bias: float32 [V]. Added to them.
+        bias: float32 [V]. Added to `logits`.
         teacher_logits: float [B, P, K]. Of the teacher, with its bias. With K < V the teacher's
-            distribution is that over these pieces alone.
+            distribution covers these pieces alone.
         weights: float [B, P]. 1 for a real prediction, 0 for padding.
         temperature: float. T.
         pieces: int [B, P, K] or None. The piece of each of the teacher's logits; None stands for

@@ -1,4 +1,4 @@
-"""The training step of a distillation: those of pre-training, and what the teacher predicts."""
+"""The training step of a distillation: pre-training, and learning the teacher's predictions."""
 
 from typing import NamedTuple
 
@@ -97,5 +97,5 @@ class DistillationStep(PretrainingStep):
 
     def _results(self):
         results = super()._results()
-        results.pop("cosine_accuracy", None)  # nothing is simply right
+        results.pop("cosine_accuracy", None)  # no prediction counts as correct
         return results

@@ -141,7 +141,7 @@ class TaughtFeatures(Features):
 
 
 def _started(weights: InitialWeights, student: str | AlbertConfig) -> InitialWeights:
-    """Returns the first weights of a student that starts from those of its teacher."""
+    """Returns the first weights of a student that starts from the weights of its teacher."""
     config = student
     if not isinstance(config, AlbertConfig):
         config = AlbertConfig.from_name(config, vocab_size=weights.tokenizer.vocab_size)
@@ -149,7 +149,7 @@ def _started(weights: InitialWeights, student: str | AlbertConfig) -> InitialWei
     layers = () if misfits else checked_map(weights.albert_config, config)
     if misfits:
         logger.warning(
-            "The student starts from random layers, as those of the teacher differ: %s",
+            "The student starts from random layers because the layers of the teacher differ: %s",
             "; ".join(misfits),
         )
     model = AlbertForPretraining(config, sentence_head=False, dtype="float32")

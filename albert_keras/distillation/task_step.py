@@ -51,7 +51,7 @@ def soft_answer_sums(kind: TaskKind, logits, teacher_logits, weights, temperatur
 
 
 class TaskDistillationStep(FinetuningStep):
-    """Trains a model on the answers of a task and those of a teacher, which are in its features."""
+    """Trains a model on the answers of a task and on a teacher's logits, which are features."""
 
     def __init__(self, model, kind: TaskKind, settings: TaskTeachingConfig, **kwargs):
         super().__init__(

@@ -69,7 +69,7 @@ class Teacher:
             )
 
     def build(self, precision: str) -> AlbertForPretraining:
-        """Builds the model with its weights, none of which is trained.
+        """Builds the model with its weights, which are not trained.
 
         Call it in the scope of a strategy if the model is to run under one.
         """
@@ -93,7 +93,8 @@ class Teaching:
         weights: InitialWeights. Of the teacher.
         cache: LogitCache or None. What to read instead of running the teacher; it must be set if
             `is_cached` is True.
-        warm_source: InitialWeights or None. Those that the layers of the student start from.
+        warm_source: InitialWeights or None. The weights that the layers of the student start
+            from.
 
     Raises:
         InputError: If teacher, student and settings do not fit together.
@@ -121,7 +122,8 @@ class Teaching:
             )
         elif misfits and self.settings.warm_start is None:
             logger.info(
-                "no layer starts from one of the teacher's, which differ: %s", "; ".join(misfits)
+                "no layer starts from a layer of the teacher, because they differ: %s",
+                "; ".join(misfits),
             )
         self.warm_source = self.weights if self._layers else None
         #: Positions of the student whose embeddings start from trained ones of the teacher.
@@ -187,7 +189,7 @@ class Teaching:
 
 
 def _resolved(settings: TeachingConfig, teacher, student, is_cached):
-    """Returns TeachingConfig with the weight of the cosine loss; InputError if it cannot be had."""
+    """Returns TeachingConfig with the weight of the cosine loss; InputError if it is not valid."""
     ours, theirs = student.hidden_size, teacher.albert_config.hidden_size
     weight = settings.cosine_weight
     if weight is None:

@@ -16,14 +16,14 @@ _SHAPE = ("hidden_size", "intermediate_size", "num_attention_heads", "inner_grou
 def layer_map(teacher_layers: int, student_layers: int) -> tuple[int, ...]:
     """Returns the layer of the teacher that each layer of a student starts from.
 
-    The layers have equal distances: of twelve layers 0, 2, 4, 6, 8 and 10 for six ("one layer out
-    of two", Sanh et al. 2019, section 2). A deeper student repeats layers.
+    The layers have equal distances: six layers start from layers 0, 2, 4, 6, 8 and 10 of twelve
+    ("one layer out of two", Sanh et al. 2019, section 2). A deeper student repeats layers.
     """
     return tuple(depth * teacher_layers // student_layers for depth in range(student_layers))
 
 
 def layer_misfits(teacher: AlbertConfig, student: AlbertConfig) -> list[str]:
-    """Returns why layers of a teacher cannot be those of a student, list of str."""
+    """Returns why layers of a teacher cannot be used in a student, list of str."""
     return [
         f"{name}: {getattr(teacher, name)!r} in the teacher, {getattr(student, name)!r} in the "
         "student"
@@ -35,7 +35,7 @@ def layer_misfits(teacher: AlbertConfig, student: AlbertConfig) -> list[str]:
 def checked_map(
     teacher: AlbertConfig, student: AlbertConfig, layers: tuple[int, ...] | None = None
 ) -> tuple[int, ...]:
-    """Returns the given layers of a teacher, or those of `layer_map`; InputError if wrong."""
+    """Returns the given layers of a teacher, by default `layer_map`; InputError if invalid."""
     deep, shallow = teacher.num_hidden_layers, student.num_hidden_layers
     if layers is None:
         return layer_map(deep, shallow)
@@ -56,16 +56,17 @@ def start_warm(
 ) -> LoadReport:
     """Copies weights of a teacher to a student.
 
-    A layer takes the weights of the layer that `layers` names. Where depths of the student share a
-    block, it takes those of the first depth that runs it. Outside the layers a weight is copied if
-    the teacher has one with the same name and shape; of positions those that both have. The rest
-    keeps its initial values.
+    A layer takes the weights of the layer that `layers` names. If several depths of the student
+    share a block, the block takes the weights for the first depth that runs it. Outside the layers,
+    a weight is copied if the teacher has a weight with the same name and shape; of the position
+    embeddings, the positions that both models have are copied. All other weights keep their initial
+    values.
 
     Args:
-        tensors: The teacher's, see `InitialWeights.tensors`.
+        tensors: Tensors of the teacher, see `InitialWeights.tensors`.
         config: AlbertConfig of the teacher.
         student: AlbertForPretraining.
-        source: What the report calls the teacher.
+        source: Name of the teacher in the report.
         layers: One of the teacher's layers for each of the student's; () copies none.
     """
     names = {id(weight): name for name, weight in weight_names(student).items()}

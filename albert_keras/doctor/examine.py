@@ -60,7 +60,7 @@ def tensorflow_findings(
 ) -> list[Finding]:
     """Judges how TensorFlow started, given the findings about what it needs.
 
-    The required versions are those of `line`; by default those for this Python.
+    `line` has the required versions; by default it is the line for this Python.
     """
     line = line or required_line()
     found = []

@@ -42,8 +42,8 @@ def keras_findings(
     """Checks environment variables, imported modules and the installed Keras.
 
     The arguments are the environment, the imported modules, the version of a distribution (raises
-    PackageNotFoundError), the file that importing Keras 2 would load, and the required versions;
-    by default those of this process.
+    PackageNotFoundError), the file that importing Keras 2 would load, and the required versions.
+    The defaults are taken from this process.
     """
     line = line or required_line()
     package, pin = line.keras_package, keras_command(line)

@@ -26,7 +26,7 @@ class Embeddings(NamedTuple):
 
     num_texts: int  # N
     size: int  # H, the numbers of a vector
-    num_truncated: int  # texts of which only the beginning was read
+    num_truncated: int  # texts that were too long and were truncated
     settings: EmbeddingSettings
     vectors: np.ndarray | None = None  # float32 [N, H]; None if they were written to a file
     ids: tuple[str, ...] = ()  # of these vectors

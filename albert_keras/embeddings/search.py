@@ -60,14 +60,14 @@ def _inverse_lengths(vectors):
 def _best(scores, count):
     """Returns the largest of scores, [Q, n] → [Q, K], and their columns, in ascending order.
 
-    Of equals, the lowest columns are taken.
+    Of equal scores, the ones with the lowest columns are taken.
     """
     if count >= scores.shape[1]:
         columns = np.broadcast_to(np.arange(scores.shape[1]), scores.shape)
         return scores, columns
     columns = np.argpartition(-scores, count, axis=1)[:, :count]
     smallest = np.take_along_axis(scores, columns, axis=1).min(axis=1, keepdims=True)
-    # A partition takes any of those that equal the smallest; the lowest columns are wanted.
+    # A partition takes any of the scores that equal the smallest; the lowest columns are wanted.
     for row in np.flatnonzero((scores >= smallest).sum(axis=1) != count):
         columns[row] = np.argsort(-scores[row], kind="stable")[:count]
     columns = np.sort(columns, axis=1)

@@ -49,8 +49,8 @@ class TextEncoder:
     Args:
         model: Run, fine-tuning (which means its best seed), export or version of it (whose `.keras`
             file must be beside it), name of a shipped model, checkpoint or `.keras` file.
-        pooling: See `Pooling`. None takes that of a model trained for similarity, and "mean" for
-            any other model.
+        pooling: See `Pooling`. None takes the pooling that a model for similarity was trained with,
+            and "mean" for any other model.
         layers: See `EmbeddingSettings`; "pooler" requires the last block alone.
         normalize: Whether vectors have the length 1.
         max_seq_length: Longer texts are truncated. None takes the length of the training, or what

@@ -50,7 +50,7 @@ def answer_stream(
 
 
 class Truncation:
-    """Counts the inputs of which a model did not read all."""
+    """Counts the inputs that a model did not read completely."""
 
     def __init__(self):
         self._answers = self._truncated = self._tokens = self._words = 0

@@ -1,4 +1,4 @@
-"""Answers as a table: the columns of the input, followed by those of the answer."""
+"""Answers as a table: the columns of the input, followed by the columns of the answer."""
 
 import csv
 import json
@@ -64,13 +64,13 @@ def check_ending(out: str | os.PathLike | None):
 
 
 def with_answer(row: dict[str, Any], answer: Any, columns: Collection[str]) -> dict[str, Any]:
-    """Returns the values of an input with those of its answer, by the name of their column.
+    """Returns the values of an input and of its answer, by the name of their column.
 
-    The `id` of the answer is left out, as are its `words` if the input has them. If a column of the
-    input has the name of one of the answer, the one of the answer is called `predicted_...`.
+    The `id` of the answer is left out, and so are its `words` if the input has them. If the input
+    has a column with the same name, the column of the answer is called `predicted_...`.
 
     Args:
-        row: Of the input.
+        row: The values of the input.
         answer: Named tuple, see `Task.answers`.
         columns: Names of all columns of the input.
     """

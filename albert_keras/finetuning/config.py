@@ -75,7 +75,7 @@ class ModelChanges(FeatureSettings):
             if task.kind is SIMILARITY:
                 raise InputError(
                     "`freeze_encoder` must not be used for similarity: its model has no weights "
-                    "but those of the encoder, so there is nothing to train. Fine-tune the "
+                    "besides the encoder's, so there is nothing to train. Fine-tune the "
                     "encoder, or compare texts with `albert-keras similar` without training."
                 )
 

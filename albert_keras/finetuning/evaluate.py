@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 class TaskEvaluation(NamedTuple):
     """Scores on labelled examples."""
 
-    runs: tuple[str, ...]  # those whose predictions were averaged
+    runs: tuple[str, ...]  # runs whose predictions were averaged
     task: str
     split: str  # a split of the task, or the name of the file
     metric: str
@@ -34,8 +34,8 @@ class TaskEvaluation(NamedTuple):
     guessing: dict[str, float] | None  # scores of the best constant answer on these examples
     collapse: str | None  # see `Task.collapse`
     tuned: dict[str, float]  # see `Task.tune`
-    #: Whether `tuned` was found on these examples: those that determined the best checkpoint, too.
-    #: On others the tuned values are those of the training.
+    #: Whether `tuned` was found on these examples, which then determined the best checkpoint, too.
+    #: For other examples, the values that were tuned in training are used.
     is_tuned_here: bool
     files: dict[str, Any] = {}  # what was written, see `write_answers`; never changed
     positive_class: str | None = None  # the class that the score `f1` refers to

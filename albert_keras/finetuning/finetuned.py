@@ -112,9 +112,9 @@ class FinetunedModels:
         step: int, "best" or None. Which checkpoint; None takes the newest.
         strategy: str. See `strategy.py`.
         batch_size: int. Rows per device and call.
-        changes: dict of str. Settings of the task that differ from those in training: `data_dir`,
-            how tables are written (`delimiter`, `encoding`, `skip_bad_rows`), and the columns
-            `text` and `pair` if it had them; None for no change.
+        changes: dict of str. Settings of the task that differ from the training: `data_dir`, how
+            tables are written (`delimiter`, `encoding`, `skip_bad_rows`), and the columns `text`
+            and `pair` if the task had them in training; None for no change.
 
     Attributes:
         runs: list of Run.
@@ -194,7 +194,7 @@ class FinetunedModels:
             cache: Path or None. Folder of features.
 
         Returns:
-            tuple. Features, or a tuple of those of each model if models read the examples
+            tuple. Features, or a tuple with the Features of each model if models read the examples
             differently; and a list of dicts of arrays, one per model.
         """
         encoded: dict[tuple, Features] = {}

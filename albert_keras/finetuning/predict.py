@@ -50,14 +50,14 @@ def predict_task(
         inputs: list of dict of str or of str, or None. See `FinetunedModels.examples`.
         file: str, Path or None. Instead: a file in the format of the task, without answers.
         split: str or None. Instead: a split of the task's files, such as "test".
-        data_dir: str, Path or None. Folder of these files; None means the training's.
+        data_dir: str, Path or None. Folder of these files; None takes the folder of the training.
         out: str, Path or None. Folder for the task's official files, as leaderboards take them; or
             a .csv or .jsonl with the columns of the examples and of their answers, see
             `write_answer_table`.
         all_seeds, step, batch_size, strategy: See `FinetunedModels`.
-        text, pair: str, int or None. Columns of `file` if they are not those of the training.
-        delimiter, encoding, skip_bad_rows: How to read `file`, if not as in training. Skipped rows
-            have no example; they are listed in or beside `out`.
+        text, pair: str, int or None. Columns of `file`, if they differ from the training.
+        delimiter, encoding, skip_bad_rows: How to read `file`, if it differs from the training.
+            Skipped rows have no example; they are listed in or beside `out`.
         overwrite: bool. Whether an existing .csv or .jsonl `out` is replaced.
 
     Returns:

@@ -110,13 +110,13 @@ def task_sums(kind: TaskKind, outputs: dict, features: dict) -> Sums:
     """Sums loss, weights and right answers over a batch.
 
     Args:
-        outputs: The model's; for spans_or_none always those in training.
+        outputs: The outputs of the model; for spans_or_none always its outputs in training.
         features: The targets of `Features.batch`, and "example_weights" float [B].
 
     Returns:
         Sums. Each row adds, times its weight,
             classification, choice: the cross-entropy of the class or option; with a classifier
-                after every layer the mean of theirs, weighted by the number of the layer;
+                after every layer the mean over the layers, weighted by the number of the layer;
             regression: the squared error; no answer is counted as right;
             multi_label: the mean of the binary cross-entropies of its labels; right if all are;
             multi_regression: the mean of the squared errors of its labels; none counts as right;
@@ -210,12 +210,12 @@ def _similarity(outputs, features):
     """Compares the pairs of a batch, or of a replica's part of it, with each other.
 
     With scores, the loss is CoSENT (Su, 2022, https://kexue.fm/archives/8847): the logarithm of
-    1 + the sum of exp((cos_j - cos_i) / temperature) over all i, j of which i has the higher score.
-    It needs only the order of the scores. The loss of the batch is that of each of its rows.
+    1 + the sum of exp((cos_j - cos_i) / temperature) over all i, j where i has the higher score. It
+    needs only the order of the scores. Each row gets the loss of the whole batch.
 
-    Without, it is the cross-entropy of finding the second text of a pair among those of all pairs
-    (Gao et al., 2021, "SimCSE", https://arxiv.org/abs/2104.08821, equation 1). If both texts are
-    the same, their vectors differ by dropout.
+    Without scores, the loss is the cross-entropy of finding the second text of a pair among the
+    second texts of all pairs (Gao et al., 2021, "SimCSE", https://arxiv.org/abs/2104.08821,
+    equation 1). If both texts are the same, their vectors differ by dropout.
     """
     first, second = tf.unstack(_float32(outputs["vectors"]), axis=1)  # [B, H] each, of length 1
     is_row = tf.convert_to_tensor(features["example_weights"]) > 0  # the others fill up the batch

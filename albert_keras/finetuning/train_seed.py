@@ -179,7 +179,7 @@ def _read_loaded(path):
 
 
 def _tied_steps(run, metric, best_step):
-    """Returns the other steps whose main score equals that of the best step, tuple of int."""
+    """Returns the other steps with the same main score as the best step, tuple of int."""
     scores = {step: found.get(metric) for step, found in read_evaluations(run.path)}
     best = scores.pop(best_step, None)
     return tuple(step for step, score in scores.items() if best is not None and score == best)

@@ -1,4 +1,4 @@
-"""Which examples to score are none to score on: those that the weights were trained on."""
+"""Finds examples that must not be scored, because the weights were trained on them."""
 
 import logging
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 def training_digests(
     examples: list, fingerprint: str, initial_weights: InitialWeights
 ) -> tuple[Digests, ...]:
-    """Returns the digests of the training examples, then those of the run of the initial weights.
+    """Returns the digests of the training examples, then of the run of the initial weights.
 
     Initial weights from a run that was fine-tuned have been trained on its examples, too.
     """
@@ -42,11 +42,11 @@ def training_digests(
 def check_dev(
     dev: dict[str, list], trained: Sequence[Digests], config: TaskConfig, is_new: bool = True
 ) -> dict[str, Overlap]:
-    """Compares development examples, by split, with those of the training, and reports overlaps.
+    """Compares development examples, by split, with the training examples; reports overlaps.
 
     Args:
-        is_new: Whether the fine-tuning begins. Older versions let it begin with the same examples
-            for both purposes: such a fine-tuning is resumed with a warning.
+        is_new: Whether the fine-tuning begins. Older versions allowed the same examples for both
+            purposes: such a fine-tuning is resumed with a warning.
 
     Raises:
         InputError: If all examples of a split were trained on and the fine-tuning is new.
@@ -77,10 +77,10 @@ def check_dev(
 def check_scored(
     runs: Sequence[Run], examples: list, split: str, allow_trained_rows: bool
 ) -> tuple[Overlap | None, list[int], tuple[str, ...]]:
-    """Compares examples to score with those that runs were trained on, and reports what they share.
+    """Compares examples to score with the training examples of runs, and reports what they share.
 
     Args:
-        runs: Those whose predictions are averaged.
+        runs: Runs whose predictions are averaged.
         split: A split of the task, or the name of a file.
         allow_trained_rows: Whether all examples may have been trained on.
 

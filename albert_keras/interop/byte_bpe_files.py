@@ -70,7 +70,7 @@ def read_byte_bpe(files: dict[str, bytes], source: object) -> bytes:
     for token, id in added.items():
         if token not in SPECIAL_PIECES or ids[token] != id:
             raise InputError(
-                f"The tokenizer of `{source}` must have no added tokens but those of RoBERTa. "
+                f"The tokenizer of `{source}` must have no added tokens except RoBERTa's. "
                 f"Received: {token!r} with the id {id!r}."
             )
     return _written(content._replace(add_prefix_space=bool(prefix)), source)

@@ -67,7 +67,7 @@ def _shapes(content: bytes) -> Iterator[tuple[str, tuple[list[int], int]]]:
     _, place = _varint(footer, place)
     for _, handle in _entries(content, footer, place):
         for key, value in _entries(content, handle, 0):
-            if key:  # that of the header is empty
+            if key:  # the key of the header is empty
                 entry = BundleEntryProto.FromString(value)
                 shape = [dimension.size for dimension in entry.shape.dim]
                 dtype = tf.dtypes.as_dtype(entry.dtype)

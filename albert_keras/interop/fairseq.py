@@ -140,7 +140,7 @@ def write(weights, folder):
         theirs[_OUTPUT] = theirs[_WORDS]
     write_safetensors(folder / WEIGHTS, theirs)
     config.save(folder / _SHAPE)
-    # The first four ids and the last one are those of special tokens, which it does not list.
+    # The first four ids and the last one belong to special tokens, which the file does not list.
     lines = "".join(f"{number} 0\n" for number in range(4, config.vocab_size - 1))
     write_files(folder, {DICTIONARY: lines.encode()} | weights.tokenizer_files)
 
@@ -197,7 +197,7 @@ def _with_current_names(tensors, source):
 
 
 def _shape(tensors, folder, given):
-    """Returns the configuration of a file or, without one, that of the tensors."""
+    """Returns the configuration in a file or, if there is none, one derived from the tensors."""
     beside = folder / _SHAPE
     if given is not None or beside.is_file():
         config = AlbertConfig.from_reference_json(given if given is not None else beside)

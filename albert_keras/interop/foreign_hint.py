@@ -9,7 +9,7 @@ from pathlib import Path
 from albert_keras.interop.model_folder import read_json
 from data_pipeline.errors import InputError
 
-#: Files of which a folder of a foreign format has at least one.
+#: Patterns of files; a folder of a foreign format contains at least one such file.
 _MARKS = (
     "model.safetensors",
     "model.safetensors.index.json",

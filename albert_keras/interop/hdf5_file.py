@@ -19,7 +19,7 @@ from data_pipeline.errors import InputError
 from data_pipeline.limits import check_memory, check_regular_file
 
 _MAX_OBJECTS, _MAX_DEPTH = 50_000, 32
-#: An array may have several names, each of which is read: those for Keras 2 and Keras 3.
+#: An array may have several names, for Keras 2 and for Keras 3, and is read under each of them.
 _MAX_GROWTH = 4
 
 

@@ -84,7 +84,7 @@ def read(path, trust_pickle=False, config=None):
         config = AlbertConfig.from_reference_json(config_path)
     else:
         config = shape_of_release(named, path)
-        logger.info("%s has no configuration; its sizes are those of a release: %s", path, config)
+        logger.info("%s has no configuration; its sizes match a released model: %s", path, config)
     read_model = tf_models.read_model if is_of_tf_models else read_reference_tensors
     return ModelWeights(
         config=config,

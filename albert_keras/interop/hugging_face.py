@@ -88,7 +88,7 @@ def read(path, trust_pickle=False):
     """Reads a model of one of the `FAMILIES`; see `interop`.
 
     A missing pooler of an ALBERT or a BERT is replaced by zeros, if no head needs it. Numbers of 16
-    bits are exact in float32, those of 64 are rounded.
+    bits are exact in float32; numbers of 64 bits are rounded.
     """
     folder, source = Path(path), str(path)
     values = read_json(folder / CONFIG)
@@ -139,7 +139,7 @@ def write(weights, folder):
     if f"{POOLER}/kernel" not in tensors and family.needs_pooler(heads, class_name):
         raise InputError(
             f"A {class_name} must have a pooler. `{weights.source}` has none: name another class, "
-            "such as that of token classification, as `architectures` of its configuration."
+            "such as one for token classification, as `architectures` of its configuration."
         )
     rows = _rows_of(family, config.replace(num_hidden_groups=groups), heads, class_name)
     if family.shares and not config.projects_embeddings:

@@ -69,8 +69,8 @@ def family_for(config: AlbertConfig) -> tuple[Family, int]:
 def class_of(family: Family, heads: tuple[str, ...], foreign: dict) -> str:
     """Returns the class of transformers with these heads: the source's class, or the usual one.
 
-    The source's class may be that of another family, such as AlbertForTokenClassification of a
-    BERT. InputError if there is no class with these heads.
+    The source's class may belong to another family: a BERT may name AlbertForTokenClassification.
+    InputError if there is no class with these heads.
     """
     classes = family.classes.get(tuple(heads))
     if classes is None:

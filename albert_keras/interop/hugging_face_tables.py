@@ -1,7 +1,7 @@
 """Which tensor of transformers is which of ours: data, one `Family` for each kind of model.
 
-The names are those of models with heads; a model without heads omits their first part. Kernels of
-their dense layers have the shape [out, in].
+The tables have the names of models with heads; a model without heads omits the first part of each
+name. In transformers, kernels of dense layers have the shape [out, in].
 
 Source: `modeling_albert.py`, `modeling_bert.py`, `modeling_roberta.py` and
 `modeling_distilbert.py` of transformers 5.23.

@@ -193,7 +193,7 @@ def _serialized(class_name, settings):
 
 
 def _read_head(path, config, backbone):
-    """Returns the head's arrays; checks that the others equal those of the backbone's files."""
+    """Returns the head's arrays; checks that all others equal the backbone's arrays."""
     source = path / TASK_CONFIG
     settings = _settings_of(read_json(source, _MAX_JSON_BYTES), "AlbertMaskedLM", source)
     if _read_backbone(settings.get("backbone"), source) != config:

@@ -24,7 +24,7 @@ def read_json(path: str | Path, max_bytes: int = MAX_JSON_BYTES) -> dict:
 
 
 def write_json(path: str | Path, values: dict, **options):
-    """Writes values as indented JSON; `options` are those of `json.dumps`."""
+    """Writes values as indented JSON; `options` are passed to `json.dumps`."""
     text = json.dumps(values, **{"indent": 2, **options}) + "\n"
     Path(path).write_text(text, encoding="utf-8")
 

@@ -1,6 +1,6 @@
 """A model as numbers: what every format is read into and written from.
 
-The names and shapes of its tensors are those of google-research/albert.
+Its tensors have the same names and shapes as in google-research/albert.
 """
 
 import logging
@@ -92,12 +92,12 @@ class ModelWeights(NamedTuple):
 
     @property
     def heads(self) -> tuple[str, ...]:
-        """Those of `HEADS` that the model has."""
+        """The heads in `HEADS` that the model has."""
         return heads_of(self.tensors)
 
 
 def heads_of(names: Iterable[str]) -> tuple[str, ...]:
-    """Returns those of `HEADS` that have at least one tensor among these names."""
+    """Returns the heads in `HEADS` that have at least one tensor among these names."""
     return tuple(
         head for head, starts in HEADS.items() if any(name.startswith(starts) for name in names)
     )

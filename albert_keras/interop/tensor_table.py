@@ -1,6 +1,6 @@
 """Tables of tensors: which tensor of another format is which of ours, and in what layout.
 
-A table is data, a tuple of `Row`. Our names are those of google-research/albert, which are also
+A table is data, a tuple of `Row`. Our names are the names in google-research/albert and also
 the names of our weights; `{g}` stands for a group and `{k}` for a block in it.
 """
 
@@ -94,8 +94,8 @@ def read_reference_tensors(config: AlbertConfig, tensors: dict, source) -> dict[
 def write_by_table(rows: Iterable[Row], tensors: dict, shapes: dict | None = None) -> dict:
     """Converts tensors of ours into contiguous ones of another format, by the rows without braces.
 
-    `shapes` are those of `shapes_with_heads`, if heads are an axis. InputError if the format cannot
-    store one of the tensors.
+    `shapes` are the result of `shapes_with_heads`, if heads are an axis. InputError if the format
+    cannot store one of the tensors.
     """
     by_name = {row.ours: row for row in rows}
     missing = sorted(set(tensors) - set(by_name))
@@ -115,7 +115,8 @@ def write_by_table(rows: Iterable[Row], tensors: dict, shapes: dict | None = Non
 def shapes_with_heads(rows: Iterable[Row], shapes: dict, config: AlbertConfig) -> dict[str, tuple]:
     """Returns the shapes of weights in Keras' `MultiHeadAttention`, where heads are an axis.
 
-    `shapes` are those of our tensors; the result has their names, of rows whose layout is "heads".
+    `shapes` are the shapes of our tensors. The result has the names of the other format, for the
+    rows whose layout is "heads".
     """
     heads = config.num_attention_heads
     sizes = (heads, config.hidden_size // heads)

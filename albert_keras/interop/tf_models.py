@@ -96,7 +96,7 @@ _LAYERS = (
     "",
     "pooler_transform",
 )
-#: Attributes of their block, likewise; a dict where an attribute is an object with attributes.
+#: Attributes of their block, as in `_LAYERS`; an attribute with attributes of its own is a dict.
 _BLOCK_ATTRIBUTES = {
     "_attention_layer": {
         "_query_dense": f"{_ATTENTION}/query",
@@ -207,7 +207,7 @@ def _optimizer_state(names) -> set[str]:
 
 
 def _encoder_objects(variables: dict[str, tf.Variable]) -> tf.Module:
-    """Returns objects as Keras tracks those of the encoder.
+    """Returns objects in the structure in which Keras tracks the objects of the encoder.
 
     TensorFlow restores by the names of attributes, from object to object, and expects objects
     without variables as well. `variables` are by full name.

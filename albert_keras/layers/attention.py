@@ -46,8 +46,8 @@ class SelfAttentionBlock(NamedLayer):
         hidden: float [N, H]. One row per position.
         rows: Rows. Which row belongs to which sequence, and what is padding.
         dropout_seed: DropoutSeed or None. Makes dropout reproducible, see `layers/dropout.py`.
-        positions: int [B, Q] or None. Positions of the queries; None uses all. Keys and values are
-            those of all positions.
+        positions: int [B, Q] or None. Positions of the queries; None uses all. Keys and values
+            always come from all positions.
         weights: AttentionWeights or None. One element of `for_each_use`, if the block is called
             several times in the same graph.
         return_attention: bool. Whether to return the attention probabilities as well.

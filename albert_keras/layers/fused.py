@@ -124,8 +124,8 @@ def layer_norm(rows, gamma, beta, dtype, epsilon=1e-12):
         rows: float [N, M].
         gamma, beta: float32 [M].
         dtype: tf.DType or str. Of the result.
-        epsilon: float. Added to the variance. 1e-12 is that of the reference's graphs; the Keras
-            default of 1e-3 would damp small vectors.
+        epsilon: float. Added to the variance. 1e-12 is the value in the reference's graphs; the
+            Keras default of 1e-3 would damp small vectors.
 
     Returns:
         [N, M].

@@ -22,11 +22,11 @@ def classify_until_confident(
 
     A row leaves the batch after the first layer whose classifier gives its most likely class at
     least the probability `confidence`, and at the latest after the last layer. The next layer is
-    computed for the remaining rows alone, and not at all if there are none. What a row answers does
-    not depend on the other rows.
+    computed for the remaining rows alone, and not at all if there are none. The answer for a row
+    does not depend on the other rows.
 
     Args:
-        encoder: AlbertEncoder with a pooler, which is that of every layer.
+        encoder: AlbertEncoder with a pooler, which is used after every layer.
         heads: L layers [B, H] -> [B, C], a classifier for each layer of the encoder.
         inputs: dict. The inputs of the encoder, [B, S].
         confidence: Probability, above 0 and at most 1; a tensor may change from call to call.
@@ -84,9 +84,9 @@ def check_confidence(confidence: float) -> None:
 
 
 def _shared_weights(encoder):
-    """Returns the weights of the blocks that run several times: prepared once for all of them.
+    """Returns the weights of the blocks that run several times, prepared once for all runs.
 
-    Those of a block that runs once are prepared where it runs, if it does.
+    The weights of a block that runs once are prepared where it runs, if it does.
     """
     uses = collections.Counter(block for pair in encoder.blocks for block in pair)
     return {block: block.for_each_use(1)[0] for block, count in uses.items() if count > 1}

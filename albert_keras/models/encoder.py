@@ -50,9 +50,10 @@ class AlbertEncoder(keras.Model):
             padding is skipped.
         return_attention: bool. Whether to return the attention probabilities.
         dropout_seed: DropoutSeed or None. Makes dropout a pure function of the model's seed and of
-            this, see `layers/dropout.py`.
-        num_hidden_layers: int or None. Depths to run, at most those of the configuration (None):
-            the result is that of a shallower encoder with the same weights.
+            this seed, see `layers/dropout.py`.
+        num_hidden_layers: int or None. Number of depths to run, at most the number in the
+            configuration; None runs all. The result is the same as from a shallower encoder with
+            the same weights.
 
     Returns:
         dict. "sequence_output" [B, S, H] ([B, Q, H] for `positions`), "pooled_output" [B, H], which
@@ -176,7 +177,7 @@ class AlbertEncoder(keras.Model):
     def blocks_at(
         self, num_hidden_layers: int
     ) -> list[tuple[SelfAttentionBlock, FeedForwardBlock]]:
-        """Returns the `blocks` of the encoder with this depth, from 1 to that of this one."""
+        """Returns the `blocks` of the encoder with this depth, from 1 to its full depth."""
         attention = {block.name: block for block in self.attention_blocks}
         feed_forward = {block.name: block for block in self.feed_forward_blocks}
         return [

@@ -327,7 +327,7 @@ class AlbertForSimilarity(AlbertForTask):
     """Compares two texts by the cosine of their vectors; inputs are [B, 2, S].
 
     The two texts of a row are separate sequences, so that a vector depends on its text alone. The
-    model has no weights but those of the encoder; `head_dropout` is not used.
+    encoder's weights are the only weights of the model; `head_dropout` is not used.
 
     Args:
         config: AlbertConfig.

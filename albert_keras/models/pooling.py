@@ -33,8 +33,8 @@ class Pooling(NamedLayer):
         **kwargs: `name`, `dtype`, as in Keras.
 
     Call arguments:
-        outputs: dict. "sequence_output" float [B, S, H], of which "cls" reads only the first
-            position, and "pooled_output" float [B, H]; as `AlbertEncoder` returns them.
+        outputs: dict. "sequence_output" float [B, S, H] ("cls" reads only its first position) and
+            "pooled_output" float [B, H], as `AlbertEncoder` returns them.
         input_mask: int [B, S]. 1 for a real token, 0 for padding.
 
     Returns:

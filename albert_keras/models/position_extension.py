@@ -7,16 +7,16 @@ _TABLE = "bert/embeddings/position_embeddings"
 
 
 def copied_positions(seen: int, length: int, offset: int = 0) -> np.ndarray:
-    """Returns from which row of the position table each row of a longer one is copied.
+    """Returns from which row of the position table each row of a longer table is copied.
 
-    The new ones repeat the trained ones in order, except for the first and the last, which are
-    those of [CLS] and of the final [SEP]: neighbours stay neighbours, so that attention to words
-    nearby works at once.
+    The new rows repeat the trained rows in order, except for the first and the last trained row,
+    which belong to [CLS] and to the final [SEP]. Neighbours stay neighbours, so that attention to
+    words nearby works at once.
 
     Args:
         seen: Longest sequence in training, in tokens, at least 3.
         length: Longest sequence of the longer table.
-        offset: Rows before that of the first token, see AlbertConfig.
+        offset: Number of rows before the row of the first token, see AlbertConfig.
 
     Returns:
         int [offset + length].

@@ -29,8 +29,8 @@ class AlbertForPretraining(keras.Model):
         inputs: dict. The encoder's inputs and "masked_lm_positions", int [B, P]. Other keys, such
             as labels, are ignored.
         only_predictions: bool. Whether to compute the last block only at the positions the heads
-            read, which saves most of it, and to omit the logits and "sequence_output", of which
-            "masked_output" [B, P, H] remains.
+            read, which saves most of its work. The logits are then omitted, and "masked_output"
+            [B, P, H] replaces "sequence_output": it has the outputs at the predicted positions.
         num_hidden_layers: int or None. Depths to run, as in `AlbertEncoder`.
 
     Returns:

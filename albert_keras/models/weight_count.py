@@ -26,7 +26,7 @@ def count_weights(config, masked_lm_head=True, sentence_head=True):
 
         embeddings   (V + positions + offset + segments)·E + 2·E, and E·H + H if E != H
         attention    4·(H·H + H) + 2·H       for each set of weights
-        feed-forward 2·H·I + I + H + 2·H     likewise
+        feed-forward 2·H·I + I + H + 2·H     for each set of weights
         pooler       H·H + H; if it is on demand, only with the sentence head
         masked LM    H·E + E + 2·E + V
         sentences    2·H + 2

@@ -12,7 +12,7 @@ from pydantic import Field, NonNegativeInt, field_validator
 from data_pipeline.errors import InputError
 from data_pipeline.settings import Settings, option, setting
 
-#: Far above any rate that works, far below those with which an update is not finite.
+#: Far above any rate that works, and far below the rates at which an update is not finite.
 _MAX_LR = 1_000
 
 PositiveNumber = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -56,7 +56,7 @@ def default_warmup_steps(num_steps):
 
 
 class OptimizerConfig(Settings):
-    """Optimizer and learning-rate schedule. The defaults are those of ALBERT's pre-training.
+    """Optimizer and learning-rate schedule. The defaults are the same as in ALBERT's pre-training.
 
     Source:
         google-research/albert, `optimization.py` and `lamb_optimizer.py`; rates in

@@ -17,7 +17,7 @@ _HYPERPARAMETERS = ("learning_rate", "weight_decay", "decay", "beta_1", "beta_2"
 class PlainLamb(keras.optimizers.legacy.Optimizer):
     """The parts of `LAMB` of tensorflow-addons that `Lamb` uses, with the same numbers and names.
 
-    Checkpoints and configurations are interchangeable with those of tensorflow-addons.
+    Checkpoints and configurations are interchangeable with tensorflow-addons.
 
     Source:
         `tensorflow_addons/optimizers/lamb.py`, version 0.23.0.

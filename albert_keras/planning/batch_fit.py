@@ -51,7 +51,7 @@ def fit_batch(
 ) -> tuple[Fit, Fit]:
     """Finds how the batch of a replica fits, with blocks kept and with blocks recomputed.
 
-    10 % of the memory stays free. The arguments are those of `largest_batch`.
+    10 % of the memory stays free. The arguments are the same as for `largest_batch`.
     """
     usable = (1 - FREE_FRACTION) * memory_bytes
     lengths = max_seq_length, max_predictions_per_seq

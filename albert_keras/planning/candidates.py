@@ -23,8 +23,9 @@ _SAVING = 0.03
 _CPU_MFU, _CPU_MFU_OF_128 = 0.45, 0.38
 #: Difference of two expected losses that is taken as noise: a third of a point of accuracy.
 _NOISE = 0.03
-#: Most weights of a model for each token of the text, as a larger one learns it by heart: that of
-#: RoBERTa-base on the 10 million words of BabyLM (https://aclanthology.org/2023.conll-babylm.1).
+#: Most weights of a model for each token of the text, as a larger model learns the text by
+#: heart: the ratio of RoBERTa-base on the 10 million words of BabyLM
+#: (https://aclanthology.org/2023.conll-babylm.1).
 MOST_WEIGHTS_PER_TOKEN = 10
 
 
@@ -34,12 +35,12 @@ class BudgetRequest(Settings):
     seconds: float = Field(gt=0)  # from text to a trained model
     corpus_bytes: float = Field(ge=0)
     device: str = "cpu"  # a key of `DEVICES`
-    devices: int | None = Field(None, ge=1)  # replicas; None takes those of the device
+    devices: int | None = Field(None, ge=1)  # replicas; None takes as many as the device has
     tflops: float | None = Field(None, gt=0)  # peak of a replica, in 10^12 operations per second
     mfu: float | None = Field(None, gt=0, le=1)  # fraction of the peak that useful work reaches
-    memory_bytes: float | None = Field(None, gt=0)  # of a replica; None takes that of the device
-    precision: str | None = None  # None takes the usual one of the device
-    bytes_per_piece: float | None = Field(None, gt=0)  # None takes that of English text
+    memory_bytes: float | None = Field(None, gt=0)  # of a replica; None takes it from the device
+    precision: str | None = None  # None takes the usual precision of the device
+    bytes_per_piece: float | None = Field(None, gt=0)  # None takes the value for English text
 
 
 class Candidate(NamedTuple):

@@ -18,12 +18,12 @@ MASK_RATE = 0.3
 #: Runs of at least this length have two stages, see `stages_for`.
 _STAGES_FROM = 3600.0
 #: Largest vocabulary by size of the corpus in bytes: 8,000 and 16,000 were measured on 52 MB of
-#: novels, of which 16,000 was better; 30,000 is that of ALBERT, trained on 16 GB.
+#: novels, and 16,000 was better; 30,000 is the size in ALBERT, trained on 16 GB.
 _VOCABULARIES = ((10e6, 8000), (1e9, 16_000), (math.inf, 30_000))
 #: Bytes of text for each piece; 2 MB give 8,000 pieces.
 _BYTES_FOR_A_PIECE = 250
 #: Bytes of English text per token by size of the vocabulary: 3.94 and 4.18 were measured on the
-#: novels. That of less than 8,000 pieces is an assumption.
+#: novels. The value for less than 8,000 pieces is an assumption.
 _BYTES_PER_PIECE = ((7999, 3.6), (8000, 3.94), (16_000, 4.18), (math.inf, 4.3))
 
 #: Tokens of text per record of 64 and of 128: measured 79 and 140 on novels.

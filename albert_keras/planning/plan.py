@@ -23,7 +23,7 @@ from data_pipeline.settings import Settings
 #: Bytes of English text per token, at a vocabulary of 30,000; measured 4.0 at 8000.
 BYTES_PER_PIECE = 4.3
 #: Bytes of a record: measured 552, 910 and 2994 at S 64, 128 and 512 with V 8000, whose ids take a
-#: little less room than those of 30,000.
+#: little less room than ids of a vocabulary of 30,000.
 RECORD_BYTES, RECORD_BYTES_PER_POSITION = 200, 6
 #: Recomputed blocks cost a second forward pass: four thirds of the work.
 RECOMPUTE_COST = 4 / 3
@@ -61,10 +61,10 @@ class PlanRequest(Settings):
     max_seq_length: int = Field(512, ge=8, le=MAX_SEQUENCE_LENGTH)  # S
     attention: Literal["dense", "block-sparse"] = "dense"
     device: str = "cpu"  # a key of `DEVICES`
-    devices: int | None = Field(None, ge=1)  # replicas; None takes those of the device
+    devices: int | None = Field(None, ge=1)  # replicas; None takes as many as the device has
     tflops: float | None = Field(None, gt=0)  # peak of a replica, in 10^12 operations per second
     mfu: float | None = Field(None, gt=0, le=1)  # fraction of the peak that useful work reaches
-    precision: str | None = None  # None takes the usual one of the device
+    precision: str | None = None  # None takes the usual precision of the device
     steps: int | None = Field(None, ge=1)  # None takes as much text as the recipe
     vocab_size: int = Field(30_000, ge=1)  # V
     bytes_per_piece: float = Field(BYTES_PER_PIECE, gt=0)  # bytes of text per token

@@ -8,7 +8,7 @@ with N the weights of the blocks and D the tokens seen in training. Text that is
 less, as in Muennighoff et al. 2023 (https://arxiv.org/abs/2305.16264), section 5.
 
 About ten runs do not determine five parameters. The exponents are therefore taken from a short
-list, and the three others, none of which is negative, are fitted by least squares.
+list, and the three other parameters, which are never negative, are fitted by least squares.
 """
 
 import itertools
@@ -56,10 +56,10 @@ class ScalingLaw(NamedTuple):
     beta: float
     deviation: float  # root mean square of the leave-one-out errors, in nats
     jackknife: tuple[tuple[float, float, float], ...]  # floor, a and b without each of the runs
-    runs: tuple[MeasuredRun, ...]  # those that were fitted
+    runs: tuple[MeasuredRun, ...]  # the runs that the law was fitted to
 
     def expect(self, weights: float, tokens: float, text_tokens: float = math.inf) -> Expectation:
-        """Returns what a run is expected to reach; the arguments are those of `MeasuredRun`.
+        """Returns what a run is expected to reach; the arguments are as in `MeasuredRun`.
 
         The error combines the spread of the predictions without each of the measured runs with the
         error of predicting a run that was left out. Beyond twice the largest run, it grows by its
@@ -97,11 +97,11 @@ def useful_tokens(tokens: float, text_tokens: float) -> float:
 def fit_law(runs: Sequence[MeasuredRun]) -> ScalingLaw:
     """Fits the law to runs of at least `LEAST_TOKENS`.
 
-    With at least eight runs the exponents are those that predict runs which were left out best,
-    otherwise those of Hoffmann et al.
+    With at least eight runs, the exponents are chosen that best predict runs that were left out.
+    With fewer, the exponents of Hoffmann et al. are used.
 
     Raises:
-        InputError: If there are fewer than four of them.
+        InputError: If there are fewer than four such runs.
     """
     runs = [run for run in runs if run.tokens >= LEAST_TOKENS]
     if len(runs) < 4:

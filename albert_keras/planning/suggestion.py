@@ -21,12 +21,12 @@ def suggest_config(
 ) -> PretrainingConfig:
     """Completes the settings of a run with a time budget by a model that suits time and records.
 
-    The model, its optimizer and its batches are those that `albert-keras plan --hours` chooses for
-    this machine, whose speed is measured for two seconds. Settings that are given stay as they are.
+    The model, its optimizer and its batches are chosen as by `albert-keras plan --hours` for this
+    machine, whose speed is measured for two seconds. Settings that are given do not change.
 
     Args:
         data: str or Path. Folder of records.
-        config: PretrainingConfig. It is returned as it is if it names a model, has no
+        config: PretrainingConfig. It is returned unchanged if it names a model, has no
             `time_budget` or has stages, or if this machine does not train on a single CPU.
         out: str, Path or None. Folder of the run. If the run exists, its settings are used.
 
@@ -70,11 +70,12 @@ def suggest_config(
 
 
 def completed(config: PretrainingConfig, settings: dict[str, Any]) -> PretrainingConfig:
-    """Returns a configuration that leaves the model open with `settings` for what it lacks.
+    """Fills in what a configuration that leaves the model open lacks, and returns the result.
 
     Args:
-        config: PretrainingConfig. It is returned as it is in the cases of `suggest_config`.
-        settings: dict of section -> dict, such as those of the run that is to be resumed.
+        config: PretrainingConfig. It is returned unchanged if it does not leave the model open.
+        settings: dict of section -> dict. What to fill in, such as the settings of the run that is
+            to be resumed.
     """
     if not _is_open(config):
         return config

@@ -62,7 +62,7 @@ def summarize(path: str | Path) -> RunSummary:
     """Describes a run or a fine-tuning; its kind is DAMAGED if its files cannot be read.
 
     Raises:
-        InputError: If the folder is not that of a run.
+        InputError: If the folder is not a run.
     """
     path = Path(path)
     if not path.is_dir():
@@ -83,7 +83,7 @@ def summarize(path: str | Path) -> RunSummary:
 
 
 class NotARun(InputError):
-    """The folder is not that of a run or a fine-tuning."""
+    """The folder is not a run or a fine-tuning."""
 
     def __init__(self, path: Path):
         problem = "it has no run.json and no results.json" if path.is_dir() else "it is no folder"
@@ -100,7 +100,7 @@ def training_folders(path: Path) -> list[Path]:
 
 
 def scores_of(path: Path) -> dict[str, float]:
-    """Returns the final scores of a run by name; those of the training have "training" in front.
+    """Returns the final scores of a run by name; names of training scores begin with "training".
 
     A fine-tuning has the scores of its best seed on the first split.
     """

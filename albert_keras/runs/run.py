@@ -52,11 +52,11 @@ _SEED = "config.training.seed"
 
 
 class TrainedAs(NamedTuple):
-    """What the model of a checkpoint is."""
+    """Shape and training of the model in a checkpoint."""
 
     albert_config: AlbertConfig
-    max_seq_length: int | None  # tokens of the longest sequences until then, if it is known
-    note: str | None = None  # why the model is not that of the whole run
+    max_seq_length: int | None  # tokens of the longest sequences so far, if it is known
+    note: str | None = None  # why the model is not the model of the whole run
 
     def log_depth(self):
         """Logs that the model has fewer layers than at the end of the run, if it has."""
@@ -160,8 +160,8 @@ class Run:
     def load_model(self, step: int | str | None = None, precision: str | None = None, task=None):
         """Builds the model of the run with the weights of a checkpoint, see `choose`.
 
-        Call it in the scope of a strategy if the model is to run under one. The precision is that
-        of the run if none is given. A fine-tuned run requires the Task, which shapes the head.
+        Call it in the scope of a strategy if the model is to run under one. `precision` defaults
+        to the precision of the run. A fine-tuned run requires the Task, which shapes the head.
 
         Raises:
             InputError: If there is no such checkpoint, or it is damaged.

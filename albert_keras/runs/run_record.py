@@ -24,7 +24,8 @@ _PACKAGES = (
 )
 _CHECKOUT = Path(__file__).parents[2]
 
-#: What must stay the same when a run is resumed. Of the model's settings, those in `albert_config`.
+#: What must stay the same when a run is resumed. Most settings of the model are compared as part of
+#: `albert_config`.
 _COMPARED = (
     "config.training",
     "config.optimizer",

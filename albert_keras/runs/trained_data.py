@@ -1,7 +1,8 @@
 """What a run was trained on, as digests, so that a training score never passes for a held-out one.
 
 The folder `trained_on` of a run has a file for each data set that its weights were trained on,
-those of the runs it started from included. A file is written whole, and never changed.
+including the data sets of the runs that it started from. A file is written whole, and never
+changed.
 """
 
 import logging
@@ -21,7 +22,7 @@ FOLDER = "trained_on"
 #: Kinds of digests: of the examples of a task, and of the records of pre-training.
 ROWS, RECORDS = "rows", "records"
 
-#: What differs between equal normalised digests of different exact ones, for messages.
+#: What differs between rows with equal normalised and different exact digests, for messages.
 _NORMALISED = {
     ROWS: "case, white space or Unicode form",
     RECORDS: "their masks or the order of their segments",
@@ -31,13 +32,13 @@ _NORMALISED = {
 class Digests(NamedTuple):
     """Digests of a data set, 64 bits for each row (example or record).
 
-    Two different rows have an equal digest with a probability of 2^-64: of two data sets of 10^6
-    rows each, a row is wrongly taken for one of the other set once in 2 * 10^7 comparisons.
+    Two different rows have an equal digest with a probability of 2^-64: if two data sets with 10^6
+    rows each are compared, a row is wrongly found in the other set once in 2 * 10^7 comparisons.
     """
 
     exact: np.ndarray  # uint64 [K]
     normalised: np.ndarray  # uint64 [K]; equal for rows that differ in `_NORMALISED` only
-    count: int  # rows of the data set, N; if K < N, the digests are those of a sample
+    count: int  # rows of the data set, N; if K < N, only a sample of K rows has digests
     fingerprint: str  # identifies the data set, as in `run.json`; "" if it is not known
 
 
@@ -133,7 +134,7 @@ def has_digests(run: Path, kind: str, fingerprint: str) -> bool:
 
 
 def run_of_weights(path: str | Path) -> Path:
-    """Returns the folder of the run that initial weights come from, of one of its checkpoints."""
+    """Returns the folder of the run that initial weights come from; `path` may be a checkpoint."""
     path = Path(path)
     return next((one for one in (path, *path.parents[:2]) if (one / FOLDER).is_dir()), path)
 
@@ -147,10 +148,10 @@ def find_trained(trained: Sequence[Digests], data: Digests) -> np.ndarray:
 
 
 def find_overlap(trained: Sequence[Digests], data: Digests) -> Overlap:
-    """Counts the rows of a data set, all of which have digests, that were trained on.
+    """Counts the rows of a data set that were trained on; all its rows must have digests.
 
-    Of training data of which only a sample of K of N rows has digests, the number is estimated: a
-    row that was trained on is in the sample with the probability K / N.
+    If only a sample of K of the N training rows has digests, the number is estimated: a row that
+    was trained on is in the sample with the probability K / N.
     """
     rows = len(data.exact)
     if data.fingerprint and any(part.fingerprint == data.fingerprint for part in trained):
@@ -166,8 +167,8 @@ def _count(trained, digests):
     is_trained = np.zeros(len(digests), bool)
     samples = []
     for found, count in trained:
-        # If all of a sample is here, so is all that it was drawn from: the same records in other
-        # files.
+        # If all rows of a sample are here, so are all rows that it was drawn from: these are the
+        # same records in other files.
         if len(found) == count:
             is_trained |= np.isin(digests, found)
         elif len(digests) <= count and np.isin(found, digests).all():

@@ -77,9 +77,10 @@ def export(
 ) -> ExportResult:
     """Exports a checkpoint as a SavedModel over plain strings and as a `.keras` model.
 
-    The version gets its name only after all checks: its operations are among those of the server,
-    it loads in a process without any others, its answers equal those of the Python path, and it
-    answers the warm-up requests. If weights are not float32, the cost in accuracy is measured.
+    The version gets its name only after all checks: the server has all operations of the version,
+    the version loads in a process without any others, its answers equal the answers of the Python
+    code, and it answers the warm-up requests. If weights are not float32, the cost in accuracy is
+    measured.
 
     Args:
         run: str or Path. Folder of a pre-trained or fine-tuned run; of a fine-tuning, which means
@@ -110,7 +111,7 @@ def export(
     Raises:
         InputError: If the run has no checkpoint or tokenizer, if the version exists, if an option
             is impossible, or if a server would refuse the model.
-        RuntimeError: If the model does not answer as the Python path.
+        RuntimeError: If the model answers differently from the Python code.
     """
     out, lite = Path(out), tuple(dict.fromkeys(lite))
     check_precision(precision)

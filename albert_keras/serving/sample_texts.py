@@ -41,8 +41,8 @@ class SampleTexts(NamedTuple):
     def example(self, kind: TaskKind | None, takes_pair: bool = False) -> dict[str, Any]:
         """Returns an example for a kind of task, a text for each of its fields.
 
-        A model without a task fills masks. English examples are those of the kind, where it has
-        some of its own.
+        A model without a task fills masks. In English, the sample of the kind is used, unless
+        the task takes pairs.
         """
         if kind is None:
             return {"text": self.masked}

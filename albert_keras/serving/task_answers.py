@@ -108,10 +108,10 @@ def call_by_rows(call: Callable, signature: str, **inputs: list[str]) -> list[di
 def answer_by_signatures(call: Callable, task: Task, examples: list) -> list:
     """Answers examples of a task, as `Task.answers`, by its signatures over strings.
 
-    `call` is as of `call_by_rows`. The graph limits the bytes that are read of a text. Words of a
-    sentence that it does not tag get the tag "" and the probability 0: those beyond these bytes,
-    and in exports of older versions those that do not fit into one sequence. Signatures do not
-    return enough for questions about a context.
+    `call` is the same as for `call_by_rows`. The graph limits the bytes that are read of a
+    text. Words of a sentence that it does not tag get the tag "" and the probability 0: words
+    beyond these bytes, and in exports of older versions words that do not fit into one sequence.
+    Signatures do not return enough for questions about a context.
     """
     by_kind = {CLASSIFICATION: _classes, REGRESSION: _scores, CHOICE: _choices, TAGGING: _tags}
     by_kind |= {MULTI_LABEL: _label_sets, MULTI_REGRESSION: _score_lists}

@@ -1,4 +1,4 @@
-"""Finds and reads studies: those of the package by name, others by file."""
+"""Finds and reads studies: studies of the package by name, others by file."""
 
 from functools import cache
 from pathlib import Path

@@ -161,7 +161,7 @@ class HeldOutSet(Settings):
         "masked_lm", "masked_lm scores masked tokens, sentence the head of the sentence objective."
     )
     data: dict[str, Any] = setting(
-        {}, "Settings of `albert-keras data build` that differ from those of the base."
+        {}, "Settings of `albert-keras data build` that differ from the base."
     )
 
     @field_validator("data")

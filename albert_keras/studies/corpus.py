@@ -46,8 +46,8 @@ def prepare_corpus(
         held_out_digest = digest_of(eval_corpus, corpus_format)
         if digest == held_out_digest:
             raise InputError(
-                "The text of `--eval-corpus` must not be that of `--corpus`: the scores would be "
-                f"training scores. Received: {', '.join(eval_corpus)} for both."
+                "The text of `--eval-corpus` must not be the text of `--corpus`: the scores would "
+                f"be training scores. Received: {', '.join(eval_corpus)} for both."
             )
         formats = (corpus_format, corpus_format)
         return StudyCorpus(tuple(corpus), tuple(eval_corpus), *formats, digest, held_out_digest)

@@ -77,7 +77,7 @@ def study_cost(
     minutes: float | None,
     seeds: int,
 ) -> StudyCost:
-    """Estimates time and disk of a study; the arguments are those of `study`.
+    """Estimates time and disk of a study; the arguments are the same as for `study`.
 
     Raises:
         InputError: If the text cannot be read.

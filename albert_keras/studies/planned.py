@@ -20,7 +20,7 @@ _HELD_OUT = {
 
 
 class PlannedRun(NamedTuple):
-    """A run of a study with all of its settings, of which only the seed is not final."""
+    """A run of a study with all of its settings; only the seed is not final."""
 
     name: str
     vocabulary: VocabularyConfig

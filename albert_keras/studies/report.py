@@ -26,7 +26,7 @@ from albert_keras.studies.tables import (
 )
 from data_pipeline.files import whole_file
 
-#: Name of the folder of the reports in that of a study.
+#: Name of the folder of the reports, in the folder of a study.
 REPORT_FOLDER = "report"
 #: Fraction of the more frequent label of a sentence task from which a report warns.
 _LARGEST_CHANCE = 0.6
@@ -34,10 +34,10 @@ _SCORE_COLUMNS = "run seed updates parameters evaluation score value count floor
 
 _RULE = (
     "Accuracies are means over the seeds, ± their standard deviation. The noise of a difference is "
-    "a 95 % margin that adds two variances: that of other seeds, estimated from all runs together "
-    "(with Student's t), and that of other held-out text of the same size (binomial). "
-    f"{NOISE_MARK} marks a difference that is not larger than the noise. With a single seed the "
-    "variance of seeds is unknown and missing in the noise."
+    "a 95 % margin that adds two variances: the variance between seeds, estimated from all runs "
+    "together (with Student's t), and the variance between held-out texts of the same size "
+    f"(binomial). {NOISE_MARK} marks a difference that is not larger than the noise. With a single "
+    "seed the variance between seeds is unknown and is not part of the noise."
 )
 
 
@@ -119,10 +119,10 @@ def _setup(planned, findings, seeds):
         f"{data.max_seq_length} tokens, batches of {training.batch_size}.",
         f"Each run has {seeds} seed{'s' if seeds > 1 else ''} of weights and order of records; the "
         f"records are the same for all seeds. The runs have {equal}.",
-        f"The differences are those from the run `{planned.study.reference_run}`. All models are "
+        f"The differences are relative to the run `{planned.study.reference_run}`. All models are "
         f"scored on the same held-out records, with fixed masks{_counts(planned, findings)}.",
-        "Parameters are those of the encoder with its pooler. `no head` means that the model was "
-        "not trained on a sentence task and has no head for it.",
+        "Parameters are counted for the encoder with its pooler. `no head` means that the model "
+        "was not trained on a sentence task and has no head for it.",
     ]
 
 

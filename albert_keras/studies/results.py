@@ -45,21 +45,21 @@ class Column(NamedTuple):
     floor: float | None
 
     def difference(self, run: str, other: str) -> float | None:
-        """Returns by how much the mean of a run exceeds that of another one."""
+        """Returns by how much the mean of a run exceeds the mean of another run."""
         ours, theirs = self.cells.get(run), self.cells.get(other)
         return None if ours is None or theirs is None else ours.mean - theirs.mean
 
     def noise(self, run: str, other: str) -> float | None:
         """Returns the 95 % margin of the difference of two runs; None if a score is missing.
 
-        It adds two variances: that of other seeds, estimated from all runs with several seeds
-        together, with the quantile of Student's t; and that of other held-out text of the same
-        size, the binomial one. With one seed only the second one is known.
+        It adds two variances: the variance between seeds, estimated from all runs with several
+        seeds together, with the quantile of Student's t; and the binomial variance between
+        held-out texts of the same size. With one seed only the second variance is known.
         """
         return self._margin(run, other)
 
     def margin(self, run: str) -> float | None:
-        """Returns the 95 % margin of the score of one run, likewise; None if it is missing."""
+        """Returns the 95 % margin of the score of one run, as in `noise`; None if it is missing."""
         return self._margin(run)
 
     def _margin(self, *runs):

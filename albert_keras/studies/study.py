@@ -66,13 +66,13 @@ def study(
         corpus: Text to train on, as in `read_corpus`.
         out: Folder of the study.
         scale: One of `SCALES`: model, lengths and updates to start from.
-        minutes: Time for the training of one run with one seed. The updates of all runs follow from
-            it and from a few measured steps, once: the study keeps them. None takes those of the
-            scale.
-        seeds: Seeds of each run; None takes those of the study.
+        minutes: Time for the training of one run with one seed. The updates of all runs are
+            calculated from it and from a few measured steps, once: the study keeps them. None takes
+            the updates of the scale.
+        seeds: Seeds of each run; None takes the number in the study.
         eval_corpus: Held-out text; () holds out a tenth of the documents.
         corpus_format: Format of both texts, see `read_corpus`.
-        changes: Settings of the base that replace those of the study, nested.
+        changes: Settings of the base that replace settings of the study, nested.
         workers: Processes that build records, see `build_records`.
 
     Returns:

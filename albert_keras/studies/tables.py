@@ -30,7 +30,7 @@ class Findings(NamedTuple):
 def findings_of(
     planned: PlannedStudy, results: dict[tuple[str, int], dict[str, Any] | None]
 ) -> Findings:
-    """Collects the results by run; `results` has those of each run and seed, None if unfinished."""
+    """Collects the results by run; `results` has one for each run and seed, None if unfinished."""
     finished: dict[str, list[dict[str, Any]]] = {run.name: [] for run in planned.runs}
     missing, diverged = [], []
     for (name, seed), result in results.items():

@@ -41,7 +41,7 @@ class Job(NamedTuple):
         """Returns the settings of the training: PretrainingConfig or DistillationConfig."""
         training = self.run.config.training
         every = max(1, math.ceil(training.steps / _CURVE_POINTS))
-        # Seed 1 is that of the settings; the records are the same for all seeds.
+        # Seed 1 is the seed in the settings; the records are the same for all seeds.
         changed = training.replace(seed=training.seed + self.seed - 1, evaluate_every=every)
         return self.run.config.replace(training=changed)
 

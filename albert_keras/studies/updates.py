@@ -20,9 +20,9 @@ TEACHER_COST = 1 / 3
 
 
 def planned_updates(planned: PlannedStudy) -> dict[str, int]:
-    """Returns the updates of each run by the settings alone, whatever time they take.
+    """Returns the updates of each run by the settings alone, regardless of the time they take.
 
-    With equal sequences the updates are those of the reference run, scaled by the batch sizes.
+    With equal sequences, the updates of the reference run are scaled by the batch sizes.
     """
     if planned.study.equal != "sequences":
         return {run.name: run.config.training.steps for run in planned.runs}

@@ -50,8 +50,8 @@ def bag_of_words_answers(
 ) -> dict[str, list] | None:
     """Trains the baseline of a task and answers other examples.
 
-    A pair of texts is represented by the terms of either text, the terms they share, those in
-    which they differ, and three measures of how similar they are.
+    A pair of texts is represented by the terms of either text, the terms they share, the terms
+    in which they differ, and three measures of how similar they are.
 
     Args:
         training_examples: Labelled TextExamples; see `selected`.

@@ -48,7 +48,7 @@ class SplitReport(NamedTuple):
     #: "words" and, with a tokenizer, "tokens".
     lengths: dict[str, dict[str, dict[str, int]]]
     encoded: int  # examples whose tokens were counted: all, a sample, or 0 without a tokenizer
-    too_long: int  # those of them that are truncated or, in tasks with windows, take several rows
+    too_long: int  # encoded examples that are truncated or, with windows, take several rows
     unknown: Unknown | None  # None without a tokenizer
     repeated: int  # examples that equal an earlier one in all but their label
     conflicts: int  # different examples that occur with different labels
@@ -93,8 +93,8 @@ def report_examples(
 
     Args:
         task: Task.
-        splits: Labelled examples by the name of their split, those of the training first.
-        tokenizer: Tokenizer or None. Without one nothing is said of tokens.
+        splits: Labelled examples by the name of their split, the training examples first.
+        tokenizer: Tokenizer or None. Without one, tokens are not reported.
         most_encoded: int or None. Number of examples of a split whose tokens are counted, at
             regular distances; None counts all.
 

@@ -46,7 +46,7 @@ class TaskKind:
     card_purpose: str
     hub_pipeline: str  # what the Hugging Face Hub calls this kind
     check_task: Mapping[str, Any]  # settings of the task that `tpu_check` compiles
-    #: Names of tasks of this kind with files of their own, besides those of GLUE.
+    #: Names of tasks of this kind with files of their own, besides the tasks of GLUE.
     official_tasks: tuple[str, ...] = ()
     own_tasks: tuple[str, ...] = ()  # names of tasks of this kind on a user's own files
     per_position: bool = False  # whether outputs have a value per position, not per row

@@ -33,7 +33,7 @@ class LabelsAnswer(NamedTuple):
 def labels_answers(
     examples: Sequence, labels: Sequence[str], probabilities: np.ndarray
 ) -> list[LabelsAnswer]:
-    """Answers N examples with those of C labels whose probability is at least `THRESHOLD`."""
+    """Answers N examples with the labels, out of C, whose probability is at least `THRESHOLD`."""
     return [
         LabelsAnswer(
             example.id,

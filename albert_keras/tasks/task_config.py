@@ -93,8 +93,8 @@ class TaskConfig(Settings):
     )
     labels: tuple[str, ...] | None = setting(
         None,
-        "Names of the classes or tags, in the order of their numbers. None uses those "
-        "of the task or of the training examples.",
+        "Names of the classes or tags, in the order of their numbers. None uses the "
+        "names of the task or of the training examples.",
     )
     exit_heads: bool = option(
         False,

@@ -74,8 +74,8 @@ def check(
     """Checks programs on TPUs; yields each result as soon as it is available.
 
     Args:
-        programs: Fields of Program or, with a `kind`, of TaskProgram, without those that follow
-            from the TPU. InputError if one is not valid.
+        programs: Fields of Program or, with a `kind`, of TaskProgram, without the fields that
+            follow from the TPU. An invalid program raises InputError.
         topologies: Names of `TOPOLOGIES`.
         out: Folder for HLO and results.
         compiler: Python of the environment that compiles; None does not compile.

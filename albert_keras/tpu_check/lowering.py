@@ -91,8 +91,8 @@ def _rename_calls(nodes, names):
 def _replace_sums(nodes, output: str, replicas: int, numbers: Iterator[int]):
     """Replaces each sum by `CollectiveReduceV2`, which becomes the same all-reduce.
 
-    `nodes` are those of a graph or a function, where a constant's tensor is "name:<output>0". Each
-    sum of a program has its own number.
+    `nodes` are the nodes of a graph or a function, in which a constant's tensor has the name
+    "name:<output>0". Each sum of a program has its own number.
     """
     for node in [node for node in nodes if node.op == "CrossReplicaSum"]:
         value, _, *controls = node.input  # the second input lists the replicas: all

@@ -39,14 +39,15 @@ class TrainingConfig(LoopConfig):
     )
     mask_rate: float | None = setting(
         None,
-        "Fraction of the tokens to predict with dynamic masks; None takes that of the records.",
+        "Fraction of the tokens to predict with dynamic masks; None takes the value of the "
+        "records.",
         gt=0,
         lt=1,
     )
     leave_unmasked: float | None = setting(
         None,
-        "Fraction of the tokens to predict that dynamic masks leave unchanged; None takes that of "
-        "the records.",
+        "Fraction of the tokens to predict that dynamic masks leave unchanged; None takes the "
+        "value of the records.",
         ge=0,
         le=1,
     )
@@ -83,8 +84,8 @@ class PretrainingConfig(RunConfig):
         training: TrainingConfig.
         optimizer: OptimizerConfig.
         stages: tuple of StageConfig. Parts of the run, one after the other, that differ in records,
-            batch size, depth or masks; () for a run of one kind. The learning-rate schedule, with
-            the batch size that `lr` is computed from, is that of the whole run.
+            batch size, depth or masks; () for a run without stages. The learning-rate schedule and
+            the batch size that `lr` is computed from apply to the whole run.
     """
 
     model: dict[str, Any] = option(
@@ -127,7 +128,7 @@ class PretrainingConfig(RunConfig):
     def _stages_fit_together(cls, stages, info):
         problems = share_problems(stages)
         model = info.data.get("model")  # absent if it is invalid
-        # The default model gives way to that of existing weights, see `albert_config`.
+        # The default model may be replaced by the model of existing weights, see `albert_config`.
         if model and model != cls.model_fields["model"].default:
             problems += depth_problems(stages, _albert_config(model))
         if problems:
@@ -137,7 +138,7 @@ class PretrainingConfig(RunConfig):
 
     @model_serializer(mode="wrap")
     def _without_empty_stages(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        # A run without stages is described as by versions that had none.
+        # A run without stages is described as in versions that had no stages.
         values = handler(self)
         if not self.stages:
             values.pop("stages", None)

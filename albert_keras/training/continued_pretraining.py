@@ -20,7 +20,7 @@ _HEADS = HEADS["masked_lm"] + HEADS["sentence_order"]
 
 
 class ContinuedPretraining:
-    """Initial weights that were combined with the records to continue on, see `of`."""
+    """Initial weights that were combined with the records to continue with, see `of`."""
 
     def __init__(self, initial, extended):
         self._initial, self._extended = initial, extended
@@ -36,10 +36,10 @@ class ContinuedPretraining:
         """Combines weights with records that were built with their tokenizer or an extension of it.
 
         Args:
-            positions: `max_position_embeddings` of the model; None takes that of the weights.
+            positions: `max_position_embeddings` of the model; None takes the value of the weights.
 
         Raises:
-            InputError: If they were built with another tokenizer, or the weights have more
+            InputError: If the records were built with another tokenizer, or the weights have more
                 positions.
         """
         info, ours = records.info, initial.tokenizer
@@ -53,7 +53,8 @@ class ContinuedPretraining:
                     f"`{initial}`. Received: {info.vocab_size:,}."
                 )
             logger.warning(
-                "`%s` has no tokenizer, so it cannot be checked that its ids are those of `%s`",
+                "`%s` has no tokenizer, so it cannot be checked that its ids are the same as in "
+                "`%s`",
                 records.folder,
                 initial,
             )
@@ -73,10 +74,10 @@ class ContinuedPretraining:
     def model_settings(self, config: PretrainingConfig) -> dict:
         """Returns the nearest named model and the settings in which this model differs from it.
 
-        The given `config.model` may change what weights do not depend on, such as dropout.
+        The given `config.model` may change settings that weights do not depend on, such as dropout.
 
         Raises:
-            InputError: With all other settings that do not agree with the weights.
+            InputError: If other settings do not agree with the weights; the error lists them all.
         """
         given = config.model if "model" in config.model_fields_set else {}
         changes = {name: value for name, value in given.items() if name != "size"}

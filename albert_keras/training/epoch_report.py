@@ -6,11 +6,12 @@ import math
 
 logger = logging.getLogger(__name__)
 
-#: Passes over the records that are worth a warning: task-adaptive pre-training uses 100 (Gururangan
-#: et al. 2020, table 14); and those of BERT (Devlin et al. 2019, appendix A.2).
+#: More passes over the records than the first number cause a warning; task-adaptive pre-training
+#: uses 100 (Gururangan et al. 2020, table 14). The warning suggests the second number, the passes
+#: of BERT (Devlin et al. 2019, appendix A.2).
 _MAX_EPOCHS, _USUAL_EPOCHS = 100, 40
-#: Passes over the same segments after which others are suggested, and the most copies of the text
-#: in records; seven passes were measured (docs/search.md).
+#: Passes over the same segments after which other segments are suggested, and the most copies of
+#: the text in records; seven passes were measured (docs/search.md).
 _FEW_EPOCHS, _MOST_COPIES = 3, 10
 
 

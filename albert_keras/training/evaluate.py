@@ -26,7 +26,7 @@ from data_pipeline.reports.count_baselines import CountScore, count_baselines
 logger = logging.getLogger(__name__)
 
 _BATCH_SIZE = 64
-#: What the records are, by whether all and whether some of them were trained on.
+#: What log lines call the records: (all were trained on, at least some were trained on) -> name.
 _NAMES = {
     (False, False): "held-out records",
     (False, True): "held-out records, some of which were trained on,",
@@ -35,7 +35,7 @@ _NAMES = {
 
 
 class Evaluation(NamedTuple):
-    """Scores on records; those of held-out records if `overlap` has none that were trained on."""
+    """Scores on records; held-out scores if `overlap` counts no records that were trained on."""
 
     path: Path  # the model as given: folder of a run or of an export, or the name of a shipped one
     step: int | None  # the checkpoint that was scored; None if unknown
@@ -47,7 +47,7 @@ class Evaluation(NamedTuple):
     #: the context no guess scores better.
     unigram_accuracy: float
     unigram_guess: str  # that token
-    #: Nats per record; None, as the two below, without such a head.
+    #: Nats per record. This and the next two are None if the model has no sentence-order head.
     sentence_order_loss: float | None
     sentence_order_accuracy: float | None
     sentence_order_error: float | None  # half the width of the 95 % interval of the accuracy

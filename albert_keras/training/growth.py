@@ -9,7 +9,7 @@ from albert_keras.models.sharing import stacked_depths
 
 
 def grow(model: AlbertForPretraining, optimizer, shallow: int, deep: int) -> int:
-    """Copies weights and moments from the depths that were trained to those of a deeper encoder.
+    """Copies weights and moments of the trained depths to the depths of a deeper encoder.
 
     The trained depths are stacked, see `stacked_depths`. Where depths share their weights, there is
     nothing to copy. Call it in the scope of the strategy.
@@ -21,7 +21,7 @@ def grow(model: AlbertForPretraining, optimizer, shallow: int, deep: int) -> int
         deep: int. Depths to train from now on.
 
     Returns:
-        Number of blocks, attention and feed-forward counted each on its own, that were copied to.
+        Number of blocks that were copied to; attention and feed-forward blocks count separately.
     """
     encoder, config = model.encoder, model.config
     groups = 1 if config.sharing == "none" else config.num_hidden_groups

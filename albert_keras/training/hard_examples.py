@@ -53,7 +53,7 @@ def hardest(features, losses, number):
 
     Args:
         features: dict of tensors [B, ...].
-        losses: float32 [B]. Those that are not finite count as the highest, so that they are
+        losses: float32 [B]. Losses that are not finite count as the highest, so that they are
             noticed.
         number: int. Records to choose.
 

@@ -81,8 +81,8 @@ def pretrain(
         out: str or Path. Folder of the run, see `run.py`.
         config: PretrainingConfig. None takes the defaults.
         eval_data: str, Path or None. Held-out records, scored every `evaluate_every` steps; the
-            checkpoint with the lowest loss on them is kept. Those that are trained on are counted
-            and reported; an InputError if they are all.
+            checkpoint with the lowest loss on them is kept. Records that are trained on, too,
+            are counted and reported; if all of them are, an InputError is raised.
         allow_changes: iterable of str. Keys of `run.json` that may differ from the original run,
             see `Run.create_or_resume`.
         max_steps: int or None. Largest number of steps of this call; the next one resumes.
@@ -90,7 +90,7 @@ def pretrain(
             shape of the model, as `open_weights` returns them. None means random weights.
         callbacks: sequence of keras Callback. They are called after each step, before it is saved.
         clock: function without arguments that returns seconds, float, by which `time_budget` is
-            measured. Callbacks may stop it, so that what they do does not count.
+            measured. Callbacks may stop it, so that the time they take does not count.
         teaching: Teaching or None. The teacher of a distillation, see `distillation/teaching.py`,
             which builds the step and the source of the records, and the first weights.
         **flags: Single settings by the keywords of `options_of(PretrainingConfig)`: `size`,
@@ -100,7 +100,8 @@ def pretrain(
         InputError: If data, settings and model do not fit together, a record is damaged, or `out`
             contains other files or is being trained by another process.
         TrainingStopped: After SIGTERM or Ctrl-C, once the state is saved.
-        TrainingDiverged: After ten consecutive updates that had to be skipped, likewise.
+        TrainingDiverged: After ten consecutive updates that had to be skipped, once the state
+            is saved.
         WorkerLost: If another worker is gone.
     """
     started = time.monotonic()
@@ -120,7 +121,7 @@ def pretrain(
     _check_records(records, held_out, albert_config)
     check_stages(stages, config)
     for stage in stages:
-        if stage.records is not records:  # those of the run have been checked
+        if stage.records is not records:  # the records of the run have been checked
             _check_shape(stage.records, albert_config)
     _check_growth(initial if teaching is None else teaching.warm_source, stages, albert_config)
     strategy = build_strategy(config.training.strategy)
@@ -216,7 +217,7 @@ def _check_growth(initial, stages, albert_config):
         return
     raise InputError(
         "`stages` must all have the depth of the model if it starts from existing weights whose "
-        "depths do not share all weights: growing would replace those of the upper depths. "
+        "depths do not share all weights: growing would replace the weights of the upper depths. "
         f"Received: {', '.join(map(str, sorted(depths)))} layers, and the weights of `{initial}`."
     )
 
@@ -232,9 +233,9 @@ def _check_depth(context, staged, albert_config):
 
 
 def _as_started(config, record_file):
-    """Returns the configuration with what names meant when an existing run was started.
+    """Returns the configuration with the meaning that names had when an existing run was started.
 
-    "auto" may be another optimizer in this version, and a named size have another shape.
+    In this version, "auto" may mean another optimizer, and a named size may have another shape.
     """
     if not record_file.is_file():
         return config

@@ -17,7 +17,7 @@ from albert_keras.training.losses import masked_lm_sums, row_sums, sentence_orde
 class PretrainingStep(TrainingStep):
     """Trains a model on masked tokens and sentence order.
 
-    Subclasses have `further_objectives`, whose sums and counts follow those of these two.
+    Subclasses have `further_objectives`, whose sums and counts follow the values for these two.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class PretrainingStep(TrainingStep):
 
     @property
     def num_hidden_layers(self) -> int:
-        """Depths of the encoder that run, the first ones; all unless it is set."""
+        """How many depths of the encoder run, counted from the first; all unless it is set."""
         return self._num_hidden_layers
 
     @num_hidden_layers.setter
@@ -48,7 +48,7 @@ class PretrainingStep(TrainingStep):
 
     @property
     def trained_weights(self):
-        """list of variables. The weights that the loss depends on; without head no pooler."""
+        """list of variables. Weights that the loss depends on; no pooler without sentence head."""
         weights = [weight for weight in self.saved_weights if weight.trainable]
         if self.model.sentence_order_head is not None or self.model.encoder.pooler is None:
             return weights
@@ -58,7 +58,7 @@ class PretrainingStep(TrainingStep):
     def saved_weights(self):
         """list of variables. The weights of the encoder with its current depth, and of the heads.
 
-        A checkpoint of a stage with a smaller depth is therefore one of a smaller model.
+        A checkpoint of a stage with a smaller depth is therefore a checkpoint of a smaller model.
         """
         encoder = self.model.encoder
         used = {id(block) for pair in encoder.blocks_at(self.num_hidden_layers) for block in pair}
@@ -80,7 +80,7 @@ class PretrainingStep(TrainingStep):
         return self.sums_of(self.run_model(features, training, dropout_seed), features)
 
     def row_sums(self, features):
-        # Without those of a teacher: records are hard for this model.
+        # Without the objectives of a teacher: hard means hard for this model.
         outputs, examples = self.run_model(features, training=False), features["example_weights"]
         sums = [
             row_sums(

@@ -31,9 +31,10 @@ class RecordSource:
     """Training data from records, as `Run` and `fit` need it; `ExampleSource` is for fine-tuning.
 
     `origin` is the description of the initial weights, see `ContinuedPretraining.describe`. The
-    source of a stage also knows the steps before it and, of these, the records that were the same,
-    whose order it continues; and the depth at which it is trained (None: that of the model). That
-    of a run with stages has the records of each of them as `stages`.
+    source of a stage also knows `steps_before`, the number of steps before the stage;
+    `records_before`, how many records these steps read from the same data set, whose order the
+    stage continues; and the depth at which the stage is trained (None means the depth of the
+    model). The source of a run with stages has the records of each stage as `stages`.
     """
 
     #: The kind of run that is trained on it, in `run.json`.
@@ -132,11 +133,11 @@ class RecordSource:
 
 
 def dynamic_masking(records: RecordFiles, training: TrainingConfig) -> MaskingConfig | None:
-    """Returns the settings of dynamic masks if the training changes those of the records.
+    """Returns the settings of dynamic masks if the training changes the records' settings.
 
     Raises:
-        InputError: If it changes them and the masks are static, or if so many tokens cannot be
-            predicted in records of this format.
+        InputError: If the training changes them and the masks are static, or if the records have
+            no room for so many predictions.
     """
     changes = {"masked_lm_prob": training.mask_rate, "leave_unmasked": training.leave_unmasked}
     changes = {name: value for name, value in changes.items() if value is not None}

@@ -1,4 +1,4 @@
-"""A pre-trained model that is scored on records: that of a run, or weights from elsewhere."""
+"""A pre-trained model that is scored on records: the model of a run, or any other weights."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -22,7 +22,7 @@ class ScoredModel(NamedTuple):
 
     path: Path  # as given
     step: int | None  # number of training steps, if it is known
-    run: Run | None  # None if the weights are not those of a run
+    run: Run | None  # None if the weights do not come from a run
     albert_config: AlbertConfig
     tokenizer_digest: str | None
     tokenizer: Callable[[], Tokenizer]
@@ -54,7 +54,7 @@ def check_records(
     Args:
         records: RecordFiles.
         model: The model as given, for the message.
-        vocab_size, tokenizer_digest: Those of the model; the digest is None if it is not known.
+        vocab_size, tokenizer_digest: Of the model; the digest is None if it is not known.
         is_run: Whether the model is the folder of a run, which contains its tokenizer.
     """
     found, problem = records.info.tokenizer_digest, None

@@ -12,45 +12,45 @@ _TOLERANCE = 0.002
 
 
 class StageConfig(Settings):
-    """A stage of a run: its share of the run, and in what it differs from the run's settings."""
+    """A stage of a run: its share of the run, and the settings that differ from the run's."""
 
     share: float = setting(
         ..., "Fraction of the steps of the run, or of its time budget.", gt=0, le=1
     )
     data: Path | None = setting(
-        None, "Folder of records built with the run's tokenizer; None takes those of the run."
+        None, "Folder of records built with the run's tokenizer; None takes the run's records."
     )
     batch_size: int | None = setting(
-        None, "Global batch size, over all replicas; None takes that of the run.", ge=1
+        None, "Global batch size, over all replicas; None takes the value of the run.", ge=1
     )
     num_hidden_layers: int | None = setting(
         None,
-        "Depth of the encoder; None takes that of the model. It may only grow, and the last stage "
-        "has that of the model.",
+        "Depth of the encoder; None takes the depth of the model. It may only grow, and the last "
+        "stage has the depth of the model.",
         ge=1,
     )
     mask_rate: float | None = setting(
         None,
-        "Fraction of the tokens to predict with dynamic masks; None takes that of the run.",
+        "Fraction of the tokens to predict with dynamic masks; None takes the value of the run.",
         gt=0,
         lt=1,
     )
     leave_unmasked: float | None = setting(
         None,
-        "Fraction of the tokens to predict that dynamic masks leave unchanged; None takes that of "
-        "the run.",
+        "Fraction of the tokens to predict that dynamic masks leave unchanged; None takes the "
+        "value of the run.",
         ge=0,
         le=1,
     )
 
     def changes(self, *names: str) -> dict:
-        """Returns those of the named settings in which the stage differs from the run."""
+        """Returns the named settings in which the stage differs from the run, by name."""
         values = {name: getattr(self, name) for name in names}
         return {name: value for name, value in values.items() if value is not None}
 
 
 def share_problems(stages: Sequence[StageConfig]) -> list[Problem]:
-    """Returns what is wrong with the shares of stages that are valid each on its own."""
+    """Returns what is wrong with the shares of stages, each of them valid on its own."""
     total = math.fsum(stage.share for stage in stages)
     if not stages or abs(total - 1) <= _TOLERANCE:
         return []
@@ -66,14 +66,16 @@ def depth_problems(stages: Sequence[StageConfig], albert_config: AlbertConfig) -
     problems = []
     for number, depth in enumerate(depths):
         if depth > full:
-            message = f"must not exceed that of the model. Received: {depth}, and {full}."
+            message = f"must not exceed the depth of the model. Received: {depth}, and {full}."
         elif number and depth < min(depths[number - 1], full):
             message = (
                 "must not be smaller than in the stage before: a model can only grow. Received: "
                 f"{depth} after {depths[number - 1]}."
             )
         elif depth < full and number == len(depths) - 1:
-            message = f"must be that of the model in the last stage. Received: {depth}, not {full}."
+            message = (
+                f"must be the depth of the model in the last stage. Received: {depth}, not {full}."
+            )
         else:
             try:
                 albert_config.replace(num_hidden_layers=depth)

@@ -41,7 +41,7 @@ def stages_of(
         records: The records of the run, for all stages that have none of their own.
 
     Raises:
-        InputError: If the records of a stage cannot be opened, or no stage has those of the run.
+        InputError: If the records of a stage cannot be opened, or no stage uses the run's records.
     """
     full = albert_config.num_hidden_layers
     if not config.stages:
@@ -57,8 +57,8 @@ def stages_of(
     if all(stage.records.info.fingerprint != records.info.fingerprint for stage in stages):
         raise InputError(
             f"At least one stage must be trained on the records of the run, `{records.folder}`. "
-            "Received: stages with `data` of their own only. Give the records of one stage, such "
-            "as the last, as those of the run, and omit its `data`."
+            "Received: only stages with `data` of their own. Use the records of one stage, such as "
+            "the last, as the records of the run, and omit `data` in that stage."
         )
     return tuple(stages)
 
@@ -86,8 +86,9 @@ def check_stages(stages: Sequence[Stage], config: PretrainingConfig):
         stage_ends(training.steps, shares, training.steps_per_execution)
     for number, stage in enumerate(stages):
         try:
-            uses_dynamic_masks(stage.records, stage.training.masks)  # raises if it cannot
-            dynamic_masking(stage.records, stage.training)  # likewise
+            # Both raise InputError if the settings do not suit the records.
+            uses_dynamic_masks(stage.records, stage.training.masks)
+            dynamic_masking(stage.records, stage.training)
         except InputError as error:
             raise _in_stage(error, number, stages) from error
     # A weight that was not given follows from the records.

@@ -1,4 +1,4 @@
-"""Which held-out records of pre-training are none: those that the weights were trained on."""
+"""Compares held-out records of pre-training with the records that were trained on."""
 
 import logging
 from collections.abc import Sequence
@@ -23,9 +23,9 @@ from data_pipeline.records.record_folder import RecordFiles
 
 logger = logging.getLogger(__name__)
 
-#: Training records whose digests a run keeps: 4 MB, digested in 4 s on 2 CPU cores. Of 50 million
-#: records it is one in 190, so that 3,000 trained ones among the held-out records are noticed with
-#: a probability of 1 - 10^-7.
+#: Training records whose digests a run keeps: 4 MB, digested in 4 s on 2 CPU cores. With 50 million
+#: records, one in 190 is kept, so that 3,000 trained ones among the held-out records are noticed
+#: with a probability of 1 - 10^-7.
 KEPT_RECORDS = 1 << 18
 
 
@@ -40,8 +40,8 @@ def training_digests(
 ) -> tuple[Digests, ...]:
     """Returns the digests of all records that a run was or will be trained on.
 
-    They are `records`, those of all stages, those of earlier calls with other records, and those of
-    the run that the initial weights come from.
+    They are `records`, the records of all stages; other records that earlier calls used; and the
+    records of the run that the initial weights come from.
     """
     origin = None if initial is None else run_of_weights(initial.path)
     known = {
@@ -65,7 +65,7 @@ def save_training_digests(run: Path, trained: tuple[Digests, ...]) -> None:
 def check_held_out(
     held_out: RecordFiles, trained: tuple[Digests, ...], is_new: bool = True
 ) -> Overlap:
-    """Compares held-out records with those of the training, and reports what they share.
+    """Compares held-out records with the training records, and reports what they share.
 
     Args:
         held_out: RecordFiles.
@@ -90,7 +90,7 @@ def check_held_out(
 
 
 def check_scored(run: Run, records: RecordFiles, allow_trained_rows: bool) -> Overlap | None:
-    """Compares records to score with those that a run was trained on, and reports what they share.
+    """Compares records to score with the training records of a run, and reports what they share.
 
     Returns:
         Overlap, or None if it is unknown, because the run was trained by an older version.
@@ -100,7 +100,7 @@ def check_scored(run: Run, records: RecordFiles, allow_trained_rows: bool) -> Ov
     """
     data = run.record["data"]
     fingerprints = {each["fingerprint"] for each in (data, *data.get("stages", ()))}
-    if records.info.fingerprint in fingerprints:  # known of older runs, too
+    if records.info.fingerprint in fingerprints:  # known for older runs, too
         overlap = Overlap(*[len(records)] * 3)
     elif not all(has_digests(run.path, RECORDS, each) for each in fingerprints):
         logger.warning("%s", unknown_overlap(run.path))

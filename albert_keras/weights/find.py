@@ -38,7 +38,7 @@ class FoundWeights(NamedTuple):
 def find_weights(path, step=None) -> FoundWeights:
     """Finds trained weights at a path (Path).
 
-    Arguments and errors are those of `open_weights` in `initial_weights.py`.
+    Arguments and errors are the same as for `open_weights` in `initial_weights.py`.
     """
     if path.is_dir() and (path / _RECORD).is_file():
         checkpoints = Run.open(path).checkpoints

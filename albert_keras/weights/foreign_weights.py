@@ -14,7 +14,7 @@ from albert_keras.interop.vocabulary import check_identity, vocabulary_of
 from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
-#: Its checkpoints have our names of tensors and are read as they are.
+#: Its checkpoints have our names of tensors and are read without conversion.
 _GOOGLE = "google"
 
 logger = logging.getLogger(__name__)
@@ -50,7 +50,8 @@ def read_foreign(path: Path, wants_tokenizer: bool = True) -> ForeignWeights | N
         wants_tokenizer: bool. Whether to read the vocabulary beside the weights.
 
     Returns:
-        ForeignWeights; None if the format is unknown, is that of google-research/albert, or ours.
+        ForeignWeights; None if the format is unknown, or if it is the format of
+        google-research/albert or of this package.
 
     Raises:
         InputError: If it has several formats, or cannot be read or expressed; the error names the

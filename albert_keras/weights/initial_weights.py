@@ -96,7 +96,7 @@ class InitialWeights:
     def trained_positions(self) -> int:
         """Longest sequence in training, in tokens, as far as it is known; 0 for random weights.
 
-        It includes the trainings of the weights that this one was started from.
+        It includes the training of earlier weights that these weights were started from.
         """
         if self._open is None:
             return 0
@@ -106,7 +106,7 @@ class InitialWeights:
     def lengthened(self, positions: int | None) -> "InitialWeights":
         """Returns the same weights for longer sequences; None changes nothing.
 
-        New positions, and those that were never trained, are copies of trained ones, see
+        New positions, and positions that were never trained, are copies of trained ones, see
         `copied_positions`.
 
         Raises:
@@ -118,7 +118,7 @@ class InitialWeights:
         is_too_short = self._open is not None and self.trained_positions < 3
         if positions < shape.max_position_embeddings or is_too_short:
             raise InputError(
-                "`max_position_embeddings` must be at least that of the weights of "
+                "`max_position_embeddings` must be at least as large as in the weights of "
                 f"`{self}`, {shape.max_position_embeddings}. Received: {positions}."
             )
         seen, offset = self.trained_positions, shape.position_offset

@@ -179,7 +179,7 @@ class LoadReport:
 
     source: str | None  # what was loaded; None if all weights are random
     loaded: dict[str, int]  # number of values of each loaded weight of the model
-    new: dict[str, int]  # likewise of those that have their initial values
+    new: dict[str, int]  # number of values of each weight that keeps its initial values
     #: Tensors of the source that were not used, by what they belong to ("masked-LM head").
     unused: dict[str, tuple[str, ...]]
 

@@ -115,7 +115,7 @@ def _grouped(items, size_of, min_size):
 
 
 def encode_part(context, part: Part) -> EncodedPart:
-    """Encodes a part and writes its files, unless those of the same content exist already."""
+    """Encodes a part and writes its files, unless files of the same content already exist."""
     content = [range_digest(text_range) for text_range in part.ranges]
     if not part.ranges:
         content = [_documents_digest(part.documents)]

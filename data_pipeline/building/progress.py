@@ -59,7 +59,7 @@ class SharedCounters:
         return bool(self._values.get_obj()[-1])
 
     def values(self):
-        # Without the lock, likewise; each number is written at once.
+        # Without the lock, for the same reason; each number is written at once.
         return dict(zip(_NAMES, self._values.get_obj()[: len(_NAMES)], strict=True))
 
 

@@ -197,12 +197,13 @@ def split_into_spans(block, config, copy):
 
     "segment-pair": sentences are gathered until they reach the target. "sentence-pair": two
     sentences each. "full-sentences" and "doc-sentences": as many as fit the target, at least one;
-    the former continue across documents. If the second segment of a span is taken from another
-    document, the unused sentences begin the next span.
+    "full-sentences" continues across documents. If the second segment of a span is taken from
+    another document, the unused sentences begin the next span.
 
-    Copies of single-segment formats differ by their short sequences. Without any, the copies of
-    "doc-sentences" are split identically, and those of "full-sentences" nearly so: sequences of
-    spans that begin at different sentences soon meet at the same one and coincide from there on.
+    Copies of single-segment formats differ by their short sequences. Without short sequences, the
+    copies of "doc-sentences" are split identically, and the copies of "full-sentences" almost
+    identically: two series of spans that begin at different sentences soon reach the same
+    sentence, and are equal from there on.
 
     Source:
         ALBERT, section 3.1; `create_instances_from_document` in google-research/albert,

@@ -90,7 +90,8 @@ def adopt_records(
         folder: str or Path. Folder of the files.
         max_seq_length: int or None. S of the program that wrote them; None takes it from the first
             record.
-        max_predictions_per_seq: int or None. P, likewise.
+        max_predictions_per_seq: int or None. P of that program; None takes it from the first
+            record.
         tokenizer: Tokenizer or None. The tokenizer they were made with, copied beside them; without
             it a model can be trained on them but not exported.
         vocab_size: int or None. Size of the vocabulary; required if `tokenizer` is None.

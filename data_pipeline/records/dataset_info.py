@@ -51,7 +51,7 @@ class DatasetInfo(Settings):
 
     format_version: int = 1
     max_seq_length: int = Field(ge=1, le=MAX_SEQUENCE_LENGTH)  # S, which no record file states
-    max_predictions_per_seq: int = Field(ge=1)  # P, likewise
+    max_predictions_per_seq: int = Field(ge=1)  # P, which no record file states
     vocab_size: int = Field(ge=1)
     tokenizer_digest: str | None = None  # None for foreign records without a tokenizer
     #: Meaning of `next_sentence_labels` = 1: "sop" swapped, "nsp" random, "none" that there is

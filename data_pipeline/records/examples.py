@@ -1,8 +1,8 @@
 """Instances ↔ `tf.train.Example`, without TensorFlow.
 
-Processes that only write records need not load it. Whole batches are encoded at once; the bytes are
-those of `tf.train.Example.SerializeToString(deterministic=True)`. Single records are decoded by
-protobuf.
+Processes that only write records need not load TensorFlow. Whole batches are encoded at once; the
+bytes are the same as from `tf.train.Example.SerializeToString(deterministic=True)`. Single records
+are decoded by protobuf.
 
 Source:
     https://protobuf.dev/programming-guides/encoding and `tensorflow/core/example/example.proto`.

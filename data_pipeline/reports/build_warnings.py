@@ -68,7 +68,7 @@ def check_before_build(
     """Checks settings against a sample of about 0.4 MB of a corpus, and logs warnings.
 
     There are warnings if most positions of the records would be padding, if the records are longer
-    than the released models take, and if the letters of the text are not those of the language.
+    than the released models take, and if the letters of the text do not belong to the language.
 
     Args:
         sources: str, Path or list of them, as in `read_corpus`.
@@ -142,10 +142,10 @@ def _check_language(text, language):
     if share < _NO_SCRIPT:
         fitting = languages_of_script(next(iter(scripts)))
         raise InputError(
-            f"`language` must be that of the corpus, because sentences are split by its rules. "
-            f"`{language}` is written in {written}, but the letters of a sample are {found}. "
-            f"Received: language={language!r}. Choose {fitting}, or `--splitter line` if each "
-            "paragraph is one sentence."
+            "`language` must be the language of the corpus, because sentences are split by its "
+            f"rules. `{language}` is written in {written}, but the letters of a sample are "
+            f"{found}. Received: language={language!r}. Choose {fitting}, or `--splitter line` if "
+            "each paragraph is one sentence."
         )
     if share < _LITTLE_SCRIPT:
         logger.warning(

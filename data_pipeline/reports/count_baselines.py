@@ -78,12 +78,12 @@ def count_baselines(training: RecordFiles, held_out: RecordFiles) -> dict[str, C
 
 
 class _WittenBell:
-    """Conditional frequencies, with those of single tokens where a context has few counts."""
+    """Conditional frequencies, smoothed by frequencies of single tokens where counts are few."""
 
     def __init__(self, counts, prior):
         self._counts, self._prior = counts, prior
         self._totals = np.asarray(counts.sum(axis=1))[:, 0]
-        self._kinds = np.diff(counts.indptr)  # different tokens beside each one
+        self._kinds = np.diff(counts.indptr)  # number of different neighbours of each token
 
     def log_probabilities(self, contexts):
         """Returns the logarithm of P(w | context) for all w, float64 [N, V]."""
@@ -95,7 +95,7 @@ class _WittenBell:
 def _count(records):
     """Counts tokens, float64 [V], and neighbours: CSR [V, V], left and right token.
 
-    Of the tokens with which sequences begin and end, which are returned too, only neighbours count.
+    The tokens that begin and end sequences are returned too. They count only as neighbours.
     """
     size, info = records.info.vocab_size, records.info
     unigrams, pairs = np.zeros(size), sparse.csr_matrix((size, size))

@@ -29,7 +29,7 @@ _TITLES = (
 
 
 class Inspection(NamedTuple):
-    """The result of `inspect_records`; fractions and quantiles are those of the sample."""
+    """The result of `inspect_records`; fractions and quantiles describe the sample."""
 
     folder: Path
     num_records: int

@@ -37,7 +37,7 @@ class Share(NamedTuple):
 
 
 class Masks(NamedTuple):
-    """Statistics of the masks of a sample; fractions are those of all predictions.
+    """Statistics of the masks of a sample; fractions refer to all predictions.
 
     A run of masked words is an n-gram, or several side by side, which cannot be distinguished.
     """
@@ -45,7 +45,7 @@ class Masks(NamedTuple):
     per_sequence: float  # mean number of predictions
     quota_reached: float  # fraction of sequences with the intended number of predictions
     mask: float  # shown as [MASK]
-    kept: float  # shown as they are; random tokens that happen to be the original ones too
+    kept: float  # shown unchanged, or replaced by a random token that equals the original
     random: float  # shown as another token
     run_words: dict[int, float] | None  # fractions of runs by number of words, if they are known
     top_pieces: list[tuple[str, int]]  # most frequent masked entries (or ids), and how often

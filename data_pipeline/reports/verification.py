@@ -152,7 +152,7 @@ def _index_fault(path, shard, info, offsets):
 def _extra_files(folder, info):
     """Yields a problem for each file that looks like records or an index but is not listed.
 
-    Hidden files and those in folders inside are examined, too, whatever their names.
+    Hidden files and files in subfolders are examined too, whatever their names.
     """
     known = {shard.file for shard in info.shards}
     known |= {_index_of(shard.file) for shard in info.shards if shard.index_sha256}

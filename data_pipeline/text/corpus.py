@@ -71,7 +71,7 @@ def read_corpus(
             "title"; "wikiextractor": `<doc ...>` to `</doc>`; "auto": by extension and first line.
 
     Returns:
-        Iterator of Document: those of all `corpus_ranges`, one range after the other.
+        Iterator of Document: the documents of all `corpus_ranges`, one range after the other.
 
     Raises:
         InputError: When called, if the format is unknown or a source is missing or contains no
@@ -79,8 +79,8 @@ def read_corpus(
             contains no text.
 
     Source:
-        "sentences" is the input of google-research/albert, `create_pretraining_data.py`, where
-        however the last document of a file continues in the next file.
+        "sentences" is the input of google-research/albert, `create_pretraining_data.py`. There,
+        however, the last document of a file continues in the next file.
     """
     check_format(format)
     return _documents(find_files(sources), format, listing(sources))

@@ -16,7 +16,7 @@ def read_with_progress(
 ) -> Iterator[Document]:
     """Yields the documents of `read_corpus`, and logs the fraction read, speed and remaining time.
 
-    The errors are those of `read_corpus`.
+    It raises the same errors as `read_corpus`.
     """
     sources = [sources] if isinstance(sources, str | Path) else list(sources)
     total = sum(text_range.num_bytes for text_range in corpus_ranges(sources, format))

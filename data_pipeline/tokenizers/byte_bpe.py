@@ -21,7 +21,7 @@ from data_pipeline.tokenizers.vocabulary import CONFIG_FILE
 PIECES_FILE = "tokenizer.json"
 #: In the order of `special_ids`; the names are RoBERTa's.
 SPECIAL_PIECES = ("<pad>", "<unk>", "<s>", "</s>", "<mask>")
-#: Keys of the model in the file, and the values other than null with which BPE is that of GPT-2.
+#: Keys of the model in the file, and the values other than null that give the BPE of GPT-2.
 _PLAIN = {
     "dropout": (0, 0.0),
     "unk_token": ("<unk>",),
@@ -61,9 +61,9 @@ class BytePieces(NamedTuple):
 
 
 class ByteBPEModel:
-    """A byte-level BPE vocabulary. Its attributes and methods are those of `SentencePieceModel`.
+    """A byte-level BPE vocabulary, with the attributes and methods of `SentencePieceModel`.
 
-    Source: `GPT2Tokenizer` in openai/gpt-2, `encoder.py`, of which RoBERTa uses the vocabulary.
+    Source: `GPT2Tokenizer` in openai/gpt-2, `encoder.py`. RoBERTa uses GPT-2's vocabulary.
     """
 
     config_class = ByteBPEConfig
@@ -250,7 +250,7 @@ def _pair_separators(post_processor):
 
 
 def bytes_of(piece: str) -> bytes:
-    """Returns the bytes of a piece; those of a name with other characters are its UTF-8."""
+    """Returns the bytes of a piece, or its UTF-8 if it has characters that stand for no byte."""
     try:
         return bytes(_BYTE_OF[character] for character in piece)
     except KeyError:

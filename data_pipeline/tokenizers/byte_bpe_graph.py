@@ -1,7 +1,8 @@
 """Byte-level BPE in a TensorFlow graph, with core operations only.
 
 KerasNLP's `BytePairTokenizer` is not used: it splits words by RE2's tables of characters, which are
-older than those of the library tokenizers, and keeps a table of words that grows with each request.
+older than the tables of the library tokenizers, and it keeps a table of words that grows with each
+request.
 """
 
 import functools
@@ -180,10 +181,10 @@ def _to_utf8(texts):
 
 @functools.cache
 def _character_classes():
-    """Returns first code points and classes of runs of characters, as the library has them.
+    """Returns first code points and classes of runs of characters, as in the library tokenizers.
 
-    Its tables are newer than those of TensorFlow and of Python. Surrogates, private use and the
-    planes without any characters are of no class.
+    The library's tables are newer than the tables of TensorFlow and of Python. Surrogates,
+    characters for private use and planes without any characters belong to no class.
     """
     library = load_tokenizers()
     codes = np.r_[0:0xD800, 0xF900:0x40000, 0xE0000:0xE1000]

@@ -104,7 +104,7 @@ class GraphTokenizer(tf.Module):
         return tf.gather(ids, tf.ragged.range(skipped, ids.row_lengths()), batch_dims=1)
 
     def before_mask(self, texts):
-        """Returns texts as they are, see `Tokenizer.before_mask`."""
+        """Returns the texts unchanged, see `Tokenizer.before_mask`."""
         return texts
 
     def without_marks(self, pieces):
@@ -185,11 +185,11 @@ class WordPieceGraphTokenizer(tf.Module):
         return words, tf.where(is_long, UNKNOWN, words.flat_values)
 
     def continuation(self, texts):
-        """Returns the ids of `Tokenizer.continuation_ids`, which are those of any text."""
+        """Returns the ids of `Tokenizer.continuation_ids`: a space before a text has no effect."""
         return self(texts)
 
     def before_mask(self, texts):
-        """Returns texts as they are, see `Tokenizer.before_mask`."""
+        """Returns the texts unchanged, see `Tokenizer.before_mask`."""
         return texts
 
     def without_marks(self, pieces):

@@ -31,9 +31,9 @@ _LONGEST_SOURCE = 4
 
 @functools.cache
 def normalization_rules(lower_case: bool = True, strip_accents: bool = True) -> Mapping[str, str]:
-    """Returns the rules: from one to four characters to their replacement.
+    """Returns the rules, which map one to four characters to their replacement.
 
-    The settings are those of `clean_up`. Characters that do not change have no rule.
+    The settings are the same as for `clean_up`. Characters that do not change have no rule.
     """
     sequences = _composable_sequences()
     if lower_case:

@@ -25,7 +25,7 @@ class AlignedPieces(NamedTuple):
     come from it. A `▁` without a character in the text has equal `starts` and `ends`.
     """
 
-    ids: np.ndarray  # int32 [T], those of `Tokenizer.encode`
+    ids: np.ndarray  # int32 [T], as from `Tokenizer.encode`
     starts: np.ndarray  # int32 [T], the first character of the raw text that a piece comes from
     ends: np.ndarray  # int32 [T], one more than the last such character
 

@@ -43,7 +43,7 @@ class SentencePieceModel:
 
     Attributes:
         vocabulary: list of str. The piece of every id.
-        special_ids: list of int. Those of padding, unknown, [CLS], [SEP] and [MASK].
+        special_ids: list of int. The ids of padding, unknown, [CLS], [SEP] and [MASK].
         digit_comma: dict of int to list of int. Each piece that ends in digit and comma, and the
             pieces that replace it, as in the original: number and comma apart.
         continuation_prefix: int. Number of pieces of `encode("(")`, or 0 where `(` is an ordinary

@@ -45,7 +45,7 @@ def train_model(
     Args:
         sentences: iterable of str.
         folder: Path. An existing folder for temporary files.
-        options: dict. Those of `SentencePieceTrainer.train`.
+        options: dict. The options of `SentencePieceTrainer.train`.
         report: function of the number of steps done and the expected number of all steps.
 
     Raises:
@@ -94,7 +94,7 @@ def _send(stream, options, sentences):
 
 
 def _follow(stream, vocab_size, report):
-    """Reports the steps of which a process writes, until it ends."""
+    """Reports the steps that a process writes to its log, until the process ends."""
     done = 0
     for line in _lines(stream):
         if found := _STEP.search(line):

@@ -37,7 +37,7 @@ _MAX_CACHED_CHUNKS = 1 << 18
 class WordPieceConfig(Settings):
     """The content of `tokenizer_config.json`, which describes the `vocab.txt` beside it.
 
-    `lower_case` and `strip_accents` are those of `BasicTokenizer`.
+    `lower_case` and `strip_accents` are the settings of `BasicTokenizer`.
     """
 
     kind: Literal["wordpiece"] = "wordpiece"
@@ -51,7 +51,7 @@ class WordPieceConfig(Settings):
 class WordPieceModel:
     """A WordPiece vocabulary: words are split greedily, and `##` marks a continued word.
 
-    Its attributes and methods are those of `SentencePieceModel`.
+    It has the attributes and methods of `SentencePieceModel`.
 
     Source: `FullTokenizer` in google-research/albert, `tokenization.py`.
     """

@@ -42,8 +42,8 @@ def train_wordpiece(
 ) -> TrainedVocabulary:
     """Trains a WordPiece vocabulary and writes its folder, completely or not at all.
 
-    The same texts give the same bytes, in any order. The ids are those of BERT's vocabularies in
-    part: [PAD] is 0, but [UNK], [CLS], [SEP] and [MASK] follow at once.
+    The same texts give the same bytes, in any order. [PAD] has the id 0, as in BERT's
+    vocabularies, but [UNK], [CLS], [SEP] and [MASK] follow immediately.
 
     Args:
         corpus_texts: iterable of str. Sentences or paragraphs, read once.

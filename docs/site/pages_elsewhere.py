@@ -1,7 +1,7 @@
 """Adds pages that are not in `docs/` to the site: the README and others, and the notebook.
 
 MkDocs calls `on_files` and `on_page_markdown`. Links between all of these files are written for
-the repository, so that they work there, and are changed to those of the site here.
+the repository, so that they work there, and are changed to links of the site here.
 """
 
 import json

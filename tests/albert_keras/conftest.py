@@ -47,7 +47,7 @@ def tiny_run(tiny_records, tiny_training, made_once):
 def unfinished_run(tiny_run, tmp_path):
     """Returns a copy of the small run as if it had been killed before it saved its last step, 12.
 
-    Its log has all lines; its newest checkpoint is that of step 10.
+    Its log has all lines; its newest checkpoint is from step 10.
     """
     run = shutil.copytree(tiny_run, tmp_path / "run")
     shutil.rmtree(run / "checkpoints" / "step-00000012")

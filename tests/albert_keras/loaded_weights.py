@@ -17,7 +17,7 @@ def values_of(model):
 
 
 def encoder_of(model):
-    """Returns those of its encoder."""
+    """Returns the weights of a model's encoder by name."""
     return {name: value for name, value in values_of(model).items() if name.startswith("bert/")}
 
 

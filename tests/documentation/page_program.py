@@ -22,7 +22,7 @@ from pathlib import Path
 
 from tests.documentation.code_blocks import albert_keras_commands, blocks_of, command_lines
 
-#: Options that make a command small, by command: a value replaces that of the page.
+#: Options that make a command small, by command: a value replaces the value on the page.
 _SMALL = {
     "vocab": {"--size": "300"},
     "vocab extend": {"--add": "3"},
@@ -148,7 +148,7 @@ def _serve(words, port):
 
 
 def _with_command():
-    """Returns an environment in which `albert-keras` and `python` are those of this process."""
+    """Returns an environment whose `albert-keras` and `python` run the Python of this process."""
     folder = Path(".bin").absolute()
     folder.mkdir(exist_ok=True)
     for name, command in {"albert-keras": "-m albert_keras", "python": ""}.items():

@@ -110,7 +110,7 @@ def test_names_imported_in_programs_exist(block):
 
 
 def test_settings_are_known():
-    """YAML of `pretrain` is read as `config check` reads it; that of cards by the card."""
+    """YAML of `pretrain` is read as by `config check`; YAML of cards is read by the card."""
     import yaml
 
     from albert_keras.training.config import PretrainingConfig

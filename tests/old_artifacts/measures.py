@@ -44,10 +44,10 @@ PRETRAINING = {
     "optimizer": {"lr": 0.01, "warmup_steps": 2},
 }
 
-#: The command that pre-trains, less the name of the run; paths are those in the archive.
+#: The command that pre-trains, without the name of the run; paths are inside the archive.
 PRETRAIN = ("pretrain", "--data", "records", "--config", "pretraining.json", "--out")
 
-#: The command that fine-tunes; paths are those in the archive.
+#: The command that fine-tunes; paths are inside the archive.
 FINETUNE = (
     *("finetune", "--task", "classification", "--train", "train.csv", "--dev", "dev.csv"),
     *("--text", "text", "--label", "topic", "--from", "run", "--out", "finetuned"),

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-#: Features of a training record, and in addition those of a held-out one.
+#: Features of a training record, and of a held-out record, which has additional ones.
 TRAINING = ("input_ids", "input_mask", "segment_ids")
 HELD_OUT = (*TRAINING, "masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
 IGNORED = -100  # the label of PyTorch's loss for positions without one

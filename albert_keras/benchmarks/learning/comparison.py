@@ -29,7 +29,7 @@ def time_to_loss(points: Sequence[dict], loss: float) -> float | None:
 def best_of(results: Sequence[dict], round_number: int) -> dict | None:
     """Returns the measured result with the lowest final loss of a round; None if there is none.
 
-    Losses that are not finite are those of a diverged training, and never the best.
+    A loss that is not finite means that the training diverged; it is never the best.
     """
     found = [each for each in results if round_number in each["rounds"]]
     found = [each for each in found if math.isfinite(_final_loss(each, round_number))]

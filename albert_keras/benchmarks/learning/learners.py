@@ -10,7 +10,7 @@ from albert_keras.training.distributed.strategy import build_strategy, choose_pr
 from data_pipeline.records.record_folder import RecordFiles
 
 PEERS = ("transformers", "keras-nlp", "transformers-masked")
-#: Those that are used as they are; the third one is the first with a few lines of user code.
+#: Peers without changes; the third peer is the first one with a few lines of user code.
 USUAL_PEERS = PEERS[:2]
 PEER_RATES = (2e-4, 5e-4, 1e-3)
 _TRAINERS = "albert_keras.benchmarks.learning"

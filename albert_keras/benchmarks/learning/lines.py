@@ -30,7 +30,7 @@ def learn_lines(result):
     yield f"  {version_line(rows)}"
     if any(row["facts"]["cpus"] < _MIN_USED * settings["threads"] for row in rows):
         yield "  warning: other programs used the processors, see CPUs: these times mean nothing"
-    yield "  All models have the same width and depth; those of the peers share one block."
+    yield "  All models have the same width and depth; the models of the peers share one block."
     yield ""
     yield from _comparison_lines(comparison, settings["minutes"])
     yield f"curves: {result['folder']}/curves.png, {result['folder']}/curves.csv"

@@ -10,7 +10,7 @@ _GOOD, _WARNING, _PLAIN = "✔", "⚠", " "
 
 
 class ExampleOptions(TaskConfig):
-    """The options of `data check`: those of a task, none of which is required."""
+    """The options of `data check`: the options of a task, but none is required."""
 
     name: str | None = option(
         None,
@@ -63,7 +63,7 @@ def check_task(flags, tokenizer, printable):
 
 
 def load_tokenizer(path):
-    """Loads a tokenizer, or that of a run, of a fine-tuning or of an export."""
+    """Loads a tokenizer, or the tokenizer of a run, of a fine-tuning or of an export."""
     from albert_keras.serving.layout import versions
     from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
     from data_pipeline.tokenizers.tokenization import Tokenizer

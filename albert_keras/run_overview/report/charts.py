@@ -77,7 +77,7 @@ def draw_chart(panel: Panel, series: list[Series], edges: list[tuple[int, str]])
 
 
 def _lines(curve: Curve, series: Series, is_logarithmic: bool) -> list[_Line]:
-    """Returns the curve of the reports and the points of the evaluations, those that exist."""
+    """Returns the curve of the reports and the points of the evaluations, if they exist."""
     colour = COLOURS.index(curve.colour)
     found = []
     for points, label, is_point in (

@@ -76,14 +76,14 @@ def write_report(
 
     Args:
         run: The folder of the run.
-        out: The HTML file; None is `report.html` in that folder, which replaces an older one.
+        out: The HTML file; None writes `report.html` in that folder and replaces an older one.
         data: Held-out records, built with the tokenizer of a pre-training, for samples of filled
-            masks; None takes those that `evaluate` scored last, if they still exist.
+            masks; None takes the records that `evaluate` scored last, if they still exist.
         overwrite: Whether to replace `out` if it exists.
 
     Raises:
-        InputError: If the folder is not that of a run, the run is damaged, `data` does not suit
-            it, or `out` exists.
+        InputError: If the folder is not a run, the run is damaged, `data` does not suit the run,
+            or `out` exists.
     """
     folder = Path(run)
     path = folder / REPORT if out is None else Path(out)

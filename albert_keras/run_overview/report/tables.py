@@ -57,7 +57,7 @@ def program_table(record: dict[str, Any]) -> Table:
 def evaluation_table(evaluations: list[tuple[int, dict[str, Any]]]) -> Table | None:
     """Returns the newest scores of a pre-training next to guessing; None if there are none.
 
-    Scores that `evaluate` logged have baselines; those of the training have none.
+    Scores that `evaluate` logged have baselines; scores that the training logged have none.
     """
     complete = [(step, found) for step, found in evaluations if "unigram_accuracy" in found]
     if not evaluations:

@@ -1,7 +1,7 @@
 """Golden cases: requests over REST and calls over gRPC, and the form of the answers to them.
 
 The cases in `golden_cases.yaml` and `grpc_cases.yaml` follow the rules of `tensorflow_model_server`
-2.15; some codes of gRPC differ from those of REST. None of the cases harms a server: JSON that is
+2.15; some status codes differ between gRPC and REST. None of the cases harms a server: JSON that is
 nested so deeply that it ends the process is not among them.
 """
 
@@ -91,7 +91,7 @@ def names_of(
         label: Label of a version that is AVAILABLE; a server does not list its labels.
 
     Returns:
-        Those of these keys that the model has:
+        dict. The following keys, as far as the model has them:
         text: Signature with one string input of rank 1; `input`, `output`: names of its input and
             one of its outputs.
         single: The same with only one output; `single_input`: its input.

@@ -32,7 +32,7 @@ class GrpcClient:
     Calls change nothing on the server, so they are repeated if it is busy or not running
     (UNAVAILABLE, RESOURCE_EXHAUSTED), but never after a time-out or if a message is too long.
 
-    The arguments are those of `RestClient`, except for these.
+    The other arguments are the same as for `RestClient`.
 
     Args:
         target: Address of the server, such as `127.0.0.1:8500`.

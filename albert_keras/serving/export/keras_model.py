@@ -11,8 +11,8 @@ import tensorflow as tf
 from data_pipeline.errors import InputError
 from data_pipeline.files import whole_file
 
-#: Precision of the weights in the file; loaded, they are float32. HDF5 has no bfloat16: its values
-#: are stored as float16, of which they leave three bits empty, so that they compress better.
+#: Precision of the weights in the file; loaded, they are float32. HDF5 has no bfloat16: bfloat16
+#: values are stored as float16 and leave three of its bits empty, so that they compress better.
 KERAS_PRECISIONS = ("float32", "float16", "bfloat16")
 _WEIGHTS = "model.weights.h5"
 

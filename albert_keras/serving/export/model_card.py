@@ -219,7 +219,7 @@ class CardVersion:
         return "texts of the documentation of Python packages"
 
     def variant_scores(self, variant):
-        """Returns the scores of a variant, with those of float32 in brackets."""
+        """Returns the scores of a variant, with the scores of float32 in brackets."""
         keys = ("accuracy_loss", variant)
         scores = self.scores(*keys, "scores")
         float32 = {name: self.raw_number(*keys, "float32_scores", name) for name in scores}

@@ -1,7 +1,7 @@
 """Pieces of WordPiece and of byte-level BPE and the characters each comes from, in the graph.
 
-Equivalent to `data_pipeline/tokenizers/piece_offsets.py`, with core operations and those of the
-tokenizers only.
+Equivalent to `data_pipeline/tokenizers/piece_offsets.py`, but uses only core operations and the
+operations of the tokenizers.
 """
 
 from typing import NamedTuple

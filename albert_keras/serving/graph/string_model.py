@@ -104,7 +104,7 @@ class StringModel(tf.Module):
         return self.tokenizer(readable(texts, self.max_bytes))
 
     def num_tokens(self, texts, ids):
-        """Counts the tokens of texts, whose `ids` are those of the part that is read: int64 [B]."""
+        """Counts the tokens of texts, int64 [B]; `ids` are the ids of the part that is read."""
         return num_tokens_of(texts, ids, self.max_bytes)
 
     def _sequences(self, text):

@@ -159,7 +159,7 @@ class RegressionModel(TextTaskModel):
 
 class MultiLabelModel(TextTaskModel):
     """Any of C labels: `labels` string and `probabilities` float32 [B, C] of all of them, each with
-    its own probability. Those of at least 0.5 apply."""
+    its own probability. Labels with a probability of at least 0.5 apply."""
 
     _example_name = "classify"
 

@@ -158,7 +158,7 @@ def unread(texts, max_bytes):
 
 
 def num_tokens_of(texts, ids, max_bytes):
-    """Counts the tokens of texts of which `readable` returns a part.
+    """Counts the tokens of whole texts, even if `readable` returns only a part of them.
 
     Args:
         texts: string [B], any bytes.

@@ -66,7 +66,7 @@ def write_kit(
         latest: Number of newest versions to serve.
         specific: Versions to serve instead.
         labels: Label -> served version.
-        cores: Number of CPU cores of the server; None takes those of this computer.
+        cores: Number of CPU cores of the server; None takes all cores of this computer.
         max_batch_size: Maximum number of rows of one call of the graph, and of one request; at
             least the rows of the warm-up requests of the versions.
         memory_gib: None takes twice the size of the largest version plus 1 GiB.

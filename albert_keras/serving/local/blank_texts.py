@@ -1,7 +1,7 @@
 """Refuses blank texts, which the graph of an export answers as if they said something.
 
-The rule and the message are those of `Task.example`, so that command line, page and REST agree. A
-model server of others has no such rule.
+The rule and the message are the same as in `Task.example`, so that command line, page and REST
+agree. Other model servers have no such rule.
 """
 
 from collections.abc import Collection, Mapping

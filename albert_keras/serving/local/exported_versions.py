@@ -31,8 +31,8 @@ def find_exports(models: Iterable[str | Path]) -> list[ExportedVersion]:
     """Finds the versions to serve.
 
     Args:
-        models: Folders of models or names of shipped ones, of which the newest version is served;
-            folders of one version; or folders of several models, which are all served.
+        models: Folders of models or names of shipped models, to serve their newest version; folders
+            of one version; or folders of several models, to serve all of them.
 
     Raises:
         InputError: If there is no export, a name is not valid in an address, or two are equal.

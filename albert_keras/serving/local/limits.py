@@ -47,7 +47,7 @@ class TokenBuckets:
         per_second: Rate at which tokens are added to a bucket.
         burst: Number of tokens in a full bucket.
         clock: Returns seconds.
-        addresses: Number of buckets to keep, those of the latest requests.
+        addresses: Number of buckets to keep, for the addresses with the latest requests.
     """
 
     def __init__(

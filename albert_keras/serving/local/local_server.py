@@ -29,7 +29,7 @@ HOST, PORT = "127.0.0.1", 8501
 class LocalServer:
     """Exported models behind an address. Use it in a `with` block.
 
-    Arguments and errors are those of `serve`.
+    The arguments and errors are the same as for `serve`.
 
     Attributes:
         models: dict of name -> ServedModel.

@@ -31,8 +31,9 @@ _WITH_DEFAULTS = next(
 class Servable:
     """A loaded version that answers requests.
 
-    Operations that are not part of TensorFlow, such as those of tensorflow-text, must be registered
-    before it is created. `signatures` has the SignatureDef of each name that a client can call.
+    Operations that are not part of TensorFlow, such as the ones in tensorflow-text, must be
+    registered before a Servable is created. `signatures` has the SignatureDef of each name that a
+    client can call.
 
     Raises:
         InputError: If the folder contains no SavedModel, or none for servers.

@@ -9,10 +9,10 @@ from albert_keras.tasks.examples import TextExample
 def tfidf_cosines(texts: list[str], examples: list[TextExample]) -> np.ndarray:
     """Returns the cosine of the TF-IDF vectors of each pair of texts, float64 [N], 0 to 1.
 
-    Words are those of scikit-learn's default: two or more letters or digits, in lower case.
+    A word is what scikit-learn takes by default: two or more letters or digits, in lower case.
 
     Args:
-        texts: Those that words and their frequencies are taken from, usually of the training.
+        texts: Texts from which words and their frequencies are taken, usually of the training.
         examples: Pairs. A pair without any word of `texts` has the cosine 0.
     """
     words = TfidfVectorizer()

@@ -54,9 +54,10 @@ def decode_v1(
     """Returns the best texts for questions that all have an answer.
 
     Args:
-        features: Of these examples, not for training. A tuple with those of each model, if they
-            differ: spans of characters are then compared, and the logits of a model are normalized
-            over all windows of a question, as models of different kinds have different scales.
+        features: Features of these examples, not for training. A tuple with the features of each
+            model, if they differ: spans of characters are then compared, and the logits of a model
+            are normalized over all windows of a question, as models of different kinds have
+            different scales.
         results: "start_logits" and "end_logits", float [W, S]. One dict per model; a span's scores
             are averaged over the models that have it among their best.
         n_best: How many starts and how many ends are tried per window, and how many texts are

@@ -61,7 +61,7 @@ class ScoreLabel(Label):
 
 class LabelColumns(Label):
     """Labels with a column each, which contains 1, true or yes if the label applies, else 0, false
-    or no: the `names` of those that apply, in their order."""
+    or no: the `names` of the labels that apply, in their order."""
 
     def __init__(self, names: Sequence[str]):
         self._names = names

@@ -31,7 +31,7 @@ class Problems:
             raise InputError(self.listing(advice), Mistake.BAD_ROWS)
 
     def listing(self, advice: str = "") -> str:
-        """Returns the first few problems, of which there must be one, and a sentence of advice."""
+        """Returns the first few problems and a sentence of advice; there must be a problem."""
         if self.count == 1:
             return f"`{self.path}` {self._shown[0]}{advice and f' {advice}'}"
         some = f", the first {_SHOWN}" if self.count > _SHOWN else ""

@@ -135,12 +135,12 @@ def tag_windows(
 
 
 def window_stride(room: int) -> int:
-    """Returns the tokens between two windows of a sentence, of which `room` fit into one."""
+    """Returns the number of tokens between the starts of two windows of up to `room` tokens."""
     return max(1, room // 2)
 
 
 def _encoded_words(examples, tokenizer, max_seq_length):
-    """Returns all words; their ids, and where those of each word start and how many they are."""
+    """Returns all words, their ids, where the ids of each word start and how many they are."""
     if max_seq_length < 3:  # [CLS], a token, [SEP]
         raise InputError(f"`max_seq_length` must be at least 3. Received: {max_seq_length}.")
     words = [word for example in examples for word in example.words]

@@ -205,7 +205,7 @@ def _column(name, value, default):
 
 
 def _answers(examples, tags, probabilities):
-    """Splits the tags and probabilities of all words into those of each sentence."""
+    """Splits the tags and probabilities of all words into one answer for each sentence."""
     answers, begin = [], 0
     for id, words, _ in examples:
         own = slice(begin, begin + len(words))

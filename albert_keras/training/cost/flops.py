@@ -4,7 +4,8 @@
 def training_flops(config, batch_size, max_seq_length, max_predictions_per_seq, sentence_head=True):
     """Counts the useful operations of one pre-training step, forward and backward (int).
 
-    Three times those of the forward pass, since the backward pass makes two products for each one:
+    They are three times the operations of the forward pass, since the backward pass makes two
+    products for each product of the forward pass:
 
         3 * (forward_flops + 2·B·P·(H·E + E·V) + 2·B·(H·H + H·2))
 

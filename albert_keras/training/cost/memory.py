@@ -170,7 +170,7 @@ def step_memory(
 def largest_batch(config, memory_bytes, max_seq_length, max_predictions_per_seq, **settings):
     """Finds the largest batch (int) of a replica that fits, without accumulation.
 
-    It is 0 if not even one sequence fits. Further arguments are those of `step_memory`.
+    It is 0 if not even one sequence fits. `settings` are further arguments of `step_memory`.
     """
 
     def is_too_large(batch_size):

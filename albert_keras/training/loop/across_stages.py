@@ -1,4 +1,4 @@
-"""Several calls of `fit` as one to the callbacks."""
+"""Presents several calls of `fit` to the callbacks as a single one."""
 
 from collections.abc import Sequence
 
@@ -6,10 +6,10 @@ from tensorflow import keras
 
 
 class AcrossStages(keras.callbacks.Callback):
-    """Passes the events of several `fit`, one for each stage, on to callbacks as those of one.
+    """Passes the events of several calls of `fit`, one per stage, to callbacks as if of one call.
 
-    Training begins and an epoch begins only once, and batches are counted across all `fit`. Call
-    `begin_stage` before each of them, and `end` after the last one.
+    For the callbacks, training and an epoch begin only once, and batches are counted across all
+    calls. Call `begin_stage` before each `fit`, and `end` after the last one.
     """
 
     def __init__(self, callbacks: Sequence[keras.callbacks.Callback]):
@@ -18,7 +18,7 @@ class AcrossStages(keras.callbacks.Callback):
         self._before = self._batches = 0  # batches before this `fit`, and until now
 
     def begin_stage(self, positions_per_step: int, flops_per_step: int):
-        """Begins a stage for those callbacks that have a method of this name."""
+        """Begins a stage for the callbacks that have a method of this name."""
         for callback in self._callbacks:
             if hasattr(callback, "begin_stage"):
                 callback.begin_stage(positions_per_step, flops_per_step)

@@ -11,7 +11,8 @@ BLUE, ORANGE, GREEN, RED = "#0072b2", "#e69f00", "#009e73", "#d55e00"
 #: Colours and dashes of the runs in a picture of several.
 COLOURS = (BLUE, ORANGE, GREEN, RED, "#cc79a7", "#56b4e9", "#000000")
 _STYLES = ("-", "--", ":", "-.")
-#: Logs with fewer lines get a marker for each; those with at least the second number thin curves.
+#: Logs with fewer lines than the first number get a marker for each line; logs with at least the
+#: second number of lines get thin curves.
 _FEW_LINES, _MANY_LINES = 40, 500
 
 

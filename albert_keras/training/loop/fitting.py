@@ -203,7 +203,8 @@ def fit(
         scores.saving = saving
 
     def is_complete():
-        end = saving.last_step if saving.stopping else report.last_step  # that of early stopping
+        # Early stopping sets `saving.last_step`.
+        end = saving.last_step if saving.stopping else report.last_step
         return saving.step >= end and diverged.numbers is None
 
     tracking = follow_log(run, training.track, is_complete) if writes else None

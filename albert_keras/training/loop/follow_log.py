@@ -25,15 +25,15 @@ _OTHER_CHARACTERS = re.compile(r"[^\w\-./ ]")
 
 
 class FollowLog(keras.callbacks.Callback):
-    """Sends the lines of a run's log to its tracker, those of earlier calls first.
+    """Sends the lines of a run's log to its tracker, beginning with the lines of earlier calls.
 
-    Put it after all callbacks that write to the log, and enter it as a context around `fit`. What
-    the tracker has already is not sent again, although an interrupted run repeats some steps. If
-    the tracker fails, the run continues without it.
+    Put it after all callbacks that write to the log, and enter it as a context around `fit`. Steps
+    that the tracker already has are not sent again, although an interrupted run repeats some of
+    them. If the tracker fails, the run continues without it.
 
     Args:
         name: The tracker, one of `TRACKERS`.
-        folder: Of the run.
+        folder: Folder of the run.
         is_complete: Returns whether the run has reached its end.
     """
 
@@ -107,7 +107,7 @@ def follow_log(run, name: str, is_complete: Callable[[], bool]) -> FollowLog | N
 
 
 def metrics_of(line: dict) -> dict[str, float]:
-    """Returns the numbers of a line of the log by name; those of an evaluation with a prefix."""
+    """Returns the numbers in a line of the log by name; names of an evaluation get a prefix."""
     named = {}
     for name, value in line.items():
         parts = value.items() if isinstance(value, dict) else [("", value)]

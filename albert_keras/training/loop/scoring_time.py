@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 
 class ScoringTime:
-    """Measures the scorings of a training, and estimates those that are still to come.
+    """Measures the time of the scorings in a training, and estimates the time of the later ones.
 
     Args:
         every: Steps between two scorings; the last step is always scored.

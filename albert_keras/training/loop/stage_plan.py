@@ -106,8 +106,8 @@ class StagePlan:
 
         Args:
             step: Steps done.
-            ends: The `ends` at that time. Those of finished stages stay as they were. The others
-                follow from the settings, which may have changed, but are not before `step`.
+            ends: The `ends` at that time. The ends of finished stages do not change. The other
+                ends follow from the settings, which may have changed, but are not before `step`.
             are_planned: Whether the ends that lie ahead were planned from the speed of the run, so
                 that they are taken over as well.
         """

@@ -55,7 +55,7 @@ class TrainingStep(keras.Model):
         self._keeps_means = False
         names = ["loss", "gradient_norm"]
         names += [f"{name}_{what}" for name in objectives for what in ("loss", "accuracy")]
-        if hard_examples < 1:  # the loss of all records: that of the chosen ones is higher
+        if hard_examples < 1:  # the loss of all records; the chosen ones have a higher loss
             names.append("candidate_loss")
         # Reset at each report: the log shows means and sums over the interval.
         self.means = {name: Running(name) for name in names}
@@ -105,10 +105,10 @@ class TrainingStep(keras.Model):
         return variables | (self.loss_scale.variables() if self.loss_scale else {})
 
     def forget_graphs(self):
-        """Makes the next `fit` and `evaluate` build their graphs again, as for other shapes.
+        """Makes the next `fit` and `evaluate` build new graphs, as required for other shapes.
 
         A graph that has seen two shapes would be built for any shape: its results would differ in
-        the last bits from those of a graph for one.
+        the last bits from the results of a graph for one shape.
         """
         self.train_function = self.train_tf_function = self.test_function = None
 

@@ -90,7 +90,8 @@ class UpdateGuard:
 
         Args:
             loss: float32 scalar. Loss of the whole batch, the same on all replicas.
-            gradient_norm: float32 scalar. Likewise; not finite if any gradient is not.
+            gradient_norm: float32 scalar. Norm for the whole batch, the same on all replicas; not
+                finite if any gradient is not.
         """
         is_finite = tf.math.is_finite(loss) & tf.math.is_finite(gradient_norm)
         is_usable = is_finite & ~self._is_spike(loss, is_finite) if self.skip_spikes else is_finite
@@ -125,7 +126,8 @@ class LossScale:
 
     Source:
         Micikevicius et al.: Mixed precision training, section 3.2
-        (https://arxiv.org/abs/1710.03740); the numbers are those of Keras' `LossScaleOptimizer`.
+        (https://arxiv.org/abs/1710.03740); the constants are the same as in
+        Keras' `LossScaleOptimizer`.
     """
 
     def __init__(self):

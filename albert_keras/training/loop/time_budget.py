@@ -19,7 +19,7 @@ _MARGIN_FRACTION, _LONGEST_MARGIN = 0.02, 5.0
 
 
 class TimeBudget:
-    """The seconds (float) a run may take, over all its parts, and those that earlier parts took.
+    """The seconds (float) a run may take in all its parts, and the seconds earlier parts took.
 
     `margin` is reserved for the last save: 2 % of the budget, at most 5 s.
     """
@@ -36,7 +36,7 @@ class TimeBudget:
     def left(self, elapsed=0.0, share=1.0):
         """Returns the seconds left for steps, `elapsed` seconds after this part started.
 
-        With a `share` they are those until this fraction of the budget is used.
+        With a `share`, only the seconds until this fraction of the budget is used are counted.
         """
         return share * self.for_steps - self.used - elapsed
 
@@ -55,8 +55,9 @@ class FollowBudget(keras.callbacks.Callback):
     it includes saves and evaluations; near the end it is the time of the last steps. The plan
     is updated every few steps, and near the end after each step.
 
-    A stage of several ends in the same way when its share of the time is used. The speed of the
-    later ones follows from that of the current one and their work, until they begin.
+    If there are several stages, each ends in the same way when its share of the time is used. Until
+    a later stage begins, its speed is estimated from the speed of the current stage and from the
+    work of a step in both.
 
     It must be the last callback: those before it learn of a new last step one step ahead, so that
     they save and report there, and none after it may reset `model.stop_training`. Give `fit` more
@@ -89,7 +90,8 @@ class FollowBudget(keras.callbacks.Callback):
         """Returns what `restore` needs: dict of `seconds_used` and `num_steps`.
 
         It does not read the clock, which several workers may do only together. Checkpoints are
-        saved before this callback runs, so the step that is ending counts as long as the previous.
+        saved before this callback runs, so the step that is ending is assumed to last
+        as long as the step before.
         """
         used = self.budget.used
         if self._started is not None:

@@ -24,7 +24,7 @@ _MISTAKES = [
     ),
     (
         'pretrain --data {records} --out new --set stages=[{{"share":1,"num_hidden_layers":9}}]',
-        "`stages.0.num_hidden_layers` must not exceed that of the model",
+        "`stages.0.num_hidden_layers` must not exceed the depth of the model",
     ),
     ("evaluate --run nowhere --data empty", "`nowhere` is not the folder of a run"),
     ("evaluate --run empty --data {records}", "`empty` is not the folder of a run"),

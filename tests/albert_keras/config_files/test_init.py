@@ -66,7 +66,7 @@ def records(tmp_path):
 
 @pytest.fixture
 def mail(tmp_path):
-    """Returns a table of two classes, of which a tenth is held out."""
+    """Returns a table of two classes; a tenth of it is held out."""
     path = tmp_path / "mail.csv"
     rows = [f"the ferry left the harbour {n},{'spam' if n % 3 else 'ham'}" for n in range(30)]
     path.write_text("\n".join(["body,folder", *rows]) + "\n")

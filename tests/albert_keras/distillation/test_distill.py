@@ -170,7 +170,7 @@ def test_a_student_of_another_size_starts_from_what_fits(tiny_run, distillation,
     student = config.albert_config(307)
     teaching = Teaching(Teacher(open_weights(tiny_run)), config, student)
     assert teaching.settings.cosine_weight == 0 and teaching.warm_source is None
-    assert "no layer starts from one of the teacher's" in caplog.text
+    assert "no layer starts from a layer of the teacher" in caplog.text
     assert "hidden_size: 32 in the teacher, 16 in the student" in caplog.text
 
 

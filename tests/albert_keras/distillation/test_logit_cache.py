@@ -1,4 +1,4 @@
-"""A cache of the teacher's logits gives what the teacher gives, and is never that of another."""
+"""A cache of the teacher's logits gives what the teacher gives, and any other cache is refused."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""The losses between student and teacher are those of NumPy."""
+"""The losses between student and teacher agree with NumPy."""
 
 import numpy as np
 import pytest

@@ -110,9 +110,9 @@ def tuned_toy(tune, tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def end_at_once():
-    """Returns a context in which trainings end at their last step with the weights of their first.
+    """Returns a context in which trainings end at their last step with their initial weights.
 
-    It gives a dict of these, by the name of the run, then by that of the weight.
+    It gives a dict of these weights, by the name of the run, then by the name of the weight.
     """
 
     @contextlib.contextmanager
@@ -129,7 +129,7 @@ def end_at_once():
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(train_seed, "fit", end)
-            # Two that take a second each.
+            # These two functions take a second each.
             patch.setattr(train_seed, "draw_dev_curves", lambda *_: None)
             patch.setattr(metrics, "bootstrap_interval", lambda *_: metrics.Interval(0.25, 0.75))
             yield begun

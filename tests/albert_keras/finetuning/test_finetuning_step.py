@@ -38,7 +38,7 @@ def build(kind, optimizer=None, **settings):
 
 
 def batch_of(features):
-    """Returns the first rows, one of which does not count."""
+    """Returns a batch of the first rows; one row does not count."""
     weights = np.ones(B, np.float32)
     weights[3] = 0
     batch = features.batch(np.arange(B)) | {"example_weights": weights}
@@ -175,7 +175,7 @@ def test_a_pooler_that_is_not_read_neither_moves_nor_decays(batches, small_shape
     }
     still = before.keys() - moved
     assert still == {"bert/pooler/dense/kernel:0", "bert/pooler/dense/bias:0"}
-    # Its moments are there all the same: checkpoints hold two for every weight.
+    # The pooler has moments nevertheless: checkpoints hold two for every weight.
     assert len(step.optimizer.weights) == 1 + 2 * len(before)
 
 
@@ -201,7 +201,7 @@ def test_a_step_is_made_as_it_was_configured(small_shape, task_of):
 
 
 def update_on(kind, strategy, features):
-    """Compares the gradients of two replicas with those of one."""
+    """Compares the gradients of two replicas with the gradients of one."""
     batch = batch_of(features)
     whole = build(kind)
     whole.train_step(batch)

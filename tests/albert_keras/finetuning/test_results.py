@@ -1,4 +1,4 @@
-"""Results come back as they were kept, and the best and the spread are those of all seeds."""
+"""Results are read as they were saved; the best seed and the spread are over all seeds."""
 
 import json
 

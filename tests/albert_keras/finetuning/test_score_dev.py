@@ -135,7 +135,7 @@ def test_patience_remembers_what_came_before_an_interruption(tmp_path):
     assert run(straight, values, patience=3)[1].step == 25
     run(again, values[:3], patience=3, steps=15)
     scores, saving, saved, _ = run(again, values[3:], patience=3, first_step=15)
-    assert saving.step == 25 and set(saved) == {25}  # the best so far is that of step 10
+    assert saving.step == 25 and set(saved) == {25}  # the best score so far is from step 10
     assert values_so_far(again, "f1", 25) == values_so_far(straight, "f1", 25) == values[:5]
 
 

@@ -101,7 +101,7 @@ def test_a_warning_comes_before_the_training(caplog):
 
 
 def test_duplicates_of_held_out_examples_are_reported(start, tmp_path, caplog):
-    """Texts in wide letters are held out apart from those in others, but are the same text."""
+    """Copies of texts in full-width letters are held out separately, but are the same texts."""
     texts = [f"she finds box {number}" for number in range(60)]
     texts += [text.replace("box", "\uff42\uff4f\uff58") for text in texts[:30]]
     result = start(tmp_path / "out", train=texts)

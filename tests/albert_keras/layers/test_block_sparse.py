@@ -226,7 +226,7 @@ def test_gradients_of_an_encoder_are_those_of_a_plain_step(settings):
     is_exact = "dtype" not in settings
     expected = gradients(AlbertEncoder(shape, dtype="float32"))
     found = gradients(AlbertEncoder(shape, **({"dtype": "float32"} | settings)))
-    # Of all gradients: those of the biases of keys are 0 but for rounding.
+    # Over all gradients: the gradients of the biases of keys are 0 except for rounding.
     largest = max(np.abs(gradient).max() for gradient in expected)
     for ours, theirs in zip(found, expected, strict=True):
         np.testing.assert_allclose(ours, theirs, atol=largest * (1e-5 if is_exact else 0.1))

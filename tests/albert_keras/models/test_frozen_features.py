@@ -167,7 +167,7 @@ def test_a_bilstm_reads_each_sequence_in_both_directions_without_its_padding():
             np.testing.assert_allclose(own, expected[order], atol=1e-5)
 
 
-#: Kinds whose features are read as those of another kind are; their losses have tests of their own.
+#: Kinds whose features are read as for another kind; their losses have tests of their own.
 ALIKE = ("regression", "multi_label", "multi_regression", "spans")
 
 

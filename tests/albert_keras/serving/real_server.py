@@ -31,11 +31,11 @@ class RealServer(NamedTuple):
 
 @contextlib.contextmanager
 def model_server(models, **options):
-    """Serves models; by `tensorflow_model_server` if that is on the PATH.
+    """Serves models, with `tensorflow_model_server` if it is on the PATH.
 
     Args:
         models: dict of name -> folder with versions, or dict of arguments of ModelVersions.
-        **options: Those of ContractServer.
+        **options: The options of ContractServer.
 
     Yields:
         ContractServer or RealServer, with `url` and `grpc_target`; each model has a version that

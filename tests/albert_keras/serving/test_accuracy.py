@@ -9,7 +9,7 @@ import pytest
 from albert_keras.serving.export.accuracy import NUM_TEXTS, compare, masked_records, masked_texts
 from data_pipeline.errors import InputError
 
-#: Two texts with two masks each, of which the last does not count.
+#: Two texts with two masks each; the last mask does not count.
 BATCH = {
     "masked_lm_ids": np.array([[0, 1], [2, 0]]),
     "masked_lm_weights": np.array([[1.0, 1.0], [1.0, 0.0]]),

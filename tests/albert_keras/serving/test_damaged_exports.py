@@ -118,7 +118,7 @@ def test_an_export_without_hashes_is_loaded(version):
 
 @pytest.mark.slow
 def test_no_damage_is_an_internal_error(tiny_export, tmp_path):
-    """Flips bits and truncates files, of which only some are read."""
+    """Flips bits and truncates files; only some of the files are read."""
     draw = random.Random(0)
     files = [path for path in sorted((tiny_export / "1").rglob("*")) if path.is_file()]
     for number in range(100):

@@ -27,7 +27,7 @@ def test_weights_are_rounded_and_nothing_else(file, precision):
     for name in before.shapes:
         value = before.read(name)
         expected = value.astype(dtype).astype("float32") if value.ndim > 1 else value
-        # The smallest values of bfloat16 are between those of float16.
+        # The smallest values of bfloat16 lie between two values of float16.
         np.testing.assert_allclose(after.read(name), expected, rtol=0, atol=3e-8)
     content = file.read_bytes()
     assert len(content) < size

@@ -16,7 +16,7 @@ from albert_keras.serving.graph.text_model import TextModel
 from albert_keras.serving.publish import export
 from data_pipeline.errors import InputError
 
-#: Those of tensorflow-text 2.12.1, which servers hold, that we use.
+#: The operations that we use of tensorflow-text 2.12.1, the version in servers.
 SERVER_OPERATIONS = {"SentencepieceOp", "SentencepieceTokenizeOp"}
 SERVER_OPERATIONS |= {"TFText>NormalizeUTF8", "NormalizeUTF8", "CaseFoldUTF8"}
 

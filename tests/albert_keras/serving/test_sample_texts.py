@@ -71,7 +71,7 @@ def test_all_languages_have_all_texts(tmp_path):
         assert len(texts.words.split()) > 5
 
 
-#: Inputs of the signatures that a kind of task has besides those of all models.
+#: Inputs of the signatures that a kind of task has in addition to the signatures of all models.
 SIGNATURES = {
     "classification": {"serving_default": ["text"], "text_pair": ["first", "second"]},
     "regression": {"serving_default": ["text"]},

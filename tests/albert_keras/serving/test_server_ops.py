@@ -80,7 +80,7 @@ def test_what_is_allowed_is_counted_so_that_a_new_tensorflow_is_looked_at():
 
 
 def test_servers_of_both_lines_know_the_same_arguments_and_attributes():
-    """The digest is that of TensorFlow 2.15.1 and of 2.21.0; servers of 2.20 lie in between."""
+    """TensorFlow 2.15.1 and 2.21.0 have the same digest; servers of 2.20 lie in between."""
     known = []
     for name in sorted(core_ops()):
         op = op_def_registry.get(name)

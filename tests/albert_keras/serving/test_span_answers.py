@@ -1,4 +1,4 @@
-"""Answers that the graph reads out of contexts are those of Python, to the character."""
+"""Answers that the graph extracts from contexts equal Python's answers, to the character."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Studies are checked completely before anything runs; those of the package are valid."""
+"""Studies are checked completely before anything runs; the studies of the package are valid."""
 
 import copy
 import re

@@ -76,7 +76,7 @@ def test_repeated_texts_and_their_different_labels_are_shown():
     assert finding_of(report, "contradictory").details == ("`1` (2), `0` (1): A film",)
     assert dev.in_training == 1
     assert finding_of(report, "in training", "dev").is_good is False
-    # `finetune` has a report of its own on training examples among those of the development set.
+    # `finetune` reports separately on training examples in the development set.
     assert "in training" not in [one.name for one in short_findings(report, "dev")]
     assert "contradictory" in [one.name for one in short_findings(report, "train")]
 

@@ -15,7 +15,7 @@ PACKAGE = PACKAGES / "albert_keras"
 #: Files that may spell names of kinds, and why.
 SPELLED = {
     "models/finetuning.py",  # lies below `tasks`, is given a record's name
-    # Heads of checkpoints, two of which have the name of a kind.
+    # Heads of checkpoints; two of the heads have the name of a kind.
     "interop/model_weights.py",
     "interop/hugging_face_tables.py",
     "conversion/conversion_card.py",

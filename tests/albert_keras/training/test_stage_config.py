@@ -44,7 +44,8 @@ def test_all_problems_are_reported_with_their_stage():
         ("x", "`stages` must be a list of stages, each with its `share`. Received: 'x'."),
         (
             [{"share": 0.5, "num_hidden_layers": 9}, {"share": 0.5}],
-            "`stages.0.num_hidden_layers` must not exceed that of the model. Received: 9, and 6.",
+            "`stages.0.num_hidden_layers` must not exceed the depth of the model. Received: "
+            "9, and 6.",
         ),
         (
             [
@@ -57,8 +58,8 @@ def test_all_problems_are_reported_with_their_stage():
         ),
         (
             [{"share": 1, "num_hidden_layers": 3}],
-            "`stages.0.num_hidden_layers` must be that of the model in the last stage. Received: "
-            "3, not 6.",
+            "`stages.0.num_hidden_layers` must be the depth of the model in the last stage. "
+            "Received: 3, not 6.",
         ),
         (
             [{"share": 0.5, "num_hidden_layers": 1}, {"share": 0.5}],
@@ -76,5 +77,5 @@ def test_stages_must_fit_together(stages, expected):
 def test_the_default_model_is_checked_when_it_is_known_to_be_the_one():
     stages = [{"share": 0.5, "num_hidden_layers": 6}, {"share": 0.5}]
     config = PretrainingConfig.of({"stages": stages})  # existing weights may have more layers
-    with pytest.raises(SettingsError, match="stages.0.num_hidden_layers` must not exceed that of"):
+    with pytest.raises(SettingsError, match="0.num_hidden_layers` must not exceed the depth of"):
         config.albert_config(100)

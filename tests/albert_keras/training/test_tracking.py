@@ -69,7 +69,7 @@ def test_a_resumed_run_continues_the_same_tracked_run(
     assert {"loss", "learning_rate", "tokens_per_second"} <= sent[0][1].keys()
     assert all(name.startswith("evaluation/") for name in sent[2][1])
     assert tracking.read_tracking(out) == {"mlflow": {"id": tracked_id, "step": 8}}
-    # A killed process has sent step 8, but its newest checkpoint is that of step 5.
+    # A killed process has sent step 8, but its newest checkpoint is from step 5.
     shutil.rmtree(next((out / "checkpoints").glob("step-*8")))
     pretrain(tiny_records, out, config, held_out_records)
     assert list(tracked) == [tracked_id]

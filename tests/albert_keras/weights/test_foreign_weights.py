@@ -58,7 +58,7 @@ def hugging_face(foreign_folder):
 )
 def test_each_format_gives_the_weights_of_its_model(foreign_folder, name, caplog):
     folder, weights, tokenizer = foreign_folder(name)
-    config = folder / "albert_config.json"  # that of google-research/albert is in its folder
+    config = folder / "albert_config.json"  # is in a folder of google-research/albert
     caplog.set_level("INFO")
     found = open_weights(folder)
     assert found.digest == encoder_digest(ArrayTensors(weights.tensors))

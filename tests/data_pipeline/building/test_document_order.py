@@ -17,7 +17,7 @@ CONFIG = PretrainingDataConfig(max_seq_length=16)
 
 
 def document(number, num_sentences=2):
-    """A document of its own, all pieces of which are `number`."""
+    """Returns a document of its own whose pieces are all `number`."""
     lengths = np.arange(1, num_sentences + 1, dtype="<u4")
     ids = np.full(int(lengths.sum()), number, "<u2")
     return EncodedDocument(ids, lengths, number.to_bytes(16, "little"))

@@ -405,7 +405,7 @@ def test_unmasking_ignores_what_has_no_weight():
 
 
 def test_masks_never_change_in_silence():
-    """If this fails on purpose, records and masks drawn anew are no longer those of before."""
+    """If this fails on purpose, new records and masks differ from earlier ones."""
     ids, mask, vocabulary = mixed_sequences(100, 128)
     digest = hashlib.sha256()
     for changes in ({}, {"max_ngram": 1, "random_pieces": "all"}, {"masked_lm_prob": 0.5}):

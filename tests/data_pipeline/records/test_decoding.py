@@ -104,7 +104,7 @@ def unpacked(record):
 def test_records_laid_out_in_another_valid_way_are_read_too():
     records = encode_instances(instances(6, 8000))
     mixed = [unpacked(record) if row % 2 else record for row, record in enumerate(records)]
-    # TensorFlow's own parser of batches takes no such mixture; that of messages does.
+    # TensorFlow's parser of batches refuses such a mixture; the parser of messages reads it.
     assert [tf.train.Example.FromString(record) for record in mixed] == [
         tf.train.Example.FromString(record) for record in records
     ]

@@ -1,4 +1,4 @@
-"""Records are those of tf.train.Example to the byte, whatever is in them, and can be looked at."""
+"""Records equal tf.train.Example to the byte, whatever they contain, and can be inspected."""
 
 import random
 import subprocess

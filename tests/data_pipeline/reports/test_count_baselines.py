@@ -1,4 +1,4 @@
-"""Scores of models that count are those of their formulas."""
+"""Scores of count-based models agree with their formulas."""
 
 import math
 from collections import Counter

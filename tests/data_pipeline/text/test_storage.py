@@ -1,4 +1,4 @@
-"""Files behind a scheme are found, read and written like those of this machine."""
+"""Files behind a scheme are found, read and written like local files."""
 
 import io
 import subprocess

@@ -1,4 +1,4 @@
-"""Vectors are those of `tokenization_test.py` in google-research/bert, where it has them."""
+"""Test vectors are from `tokenization_test.py` in google-research/bert, where it has them."""
 
 import copy
 import json

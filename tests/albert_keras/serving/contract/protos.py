@@ -1,7 +1,8 @@
-"""Messages of TensorFlow Serving that tests read and write, declared here.
+"""Messages of TensorFlow Serving that tests read and write.
 
-So that tests need no further package. Names and numbers are those of the `.proto` files of version
-2.15.1: what was written with `tensorflow-serving-api` reads the same here.
+They are declared here so that tests need no further package. Names and numbers are the same as in
+the `.proto` files of version 2.15.1: messages written with `tensorflow-serving-api` read the same
+here.
 """
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, wrappers_pb2

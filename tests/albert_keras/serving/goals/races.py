@@ -169,7 +169,7 @@ def _die_at(step, wanted):
 
 
 def _join(process):
-    """Returns the exit code: 0, or that of a kill."""
+    """Returns the exit code: 0, or -9 if the process was killed."""
     if process.pid is None:
         process.start()
     process.join()

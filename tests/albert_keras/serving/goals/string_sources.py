@@ -184,7 +184,7 @@ def columns(asked, name, texts):
 def largest_difference(found, meant, where):
     """Compares answers, dicts of arrays [B, ...], whose floats may differ by what is returned.
 
-    In what was found there may be more places, which are empty, as beside a longer row.
+    The arrays found may have more positions, which are empty, as beside a longer row.
     """
     largest = 0.0
     assert set(found) == set(meant)
@@ -201,14 +201,15 @@ def largest_difference(found, meant, where):
 
 
 def with_long(asked, source, name, text, place):
-    """Returns the inputs of a signature for one row, of which one is a given text (bytes).
+    """Returns the inputs of a signature for one row; one of them is a given text (bytes).
 
     Args:
         asked: Asked.
-        source: str. Its name in SOURCES.
-        name: str. Of the signature.
+        source: str. The name of the model in SOURCES.
+        name: str. Name of the signature.
         text: bytes.
-        place: int. Of the text among those that the signature takes, by inputs or by a tab.
+        place: int. Position of the text among the texts that the signature takes, which are
+            separate inputs or are separated by a tab.
 
     Returns:
         dict of lists by name; None if it takes no more texts than `place`.

@@ -1,4 +1,4 @@
-"""A version each file of which tells what else there has to be, so that no lack goes unseen."""
+"""A version whose files name all files it must have, so that a missing file is noticed."""
 
 import contextlib
 import json
@@ -28,9 +28,9 @@ def write_version(draft, small_files=0):
 def look(out, version):
     """Returns "whole", "partial" or "gone".
 
-    Partial is a folder from which something is missing, or which lacks its model for Keras, while
-    it has its number: it still had it after that was found. A version that is read while it is
-    removed loses its number first, so it is gone.
+    A folder is partial if a file or its model for Keras is missing, and the folder still has its
+    number after this was found. A version that is removed while it is read loses its number first,
+    so it is gone.
     """
     path = Path(out) / str(version)
     try:

@@ -1,4 +1,4 @@
-"""Requests as they are, also those no client would send."""
+"""Raw requests, including requests that no ordinary client would send."""
 
 import http.client
 import json

@@ -182,7 +182,7 @@ def test_fit_ends_when_the_time_is_over():
 
 
 def staged(seconds_per_step, first_step=0, state=None, ends=None, **others):
-    """Returns a simulation of three stages, a step of which takes as long as given."""
+    """Returns a simulation of three stages with the given seconds per step."""
     shares = (0.5, 0.3, 0.2)
     plan = StagePlan(shares, stage_ends(2000, shares), seconds_per_step)
     if ends is not None:
