@@ -158,7 +158,7 @@ class AlbertConfig(Settings):
         Rule(
             ("attention_window_blocks",),
             lambda blocks: blocks % 2 == 1,
-            "must be odd: the window has as many blocks on both sides",
+            "must be odd: the window has the same number of blocks on both sides",
         ),
         Rule(
             ("attention_block_size", "max_position_embeddings", "attention"),

@@ -75,8 +75,8 @@ class PretrainingDataConfig(Settings):
     input_format: Literal["segment-pair", "sentence-pair", "full-sentences", "doc-sentences"] = (
         option(
             "segment-pair",
-            "Text of a record: two segments of sentences, two single sentences, or one segment "
-            "that may cross documents or not.",
+            "Text of a record: two segments of several sentences, two single sentences, or one "
+            "segment that either may cross document boundaries or may not.",
         )
     )
     objective: Literal["sop", "nsp", "none"] | None = option(

@@ -47,12 +47,12 @@ def find_damage(folder: Path, only: Iterable[str] | None = None, **facts: Any) -
             saved_size, saved_digest = saved[name]
             size = (folder / name).stat().st_size
             if size != saved_size:
-                return f"`{name}` has {size} bytes, {saved_size} were saved"
+                return f"`{name}` has {size} bytes, but {saved_size} were saved"
             digest = sha256_of(folder / name)
         except KeyError:
             return f"`{DIGESTS}` does not list `{name}`"
         except OSError as error:
             return f"`{name}` cannot be read ({error.strerror})"
         if digest != saved_digest:
-            return f"`{name}` has SHA-256 {digest}, {saved_digest} was saved"
+            return f"`{name}` has SHA-256 {digest}, but was saved with {saved_digest}"
     return None

@@ -93,8 +93,8 @@ def check_line_length(num_bytes: int, line: str) -> None:
     """Raises InputError if a line has more than `MAX_LINE_BYTES`; `line` names it."""
     if num_bytes > MAX_LINE_BYTES:
         raise InputError(
-            f"{line} must have at most {MAX_LINE_BYTES:,} bytes. Received: more. Check that its "
-            "texts are separated by line breaks, or give shorter ones."
+            f"{line} must have at most {MAX_LINE_BYTES:,} bytes. Received: more. Check that the "
+            "texts of the file are separated by line breaks, or shorten them."
         )
 
 
@@ -141,5 +141,5 @@ def check_memory(num_bytes: int, what: str) -> None:
 def _not_regular(path):
     return InputError(
         f"`{path}` must be a regular file. Received: a pipe, a device or a socket. "
-        "Write its content to a file, and name that one."
+        "Write its content to a file, and pass that file."
     )

@@ -56,7 +56,7 @@ def in_new_process(function: Callable, *arguments) -> tuple:
             result = pool.submit(function, *arguments).result()
     except BrokenProcessPool:
         raise InputError(
-            "A measured process ended before its work did: out of memory, or killed."
+            "A measured process ended before its work was done: out of memory, or killed."
         ) from None
     return result, time.perf_counter() - started
 

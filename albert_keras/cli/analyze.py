@@ -133,8 +133,8 @@ def embeddings(
     top_k: int = option(8, "Number of neighbours of each token.", min=1),
     center: bool = option(
         False,
-        "Subtract the mean of all embeddings before cosines are computed; what all tokens have in "
-        "common then does not count.",
+        "Subtract the mean of all embeddings before the cosines are computed, so that what all "
+        "tokens have in common is ignored.",
         "--center",
     ),
     step: str | None = options.STEP,
@@ -191,9 +191,9 @@ def convergence(
     out: Path = OUT,
     depth: int | None = option(
         None,
-        "Number of layers to apply; more than trained only where all layers share weights.",
+        "Number of layers to apply; may exceed the trained depth only if all layers share weights.",
         min=1,
-        shown="three times the trained depth where all layers share weights",
+        shown="three times the trained depth if all layers share weights",
     ),
     random_weights: bool = RANDOM,
     step: str | None = options.STEP,
@@ -202,9 +202,9 @@ def convergence(
     batch_size: int = BATCH_SIZE,
     seed: int = SEED,
 ):
-    """Follow the state while a shared layer is applied again and again.
+    """Follow the hidden states while a shared layer is applied repeatedly.
 
-    Masked tokens are predicted from the state after each layer, too.
+    Masked tokens are also predicted from the states after each layer.
 
     \b
     Example:

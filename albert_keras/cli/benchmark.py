@@ -231,7 +231,9 @@ def learn(
     records: Path = option(..., "Folder of training records."),
     eval_data: Path = option(..., "Folder of held-out records."),
     minutes: float = option(30, "Minutes of training per contestant, without scoring.", min=0.05),
-    model: str | None = option(None, "Named model, such as albert-mini.", shown="of the recipe"),
+    model: str | None = option(
+        None, "Named model, such as albert-mini.", shown="the model of the recipe"
+    ),
     recipe: str | None = option(
         None,
         "YAML or JSON file of our settings, or the name of a recipe.",
@@ -246,13 +248,14 @@ def learn(
     ),
     peer_lr: list[float] = option(
         (2e-4, 5e-4, 1e-3),
-        "Learning rate of the peers, the best one counts; may be repeated.",
+        "Learning rate of the peers; may be repeated, and the best one is used.",
         min=1e-9,
     ),
     peer_batch_size: int = option(32, "Sequences per update of the peers.", min=1),
     out: Path = option(
         Path("runs/benchmark-learn"),
-        "Folder of the curves and results; the same command runs the contestants still missing.",
+        "Folder of the curves and results; repeat the command to run the contestants that are "
+        "still missing.",
     ),
 ):
     """Measure the time to a held-out loss against other libraries.

@@ -12,8 +12,8 @@ def card(
 ):
     """Write the model card of an export again, for example after a change of its card.yaml.
 
-    The card, README.md, describes the versions of the model. What no program knows, such as
-    licences, is read from card.yaml in the same folder; see docs/export.md.
+    The card, README.md, describes the versions of the model. Facts that cannot be determined
+    automatically, such as licences, are read from card.yaml in the same folder; see docs/export.md.
 
     \b
     Example:

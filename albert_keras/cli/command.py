@@ -22,7 +22,7 @@ LogFormat = Annotated[
     str,
     typer.Option(
         "--log-format",
-        help="Print progress and errors on stderr as text, or as JSON with one object in a line.",
+        help="Print progress and errors on stderr as text, or as JSON with one object per line.",
         metavar="[text|json]",
     ),
 ]

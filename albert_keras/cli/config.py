@@ -23,7 +23,7 @@ def check(
     kind: str | None = option(
         None,
         "What the file is for: pretrain, finetune, distill, distill-task, data or study.",
-        shown="by the keys of the file",
+        shown="determined by the keys of the file",
     ),
 ):
     """Report all problems of a file of settings, with line numbers; nothing is run.

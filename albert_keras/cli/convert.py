@@ -42,7 +42,9 @@ def convert(
     config: Path | None = option(None, "albert_config.json for a checkpoint without one."),
     verify: bool = option(True, "Compare the outputs of source and target on random inputs."),
     trust_pickle: bool = option(
-        False, "Load a pytorch_model.bin or model.pt, which can execute programs.", "--trust-pickle"
+        False,
+        "Load a pytorch_model.bin or model.pt, which can execute arbitrary code.",
+        "--trust-pickle",
     ),
     pair: bool = option(
         False, "The classifier or regression of SOURCE takes pairs of texts.", "--pair"
@@ -85,7 +87,7 @@ def _lines(result):
     yield from (f"note: {note}" for note in result.notes)
     yield f"description: {result.path / conversion_card.CARD}"
     if result.task is not None:
-        yield f"task: {result.task}; the folder answers as a fine-tuned run"
+        yield f"task: {result.task}; the folder can be used for predictions like a fine-tuned run"
         yield f"next: {_predict(result.path)}"
     elif result.format in _NEXT:
         tokenizer = "" if vocabulary or result.format != "albert-keras" else " --tokenizer ..."

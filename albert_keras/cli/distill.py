@@ -31,7 +31,7 @@ def distill(
     teacher: str = option(
         ...,
         "Trained model to learn from: a run, checkpoint, export, name of a shipped model, .keras "
-        "file or model of another program; for a task a fine-tuning.",
+        "file or model of another program; for a task, a fine-tuning.",
         metavar="PATH",
     ),
     out: Path = option(..., "Folder of the run; an interrupted run is resumed."),

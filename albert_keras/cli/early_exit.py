@@ -32,7 +32,7 @@ def evaluate_exits(
             f"`--exit-at-confidence` requires a fine-tuned model. Received: `{runs[0]}`."
         )
     if data is not None and (split is not None or data_dir is not None):
-        raise InputError("Only one of `--data` and `--split` or `--data-dir` may be given.")
+        raise InputError("`--data` must not be given with `--split` or `--data-dir`.")
     numbers = _parse(confidences)
     check_files(data)
     if out is not None:
@@ -58,7 +58,7 @@ def describe_exits(curve) -> list[str]:
     depth = len(curve.layer_scores)
     lines = [
         f"{curve.metric} on {count_of(curve.examples, 'example')} of {curve.split}; milliseconds "
-        f"of {count_of(curve.num_timed, 'single row')}; speedup of a typical row and of their mean",
+        f"of {count_of(curve.num_timed, 'single row')}; speedup of a typical row and of the mean",
         f"{'confidence':>10}  {curve.metric:>9}  points lost  layers    mean  median  "
         f"{'quartiles':<14}  typical    mean",
         _line("all layers", curve, 0.0, depth, 1.0, 1.0),

@@ -35,7 +35,7 @@ def embed(
         None,
         "How the vector of a text is computed.",
         metavar="[mean|cls|pooler]",
-        shown="as in a training for similarity, otherwise mean",
+        shown="as in the training for similarity, otherwise mean",
     ),
     layers: str = option(
         "last",

@@ -38,13 +38,12 @@ def evaluate(
     ),
     mask_rest_of_word: bool = option(
         False,
-        "With --minimal-pairs, mask the later tokens of the same word, too.",
+        "With --minimal-pairs, also mask the later tokens of the same word.",
         "--mask-rest-of-word",
     ),
     baseline_data: Path | None = option(
         None,
-        "Records of the training, from which the scores of unigrams and bigrams are computed for "
-        "comparison.",
+        "Training records, from which unigram and bigram baselines are computed for comparison.",
     ),
     out: Path | None = option(
         None,
@@ -68,8 +67,8 @@ def evaluate(
     ),
     exit_at_confidence: str | None = option(
         None,
-        "Score and time early exit at these probabilities, separated by commas, of a model trained "
-        "with --exit-heads.",
+        "Score and time early exit of a model trained with --exit-heads, at these probabilities, "
+        "separated by commas.",
         metavar="P,...",
     ),
     allow_trained_rows: bool = option(
@@ -223,16 +222,16 @@ def describe_task(evaluation):
         lines.append(f"  bag of words: {metric} {shown(words[metric])}")
     if evaluation.tuned:
         tuned = ", ".join(f"{name} {value:.3g}" for name, value in evaluation.tuned.items())
-        where = "on these very examples" if evaluation.is_tuned_here else "in training"
+        where = "on the same examples" if evaluation.is_tuned_here else "in training"
         lines.append(f"  tuned {where}: {tuned}")
     if overlap and overlap.normalised:
         line = f"  {overlap.sentence(ROWS)}"
         if evaluation.unseen_scores is not None:
-            line += f"; {metric} of the others: {shown(evaluation.unseen_scores[metric])}"
+            line += f"; {metric} on the other rows: {shown(evaluation.unseen_scores[metric])}"
         lines.append(line)
     if evaluation.unknown_overlap:
         runs = ", ".join(evaluation.unknown_overlap)
-        lines.append(f"  unknown: whether rows were trained on by {runs}")
+        lines.append(f"  it is unknown whether these rows were used to train {runs}")
     lines += [f"warning: {caution}" for caution in cautions if caution]
     files = evaluation.files
     if files:
@@ -268,7 +267,7 @@ def describe(evaluation):
             f"loss {baseline['masked_lm_loss']:.3f}"
         )
     if overlap is None:
-        lines.append("unknown: whether records were trained on")
+        lines.append("it is unknown whether the model was trained on these records")
     elif overlap.normalised:
         lines.append(overlap.sentence(RECORDS))
     return lines

@@ -45,15 +45,15 @@ def export(
     ),
     exit_at_confidence: float | None = option(
         None,
-        "Stop each text after the first layer whose classifier is this confident, a probability; "
-        "the model must be trained with --exit-heads.",
+        "Stop each text after the first layer whose classifier reaches this probability; the model "
+        "must be trained with --exit-heads.",
         metavar="P",
     ),
 ):
     """Export a run as a SavedModel and as a .keras model.
 
     The SavedModel takes plain strings. A version is published only after its answers have been
-    checked in a process with nothing but the operations of tensorflow_model_server.
+    checked in a process that has only the operations of tensorflow_model_server.
 
     \b
     Example:

@@ -54,7 +54,7 @@ def finetune(
     flags,
     tokenizer: Path | None = option(
         None,
-        "Tokenizer, or a run or an export that contains one, to choose the length of rows by.",
+        "Tokenizer, or a run or an export that contains one, used to choose the length of rows.",
         shown="the usual length of the task",
     ),
 ):
@@ -102,7 +102,7 @@ def distill_task(
     flags,
     tokenizer: Path | None = option(
         None,
-        "Tokenizer, or a run or an export that contains one, to choose the length of rows by.",
+        "Tokenizer, or a run or an export that contains one, used to choose the length of rows.",
         shown="the usual length of the task",
     ),
 ):

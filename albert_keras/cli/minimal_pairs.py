@@ -50,7 +50,7 @@ def describe_pairs(evaluation) -> list[str]:
         f"all pairs  {_shown(overall)}",
     ]
     if overall.num_ties:
-        line = f"ties, which count one half: {overall.num_ties:,}"
+        line = f"ties, each counted as one half: {overall.num_ties:,}"
         if evaluation.num_same_tokens:
             line += f" ({evaluation.num_same_tokens:,} with the same tokens in both sentences, "
             line += f"{evaluation.num_identical:,} with identical sentences)"

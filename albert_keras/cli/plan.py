@@ -45,8 +45,10 @@ def plan(
         "Device: cpu, t4, v100, a100, h100, tpu-v2-8, tpu-v3-8, tpu-v4-8, tpu-v5e-8, tpu-v5p-8 or "
         "tpu-v6e-8.",
     ),
-    devices: int | None = option(None, "Number of replicas.", min=1, shown="all of the device"),
-    tflops: float | None = option(None, "Peak TFLOP/s of a replica.", shown="by data sheet"),
+    devices: int | None = option(
+        None, "Number of replicas.", min=1, shown="all replicas of the device"
+    ),
+    tflops: float | None = option(None, "Peak TFLOP/s of a replica.", shown="from the data sheet"),
     mfu: float | None = option(None, "Model FLOPs utilization, 0 to 1.", shown="by device"),
     measure: bool = option(
         False,
@@ -54,7 +56,7 @@ def plan(
         "--measure",
     ),
     precision: str | None = option(None, options.PRECISIONS, shown="by device"),
-    steps: int | None = option(None, "Number of optimizer steps.", min=1, shown="by the recipe"),
+    steps: int | None = option(None, "Number of optimizer steps.", min=1, shown="from the recipe"),
     bytes_per_piece: float = option(4.3, "Bytes of text per token; 3 to 4 for Chinese."),
     table: bool = option(False, "Print the largest fine-tuning batch of each model.", "--table"),
     recompute: bool = option(False, "With --table: assume recomputed blocks.", "--recompute"),
@@ -67,7 +69,7 @@ def plan(
           --device v100
     The largest batch for each model and length:
       albert-keras plan --table --memory 12GB
-    What a model can learn from a folder of text in a night:
+    What a model can learn from a folder of text in one night:
       albert-keras plan --corpus books/ --hours 8 --config-out plan.yaml
     """
     from albert_keras.planning.devices import find_device

@@ -24,8 +24,8 @@ from data_pipeline.text import storage
 def predict(
     model: Path = argument(
         ...,
-        "Export or version of it, or the name of a shipped model; fine-tuning or run of it; with "
-        "--score, also a run.",
+        "Export, one of its versions, or the name of a shipped model; fine-tuning or one of its "
+        "runs; with --score, also a pre-training run or a checkpoint.",
     ),
     texts: list[str] | None = argument(
         None,
@@ -42,7 +42,7 @@ def predict(
         "--score",
     ),
     mask_rest_of_word: bool = option(
-        False, "With --score, mask the later tokens of the same word, too.", "--mask-rest-of-word"
+        False, "With --score, also mask the later tokens of the same word.", "--mask-rest-of-word"
     ),
     pair: str | None = option(None, "Second text of a pair.", metavar="TEXT"),
     question: str | None = option(None, "Question about TEXT.", metavar="TEXT"),

@@ -34,7 +34,7 @@ def pretrain(
     ),
     allow_change: list[str] | None = options.ALLOW_CHANGE,
     dry_run: bool = option(
-        False, "Run a few steps, report memory and time, keep nothing.", "--dry-run"
+        False, "Run a few steps, report memory and time, and keep nothing.", "--dry-run"
     ),
     config: Path | None = options.CONFIG,
     assignments: list[str] | None = options.SET,

@@ -11,7 +11,7 @@ def report(
     run: Path = argument(..., "Folder of a run.", metavar="RUN"),
     data: Path | None = option(
         None,
-        "Held-out records, whose masks a pre-training fills as samples.",
+        "Held-out records, whose masks a pre-trained model fills as samples.",
         shown="the records that were scored last",
     ),
     out: Path | None = option(

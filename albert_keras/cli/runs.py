@@ -88,7 +88,7 @@ def remove(
     runs: list[Path] = RUNS,
     yes: bool = option(False, "Do not ask for confirmation.", "--yes"),
 ):
-    """Remove runs with all of their checkpoints, after a question.
+    """Remove runs with all of their checkpoints, after a confirmation.
 
     \b
     Example:
@@ -102,8 +102,8 @@ def remove(
     if not yes:
         if not sys.stdin.isatty():
             raise InputError(
-                "`--yes` must be given if the input is not a terminal, where nobody can confirm. "
-                f"Received: {count_of(len(runs), 'run')} to remove."
+                "`--yes` must be given if the input is not a terminal, because the removal cannot "
+                f"be confirmed. Received: {count_of(len(runs), 'run')} to remove."
             )
         quiet()
         for run in found:

@@ -24,8 +24,8 @@ _MAX_BYTES = 16 << 20
 def serve(
     model: list[Path] = argument(
         ...,
-        "Exported model or name of a shipped one, served in its newest version; one version; or a "
-        "folder of models.",
+        "Exported model or name of a shipped one, whose newest version is served; one version of a "
+        "model; or a folder of models.",
         metavar="MODEL...",
     ),
     host: str = option("127.0.0.1", "Address to listen on."),
@@ -169,7 +169,7 @@ def server_kit(
         metavar="LABEL=VERSION",
     ),
     cores: int | None = option(
-        None, "Processor cores of the server.", shown="all of this computer"
+        None, "Processor cores of the server.", shown="all cores of this computer"
     ),
     memory_gib: int | None = option(None, "Memory limit in GiB.", shown="enough for two versions"),
     max_batch_size: int = option(32, "Largest number of texts per batch."),
@@ -179,8 +179,8 @@ def server_kit(
 ):
     """Write the files to run tensorflow_model_server.
 
-    They are its settings, a docker command, files for Docker Compose and Kubernetes, a proxy and a
-    client.
+    The files are its settings, a docker command, files for Docker Compose and Kubernetes, a proxy
+    and a client.
 
     \b
     Example:

@@ -20,7 +20,7 @@ def study(
     scale: Scale = option("tiny", "Model, lengths and updates to start from."),
     minutes: float | None = option(
         None,
-        "Minutes of training for each run and seed, which decide the number of updates.",
+        "Minutes of training for each run and seed, which determine the number of updates.",
         min=0.01,
         shown="updates of the scale",
     ),
@@ -35,14 +35,14 @@ def study(
     ),
     corpus_format: str = options.CORPUS_FORMAT,
     workers: int | None = option(
-        None, "Number of processes that build records.", min=1, shown="by corpus size"
+        None, "Number of processes that build records.", min=1, shown="chosen by corpus size"
     ),
     dry_run: bool = option(
-        False, "Report the runs, and estimates of time and disk, and keep nothing.", "--dry-run"
+        False, "Report the runs and the estimated time and disk space; keep nothing.", "--dry-run"
     ),
     assignments: list[str] | None = options.SET,
 ):
-    """Compare runs that differ in a few settings, such as the runs of a table of a paper.
+    """Compare runs that differ in a few settings, such as the runs in a table of a paper.
 
     \b
     Studies: batch-size, depth, distillation-losses, dropout, embedding-size, equal-time,

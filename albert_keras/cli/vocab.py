@@ -43,7 +43,7 @@ def vocab(
     required_characters: str = option(
         "",
         "Characters that get a piece even if the corpus lacks them, such as '§°'; printable ASCII "
-        "always does.",
+        "characters always get one.",
         shown=False,
     ),
     corpus_format: str = options.CORPUS_FORMAT,

@@ -95,8 +95,8 @@ def _model(settings):
 def _stages(stages):
     """Returns the lines of `stages`, with the keys of a stage."""
     text = (
-        "Parts of the run, one after the other, that differ in records, batch size, depth or "
-        "masks; [] for a run of one kind. The keys of a stage:"
+        "Consecutive parts of the run that differ in records, batch size, depth or masks; [] for a "
+        "run without stages. The keys of a stage:"
     )
     lines = _comment(text, 0)
     for name, field in StageConfig.model_fields.items():

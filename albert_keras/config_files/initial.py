@@ -79,7 +79,7 @@ def pretraining_file(config: PretrainingConfig, records: Path | None, name: str)
     if isinstance(config, DISTILL.config):
         kind, start = DISTILL, " --teacher MODEL"
     else:
-        advice = ["With --init-from, remove the section `model`, which follows from the weights."]
+        advice = ["With --init-from, remove the section `model`: the weights determine it."]
     use = f"{kind.command}{start} --data {data} --config {name} --out runs/NAME"
     header = _header(kind, use, [*facts, *advice])
     return InitialFile(commented_yaml(config, header, notes), tuple(facts))

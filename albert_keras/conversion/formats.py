@@ -50,7 +50,7 @@ def detect_format(path: str | Path) -> str:
         )
     raise InputError(
         f"The format of `{path}` is unknown (unpack an archive first). It must be one of: "
-        f"{', '.join(FORMATS)}. If it is, choose it with --from.{missing_part(path)}",
+        f"{', '.join(FORMATS)}. If it is one of these, choose it with --from.{missing_part(path)}",
         Mistake.UNKNOWN_FORMAT,
     )
 
@@ -68,5 +68,5 @@ def read_format(name, path, trust_pickle=False, config: str | Path | None = None
     if config is None:
         return read(path, trust_pickle=trust_pickle)
     if "config" not in inspect.signature(read).parameters:
-        raise InputError(f"`--config` cannot be used with {name}, which has a configuration.")
+        raise InputError(f"`--config` cannot be used with {name}, which has its own configuration.")
     return read(path, trust_pickle=trust_pickle, config=config)

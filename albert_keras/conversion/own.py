@@ -140,7 +140,7 @@ def _check_not_frozen(path):
 def _shape(found, given, path):
     beside = [folder / _SHAPE for folder in found.folders if (folder / _SHAPE).is_file()]
     if given is not None and (found.shape or beside):
-        raise InputError(f"`{path}` has the shape of its model: --config must not be used.")
+        raise InputError(f"`{path}` already contains the shape of its model. Omit --config.")
     if found.shape is not None:
         return found.shape
     files = [given] if given is not None else beside

@@ -90,7 +90,7 @@ def verify(
             different.append(name)
     if different:
         raise InputError(
-            "The target must contain the numbers of its source. These tensors differ: "
+            "The target must contain the same numbers as its source. These tensors differ: "
             f"{', '.join(different)}. Nothing was written."
         )
     inputs = random_inputs(source.config)
@@ -186,8 +186,8 @@ def compare(first: list[dict], second: list[dict]) -> dict[str, float]:
         differences[name] = difference
     if problems:
         raise InputError(
-            f"The converted model must have the outputs of its source, to {BOUND:g}. It differs in "
-            f"{'; '.join(problems)}. Nothing was written."
+            f"The converted model must have the same outputs as its source, within {BOUND:g}. "
+            f"It differs in {'; '.join(problems)}. Nothing was written."
         )
     return differences
 

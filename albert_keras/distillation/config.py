@@ -50,7 +50,8 @@ class TeachingConfig(Settings):
     layers: tuple[int, ...] | None = setting(
         None,
         "The layer of the teacher, counted from 0, that each layer of the student starts from. "
-        "None takes them at equal distances: of twelve layers every other one for six.",
+        "None chooses layers at equal distances, such as every other layer of twelve for a student "
+        "of six.",
     )
 
     rules: ClassVar[tuple[Rule, ...]] = (

@@ -189,7 +189,7 @@ def _write(folder, teacher, records, batches, described):
 
 
 def _open(folder, wanted, by_record):
-    repair = "Remove the folder, and it is written again, or choose another --cache-teacher."
+    repair = "Remove the folder to have it written again, or choose another --cache-teacher."
     try:
         found = parse_json(read_limited(folder / _RECORD))
         digests = dict(found.pop("files"))

@@ -117,7 +117,8 @@ class Teaching:
         elif self.settings.warm_start or self.settings.layers is not None:
             listing = "\n  ".join(misfits)
             raise InputError(
-                f"A student must have the layers of its teacher `{teacher}` to start from them:\n"
+                f"A student that starts from the layers of its teacher `{teacher}` must have "
+                "the same layers:\n"
                 f"  {listing}\nUse --no-warm-start, or another student."
             )
         elif misfits and self.settings.warm_start is None:

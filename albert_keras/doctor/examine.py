@@ -79,8 +79,11 @@ def tensorflow_findings(
         rates = (f"{name} {rate / 1e12:.3g} TFLOP/s" for name, rate in probe.peaks.items())
         found.append(Finding("speed", OK, f"product of matrices: {', '.join(rates)}"))
     if probe.network:
-        text = f"wanted to connect to {', '.join(sorted(set(probe.network)))}"
-        fix = "unset what names these hosts, such as TPU_NAME or a proxy, if you work offline"
+        text = f"tried to connect to {', '.join(sorted(set(probe.network)))}"
+        fix = (
+            "to work offline, unset the variables that name these hosts, such as TPU_NAME or a "
+            "proxy"
+        )
         found.append(Finding("offline", WARNING, text, fix))
     elif probe.network is not None:
         found.append(Finding("offline", OK, "everything was loaded without network"))

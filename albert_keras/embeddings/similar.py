@@ -117,7 +117,7 @@ def _encoder_of(source, model, batch_size):
         raise InputError(
             f"The queries must be embedded by the model that embedded `{source.path}`, "
             f"{about['model']} (digest {about['encoder_digest'][:8]}). Received: {encoder.origin} "
-            f"(digest {encoder.digest[:8]}). Embed the corpus once more, or give that model."
+            f"(digest {encoder.digest[:8]}). Embed the corpus again, or give that model."
         )
     return encoder
 

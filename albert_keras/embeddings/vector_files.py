@@ -94,8 +94,8 @@ class VectorFile:
         beside = description_file(self.path)
         if not beside.is_file():
             raise InputError(
-                f"`{path}` must have its description `{beside.name}` beside it, as "
-                "`albert-keras embed` writes it. There is none."
+                f"`{path}` must be in the same folder as its description, `{beside.name}`, which "
+                "`albert-keras embed` writes. The description does not exist."
             )
         try:
             self.description = dict(parse_json(read_limited(beside)))

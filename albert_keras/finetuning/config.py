@@ -44,18 +44,20 @@ class ModelChanges(FeatureSettings):
         None, "dense attention, or block-sparse attention for long texts, with the same weights."
     )
     attention_block_size: int | None = setting(
-        None, "Positions of a block of block-sparse attention.", ge=1
+        None, "Positions per block of block-sparse attention.", ge=1
     )
     attention_window_blocks: int | None = setting(
-        None, "Neighbouring blocks that a block attends to, itself included; odd.", ge=1
+        None, "Number of neighbouring blocks that a block attends to, including itself; odd.", ge=1
     )
     attention_global_blocks: int | None = setting(
-        None, "First blocks, which attend to all positions and are attended to by all.", ge=0
+        None,
+        "Number of leading blocks, which attend to all positions and to which all attend.",
+        ge=0,
     )
     attention_random_blocks: int | None = setting(
-        None, "Further blocks that a block attends to, at random.", ge=0
+        None, "Number of random blocks that a block also attends to.", ge=0
     )
-    attention_seed: int | None = setting(None, "Determines the random blocks.", ge=0)
+    attention_seed: int | None = setting(None, "Random seed of the random blocks.", ge=0)
 
     def applied(self, albert_config):
         """Returns an AlbertConfig with these changes."""

@@ -172,7 +172,8 @@ def seeds_of(config: FinetuneConfig, seeds: int | Sequence[int]) -> tuple[int, .
     seeds = tuple(seeds)
     if not seeds or len(set(seeds)) < len(seeds) or min(seeds) < 0:
         raise InputError(
-            f"`seeds` must be different numbers from 0, at least one. Received: {list(seeds)}."
+            "`seeds` must be one or more different integers, none of them negative. Received: "
+            f"{list(seeds)}."
         )
     return seeds
 

@@ -242,5 +242,6 @@ def _check_alike(runs, configs):
             if other[name] != value:
                 raise InputError(
                     "Runs whose predictions are averaged must have the same task. "
-                    f"`{name}` of `{runs[0].path}` is {value!r}, of `{run.path}` {other[name]!r}."
+                    f"Received: `{name}` is {value!r} in `{runs[0].path}`, but {other[name]!r} in "
+                    f"`{run.path}`."
                 )

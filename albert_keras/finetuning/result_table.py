@@ -176,7 +176,7 @@ class _ResultTable:
         if self.result.random and self.result.random.collapse:
             yield (
                 "the same model from random weights collapsed: "
-                f"{self.result.random.collapse}. The difference from it says little."
+                f"{self.result.random.collapse}. A comparison with it is not meaningful."
             )
         advice = (
             ". Counts of words and word pairs predict at least as well as this model: more "

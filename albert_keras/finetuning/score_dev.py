@@ -115,7 +115,7 @@ class ScoreDev(keras.callbacks.Callback):
                 for name, score in scores.items()
             )
             mark = "  *best" if is_best else ""
-            mark += " (equal to an earlier one: the newest counts)" if value == best else ""
+            mark += " (equal to an earlier evaluation; the newest is used)" if value == best else ""
             logger.info("dev at step %d: %s%s", self.done, listing, mark)
             if self.collapse:
                 logger.warning("At step %d, %s.", self.done, self.collapse)

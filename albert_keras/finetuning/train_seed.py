@@ -174,7 +174,7 @@ def _read_loaded(path):
         return [line + "" for line in parse_json(read_limited(path))]
     except (ValueError, TypeError) as error:
         raise InputError(
-            f"`{path}` is damaged: {error}. Remove it: it only says what was loaded."
+            f"`{path}` is damaged: {error}. Remove it: it only lists what was loaded."
         ) from error
 
 

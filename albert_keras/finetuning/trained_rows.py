@@ -133,6 +133,6 @@ def overlap_warnings(result: FinetuneResult) -> list[str]:
         elif overlap.normalised and not overlap.is_small:
             lines.append(
                 f"{overlap.sentence(ROWS, f' of {split}')}: these are not held-out scores. "
-                "`albert-keras evaluate` also scores the other rows alone"
+                "`albert-keras evaluate` also scores the other rows separately"
             )
     return lines

@@ -171,7 +171,9 @@ def read_named_tensors(prefix: str) -> dict[str, np.ndarray]:
         keys.setdefault(key, set()).add(key)
     missing = sorted(named - stored.shapes.keys())
     if missing:
-        raise InputError(f"`{prefix}` lists variables that it lacks: {', '.join(missing)}.")
+        raise InputError(
+            f"`{prefix}` lists variables that it does not contain: {', '.join(missing)}."
+        )
     skipped = {
         name for name, found in keys.items() if not any(stored.types[k].is_floating for k in found)
     }
@@ -179,5 +181,7 @@ def read_named_tensors(prefix: str) -> dict[str, np.ndarray]:
         logger.info("Skipped in `%s`: %s", prefix, ", ".join(sorted(skipped)))
     twice = sorted(name for name, found in keys.items() if len(found) > 1 and name not in skipped)
     if twice:
-        raise InputError(f"`{prefix}` contains two variables of one name: {', '.join(twice)}.")
+        raise InputError(
+            f"`{prefix}` contains two variables with the same name: {', '.join(twice)}."
+        )
     return {name: stored.read(*found) for name, found in keys.items() if name not in skipped}

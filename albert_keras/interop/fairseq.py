@@ -182,8 +182,8 @@ def _with_current_names(tensors, source):
     heads = sorted({name.split(".")[1] for name in named if name.startswith(_CLASSES)})
     if len(heads) > 1:
         raise InputError(
-            f"`{source}` must have at most one head of classification. Received: "
-            f"{', '.join(heads)}. Remove the tensors of the others."
+            f"`{source}` must have at most one classification head. Received: "
+            f"{', '.join(heads)}. Remove the tensors of the other heads."
         )
     usual = f"{_CLASSES}{_HEAD}."
     for head in heads:
@@ -218,7 +218,7 @@ def _shape(tensors, folder, given):
         )
     heads = hidden // _HEADS_SIZE
     logger.warning(
-        "`%s` has no %s: it is taken to have %s attention heads of size %s, like the published "
+        "`%s` has no %s: it is assumed to have %s attention heads of size %s, like the published "
         "models",
         folder,
         _SHAPE,

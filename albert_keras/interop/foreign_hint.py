@@ -70,7 +70,7 @@ def missing_part(path: str | Path) -> str:
     if weights and not has_config:
         return (
             f" It has {weights[0]} but no config.json, which describes the shape of the model. "
-            "Copy the file from where the weights come from."
+            "Copy the file from the source of the weights."
         )
     if has_config and not weights and not (path / "model.weights.h5").is_file():
         return " It has config.json but no weights: model.safetensors or pytorch_model.bin."

@@ -58,8 +58,8 @@ def read(path, trust_pickle=False, config=None):
     config = AlbertConfig.from_reference_json(config_path)
     if not groups_are_as_in_the_reference(config):
         logger.warning(
-            "%s: with %s layers in %s groups the reference runs other groups at some depths than "
-            "this package, because of a rounding error. Outputs will differ.",
+            "%s: with %s layers in %s groups, the reference uses different groups at some depths "
+            "than this package, because of a rounding error. Outputs will differ.",
             path,
             config.num_hidden_layers,
             config.num_hidden_groups,
@@ -116,8 +116,8 @@ def without_aliases(names: Iterable[str], source: str) -> dict[str, str]:
         listing = "\n  ".join(problems)
         raise InputError(
             f"`{source}` has normalizations named by Keras, and it is ambiguous which is which. In "
-            "the reference all depths of a group share a block, which has two; a copy that gave "
-            f"each depth its own is another model:\n  {listing}"
+            "the reference, all depths of a group share one block with two normalizations; a copy "
+            f"with its own normalizations at each depth is another model:\n  {listing}"
         )
     for name, match in aliases.items():
         is_second = sorted(numbers[match[1]]).index(int(match[2] or 0))
@@ -143,7 +143,7 @@ def reference_config(config: AlbertConfig) -> dict:
         (
             "num_hidden_groups",
             groups_are_as_in_the_reference(config),
-            "another number, because the reference rounds wrongly and skips a group",
+            "another number: with this one, a rounding error makes the reference skip a group",
             values["num_hidden_groups"],
         ),
         projection_rule(config),

@@ -68,7 +68,9 @@ def _datasets(file, path):
             if seen > _MAX_OBJECTS or depth > _MAX_DEPTH:
                 raise InputError(f"`{path}` is not a file of weights: it has too many groups.")
             if not isinstance(group.get(key, getlink=True), h5py.HardLink):
-                raise InputError(f"{name} in `{path}` must be an array, not a link elsewhere.")
+                raise InputError(
+                    f"{name} in `{path}` must be an array, not a link to another place."
+                )
             item = group[key]
             if isinstance(item, h5py.Group):
                 waiting.append((f"{name}/", item, depth + 1))
@@ -88,8 +90,8 @@ def _check_plain(name, dataset, file_size, path):
     )
     if not is_plain:
         raise InputError(
-            f"{name} in `{path}` must be a plain array, as Keras writes them: of numbers, not "
-            "stored in another file, with all of its bytes in the file or compressed by gzip."
+            f"{name} in `{path}` must be a plain array of numbers as written by Keras: stored in "
+            "this file, not in another one, either complete and uncompressed or compressed by gzip."
         )
 
 

@@ -130,7 +130,7 @@ def write(weights, folder):
     for name in weights.tokenizer_files:
         check_file_name(name, weights.source)
         if name in (CONFIG, WEIGHTS):
-            raise InputError(f"`{name}` of `{weights.source}` is not a file of a tokenizer.")
+            raise InputError(f"`{name}` of `{weights.source}` is not a tokenizer file.")
     family, groups = family_for(config)
     class_name = class_of(family, heads, config.foreign_keys)
     tensors = read_reference_tensors(config, weights.tensors, weights.source)

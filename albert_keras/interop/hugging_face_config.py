@@ -94,9 +94,9 @@ def check_groups(config: AlbertConfig):
     for depth in range(depths):
         if int(depth / (depths / groups)) != depth * groups // depths:
             raise InputError(
-                f"{groups} groups of {depths} depths are not the same in transformers: by its "
-                f"rounding depth {depth} is in group {int(depth / (depths / groups))}, not in "
-                f"{depth * groups // depths}."
+                f"{groups} groups of {depths} depths are not the same in transformers: because of "
+                f"its rounding, depth {depth} is in group {int(depth / (depths / groups))} there, "
+                f"not in group {depth * groups // depths}."
             )
 
 
@@ -125,8 +125,8 @@ def to_albert_config(family: Family, values: dict, heads: tuple[str, ...] = ()) 
     if name == "roberta":
         if "masked_lm" in heads and ours[ACTIVATION] != "gelu_erf":
             raise InputError(
-                f"`{key}` of a roberta with a masked-LM head must be gelu, which this head has in "
-                f"transformers in any case. Received: {activation!r}."
+                f"`{key}` of a roberta with a masked-LM head must be gelu, because this head "
+                f"always uses gelu in transformers. Received: {activation!r}."
             )
         ours |= _positions(values.get(PAD, PAD_ID), ours["max_position_embeddings"])
     if not family.shares:
@@ -137,8 +137,8 @@ def to_albert_config(family: Family, values: dict, heads: tuple[str, ...] = ()) 
     clashes = sorted(AlbertConfig.model_fields.keys() & config.foreign_keys.keys())
     if clashes:
         raise InputError(
-            f"`{clashes[0]}` has no meaning for {family.name} in transformers, but another one "
-            "here. Remove it from config.json."
+            f"`{clashes[0]}` has no meaning for {family.name} in transformers, but has one in this "
+            "package. Remove it from config.json."
         )
     check_groups(config)
     return config

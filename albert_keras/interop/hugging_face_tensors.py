@@ -39,7 +39,10 @@ def with_current_names(tensors: Tensors, family: Family, source: str) -> Tensors
         if bare in _BUFFERS:
             expected = _BUFFERS[bare](np.shape(array)[-1] if np.ndim(array) else 0)
             if np.ndim(array) not in (1, 2) or not (np.asarray(array) == expected).all():
-                raise InputError(f"{name} of `{source}` differs from the constant of every model.")
+                raise InputError(
+                    f"{name} of `{source}` must be the constant that all models store. Received: "
+                    "other values."
+                )
             continue
         current = family.prefix + bare if bare.startswith(_PARTS) else current
         if current in named:
@@ -87,6 +90,6 @@ def with_pooler(tensors: Tensors, family: Family, config: AlbertConfig, source: 
     """Adds a pooler of zeros where the model has none."""
     if any(row.theirs in tensors for row in family.pooler):
         return tensors
-    logger.warning("`%s` has no pooler, and none of its heads needs one: ours is zeros.", source)
+    logger.warning("`%s` has no pooler, and none of its heads needs one: zeros are used.", source)
     zeros = zeros_of_pooler(config)
     return tensors | {row.theirs: zeros[row.ours] for row in family.pooler}

@@ -79,8 +79,8 @@ def read(path, trust_pickle=False):
     path = Path(path)
     if path.suffix in (".keras", ".h5") and not path.is_dir():
         raise InputError(
-            f"`{path}` is not read, because Keras loads such a file by running what it names. If "
-            "you trust it, load it with KerasNLP and Keras 3, call "
+            f"`{path}` is not read, because loading such a file with Keras runs the code that it "
+            "names. If you trust it, load it with KerasNLP and Keras 3, call "
             '`model.save_to_preset("folder")`, and pass that folder.'
         )
     config = _read_backbone(read_json(path / CONFIG, _MAX_JSON_BYTES), path / CONFIG)
@@ -256,7 +256,9 @@ def read_arrays(path: str | Path) -> dict[str, np.ndarray]:
             array = dataset[()]
             name = _ATTENTION.sub(r"_\1", name)
             if name in arrays and not np.array_equal(arrays[name], array):
-                raise InputError(f"{name} in `{path}` has two values, for Keras 2 and 3.")
+                raise InputError(
+                    f"{name} in `{path}` has two values, one for Keras 2 and one for Keras 3."
+                )
             arrays[name] = array
     return arrays
 

@@ -108,7 +108,9 @@ def pretraining_tensors(weights: ModelWeights, format_name: str) -> dict[str, np
     stored = ("bert/", *HEADS["masked_lm"])
     dropped = sorted(name for name in weights.tensors if not name.startswith(stored))
     if dropped:
-        logger.warning("%s cannot store, and drops: %s", format_name, ", ".join(dropped))
+        logger.warning(
+            "%s cannot store these tensors, which are dropped: %s", format_name, ", ".join(dropped)
+        )
     return {name: array for name, array in weights.tensors.items() if name.startswith(stored)}
 
 

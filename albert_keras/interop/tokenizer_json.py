@@ -121,7 +121,9 @@ def _types(added, vocab, unk_id, name) -> list[int]:
         if token.get("special"):
             types[id] = _Piece.CONTROL
         elif token.get("lstrip") or token.get("rstrip") or token.get("single_word"):
-            raise _inexpressible(name, "added_tokens", f"{text!r}, which takes spaces with it")
+            raise _inexpressible(
+                name, "added_tokens", f"{text!r}, which includes the spaces around it"
+            )
         else:
             types[id] = _Piece.USER_DEFINED
     types[unk_id] = _Piece.UNKNOWN

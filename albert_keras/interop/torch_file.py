@@ -45,7 +45,7 @@ def read_torch_file(
     if not trust_pickle:
         raise InputError(
             f"`{path}` is a pickle, a program that runs when it is read. Use `model.safetensors` "
-            "of the same model or, if you trust whoever wrote the file, pass --trust-pickle "
+            "of the same model or, if you trust the author of the file, pass --trust-pickle "
             "(`trust_pickle=True`)."
         )
     if not path.is_file():
@@ -98,7 +98,7 @@ def main(path: str, target: str):
     for name, tensor in tensors.items():
         if not isinstance(name, str) or not isinstance(tensor, torch.Tensor):
             raise InputError(
-                f"it must contain tensors alone. {name!r} is a {type(tensor).__name__}."
+                f"it must contain only tensors. {name!r} is a {type(tensor).__name__}."
             )
     size = sum(tensor.numel() * tensor.element_size() for tensor in tensors.values())
     if size > _MAX_GROWTH * os.path.getsize(path):

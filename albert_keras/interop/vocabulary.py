@@ -157,8 +157,8 @@ def check_identity(
     if release is not None:
         raise InputError(
             f"The vocabulary beside weights of the shape of {release} must be the official English "
-            f"one (14 is `▁the`, 29,999 `▁eloquent`). Received: {identity.sentence}. If the "
-            "weights are German, pass that file with --tokenizer."
+            "one (piece 14 is `▁the`, piece 29,999 is `▁eloquent`). Received: "
+            f"{identity.sentence}. If the weights are German, pass that file with --tokenizer."
         )
 
 

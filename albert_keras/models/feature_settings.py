@@ -41,17 +41,17 @@ class FeatureSettings(Settings):
     """
 
     freeze_encoder: bool = option(
-        False, "Train a new head only, on the outputs of an encoder that stays as it is."
+        False, "Freeze the encoder and train only a new head on its outputs."
     )
     layers: Annotated[str | None, BeforeValidator(_as_text)] = option(
         None,
         "Layers of a frozen encoder that the head reads: last, second-to-last, last-4, all, "
         "embeddings, or numbers from 1 such as 1,6,12.",
-        default_text="last-4, or all of fewer",
+        default_text="last-4, or all if there are fewer",
     )
     combine: Literal["concat", "weighted-sum"] | None = option(
         None,
-        "How several layers are joined: side by side, or as a sum with learned weights.",
+        "How several layers are combined: concatenated, or summed with learned weights.",
         default_text=f"concat for up to {MOST_CONCATENATED} layers",
     )
     head: Literal["bilstm", "linear"] | None = option(

@@ -99,18 +99,19 @@ def budget_assumptions(
         if request.bytes_per_piece
         else "file sizes; English has 3.94 bytes per token with 8,000 pieces, 4.18 with 16,000",
         "vocabulary": "8,000 pieces below 10 MB, 16,000 below 1 GB, otherwise 30,000; at most one "
-        "for 250 bytes. On 52 MB of novels 16,000 was better than 8,000",
+        "piece per 250 bytes. On 52 MB of novels 16,000 was better than 8,000",
         "model": "layers with their own weights take as long as shared ones, and had 1.7 points "
-        "more accuracy in docs/studies/sharing; of models expected to be about equal, the smallest",
+        "more accuracy in docs/studies/sharing; the smallest of the models that are "
+        "expected to be about equal",
         "stages": "short records and many masks first, as in albert-mini-en",
-        "copies": "one for each pass over the text in a stage, at most 10: each divides it into "
-        "other segments, without which sentence order is learned by heart",
+        "copies": "one for each pass over the text in a stage, at most 10: each copy divides the "
+        "text into different segments; otherwise the sentence order would be memorized",
         "speed": f"{request.tflops or device.tflops:.3g} TFLOP/s per replica, {peak}; "
         f"{chosen.mfu:.0%} of it in useful work, {'given' if request.mfu else mfu}",
         "loss": "for English novels, 8,000 pieces and 15 % masks, by a law fitted to measured "
         "runs (docs/search.md); ± is a standard error",
-        "transfer": "other text has other losses; that the order of the models is the same is an "
-        "assumption",
+        "transfer": "other text has other losses; it is assumed that the order of the models is "
+        "the same",
         "time": f"{bytes_text(VOCABULARY_RATE)} per second for the vocabulary, "
         f"{bytes_text(BUILD_RATE)} for records and {bytes_text(COPY_RATE)} for each further copy; "
         "training.time_budget ends the training on time",

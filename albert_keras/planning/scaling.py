@@ -106,8 +106,8 @@ def fit_law(runs: Sequence[MeasuredRun]) -> ScalingLaw:
     runs = [run for run in runs if run.tokens >= LEAST_TOKENS]
     if len(runs) < 4:
         raise InputError(
-            f"`runs` must be at least 4 with {LEAST_TOKENS:,} tokens or more, to fit 3 parameters. "
-            f"Received: {len(runs)}."
+            f"`runs` must contain at least 4 runs with {LEAST_TOKENS:,} tokens or more, to fit 3 "
+            f"parameters. Received: {len(runs)}."
         )
     exponents = [HOFFMANN]
     if len(runs) >= _RUNS_TO_CHOOSE_EXPONENTS:

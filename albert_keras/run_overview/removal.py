@@ -52,4 +52,4 @@ def remove_run(path: str | Path) -> RunSummary:
 
 
 def _lock(path):
-    return FolderLock(path, advice="Stop the training first; its folder is left as it is.")
+    return FolderLock(path, advice="Stop the training first; its folder was not changed.")

@@ -86,7 +86,9 @@ class NotARun(InputError):
     """The folder is not a run or a fine-tuning."""
 
     def __init__(self, path: Path):
-        problem = "it has no run.json and no results.json" if path.is_dir() else "it is no folder"
+        problem = (
+            "it has no run.json and no results.json" if path.is_dir() else "it is not a folder"
+        )
         super().__init__(
             f"`{path}` is not a run or a fine-tuning: {problem}. `albert-keras runs list FOLDER` "
             "lists the runs of a folder.",

@@ -94,7 +94,7 @@ class Run:
             path / TOKENIZER_FOLDER,
             record["tokenizer_digest"],
             source="run.json",
-            repair="Remove that folder, and `pretrain` copies it again from the records.",
+            repair="Remove that folder and repeat `pretrain`, which copies it from the records.",
         )
         return cls(path, record)
 

@@ -243,9 +243,7 @@ class Predictor:
         from albert_keras.runs.run_record import check_tokenizer
         from albert_keras.serving.task_answers import TaskPredictor, model_of_signature
 
-        check_tokenizer(
-            folder, exported.tokenizer_digest, "export.json", "Export the run once more."
-        )
+        check_tokenizer(folder, exported.tokenizer_digest, "export.json", "Export the run again.")
         model = model_of_signature(predict_tokens)
         shape = self.path / SHAPE_FILE
         config = AlbertConfig.from_json_file(shape) if shape.is_file() else None

@@ -158,7 +158,8 @@ class HeldOutSet(Settings):
 
     title: str = setting(..., "Heading of the column.", min_length=1)
     score: Literal["masked_lm", "sentence"] = setting(
-        "masked_lm", "masked_lm scores masked tokens, sentence the head of the sentence objective."
+        "masked_lm",
+        "masked_lm scores the masked tokens; sentence scores the head of the sentence objective.",
     )
     data: dict[str, Any] = setting(
         {}, "Settings of `albert-keras data build` that differ from the base."
@@ -185,10 +186,10 @@ class StudyConfig(Settings):
     seeds: int = setting(2, "Number of random seeds of each run.", ge=1, le=100)
     equal: Literal["updates", "sequences", "time"] = setting(
         "updates",
-        "What all runs have the same of: optimizer steps, training sequences, or expected time.",
+        "What is equal for all runs: optimizer steps, training sequences, or expected time.",
     )
     reference: str | None = setting(
-        None, "The run that the others are compared with; None takes the first one."
+        None, "The run that the others are compared with; None means the first one."
     )
     evaluate: dict[str, HeldOutSet] = setting(
         {"masked_lm": _MASKED_LM}, "Held-out records to score all models on.", min_length=1

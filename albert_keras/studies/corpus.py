@@ -85,5 +85,5 @@ def share_of(out: Path, corpus: StudyCorpus, share: float) -> tuple[tuple[str, .
             taken.append(document)
             size += len(document.text)
         write_jsonl(taken, path)
-        logger.info("%d of %d documents are a share of %g", len(taken), len(documents), share)
+        logger.info("using %d of %d documents, a share of %g", len(taken), len(documents), share)
     return (str(path),), "jsonl"

@@ -63,8 +63,8 @@ class StudyCost(NamedTuple):
             "this one"
         )
         yield (
-            f"  (assumed: {_ASSUMED_MFU:.0%} of {self.peak_tflops:.3g} TFLOP/s, which this machine "
-            "was measured to reach; scoring comes on top)"
+            f"  (assumed: {_ASSUMED_MFU:.0%} of {self.peak_tflops:.3g} TFLOP/s, the measured "
+            "peak of this machine; scoring takes additional time)"
         )
         yield f"disk: about {bytes_text(self.disk_bytes)} in total"
 

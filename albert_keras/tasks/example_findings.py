@@ -69,7 +69,7 @@ def near_equal_finding(report: ExampleReport) -> Finding | None:
     return Finding(
         False,
         "similar labels",
-        f"{'; '.join(groups)} count as different, and may be the same",
+        f"{'; '.join(groups)} count as different, but may be the same",
     )
 
 
@@ -161,7 +161,7 @@ def _repetitions(one: SplitReport):
         yield Finding(
             not one.in_training,
             _IN_TRAINING,
-            f"{one.in_training:,} of the {one.examples:,} examples are training examples, too",
+            f"{one.in_training:,} of the {one.examples:,} examples are also training examples",
         )
 
 

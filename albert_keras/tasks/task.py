@@ -65,8 +65,8 @@ class Features(abc.ABC):
         longest = int(self.lengths[rows].max(initial=0))
         if not longest <= length <= self.max_seq_length:
             raise InputError(
-                f"`length` must be between {longest}, the longest of the rows, and "
-                f"{self.max_seq_length}, `max_seq_length`. Received: {length}."
+                f"`length` must be between the length of the longest row ({longest}) and "
+                f"`max_seq_length` ({self.max_seq_length}). Received: {length}."
             )
         return length
 

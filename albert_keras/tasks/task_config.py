@@ -168,7 +168,7 @@ class TaskConfig(Settings):
         Rule(
             ("objective", "name"),
             lambda objective, name: objective == "auto" or _is_similarity(name),
-            "must be auto: only similarity has a choice",
+            "must be auto for all tasks except similarity",
         ),
     )
 
@@ -196,7 +196,7 @@ class TaskConfig(Settings):
             return label
         columns = [str(column) for column in label]
         if not columns or len(set(columns)) < len(columns):
-            raise ValueError("must be different columns, at least one")
+            raise ValueError("must be one or more different columns")
         return label if len(label) > 1 else label[0]
 
     @field_validator("delimiter")

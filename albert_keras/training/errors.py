@@ -24,7 +24,7 @@ class TrainingDiverged(Exception):
         shown = ", ".join(map(str, records[:8])) + (", ..." if len(records) > 8 else "")
         super().__init__(
             f"`{path}` ended at step {step}: loss or gradients of the last {skipped} steps were "
-            "not finite, or spikes. The weights from before these steps are saved. The last batch "
-            f"contained records {shown} (all of them: {path}/diverged.json). Check these records, "
-            "lower --lr, or give the same command to continue with the next records."
+            "not finite, or had spikes. The weights from before these steps are saved. The last "
+            f"batch contained records {shown} (all of them: {path}/diverged.json). Check these "
+            "records, lower --lr, or give the same command to continue with the next records."
         )

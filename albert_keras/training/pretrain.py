@@ -216,8 +216,8 @@ def _check_growth(initial, stages, albert_config):
     if initial is None or albert_config.sharing == "all" or len(depths) == 1:
         return
     raise InputError(
-        "`stages` must all have the depth of the model if it starts from existing weights whose "
-        "depths do not share all weights: growing would replace the weights of the upper depths. "
+        "`stages` must all have the depth of the model if it starts from existing weights and its "
+        "layers do not share all weights: growing would replace the weights of the upper layers. "
         f"Received: {', '.join(map(str, sorted(depths)))} layers, and the weights of `{initial}`."
     )
 

@@ -79,10 +79,10 @@ def check_held_out(
     overlap = find_overlap(trained, digests_of(held_out))
     if overlap.is_total and is_new:
         raise InputError(
-            "The held-out records of `--eval-data` must not all be records of the training: their "
+            "The held-out records of `--eval-data` must not all be training records, because their "
             f"score would be a training score. Received: {_of(overlap, held_out)}. Build "
-            "records from other documents, or omit `--eval-data`: the log has the loss of the "
-            "training in any case."
+            "records from other documents, or omit `--eval-data`: the log contains the training "
+            "loss in any case."
         )
     if overlap.normalised:
         log_overlap(overlap, _of(overlap, held_out))

@@ -238,10 +238,7 @@ def load_encoder(
     ]
     if misfits:
         what, listing = "model" if parts else "encoder", "\n  ".join(misfits)
-        raise InputError(
-            f"The {what} of `{source}` is not the one that its albert_config describes:\n"
-            f"  {listing}"
-        )
+        raise InputError(f"The {what} of `{source}` does not match its albert_config:\n  {listing}")
     takes_head = with_head and not _misfits(tensors, rest)
     chosen = weights if takes_head else expected
     values = {name: read_floats(tensors, name) for name in chosen}

@@ -83,7 +83,7 @@ def build_records(
     started = time.monotonic()
     if is_remote(out):
         raise InputError(
-            f"`{out}` has a scheme, and only a build with Apache Beam can write there. "
+            f"`{out}` is a URL, and only a build with Apache Beam can write to URLs. "
             "Add --runner, such as `--runner DirectRunner`, or choose another --out."
         )
     out = Path(out)

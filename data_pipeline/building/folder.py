@@ -110,8 +110,8 @@ class BuildFolder:
         if changed:
             raise InputError(
                 f"`{self.out}` contains an unfinished build with other settings: "
-                f"{'; '.join(changed)}. Resume with those, remove the folder, or choose another "
-                "--out."
+                f"{'; '.join(changed)}. Resume it with its own settings, remove the folder, or "
+                "choose another --out."
             )
 
 
@@ -129,7 +129,7 @@ def failure(error, out):
     """Converts an OSError of a build to an InputError that says where, why and how to resume."""
     return InputError(
         f"`{error.filename or out}` could not be read or written: {error.strerror or error}. "
-        "Finished parts and shards are kept: repair the cause and repeat the command to resume."
+        "Finished parts and shards are kept: fix the cause and repeat the command to resume."
     )
 
 

@@ -51,7 +51,7 @@ def why_no_records(counts, config) -> str | None:
         return "The corpus is empty: it contains no sentence."
     if not counts["instances"]:
         return (
-            "The corpus yields no record: no sequence can be made of its sentences. "
+            "The corpus yields no record: no sequence can be built from its sentences. "
             f"Received: {counts['documents']} documents, {counts['sentences']} sentences, "
             f"single_sentence_policy={config.single_sentence_policy!r}."
         )

@@ -145,9 +145,9 @@ def num_processors() -> int:
 
 def _ended():
     return InputError(
-        "A worker process ended before its work was done: out of memory, killed, or started "
-        'from a script without `if __name__ == "__main__":`. Finished parts and shards are '
-        "kept: the same command resumes. Fewer workers need less memory."
+        "A worker process ended before its work was done: it ran out of memory, was killed, or was "
+        'started from a script without `if __name__ == "__main__":`. Finished parts and shards are '
+        "kept: repeat the command to resume. Fewer workers need less memory."
     )
 
 

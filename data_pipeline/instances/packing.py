@@ -74,7 +74,7 @@ def pack(
     longest = int(last_sep.max(initial=0)) + 1
     if longest > max_seq_length:
         raise InputError(
-            "Segments with [CLS] and [SEP] must have at most `max_seq_length` tokens, "
+            "Segments with [CLS] and [SEP] must have at most `max_seq_length` tokens, which is "
             f"{max_seq_length}. Received: {longest}."
         )
     input_ids = np.full((len(starts), max_seq_length), pad_id, np.int32)

@@ -87,7 +87,8 @@ def training_dataset(
     if batch_size % (num_workers * replicas) or not 0 <= index < num_workers:
         raise InputError(
             "`batch_size` must be a multiple of the number of workers times replicas, and the "
-            f"index of `worker` below their number. Received: batch_size={batch_size}, "
+            "index in `worker` must be below the number of workers. Received: "
+            f"batch_size={batch_size}, "
             f"worker={worker}, replicas={replicas}."
         )
     part = np.arange(index * batch_size // num_workers, (index + 1) * batch_size // num_workers)

@@ -157,7 +157,9 @@ def _unpacked(folder, paths, stack):
         logger.info("unpacking `%s`", path)
         name = path.name.removesuffix(".gz")
         if name in files or (temporary / name).exists():
-            raise InputError(f"`{folder}` must contain `{name}` once, compressed or not.")
+            raise InputError(
+                f"`{folder}` must contain `{name}` once, either compressed or uncompressed."
+            )
         unpack(path, temporary / name)
         files[f"{UNPACKED}/{name}"] = temporary / name
     return files
@@ -174,7 +176,9 @@ def _describe(files, scans, max_seq_length, max_predictions_per_seq, vocab_size)
     """Derives a DatasetInfo without shards, and the Writer, from the first record."""
     name = next((name for name, scan in scans.items() if len(scan.offsets) > 1), None)
     if name is None:
-        raise InputError(f"The files must contain records. Received: none, in {', '.join(files)}.")
+        raise InputError(
+            f"The files must contain records. Received: no record in {', '.join(files)}."
+        )
     try:
         features = decode_instance(record_at(map_file(files[name]), scans[name].offsets, 0))
     except InputError as error:

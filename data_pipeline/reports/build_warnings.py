@@ -83,8 +83,8 @@ def check_before_build(
     check_splitter(config.splitter, config.language)
     if config.max_seq_length > _RELEASED_LENGTH:
         logger.warning(
-            "The released models and the named sizes take %d tokens. To train on records of %d, "
-            "give pretrain `--set model.max_position_embeddings=%d`.",
+            "The released models and the named sizes take at most %d tokens. To train on records "
+            "of %d tokens, pass `--set model.max_position_embeddings=%d` to pretrain.",
             _RELEASED_LENGTH,
             config.max_seq_length,
             config.max_seq_length,

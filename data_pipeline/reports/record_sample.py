@@ -205,7 +205,7 @@ class Sample:
         if not self._info.static_masks:
             findings["masks, although the reader has to sample them"] = self.predicted
         elif config and self.masking.random_pieces == "ordinary":
-            findings["a special token as a random one"] = self.predicted & inserted
+            findings["a special token as a random replacement"] = self.predicted & inserted
         return [self._report(what, found) for what, found in findings.items() if found.any()]
 
     def _report(self, what, found):

@@ -180,6 +180,6 @@ def write_jsonl(documents: Iterable[Document], path: str | Path) -> None:
                 record = {"id": document.name, "text": document.text}
                 file.write(json.dumps(record, ensure_ascii=False) + "\n")
             if not file.tell():
-                raise InputError(f"`{path}` is not written: there is no document.")
+                raise InputError(f"`{path}` cannot be written: there is no document.")
     except OSError as error:
         raise InputError(f"`{path}` cannot be written: {error.strerror}.") from error

@@ -136,7 +136,7 @@ def _parse(line):
     try:
         record = parse_json(line)
     except ValueError as error:
-        return None, f"must be one JSON object, but is broken: {error}."
+        return None, f"must be one JSON object, but cannot be parsed: {error}."
     text = record.get("text") if isinstance(record, dict) else None
     if not isinstance(text, str):
         return None, 'must be a JSON object with a string "text".'

@@ -217,7 +217,7 @@ def _read_folder(path):
     model_bytes = _read(file)
     if hashlib.sha256(model_bytes).hexdigest() != config.sha256:
         raise InputError(
-            f"`{file}` is not the file that {CONFIG_FILE} describes: its sha256 is another one. "
+            f"`{file}` is not the file that {CONFIG_FILE} describes: its sha256 differs. "
             "Copy the folder again, or train the vocabulary again."
         )
     return model_bytes, config
@@ -230,7 +230,8 @@ def _transformers_message(path):
     return (
         "A tokenizer must be a folder with tokenizer_config.json of this project, a SentencePiece "
         f"model or a WordPiece vocab.txt. Received: `{path}`, a tokenizer of transformers. "
-        f"{remedy} the model with `albert-keras convert` and give the folder `tokenizer` in it."
+        f"{remedy} the model with `albert-keras convert` and give the folder `tokenizer` of the "
+        "result."
     )
 
 

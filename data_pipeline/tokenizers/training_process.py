@@ -75,8 +75,8 @@ def train_model(
         raise TrainerError((folder / _ERROR).read_text(encoding="utf-8"))
     if code:
         raise InputError(
-            "The process that trains the vocabulary ended before its work was done: out of memory, "
-            f"or killed (exit code {code}). Less text needs less memory."
+            "The process that trains the vocabulary ended before its work was done: it ran out of "
+            f"memory or was killed (exit code {code}). Less text needs less memory."
         )
     return (folder / _MODEL).read_bytes()
 

@@ -29,7 +29,10 @@ def learn_lines(result):
     rows = [each for found in measured for each in found["rounds"].values()]
     yield f"  {version_line(rows)}"
     if any(row["facts"]["cpus"] < _MIN_USED * settings["threads"] for row in rows):
-        yield "  warning: other programs used the processors, see CPUs: these times mean nothing"
+        yield (
+            "  warning: other programs used the processors, see CPUs: these times are not "
+            "meaningful"
+        )
     yield "  All models have the same width and depth; the models of the peers share one block."
     yield ""
     yield from _comparison_lines(comparison, settings["minutes"])
@@ -82,4 +85,4 @@ def _comparison_lines(comparison, minutes):
         yield "Ours does not reach that loss in every round: there is no ratio."
         return
     ratio = spread(comparison["ratio"], ".2f")
-    yield f"ours: {ratio} times as fast as the best peer to the loss that the peer ends at"
+    yield f"ours: {ratio} times as fast as the best peer in reaching the final loss of that peer"

@@ -24,7 +24,9 @@ def _check_beam_options(context: typer.Context, words):
                 "Options of Apache Beam have the form `--name=value` and follow `--`."
             )
         if (name := word.partition("=")[0]) in ours:
-            context.fail(f"`{name}` must precede `--`, which only options of Apache Beam follow.")
+            context.fail(
+                f"`{name}` must precede `--`. Only options of Apache Beam may follow `--`."
+            )
     return words
 
 
@@ -50,7 +52,7 @@ def build(
     runner: str | None = option(
         None,
         "Build with Apache Beam on this runner: DirectRunner, DataflowRunner, FlinkRunner, "
-        "SparkRunner or PrismRunner. An unfinished build is started again.",
+        "SparkRunner or PrismRunner. An unfinished build is restarted.",
     ),
     config: Path | None = options.CONFIG,
     assignments: list[str] | None = options.SET,

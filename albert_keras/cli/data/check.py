@@ -42,7 +42,7 @@ def check(
         "sentencex", "Corpus: sentence splitter: sentencex, tensorflow-text, line or none."
     ),
     copies: int = option(1, "Corpus: passes over it."),
-    sample_mb: float = option(50, "Corpus: megabytes to read of a larger one."),
+    sample_mb: float = option(50, "Corpus: megabytes to read from a larger corpus."),
     figure: Path | None = option(None, "Corpus: figure to write.", metavar="FILE.png"),
 ):
     """Check a corpus before `data build`, or the examples of a task before `finetune`.

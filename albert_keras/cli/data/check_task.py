@@ -22,7 +22,9 @@ class ExampleOptions(TaskConfig):
         False, "Skip the rows of tables that cannot be used; --json lists all of them."
     )
     max_seq_length: int | None = option(
-        None, "Tokens per record or per row of a task.", default_text="512; with --task as finetune"
+        None,
+        "Tokens per record or per row of a task.",
+        default_text="512; with --task the default of finetune",
     )
 
 

@@ -105,13 +105,15 @@ def _page(folder, data):
     trainings = training_folders(folder)
     started = [path for path in trainings if (path / "run.json").is_file()]
     if not started:
-        raise InputError(f"`{folder}` has no `run.json`: no training of it has started yet.")
+        raise InputError(f"`{folder}` has no `run.json`: its training has not started yet.")
     record, tokenizer = read_record(started[0] / "run.json"), _tokenizer(started[0])
     series = [Series(read_log(path), read_evaluations(path), path.name) for path in started]
     is_finetuning = summary.kind == "finetuning"
     result = read_results(folder) if (folder / "results.json").is_file() else None
     if is_finetuning and data is not None:
-        raise InputError("`--data` must be given for a pre-training only, which fills masks.")
+        raise InputError(
+            "`--data` must be given only for a pre-training run, whose report fills masks."
+        )
     samples, no_samples = None, ""
     if not is_finetuning:
         samples, no_samples = _samples(folder, data, series[0].evaluations)

@@ -31,11 +31,13 @@ def problems_of(
     found = []
     if summary.steps is not None and summary.step < summary.steps and result is None:
         found.append(
-            f"The run is not complete: step {summary.step:,} of {summary.steps:,}. The command "
-            "that started it resumes it."
+            f"The run is not complete: step {summary.step:,} of {summary.steps:,}. Repeat "
+            "the command that started it to resume it."
         )
     elif summary.kind == "finetuning" and result is None:
-        found.append("The fine-tuning is not complete. The command that started it resumes it.")
+        found.append(
+            "The fine-tuning is not complete. Repeat the command that started it to resume it."
+        )
     for one in series:
         name = f"{one.label}: " if len(series) > 1 else ""
         found += [f"{name}{sentence}" for sentence in _of_log(one.log)]

@@ -26,7 +26,7 @@ _TOO_LARGE = "larger than max"  # gRPC about a message; a repetition would not h
 
 _ROWS = "All rows of a request must have the same shape, such as one text each."
 _INPUTS = "Give all inputs of the signature and no others; `metadata()` lists them."
-_VERSIONS = "Choose a version that `status()` lists as AVAILABLE, or none for the newest."
+_VERSIONS = "Choose a version that `status()` lists as AVAILABLE, or omit it to use the newest."
 _NAME = (
     "Compare the name with `models.config`, and see `status()`: a model that is still loading is "
     "not found either."
@@ -72,8 +72,9 @@ _BY_CODE = {
     "UNAUTHENTICATED": "The proxy in front of the server requires credentials.",
     "PERMISSION_DENIED": "The proxy in front of the server does not allow this request.",
     "NOT_FOUND": "Compare address, model and version with `models.config`.",
-    "RESOURCE_EXHAUSTED": "The server is busy: send requests from fewer clients, or later.",
-    "UNAVAILABLE": "The server is busy or not running: compare the address, or try later.",
+    "RESOURCE_EXHAUSTED": "The server is busy: send requests from fewer clients, or try again "
+    "later.",
+    "UNAVAILABLE": "The server is busy or not running: check the address, or try again later.",
     "DEADLINE_EXCEEDED": "Raise `timeout`, or send fewer rows per request.",
     "UNIMPLEMENTED": "The server at this address is not a model server.",
     "INTERNAL": "See the log of the server.",

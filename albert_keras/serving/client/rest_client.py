@@ -299,7 +299,9 @@ def to_json_value(value):
         try:
             encoded = value.encode(errors="surrogateescape")
         except UnicodeEncodeError as error:
-            raise InputError(f"A text contains half of a character: {ascii(value)}.") from error
+            raise InputError(
+                f"A text must be valid Unicode. It has half a surrogate pair: {ascii(value)}."
+            ) from error
         return value if encoded.decode(errors="replace") == value else to_json_value(encoded)
     if isinstance(value, bytes):
         return {"b64": base64.b64encode(value).decode()}

@@ -129,7 +129,7 @@ def masked_texts(tokenizer: Tokenizer, max_seq_length: int) -> list[dict]:
     if len(rows) < NUM_TEXTS:
         raise InputError(
             f"Variants are compared on {NUM_TEXTS} texts of the installed documentation, but only "
-            f"{len(rows)} are long enough. Give records by --eval-data."
+            f"{len(rows)} are long enough. Give records with --eval-data."
         )
     lengths = np.array([len(row) for row in rows])
     ids = tf.keras.utils.pad_sequences(rows, length, padding="post")

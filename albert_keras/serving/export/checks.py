@@ -312,8 +312,8 @@ def _difference(name, given, found, expected, tolerance=TOLERANCE):
     difference = float((np.abs(found - expected) / np.maximum(np.abs(expected), 1)).max(initial=0))
     if not difference <= tolerance:
         raise RuntimeError(
-            f"`{name}` does not answer as the Python path: a number differs by {difference:.2g} "
-            f"for {given!r:.200}."
+            f"`{name}` does not give the same answer as the Python code: a number differs by "
+            f"{difference:.2g} for {given!r:.200}."
         )
     return difference
 
@@ -321,6 +321,6 @@ def _difference(name, given, found, expected, tolerance=TOLERANCE):
 def _check_equal(name, given, what, expected, found):
     if expected != found:
         raise RuntimeError(
-            f"`{name}` does not answer as the Python path: for {given!r:.200}, {what} must be "
-            f"{expected!r:.200}. Received: {found!r:.200}."
+            f"`{name}` does not give the same answer as the Python code: for {given!r:.200}, "
+            f"{what} must be {expected!r:.200}. Received: {found!r:.200}."
         )

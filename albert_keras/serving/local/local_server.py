@@ -57,8 +57,8 @@ class LocalServer:
             raise
         if not is_loopback(host):
             logger.warning(
-                "Other computers can reach %s, but this server is made for one computer. To serve "
-                "others, see `albert-keras server-kit`.",
+                "Other computers can reach %s, but this server is intended for one computer. To "
+                "serve other computers, see `albert-keras server-kit`.",
                 host,
             )
         name = f"[{host}]" if ":" in host else host

@@ -109,7 +109,7 @@ class RequestChecks:
         if _head_bytes(scope) > limits.head_bytes:
             raise HTTPException(431, f"A head must have at most {limits.head_bytes} bytes.")
         if "content-encoding" in headers:
-            raise HTTPException(415, "Send the body as it is, without Content-Encoding.")
+            raise HTTPException(415, "Send the body uncompressed, without Content-Encoding.")
         if method == "POST" and not _may_be_json(headers):
             raise HTTPException(415, "Send JSON with the header `Content-Type: application/json`.")
         if int(headers.get("content-length", 0)) > limits.body_bytes:

@@ -123,7 +123,7 @@ def _read_signatures(folder):
     if graph is None:
         tags = "; ".join(",".join(graph.meta_info_def.tags) for graph in graphs)
         raise InputError(
-            f"`{folder}` must contain a graph with the only tag `{_TAGS[0]}`. Received: {tags}. "
+            f"`{folder}` must contain a graph whose only tag is `{_TAGS[0]}`. Received: {tags}. "
             "Export the model again."
         )
     return {

@@ -51,7 +51,9 @@ def read_race_path(path: str | Path, levels: Sequence[str] = LEVELS) -> list[Cho
 
 def _examples_of_levels(folder, levels):
     if not levels:
-        raise InputError(f"`levels` must be some of {', '.join(LEVELS)}. Received: none.")
+        raise InputError(
+            f"`levels` must contain at least one of {', '.join(LEVELS)}. Received: none."
+        )
     return [
         example for level in levels for example in _examples_of_files(_files(folder / level), level)
     ]

@@ -69,8 +69,8 @@ class SimilarityTask(Task):
         if not self._holds_out:
             raise InputError(
                 "A training for similarity must have development pairs with scores, which "
-                f"{'texts alone' if self.objective == 'unsupervised' else 'pairs'} are not. Give "
-                "--dev with --text, --pair and --label, or --data-dir with the STS-B of GLUE. "
+                f"{'texts alone' if self.objective == 'unsupervised' else 'pairs'} do not provide. "
+                "Give --dev with --text, --pair and --label, or --data-dir with the STS-B of GLUE. "
                 "Received: neither `dev` nor `data_dir`."
             )
         return hold_out(self._training(), config.dev_share)[1]

@@ -17,7 +17,9 @@ from albert_keras.tasks.examples import QuestionExample
 from data_pipeline.errors import InputError
 
 #: Error where no question has a prediction.
-NO_PREDICTION = "The predictions must be for these questions. None of them is."
+NO_PREDICTION = (
+    "The predictions must be for these questions. Received: predictions for none of them."
+)
 
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)

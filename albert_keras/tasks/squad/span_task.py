@@ -92,8 +92,8 @@ class SpanTask(Task):
             unanswered = [one for one in examples if not (one.is_impossible or one.answers)]
         if unanswered:
             raise InputError(
-                f"In {path}, {rule}. Received: {len(unanswered)} of {len(examples)} without, "
-                f"the first is {unanswered[0].id!r}."
+                f"In {path}, {rule}. Received: {len(unanswered)} of {len(examples)} "
+                f"questions without an answer, the first is {unanswered[0].id!r}."
             )
         return examples
 

@@ -33,7 +33,7 @@ class SquadWindowConfig(Settings):
         Rule(
             ("max_seq_length", "max_query_length"),
             lambda length, query: length > query + 3,
-            "must be more than `max_query_length` + 3, for three symbols and the passage",
+            "must be more than `max_query_length` + 3, for three special tokens and the passage",
         ),
     )
 

@@ -64,7 +64,7 @@ def checked_delimiter(delimiter: str) -> str:
     delimiter = _NAMES.get(delimiter, delimiter)
     if len(delimiter) != 1 or delimiter.isalnum() or delimiter in '"\r\n ':
         raise ValueError(
-            "must be one character that is no letter, digit, space, line break or quotation "
+            "must be one character that is not a letter, digit, space, line break or quotation "
             "mark, or `tab`"
         )
     return delimiter

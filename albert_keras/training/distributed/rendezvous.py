@@ -117,8 +117,8 @@ def _call(workers, deadline):
             return
         if answer == _OTHERS:
             raise InputError(
-                "`TF_CONFIG` must name the same workers on all of them. "
-                f"Received: {', '.join(workers.addresses)}, and others on the first."
+                "`TF_CONFIG` must name the same workers on every worker. Received: "
+                f"{', '.join(workers.addresses)} here, and other workers on the first one."
             )
         time.sleep(_PAUSE)
 

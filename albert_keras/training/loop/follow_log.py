@@ -78,8 +78,8 @@ class FollowLog(keras.callbacks.Callback):
         except Exception as error:  # each tracker has errors of its own
             self._tracker = None
             logger.warning(
-                "`--track %s` failed (%s: %s). Training continues without it; what is missing is "
-                "in `%s` and is sent when the run is resumed.",
+                "`--track %s` failed (%s: %s). Training continues without it; the lines that were "
+                "not sent are in `%s` and are sent when the run is resumed.",
                 self._name,
                 type(error).__name__,
                 error,

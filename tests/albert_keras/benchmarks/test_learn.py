@@ -216,7 +216,7 @@ def test_wrong_calls_are_refused(tiny_records, held_out_records, tmp_path, capsy
     assert main([*words, *held_out, "--peers", "transformers,keras"]) == 2
     assert "Did you mean `keras-nlp`" in capsys.readouterr().err
     assert main([*words, "--eval-data", str(tiny_records)]) == 2
-    assert "must not all be records of the training" in capsys.readouterr().err
+    assert "must not all be training records" in capsys.readouterr().err
     assert main([*words, *held_out, "--recipe", "nothing.yaml"]) == 2
     assert "neither a configuration file nor the name of a recipe" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()

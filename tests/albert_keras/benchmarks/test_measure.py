@@ -38,7 +38,7 @@ def _look_around():
 
 
 def test_a_killed_process_is_told_in_a_sentence():
-    with pytest.raises(InputError, match="ended before its work did"):
+    with pytest.raises(InputError, match="ended before its work was done"):
         measure.in_new_process(os._exit, 9)
 
 

@@ -42,7 +42,7 @@ def test_a_table_is_reported_with_its_faults(mail, tiny_vocabulary, capsys):
     assert f"`ham` (1), `spam` (1): {TEXT} 0" in shown
     assert '"Ж" ' in shown and re.search(r"⚠ unknown tokens     \d+\.\d\d %", shown)
     assert re.search(r"⚠ truncated .* longer than 16 tokens: what exceeds", shown)
-    assert "⚠ in training        63 of the 63 examples are training examples, too" in shown
+    assert "⚠ in training        63 of the 63 examples are also training examples" in shown
     assert "⚠ similar labels     `Spam` and `spam` count as different" in shown
     assert re.fullmatch(r"\d+ warnings", rest[-1])
 
@@ -128,7 +128,7 @@ def test_fine_tuning_logs_the_short_form_before_it_trains(mail, tiny_tokenizer, 
     warnings = [one.getMessage() for one in caplog.records if one.levelname == "WARNING"]
     assert any(line.startswith("train: classes: ") for line in caplog.messages)
     assert any(line.startswith("train: tokens: text 5% ") for line in caplog.messages)
-    assert "similar labels: `Spam` and `spam` count as different, and may be the same" in warnings
+    assert "similar labels: `Spam` and `spam` count as different, but may be the same" in warnings
     assert any(line.startswith("train: truncated: ") for line in warnings)
     assert any(line.startswith("dev: number: the development set has only") for line in warnings)
 

@@ -154,7 +154,7 @@ def test_scores_of_questions_are_in_percent_and_counts_are_whole():
         "warning: all 1424 answers are no answer",
     ]
     here = describe_task(evaluation._replace(is_tuned_here=True))
-    assert here[3] == "  tuned on these very examples: null_threshold -1.5"
+    assert here[3] == "  tuned on the same examples: null_threshold -1.5"
 
 
 QUESTIONS = [

@@ -37,7 +37,8 @@ def test_minimal_pairs_are_evaluated(tiny_run, pairs, tmp_path, capsys):
     shown = capsys.readouterr().out
     assert "step 12, 2 minimal pairs; chance: 50.0 %" in shown and "mean of 2 groups" in shown
     assert (
-        "ties, which count one half: 1 (1 with the same tokens in both sentences, 1 with" in shown
+        "ties, each counted as one half: 1 (1 with the same tokens in both sentences, "
+        "1 with" in shown
     )
     assert f"scores of each pair: {out}" in shown
     assert main([*command, "--out", str(out)]) == 2

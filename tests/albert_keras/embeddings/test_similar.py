@@ -79,7 +79,7 @@ def test_queries_need_the_model_of_the_corpus(corpus, foreign, tmp_path):
         ("x.npy", {"top_k": 0}, "at least 1"),
         ("x.npy", {"text_column": "a"}, "contains vectors already"),
         ("missing.npy", {}, "does not exist"),
-        ("alone.npy", {}, r"`alone\.npy\.json` beside it"),
+        ("alone.npy", {}, r"its description, `alone\.npy\.json`"),
         ("x.npy", {"queries": [""]}, "Text 1 must not be blank"),
     ],
 )

@@ -178,7 +178,7 @@ def test_weights_that_do_not_fit_leave_no_run(tune, untrained, tiny_tokenizer, t
 
 @pytest.mark.parametrize("seeds", [0, [], [3, 3], [-1, 2]])
 def test_seeds_are_different_numbers(seeds, toy_config):
-    with pytest.raises(InputError, match="`seeds` must be different numbers from 0"):
+    with pytest.raises(InputError, match="`seeds` must be one or more different integers"):
         seeds_of(toy_config, seeds)
     assert seeds_of(toy_config, 2) == (SEED, SEED + 1) and seeds_of(toy_config, [5, 1]) == (5, 1)
 

@@ -132,8 +132,8 @@ def change_labels(record):
 @pytest.mark.parametrize(
     "change, says",
     [
-        (change_name, "`name` of .* is 'classification', of .* 'pair'"),
-        (change_labels, r"`labels` of .* is \['a', 'b'\], of .* \['a', 'c'\]"),
+        (change_name, "Received: `name` is 'classification' in .*, but 'pair' in"),
+        (change_labels, r"Received: `labels` is \['a', 'b'\] in .*, but \['a', 'c'\] in"),
     ],
 )
 def test_different_tasks_are_refused(tuned, copy, change, says):

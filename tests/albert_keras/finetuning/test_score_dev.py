@@ -173,7 +173,7 @@ def test_a_score_that_equals_the_best_is_marked(tmp_path, caplog):
         run(tmp_path, [0.5, 0.5, 0.4], steps=15)
     logged = [line for line in caplog.messages if line.startswith("dev at")]
     assert logged[0].endswith("  *best")
-    assert logged[1].endswith("  *best (equal to an earlier one: the newest counts)")
+    assert logged[1].endswith("  *best (equal to an earlier evaluation; the newest is used)")
     assert "best" not in logged[2]
 
 

@@ -134,7 +134,7 @@ def test_a_file_with_training_rows_is_scored_without_them_as_well(partial, tmp_p
     (tmp_path / "new.tsv").write_text("\n".join(["text\tlabel", *rows]) + "\n")
     assert found.unseen_scores == evaluate_task(partial, tmp_path / "new.tsv").scores
     score = f"{found.unseen_scores['accuracy']:.3f}"
-    line = f"  9 of 19 rows were trained on; accuracy of the others: {score}"
+    line = f"  9 of 19 rows were trained on; accuracy on the other rows: {score}"
     assert line in describe_task(found)
 
 
@@ -160,7 +160,7 @@ def test_of_older_runs_it_is_unknown_and_can_be_added(partial, start, tmp_path, 
     assert result.overlap is None and result.unseen_scores is None
     assert result.unknown_overlap == (f"{old}/seed-12345",)
     assert "It is unknown whether" in caplog.text and "Repeat its `finetune`" in caplog.text
-    assert "  unknown: whether rows were trained on by" in "\n".join(describe_task(result))
+    assert "  it is unknown whether these rows were used" in "\n".join(describe_task(result))
     start(old, str(partial.parent / "dev.tsv"))
     with pytest.raises(InputError, match="all 20 rows"):
         evaluate_task(old, train)

@@ -132,7 +132,7 @@ def test_a_head_of_any_name_is_the_classifier(tmp_path):
             found | {n.replace("mnli", "rte"): a for n, a in found.items() if n.startswith(start)}
         ),
     )
-    with pytest.raises(InputError, match="at most one head of classification. .*: mnli, rte"):
+    with pytest.raises(InputError, match="at most one classification head. .*: mnli, rte"):
         fairseq.read(tmp_path)
 
 
@@ -142,7 +142,7 @@ def test_the_shape_is_that_of_the_tensors_of_a_published_model(tmp_path, caplog)
     fairseq.write(weights, tmp_path)
     (tmp_path / "albert_config.json").unlink()
     found = fairseq.read(tmp_path)
-    assert "taken to have 1 attention heads" in caplog.text
+    assert "assumed to have 1 attention heads" in caplog.text
     dropout = {"hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1}
     assert_same_weights(found, weights._replace(config=weights.config.replace(**dropout)))
     write_source(tmp_path)

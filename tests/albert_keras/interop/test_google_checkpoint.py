@@ -233,7 +233,7 @@ def test_a_model_without_sharing_has_a_group_for_each_depth(tmp_path):
         ({"hidden_act": "gelu_erf"}, "`hidden_act` must be .*'gelu_erf'"),
         (
             {"sharing": "none", "num_hidden_layers": 22, "inner_group_num": 1},
-            "rounds wrongly and skips a group. Received: 22",
+            "makes the reference skip a group. Received: 22",
         ),
         (
             {"embedding_size": 8, "embedding_projection": "always"},
@@ -251,7 +251,7 @@ def test_groups_that_the_reference_rounds_otherwise_are_warned_of(tmp_path, capl
         update={"num_hidden_layers": 22, "num_hidden_groups": 22, "inner_group_num": 1}
     )
     google_checkpoint.read(write_release(tmp_path, reference_tensors(groups=22, inner=1), config))
-    assert "22 layers in 22 groups the reference runs other groups" in caplog.text
+    assert "22 layers in 22 groups, the reference uses different groups" in caplog.text
 
 
 def test_part_of_a_head_is_not_written(tmp_path):

@@ -147,7 +147,7 @@ def test_two_variables_of_one_name_are_refused(of_tensorflow_models):
     path, _, _, root = of_tensorflow_models
     root.more = tf.Variable([1.0], name="pooler_transform/bias")
     tf.saved_model.save(root, str(path))
-    with pytest.raises(InputError, match="two variables of one name: pooler_transform/bias"):
+    with pytest.raises(InputError, match="two variables with the same name: pooler_transform/bias"):
         hub_module.read(path)
 
 

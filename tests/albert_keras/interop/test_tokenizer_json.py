@@ -113,7 +113,7 @@ def test_word_pieces_become_a_list(bert, word_pieces):
         (("normalizer", "normalizers", 2), {"type": "Lowercase"}, "StripAccents alone"),
         (("normalizer", "normalizers", 0, "content"), "'", "Replace .*``"),
         (("added_tokens", 4), token(30_000, "<extra>", False), "`added_tokens` .*<extra>"),
-        (("added_tokens", 4), token(5, "(", False, lstrip=True), "takes spaces with it"),
+        (("added_tokens", 4), token(5, "(", False, lstrip=True), "includes the spaces around it"),
         (("model", "byte_fallback"), True, "byte_fallback"),
         (("model", "type"), "BPE", "Unigram or WordPiece. Received: BPE"),
         (("model", "vocab"), "none", "is not the tokenizer of an ALBERT or BERT"),

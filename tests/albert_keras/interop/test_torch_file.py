@@ -144,7 +144,7 @@ def test_of_a_checkpoint_of_fairseq_the_model_is_read(tmp_path, torch_python):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "saved, named",
-    [("[1, 2]", "dict of tensors"), ("{'a': 1}", "tensors alone"), ("{}", "dict of tensors")]
+    [("[1, 2]", "dict of tensors"), ("{'a': 1}", "only tensors"), ("{}", "dict of tensors")]
     + [("{'a': torch.zeros(1).expand(10**9)}", "far more than the file")],
 )
 def test_anything_but_named_tensors_is_refused(tmp_path, torch_python, saved, named):

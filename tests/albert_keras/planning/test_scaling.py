@@ -77,7 +77,7 @@ def test_text_that_is_repeated_counts_less():
 
 def test_too_few_runs_are_refused():
     with pytest.raises(
-        InputError, match="at least 4 with 6,144,000 tokens or more, .* Received: 3."
+        InputError, match="at least 4 runs with 6,144,000 tokens or more, .* Received: 3."
     ):
         fit_law(runs_of(HOFFMANN)[:3])
 

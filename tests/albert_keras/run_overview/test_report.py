@@ -123,7 +123,7 @@ def test_what_is_no_run_or_damaged_has_no_page(folder, capsys):
     assert main(["report", str(folder / "records")]) == 2
     assert main(["report", str(folder / "nowhere")]) == 2
     assert main(["report", str(folder / "tuned"), "--data", str(folder)]) == 2
-    assert "`--data` must be given for a pre-training only" in capsys.readouterr().err
+    assert "`--data` must be given only for a pre-training run" in capsys.readouterr().err
     (folder / "a" / "run.json").write_text("{")
     assert main(["report", str(folder / "a")]) == 2
     assert "run.json` is damaged" in capsys.readouterr().err

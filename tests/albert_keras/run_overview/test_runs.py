@@ -99,7 +99,7 @@ def test_only_runs_are_removed(folder, tmp_path):
     for path, reason in (
         (folder, "is not a run"),
         (folder / "records", "is not a run"),
-        (folder / "a" / "run.json", "is not a run or a fine-tuning: it is no folder"),
+        (folder / "a" / "run.json", "is not a run or a fine-tuning: it is not a folder"),
         (folder / "tuned" / "seed-1", "is a part of the fine-tuning"),
         (link, "is a link"),
     ):

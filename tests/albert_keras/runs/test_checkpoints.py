@@ -217,7 +217,7 @@ def test_a_cut_or_missing_member_is_named_with_what_differs(folder, member):
     path = folder.path / "step-00000006" / member
     size = path.stat().st_size
     os.truncate(path, size - 1)
-    with pytest.raises(InputError, match=f"`{member}` has {size - 1} bytes, {size} were saved"):
+    with pytest.raises(InputError, match=f"`{member}` has {size - 1} bytes, but {size} were saved"):
         folder.load(6, {})
     path.unlink()
     with pytest.raises(InputError, match=f"`{member}` cannot be read .No such file or directory"):

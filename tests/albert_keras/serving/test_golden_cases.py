@@ -200,7 +200,7 @@ def test_failures_under_load_are_counted(server):
 
 
 def test_a_text_that_cannot_be_sent_is_refused_before_any_is(server):
-    with pytest.raises(InputError, match="half of a character"):
+    with pytest.raises(InputError, match="half a surrogate pair"):
         serve_check(server.url, "model", texts=["a", "\ud800"])
 
 

@@ -167,7 +167,7 @@ def test_a_server_that_is_not_there_is_told():
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     with GrpcClient(f"127.0.0.1:{port}", "model", retries=1, timeout=5) as client:
-        with pytest.raises(ServingError, match="UNAVAILABLE.*compare the address"):
+        with pytest.raises(ServingError, match="UNAVAILABLE.*check the address"):
             client.status()
 
 

@@ -165,7 +165,7 @@ def test_no_answer_in_time_is_told_and_not_repeated(connect):
 def test_a_server_that_is_not_there_is_told(connect):
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-    with pytest.raises(ServingError, match="UNAVAILABLE.*Connection refused.*compare the address"):
+    with pytest.raises(ServingError, match="UNAVAILABLE.*Connection refused.*check the address"):
         connect(f"http://127.0.0.1:{port}", "books", retries=0).status()
 
 

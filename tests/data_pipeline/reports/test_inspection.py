@@ -281,7 +281,7 @@ PROBLEMS = {
     "padding before the end": put("input_mask", 12, 0),
     "predictions that are not in ascending order": repeat_prediction,
     "a prediction of [CLS], [SEP] or padding": predict_sep,
-    "a special token as a random one": show_sep,
+    "a special token as a random replacement": show_sep,
 }
 
 

@@ -142,7 +142,7 @@ def test_what_is_missing_or_unknown_is_named(tmp_path):
     (tmp_path / "dev/middle/1.txt").unlink()
     with pytest.raises(InputError, match="dev/middle` must contain all.txt"):
         read_race(tmp_path, "dev")
-    with pytest.raises(InputError, match="`levels` must be some of middle, high"):
+    with pytest.raises(InputError, match="`levels` must contain at least one of middle, high"):
         read_race(tmp_path, "dev", [])
 
 

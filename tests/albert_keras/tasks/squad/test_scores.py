@@ -117,5 +117,5 @@ def test_where_leaving_all_unanswered_is_best_the_threshold_is_0():
 def test_the_threshold_search_needs_every_score_and_some_prediction():
     with pytest.raises(InputError, match="Missing: 3, the first is 'b'"):
         best_thresholds(EXAMPLES, PREDICTIONS, {"a": 1.0})
-    with pytest.raises(InputError, match="None of them is"):
+    with pytest.raises(InputError, match="predictions for none of them"):
         score_v2(EXAMPLES, {"z": "x"})

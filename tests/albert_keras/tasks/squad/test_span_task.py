@@ -231,7 +231,9 @@ def test_official_names_come_first_and_one_like_them_will_do(tmp_path, caplog):
 
 def test_questions_without_answers_are_refused_where_answers_should_be(tmp_path):
     path = squad_file(tmp_path, "x.json", *EXAMPLES[:2])
-    with pytest.raises(InputError, match=r"squad2 is for questions.* 1 of 2 without, .* 'b'"):
+    with pytest.raises(
+        InputError, match=r"squad2 is for questions.* 1 of 2 questions without an answer, .* 'b'"
+    ):
         task("squad1").read_file(path, labelled=True)
     assert len(task("squad2").read_file(path, labelled=True)) == 2
     path = squad_file(tmp_path, "y.json", EXAMPLES[1]._replace(is_impossible=None))
