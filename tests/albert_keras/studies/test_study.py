@@ -132,7 +132,7 @@ def test_the_report_sets_our_scores_beside_the_published_ones(finished_study):
     assert text.endswith("the study.\n")
     page = (folder / "report.html").read_text(encoding="utf-8")
     assert 'http-equiv="Content-Security-Policy"' in page and "<td>86.5</td>" in page
-    assert "those from the run <code>none</code>." in page and "`" not in page
+    assert "relative to the run <code>none</code>." in page and "`" not in page
     rows = list(csv.DictReader((folder / "scores.csv").read_text().splitlines()))
     assert len(rows) == 2 * 2 * 3
     assert (finished_study / "times.csv").read_text().splitlines()[1] == "none,1,6,1.0"
