@@ -68,8 +68,8 @@ class SimilarityTask(Task):
             return read_glue(_GLUE, config.data_dir, split)
         if not self._holds_out:
             raise InputError(
-                "A training for similarity must have development pairs with scores, which "
-                f"{'texts alone' if self.objective == 'unsupervised' else 'pairs'} do not provide. "
+                "A training for similarity must have development pairs with scores, but "
+                f"{'single texts' if self.objective == 'unsupervised' else 'pairs'} have none. "
                 "Give --dev with --text, --pair and --label, or --data-dir with the STS-B of GLUE. "
                 "Received: neither `dev` nor `data_dir`."
             )

@@ -76,7 +76,7 @@ def test_a_length_that_rows_do_not_fit_is_refused(tiny_tokenizer):
     for features in (texts, tags):
         longest = int(features.lengths.max())
         for length in (longest - 1, 17):
-            with pytest.raises(InputError, match=f"between {longest}.* Received: {length}"):
+            with pytest.raises(InputError, match=rf"row \({longest}\) .*Received: {length}"):
                 features.batch(np.arange(len(features)), length)
 
 

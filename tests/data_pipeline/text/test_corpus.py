@@ -158,7 +158,7 @@ def test_a_pattern_sign_in_a_real_file_name_is_no_pattern(tmp_path):
         ("Hello".encode("utf-32"), "auto", "UTF-32"),
         ("a€".encode()[:-1], "auto", "ends inside a character, at byte 1"),
         (b"GIF89\x00\x01 and much more text to be found here", "auto", "NUL byte at byte 5"),
-        (b'{"text": "a"}\n{"text": \n', "jsonl", "line 2 .*broken"),
+        (b'{"text": "a"}\n{"text": \n', "jsonl", "line 2 .*cannot be parsed"),
         (b'{"text": "a"}\n{"body": "b"}\n', "jsonl", 'line 2 .*string "text"'),
         (b'{"text": 3}', "jsonl", 'line 1 .*string "text"'),
         (b'["text"]', "jsonl", 'line 1 .*string "text"'),

@@ -98,8 +98,12 @@ def test_development_examples_are_pairs_with_scores(files):
     "settings, split, message",
     [
         ({}, "train", "`train` must be the training file, or `data_dir`"),
-        ({"train": "texts.txt"}, "dev", "must have development pairs with scores, which texts"),
-        ({"train": "pairs.tsv", "text": "a", "pair": "b"}, "dev", "which pairs are not"),
+        (
+            {"train": "texts.txt"},
+            "dev",
+            "must have development pairs with scores, but single texts",
+        ),
+        ({"train": "pairs.tsv", "text": "a", "pair": "b"}, "dev", "but pairs have none"),
         ({"train": "texts.txt", "objective": "scores"}, "train", "must be a table"),
         ({"train": "pairs.tsv"}, "train", "`text` must name the column"),
         (
