@@ -5,6 +5,7 @@ pipe that never ends. Code that reads a whole file uses this module; code that r
 piece checks its own bounds.
 """
 
+import array
 import errno
 import itertools
 import json
@@ -27,9 +28,6 @@ MAX_DATA_BYTES = 512 * 2**20
 MAX_LINE_BYTES = 1 << 24
 #: Levels of a JSON or YAML document. Documents of the project have fewer than ten.
 MAX_DEPTH = 64
-# A string up to its end, or up to the end of the JSON if it has none.
-_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
-_NO_BRACKETS = bytes(byte for byte in range(256) if byte not in b"[]{}")
 
 #: Integers in settings that have no limit of their own; more than any of them needs.
 MAX_INTEGER = 2**31 - 1
@@ -37,6 +35,12 @@ MAX_INTEGER = 2**31 - 1
 MAX_LONG_INTEGER = 2**63 - 1
 #: Tokens of a sequence; published models have 512.
 MAX_SEQUENCE_LENGTH = 2**16
+
+# A string up to its end, or up to the end of the JSON if it has none.
+_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
+_NO_BRACKETS = bytes(byte for byte in range(256) if byte not in b"[]{}")
+# As signed bytes, an opening bracket is 1 and a closing one -1.
+_STEPS = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
 
 
 def check_regular_file(path: str | Path) -> None:
@@ -116,13 +120,13 @@ def is_too_deep(content: bytes | str, depth: int) -> bool:
 
     The JSON is not parsed, and brackets after a mistake in it are counted as well.
     """
+    opening = ("[", "{") if isinstance(content, str) else (b"[", b"{")
+    if sum(map(content.count, opening)) <= depth:  # of a line of examples nothing else is done
+        return False
     if isinstance(content, str):
         content = content.encode(errors="surrogatepass")
-    if content.count(b"[") + content.count(b"{") <= depth:
-        return False
-    brackets = _STRING.sub(b"", content).translate(None, _NO_BRACKETS)
-    levels = itertools.accumulate(1 if each in b"[{" else -1 for each in brackets)
-    return max(levels, default=0) > depth
+    steps = array.array("b", _STRING.sub(b"", content).translate(_STEPS, _NO_BRACKETS))
+    return max(itertools.accumulate(steps), default=0) > depth
 
 
 def check_memory(num_bytes: int, what: str) -> None:
