@@ -42,7 +42,7 @@ def checked_map(
     if len(layers) != shallow or not all(0 <= layer < deep for layer in layers):
         raise InputError(
             f"`distillation.layers` must name one of the teacher's layers, 0 to {deep - 1}, for "
-            f"each of the student's {shallow} layer(s). Received: {list(layers)}."
+            f"each layer of the student, which has {shallow}. Received: {list(layers)}."
         )
     return layers
 

@@ -148,7 +148,9 @@ def test_another_round_has_another_seed_and_runs_backwards(out, measure):
 
 
 def test_other_settings_need_another_folder(finished, measure, tmp_path):
-    with pytest.raises(InputError, match="another value of minutes and config.*Choose another"):
+    with pytest.raises(
+        InputError, match="another value of minutes and config than in .*Choose another"
+    ):
         measure(finished[0], minutes=2.0)
     with pytest.raises(InputError, match="another value of config than"):
         measure(finished[0], config=PretrainingConfig(optimizer={"lr": 0.5}))

@@ -184,7 +184,7 @@ def test_a_student_of_another_size_starts_from_what_fits(tiny_run, distillation,
         (
             {},
             {"layers": (0, 1)},
-            r"0 to 1, for each of the student's 1 layer.s.\. Received: \[0, 1\]",
+            r"0 to 1, for each layer of the student, which has 1\. Received: \[0, 1\]",
         ),
         ({}, {"top_k": 308}, r"top_k` must be at most 307"),
     ],

@@ -138,6 +138,6 @@ def test_differences_of_the_layers_are_named():
 @pytest.mark.parametrize("layers", [(0,), (0, 4), (-1, 0)])
 def test_wrong_maps_are_refused(layers):
     with pytest.raises(
-        InputError, match=r"layers, 0 to 3, for each of the student's 2 layer.s.\. Received"
+        InputError, match=r"layers, 0 to 3, for each layer of the student, which has 2\. Received"
     ):
         checked_map(TEACHER, TEACHER.replace(num_hidden_layers=2), layers)

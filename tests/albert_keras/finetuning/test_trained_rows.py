@@ -160,7 +160,9 @@ def test_of_older_runs_it_is_unknown_and_can_be_added(partial, start, tmp_path, 
     assert result.overlap is None and result.unseen_scores is None
     assert result.unknown_overlap == (f"{old}/seed-12345",)
     assert "It is unknown whether" in caplog.text and "Repeat its `finetune`" in caplog.text
-    assert "  it is unknown whether these rows were used" in "\n".join(describe_task(result))
+    assert "  it is unknown whether these rows were used to train" in "\n".join(
+        describe_task(result)
+    )
     start(old, str(partial.parent / "dev.tsv"))
     with pytest.raises(InputError, match="all 20 rows"):
         evaluate_task(old, train)

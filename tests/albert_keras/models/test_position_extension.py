@@ -34,5 +34,5 @@ def test_weights_of_a_run_are_opened_for_longer_sequences(tiny_run):
 
 
 def test_a_table_does_not_become_shorter(tiny_run):
-    with pytest.raises(InputError, match="must be at least as large as in .*, 64. .*: 63"):
+    with pytest.raises(InputError, match="as large as in the weights of .*, 64. .*: 63"):
         open_weights(tiny_run).lengthened(63)

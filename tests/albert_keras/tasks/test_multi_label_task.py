@@ -83,7 +83,7 @@ def test_one_label_column_is_classification():
 @pytest.mark.parametrize(
     "settings, says",
     [
-        ({"label": ("toxic", "toxic")}, "must be one or more different columns"),
+        ({"label": ("toxic", "toxic")}, "`label` must be one or more different columns"),
         ({"label": ()}, "`label` must be one or more different columns"),
         ({"label_separator": "|"}, "`label_separator` requires one column of names"),
         ({"label_separator": ""}, "`label_separator`"),

@@ -77,5 +77,7 @@ def test_stages_must_fit_together(stages, expected):
 def test_the_default_model_is_checked_when_it_is_known_to_be_the_one():
     stages = [{"share": 0.5, "num_hidden_layers": 6}, {"share": 0.5}]
     config = PretrainingConfig.of({"stages": stages})  # existing weights may have more layers
-    with pytest.raises(SettingsError, match="0.num_hidden_layers` must not exceed the depth of"):
+    with pytest.raises(
+        SettingsError, match="stages.0.num_hidden_layers` must not exceed the depth of"
+    ):
         config.albert_config(100)
