@@ -63,7 +63,7 @@ def read(path, trust_pickle=False, config=None) -> ModelWeights:
     if path.is_dir() and is_finetuned(path):
         (path,) = find_runs(path)
         step = "best"
-    _check_not_frozen(path)
+    _check_head(path)
     found = find_weights(path, step)
     config = _with_foreign_keys(_shape(found, config, path), path)
     stored = found.open()
@@ -125,15 +125,21 @@ def source_files(path: Path) -> dict[str, str]:
     }
 
 
-def _check_not_frozen(path):
-    """Raises InputError for a run with a frozen encoder, whose head other formats do not have."""
+def _check_head(path):
+    """Raises InputError for a run whose head other formats do not have."""
     if not (path / _RUN).is_file():
         return
-    if Run.open(path).record["config"]["model"].get("freeze_encoder"):
+    config = Run.open(path).record["config"]
+    if config["model"].get("freeze_encoder"):
         raise InputError(
             f"`{path}` must be a run whose encoder was fine-tuned. Received: a head on layers of a "
             "frozen encoder, which other formats do not have. Convert the model that it was "
             "started from; its encoder has the same weights."
+        )
+    if config.get("task", {}).get("pair_encoding", "joint") != "joint":
+        raise InputError(
+            f"`{path}` must be a run that encodes pairs as one sequence (`pair_encoding` joint). "
+            "Received: a head that compares two texts, which other formats do not have."
         )
 
 

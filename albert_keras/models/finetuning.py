@@ -16,6 +16,12 @@ from albert_keras.models.early_exit import classify_until_confident
 from albert_keras.models.encoder import AlbertEncoder
 from albert_keras.models.feature_settings import FeatureSettings
 from albert_keras.models.frozen_features import FrozenFeatures
+from albert_keras.models.pair_encoding import (
+    COMPARISON_WIDTHS,
+    PAIR_ENCODINGS,
+    comparison,
+    separate_texts,
+)
 from albert_keras.models.pooling import Pooling, mean_over_tokens
 from albert_keras.models.task_heads import LinearHead, SpansHead, SpansOrNoneHead
 from data_pipeline.errors import InputError
@@ -163,6 +169,9 @@ class AlbertForClassification(AlbertForTask):
         exit_at_confidence: float or None. With `exit_heads`, the probability of the most likely
             class at which a row needs no further layer; outside of training only. It may be
             changed later.
+        pair_encoding: str. "joint" classifies the pooled output of `[CLS] a [SEP] b [SEP]`;
+            "separate" takes the same inputs, but encodes each text as a sequence of its own, and
+            classifies the comparison of their means over the real tokens, see `comparison`.
         **kwargs: As in `AlbertForTask`.
 
     Returns:
@@ -183,13 +192,26 @@ class AlbertForClassification(AlbertForTask):
         num_labels,
         exit_heads=False,
         exit_at_confidence=None,
+        pair_encoding="joint",
         name="albert_for_classification",
         **kwargs,
     ):
+        if pair_encoding not in PAIR_ENCODINGS or (pair_encoding != "joint" and exit_heads):
+            raise ValueError(
+                f"`pair_encoding` must be one of {PAIR_ENCODINGS}, and joint with `exit_heads`. "
+                f"Received: {pair_encoding!r}."
+            )
+        self._reads_pooler = pair_encoding == "joint"  # before the encoder is built
         super().__init__(config, name=name, **kwargs)
         self.num_labels = num_labels
         self.exit_at_confidence = exit_at_confidence
-        self.head = LinearHead(config, num_labels, self.head_dropout, **self._of_head)
+        self.pair_encoding = pair_encoding
+        of_head = self._of_head
+        if pair_encoding == "separate":
+            # A name of its own: the classifier of other formats reads the pooled output.
+            size = COMPARISON_WIDTHS * (of_head["size"] or config.hidden_size)
+            of_head |= {"size": size, "scope": "comparison"}
+        self.head = LinearHead(config, num_labels, self.head_dropout, **of_head)
         self.exit_heads = [
             LinearHead(
                 config,
@@ -209,8 +231,19 @@ class AlbertForClassification(AlbertForTask):
         if self.exit_heads and self.exit_at_confidence is not None:
             heads = [*self.exit_heads, self.head]
             return classify_until_confident(self.encoder, heads, inputs, self.exit_at_confidence)
-        pooled = self._pooled(inputs, training, dropout_seed)
-        return {"logits": self.head(pooled, dropout_seed, training=training)}
+        if self.pair_encoding == "separate":
+            text = self._compared(inputs, training, dropout_seed)
+        else:
+            text = self._pooled(inputs, training, dropout_seed)
+        return {"logits": self.head(text, dropout_seed, training=training)}
+
+    def _compared(self, inputs, training, dropout_seed):
+        """Encodes the two texts of each pair separately; returns their comparison."""
+        texts = separate_texts(inputs)
+        if dropout_seed is not None:  # which counts texts in the encoder, two in each row
+            dropout_seed = dropout_seed._replace(row=dropout_seed.row * 2)
+        hidden = self._sequence(texts, training, dropout_seed)
+        return comparison(mean_over_tokens(hidden, texts["input_mask"]))
 
     def logits_of_layers(self, inputs, training=None, dropout_seed=None):
         """Returns what the classifier after each layer answers, float32 [B, L, C]."""
@@ -228,6 +261,8 @@ class AlbertForClassification(AlbertForTask):
         config = super().get_config() | {"num_labels": self.num_labels}
         if self.exit_heads:
             config |= {"exit_heads": True, "exit_at_confidence": self.exit_at_confidence}
+        if self.pair_encoding != "joint":
+            config["pair_encoding"] = self.pair_encoding
         return config
 
 

@@ -101,6 +101,12 @@ class TaskConfig(Settings):
         "classification: also train a classifier after every layer, which "
         "`export --exit-at-confidence` requires.",
     )
+    pair_encoding: Literal["joint", "separate"] = option(
+        "joint",
+        "How the texts of a pair are encoded for a class or score: joint encodes both as one "
+        "sequence; separate encodes each of them and compares the two vectors, which suits "
+        "encoders with little pre-training.",
+    )
     max_seq_length: int | None = option(
         None, "Tokens per row.", default_text="128; squad 384, race 512", ge=8
     )
@@ -164,6 +170,11 @@ class TaskConfig(Settings):
                 and not isinstance(label, tuple)
             ),
             "requires one column of names, not of numbers",
+        ),
+        Rule(
+            ("pair_encoding", "exit_heads"),
+            lambda encoding, exit_heads: encoding == "joint" or not exit_heads,
+            "must be joint with a classifier after every layer (`exit_heads`, --exit-heads)",
         ),
         Rule(
             ("objective", "name"),

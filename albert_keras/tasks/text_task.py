@@ -90,7 +90,10 @@ class TextTask(Task):
 
     @property
     def model_settings(self):
-        return {"exit_heads": True} if self.config.exit_heads else {}
+        chosen = {"exit_heads": self.config.exit_heads}
+        if self.config.pair_encoding != "joint":
+            chosen["pair_encoding"] = self.config.pair_encoding
+        return {name: value for name, value in chosen.items() if value}
 
     @functools.cached_property
     def labels(self):

@@ -53,6 +53,8 @@ class TaskModel(StringModel):
     ):
         self._config, self._labels = task.config, tf.constant(task.labels, tf.string)
         self._takes_pair = task.takes_pair
+        is_joint = task.config.pair_encoding == "joint" and task.kind.texts_per_row == 1
+        self._encodes_pair = task.takes_pair and is_joint
         self._null_threshold = None
         if task.kind is SPANS_OR_NONE:
             self._null_threshold = (tuned or {}).get("null_threshold", 0.0)
@@ -78,6 +80,8 @@ class TextTaskModel(TaskModel):
 
     serving_default  `text` string [B], the two texts of a pair separated by the first tab
     text_pair        for pairs: `first`, `second` string [B]; both return `dropped_tokens` as well
+    encode, explain_tokens, attention  take what the encoder reads: a text, or the two texts of a
+        pair, separated by the first tab, unless they are encoded separately
     classify, or regress for numbers  `inputs` string [B], serialized tf.Examples with the features
         `text` and, for pairs, `pair` → `classes` string and `scores` float32 [B, C], or `outputs`
         float32 [B]; a missing text is ""
@@ -95,7 +99,7 @@ class TextTaskModel(TaskModel):
         return functions
 
     def _sequences(self, text):
-        if self._takes_pair:
+        if self._encodes_pair:
             return self._pairs(*self._split_at_tab(text))
         return super()._sequences(text)
 
@@ -107,6 +111,8 @@ class TextTaskModel(TaskModel):
         return packed, self.packer.num_dropped(packed, num_tokens)
 
     def _answer_text(self, text):
+        if self._takes_pair:
+            return self._answer_pair(*self._split_at_tab(text))
         packed, dropped = self._sequences(text)
         return self._answer(packed) | {"dropped_tokens": dropped}
 
@@ -192,16 +198,10 @@ class SimilarityModel(TextTaskModel):
     _example_name = "regress"
     _ids_shape = (None, 2, None)
 
-    def _sequences(self, text):
-        return StringModel._sequences(self, text)  # of one text, for `embed` and the others
-
     def _pairs(self, first, second):
         packed, dropped = self._sequences(tf.reshape(tf.stack([first, second], axis=1), [-1]))
         packed = {name: tf.reshape(ids, [-1, 2, tf.shape(ids)[1]]) for name, ids in packed.items()}
         return packed, tf.reduce_sum(tf.reshape(dropped, [-1, 2]), axis=1)
-
-    def _answer_text(self, text):
-        return self._answer_pair(*self._split_at_tab(text))
 
     def _answer(self, packed):
         return {"score": self.stored.outputs(packed)["cosine"]}

@@ -78,13 +78,15 @@ def test_every_flag_reaches_its_key():
     }  # fmt: skip
     similarity = {"task": "similarity", "objective": "pairs"}
     early_exit = {"task": "mrpc", "exit_heads": True}
+    apart = {"task": "mrpc", "pair_encoding": "separate"}
     frozen = {
         "task": "sst-2", "freeze_encoder": True, "layers": "last-2", "combine": "weighted-sum",
         "head": "linear",
     }  # fmt: skip
-    found = values.keys() | of_tables.keys() | similarity.keys() | frozen.keys() | early_exit.keys()
+    found = values.keys() | of_tables.keys() | similarity.keys() | frozen.keys()
+    found |= early_exit.keys() | apart.keys()
     assert found == options_of(FinetuneConfig).keys()
-    for given in (values, of_tables, similarity, early_exit, frozen):
+    for given in (values, of_tables, similarity, early_exit, apart, frozen):
         config = FinetuneConfig.of({}, **given)
         for word, value in given.items():
             section, key = options_of(FinetuneConfig)[word].path

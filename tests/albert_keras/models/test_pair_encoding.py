@@ -1,0 +1,164 @@
+"""Pairs whose texts are encoded separately: their sequences, their comparison, their model."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from albert_keras.config import AlbertConfig
+from albert_keras.finetuning.step import task_sums
+from albert_keras.layers.dropout import DropoutSeed
+from albert_keras.models.finetuning import AlbertForClassification
+from albert_keras.models.pair_encoding import comparison, separate_texts
+from albert_keras.tasks.kinds import CLASSIFICATION
+from data_pipeline.instances.packing import pack
+from tests.albert_keras import numpy_albert
+
+CLS, SEP = 2, 3
+CONFIG = AlbertConfig(
+    vocab_size=50,
+    embedding_size=6,
+    hidden_size=8,
+    num_hidden_layers=2,
+    num_attention_heads=2,
+    intermediate_size=12,
+    max_position_embeddings=20,
+)
+TEXTS = [([11, 12, 13], [21, 22]), ([14], [23, 24, 25]), ([15, 15], [15]), ([16, 17], [])]
+
+
+def packed(texts=TEXTS, length=12, pair_separators=1):
+    """Lays out pairs of lists of ids as fine-tuning does."""
+    ids = np.array([id for pair in texts for text in pair for id in text], np.int32)
+    lengths = np.array([[len(text) for text in pair] for pair in texts])
+    starts = (lengths.ravel().cumsum() - lengths.ravel()).reshape(-1, 2)
+    return pack(
+        ids, starts, lengths, length,
+        cls_id=CLS, sep_id=SEP, pad_id=0, pair_separators=pair_separators,
+    )  # fmt: skip
+
+
+def build(pair_encoding="separate", config=CONFIG, **arguments):
+    arguments = {"dtype": "float32", "head_dropout": 0.0} | arguments
+    model = AlbertForClassification(config, 3, pair_encoding=pair_encoding, **arguments)
+    numpy_albert.scramble(model)
+    return model
+
+
+@pytest.mark.parametrize("pair_separators", [1, 2])
+@pytest.mark.parametrize("length", [9, 12])
+def test_each_text_becomes_the_sequence_that_it_has_alone(pair_separators, length):
+    found = separate_texts(packed(length=length, pair_separators=pair_separators))
+    expected = [text for pair in TEXTS for text in pair]
+    assert found["input_ids"].shape == (2 * len(TEXTS), length)
+    for row, text in enumerate(expected):
+        tokens = [CLS, *text, SEP] if text else [CLS]
+        padding = [0] * (length - len(tokens))
+        assert found["input_ids"][row].numpy().tolist() == tokens + padding
+        assert found["input_mask"][row].numpy().tolist() == [1] * len(tokens) + padding
+    assert not found["segment_ids"].numpy().any()
+
+
+def test_inputs_without_mask_and_segments_are_one_text():
+    found = separate_texts({"input_ids": tf.constant([[CLS, 11, SEP]])})
+    assert found["input_ids"].numpy().tolist() == [[CLS, 11, SEP], [CLS, 0, 0]]
+
+
+def test_masks_in_any_pattern_are_no_error():
+    rng = np.random.default_rng(0)
+    shape, empty = (50, 7), np.zeros((50, 7), np.int32)
+    for mask, segments in (
+        (rng.integers(0, 2, shape), rng.integers(0, 2, shape)),
+        (empty, empty),
+        (empty + 1, empty + 1),
+    ):
+        ids = rng.integers(0, 50, shape)
+        found = build()({"input_ids": ids, "input_mask": mask, "segment_ids": segments})
+        assert np.isfinite(found["logits"]).all()
+
+
+def test_shapes_that_a_tpu_needs_stay_static():
+    spec = {name: tf.TensorSpec([4, 12], tf.int32) for name in packed()}
+    graph = tf.function(separate_texts).get_concrete_function(spec)
+    assert {tensor.shape.as_list() == [8, 12] for tensor in graph.structured_outputs.values()} == {
+        True
+    }
+
+
+def test_a_comparison_has_both_vectors_their_distance_and_product():
+    vectors = np.random.default_rng(0).normal(size=(6, 4)).astype(np.float32)
+    found = comparison(tf.constant(vectors)).numpy()
+    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    for row in range(3):
+        first, second = 2 * unit[2 * row], 2 * unit[2 * row + 1]  # of length √4
+        expected = np.concatenate([first, second, np.abs(first - second), first * second])
+        np.testing.assert_allclose(found[row], expected, atol=1e-6)
+
+
+def test_logits_compare_the_means_of_texts_encoded_alone():
+    model, inputs = build(), packed(TEXTS[:3])
+    weights, vectors = numpy_albert.weights_by_name(model), []
+    for text in (text for pair in TEXTS[:3] for text in pair):
+        ids = np.array([[CLS, *text, SEP]])
+        parts = ids, np.ones_like(ids), np.zeros_like(ids)
+        vectors.append(numpy_albert.encode(weights, dict(CONFIG), *parts)[0][0].mean(axis=0))
+    compared = comparison(tf.constant(np.array(vectors, np.float32))).numpy()
+    expected = compared @ weights["comparison/output_weights"].T
+    expected += weights["comparison/output_bias"]
+    assert np.ptp(expected, axis=0).min() > 1e-3  # otherwise the test shows nothing
+    np.testing.assert_allclose(model(inputs)["logits"], expected, atol=1e-4)
+    np.testing.assert_allclose(model(packed(TEXTS[:3], 20))["logits"], expected, atol=1e-4)
+
+
+def test_every_weight_but_the_pooler_is_trained():
+    model = build(skips_padding=True)
+    inputs = packed() | {"labels": np.array([0, 1, 2, 1]), "example_weights": np.ones(4)}
+    with tf.GradientTape() as tape:
+        loss = task_sums(CLASSIFICATION, model(inputs, training=True), inputs).loss
+    gradients = tape.gradient(loss, model.trainable_variables)
+    pairs = zip(model.trainable_variables, gradients, strict=True)
+    found = [weight.name for weight, gradient in pairs if gradient is not None]
+    assert found == [weight.name for weight in model.trained_weights]
+    assert "comparison/output_weights:0" in found
+    assert not any("pooler" in name for name in found)
+
+
+def test_dropout_is_the_same_however_a_batch_is_divided():
+    config = CONFIG.replace(hidden_dropout_prob=0.3, attention_probs_dropout_prob=0.3)
+    model, inputs = build(config=config, head_dropout=0.3), packed()
+    step = tf.constant(7, tf.int64)
+
+    def logits(start, stop):
+        part = {name: values[start:stop] for name, values in inputs.items()}
+        seed = DropoutSeed(step, tf.constant(start, tf.int64))
+        return model(part, training=True, dropout_seed=seed)["logits"].numpy()
+
+    whole = logits(0, 4)
+    np.testing.assert_allclose(np.concatenate([logits(0, 1), logits(1, 4)]), whole, atol=1e-5)
+    assert np.abs(whole - model(inputs)["logits"]).max() > 1e-2
+
+
+def test_a_frozen_encoder_is_compared_by_its_chosen_layers():
+    settings = {"freeze_encoder": True, "layers": "all", "combine": "concat", "head": "linear"}
+    model = build(features=settings)
+    assert model.head.output_weights.shape == (3, 4 * 2 * CONFIG.hidden_size)
+    assert [weight.name for weight in model.trained_weights] == [
+        "comparison/output_weights:0",
+        "comparison/output_bias:0",
+    ]
+    swapped = packed([(second, first) for first, second in TEXTS[:3]])
+    difference = model(packed(TEXTS[:3]))["logits"] - model(swapped)["logits"]
+    assert np.abs(difference).max() > 1e-3
+
+
+def test_its_configuration_builds_it_again():
+    model = build()
+    again = AlbertForClassification.from_config(model.get_config())
+    again.set_weights(model.get_weights())
+    np.testing.assert_array_equal(again(packed())["logits"], model(packed())["logits"])
+    assert "pair_encoding" not in build("joint").get_config()  # readable by older versions
+
+
+@pytest.mark.parametrize("arguments", [{"pair_encoding": "both"}, {"exit_heads": True}])
+def test_an_encoding_it_cannot_have_is_refused(arguments):
+    with pytest.raises(ValueError, match="`pair_encoding` must be one of"):
+        build(**{"pair_encoding": "separate"} | arguments)
