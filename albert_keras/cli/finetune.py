@@ -73,7 +73,7 @@ def finetune(
     check_origin(origin)
     check_task_files(settings.task)
     from albert_keras.finetuning.finetune import finetune as finetune_model
-    from albert_keras.finetuning.result_table import lines
+    from albert_keras.finetuning.result_table import is_ahead, lines
     from albert_keras.finetuning.results import as_json, best_seed, first_split
 
     result = finetune_model(
@@ -92,13 +92,29 @@ def finetune(
     files = result.files[first_split(result)]
     picture = [f"{name}: {files[name]}" for name in ("confusions", "scores") if name in files]
     run = out / best_seed(result).path
+    advice = [] if is_ahead(result) else advice_on_pairs(settings.task)
     shown = [
         *lines(result),
+        *advice,
         "   ".join([f"errors: {files['errors']}", *picture, f"curves: {run}/curves.png"]),
         f"all results: {out}/results.json   live: tensorboard --logdir {out}",
         f"next: albert-keras predict {shlex.quote(str(out))} {question_of(settings.task)}",
     ]
     return Output(as_json(result), shown)
+
+
+def advice_on_pairs(config):
+    """Returns a line on the other encoding of pairs, if the task of a TaskConfig can have it."""
+    from albert_keras.tasks.build import build_task, compares_pairs
+
+    if config.pair_encoding != "joint" or config.exit_heads:
+        return []
+    if not compares_pairs(build_task(config)):
+        return []
+    return [
+        "note: an encoder with little pre-training usually compares pairs better with "
+        "`--pair-encoding separate`"
+    ]
 
 
 def question_of(task):

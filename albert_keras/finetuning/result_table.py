@@ -64,6 +64,11 @@ def cautions(result: FinetuneResult) -> list[str]:
     return [*table.notes(), *table.warnings()]
 
 
+def is_ahead(result: FinetuneResult) -> bool:
+    """Returns whether the model is better than every baseline, by more than chance explains."""
+    return not list(_ResultTable(result).baseline_warnings())
+
+
 class _ResultTable:
     def __init__(self, result):
         self.result, self.metric, self.seeds = result, result.metric, result.seeds
@@ -178,6 +183,9 @@ class _ResultTable:
                 "the same model from random weights collapsed: "
                 f"{self.result.random.collapse}. A comparison with it is not meaningful."
             )
+        yield from self.baseline_warnings()
+
+    def baseline_warnings(self):
         advice = (
             ". Counts of words and word pairs predict at least as well as this model: more "
             "pre-training, more epochs or another learning rate may help"

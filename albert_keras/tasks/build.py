@@ -27,11 +27,16 @@ def build_task(config):
             "`exit_heads` requires a task with one of several classes for each row. Received: "
             f"{config.name}, a task of {task.kind.name}."
         )
-    compares = task.kind in (CLASSIFICATION, REGRESSION, MULTI_LABEL, MULTI_REGRESSION)
-    if config.pair_encoding != "joint" and not (compares and task.takes_pair):
+    if config.pair_encoding != "joint" and not compares_pairs(task):
         raise InputError(
             f"`pair_encoding` {config.pair_encoding} requires pairs of texts, and a class or score "
             "for each pair. In a table, `pair` (--pair) names the column of the second text. "
             f"Received: {config.name}, a task of {task.kind.name}."
         )
     return task
+
+
+def compares_pairs(task):
+    """Returns whether a Task predicts classes or scores of pairs of texts."""
+    kinds = (CLASSIFICATION, REGRESSION, MULTI_LABEL, MULTI_REGRESSION)
+    return task.kind in kinds and task.takes_pair

@@ -177,6 +177,30 @@ def test_the_next_command_has_the_inputs_of_the_task(name, columns, arguments):
     assert question_of(TaskConfig(name=name, **columns)) == arguments
 
 
+@pytest.mark.parametrize(
+    "settings, is_advised",
+    [
+        ({"name": "mrpc"}, True),
+        ({"name": "sts-b"}, True),
+        ({"name": "mrpc", "pair_encoding": "separate"}, False),
+        ({"name": "mrpc", "exit_heads": True}, False),
+        ({"name": "sst-2"}, False),
+        ({"name": "race"}, False),
+        ({"name": "similarity"}, False),
+        ({"name": "pair", "text": "a", "pair": "b"}, True),
+        ({"name": "regression", "text": "a", "pair": "b", "label": ("x", "y")}, True),
+    ],
+    ids=str,
+)
+def test_the_other_encoding_is_advised_for_pairs_that_can_have_it(settings, is_advised):
+    from albert_keras.cli.finetune import advice_on_pairs
+    from albert_keras.tasks.task_config import TaskConfig
+
+    advice = advice_on_pairs(TaskConfig(**settings))
+    assert len(advice) == is_advised
+    assert all("`--pair-encoding separate`" in line for line in advice)
+
+
 # What is added to `finetune` with a table (T), something to begin from (O), both (TO) or none.
 MISTAKES = {
     "no task": ("O", [], "`--task` is required"),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from albert_keras.finetuning.result_table import lines
+from albert_keras.finetuning.result_table import is_ahead, lines
 from albert_keras.finetuning.results import BagOfWords, FinetuneResult, SeedResult
 from albert_keras.tasks.metrics import Interval
 
@@ -33,6 +33,13 @@ def test_one_seed_is_shown_beside_its_baselines():
         "  majority class                  0.509  difference +0.323",
         "  same model from random weights  0.750  difference +0.082",
     ]
+
+
+def test_a_model_is_ahead_if_no_baseline_is_near():
+    ahead = result_of(seed_of(1, 0.9), majority=0.5, random=0.6)
+    assert is_ahead(ahead) and is_ahead(ahead._replace(random=None, majority=None))
+    assert not is_ahead(result_of(seed_of(1, 0.9), majority=0.5, random=0.9))
+    assert not is_ahead(result_of(seed_of(1, 0.9), majority=0.899, random=0.6))
 
 
 def test_a_seed_without_baselines_is_one_line():
