@@ -28,9 +28,9 @@ if TYPE_CHECKING:  # for type checkers and editors, which do not see names loade
     )
     from albert_keras.minimal_pairs.pseudo_likelihood import score_sentences as score_sentences
     from albert_keras.models.encoder import AlbertEncoder as AlbertEncoder
-    from albert_keras.models.finetuning import AlbertForTask as AlbertForTask
     from albert_keras.models.pretraining import AlbertForPretraining as AlbertForPretraining
     from albert_keras.models.sharing import layer_plan as layer_plan
+    from albert_keras.models.task_model import AlbertForTask as AlbertForTask
     from albert_keras.optimization.config import OptimizerConfig as OptimizerConfig
     from albert_keras.optimization.lamb import Lamb as Lamb
     from albert_keras.planning.suggestion import suggest_config as suggest_config
@@ -58,7 +58,7 @@ _HOMES = {
     "AlbertConfig": "albert_keras.config",
     "AlbertEncoder": "albert_keras.models.encoder",
     "AlbertForPretraining": "albert_keras.models.pretraining",
-    "AlbertForTask": "albert_keras.models.finetuning",
+    "AlbertForTask": "albert_keras.models.task_model",
     "FinetuneConfig": "albert_keras.finetuning.config",
     "FinetunedModels": "albert_keras.finetuning.finetuned",
     "Lamb": "albert_keras.optimization.lamb",

@@ -26,6 +26,10 @@ class DropoutSeed(NamedTuple):
     row: tf.Tensor
     depth: int = 0
 
+    def of_sequences(self, count):
+        """Returns the seed for a batch in which every row has become `count` sequences, int."""
+        return self._replace(row=self.row * tf.cast(count, tf.int64))
+
 
 class Dropout(keras.layers.Dropout):
     """Dropout layer with reproducible masks.

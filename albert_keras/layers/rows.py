@@ -74,6 +74,14 @@ def shape_of(tensor):
     return [static or tf.shape(tensor)[axis] for axis, static in enumerate(tensor.shape)]
 
 
+def token_mask(inputs):
+    """Returns the "input_mask" of the encoder's inputs, int [B, S]; all 1 if they have none."""
+    input_mask = inputs.get("input_mask")
+    if input_mask is None:
+        return tf.ones_like(inputs["input_ids"])
+    return tf.convert_to_tensor(input_mask)
+
+
 def additive_mask(input_mask):
     """Returns the attention mask that is added to the scores: 0 for a token, -10000 for padding.
 

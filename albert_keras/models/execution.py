@@ -12,7 +12,7 @@ import tensorflow as tf
 from albert_keras.layers.attention import AttentionWeights
 from albert_keras.layers.feed_forward import FeedForwardWeights
 from albert_keras.layers.recomputed import recomputed
-from albert_keras.layers.rows import Rows, lengthened, shortened
+from albert_keras.layers.rows import Rows, lengthened, shortened, token_mask
 
 
 class Execution:
@@ -39,9 +39,7 @@ class Execution:
         self._recomputes = encoder.recompute and training and not return_attention
         self._skips_padding = encoder.skips_padding and training
         self.input_ids = tf.convert_to_tensor(inputs["input_ids"])
-        input_mask, segment_ids = inputs.get("input_mask"), inputs.get("segment_ids")
-        input_mask = tf.ones_like(self.input_ids) if input_mask is None else input_mask
-        input_mask = tf.convert_to_tensor(input_mask)
+        input_mask, segment_ids = token_mask(inputs), inputs.get("segment_ids")
         self.segment_ids = tf.zeros_like(self.input_ids) if segment_ids is None else segment_ids
         self._length = encoder.embeddings.checked_length(self.input_ids)
         # Dropout samples whole sequences, so that its masks do not depend on the other sequences.

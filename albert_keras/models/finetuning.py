@@ -3,19 +3,11 @@
 Source: `classifier_utils.py`, `race_utils.py` and `squad_utils.py` in google-research/albert.
 """
 
-from collections.abc import Mapping
-from typing import Any
-
 import tensorflow as tf
 from tensorflow import keras
 
-from albert_keras.config import AlbertConfig
-from albert_keras.layers.dropout import DropoutSeed
-from albert_keras.layers.kernels import inference
+from albert_keras.layers.rows import shape_of, token_mask
 from albert_keras.models.early_exit import classify_until_confident
-from albert_keras.models.encoder import AlbertEncoder
-from albert_keras.models.feature_settings import FeatureSettings
-from albert_keras.models.frozen_features import FrozenFeatures
 from albert_keras.models.pair_encoding import (
     COMPARISON_WIDTHS,
     PAIR_ENCODINGS,
@@ -24,138 +16,8 @@ from albert_keras.models.pair_encoding import (
 )
 from albert_keras.models.pooling import Pooling, mean_over_tokens
 from albert_keras.models.task_heads import LinearHead, SpansHead, SpansOrNoneHead
+from albert_keras.models.task_model import AlbertForTask
 from data_pipeline.errors import InputError
-
-
-class AlbertForTask(keras.Model):
-    """Base class of models for tasks: an encoder and a head. All weights exist after construction.
-
-    Args:
-        config: AlbertConfig.
-        head_dropout: float. Rate of the head's dropout in training.
-        seed: int. Determines the initial weights, together with the name of each weight.
-        dtype, recompute, skips_padding: As in `AlbertEncoder`.
-        features: FeatureSettings, their values by name, or None. If they freeze the encoder, it has
-            no dropout, its weights are not trainable, and the head reads `FrozenFeatures`; a head
-            for whole texts then reads their mean over the real tokens, not the pooler.
-
-    Call arguments:
-        inputs: dict. The encoder's inputs, any B and S. Other keys, such as labels, are ignored.
-        dropout_seed: DropoutSeed or None. See `layers/dropout.py`.
-
-    Attributes:
-        encoder: AlbertEncoder.
-        features: FrozenFeatures or None.
-        head: NamedLayer.
-    """
-
-    _reads_pooler = False
-
-    def __init__(
-        self,
-        config: AlbertConfig,
-        head_dropout: float = 0.1,
-        seed: int = 0,
-        dtype: Any = None,
-        recompute: bool = False,
-        skips_padding: bool = False,
-        features: FeatureSettings | Mapping[str, Any] | None = None,
-        name: str = "albert_for_task",
-        **kwargs: Any,
-    ):
-        super().__init__(name=name, dtype=dtype, **kwargs)
-        self.config = config
-        self.head_dropout = head_dropout
-        self.seed = seed
-        self.recompute = recompute
-        self.feature_settings = FeatureSettings.part_of(dict(features or {}))
-        is_frozen = self.feature_settings.freeze_encoder
-        self._reads_pooler = self._reads_pooler and not is_frozen
-        self.encoder = AlbertEncoder(
-            _without_dropout(config) if is_frozen else config,
-            recompute=recompute and not is_frozen,
-            skips_padding=skips_padding,
-            pooler=config.pooler == "always" or self._reads_pooler,
-            **self._shared,
-        )
-        self.encoder.trainable = not is_frozen
-        self.features: FrozenFeatures | None = None
-        if is_frozen:
-            self.features = FrozenFeatures(config, self.feature_settings, **self._shared)
-        self.built = True
-
-    @property
-    def _shared(self):
-        return {"seed": self.seed, "dtype": self.dtype_policy}
-
-    @property
-    def _of_head(self):
-        """Arguments of every head."""
-        return self._shared | {"size": self.features and self.features.size}
-
-    @property
-    def trained_weights(self):
-        """list of variables. Those the loss depends on: without the pooler if no head reads it."""
-        if self._reads_pooler or self.encoder.pooler is None:
-            return self.trainable_variables
-        unused = {id(weight) for weight in self.encoder.pooler.weights}
-        return [weight for weight in self.trainable_variables if id(weight) not in unused]
-
-    def build(self, input_shape: Any = None) -> None:
-        """Does nothing: the weights already exist."""
-
-    def call(
-        self,
-        inputs: Mapping[str, Any],
-        training: bool | None = None,
-        dropout_seed: DropoutSeed | None = None,
-    ) -> dict[str, Any]:
-        with inference(not training):
-            return self._call(inputs, training, dropout_seed)
-
-    def _call(self, inputs, training, dropout_seed):
-        raise NotImplementedError
-
-    def _sequence(self, inputs, training, dropout_seed):
-        """Returns the output for every position, [B, S, H]; of a frozen encoder its features."""
-        if self.features is not None:
-            outputs = self.encoder(inputs, training=training, return_all_layers=True)
-            skips_padding = bool(training) and self.encoder.skips_padding
-            return self.features(outputs, _input_mask(inputs), skips_padding=skips_padding)
-        outputs = self.encoder(inputs, training=training, dropout_seed=dropout_seed)
-        return outputs["sequence_output"]
-
-    def _pooled(self, inputs, training, dropout_seed):
-        """Returns the pooled output, [B, H]; the last block is computed only at [CLS].
-
-        Of a frozen encoder it is the mean of the features: its [CLS] was not trained for a task.
-        """
-        if self.features is not None:
-            hidden = self._sequence(inputs, training, dropout_seed)
-            return mean_over_tokens(hidden, _input_mask(inputs))
-        positions = tf.zeros_like(tf.convert_to_tensor(inputs["input_ids"])[:, :1])
-        outputs = self.encoder(
-            inputs, training=training, dropout_seed=dropout_seed, positions=positions
-        )
-        return outputs["pooled_output"]
-
-    def get_config(self) -> dict[str, Any]:
-        config = {
-            "config": self.config.to_dict(),
-            "head_dropout": self.head_dropout,
-            "seed": self.seed,
-            "dtype": self.dtype_policy.name,
-            "recompute": self.recompute,
-            "skips_padding": self.encoder.skips_padding,
-            "name": self.name,
-        }
-        if self.features is not None:
-            config["features"] = self.feature_settings.model_dump()
-        return config
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any]) -> "AlbertForTask":
-        return cls(**config | {"config": AlbertConfig.from_dict(config["config"])})
 
 
 @keras.saving.register_keras_serializable("albert_keras")
@@ -183,8 +45,6 @@ class AlbertForClassification(AlbertForTask):
     Source:
         `exit_heads`: Zhou et al. (2020): BERT loses patience (https://arxiv.org/abs/2006.04152).
     """
-
-    _reads_pooler = True
 
     def __init__(
         self,
@@ -240,9 +100,8 @@ class AlbertForClassification(AlbertForTask):
     def _compared(self, inputs, training, dropout_seed):
         """Encodes the two texts of each pair separately; returns their comparison."""
         texts = separate_texts(inputs)
-        if dropout_seed is not None:  # which counts texts in the encoder, two in each row
-            dropout_seed = dropout_seed._replace(row=dropout_seed.row * 2)
-        hidden = self._sequence(texts, training, dropout_seed)
+        of_texts = dropout_seed and dropout_seed.of_sequences(2)
+        hidden = self._sequence(texts, training, of_texts)
         return comparison(mean_over_tokens(hidden, texts["input_mask"]))
 
     def logits_of_layers(self, inputs, training=None, dropout_seed=None):
@@ -285,13 +144,7 @@ class AlbertForMultipleChoice(AlbertForTask):
         self.head = LinearHead(config, 1, self.head_dropout, **self._of_head)
 
     def _call(self, inputs, training, dropout_seed):
-        shape = tf.convert_to_tensor(inputs["input_ids"]).shape
-        dynamic = tf.shape(inputs["input_ids"])
-        options, length = (shape[axis] or dynamic[axis] for axis in (1, 2))
-        names = [name for name in ("input_ids", "input_mask", "segment_ids") if name in inputs]
-        texts = {name: tf.reshape(inputs[name], (-1, length)) for name in names}
-        if dropout_seed is not None:  # which counts texts, not examples, from here on
-            dropout_seed = dropout_seed._replace(row=dropout_seed.row * tf.cast(options, tf.int64))
+        texts, dropout_seed, options = _sequences_of_rows(inputs, dropout_seed)
         pooled = self._pooled(texts, training, dropout_seed)  # [B * options, H]
         logits = self.head(pooled, dropout_seed, training=training)
         return {"logits": tf.reshape(logits, (-1, options))}
@@ -380,12 +233,7 @@ class AlbertForSimilarity(AlbertForTask):
         self.head = Pooling(pooling, dtype=self.dtype_policy)
 
     def _call(self, inputs, training, dropout_seed):
-        length = tf.convert_to_tensor(inputs["input_ids"]).shape[2]
-        length = length or tf.shape(inputs["input_ids"])[2]
-        names = [name for name in ("input_ids", "input_mask", "segment_ids") if name in inputs]
-        texts = {name: tf.reshape(inputs[name], (-1, length)) for name in names}
-        if dropout_seed is not None:  # which counts texts from here on, two in each row
-            dropout_seed = dropout_seed._replace(row=dropout_seed.row * 2)
+        texts, dropout_seed, _ = _sequences_of_rows(inputs, dropout_seed)
         vectors = self.vectors(texts, training, dropout_seed)  # [2 B, H]
         vectors = tf.reshape(vectors, (-1, 2, self.config.hidden_size))
         if training:
@@ -401,21 +249,22 @@ class AlbertForSimilarity(AlbertForTask):
             dropout_seed=dropout_seed,
             positions=tf.zeros_like(ids[:, :1]) if self.head.reads_cls_only else None,
         )
-        return tf.math.l2_normalize(self.head(outputs, _input_mask(texts)), axis=-1)
+        return tf.math.l2_normalize(self.head(outputs, token_mask(texts)), axis=-1)
 
     def get_config(self):
         return super().get_config() | {"pooling": self.head.pooling}
 
 
-def _input_mask(inputs):
-    input_mask = inputs.get("input_mask")
-    if input_mask is None:
-        return tf.ones_like(inputs["input_ids"])
-    return tf.convert_to_tensor(input_mask)
+def _sequences_of_rows(inputs, dropout_seed):
+    """Makes the sequences of rows, [B, C, S], the rows of a batch, [B C, S].
 
-
-def _without_dropout(config):
-    return config.replace(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
+    Returns:
+        dict of int [B C, S]; DropoutSeed or None for them; C.
+    """
+    _, count, length = shape_of(tf.convert_to_tensor(inputs["input_ids"]))
+    names = [name for name in ("input_ids", "input_mask", "segment_ids") if name in inputs]
+    texts = {name: tf.reshape(inputs[name], (-1, length)) for name in names}
+    return texts, dropout_seed and dropout_seed.of_sequences(count), count
 
 
 _MODELS = {

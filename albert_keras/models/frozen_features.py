@@ -3,7 +3,7 @@
 import tensorflow as tf
 
 from albert_keras.config import AlbertConfig
-from albert_keras.layers.rows import lengthened, shortened
+from albert_keras.layers.rows import lengthened, shape_of, shortened
 from albert_keras.layers.weights import NamedDense, NamedLayer
 from albert_keras.models.feature_settings import EMBEDDINGS, FeatureSettings
 
@@ -66,7 +66,7 @@ class FrozenFeatures(NamedLayer):
             hidden = tf.concat(chosen, axis=-1)
         if not self.lstm_layers:
             return hidden
-        length = hidden.shape[1] or tf.shape(hidden)[1]
+        length = shape_of(hidden)[1]
         if skips_padding:
             hidden, input_mask = shortened([hidden, input_mask], input_mask)
         for layer in self.lstm_layers:

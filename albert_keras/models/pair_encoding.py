@@ -2,6 +2,8 @@
 
 import tensorflow as tf
 
+from albert_keras.layers.rows import shape_of, token_mask
+
 #: How a pair of texts can be encoded.
 PAIR_ENCODINGS = ("joint", "separate")
 #: Vectors of this many times the width of a text's vector compare two texts, see `comparison`.
@@ -22,10 +24,9 @@ def separate_texts(inputs):
         all 0. A second text that is missing is [CLS] alone.
     """
     ids = tf.cast(inputs["input_ids"], tf.int32)
-    mask, segments = (inputs.get(name) for name in ("input_mask", "segment_ids"))
-    mask = tf.ones_like(ids) if mask is None else tf.cast(mask, tf.int32)
+    mask, segments = tf.cast(token_mask(inputs), tf.int32), inputs.get("segment_ids")
     segments = tf.zeros_like(ids) if segments is None else tf.cast(segments, tf.int32)
-    length = ids.shape[1] or tf.shape(ids)[1]
+    length = shape_of(ids)[1]
     position = tf.range(length)[None]
     # At least [CLS], without which there would be no mean.
     first_end = tf.maximum(tf.reduce_sum(mask * (1 - segments), axis=1, keepdims=True), 1)  # [B, 1]
@@ -74,5 +75,4 @@ def comparison(vectors):
 
 def _interleaved(first, second):
     """Joins two [B, S] to [2 B, S]: the first row of each, then the second of each and so on."""
-    length = first.shape[1] or tf.shape(first)[1]
-    return tf.reshape(tf.stack([first, second], axis=1), (-1, length))
+    return tf.reshape(tf.stack([first, second], axis=1), (-1, shape_of(first)[1]))

@@ -90,10 +90,8 @@ class TextTask(Task):
 
     @property
     def model_settings(self):
-        chosen = {"exit_heads": self.config.exit_heads}
-        if self.config.pair_encoding != "joint":
-            chosen["pair_encoding"] = self.config.pair_encoding
-        return {name: value for name, value in chosen.items() if value}
+        config = self.config
+        return {"exit_heads": config.exit_heads, "pair_encoding": config.pair_encoding}
 
     @functools.cached_property
     def labels(self):

@@ -21,9 +21,10 @@ from tensorflow import keras
 from albert_keras.config import AlbertConfig
 from albert_keras.interop.checkpoint_tensors import is_moment
 from albert_keras.interop.hdf5_file import open_hdf5
+from albert_keras.models import finetuning  # noqa: F401 (registers its classes with Keras)
 from albert_keras.models.encoder import AlbertEncoder
-from albert_keras.models.finetuning import AlbertForTask
 from albert_keras.models.pretraining import AlbertForPretraining
+from albert_keras.models.task_model import AlbertForTask
 from albert_keras.runs.tensors import weight_names
 from data_pipeline.errors import InputError
 from data_pipeline.limits import MAX_JSON_BYTES, check_memory, check_regular_file, parse_json

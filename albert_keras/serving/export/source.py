@@ -10,8 +10,8 @@ from albert_keras.finetuning.results import baseline_scores, read_results
 from albert_keras.interop.foreign_hint import is_ours
 from albert_keras.interop.model_weights import HEADS
 from albert_keras.models.early_exit import check_confidence
-from albert_keras.models.finetuning import AlbertForTask
 from albert_keras.models.pretraining import AlbertForPretraining
+from albert_keras.models.task_model import AlbertForTask
 from albert_keras.runs.run import Run
 from albert_keras.serving.graph.string_model import StringModel
 from albert_keras.serving.graph.task_models import build_task_model

@@ -6,8 +6,8 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from albert_keras.layers.kernels import inference
-from albert_keras.models.finetuning import AlbertForTask
 from albert_keras.models.pretraining import AlbertForPretraining
+from albert_keras.models.task_model import AlbertForTask
 from data_pipeline.errors import InputError
 
 #: Precision of an export → Keras policy of the computation.

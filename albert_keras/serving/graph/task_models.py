@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
-from albert_keras.models.finetuning import AlbertForTask
+from albert_keras.models.task_model import AlbertForTask
 from albert_keras.serving.graph.example_texts import texts_of_examples
 from albert_keras.serving.graph.piece_aligners import aligning_tokenizer
 from albert_keras.serving.graph.span_answers import SpanReader

@@ -1,0 +1,151 @@
+"""The base class of models for tasks: an encoder, trained or frozen, and what a head reads."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import tensorflow as tf
+from tensorflow import keras
+
+from albert_keras.config import AlbertConfig
+from albert_keras.layers.dropout import DropoutSeed
+from albert_keras.layers.kernels import inference
+from albert_keras.layers.rows import token_mask
+from albert_keras.models.encoder import AlbertEncoder
+from albert_keras.models.feature_settings import FeatureSettings
+from albert_keras.models.frozen_features import FrozenFeatures
+from albert_keras.models.pooling import mean_over_tokens
+
+
+class AlbertForTask(keras.Model):
+    """Base class of models for tasks: an encoder and a head. All weights exist after construction.
+
+    Args:
+        config: AlbertConfig.
+        head_dropout: float. Rate of the head's dropout in training.
+        seed: int. Determines the initial weights, together with the name of each weight.
+        dtype, recompute, skips_padding: As in `AlbertEncoder`.
+        features: FeatureSettings, their values by name, or None. If they freeze the encoder, it has
+            no dropout, its weights are not trainable, and the head reads `FrozenFeatures`; a head
+            for whole texts then reads their mean over the real tokens, not the pooler.
+
+    Call arguments:
+        inputs: dict. The encoder's inputs, any B and S. Other keys, such as labels, are ignored.
+        dropout_seed: DropoutSeed or None. See `layers/dropout.py`.
+
+    Attributes:
+        encoder: AlbertEncoder.
+        features: FrozenFeatures or None.
+        head: NamedLayer.
+    """
+
+    _reads_pooler = False
+
+    def __init__(
+        self,
+        config: AlbertConfig,
+        head_dropout: float = 0.1,
+        seed: int = 0,
+        dtype: Any = None,
+        recompute: bool = False,
+        skips_padding: bool = False,
+        features: FeatureSettings | Mapping[str, Any] | None = None,
+        name: str = "albert_for_task",
+        **kwargs: Any,
+    ):
+        super().__init__(name=name, dtype=dtype, **kwargs)
+        self.config = config
+        self.head_dropout = head_dropout
+        self.seed = seed
+        self.recompute = recompute
+        self.feature_settings = FeatureSettings.part_of(dict(features or {}))
+        is_frozen = self.feature_settings.freeze_encoder
+        self._reads_pooler = self._reads_pooler and not is_frozen
+        self.encoder = AlbertEncoder(
+            _without_dropout(config) if is_frozen else config,
+            recompute=recompute and not is_frozen,
+            skips_padding=skips_padding,
+            pooler=config.pooler == "always" or self._reads_pooler,
+            **self._shared,
+        )
+        self.encoder.trainable = not is_frozen
+        self.features: FrozenFeatures | None = None
+        if is_frozen:
+            self.features = FrozenFeatures(config, self.feature_settings, **self._shared)
+        self.built = True
+
+    @property
+    def _shared(self):
+        return {"seed": self.seed, "dtype": self.dtype_policy}
+
+    @property
+    def _of_head(self):
+        """Arguments of every head."""
+        return self._shared | {"size": self.features and self.features.size}
+
+    @property
+    def trained_weights(self):
+        """list of variables. Those the loss depends on: without the pooler if no head reads it."""
+        if self._reads_pooler or self.encoder.pooler is None:
+            return self.trainable_variables
+        unused = {id(weight) for weight in self.encoder.pooler.weights}
+        return [weight for weight in self.trainable_variables if id(weight) not in unused]
+
+    def build(self, input_shape: Any = None) -> None:
+        """Does nothing: the weights already exist."""
+
+    def call(
+        self,
+        inputs: Mapping[str, Any],
+        training: bool | None = None,
+        dropout_seed: DropoutSeed | None = None,
+    ) -> dict[str, Any]:
+        with inference(not training):
+            return self._call(inputs, training, dropout_seed)
+
+    def _call(self, inputs, training, dropout_seed):
+        raise NotImplementedError
+
+    def _sequence(self, inputs, training, dropout_seed):
+        """Returns the output for every position, [B, S, H]; of a frozen encoder its features."""
+        if self.features is not None:
+            outputs = self.encoder(inputs, training=training, return_all_layers=True)
+            skips_padding = bool(training) and self.encoder.skips_padding
+            return self.features(outputs, token_mask(inputs), skips_padding=skips_padding)
+        outputs = self.encoder(inputs, training=training, dropout_seed=dropout_seed)
+        return outputs["sequence_output"]
+
+    def _pooled(self, inputs, training, dropout_seed):
+        """Returns the pooled output, [B, H]; the last block is computed only at [CLS].
+
+        Of a frozen encoder it is the mean of the features: its [CLS] was not trained for a task.
+        """
+        if self.features is not None:
+            hidden = self._sequence(inputs, training, dropout_seed)
+            return mean_over_tokens(hidden, token_mask(inputs))
+        positions = tf.zeros_like(tf.convert_to_tensor(inputs["input_ids"])[:, :1])
+        outputs = self.encoder(
+            inputs, training=training, dropout_seed=dropout_seed, positions=positions
+        )
+        return outputs["pooled_output"]
+
+    def get_config(self) -> dict[str, Any]:
+        config = {
+            "config": self.config.to_dict(),
+            "head_dropout": self.head_dropout,
+            "seed": self.seed,
+            "dtype": self.dtype_policy.name,
+            "recompute": self.recompute,
+            "skips_padding": self.encoder.skips_padding,
+            "name": self.name,
+        }
+        if self.features is not None:
+            config["features"] = self.feature_settings.model_dump()
+        return config
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> "AlbertForTask":
+        return cls(**config | {"config": AlbertConfig.from_dict(config["config"])})
+
+
+def _without_dropout(config):
+    return config.replace(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
