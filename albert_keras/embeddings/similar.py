@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from albert_keras.embeddings.embed import CHUNK
 from albert_keras.embeddings.search import nearest
-from albert_keras.embeddings.text_encoder import TextEncoder
+from albert_keras.embeddings.text_encoder import EmbeddingSettings, TextEncoder
 from albert_keras.embeddings.texts import Text, given_texts, in_chunks, read_texts
 from albert_keras.embeddings.vector_files import VectorFile, is_vector_file
 from data_pipeline.errors import InputError
@@ -101,6 +101,13 @@ def similar(
 def _encoder_of(source, model, batch_size):
     """Returns a TextEncoder with the model and the settings that made the vectors of a file."""
     about = source.description
+    required = ("model", "encoder_digest", "tokenizer_digest", *EmbeddingSettings._fields)
+    missing = [name for name in required if name not in about]
+    if missing:
+        raise InputError(
+            f"The description of `{source.path}` is damaged: it has no {', '.join(missing)}. Embed "
+            "the corpus again."
+        )
     encoder = TextEncoder(
         about["model"] if model is None else model,
         about["pooling"],
@@ -124,7 +131,7 @@ def _encoder_of(source, model, batch_size):
 
 def _step(about):
     """Returns the step to open a model with; only runs have several."""
-    return about["step"] if (Path(about["model"]) / "run.json").is_file() else None
+    return about.get("step") if (Path(about["model"]) / "run.json").is_file() else None
 
 
 class _TextFile:

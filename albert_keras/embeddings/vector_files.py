@@ -159,15 +159,26 @@ class VectorFile:
                     raise InputError(f"`{self.path}` has a wrong `vector`: {error}.") from error
 
     def _parquet(self):
-        for batch in _parquet_batches(self.path, ["vector"]):
+        for batch in self._parquet_batches(["vector"]):
             values = batch.column("vector")
             yield values.flatten().to_numpy().astype(np.float32).reshape(len(values), -1)
 
     def _parquet_texts(self):
-        for batch in _parquet_batches(self.path, ["id", "text"]):
+        for batch in self._parquet_batches(["id", "text"]):
             yield from zip(
                 *(batch.column(name).to_pylist() for name in ("id", "text")), strict=True
             )
+
+    def _parquet_batches(self, columns):
+        pyarrow = _pyarrow()
+        try:
+            with pyarrow.parquet.ParquetFile(self.path) as file:
+                missing = set(columns) - set(file.schema_arrow.names)
+                if missing:
+                    raise ValueError(f"it has no column {', '.join(sorted(missing))}")
+                yield from file.iter_batches(_BLOCK, columns=columns)
+        except (ValueError, OSError) as error:  # pyarrow's errors are among these
+            raise InputError(f"`{self.path}` is damaged: {error}.") from error
 
 
 class _NpyWriter:
@@ -263,12 +274,6 @@ def _pyarrow():
             Mistake.EXTRA_MISSING,
         ) from error
     return pyarrow
-
-
-def _parquet_batches(path, columns):
-    pyarrow = _pyarrow()
-    with pyarrow.parquet.ParquetFile(path) as file:
-        yield from file.iter_batches(_BLOCK, columns=columns)
 
 
 def _arrow(values):

@@ -49,14 +49,13 @@ def write_answers(
 
 
 def write_errors(path: str | Path, errors: Iterable[Error]) -> Path:
-    """Writes wrong answers as tab-separated values under a header, the most confident first.
+    """Writes wrong answers, in their order, as tab-separated values under a header.
 
     Columns are `id`, `confidence`, `truth`, `answer` and `text`. Nothing is quoted; tabs and line
     ends inside a cell become a space. An older file is replaced.
     """
     path = Path(path)
-    ordered = sorted(errors, key=lambda error: -error.confidence)
-    rows = [_HEADER, *(_cells(error) for error in ordered)]
+    rows = [_HEADER, *map(_cells, errors)]
     text = "".join("\t".join(row) + "\n" for row in rows)
     with naming(path), whole_file(path) as temporary:
         # Halves of surrogate pairs, which JSON allows, have no UTF-8.

@@ -78,9 +78,7 @@ def with_answer(row: dict[str, Any], answer: Any, columns: Collection[str]) -> d
     for name, value in answer._asdict().items():
         if name == "id" or (name == "words" and name in columns):
             continue
-        while name in columns:
-            name = _PREFIX + name
-        found[name] = value
+        found[_free(name, columns)] = value
     return found
 
 
@@ -129,7 +127,7 @@ def _write_csv(file, rows, columns):
     blank = dict.fromkeys(columns, "")
     for own, answer in rows:
         count += 1
-        cells = _cells(with_answer(blank | own, answer, columns))
+        cells = _cells(with_answer(blank | own, answer, columns), columns)
         if writer is None:
             writer = csv.DictWriter(file, list(cells), lineterminator="\n")
             writer.writeheader()
@@ -137,18 +135,29 @@ def _write_csv(file, rows, columns):
     return count
 
 
-def _cells(row):
-    """Returns the cells of a row of a .csv by the name of their column."""
+def _cells(row, columns):
+    """Returns the cells of a row of a .csv by the name of their column.
+
+    Only the columns of the answer are divided or left out, those of the input stay as they are.
+    """
     cells = {}
     for name, value in row.items():
-        if name.removeprefix(_PREFIX) in _NESTED:
+        if name not in columns and name.removeprefix(_PREFIX) in _NESTED:
             continue
-        if isinstance(value, dict):
-            cells |= {f"{name}_{key}": one for key, one in value.items()}
+        if name not in columns and isinstance(value, dict):
+            for key, one in value.items():
+                cells[_free(f"{name}_{key}", columns)] = one
         else:
-            is_list = isinstance(value, list | tuple)
-            cells[name] = json.dumps(value, ensure_ascii=False) if is_list else value
+            is_json = isinstance(value, dict | list | tuple)
+            cells[name] = json.dumps(value, ensure_ascii=False) if is_json else value
     return cells
+
+
+def _free(name, columns):
+    """Returns the name of a column of the answer, changed if the input has such a column."""
+    while name in columns:
+        name = _PREFIX + name
+    return name
 
 
 def columns_of(rows: Iterable[dict[str, Any]]) -> list[str]:

@@ -136,7 +136,7 @@ class FinetuneOptimizer(OptimizerConfig):
             return num_steps // 10
         if self.warmup_steps > num_steps:
             raise InputError(
-                f"`optimizer.warmup_steps` must not exceed the {num_steps} step(s) of the run. "
+                f"`optimizer.warmup_steps` must not exceed the steps of the run, {num_steps}. "
                 f"Received: {self.warmup_steps}, perhaps from a recipe for a longer run. Use "
                 "--set optimizer.warmup_steps=null for a tenth of the run."
             )

@@ -157,7 +157,7 @@ def _check_has_examples(models):
 
 def _bag_of_words(models, examples):
     """Scores the baseline of `bag_of_words_answers`; None where it cannot be trained."""
-    run, task = models.runs[0], models.task
+    run, task = models.runs[0], models.trained_task
     if task.kind not in KINDS:
         return None
     if is_converted(run):

@@ -50,6 +50,11 @@ class ExampleSource:
         return int(np.prod(self.features.batch(np.zeros(1, np.int64))["input_ids"].shape[1:]))
 
     @property
+    def positions_per_step(self) -> int:
+        """Positions of a batch, padding included."""
+        return self.training.batch_size * self.max_seq_length
+
+    @property
     def tokenizer_digest(self) -> str:
         return self.tokenizer.digest
 

@@ -159,6 +159,8 @@ class FinetunedModels:
         #: For each run its task, whose settings determine how it reads an example.
         self._tasks = [build_task(config.task) for config in configs]
         self._predictors = []
+        #: The task as the first model was trained on it, without the changes.
+        self.trained_task = self._tasks[0]
         for run, task in zip(self.runs, self._tasks, strict=True):
             with built_strategy.scope():
                 model = run.load_model(step, task=task)

@@ -221,7 +221,7 @@ class _ResultTable:
             is_number = self.metric in _OF_NUMBERS
             name = "mean of the training scores" if is_number else "majority class"
             if self.metric == _OF_LABELS:
-                name = "labels of most training rows"
+                name = "labels that most training rows have"
             yield name, majority[split][self.metric], None
         if words and split in words.scores:
             yield _BAG_OF_WORDS, words.scores[split][self.metric], words.interval

@@ -20,8 +20,8 @@ _NOWHERE = -1e30  # the output per position beyond the computed positions: never
 class RowPredictor:
     """Runs a model over rows, sorted by length, so that little padding is computed.
 
-    A TPU, whose shapes are fixed, receives rows of full length. Of several workers each computes
-    all rows. `batch_size` counts the rows per device and call.
+    A TPU, whose shapes are fixed, receives rows of full length. If there are several
+    workers, each of them computes all rows. `batch_size` counts the rows per device and call.
 
     Rows are computed at the next `multiple` of their number of tokens; at full length if the
     attention depends on the padding, as `config` says, by default the model's. Progress lines call

@@ -79,6 +79,7 @@ class ScoreDev(keras.callbacks.Callback):
         self.every, self.patience, self.writes = every, patience, writes
         self.done, self.first_step, self.last_step = first_step, first_step, last_step
         self.score = self.step = self.collapse = self.saving = None
+        self.scored_on = None  # a run has only these examples
         self.time = ScoringTime(every, steps_per_scoring, at_end=1)
         self._values = values_so_far(folder, task.metric, first_step)
 

@@ -118,11 +118,21 @@ def train_seed(
             last_step = first_step
         else:
             last_step = fit(context, scores, later_trainings=later_trainings)
+            _check_finished(run, training, task.metric, last_step)
     except (TrainingStopped, TrainingDiverged):
         _draw(strategy, run, task)
         raise
     _draw(strategy, run, task)
     return _evaluate_best(strategy, data, run, training_step.model, predictor, last_step, started)
+
+
+def _check_finished(run, training, metric, last_step):
+    """Raises TrainingStopped if the time limit ended the training, which is no result yet."""
+    if training.time_limit_seconds is None or training.time_budget is not None:
+        return
+    values = values_so_far(run.path, metric, last_step)
+    if last_step < training.steps and not is_enough(values, training.patience):
+        raise TrainingStopped(run.path, last_step)
 
 
 def _draw(strategy, run, task):

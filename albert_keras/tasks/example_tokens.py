@@ -84,6 +84,8 @@ class ExampleTokens:
             longest = max(self._counts[text] for text in options)
             return longest > most or longest + self._counts[example.context] > pair_length
         second = self._counts[example.second] if example.second else 0
+        if self._task.kind.texts_per_row > 1:  # each text has a row of its own
+            return max(self._counts[example.first], second) > length - 2
         return self._counts[example.first] + second > (pair_length if second else length - 2)
 
     def unknown(self) -> Unknown:

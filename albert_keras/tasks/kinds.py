@@ -7,7 +7,7 @@ REGRESSION`) or asks one (`task.kind.per_position`). Only serialized values, suc
 A new kind takes six files:
 
 1. `tasks/kinds.py`: its record.
-2. `tasks/<room>/<kind>_task.py`: its Task and Features.
+2. `tasks/<folder>/<kind>_task.py`: its Task and Features.
 3. `models/finetuning.py`: its model, an encoder and a head.
 4. `finetuning/step.py`: its loss.
 5. `serving/graph/task_models.py`: its string signatures.

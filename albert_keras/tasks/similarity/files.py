@@ -2,6 +2,7 @@
 
 import logging
 from pathlib import PurePath
+from typing import Any
 
 from albert_keras.tasks.examples import TextExample
 from albert_keras.tasks.tables.cells import ScoreLabel
@@ -21,13 +22,17 @@ def is_text_file(path: str | PurePath) -> bool:
 
 
 def read_pairs(
-    path, config, is_labelled: bool, skipped: list[SkippedRow] | None = None
+    path,
+    config,
+    is_labelled: bool,
+    skipped: list[SkippedRow] | None = None,
+    all_columns: list[dict[str, Any]] | None = None,
 ) -> list[TextExample]:
     """Reads pairs of texts, and their scores if `is_labelled`, from a table.
 
     Args:
         config: TaskConfig, whose `text`, `pair` and `label` name the columns.
-        skipped: See `read_table`.
+        skipped, all_columns: See `read_table`.
 
     Raises:
         InputError: If a column is not given, or the file has a row that cannot be used.
@@ -40,7 +45,7 @@ def read_pairs(
                 f"{' and a score' if is_labelled else ''}. Received: None. Give --{column}."
             )
     columns = [getattr(config, name) for name in ("text", "pair", "label")]
-    examples = read_table(
+    return read_table(
         path,
         config.text,
         config.pair,
@@ -50,14 +55,9 @@ def read_pairs(
         has_header=not all(is_number(column) for column in columns if column is not None),
         dialect=config.dialect,
         skipped=skipped,
+        all_columns=all_columns,
+        pair_may_be_blank=False,
     )
-    blank = next((row for row in examples if not row.second.strip()), None)
-    if blank is not None:
-        raise InputError(
-            f"`{path}` must have a text as `{config.pair}` in each row. Row {blank.id}, counted "
-            "from 0, is blank there."
-        )
-    return examples
 
 
 def read_texts_alone(path, config, skipped: list[SkippedRow] | None = None) -> list[TextExample]:
@@ -66,6 +66,11 @@ def read_texts_alone(path, config, skipped: list[SkippedRow] | None = None) -> l
     Arguments and errors are as of `read_pairs`.
     """
     if is_text_file(path):
+        if config.encoding is not None or config.delimiter is not None:
+            raise InputError(
+                f"`encoding` and `delimiter` are for tables. Received: `{path}`, which has a text "
+                "on each line; such files must be UTF-8."
+            )
         lines = (line.removesuffix("\n").removesuffix("\r") for _, line in numbered_lines(path))
         texts = [line for line in lines if line.strip()]
     elif config.text is None:
@@ -79,7 +84,7 @@ def read_texts_alone(path, config, skipped: list[SkippedRow] | None = None) -> l
 def different_texts(texts: list[str]) -> list[TextExample]:
     """Returns an example of each different text, in order; InputError if there is none.
 
-    Were a text twice in a batch, one copy would count as different from the other.
+    If a text occurred twice in a batch, each copy would count as a wrong match for the other.
     """
     different = list(dict.fromkeys(texts))
     if not different:

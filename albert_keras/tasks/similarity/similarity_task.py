@@ -1,5 +1,7 @@
 """Similarity of two texts: a cosine of vectors, learned from texts, pairs, or pairs with scores."""
 
+from typing import Any
+
 import numpy as np
 import scipy.stats
 
@@ -18,7 +20,7 @@ from albert_keras.tasks.similarity.files import (
     read_texts_alone,
 )
 from albert_keras.tasks.similarity.tfidf import tfidf_cosines
-from albert_keras.tasks.task import Error, Task, with_dropped_tokens
+from albert_keras.tasks.task import Error, Task, check_text, with_dropped_tokens
 from albert_keras.tasks.text_task import ScoreAnswer, score_answers
 from data_pipeline.errors import InputError
 
@@ -80,11 +82,15 @@ class SimilarityTask(Task):
             return read_glue_file(_GLUE, path, labelled)
         return self._read(read_pairs, path, labelled)
 
+    def read_rows(self, path):
+        if self.config.text is None and self.config.data_dir is not None:
+            return super().read_rows(path)
+        columns: list[dict[str, Any]] = []
+        return self._read(read_pairs, path, False, all_columns=columns), columns
+
     def example(self, number, fields):
         self.check_fields(fields)
-        for name in self.fields:
-            if not fields[name].strip():
-                raise InputError(f"`{name}` must be a text. It is blank.")
+        check_text("pair", fields["pair"])
         return TextExample(str(number), fields["text"], fields["pair"])
 
     def features(self, examples, tokenizer, training=False, cache=None):
@@ -181,12 +187,11 @@ class SimilarityTask(Task):
             )
         return self._read(read_pairs, config.train, self.objective == "scores")
 
-    def _read(self, read, path, *arguments):
+    def _read(self, read, path, *arguments, **options):
         """Calls a reader, and notes the rows that it skips."""
         skipped = []
-        examples = read(
-            path, self.config, *arguments, skipped if self.config.skip_bad_rows else None
-        )
+        options["skipped"] = skipped if self.config.skip_bad_rows else None
+        examples = read(path, self.config, *arguments, **options)
         self.skipped_rows[str(path)] = skipped
         return examples
 

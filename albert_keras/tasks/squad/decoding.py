@@ -68,7 +68,7 @@ def decode_v1(
         Where no span is possible, the answer is the literal text `empty`.
 
     Raises:
-        InputError: If an output contains NaN.
+        InputError: If an output contains NaN or an infinite number.
 
     Source:
         `accumulate_predictions_v1` and `write_predictions_v1` in google-research/albert,
@@ -110,7 +110,7 @@ def decode_v2(
         its windows'; 1e6 if it has none.
 
     Raises:
-        InputError: If an output contains NaN.
+        InputError: If an output contains NaN or an infinite number.
 
     Source:
         `accumulate_predictions_v2` and `write_predictions_v2` in google-research/albert,

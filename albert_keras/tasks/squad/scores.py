@@ -202,7 +202,7 @@ def null_threshold(examples, predictions, null_scores) -> float:
 def apply_null_threshold(
     predictions: Mapping[str, str], null_scores: Mapping[str, float], threshold: float
 ) -> dict[str, str]:
-    """Returns the predictions, with "" where the null score is at or above `null_threshold`."""
+    """Returns the predictions, with "" where the null score is at or above `threshold`."""
     return {id: text if null_scores[id] < threshold else "" for id, text in predictions.items()}
 
 

@@ -37,6 +37,7 @@ def read_table(
     dialect: Dialect = DETECTED,
     skipped: list[SkippedRow] | None = None,
     all_columns: list[dict[str, Any]] | None = None,
+    pair_may_be_blank: bool = True,
 ) -> list[TextExample]:
     """Reads a table: .tsv, .csv or .jsonl; see `read_raw_table`.
 
@@ -49,6 +50,7 @@ def read_table(
         dialect: What is None is detected.
         skipped: Receives the rows that cannot be used. None makes them an error.
         all_columns: Receives the whole row of each example, see `RawTable.columns`.
+        pair_may_be_blank: Whether a row may have a blank text in the column `pair`.
 
     Returns:
         `id` is the number of the row in `RawTable.rows`, from 0. `label` is as `label_kind` reads
@@ -71,7 +73,7 @@ def read_table(
                 raise CellError(row.problem)
             first, *cells = values(row)
             first = text_of(first, text)
-            second = None if pair is None else text_of(cells.pop(0), pair, may_be_blank=True)
+            second = None if pair is None else text_of(cells.pop(0), pair, pair_may_be_blank)
             value = label_kind.read(cells, labels) if labels else None
             examples.append(TextExample(str(number), first, second, value))
             if all_columns is not None:

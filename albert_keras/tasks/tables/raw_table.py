@@ -28,6 +28,8 @@ from data_pipeline.text import storage
 logger = logging.getLogger(__name__)
 
 _BLOCK = 1 << 20
+# The text of a row may be longer than the 131,072 characters that Python allows by default.
+csv.field_size_limit(2**31 - 1)
 
 
 class Row(NamedTuple):

@@ -1,6 +1,7 @@
 """The nearest texts of a corpus."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from albert_keras import embed, similar
 from albert_keras.cli import main
 from albert_keras.embeddings.search import nearest
+from albert_keras.embeddings.vector_files import VectorFile
 from data_pipeline.errors import InputError
 
 
@@ -87,6 +89,29 @@ def test_wrong_input_is_named(corpus, name, arguments, message):
     np.save(corpus / "alone.npy", np.zeros([2, 3]))
     with pytest.raises(InputError, match=message):
         similar(corpus / name, **{"queries": ["A ferry."]} | arguments)
+
+
+def test_damaged_files_are_named(corpus, tmp_path):
+    for name in ("x.npy", "x.npy.ids.jsonl", "x.npy.json"):
+        shutil.copy(corpus / name, tmp_path)
+    about = json.loads((corpus / "x.npy.json").read_text())
+    del about["encoder_digest"]
+    (tmp_path / "x.npy.json").write_text(json.dumps(about))
+    with pytest.raises(InputError, match="is damaged: it has no encoder_digest"):
+        similar(tmp_path / "x.npy", ["A ferry."])
+
+
+def test_damaged_parquet_files_are_named(corpus, tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    shutil.copy(corpus / "x.npy.json", tmp_path / "x.parquet.json")
+    path = tmp_path / "x.parquet"
+    path.write_bytes(b"PAR1 and no more")
+    with pytest.raises(InputError, match="x.parquet` is damaged"):
+        list(VectorFile(path).blocks())
+    parquet.write_table(pyarrow.table({"id": ["1"]}), path)
+    with pytest.raises(InputError, match="x.parquet` is damaged: it has no column vector"):
+        list(VectorFile(path).blocks())
 
 
 def test_the_commands(tiny_run, tiny_corpus, tmp_path, capsys):

@@ -13,12 +13,12 @@ ERRORS = [
 HEADER = "id\tconfidence\ttruth\tanswer\ttext\n"
 
 
-def test_the_most_confident_errors_come_first(tmp_path):
+def test_errors_keep_their_order(tmp_path):
     path = write_errors(tmp_path / "errors.tsv", ERRORS)
     assert path.read_bytes().decode("utf-8") == (
         HEADER
-        + '3\t0.999991\t1\t0\tsays "no"\n'
         + "7\t0.75\t0\t1\ta dull film indeed\n"
+        + '3\t0.999991\t1\t0\tsays "no"\n'
         + "9\t0.75\t0\t1\tend\n"
     )
     assert list(tmp_path.iterdir()) == [path]

@@ -10,6 +10,7 @@ from albert_keras.tasks.example_findings import (
     warning_texts,
 )
 from albert_keras.tasks.example_report import near_equal, report_examples
+from albert_keras.tasks.example_tokens import ExampleTokens
 from albert_keras.tasks.examples import (
     Answer,
     ChoiceExample,
@@ -193,3 +194,15 @@ def test_right_options_are_counted_by_letter(tiny_tokenizer):
     one = report_examples(task, {"train": examples}, tiny_tokenizer).splits["train"]
     assert one.labels == {"A": 2, "B": 1}
     assert set(one.lengths) == {"passage", "question", "option"}
+
+
+def test_texts_of_similarity_have_a_row_each(tiny_tokenizer):
+    task = build_task(
+        TaskConfig(name="similarity", train="x.tsv", text="a", pair="b", max_seq_length=16)
+    )
+    words = len(tiny_tokenizer.encode(TEXT))
+    assert words <= 14 < 2 * words
+    longer = f"{TEXT} {TEXT} {TEXT}"
+    assert len(tiny_tokenizer.encode(longer)) > 14
+    examples = [TextExample("0", TEXT, TEXT), TextExample("1", longer, TEXT)]
+    assert ExampleTokens(task, examples, tiny_tokenizer).too_long == 1

@@ -171,3 +171,9 @@ def test_a_line_without_end_of_other_files_is_an_error_too(read, tmp_path, monke
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 1 << 22
+
+
+def test_a_text_may_have_many_lines(tmp_path):
+    text = "a line of it\n" * 20_000
+    found = read(tmp_path, "x.csv", f'text,label\n"{text}",ja\n'.encode())
+    assert [row.fields for row in found.rows] == [[text, "ja"]]
