@@ -8,7 +8,6 @@ our Keras model.
 import contextlib
 import functools
 import importlib.util
-import json
 import logging
 import operator
 from importlib import metadata
@@ -19,7 +18,9 @@ import numpy as np
 
 from albert_keras.config import AlbertConfig
 from albert_keras.conversion import numpy_albert
+from albert_keras.interop.hugging_face_config import family_of
 from albert_keras.interop.keras_nlp import to_keras_nlp
+from albert_keras.interop.model_folder import read_json
 from albert_keras.interop.model_weights import ModelWeights
 from albert_keras.models.encoder import AlbertEncoder
 from albert_keras.models.pretraining import AlbertForPretraining
@@ -215,7 +216,7 @@ def _run_transformers(path, weights, inputs):
     except ImportError as error:  # installed, but broken
         logger.warning("transformers cannot be imported (%s): NumPy is used instead", error)
         return None
-    kind = json.loads((path / "config.json").read_bytes())["model_type"]
+    kind = family_of(read_json(path / "config.json")).name
     theirs = _THEIRS[kind]
     model_class = getattr(transformers, theirs.class_name)
     with _quiet(transformers):

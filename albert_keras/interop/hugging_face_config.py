@@ -1,4 +1,4 @@
-"""Which model of transformers one of ours is, and its `config.json`."""
+"""Finds the transformers model that corresponds to one of ours, and converts its `config.json`."""
 
 from albert_keras.config import AlbertConfig
 from albert_keras.interop.hugging_face_keys import (
@@ -40,7 +40,7 @@ def family_of(values: dict) -> Family:
 
 
 def family_for(config: AlbertConfig) -> tuple[Family, int]:
-    """Chooses the kind of model and number of groups as which one of our models is written.
+    """Chooses the kind of transformers model, and the number of groups, in which to write ours.
 
     InputError if transformers cannot express the model.
     """

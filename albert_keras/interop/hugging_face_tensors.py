@@ -1,4 +1,4 @@
-"""Tensors of transformers as one of today's models with heads names and stores them.
+"""Tensors of transformers, with the names and layout of current models with heads.
 
 Files of earlier versions, and of models without heads, have other names, copies and constants.
 """

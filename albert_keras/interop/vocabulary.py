@@ -85,6 +85,8 @@ def read_vocabulary(path: str | Path) -> Vocabulary:
         }
     except OSError as error:
         raise InputError(f"The vocabulary `{path}` cannot be read: {error.strerror}.") from error
+    if not files:
+        raise InputError(f"`{path}` must contain a vocabulary. The folder contains no files.")
     return vocabulary_of(files, path)
 
 

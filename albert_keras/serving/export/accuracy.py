@@ -86,6 +86,11 @@ def prepare_comparison(
     """
     task, tokenizer, length = source.task, source.tokenizer, source.max_seq_length
     has_variants = lite or (precision, keras_precision) != ("float32", "float32")
+    if eval_data is not None and not has_variants:
+        raise InputError(
+            "`eval_data` (--eval-data) is for the comparison with float32, which requires another "
+            f"`precision`, `keras_precision` or `lite`. Received: `{eval_data}` and float32 only."
+        )
     if task is not None:
         examples, are_labelled = _examples(task, eval_data) if has_variants else ([], False)
     elif eval_data is not None:

@@ -160,8 +160,9 @@ def _checkpoint(origin, max_seq_length):
         "tokenizer_digest": origin.tokenizer.digest,
         "data": {"origin": Path(origin.path).name, "origin_digest": origin.digest},
     }
-    step = origin.step or 0
-    return ExportSource("pretraining", record, step, model, origin.tokenizer, length, None, {}, {})
+    return ExportSource(
+        "pretraining", record, origin.step, model, origin.tokenizer, length, None, {}, {}
+    )
 
 
 def _exported(origin, folder, max_seq_length):

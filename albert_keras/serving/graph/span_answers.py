@@ -1,6 +1,6 @@
 """Answers to questions about a context, in the graph: windows, the best span, its characters.
 
-Equivalent to `tasks/squad/features.py` and `tasks/squad/decoding.py` for one model.
+Equivalent to `tasks/squad/windows.py` and `tasks/squad/decoding.py` for one model.
 """
 
 import tensorflow as tf

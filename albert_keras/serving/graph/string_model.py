@@ -28,8 +28,8 @@ class StringModel(tf.Module):
     """Signatures over plain strings, with a free batch dimension.
 
     Of each text `max_bytes` bytes are read, and bytes that are not UTF-8 become U+FFFD.
-    No content raises an error. Each signature returns in addition `dropped_tokens` int32 [B], the
-    tokens of its texts that did not fit into the sequence, see `num_tokens_of`.
+    No content raises an error. Most signatures also return `dropped_tokens` int32 [B], the tokens
+    of their texts that did not fit into the sequence, see `num_tokens_of`.
 
     encode          `text` string [B], or the inputs of a subclass → `pooled_output` and
                     `mean_output` float32 [B, H], the mean over all real positions;

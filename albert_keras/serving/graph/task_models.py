@@ -242,7 +242,7 @@ class ChoiceModel(TaskModel):
         second = row_slices(second, surplus, second.row_lengths() - surplus)
         first = self.ids(context)
         num_tokens += tf.gather(self.num_tokens(context, first), rows)
-        room = self.packer.max_seq_length - 3 - second.row_lengths()
+        room = self.packer.max_seq_length - self.packer.num_special - second.row_lengths()
         lengths = tf.minimum(tf.gather(first.row_lengths(), rows), room)
         packed = self.packer.join(row_slices(first, 0, lengths, rows), second, drops_empty=True)
         dropped = tf.reshape(self.packer.num_dropped(packed, num_tokens), shape)

@@ -69,7 +69,7 @@ def write_kit(
         cores: Number of CPU cores of the server; None takes all cores of this computer.
         max_batch_size: Maximum number of rows of one call of the graph, and of one request; at
             least the rows of the warm-up requests of the versions.
-        memory_gib: None takes twice the size of the largest version plus 1 GiB.
+        memory_gib: None takes twice the sum of the largest version's size and 1 GiB, rounded up.
         rest_port, grpc_port, proxy_port: Different ports on loopback.
 
     Returns:

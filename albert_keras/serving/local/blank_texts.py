@@ -24,33 +24,42 @@ _REQUIRED = {
 }
 
 
-def check_not_blank(name: str, tensors: Mapping[str, np.ndarray], signatures: Collection[str]):
+def check_not_blank(
+    name: str,
+    tensors: Mapping[str, np.ndarray],
+    signatures: Collection[str],
+    requires_pair: bool = False,
+):
     """Raises StatusError if a text of a request must not be blank, but is.
 
     Args:
         name: The signature.
         tensors: Its inputs; texts are bytes.
         signatures: Names of all signatures of the model; they show what a text consists of.
+        requires_pair: Whether the second text of a pair must not be blank either.
     """
-    for alias in _REQUIRED.get(name, ()):
+    required = _REQUIRED.get(name, ())
+    if requires_pair and name == "text_pair":
+        required += ("second",)
+    for alias in required:
         if alias not in tensors or tensors[alias].dtype.kind not in "OSU":
             continue
         rows = tensors[alias].ravel().tolist()
         for number, row in enumerate(rows, start=1):
             text = row.decode(errors="replace") if isinstance(row, bytes) else row
-            for part in _parts(name, text, signatures):
+            for part_name, part in _parts(name, alias, text, signatures, requires_pair):
                 try:
-                    check_text(alias, part)
+                    check_text(part_name, part)
                 except InputError as error:
                     location = f"Row {number} of {len(rows)}: " if len(rows) > 1 else ""
                     raise invalid(f"{location}{error}") from None
 
 
-def _parts(name, text, signatures):
-    """Returns the parts of a text that must not be blank."""
+def _parts(name, alias, text, signatures, requires_pair):
+    """Returns the parts of a text that must not be blank, with their names."""
     first, _, second = text.partition("\t")
     if name == "serving_default" and "question_answering" in signatures:
-        return [first, second]
+        return [(alias, first), (alias, second)]
     if name == "serving_default" and "text_pair" in signatures:
-        return [first]
-    return [text]
+        return [(alias, first), *([("pair", second)] if requires_pair else [])]
+    return [(alias, text)]

@@ -16,7 +16,8 @@ from albert_keras.serving.protocol.status import StatusError, invalid
 from albert_keras.serving.sample_texts import sample_texts
 from albert_keras.serving.saved_model.loading import check_saved_model, reporting_damage
 from albert_keras.serving.saved_model.time_limit import time_limit
-from albert_keras.tasks.kinds import KINDS
+from albert_keras.tasks.kinds import KINDS, SIMILARITY
+from data_pipeline.errors import InputError
 
 logger = logging.getLogger(__name__)
 
@@ -34,7 +35,8 @@ class ServedModel:
         self._samples = sample_texts(folder)
         check_saved_model(folder)  # before it is loaded, as a SavedModel is a program
         with reporting_damage(folder):
-            self._servable = _BoundedServable(folder, limits)
+            is_similarity = self._task is not None and self._task["kind"] == SIMILARITY.name
+            self._servable = _BoundedServable(folder, limits, requires_pair=is_similarity)
 
     def servable(self, version: int | None = None, label: str | None = None):
         """Returns (version, Servable); StatusError for a version or label that is not served."""
@@ -80,14 +82,15 @@ class _BoundedServable(Servable):
     """A Servable that refuses blank texts, and limits requests: the rows, the values of the answer,
     and the time, as a model is a program that may never end."""
 
-    def __init__(self, folder, limits):
+    def __init__(self, folder, limits, requires_pair):
         with time_limit(limits.computing_seconds, folder):
             super().__init__(folder)
-        self._folder, self._limits = folder, limits
+        self._folder, self._limits, self._requires_pair = folder, limits, requires_pair
 
     def check_inputs(self, name, tensors):
         super().check_inputs(name, tensors)
-        check_not_blank(name or DEFAULT_SIGNATURE, tensors, self.signatures)
+        signature = name or DEFAULT_SIGNATURE
+        check_not_blank(signature, tensors, self.signatures, self._requires_pair)
 
     def run(self, name, tensors):
         limits = self._limits
@@ -110,8 +113,11 @@ class _BoundedServable(Servable):
 
     def _call(self, name, inputs):
         rows = max((math.prod(tensor.shape[:1]) for tensor in inputs.values()), default=1)
-        with time_limit(self._limits.computing_seconds * max(rows, 1), self._folder):
-            return super()._call(name, inputs)
+        try:
+            with time_limit(self._limits.computing_seconds * max(rows, 1), self._folder):
+                return super()._call(name, inputs)
+        except InputError as error:  # the request is not wrong
+            raise StatusError("DEADLINE_EXCEEDED", str(error)) from error
 
 
 def _sample(info):

@@ -53,6 +53,9 @@ def test_several_none_and_damaged_ones_are_refused(tiny_tokenizer, tmp_path):
         vocabulary_of({"notes.txt": b""}, "x")
     with pytest.raises(InputError, match="`?x"):
         vocabulary_of({"a.model": b"no model"}, "x")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match="empty` must contain a vocabulary"):
+        read_vocabulary(tmp_path / "empty")
     with pytest.raises(InputError, match="nowhere` cannot be read"):
         read_vocabulary(tmp_path / "nowhere")
 

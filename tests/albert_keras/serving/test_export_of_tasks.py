@@ -118,6 +118,7 @@ def test_a_converted_model_is_one_to_export(tiny_run, tmp_path):
     convert(tmp_path / "other", tmp_path / "converted", verify=False)
     source, meant = open_source(tmp_path / "converted"), open_source(tiny_run)
     assert source.max_seq_length == run.albert_config.max_position_embeddings
+    assert source.step is None  # it is unknown
     for weight, other in zip(source.model.weights, meant.model.weights, strict=True):
         np.testing.assert_array_equal(weight, other)
     told = source.describe()

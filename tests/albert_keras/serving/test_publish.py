@@ -171,6 +171,7 @@ def test_a_server_has_all_operations_and_needs_no_compiler(precision, tiny_run, 
         ({"max_seq_length": 99}, "from 8"),
         ({"precision": "int4"}, "float32, bfloat16, int8"),
         ({"lite": ["int4"]}, "float16, int8"),
+        ({"eval_data": "records/"}, "requires another `precision`.* Received: `records/`"),
     ],
 )
 def test_impossible_options_are_refused(tiny_run, tmp_path, options, rule):

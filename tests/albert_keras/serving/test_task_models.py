@@ -1,5 +1,7 @@
 """Fine-tuned models over strings answer what their tasks answer in Python."""
 
+import copy
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -188,6 +190,20 @@ def test_choices_are_those_of_the_task(of_kind, tiny_tokenizer, tiny_corpus):
     dropped = [answer.dropped_tokens for answer in answers]
     assert found["dropped_tokens"].tolist()[:-3] == dropped[:-3] and any(dropped[:-3])
     np.testing.assert_allclose(found["dropped_tokens"][-3:], dropped[-3:], rtol=0.5)
+
+
+def test_choices_of_roberta_have_two_separators(tiny_tokenizer):
+    tokenizer = copy.copy(tiny_tokenizer)
+    tokenizer.pair_separators = 2
+    task = make_task("choice")
+    model = randomized(build_model("choice", make_shape(tokenizer), task.num_outputs))
+    task_model = build_task_model(model, tokenizer, task)
+    context, question, options = "much too long " * 200, "Which ?", ("this one", "that one")
+    examples = [ChoiceExample("0", context, question, options, None)]
+    (answer,) = expected(task, model, tokenizer, examples)
+    found = call(task_model, "multiple_choice", [context], [question], [options])
+    assert found["choice"][0] == answer.choice
+    np.testing.assert_allclose(found["probabilities"], [answer.probabilities], atol=1e-5)
 
 
 def test_blanks_are_filled_as_in_python(of_kind):

@@ -42,8 +42,9 @@ def test_a_server_answers_with_the_error(folder):
     model = ServedModel(ExportedVersion("model", 1, folder), Limits(computing_seconds=0.5))
     model.warm_up()
     _, servable = model.servable()
-    with pytest.raises(StatusError, match="must load and answer within 1 s. It did not"):
+    with pytest.raises(StatusError, match="must load and answer within 1 s. It did not") as caught:
         servable.run("serving_default", {"text": np.array(["a", "b"], object)})
+    assert caught.value.code == "DEADLINE_EXCEEDED"
 
 
 def test_what_ends_in_time_is_not_touched(tmp_path):

@@ -54,6 +54,19 @@ def test_other_blanks_are_answered(name, tensors, signatures):
     check_not_blank(name, inputs(**tensors), signatures)
 
 
+@pytest.mark.parametrize(
+    "name, tensors, alias",
+    [
+        ("serving_default", {"text": ["a\t "]}, "pair"),
+        ("serving_default", {"text": ["a"]}, "pair"),
+        ("text_pair", {"first": ["a"], "second": [""]}, "second"),
+    ],
+)
+def test_similarity_requires_both_texts(name, tensors, alias):
+    with pytest.raises(StatusError, match=f"`{alias}` must be a text. It is blank."):
+        check_not_blank(name, inputs(**tensors), PAIR, requires_pair=True)
+
+
 def test_the_message_is_the_one_of_the_task():
     with pytest.raises(Exception, match="^`text` must be a text. It is blank.$"):
         make_task("tagging").example(0, {"text": " "})
