@@ -75,9 +75,12 @@ def pretrain(
 def lines_of(result):
     """Returns the end of a pre-training, a PretrainingResult, as text (list of str)."""
     path, report = result.path, result.report
+    scores = ""
+    if report:
+        accuracy = percent(report["masked_lm_accuracy"])
+        scores = f": loss {report['loss']:.3f}, masked-LM accuracy {accuracy}"
     return [
-        f"step {result.step} after {result.seconds:.0f} s: loss {report['loss']:.3f}, "
-        f"masked-LM accuracy {percent(report['masked_lm_accuracy'])}",
+        f"step {result.step} after {result.seconds:.0f} s{scores}",
         f"run: {path}   curves: {path}/curves.png   live: tensorboard --logdir {path}/tensorboard",
         f"next: albert-keras export --run {path} --out saved_models/{path.name}",
     ]

@@ -4,7 +4,7 @@
 model.ckpt.*  a checkpoint that TensorFlow 1 and 2 read, prefix `model.ckpt`: each weight under its
               name, its two moments as `<name>/adam_m` and `<name>/adam_v`, `global_step`, and what
               else the training step needs
-state.json    further state: `state`, as the caller gave it, and `score`
+state.json    further state: `state`, as the caller gave it, `score` and `scored_on`
 digests.json  `step`, and SHA-256 and size of each other file; written last: a folder without it is
               not a checkpoint
 """
@@ -77,10 +77,20 @@ class CheckpointFolder:
         return steps[-1]
 
     def best(self):
-        """Returns the step with the lowest score, the newest of equals; None without scores."""
+        """Returns the step with the lowest score, the newest of equals; None without scores.
+
+        Only scores on the same data as the newest one are compared.
+        """
         steps = [step for step in reversed(self.steps()) if step not in self._skipped]
-        scores = {step: _score(self._folder(step), step) for step in steps}
-        scores = {step: score for step, score in scores.items() if score is not None}
+        found = {step: _score(self._folder(step), step) for step in steps}
+        found = {step: score for step, score in found.items() if score[0] is not None}
+        newest = next((data for _, data in found.values()), None)
+        scores = {
+            step: score
+            for step, (score, data) in found.items()
+            # Older versions did not save on which data it was scored.
+            if None in (data, newest) or data == newest
+        }
         return min(scores, key=scores.get, default=None)
 
     def newest_valid(self) -> int | None:
@@ -123,7 +133,14 @@ class CheckpointFolder:
         except ValueError:
             raise InputError(f'A step must be a number or "best". Received: {step}.') from None
 
-    def save(self, step: int, variables, state: dict | None = None, score: float | None = None):
+    def save(
+        self,
+        step: int,
+        variables,
+        state: dict | None = None,
+        score: float | None = None,
+        scored_on: str | None = None,
+    ):
         """Writes a checkpoint, then removes old ones; one of the same step is replaced.
 
         Later steps, from which a run has gone back, and damaged checkpoints that `newest_valid`
@@ -134,6 +151,7 @@ class CheckpointFolder:
                 `read_variables`.
             state: JSON values that `load` returns.
             score: Lower is better; one that is not finite is ignored.
+            scored_on: Names the data of the score; scores on other data are not compared with it.
 
         Raises:
             OSError: If it cannot be written, with the path; earlier checkpoints stay as they were.
@@ -143,7 +161,8 @@ class CheckpointFolder:
                 "checkpoint of step %d: score %s is not finite and is ignored", step, score
             )
             score = None
-        state = {"state": state or {}, "score": None if score is None else float(score)}
+        score = None if score is None else float(score)
+        state = {"state": state or {}, "score": score, "scored_on": scored_on}
         state = json.dumps(state, indent=2) + "\n"
         tensors = read_variables(variables) | {"global_step": np.int64(step)}
         folder = self._named(step)
@@ -246,11 +265,13 @@ def _write_digests(folder, step):
 
 
 def _score(folder, step):
+    """Returns the score of a checkpoint and its data, None for each that is unknown."""
     damage = find_damage(folder, step, only=_STATE)
     if damage is not None:
         logger.warning("checkpoint `%s` is damaged: %s; its score is ignored", folder, damage)
-        return None
-    return parse_json(read_limited(folder / _STATE))["score"]
+        return None, None
+    state = parse_json(read_limited(folder / _STATE))
+    return state["score"], state.get("scored_on")
 
 
 def _is_finished(folder):

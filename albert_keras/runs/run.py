@@ -31,6 +31,7 @@ from albert_keras.runs.run_record import (
     check_overrides,
     check_shape,
     check_tokenizer,
+    command_of,
     describe_program,
     find_changes,
     find_refused,
@@ -94,7 +95,8 @@ class Run:
             path / TOKENIZER_FOLDER,
             record["tokenizer_digest"],
             source="run.json",
-            repair="Remove that folder and repeat `pretrain`, which copies it from the records.",
+            repair=f"Remove that folder and repeat the `{command_of(record)}` command, which "
+            "writes it again.",
         )
         return cls(path, record)
 

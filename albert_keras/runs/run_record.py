@@ -137,8 +137,8 @@ def check_shape(path: Path, record: dict):
     if not path.is_file():
         return
     repair = (
-        "Remove that file, and `pretrain` writes it again from run.json. To change the model, "
-        "give `pretrain` the setting and --allow-change."
+        f"Remove that file and repeat the `{command_of(record)}` command, which writes it again "
+        "from run.json. To change the model, repeat it with the setting and --allow-change."
     )
     try:
         found = _complete_shape(parse_json(read_limited(path)))
@@ -151,6 +151,11 @@ def check_shape(path: Path, record: dict):
             for key, (ours, theirs) in edited.items()
         )
         raise InputError(f"`{path}` was edited:\n  {listing}\n{repair}")
+
+
+def command_of(record: dict) -> str:
+    """Returns the name of the command that makes runs of this kind."""
+    return "finetune" if record.get("kind") == "finetuning" else "pretrain"
 
 
 def check_tokenizer(folder: Path, digest: str | None, source: str, repair: str):
@@ -177,7 +182,7 @@ def find_changes(old: dict, new: dict, defaults: dict) -> dict[str, tuple]:
     The old one may be of an older version: settings of `config` that it lacks have their defaults,
     other values that it lacks count as unchanged.
     """
-    old = with_defaults(old, defaults)
+    old, new = with_defaults(old, defaults), with_defaults(new, defaults)
     known = flat_values(old)
     return {
         key: values
@@ -217,7 +222,7 @@ def check_overrides(keys: Iterable[str], *records: dict):
 
 def _complete_shape(values):
     """Returns a model's settings (dict), with defaults for settings that did not exist yet."""
-    return AlbertConfig().to_dict() | values
+    return AlbertConfig().model_dump(exclude={"foreign_keys"}) | values
 
 
 def with_defaults(record: dict, defaults: dict) -> dict:

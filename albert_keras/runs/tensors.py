@@ -66,8 +66,8 @@ def _named(weights):
 def read_variables(variables: dict) -> dict[str, np.ndarray]:
     """Reads the values of variables.
 
-    With several workers all of them must call this, even if only one saves: a variable with
-    a value per worker, such as a metric's, is summed over them.
+    Each variable must have the same value on all workers, see `_state_variable` in
+    `training/loop/step_state.py`, so that the worker that saves can read it alone.
     """
     return {
         name: variable.numpy() if hasattr(variable, "numpy") else np.asarray(variable)

@@ -134,9 +134,12 @@ def has_digests(run: Path, kind: str, fingerprint: str) -> bool:
 
 
 def run_of_weights(path: str | Path) -> Path:
-    """Returns the folder of the run that initial weights come from; `path` may be a checkpoint."""
-    path = Path(path)
-    return next((one for one in (path, *path.parents[:2]) if (one / FOLDER).is_dir()), path)
+    """Returns the folder of the run that initial weights come from.
+
+    `path` may be a run, one of its checkpoints, or the prefix of a TensorFlow checkpoint in it.
+    """
+    path = Path(path).absolute()
+    return next((one for one in (path, *path.parents[:3]) if (one / FOLDER).is_dir()), path)
 
 
 def find_trained(trained: Sequence[Digests], data: Digests) -> np.ndarray:

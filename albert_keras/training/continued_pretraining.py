@@ -22,8 +22,9 @@ _HEADS = HEADS["masked_lm"] + HEADS["sentence_order"]
 class ContinuedPretraining:
     """Initial weights that were combined with the records to continue with, see `of`."""
 
-    def __init__(self, initial, extended):
+    def __init__(self, initial, extended, has_copies):
         self._initial, self._extended = initial, extended
+        self._has_copies = has_copies  # of trained positions, for later ones
         #: Shape of the model, with the vocabulary of the records.
         self.albert_config = extended.albert_config
         #: Rows of the vocabulary that the weights do not have.
@@ -43,9 +44,12 @@ class ContinuedPretraining:
                 positions.
         """
         info, ours = records.info, initial.tokenizer
+        if positions is None and info.max_seq_length > initial.trained_positions:
+            positions = initial.albert_config.max_position_embeddings
         longer = initial.lengthened(positions)
+        has_copies = longer is not initial
         if info.tokenizer_digest == ours.digest:
-            return cls(initial, longer)
+            return cls(initial, longer, has_copies)
         if info.tokenizer_digest is None:
             if info.vocab_size != ours.vocab_size:
                 raise InputError(
@@ -58,7 +62,7 @@ class ContinuedPretraining:
                 records.folder,
                 initial,
             )
-            return cls(initial, longer)
+            return cls(initial, longer, has_copies)
         folder = records.folder / TOKENIZER_FOLDER
         theirs = Tokenizer.load(folder) if folder.is_dir() else None
         is_theirs = theirs is not None and theirs.digest == info.tokenizer_digest
@@ -69,7 +73,7 @@ class ContinuedPretraining:
                 f"{info.tokenizer_digest}.",
                 Mistake.OTHER_TOKENIZER,
             )
-        return cls(initial, longer.extended(theirs))
+        return cls(initial, longer.extended(theirs), has_copies)
 
     def model_settings(self, config: PretrainingConfig) -> dict:
         """Returns the nearest named model and the settings in which this model differs from it.
@@ -108,9 +112,9 @@ class ContinuedPretraining:
     def lines(self, report):
         """Returns what was loaded as text (list of str)."""
         lines = report.lines()
-        longest = self.albert_config.max_position_embeddings
-        if longest > self._initial.albert_config.max_position_embeddings:
-            first = self._initial.trained_positions + 1
+        longest, trained = self.albert_config.max_position_embeddings, self.trained_positions
+        if self._has_copies and 0 < trained < longest:
+            first = trained + 1
             lines.append(f"positions {first} to {longest} start as copies of trained ones")
         if self.num_new_pieces:
             old = self._initial.albert_config.vocab_size

@@ -166,6 +166,10 @@ class ScoreHeldOut(keras.callbacks.Callback):
         self.last_step = context.training.steps
         #: Loss on the held-out records at `step`, the newest that was scored, in nats.
         self.score = self.step = None
+        self.scored_on = records.info.fingerprint
+        #: SaveCheckpoints. Must be set before training.
+        self.saving = None
+        self._best = math.inf
         self._context, self._overlap = context, overlap
         self._done = context.first_step
         # A training step takes as long as three forward passes.
@@ -183,6 +187,9 @@ class ScoreHeldOut(keras.callbacks.Callback):
         with self.time.measured(), self._records.failures_named():
             scores = score(self._scorer, self._dataset)
         self.step, self.score = self._done, scores["loss"]
+        if self.score <= self._best:
+            self._best = self.score
+            self.saving.save_soon()
         if not self._context.is_chief:
             return
         overlap = self._overlap._asdict()

@@ -55,7 +55,7 @@ class PretrainingResult(NamedTuple):
     step: int  # steps done by all calls
     resumed_from: int  # steps done by earlier calls
     seconds: float
-    report: dict  # the last line of the log
+    report: dict  # the last report in the log; {} if there is none yet
 
 
 def pretrain(
@@ -88,7 +88,9 @@ def pretrain(
         max_steps: int or None. Largest number of steps of this call; the next one resumes.
         initial: InitialWeights or None. Trained weights to start from, heads included, with the
             shape of the model, as `open_weights` returns them. None means random weights.
-        callbacks: sequence of keras Callback. They are called after each step, before it is saved.
+        callbacks: sequence of keras Callback. Only these methods are called: `on_train_begin`,
+            `on_epoch_begin` (once), `on_train_batch_end`, before the step is saved, and
+            `on_train_end`.
         clock: function without arguments that returns seconds, float, by which `time_budget` is
             measured. Callbacks may stop it, so that the time they take does not count.
         teaching: Teaching or None. The teacher of a distillation, see `distillation/teaching.py`,

@@ -118,6 +118,11 @@ class RecordSource:
             **part,
         )
 
+    @property
+    def positions_per_step(self) -> int:
+        """Positions that a step trains on, padding included; with `hard_examples` of the chosen."""
+        return chosen_records(self.training) * self.max_seq_length
+
     def flops(self, model):
         """Counts the useful operations of one step with a model (int)."""
         info, config = self.records.info, model.config

@@ -73,7 +73,10 @@ def find_weights(path, step=None) -> FoundWeights:
 def _find_in_folder(path):
     runs = sorted(file.parent.name for file in path.glob(f"seed-*/{_RECORD}"))
     if runs:
-        raise InputError(f"`{path}` contains several runs. Choose one of them: {', '.join(runs)}.")
+        listing = ", ".join(f"`{path / name}`" for name in runs)
+        raise InputError(
+            f"`{path}` is the folder of a fine-tuning. Give one of its runs: {listing}."
+        )
     if (path / _EXPORT).is_file():
         return _export(path)
     versions = [file.parent for file in path.glob(f"*/{_EXPORT}")]

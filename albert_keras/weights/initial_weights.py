@@ -104,7 +104,7 @@ class InitialWeights:
         return min(max(self.max_seq_length or longest, self.origin_positions), longest)
 
     def lengthened(self, positions: int | None) -> "InitialWeights":
-        """Returns the same weights for longer sequences; None changes nothing.
+        """Returns the same weights for sequences of so many tokens; None changes nothing.
 
         New positions, and positions that were never trained, are copies of trained ones, see
         `copied_positions`.
@@ -113,7 +113,7 @@ class InitialWeights:
             InputError: If there are more positions than `positions`, or too few were trained.
         """
         shape = self.albert_config
-        if positions is None or positions == shape.max_position_embeddings:
+        if positions is None:
             return self
         is_too_short = self._open is not None and self.trained_positions < 3
         if positions < shape.max_position_embeddings or is_too_short:
@@ -122,6 +122,8 @@ class InitialWeights:
                 f"`{self}`, {shape.max_position_embeddings}. Received: {positions}."
             )
         seen, offset = self.trained_positions, shape.position_offset
+        if positions == seen:
+            return self
         return dataclasses.replace(
             self,
             albert_config=shape.replace(max_position_embeddings=positions),

@@ -6,9 +6,10 @@ from tensorflow import keras
 
 
 class AcrossStages(keras.callbacks.Callback):
-    """Passes the events of several calls of `fit`, one per stage, to callbacks as if of one call.
+    """Passes begin, end and steps of several calls of `fit`, one per stage, on as if of one call.
 
-    For the callbacks, training and an epoch begin only once, and batches are counted across all
+    Callbacks receive `on_train_begin`, `on_epoch_begin`, `on_train_batch_end` and `on_train_end`.
+    For them, training and an epoch begin only once, and batches are counted across all
     calls. Call `begin_stage` before each `fit`, and `end` after the last one.
     """
 

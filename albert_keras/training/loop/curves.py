@@ -35,10 +35,11 @@ class Curve(NamedTuple):
         return [(step, score) for step, score in found if score is not None]
 
     def points_label(self, evaluations: list[tuple[int, dict]]) -> str:
-        """Returns the label of the points: whether they are scores on held-out data."""
-        overlaps = (scores.get("overlap") or {} for _, scores in evaluations)
-        is_held_out = not any(overlap.get("normalised") for overlap in overlaps)
-        return f"{self.label}, {'held out' if is_held_out else 'partly trained on'}"
+        """Returns the label of the points: whether they are scores on held-out data, if known."""
+        overlaps = [scores.get("overlap") for _, scores in evaluations]
+        if any(overlap and overlap.get("normalised") for overlap in overlaps):
+            return f"{self.label}, partly trained on"
+        return f"{self.label}, {'held out' if all(overlaps) else 'evaluated'}"
 
 
 class Panel(NamedTuple):

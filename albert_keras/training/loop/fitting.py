@@ -132,15 +132,16 @@ def fit(
 
     Args:
         scores: keras Callback or None. Scores the model regularly: its `score` (lower is better) at
-            its `step` chooses the best checkpoint. If it has an attribute `saving`, this is set;
-            its `time`, a ScoringTime, is part of the remaining time.
+            its `step` chooses the best checkpoint, and `scored_on` names its data, None if these
+            never change in a run. Its `saving` is set; its `time`, a ScoringTime, is part of the
+            remaining time.
         max_steps: Largest number of steps to make now; None if it is not limited.
         later_trainings: Number of equal trainings that follow, for the remaining time.
         stages: Stages or None. The stages of the run; None if it has only one.
         callbacks: More callbacks, called after each step before it is saved. If a callback has a
             method `begin_stage(positions_per_step, flops_per_step)`, it is called at the beginning
-            of each stage with the positions of a batch, B · S, padding included, and the useful
-            operations of a step.
+            of each stage with the trained positions of a step, B · S, padding included, and its
+            useful operations.
         clock: Seconds by which a time budget is measured; callbacks may stop it.
 
     Returns:
@@ -185,7 +186,7 @@ def fit(
         variables = checkpoint_variables(training_step)
         is_in_last_stage = plan.number_at(step - 1) == len(plan) - 1
         score = _score(scores, report, step, is_in_last_stage)
-        run.checkpoints.save(step, variables, state, score)
+        run.checkpoints.save(step, variables, state, *score)
 
     saving = SaveCheckpoints(
         save,
@@ -199,7 +200,7 @@ def fit(
     diverged = StopWhenDiverged(
         run.path, saving, first_step, source.numbers, skipped_before, writes
     )
-    if hasattr(scores, "saving"):
+    if scores is not None:
         scores.saving = saving
 
     def is_complete():
@@ -228,7 +229,7 @@ def fit(
                 part = context.source
                 if stages is not None:
                     part = stages.begin(number, context, saving.step)
-                positions = part.training.batch_size * part.max_seq_length
+                positions = part.positions_per_step
                 across_stages.begin_stage(positions, part.flops(training_step.model))
                 end = min(_ENDLESS if budget else plan.ends[number], limit)
                 training_step.fit(
@@ -283,12 +284,12 @@ def _last_step(context, budget):
 
 
 def _score(scores, report, step, is_in_last_stage):
-    """Returns the score by which the best checkpoint is chosen, or None if there is none."""
+    """Returns the score by which the best checkpoint is chosen, or None, and what it is of."""
     if scores is not None:
-        return scores.score if scores.step == step else None
+        return scores.score if scores.step == step else None, scores.scored_on
     if not is_in_last_stage:  # other records, lengths or masks have other losses
-        return None
-    return report.last_line.get("loss") if report.last_line else None
+        return None, None
+    return report.last_line.get("loss") if report.last_line else None, "training"
 
 
 def _peak_flops(strategy, training):

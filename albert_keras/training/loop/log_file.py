@@ -3,6 +3,7 @@
 import json
 import logging
 import math
+import os
 from pathlib import Path
 
 from data_pipeline.files import naming, whole_file
@@ -136,7 +137,11 @@ def _parsed(raw):
 
 
 def append_to_log(folder, text):
-    """Appends complete lines (str) to a run's `log.jsonl`."""
+    """Appends complete lines (str) to a run's `log.jsonl`, after ending a truncated last line."""
     path = Path(folder) / _LOG
-    with naming(path), open(path, "a", encoding="utf-8") as log:
-        log.write(text)
+    with naming(path), open(path, "ab+") as log:
+        if log.seek(0, os.SEEK_END):
+            log.seek(-1, os.SEEK_END)
+            if log.read(1) != b"\n":
+                log.write(b"\n")
+        log.write(text.encode())

@@ -88,6 +88,7 @@ def test_a_checkpoint_explains_and_proves_itself(folder):
     assert json.loads((checkpoint / "state.json").read_text()) == {
         "state": {"saved": 12, "best": [0.5, None]},
         "score": 1.5,
+        "scored_on": None,
     }
     digests = json.loads((checkpoint / "digests.json").read_text())
     assert digests["step"] == 12 and sorted(digests["files"]) == sorted(MEMBERS[:3])
@@ -275,6 +276,25 @@ def test_the_best_one_is_kept_as_well(tmp_path, caplog):
     assert left[6] == ([2, 5, 6], 2) and "score nan is not finite and is ignored" in caplog.text
     assert left[7] == ([6, 7], 7)  # as good and newer
     assert left[9] == ([7, 8, 9], 7)
+
+
+def test_scores_on_other_data_are_not_compared(tmp_path):
+    folder = CheckpointFolder(tmp_path, keep=9)
+    folder.save(1, values_of(1), score=1.0, scored_on="training")
+    folder.save(2, values_of(2), score=3.0, scored_on="held out")
+    folder.save(3, values_of(3))
+    assert folder.best() == 2
+    folder.save(4, values_of(4), score=4.0, scored_on="held out")
+    assert folder.best() == 2
+    folder.save(5, values_of(5), score=2.0, scored_on="training")
+    assert folder.best() == 1
+
+
+def test_scores_of_an_older_version_are_compared_with_all(tmp_path):
+    folder = CheckpointFolder(tmp_path, keep=9)
+    folder.save(1, values_of(1), score=1.0)
+    folder.save(2, values_of(2), score=3.0, scored_on="held out")
+    assert folder.best() == 1
 
 
 def test_a_damaged_score_is_not_the_best(tmp_path, caplog):

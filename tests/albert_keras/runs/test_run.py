@@ -250,6 +250,15 @@ def test_a_setting_that_an_older_record_lacks_had_its_default(begin):
         begin(optimizer={"power": 2.0})
 
 
+@pytest.mark.parametrize("name, value", [("layer_norm_epsilon", 1e-5), ("position_offset", 2)])
+@pytest.mark.parametrize("is_new", [True, False])
+def test_a_setting_that_is_stored_only_if_changed_is_compared(begin, name, value, is_new):
+    settings = [{}, {name: value}] if is_new else [{name: value}, {}]
+    begin(model=settings[0])
+    with pytest.raises(InputError, match=f"albert_config.{name}: was "):
+        begin(model=settings[1])
+
+
 def test_an_edited_shape_is_refused_and_written_again_once_removed(begin):
     run = begin()
     path = run.path / "albert_config.json"

@@ -2,6 +2,7 @@
 
 import contextlib
 import gc
+import os
 from pathlib import Path
 
 import numpy as np
@@ -85,7 +86,17 @@ def test_digests_are_read_as_they_were_saved(tmp_path):
         np.testing.assert_array_equal(read.exact, saved.exact)
         np.testing.assert_array_equal(read.normalised, saved.normalised)
     assert has_digests(tmp_path, ROWS, "a" * 64) and read_digests(tmp_path, RECORDS) == ()
-    assert run_of_weights(tmp_path / "checkpoints" / "step-00000008") == tmp_path
+
+
+@pytest.mark.parametrize(
+    "path", [".", "checkpoints/step-00000008", "checkpoints/step-00000008/model.ckpt"]
+)
+def test_the_run_of_weights_is_found_from_any_path(tmp_path, monkeypatch, path):
+    save_digests(tmp_path, ROWS, digests([5, 1], None, 2, "a" * 64))
+    (tmp_path / "checkpoints" / "step-00000008").mkdir(parents=True)
+    assert run_of_weights(tmp_path / path) == tmp_path
+    monkeypatch.chdir(tmp_path / "checkpoints")
+    assert run_of_weights(os.path.relpath(tmp_path / path)).resolve() == tmp_path.resolve()
 
 
 @pytest.mark.parametrize("damage", [lambda data: data[:40], lambda data: b"", lambda data: b"x"])

@@ -52,3 +52,11 @@ def test_scoring_changes_no_weight(scored_run, tiny_run):
     ]
     for name in readers[0].get_variable_to_shape_map():
         np.testing.assert_array_equal(*(reader.get_tensor(name) for reader in readers))
+
+
+def test_a_better_score_is_saved_between_two_checkpoints(scored_run):
+    found = scores(scored_run)
+    best = min(found, key=lambda step: found[step]["loss"])
+    state = json.loads((scored_run / "checkpoints" / f"step-{best:08d}" / "state.json").read_text())
+    assert state["score"] == pytest.approx(found[best]["loss"])
+    assert Run.open(scored_run).checkpoints.best() == best

@@ -108,14 +108,29 @@ def test_evaluations_are_points_at_their_steps(drawn):
     ]
     panels = drawn(lines)
     accuracies = curves_of(panels["Accuracy"])
-    assert accuracies["masked LM, held out"] == ([50, 100], [0.2, 0.3])
-    assert "sentence order, held out" not in accuracies
-    assert curves_of(panels["Loss"])["total, held out"] == ([80], [3.0])
+    assert accuracies["masked LM, evaluated"] == ([50, 100], [0.2, 0.3])
+    assert "sentence order, evaluated" not in accuracies
+    assert curves_of(panels["Loss"])["total, evaluated"] == ([80], [3.0])
 
 
 def test_an_evaluation_of_a_run_without_reports_is_drawn(drawn):
     panels = drawn([{"step": 5, "evaluation": {"masked_lm_loss": 2.0}}])
-    assert curves_of(panels["Loss"]) == {"masked LM, held out": ([5], [2.0])}
+    assert curves_of(panels["Loss"]) == {"masked LM, evaluated": ([5], [2.0])}
+
+
+@pytest.mark.parametrize(
+    "normalised, ending",
+    [([0, 0], "held out"), ([0, 3], "partly trained on"), ([0, None], "evaluated")],
+)
+def test_the_legend_says_whether_the_scores_are_on_held_out_data(drawn, normalised, ending):
+    overlaps = [None if rows is None else {"normalised": rows} for rows in normalised]
+    panels = drawn(
+        [
+            {"step": step, "evaluation": {"loss": 2.0, "overlap": overlap}}
+            for step, overlap in enumerate(overlaps, start=1)
+        ]
+    )
+    assert list(curves_of(panels["Loss"])) == [f"total, {ending}"]
 
 
 def test_skipped_updates_are_marked_where_they_were(drawn):
