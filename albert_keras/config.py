@@ -5,13 +5,13 @@ other's files; `sharing` and the fields after it are additions. TensorFlow is no
 """
 
 import json
-import os
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
 from data_pipeline.errors import InputError
+from data_pipeline.files import whole_file
 from data_pipeline.limits import parse_json, read_limited
 from data_pipeline.settings import Rule, Settings, did_you_mean
 
@@ -183,7 +183,7 @@ class AlbertConfig(Settings):
         return tuple(_NAMED)
 
     @classmethod
-    def from_name(cls, name: str, **overrides: Any) -> "AlbertConfig":
+    def from_name(cls, name: str, /, **overrides: Any) -> "AlbertConfig":
         """Returns a published size, or one of the small sizes for a CPU.
 
         Args:
@@ -295,13 +295,8 @@ class AlbertConfig(Settings):
 
     def save(self, path: str | Path) -> None:
         """Writes the configuration file atomically: a reader sees the old or the new file."""
-        path = Path(path)
-        temporary = path.with_name(f".{path.name}.{os.getpid()}")
-        with open(temporary, "w", encoding="utf-8") as file:
-            file.write(self.to_json())
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
+        with whole_file(path) as temporary:
+            temporary.write_text(self.to_json(), encoding="utf-8")
 
 
 def _read_json_object(path):

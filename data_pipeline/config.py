@@ -69,7 +69,10 @@ class PretrainingDataConfig(Settings):
 
     max_seq_length: int = option(512, "Tokens per record, including [CLS] and [SEP].", ge=8)
     max_predictions_per_seq: int | None = option(
-        None, "Masked tokens per record at most.", default_text="15 % of the tokens", ge=1
+        None,
+        "Masked tokens per record at most.",
+        default_text="masking.masked_lm_prob of the tokens",
+        ge=1,
     )
     copies: int = option(1, "Passes over the corpus, each with different segments and masks.", ge=1)
     input_format: Literal["segment-pair", "sentence-pair", "full-sentences", "doc-sentences"] = (
@@ -139,7 +142,7 @@ class PretrainingDataConfig(Settings):
     )
 
     @classmethod
-    def preset(cls, name: str, **changes: Any) -> "PretrainingDataConfig":
+    def preset(cls, name: str, /, **changes: Any) -> "PretrainingDataConfig":
         """Creates the configuration of a published recipe.
 
         Args:
@@ -163,7 +166,7 @@ class PretrainingDataConfig(Settings):
 
     @property
     def num_predictions(self):
-        """int. `max_predictions_per_seq`, or its default ceil(0.15 S), P."""
+        """int. `max_predictions_per_seq`, or its default, ceil(`masked_lm_prob` · S), P."""
         wanted = math.ceil(self.max_seq_length * self.masking.masked_lm_prob)
         return self.max_predictions_per_seq or max(1, wanted)
 

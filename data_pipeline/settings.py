@@ -3,13 +3,14 @@
 It belongs to the lower of the two packages so that both can use it.
 """
 
+import contextlib
 import difflib
 import os
 import re
 from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
 from data_pipeline.errors import InputError
@@ -97,7 +98,7 @@ class Settings(BaseModel):
             super().__init__(**values)
         except ValidationError as error:
             problems = [problem for item in error.errors() for problem in _explain(item, self)]
-        known = values if problems else dict(self)
+        known = _converted(type(self), values) if problems else dict(self)
         for check in (_too_large, _broken_rules):
             invalid = {problem.path[0] for problem in problems if problem.path}
             problems += check(type(self), known, invalid)
@@ -198,6 +199,16 @@ def _explain(item, settings):
     if len(received) > _MAX_SHOWN:
         received = f"{received[:_MAX_SHOWN]}..."
     return [Problem(path, f"{message}{end} Received: {received}.")]
+
+
+def _converted(settings, values):
+    """Returns the values that are valid by themselves, converted, of settings that are not."""
+    converted = {}
+    for name in settings.model_fields.keys() & values.keys():
+        field = TypeAdapter(settings.model_fields[name].rebuild_annotation())
+        with contextlib.suppress(ValidationError, SettingsError):
+            converted[name] = field.validate_python(values[name])
+    return converted
 
 
 def _too_large(settings, values, invalid):

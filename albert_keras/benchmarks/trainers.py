@@ -85,7 +85,12 @@ def prepare_ours(shape: Shape, precision: str, settings: dict | None = None) -> 
     config = PretrainingConfig.of(
         {
             "training": {"sentence_order_weight": 0.0, "precision": precision, **(settings or {})},
-            "optimizer": {"lr": _OUR_LEARNING_RATE, "power": 0.0, "warmup_steps": 0},
+            "optimizer": {
+                "name": "lamb",
+                "lr": _OUR_LEARNING_RATE,
+                "power": 0.0,
+                "warmup_steps": 0,
+            },
         },
         batch_size=shape.batch_size,
     )
@@ -94,7 +99,7 @@ def prepare_ours(shape: Shape, precision: str, settings: dict | None = None) -> 
     features = our_features(shape)
     function = step.make_train_function()
     weights = sum(int(tf.size(weight)) for weight in step.model.trainable_variables)
-    facts = _tensorflow_facts(weights, "LAMB", "tensorflow")
+    facts = _tensorflow_facts(weights, config.optimizer.name.upper(), "tensorflow")
     log = LossLog(facts)
     return Prepared(lambda: log.add_mean(float(function(iter([features]))["loss"])), facts)
 

@@ -90,8 +90,8 @@ def main(argv=None):
         argv: list of str or None. Arguments; None uses the arguments of the process.
 
     Returns:
-        int. Exit code: 0 success; 1 internal error; 2 invalid input; 3 training diverged; 4 a
-        server returned wrong answers; 130 or 143 interrupted.
+        int. Exit code: 0 success; 1 internal error, or a problem that `doctor` found; 2 invalid
+        input; 3 training diverged; 4 a server returned wrong answers; 130 or 143 interrupted.
     """
     if argv is None:
         argv = sys.argv[1:]

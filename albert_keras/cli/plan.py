@@ -8,6 +8,7 @@ from albert_keras.cli import options
 from albert_keras.cli.command import Output, command
 from albert_keras.cli.options import option
 from albert_keras.cli.plan_hours import check_options, is_given, measure_machine, plan_hours
+from data_pipeline.errors import InputError
 
 
 @command()
@@ -76,6 +77,10 @@ def plan(
     from albert_keras.planning.sizes import parse_bytes
 
     check_options(context, hours is not None)
+    if recompute and not table:
+        raise InputError("`--recompute` requires `--table`, which is not given.")
+    if measure and tflops is not None:
+        raise InputError("Only one of `--measure` and `--tflops` may be given. Received: both.")
     memory_bytes = None if memory is None else parse_bytes(memory, "--memory")
     corpus_bytes = None if corpus_size is None else parse_bytes(corpus_size, "--corpus-size")
     if hours is not None:

@@ -57,7 +57,7 @@ def vocab(
       albert-keras vocab --kind wordpiece --corpus 'books/*.txt' --size 8000 --out tokenizer/
     """
     if context.invoked_subcommand is not None:
-        if corpus or out:
+        if any(_is_given(context, name) for name in context.params):
             context.fail(f"Options must follow `{context.invoked_subcommand}`.")
         return None
     from data_pipeline.files import check_output_folder
@@ -168,11 +168,16 @@ def _paragraphs(corpus, corpus_format):
         yield from document.paragraphs
 
 
+def _is_given(context, name):
+    """Returns whether an option is on the command line."""
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
+
+
 def _check_no_clean_up(context):
     """Ends with a usage error if an option was given that byte-level BPE does not have."""
-    for name in ("lower_case", "strip_accents"):
-        source = context.get_parameter_source(name)
-        if source is not None and source.name == "COMMANDLINE" and context.params[name]:
+    for name in ("lower_case", "strip_accents", "required_characters"):
+        if _is_given(context, name) and context.params[name]:
             context.fail(f"--{name.replace('_', '-')} must not be used with --kind bpe.")
 
 

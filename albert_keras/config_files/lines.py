@@ -11,6 +11,7 @@ from data_pipeline.yaml_text import NotYaml, parse_yaml
 
 #: A configuration is short; a larger file is not a configuration.
 _MAX_BYTES = 1 << 20
+_STRING = "tag:yaml.org,2002:str"
 
 Keys = tuple[str, ...]
 
@@ -58,6 +59,11 @@ def _collect(node, path, lines, repeated):
     if isinstance(node, yaml.MappingNode):
         seen: dict[Keys, int] = {}
         for key, value in node.value:
+            if key.tag != _STRING:
+                raise NotYaml(
+                    key.start_mark.line + 1,
+                    f"must have names as keys. Received: {str(key.value)[:60]}.",
+                )
             inner, line = (*path, str(key.value)), key.start_mark.line + 1
             if inner in seen:
                 repeated.append(Repeated(inner, (seen[inner], line)))

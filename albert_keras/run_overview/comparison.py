@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from albert_keras.finetuning.config import FinetuneConfig
-from albert_keras.run_overview.summary import NotARun, scores_of, training_folders
+from albert_keras.run_overview.summary import NotARun, first_training, scores_of
 from albert_keras.runs.kind import kind_of_run
 from albert_keras.runs.run_record import flat_values, read_record, with_defaults
 from albert_keras.training.config import PretrainingConfig
@@ -62,7 +62,7 @@ def check_runs(paths: Sequence[str | Path]) -> list[Path]:
 
 
 def _settings_of(path):
-    record_file = training_folders(path)[0] / "run.json"
+    record_file = first_training(path) / "run.json"
     if not record_file.is_file():
         return {}
     record = read_record(record_file)

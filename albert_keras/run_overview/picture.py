@@ -6,7 +6,7 @@ from pathlib import Path
 
 from albert_keras.finetuning.results import read_results
 from albert_keras.run_overview.comparison import check_runs
-from albert_keras.run_overview.summary import training_folders
+from albert_keras.run_overview.summary import first_training
 from albert_keras.runs.kind import kind_of_run
 from albert_keras.training.loop.curves import BLUE, PANELS, Curve, Panel, draw_several
 from data_pipeline.errors import InputError
@@ -35,7 +35,7 @@ def plot_runs(paths: Sequence[str | Path], out: str | Path, overwrite: bool = Fa
         check_output_folder(out)
     metrics = [_metric_of(folder) for folder in folders]
     panels = panels_of(metrics[0] if "finetuning" in kinds else None)
-    runs = {_label(folder, folders): training_folders(folder)[0] for folder in folders}
+    runs = {_label(folder, folders): first_training(folder) for folder in folders}
     out.parent.mkdir(parents=True, exist_ok=True)
     return draw_several(runs, out, panels)
 

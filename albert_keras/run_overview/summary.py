@@ -101,6 +101,14 @@ def training_folders(path: Path) -> list[Path]:
     return [path] if (path / "run.json").is_file() else sorted(path.glob("seed-*"))
 
 
+def first_training(path: Path) -> Path:
+    """Returns the folder of the first training of a run; InputError if there is none."""
+    folders = training_folders(path)
+    if not folders:
+        raise InputError(f"`{path}` has no training any more: it contains no folder `seed-...`.")
+    return folders[0]
+
+
 def scores_of(path: Path) -> dict[str, float]:
     """Returns the final scores of a run by name; names of training scores begin with "training".
 
@@ -109,7 +117,7 @@ def scores_of(path: Path) -> dict[str, float]:
     if (path / "results.json").is_file():
         result = read_results(path)
         return dict(best_seed(result).scores[first_split(result)])
-    folder = training_folders(path)[0]
+    folder = first_training(path)
     log, evaluations = read_log(folder), read_evaluations(folder)
     names = ("loss", "masked_lm_loss", _PRETRAINING_SCORE, "sentence_order_accuracy")
     scores = {f"training {name}": log[-1][name] for name in names if log and name in log[-1]}

@@ -95,7 +95,8 @@ def study_cost(
     updates = updates_in_time(planned, seconds, minutes)
     runs = tuple(_cost(run, updates[run.name], seconds[run.name]) for run in planned.runs)
     bytes_of_records = _record_bytes(planned, training, held_out)
-    text = sum(training * run.data.copies for run in _different(planned.runs)) + held_out
+    shares = sum(run.corpus_share * run.data.copies for run in _different(planned.runs))
+    text = training * shares + held_out
     return StudyCost(
         title=planned.study.title,
         scale=planned.scale,

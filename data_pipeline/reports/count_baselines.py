@@ -103,7 +103,9 @@ def _count(records):
     numbers = np.linspace(0, len(records) - 1, min(len(records), MAX_RECORDS)).astype(np.int64)
     for begin in range(0, len(numbers), _RECORDS_AT_ONCE):
         chosen = numbers[begin : begin + _RECORDS_AT_ONCE]
-        features = decode_batch(records.read(chosen), info, info.static_masks)
+        features = decode_batch(
+            records.read(chosen), info, info.static_masks, _names(records, chosen)
+        )
         ids, real = features["input_ids"], features["input_mask"] > 0
         if info.static_masks:
             unmask(*(features[name] for name in MASKED_FEATURES), out=ids)
@@ -118,14 +120,20 @@ def _count(records):
     return unigrams, pairs, special
 
 
+def _names(records, numbers):
+    """Returns a function that names a record, given its index in `numbers`."""
+    return lambda row: records.name_of(numbers[row])
+
+
 def _masked_tokens(records) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
     """Yields left neighbours, right neighbours and labels of masked tokens, int [N] each."""
-    for batch in evaluation_dataset(records, 64).as_numpy_iterator():
-        is_real = (batch["masked_lm_weights"] > 0) & (batch["example_weights"] > 0)[:, None]
-        rows, slots = np.nonzero(is_real)
-        places = batch["masked_lm_positions"][rows, slots]
-        ids, labels = batch["input_ids"], batch["masked_lm_ids"][rows, slots]
-        for begin in range(0, len(rows), _ROWS):
-            part = slice(begin, begin + _ROWS)
-            at = rows[part], places[part]
-            yield ids[at[0], at[1] - 1], ids[at[0], at[1] + 1], labels[part]
+    with records.failures_named():
+        for batch in evaluation_dataset(records, 64).as_numpy_iterator():
+            is_real = (batch["masked_lm_weights"] > 0) & (batch["example_weights"] > 0)[:, None]
+            rows, slots = np.nonzero(is_real)
+            places = batch["masked_lm_positions"][rows, slots]
+            ids, labels = batch["input_ids"], batch["masked_lm_ids"][rows, slots]
+            for begin in range(0, len(rows), _ROWS):
+                part = slice(begin, begin + _ROWS)
+                at = rows[part], places[part]
+                yield ids[at[0], at[1] - 1], ids[at[0], at[1] + 1], labels[part]

@@ -125,6 +125,7 @@ def _panels(seen, inspection):
     ]
     if (masks := inspection.masks) is None:
         return panels + [Histogram(t, _NOTHING, note="sampled by the reader") for t in _TITLES]
+    unmasked, random = seen.masking.leave_unmasked, seen.masking.replace_random
     return panels + [
         Histogram.of_values(
             _TITLES[0],
@@ -139,7 +140,7 @@ def _panels(seen, inspection):
             np.array([masks.mask, masks.kept, masks.random]),
             labels=("[MASK]", "the original", "another token"),
             y_label="fraction of predictions",
-            expected=np.array([0.8, 0.1, 0.1]),
+            expected=np.array([1 - unmasked - random, unmasked, random]),
         ),
         _positions_panel(_TITLES[3], seen),
     ]

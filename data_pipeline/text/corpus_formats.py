@@ -127,6 +127,9 @@ def _jsonl(text_range):
         if fault:
             raise _line_error(text_range, number, f" {fault}")
         title = record.get("id") or record.get("title")
+        if isinstance(title, str) and not _is_unicode(title):
+            problem = ' contains half a surrogate pair in its "id" or "title".'
+            raise _line_error(text_range, number, problem)
         document = (number, _document_name(text_range, title, number))
         yield from ((document, part) for part in re.split(r"\r\n?|\n", record["text"]))
 
@@ -140,11 +143,18 @@ def _parse(line):
     text = record.get("text") if isinstance(record, dict) else None
     if not isinstance(text, str):
         return None, 'must be a JSON object with a string "text".'
+    if not _is_unicode(text):
+        return None, 'contains half a surrogate pair in its "text".'
+    return record, 'contains a NUL character in its "text".' if "\0" in text else None
+
+
+def _is_unicode(text):
+    """Returns whether a text can be encoded: JSON allows halves of surrogate pairs."""
     try:
         text.encode()
     except UnicodeEncodeError:
-        return None, 'contains half a surrogate pair in its "text".'
-    return record, 'contains a NUL character in its "text".' if "\0" in text else None
+        return False
+    return True
 
 
 def _wikiextractor(text_range):

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from data_pipeline.config import MaskingConfig, PretrainingDataConfig
+from data_pipeline.errors import InputError
 from data_pipeline.settings import Rule, Settings, SettingsError, did_you_mean, option, options_of
 
 
@@ -110,3 +112,11 @@ def test_a_key_with_one_typo_is_recognized():
                     right += did_you_mean(typo, known) == f". Did you mean `{key}`?"
     assert total > 2000
     assert right >= 0.95 * total, f"{right} of {total}"
+
+
+def test_rules_compare_converted_values():
+    """A quoted number is one, also if other settings are wrong."""
+    with pytest.raises(InputError, match="^1 problem in .*\n  `max_ngram`"):
+        MaskingConfig(leave_unmasked="1e-1", max_ngram=20)
+    with pytest.raises(InputError, match="^1 problem in .*\n  `max_seq_lenght`"):
+        PretrainingDataConfig(max_seq_lenght=12, max_predictions_per_seq="20", max_seq_length="128")

@@ -62,9 +62,10 @@ def fill_samples(run: Path, data: Path, count: int) -> Samples:
     distance = max(len(records) // count, 1)
     dataset = evaluation_dataset(records, 1).shard(distance, 0).take(count)
     texts = []
-    for batch in dataset.as_numpy_iterator():
-        logits = model({name: batch[name] for name in _INPUTS})["masked_lm_logits"].numpy()[0]
-        texts.append(_filled(batch, np.asarray(logits, np.float64), tokenizer))
+    with records.failures_named():
+        for batch in dataset.as_numpy_iterator():
+            logits = model({name: batch[name] for name in _INPUTS})["masked_lm_logits"].numpy()[0]
+            texts.append(_filled(batch, np.asarray(logits, np.float64), tokenizer))
     return Samples(data, opened.step, texts)
 
 

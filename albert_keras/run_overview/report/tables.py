@@ -45,7 +45,7 @@ def settings_tables(record: dict[str, Any]) -> list[Table]:
 
 
 def program_table(record: dict[str, Any]) -> Table:
-    """Returns the versions, the commit, the command, and what was changed in the run."""
+    """Returns the versions, the commit and the command of a run."""
     cells = [(name, str(version)) for name, version in record.get("versions", {}).items()]
     if record.get("git_commit"):
         cells.append(("commit", record["git_commit"]))

@@ -179,6 +179,11 @@ def test_the_loss_of_a_step_is_found_from_means():
     assert facts == {"first_loss": 10, "last_loss": pytest.approx(6), "updates": 3}
 
 
+def test_ours_trains_with_lamb():
+    """The default optimizer of a small model is another one."""
+    assert prepare_ours(SHAPE, "float32").facts["optimizer"] == "LAMB"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("prepare", [prepare_ours, prepare_keras_nlp])
 def test_ours_and_keras_nlp_train(prepare):

@@ -200,3 +200,11 @@ def test_the_check_imports_no_tensorflow(written):
     )
     path = written("training: {steps: 3}")
     subprocess.run([sys.executable, "-c", code, str(path)], check=True, capture_output=True)
+
+
+@pytest.mark.parametrize("text", ["1: x\n", "training: {on: 2}\n", "masking:\n  3: x\n"])
+def test_keys_must_be_names(tmp_path, text):
+    path = tmp_path / "settings.yaml"
+    path.write_text(text)
+    (problem,) = check_file(path).problems
+    assert "must have names as keys. Received: " in problem.message

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from albert_keras.cli import main
 from albert_keras.run_overview.comparison import compare_runs
 from albert_keras.run_overview.removal import remove_run
-from albert_keras.run_overview.summary import DAMAGED, find_runs, summarize
+from albert_keras.run_overview.summary import DAMAGED, find_runs, first_training, summarize
 from data_pipeline.errors import InputError
 from data_pipeline.folder_lock import FolderLock
 
@@ -172,3 +172,8 @@ def test_a_summary_of_a_run_that_has_not_reported_yet(folder):
     (folder / "a" / "log.jsonl").unlink()
     seen = summarize(folder / "a")
     assert (seen.kind, seen.step, seen.score, seen.seconds) == ("pretraining", 0, None, 0)
+
+
+def test_a_fine_tuning_without_its_trainings_is_named(tmp_path):
+    with pytest.raises(InputError, match="has no training any more.*`seed-...`"):
+        first_training(tmp_path)

@@ -164,6 +164,7 @@ def test_a_pattern_sign_in_a_real_file_name_is_no_pattern(tmp_path):
         (b'["text"]', "jsonl", 'line 1 .*string "text"'),
         (b"[" * 100_000, "jsonl", "nested more deeply than 64"),
         (b'{"text": "\\ud800"}', "jsonl", "half a surrogate pair"),
+        (b'{"id": "\\ud800", "text": "a"}', "jsonl", 'half a surrogate pair in its "id"'),
         (b'{"text": "a\\u0000"}', "jsonl", "NUL character"),
         (b'<doc id="1">\ntext\n', "auto", "line 1.*not closed"),
         (b'<doc id="1">\ntext\n<doc id="2">\n</doc>', "auto", "line 1.*not closed"),
