@@ -100,7 +100,7 @@ class PretrainingDataConfig(Settings):
         "split",
         "For a stretch of one sentence, which has no second segment: split it at the "
         "start of a word, skip it, or take a random second segment with label 1 (nsp) as in "
-        "google-research/albert.",
+        "google-research/albert. With `objective=nsp`, pairs of segments always do the latter.",
     )
     static_masks: bool = option(
         True, "Store masks in the records; otherwise the reader samples them in each epoch."

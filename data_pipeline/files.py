@@ -117,6 +117,11 @@ def check_output_folder(path: str | Path, option: str = "--out") -> None:
             f"Remove it or choose another {option}.",
             Mistake.OUTPUT_EXISTS,
         )
+    check_writable(path, option)
+
+
+def check_writable(path: Path, option: str = "--out") -> None:
+    """Checks that files can be written in a folder, or that it can be created; else InputError."""
     parent = path.absolute()
     while not parent.exists():
         parent = parent.parent

@@ -67,7 +67,8 @@ class FolderLock:
 
         Raises:
             InputError: If another process has the lock; it is named.
-            OSError: If the folder cannot be written to.
+            OSError: If the file cannot be created, except for a lack of permission: then nothing is
+                locked.
         """
         if self._makes_folder and self._descriptor is None:
             folder = self._path.parent

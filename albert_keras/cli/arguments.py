@@ -16,7 +16,7 @@ def read_values(config_file=None, assignments=(), kind="pretraining"):
         config_file: str, Path or None. YAML or JSON file; or the name of a recipe, if the file does
             not exist.
         assignments: list of str, each "section.key=value" with a YAML value, or None.
-        kind: str. Kind of the recipes, see `recipes.names`.
+        kind: str or None. Kind of the recipes, see `recipes.names`; None if there are none.
 
     Returns:
         dict, nested.
@@ -51,6 +51,8 @@ def _find(config_file, kind):
     path, name = Path(config_file), str(config_file)
     if path.is_file():
         return path
+    if kind is None:
+        raise InputError(f"The configuration file `{path}` does not exist.", Mistake.NO_CONFIG_FILE)
     known = recipes.names(kind)
     if name in known:
         return recipes.path(name, kind)

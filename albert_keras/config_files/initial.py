@@ -10,6 +10,7 @@ from albert_keras.training.config import PretrainingConfig
 from data_pipeline.config import PretrainingDataConfig
 from data_pipeline.errors import InputError
 from data_pipeline.files import check_output_folder, whole_file
+from data_pipeline.mistakes import Mistake
 from data_pipeline.records.dataset_info import DatasetInfo
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
@@ -30,7 +31,8 @@ def check_new(path: Path, option: str = "--out") -> None:
     """Raises InputError if the file of an option exists, or its folder cannot be written."""
     if path.exists():
         raise InputError(
-            f"`{path}` exists, and is not overwritten. Remove it or choose another {option}."
+            f"`{path}` exists, and is not overwritten. Remove it or choose another {option}.",
+            Mistake.OUTPUT_EXISTS,
         )
     check_output_folder(path, option)
 

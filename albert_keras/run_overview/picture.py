@@ -11,6 +11,7 @@ from albert_keras.runs.kind import kind_of_run
 from albert_keras.training.loop.curves import BLUE, PANELS, Curve, Panel, draw_several
 from data_pipeline.errors import InputError
 from data_pipeline.files import check_output_folder
+from data_pipeline.mistakes import Mistake
 
 
 def plot_runs(paths: Sequence[str | Path], out: str | Path, overwrite: bool = False) -> Path:
@@ -31,7 +32,10 @@ def plot_runs(paths: Sequence[str | Path], out: str | Path, overwrite: bool = Fa
         )
     if not overwrite:
         if out.exists():
-            raise InputError(f"`{out}` exists. Give --overwrite, or choose another --out.")
+            raise InputError(
+                f"`{out}` exists. Give --overwrite, or choose another --out.",
+                Mistake.OUTPUT_EXISTS,
+            )
         check_output_folder(out)
     metrics = [_metric_of(folder) for folder in folders]
     panels = panels_of(metrics[0] if "finetuning" in kinds else None)

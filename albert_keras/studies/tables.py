@@ -91,8 +91,10 @@ def settings_table(planned: PlannedStudy) -> Table:
     rows = []
     for run in planned.study.runs:
         own = run.scales.get(planned.scale)
-        changes = [*_flat(run.values()), *_flat(own.values() if own else {})]
-        rows.append((run.name, ", ".join(changes) or "nothing"))
+        # The settings of the scale replace those of the run.
+        changes = dict([*_flat(run.values()), *_flat(own.values() if own else {})])
+        listing = ", ".join(f"{name}: {value}" for name, value in changes.items())
+        rows.append((run.name, listing or "nothing"))
     return Table(("run", "differs from the base in"), rows)
 
 
@@ -222,4 +224,4 @@ def _flat(values, path=""):
             yield from _flat(value, name)
         else:
             text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-            yield f"{name}: {text}"
+            yield name, text

@@ -121,7 +121,7 @@ def build_records(
     except BaseException as error:
         kept = folder.abandon()
         if isinstance(error, OSError):
-            raise failure(error, out) from error
+            raise failure(error, out, kept) from error
         if isinstance(error, KeyboardInterrupt):
             raise WorkInterrupted(_KEPT.format(out) if kept else _NOTHING_KEPT) from error
         raise

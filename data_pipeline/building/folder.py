@@ -11,7 +11,7 @@ from pathlib import Path
 from data_pipeline.building.result import builder_version
 from data_pipeline.config import PretrainingDataConfig
 from data_pipeline.errors import InputError
-from data_pipeline.files import check_output_folder, whole_file
+from data_pipeline.files import check_output_folder, check_writable, whole_file
 from data_pipeline.folder_lock import FolderLock
 from data_pipeline.limits import parse_json, read_limited
 from data_pipeline.records.dataset_info import INFO_FILE, TOKENIZER_FOLDER
@@ -39,7 +39,7 @@ class BuildFolder:
         is_unfinished = self.work.is_dir() and not (self.out / INFO_FILE).exists()
         if not is_unfinished or not all(map(_is_ours, self.out.iterdir())):
             check_output_folder(self.out)
-        check_output_folder(self.out / "new")  # the folder itself may not be empty
+        check_writable(self.out)
         self._check_settings()
         self._missing = [path for path in (self.out, *self.out.parents) if not path.exists()]
         self.work.mkdir(parents=True, exist_ok=True)
@@ -50,8 +50,7 @@ class BuildFolder:
             with whole_file(self.work / _SETTINGS) as temporary:
                 temporary.write_text(json.dumps(self._settings), encoding="utf-8")
         except OSError as error:
-            self.abandon()
-            raise failure(error, self.out) from error
+            raise failure(error, self.out, self.abandon()) from error
 
     def remove_other_shards(self, names):
         """Removes the record files of an earlier attempt that this build does not make."""
@@ -125,11 +124,18 @@ def remove_remains(out: Path) -> None:
         shutil.rmtree(out / _WORK)
 
 
-def failure(error, out):
-    """Converts an OSError of a build to an InputError that says where, why and how to resume."""
-    return InputError(
-        f"`{error.filename or out}` could not be read or written: {error.strerror or error}. "
+def failure(error, out, kept):
+    """Converts an OSError of a build to an InputError that says where, why and how to resume.
+
+    `kept` says whether there are finished parts or shards.
+    """
+    rest = (
         "Finished parts and shards are kept: fix the cause and repeat the command to resume."
+        if kept
+        else "Nothing was saved: fix the cause and repeat the command."
+    )
+    return InputError(
+        f"`{error.filename or out}` could not be read or written: {error.strerror or error}. {rest}"
     )
 
 

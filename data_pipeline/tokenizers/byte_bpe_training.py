@@ -9,6 +9,7 @@ from pathlib import Path
 
 from data_pipeline.errors import InputError
 from data_pipeline.files import check_output_folder, whole_folder
+from data_pipeline.mistakes import Mistake
 from data_pipeline.tokenizers.byte_bpe import (
     BYTE_CHARACTERS,
     SPECIAL_PIECES,
@@ -56,7 +57,8 @@ def train_byte_bpe(
     if size < least:
         raise InputError(
             f"`size` must be at least {least}: {len(BYTE_CHARACTERS)} bytes and "
-            f"{len(SPECIAL_PIECES)} special tokens. Received: {size}. Raise it."
+            f"{len(SPECIAL_PIECES)} special tokens. Received: {size}. Raise it.",
+            Mistake.VOCABULARY_SIZE,
         )
     pieces, merges, characters = _learn(corpus_texts, size - len(SPECIAL_PIECES))
     # The ids of RoBERTa: <s> 0, <pad> 1, </s> 2, <unk> 3, and <mask> the last one.
@@ -89,7 +91,7 @@ def _learn(texts, size):
         pairs = splitter.pre_tokenize_str(replace_surrogates(text))
         words.update(word for word, _ in pairs)
     if not words:
-        raise InputError("The corpus contains no words. Check its path.")
+        raise InputError("The corpus contains no words. Check its path.", Mistake.EMPTY_CORPUS)
     trainer = library.trainers.BpeTrainer(
         vocab_size=size,
         min_frequency=_LEAST_COUNT,

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from data_pipeline.errors import InputError
+from data_pipeline.mistakes import Mistake
 
 _SECONDS_TO_WAIT = 0.25
 
@@ -20,7 +21,8 @@ def load_tokenizers() -> Any:
         raise InputError(
             "WordPiece vocabularies are trained, and byte-level BPE is read, with the library "
             "`tokenizers`, which is not installed. Install it with "
-            "`pip install 'albert-keras[tokenizers]'`."
+            "`pip install 'albert-keras[tokenizers]'`.",
+            Mistake.EXTRA_MISSING,
         ) from error
     return tokenizers
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from data_pipeline.errors import InputError
 from data_pipeline.files import check_output_folder, whole_folder
+from data_pipeline.mistakes import Mistake
 from data_pipeline.tokenizers.basic_words import IDEOGRAPHS, BasicTokenizer, is_punctuation
 from data_pipeline.tokenizers.huggingface_library import load_tokenizers, wait_for
 from data_pipeline.tokenizers.vocabulary import Coverage, TrainedVocabulary
@@ -68,7 +69,7 @@ def train_wordpiece(
     basic = BasicTokenizer(lower_case, strip_accents)
     words = _count_words(corpus_texts, basic)
     if not words:
-        raise InputError("The corpus contains no words. Check its path.")
+        raise InputError("The corpus contains no words. Check its path.", Mistake.EMPTY_CORPUS)
     counts: collections.Counter[str] = collections.Counter()
     for word, count in words.items():
         for character in word:
@@ -135,7 +136,8 @@ def _learn(words, allowed, size):
         raise InputError(
             f"`size` must be at least {len(reserved)} for this corpus: {len(SPECIAL_PIECES)} "
             f"special pieces, {len(characters)} characters at the start of words and {len(inside)} "
-            f"inside of words. Received: {size}. Raise it."
+            f"inside of words. Received: {size}. Raise it.",
+            Mistake.VOCABULARY_SIZE,
         )
     kept = {
         word: count

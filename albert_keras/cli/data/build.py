@@ -54,7 +54,7 @@ def build(
         "Build with Apache Beam on this runner: DirectRunner, DataflowRunner, FlinkRunner, "
         "SparkRunner or PrismRunner. An unfinished build is restarted.",
     ),
-    config: Path | None = options.CONFIG,
+    config: Path | None = option(None, "YAML or JSON file of settings.", metavar="FILE"),
     assignments: list[str] | None = options.SET,
 ):
     """Convert text to pre-training records, or resume a build.
@@ -71,7 +71,8 @@ def build(
     from data_pipeline.tokenizers.tokenization import Tokenizer
 
     beam_flags = _beam_flags(runner, workers, beam_options or [])
-    settings = PretrainingDataConfig.preset(preset, **(read_values(config, assignments) | flags))
+    values = read_values(config, assignments, kind=None) | flags
+    settings = PretrainingDataConfig.preset(preset, **values)
     loaded = Tokenizer.load(tokenizer)
     check_before_build(corpus, loaded, settings, corpus_format)
     arguments = (corpus, loaded, out, settings, corpus_format)

@@ -36,6 +36,7 @@ from albert_keras.training.loop.log_file import read_evaluations, read_log, read
 from data_pipeline.durations import format_duration
 from data_pipeline.errors import InputError
 from data_pipeline.files import check_output_folder, whole_file
+from data_pipeline.mistakes import Mistake
 from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
 from data_pipeline.tokenizers.tokenization import Tokenizer
 
@@ -89,7 +90,10 @@ def write_report(
     path = folder / REPORT if out is None else Path(out)
     if out is not None and not overwrite:
         if path.exists():
-            raise InputError(f"`{path}` exists. Give --overwrite, or choose another --out.")
+            raise InputError(
+                f"`{path}` exists. Give --overwrite, or choose another --out.",
+                Mistake.OUTPUT_EXISTS,
+            )
         check_output_folder(path)
     text = _template().render(page=_page(folder, None if data is None else Path(data)))
     path.parent.mkdir(parents=True, exist_ok=True)

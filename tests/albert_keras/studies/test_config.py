@@ -10,6 +10,7 @@ from albert_keras.cli.study import study as command
 from albert_keras.studies.catalogue import find_study, read_study, study_names
 from albert_keras.studies.config import SCALES, StudyConfig
 from albert_keras.studies.planned import plan_study
+from albert_keras.studies.tables import settings_table
 from albert_keras.studies.updates import planned_updates, updates_in_time
 from data_pipeline.errors import InputError
 from data_pipeline.settings import SettingsError
@@ -145,3 +146,9 @@ def test_the_study_in_the_documentation_is_valid():
 def test_the_documentation_lists_all_studies():
     page = (ROOT / "docs" / "studies.md").read_text(encoding="utf-8")
     assert set(re.findall(r"^\| `([a-z-]+)` \|", page, re.MULTILINE)) == set(study_names())
+
+
+def test_the_settings_of_a_scale_replace_those_of_a_run():
+    planned = plan_study(read_study("embedding-size"), "tiny")
+    changes = dict(settings_table(planned).rows)
+    assert changes["not-shared, E 64"] == "model.sharing: none, model.embedding_size: 16"

@@ -56,3 +56,14 @@ def test_a_dry_run_writes_nothing(study_text, tmp_path, capsys):
     assert main([*words, "--dry-run", "--json", "--seeds", "3"]) == 0
     assert json.loads(capsys.readouterr().out)["seeds"] == 3
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["mine.yaml"]
+
+
+def test_smaller_parts_of_the_text_are_prepared_sooner(micro_study, study_text):
+    text = [str(study_text)]
+
+    def seconds(*shares):
+        runs = [{"name": f"part {share}", "corpus_share": share} for share in shares]
+        planned = plan_study(micro_study(runs=runs, reference=runs[0]["name"]), "tiny")
+        return study_cost(planned, text, (), "auto", None, seeds=1).preparation_seconds
+
+    assert seconds(1.0) < seconds(1.0, 0.5) < seconds(1.0, 0.9) < 2 * seconds(1.0)

@@ -95,6 +95,15 @@ def test_a_build_goes_on_where_it_failed(
     assert len(reused) == result.shards_reused
 
 
+def test_a_build_that_failed_at_its_beginning_saved_nothing(
+    corpus, tiny_tokenizer, tmp_path, monkeypatch
+):
+    failing_at(monkeypatch, encoding, "encode_document", 0, OSError(errno.ENOSPC, "No space left"))
+    with pytest.raises(InputError, match="No space left. Nothing was saved: fix the cause"):
+        build_records(corpus, tiny_tokenizer, tmp_path / "records", CONFIG)
+    assert not (tmp_path / "records").exists()
+
+
 def test_a_finished_build_is_left_as_it_is(corpus, undisturbed, tiny_tokenizer, tmp_path):
     build_records(corpus, tiny_tokenizer, tmp_path / "out", CONFIG)
     times = {path: path.stat().st_mtime_ns for path in (tmp_path / "out").rglob("*")}
