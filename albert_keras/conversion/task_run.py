@@ -126,6 +126,7 @@ class _Source:
         return {
             "origin": Path(self._weights.source).name,
             "origin_digest": encoder_digest(ArrayTensors(self._weights.tensors)),
+            "origin_positions": self._weights.config.max_position_embeddings,
             "fingerprint": CONVERTED,
             "max_seq_length": self._task.max_seq_length,
         }

@@ -159,8 +159,9 @@ class FinetunedModels:
         #: For each run its task, whose settings determine how it reads an example.
         self._tasks = [build_task(config.task) for config in configs]
         self._predictors = []
-        #: The task as the first model was trained on it, without the changes.
-        self.trained_task = self._tasks[0]
+        #: The task as the first model was trained on it, perhaps with its files in another folder.
+        moved = {name: value for name, value in changes.items() if name == "data_dir"}
+        self.trained_task = build_task(configs[0].task.replace(**moved))
         for run, task in zip(self.runs, self._tasks, strict=True):
             with built_strategy.scope():
                 model = run.load_model(step, task=task)

@@ -81,17 +81,20 @@ class CheckpointFolder:
 
         Only scores on the same data as the newest one are compared.
         """
+        found = self._scores()
+        newest = next((data for _, data in found.values()), None)
+        scores = _on_data(found, newest)
+        return min(scores, key=scores.get, default=None)
+
+    def best_score(self, data: str) -> float | None:
+        """Returns the lowest score on some data, see `save`; None without scores on it."""
+        return min(_on_data(self._scores(), data).values(), default=None)
+
+    def _scores(self):
+        """Returns score and data of the steps that have a score, the newest first."""
         steps = [step for step in reversed(self.steps()) if step not in self._skipped]
         found = {step: _score(self._folder(step), step) for step in steps}
-        found = {step: score for step, score in found.items() if score[0] is not None}
-        newest = next((data for _, data in found.values()), None)
-        scores = {
-            step: score
-            for step, (score, data) in found.items()
-            # Older versions did not save on which data it was scored.
-            if None in (data, newest) or data == newest
-        }
-        return min(scores, key=scores.get, default=None)
+        return {step: score for step, score in found.items() if score[0] is not None}
 
     def newest_valid(self) -> int | None:
         """Finds the newest undamaged checkpoint; warns of each damaged one that it skips.
@@ -262,6 +265,11 @@ def _write_digests(folder, step):
         fsync(path)
         files[path.name] = digest_of(path)
     write_digests(folder, files, step=step)
+
+
+def _on_data(scores, data):
+    """Returns the scores on some data; older versions did not save the data of a score."""
+    return {step: one for step, (one, on) in scores.items() if None in (on, data) or on == data}
 
 
 def _score(folder, step):

@@ -154,7 +154,11 @@ def check_shape(path: Path, record: dict):
 
 
 def command_of(record: dict) -> str:
-    """Returns the name of the command that makes runs of this kind."""
+    """Returns the name of the command that made a run."""
+    if record["data"].get("fingerprint") == "converted":
+        return "convert"
+    if "distillation" in record["config"]:
+        return "distill"
     return "finetune" if record.get("kind") == "finetuning" else "pretrain"
 
 

@@ -169,7 +169,8 @@ class ScoreHeldOut(keras.callbacks.Callback):
         self.scored_on = records.info.fingerprint
         #: SaveCheckpoints. Must be set before training.
         self.saving = None
-        self._best = math.inf
+        best = context.run.checkpoints.best_score(self.scored_on)
+        self._best = math.inf if best is None else best
         self._context, self._overlap = context, overlap
         self._done = context.first_step
         # A training step takes as long as three forward passes.

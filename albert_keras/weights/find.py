@@ -2,6 +2,7 @@
 
 import functools
 import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -157,7 +158,8 @@ def _keras_file(path, kind):
     shape = shape_in_keras_file(path)
     open_it = functools.partial(open_keras_file, path)
     folders = (folder, path.parent) if record else (path.parent,)
-    length = record.get("max_seq_length")
+    data = run.get("data")  # an export may serve shorter texts than it was trained on
+    length = data.get("max_seq_length") if isinstance(data, dict) else None
     return FoundWeights(
         kind,
         record.get("step"),
@@ -171,8 +173,13 @@ def _keras_file(path, kind):
 
 
 def _origin_positions(record):
-    data = record.get("data")  # only newer runs have this entry
-    return int((data.get("origin_positions") if isinstance(data, dict) else None) or 0)
+    """Returns how many positions the weights that a run started from were trained on; 0 if none."""
+    data = record.get("data")
+    if not isinstance(data, dict):
+        return 0
+    if data.get("origin") is not None and "origin_positions" not in data:
+        return sys.maxsize  # an older run, whose origin may have trained all of them
+    return int(data.get("origin_positions") or 0)
 
 
 def _read_json(path):

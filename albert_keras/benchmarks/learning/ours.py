@@ -26,7 +26,7 @@ class ScoreAtMarks(keras.callbacks.Callback):
         self._batch = -1
 
     def begin_stage(self, positions_per_step: int, flops_per_step: int):
-        """Counts positions with the batches of a stage, B · S of each."""
+        """Counts the positions that each step of a stage trains on."""
         self.recorder.positions_per_update = positions_per_step
 
     def on_train_begin(self, logs=None):

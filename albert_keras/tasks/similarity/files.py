@@ -66,7 +66,8 @@ def read_texts_alone(path, config, skipped: list[SkippedRow] | None = None) -> l
     Arguments and errors are as of `read_pairs`.
     """
     if is_text_file(path):
-        if config.encoding is not None or config.delimiter is not None:
+        has_table = config.dev is not None  # which the settings are for
+        if not has_table and (config.encoding is not None or config.delimiter is not None):
             raise InputError(
                 f"`encoding` and `delimiter` are for tables. Received: `{path}`, which has a text "
                 "on each line; such files must be UTF-8."

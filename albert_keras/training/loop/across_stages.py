@@ -6,7 +6,7 @@ from tensorflow import keras
 
 
 class AcrossStages(keras.callbacks.Callback):
-    """Passes begin, end and steps of several calls of `fit`, one per stage, on as if of one call.
+    """Tells callbacks of several calls of `fit`, one per stage, as if they were one call.
 
     Callbacks receive `on_train_begin`, `on_epoch_begin`, `on_train_batch_end` and `on_train_end`.
     For them, training and an epoch begin only once, and batches are counted across all

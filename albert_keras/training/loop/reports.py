@@ -93,7 +93,7 @@ class Report(keras.callbacks.Callback):
         """Begins to report a stage, whose steps differ from those before.
 
         Args:
-            positions_per_step: Positions in a batch, padding included, B · S.
+            positions_per_step: Positions that a step trains on, padding included.
             flops_per_step: Useful operations, see `training_flops`.
         """
         self.positions_per_step, self.flops_per_step = positions_per_step, flops_per_step

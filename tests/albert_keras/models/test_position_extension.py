@@ -1,5 +1,7 @@
 """A longer table of positions repeats the trained ones, and everything else stays."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -30,7 +32,15 @@ def test_weights_of_a_run_are_opened_for_longer_sequences(tiny_run):
     assert new.keys() == old.keys()
     for name, values in old.items():
         np.testing.assert_array_equal(new[name], values)
-    assert origin.lengthened(None) is origin and origin.lengthened(64) is origin
+    assert origin.lengthened(None) is origin
+
+
+def test_positions_that_were_not_trained_are_copied_without_more_of_them(tiny_run):
+    origin = open_weights(tiny_run)
+    table = origin.lengthened(64).tensors.read(TABLE)
+    np.testing.assert_array_equal(table, origin.tensors.read(TABLE)[copied_positions(32, 64)])
+    trained = dataclasses.replace(origin, max_seq_length=64)
+    assert trained.lengthened(64) is trained
 
 
 def test_a_table_does_not_become_shorter(tiny_run):

@@ -191,7 +191,7 @@ def test_several_runs_are_listed_to_choose_from(tmp_path):
     for seed in (1, 2):
         (tmp_path / f"seed-{seed}").mkdir()
         (tmp_path / f"seed-{seed}" / "run.json").touch()
-    with pytest.raises(InputError, match="Choose one of them: seed-1, seed-2"):
+    with pytest.raises(InputError, match="Give one of its runs: `.*seed-1`, `.*seed-2`"):
         open_weights(tmp_path)
 
 

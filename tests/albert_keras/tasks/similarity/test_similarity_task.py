@@ -145,6 +145,8 @@ def test_rows_to_answer_keep_all_columns(files):
 def test_a_file_of_texts_takes_no_settings_of_tables(files, settings):
     with pytest.raises(InputError, match="are for tables. Received: .*texts.txt"):
         task_of(files, train="texts.txt", **settings).read("train")
+    task = task_of(files, train="texts.txt", dev="pairs.tsv", **COLUMNS, **settings)
+    assert len(task.read("train")) == 2  # the settings are for the pairs
 
 
 def test_other_tasks_have_no_objective():
