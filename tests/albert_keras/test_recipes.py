@@ -108,6 +108,7 @@ def test_the_recipes_are_these():
         "albert-gpu-day",
         "albert-mini-cpu",
         "albert-mini-en",
+        "albert-mini-en-2",
         "continue",
     }
     assert set(recipes.names()) == ours | PAPERS.keys()
