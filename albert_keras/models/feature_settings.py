@@ -121,7 +121,7 @@ class FeatureSettings(Settings):
             numbers = tuple(map(int, self.layers.split(",")))
         if min(numbers) < 1 or max(numbers) > depth:
             raise InputError(
-                f"`layers` must be numbers from 1 to {depth}, the depth of the encoder. "
+                f"`layers` must be among the layers of the encoder, 1 to {depth}. "
                 f"Received: {self.layers}."
             )
         return numbers

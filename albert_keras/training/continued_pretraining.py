@@ -33,18 +33,26 @@ class ContinuedPretraining:
         self.trained_positions = initial.trained_positions
 
     @classmethod
-    def of(cls, initial: InitialWeights, records: RecordFiles, positions: int | None = None):
+    def of(
+        cls,
+        initial: InitialWeights,
+        records: RecordFiles,
+        positions: int | None = None,
+        first_length: int | None = None,
+    ):
         """Combines weights with records that were built with their tokenizer or an extension of it.
 
         Args:
             positions: `max_position_embeddings` of the model; None takes the value of the weights.
+            first_length: Tokens of the sequences of the first stage, if not those of `records`.
+                Positions up to it that were never trained start as copies of trained ones.
 
         Raises:
             InputError: If the records were built with another tokenizer, or the weights have more
                 positions.
         """
         info, ours = records.info, initial.tokenizer
-        if positions is None and info.max_seq_length > initial.trained_positions:
+        if positions is None and (first_length or info.max_seq_length) > initial.trained_positions:
             positions = initial.albert_config.max_position_embeddings
         longer = initial.lengthened(positions)
         has_copies = longer is not initial

@@ -115,7 +115,9 @@ def pretrain(
     continued = None
     if initial is not None:
         positions = config.model.get("max_position_embeddings")
-        continued = ContinuedPretraining.of(initial, records, positions)
+        first = config.stages[0].data if config.stages else None
+        length = None if first is None else RecordFiles(first).info.max_seq_length
+        continued = ContinuedPretraining.of(initial, records, positions, length)
         config = config.replace(model=continued.model_settings(config))
     config = _as_started(config, Path(out) / "run.json")
     albert_config = config.albert_config(records.info.vocab_size)

@@ -308,4 +308,4 @@ def test_a_run_cannot_contain_a_run_of_another_kind(tuned, tiny_records, tiny_ru
         assert f"`{out}` is the folder of a run. A fine-tuning needs its own folder" in shown
     command = ["finetune", *begin["table"], "--from", str(tuned), "--out", f"{folder}/new"]
     shown = shown_mistake(command, folder, capfd)
-    assert "Choose one of them: seed-12345" in shown
+    assert "Give one of its runs: `" in shown and "/seed-12345`" in shown

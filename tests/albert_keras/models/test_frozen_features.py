@@ -105,7 +105,9 @@ def test_settings_that_mean_nothing_are_refused(values, says):
 
 @pytest.mark.parametrize("layers", ["last-4", "1,4"])
 def test_layers_that_the_encoder_lacks_are_refused(layers):
-    with pytest.raises(InputError, match=f"among the 3 layer.* Received: {layers}"):
+    with pytest.raises(
+        InputError, match=f"among the layers of the encoder, 1 to 3.* Received: {layers}"
+    ):
         frozen_model("tagging", layers=layers)
 
 
