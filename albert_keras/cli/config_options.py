@@ -8,6 +8,7 @@ from typing import Annotated, Literal, get_args, get_origin
 import typer
 from pydantic_core import PydanticUndefined
 
+from albert_keras.cli.options import is_given
 from data_pipeline.settings import options_of
 
 
@@ -41,7 +42,7 @@ def given_values(config, context, arguments):
     return {
         keyword: str(value) if isinstance(value, Path) else value
         for keyword, value in values.items()
-        if context.get_parameter_source(keyword).name == "COMMANDLINE"
+        if is_given(context, keyword)
     }
 
 

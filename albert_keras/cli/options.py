@@ -16,6 +16,12 @@ def option(default, help, *names, shown=True, **settings):
     return typer.Option(default, *names, help=help, show_default=shown, **settings)
 
 
+def is_given(context, name):
+    """Returns whether an option, by the name of its parameter, is on the command line."""
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
+
+
 def argument(default, help, **settings):
     """Returns a positional argument of a command that shows no default."""
     return typer.Argument(default, help=help, show_default=False, **settings)

@@ -6,8 +6,8 @@ import typer
 
 from albert_keras.cli import options
 from albert_keras.cli.command import Output, command
-from albert_keras.cli.options import option
-from albert_keras.cli.plan_hours import check_options, is_given, measure_machine, plan_hours
+from albert_keras.cli.options import is_given, option
+from albert_keras.cli.plan_hours import check_options, measure_machine, plan_hours
 from data_pipeline.errors import InputError
 
 

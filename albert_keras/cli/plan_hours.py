@@ -6,6 +6,7 @@ import textwrap
 import typer
 
 from albert_keras.cli.command import Output
+from albert_keras.cli.options import is_given
 from data_pipeline.errors import InputError
 
 #: What the budget chooses: options of `plan` that must not be given with --hours.
@@ -36,11 +37,6 @@ def check_options(context, has_hours):
                 f"`{options[name]}` requires `--hours`."
                 + (" Without it give --corpus-size." if name == "corpus" else "")
             )
-
-
-def is_given(context, name):
-    """Returns whether an option is on the command line."""
-    return context.get_parameter_source(name).name == "COMMANDLINE"
 
 
 def plan_hours(hours, corpus, corpus_size, corpus_format, config_out, **machine):

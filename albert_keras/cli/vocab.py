@@ -9,7 +9,7 @@ import typer
 
 from albert_keras.cli import options
 from albert_keras.cli.command import App, Output, command
-from albert_keras.cli.options import option
+from albert_keras.cli.options import is_given, option
 
 #: Number of added pieces to print, the most useful ones first.
 _SHOWN = 20
@@ -57,7 +57,7 @@ def vocab(
       albert-keras vocab --kind wordpiece --corpus 'books/*.txt' --size 8000 --out tokenizer/
     """
     if context.invoked_subcommand is not None:
-        if any(_is_given(context, name) for name in context.params):
+        if any(is_given(context, name) for name in context.params):
             context.fail(f"Options must follow `{context.invoked_subcommand}`.")
         return None
     from data_pipeline.files import check_output_folder
@@ -168,16 +168,10 @@ def _paragraphs(corpus, corpus_format):
         yield from document.paragraphs
 
 
-def _is_given(context, name):
-    """Returns whether an option is on the command line."""
-    source = context.get_parameter_source(name)
-    return source is not None and source.name == "COMMANDLINE"
-
-
 def _check_no_clean_up(context):
     """Ends with a usage error if an option was given that byte-level BPE does not have."""
     for name in ("lower_case", "strip_accents", "required_characters"):
-        if _is_given(context, name) and context.params[name]:
+        if is_given(context, name) and context.params[name]:
             context.fail(f"--{name.replace('_', '-')} must not be used with --kind bpe.")
 
 

@@ -12,6 +12,7 @@ from albert_keras.finetuning.row_predictor import RowPredictor
 from albert_keras.finetuning.typed_examples import typed_examples
 from albert_keras.runs.kind import kind_of_run
 from albert_keras.runs.run import Run
+from albert_keras.runs.run_record import CONVERTED
 from albert_keras.tasks.build import build_task
 from albert_keras.tasks.kinds import SIMILARITY, TAGGING
 from albert_keras.tasks.task import Features
@@ -24,8 +25,6 @@ from data_pipeline.mistakes import Mistake
 
 logger = logging.getLogger(__name__)
 
-#: Entry `fingerprint` of a run that was converted, instead of the hash of training examples.
-CONVERTED = "converted"
 _TUNED, _RECORD, _RESULTS = "tuned.json", "run.json", "results.json"
 #: Settings that models may differ in when their predictions are averaged: files, and how an example
 #: is read.

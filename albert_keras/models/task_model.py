@@ -103,6 +103,7 @@ class AlbertForTask(keras.Model):
             return self._call(inputs, training, dropout_seed)
 
     def _call(self, inputs, training, dropout_seed):
+        """Returns the outputs of `call`; each model defines its own."""
         raise NotImplementedError
 
     def _sequence(self, inputs, training, dropout_seed):

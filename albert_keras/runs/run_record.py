@@ -24,6 +24,8 @@ _PACKAGES = (
 )
 _CHECKOUT = Path(__file__).parents[2]
 
+#: Entry `fingerprint` of a run that was converted, instead of the hash of training examples.
+CONVERTED = "converted"
 #: What must stay the same when a run is resumed. Most settings of the model are compared as part of
 #: `albert_config`.
 _COMPARED = (
@@ -155,7 +157,7 @@ def check_shape(path: Path, record: dict):
 
 def command_of(record: dict) -> str:
     """Returns the name of the command that made a run."""
-    if record["data"].get("fingerprint") == "converted":
+    if record["data"].get("fingerprint") == CONVERTED:
         return "convert"
     if "distillation" in record["config"]:
         return "distill"

@@ -92,7 +92,7 @@ def settings_table(planned: PlannedStudy) -> Table:
     for run in planned.study.runs:
         own = run.scales.get(planned.scale)
         # The settings of the scale replace those of the run.
-        changes = dict([*_flat(run.values()), *_flat(own.values() if own else {})])
+        changes = dict(_flat(run.values())) | dict(_flat(own.values() if own else {}))
         listing = ", ".join(f"{name}: {value}" for name, value in changes.items())
         rows.append((run.name, listing or "nothing"))
     return Table(("run", "differs from the base in"), rows)

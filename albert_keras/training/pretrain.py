@@ -43,6 +43,7 @@ from data_pipeline.errors import InputError
 from data_pipeline.files import check_output_folder
 from data_pipeline.folder_lock import FolderLock
 from data_pipeline.mistakes import Mistake
+from data_pipeline.records.dataset_info import DatasetInfo
 from data_pipeline.records.record_folder import RecordFiles
 
 logger = logging.getLogger(__name__)
@@ -116,7 +117,7 @@ def pretrain(
     if initial is not None:
         positions = config.model.get("max_position_embeddings")
         first = config.stages[0].data if config.stages else None
-        length = None if first is None else RecordFiles(first).info.max_seq_length
+        length = None if first is None else DatasetInfo.read(first).max_seq_length
         continued = ContinuedPretraining.of(initial, records, positions, length)
         config = config.replace(model=continued.model_settings(config))
     config = _as_started(config, Path(out) / "run.json")

@@ -7,7 +7,7 @@ import typer
 from albert_keras.cli import options
 from albert_keras.cli.command import Output, command
 from albert_keras.cli.data.check_task import ExampleOptions, check_task
-from albert_keras.cli.options import argument, option
+from albert_keras.cli.options import argument, is_given, option
 from albert_keras.cli.output import count_of, percent, plain, printable
 from data_pipeline.errors import InputError
 
@@ -56,7 +56,7 @@ def check(
       albert-keras data check --task classification --train mail.csv --text body --label folder
       albert-keras data check --task sst-2 --data-dir glue/ --tokenizer runs/books
     """
-    given = {name for name in _OF_A_CORPUS if _is_given(context, name)}
+    given = {name for name in _OF_A_CORPUS if is_given(context, name)}
     _check_use(corpus, flags, given)
     if not corpus:
         return check_task(flags, tokenizer, printable)
@@ -88,10 +88,6 @@ def check(
     ]
     values = plain(report) | {"warnings": warnings}
     return Output(values, map(printable, lines), _refusal(report))
-
-
-def _is_given(context, name):
-    return context.get_parameter_source(name).name == "COMMANDLINE"
 
 
 def _check_use(corpus, flags, of_a_corpus):
