@@ -10,6 +10,7 @@ from albert_keras.config import AlbertConfig
 from albert_keras.distillation.config import DistillationConfig
 from albert_keras.distillation.logit_cache import open_or_write
 from albert_keras.distillation.teaching import Teacher, Teaching
+from albert_keras.training.distributed.strategy import build_strategy
 from albert_keras.training.pretrain import PretrainingResult, pretrain
 from albert_keras.training.stages import stages_of
 from albert_keras.weights.initial_weights import open_weights
@@ -60,6 +61,7 @@ def distill(
         distill("runs/bert", "records/", "runs/student", size="distilbert-mini", steps=2000)
     """
     config = (config or DistillationConfig()).with_flags(**flags)
+    strategy = build_strategy(config.training.strategy)  # first: the teacher runs TensorFlow
     records = RecordFiles(data)
     student = config.albert_config(records.info.vocab_size)
     opened = Teacher(open_weights(teacher, teacher_step, albert_config, tokenizer))
@@ -70,7 +72,7 @@ def distill(
         )
     for stage in stages_of(config, records, student):
         opened.check_records(stage.records)
-    teaching = Teaching(opened, config, student, is_cached=cache is not None)
+    teaching = Teaching(opened, config, student, strategy, is_cached=cache is not None)
     config = config.replace(distillation=teaching.settings)
     if cache is not None:
         teaching.cache = open_or_write(cache, opened, records, config)

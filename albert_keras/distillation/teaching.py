@@ -91,6 +91,8 @@ class Teaching:
     Attributes:
         settings: TeachingConfig. With a value for each default that depends on the teacher.
         weights: InitialWeights. Of the teacher.
+        strategy: tf.distribute.Strategy. What the student is trained under; it must be built before
+            the teacher is opened.
         cache: LogitCache or None. What to read instead of running the teacher; it must be set if
             `is_cached` is True.
         warm_source: InitialWeights or None. The weights that the layers of the student start
@@ -105,9 +107,10 @@ class Teaching:
         teacher: Teacher,
         config: DistillationConfig,
         student: AlbertConfig,
+        strategy: tf.distribute.Strategy,
         is_cached: bool = False,
     ):
-        self.teacher, self.weights = teacher, teacher.weights
+        self.teacher, self.weights, self.strategy = teacher, teacher.weights, strategy
         self.cache: LogitCache | None = None
         self.settings = _resolved(config.distillation, teacher, student, is_cached)
         misfits = layer_misfits(teacher.albert_config, student)

@@ -95,7 +95,8 @@ def pretrain(
         clock: function without arguments that returns seconds, float, by which `time_budget` is
             measured. Callbacks may stop it, so that the time they take does not count.
         teaching: Teaching or None. The teacher of a distillation, see `distillation/teaching.py`,
-            which builds the step and the source of the records, and the first weights.
+            which has the strategy, builds the step and the source of the records, and loads the
+            first weights.
         **flags: Single settings by the keywords of `options_of(PretrainingConfig)`: `size`,
             `steps`, `batch_size`, `lr`, `seed`, `strategy`, `precision`, `masks`, ...
 
@@ -129,7 +130,7 @@ def pretrain(
         if stage.records is not records:  # the records of the run have been checked
             _check_shape(stage.records, albert_config)
     _check_growth(initial if teaching is None else teaching.warm_source, stages, albert_config)
-    strategy = build_strategy(config.training.strategy)
+    strategy = build_strategy(config.training.strategy) if teaching is None else teaching.strategy
 
     # The first worker takes the lock when it writes to the folder.
     lock = FolderLock(Path(out))

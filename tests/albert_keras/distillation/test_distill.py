@@ -96,7 +96,9 @@ def test_no_gradient_reaches_the_teacher(tiny_run, tiny_records, distillation):
     opened = Teacher(open_weights(tiny_run))
     config = distillation.resolved("float32")
     student = config.albert_config(307)
-    step = Teaching(opened, config, student).build_step(config, student)
+    step = Teaching(opened, config, student, tf.distribute.get_strategy()).build_step(
+        config, student
+    )
     rng = np.random.default_rng(0)
     features = {
         "input_ids": tf.constant(rng.integers(5, 307, (2, 8)), tf.int32),
@@ -168,7 +170,8 @@ def test_a_student_of_another_size_starts_from_what_fits(tiny_run, distillation,
     caplog.set_level("INFO")
     config = distillation.replace(model=distillation.model | {"hidden_size": 16})
     student = config.albert_config(307)
-    teaching = Teaching(Teacher(open_weights(tiny_run)), config, student)
+    opened = Teacher(open_weights(tiny_run))
+    teaching = Teaching(opened, config, student, tf.distribute.get_strategy())
     assert teaching.settings.cosine_weight == 0 and teaching.warm_source is None
     assert "no layer starts from a layer of the teacher" in caplog.text
     assert "hidden_size: 32 in the teacher, 16 in the student" in caplog.text
