@@ -1,6 +1,7 @@
 """Long work reports its progress; short work is silent."""
 
 import logging
+from types import SimpleNamespace
 
 import pytest
 
@@ -15,7 +16,8 @@ def clock(monkeypatch, caplog):
     """Returns a list with the time, in seconds, that can be changed."""
     caplog.set_level("INFO")
     now = [0.0]
-    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    # Only the clock of this module: a server in another thread of the tests uses the real one.
+    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: now[0]))
     return now
 
 

@@ -5,10 +5,12 @@ import json
 import os
 import shutil
 import time
+from types import SimpleNamespace
 
 import pytest
 
 from albert_keras.benchmarks import learn
+from albert_keras.benchmarks.learning import process
 from albert_keras.benchmarks.learning.learners import Learner, learners_for
 from albert_keras.benchmarks.learning.lines import learn_lines
 from albert_keras.benchmarks.learning.process import python_for, run_trainer
@@ -174,14 +176,12 @@ def test_a_process_ends_with_the_benchmark(tmp_path, monkeypatch):
     points = tmp_path / "training" / "points.jsonl"
     job = learn.Job(60, 1, 1, "float32", "", str(points), {}, 0.0)
 
-    sleep = time.sleep
-
     def interrupt(seconds):
-        sleep(seconds)
+        time.sleep(seconds)
         if points.with_name("pid").exists():
             raise KeyboardInterrupt
 
-    monkeypatch.setattr("albert_keras.benchmarks.learning.process.time.sleep", interrupt)
+    monkeypatch.setattr(process, "time", SimpleNamespace(time=time.time, sleep=interrupt))
     with pytest.raises(KeyboardInterrupt):
         run_trainer("endless", python_for(()), job, "endless")
     pid = int(points.with_name("pid").read_text())

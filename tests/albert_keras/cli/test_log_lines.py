@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -45,7 +46,8 @@ def logger():
 def clock(monkeypatch):
     """Returns a list with the time of the progress, in seconds, that can be changed."""
     now = [0.0]
-    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    # Only the clock of this module: a server in another thread of the tests uses the real one.
+    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: now[0]))
     return now
 
 

@@ -4,6 +4,8 @@ import importlib.util
 import socket
 import subprocess
 import sys
+import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -59,7 +61,9 @@ def test_the_client_repeats_what_may_pass_and_only_that(kit, monkeypatch):
             raise answer
         return answer
 
-    monkeypatch.setattr(client.time, "sleep", waits.append)
+    monkeypatch.setattr(
+        client, "time", SimpleNamespace(monotonic=time.monotonic, sleep=waits.append)
+    )
     monkeypatch.setattr(client, "_send", send)
     answers += [client.ServerError("busy", True), client.ServerError("busy", True), ["yes"]]
     assert client.call_model("predict", {}) == ["yes"] and 0.15 <= sum(waits) <= 0.3
