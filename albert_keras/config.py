@@ -46,6 +46,7 @@ def _activation_name(value):
 #: Fields that older files do not have; they are written only if they are not the default.
 LATER_FIELDS = (
     "embedding_projection",
+    "position_embedding",
     "position_offset",
     "layer_norm_epsilon",
     "pooler",
@@ -79,6 +80,9 @@ class AlbertConfig(Settings):
         hidden_dropout_prob: float. Dropout after embeddings, attention and feed-forward.
         attention_probs_dropout_prob: float. Dropout of the attention weights.
         max_position_embeddings: int. Longest sequence, in tokens.
+        position_embedding: str. "absolute" adds a trained vector for each position to the
+            embeddings, as in the reference; "rotary" has no such table and rotates queries and keys
+            by their positions, so that attention depends on distances, see `layers/rotary.py`.
         type_vocab_size: int. Number of segment types. With 1 all tokens have the same type, with 0
             there is no table of segment types: segment ids are ignored in both cases.
         initializer_range: float. Standard deviation of the initial weights.
@@ -132,6 +136,7 @@ class AlbertConfig(Settings):
     initializer_range: Annotated[float, Field(ge=0)] = 0.02
     sharing: Literal["all", "attention", "ffn", "none"] = "all"
     embedding_projection: Literal["auto", "always"] = "auto"
+    position_embedding: Literal["absolute", "rotary"] = "absolute"
     position_offset: Annotated[int, Field(ge=0)] = 0
     layer_norm_epsilon: Annotated[float, Field(gt=0, le=1e-3)] = 1e-12
     pooler: Literal["always", "on_demand"] = "always"
@@ -154,6 +159,18 @@ class AlbertConfig(Settings):
             ("num_hidden_groups", "num_hidden_layers"),
             lambda groups, layers: groups <= layers,
             "must not exceed `num_hidden_layers`",
+        ),
+        Rule(
+            ("hidden_size", "num_attention_heads", "position_embedding"),
+            lambda size, heads, positions: (
+                positions == "absolute" or size % heads or size // heads % 2 == 0
+            ),
+            "must be an even multiple of `num_attention_heads`: rotary positions rotate pairs",
+        ),
+        Rule(
+            ("position_offset", "position_embedding"),
+            lambda offset, positions: positions == "absolute" or not offset,
+            "must be 0 with rotary positions, which have no table",
         ),
         Rule(
             ("attention_window_blocks",),
@@ -235,7 +252,9 @@ class AlbertConfig(Settings):
 
     @property
     def position_rows(self) -> int:
-        """int. Rows of the position table."""
+        """int. Rows of the position table; 0 if positions are rotary."""
+        if self.position_embedding == "rotary":
+            return 0
         return self.max_position_embeddings + self.position_offset
 
     @property

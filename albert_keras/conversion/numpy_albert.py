@@ -37,7 +37,8 @@ def encode(weights, sizes, input_ids, input_mask, segment_ids):
     if offset:  # real tokens are counted, and padding has the row before the first one's
         is_real = np.asarray(input_mask) != 0
         positions = np.where(is_real, np.cumsum(is_real, axis=1) - 1, -1) + offset
-    x = x + weights["bert/embeddings/position_embeddings"][positions]
+    if sizes.get("position_embedding", "absolute") == "absolute":
+        x = x + weights["bert/embeddings/position_embeddings"][positions]
     input_mask = np.asarray(input_mask, np.float64)
     x = weights.layer_norm(x, "bert/embeddings/LayerNorm")
     # Where E = H the reference has no projection; some models trained elsewhere have one.
@@ -109,13 +110,24 @@ def _attention(weights, sizes, x, input_mask, name):
     contexts = []
     for head in range(heads):
         columns = slice(head * size, (head + 1) * size)
-        scores = np.einsum("bid,bjd->bij", query[:, :, columns], key[:, :, columns])
+        queries, keys = query[:, :, columns], key[:, :, columns]
+        if sizes.get("position_embedding") == "rotary":
+            queries, keys = _rotated(queries), _rotated(keys)
+        scores = np.einsum("bid,bjd->bij", queries, keys)
         scores = scores / math.sqrt(size) - 10_000.0 * (1 - input_mask[:, None, :])
         probs = np.exp(scores - scores.max(-1, keepdims=True))
         probs /= probs.sum(-1, keepdims=True)
         contexts.append(np.einsum("bij,bjd->bid", probs, value[:, :, columns]))
     context = weights.dense(np.concatenate(contexts, -1), f"{name}/attention_1/output/dense")
     return weights.layer_norm(x + context, f"{name}/LayerNorm")
+
+
+def _rotated(vectors):
+    """Turns neighbouring dimensions, as complex numbers, by their positions: [B, S, D]."""
+    half = vectors.shape[-1] // 2
+    angles = np.arange(vectors.shape[1])[:, None] / 10_000 ** (np.arange(half) / half)
+    pairs = (vectors[..., 0::2] + 1j * vectors[..., 1::2]) * np.exp(1j * angles)
+    return np.stack([pairs.real, pairs.imag], axis=-1).reshape(vectors.shape)
 
 
 def _feed_forward(weights, sizes, x, name):

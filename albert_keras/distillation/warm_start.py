@@ -10,7 +10,13 @@ from data_pipeline.errors import InputError
 _POSITIONS = "bert/embeddings/position_embeddings"
 _LAYERS = "bert/encoder/transformer/"
 #: What a layer's weights, and what it computes with them, depend on.
-_SHAPE = ("hidden_size", "intermediate_size", "num_attention_heads", "inner_group_num")
+_SHAPE = (
+    "hidden_size",
+    "intermediate_size",
+    "num_attention_heads",
+    "inner_group_num",
+    "position_embedding",
+)
 
 
 def layer_map(teacher_layers: int, student_layers: int) -> tuple[int, ...]:

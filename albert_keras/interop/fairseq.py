@@ -82,6 +82,7 @@ _FIXED = {
     "sharing": "none",
     "inner_group_num": 1,
     "type_vocab_size": 0,
+    "position_embedding": "absolute",
     "position_offset": 2,
     "layer_norm_epsilon": 1e-5,
     "hidden_act": "gelu_erf",

@@ -40,7 +40,6 @@ def _norm(name, axis):
 #: Tensor -> its axes, by letter, see `_shapes`.
 _EMBEDDINGS = {
     "bert/embeddings/word_embeddings": "VE",
-    _POSITIONS: "PE",
     **_norm("bert/embeddings/LayerNorm", "E"),
 }
 #: What follows `inner_group_K/` in the attention and in the feed-forward part of a block.
@@ -190,6 +189,8 @@ def encoder_shapes(config: AlbertConfig, names: Iterable[str] = ()) -> dict[str,
     A pooler on demand is among them if it is among the `names` of a model's tensors.
     """
     axes = dict(_EMBEDDINGS)
+    if config.position_rows:
+        axes[_POSITIONS] = "PE"
     if config.type_vocab_size:
         axes[TYPES] = "TE"
     if config.projects_embeddings:
@@ -243,8 +244,8 @@ def check_expressible(
 
     A rule is the field of the configuration, whether the rule holds, what the field must be, and
     optionally what was received, if it is not the field alone. `plain` adds the rules of formats
-    that can store neither models without segment types or pooler, nor an offset of positions or
-    another epsilon.
+    that can store neither models without segment types or pooler, nor rotary positions, an offset
+    of positions or another epsilon.
     """
     problems = []
     for field, holds, wanted, *received in (*rules, *(_plain_rules(config) if plain else ())):
@@ -262,8 +263,9 @@ def _plain_rules(config):
     )
 
 
-#: Values of fields that only RoBERTa and DistilBERT have otherwise.
+#: Values of fields that only RoBERTa, DistilBERT and models with rotary positions have otherwise.
 _PLAIN = {
+    "position_embedding": "absolute",
     "position_offset": 0,
     "layer_norm_epsilon": 1e-12,
     "pooler": "always",

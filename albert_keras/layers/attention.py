@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from albert_keras.layers.block_sparse import BlockSparseAttention
 from albert_keras.layers.fused import add_dropped, dense, masked_softmax
+from albert_keras.layers.rotary import rotate
 from albert_keras.layers.rows import Rows
 from albert_keras.layers.uses import for_each_use, fork
 from albert_keras.layers.weights import NamedDense, NamedLayer, NamedLayerNorm
@@ -35,6 +36,7 @@ class SelfAttentionBlock(NamedLayer):
     """Self-attention over real tokens, a residual connection and a normalization.
 
     Positions attend to all others, or to blocks of them if `config.attention` is "block-sparse".
+    Queries and keys are rotated if `config.position_embedding` is "rotary".
 
     Args:
         config: AlbertConfig.
@@ -78,6 +80,7 @@ class SelfAttentionBlock(NamedLayer):
             config.attention_probs_dropout_prob, "attention_1/self/dropout"
         )
         self.hidden_dropout = self.dropout(config.hidden_dropout_prob, "attention_1/output/dropout")
+        self.is_rotary = config.position_embedding == "rotary"
         self.sparse = BlockSparseAttention(config)
         if config.attention == "block-sparse":
             self.global_dropout = self.dropout(
@@ -127,6 +130,8 @@ class SelfAttentionBlock(NamedLayer):
             )
             (query,) = self._split_heads(query, 1)
             key, value = self._split_heads(joined, 2)
+        if self.is_rotary:
+            query, key = rotate(query, None if is_sparse else positions), rotate(key)
         scale = 1 / math.sqrt(self.head_size)
         if is_sparse:
             drop = [

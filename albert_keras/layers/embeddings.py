@@ -10,7 +10,7 @@ class FactorizedEmbedding(NamedLayer):
     """Embeds tokens, segments and positions in narrow tables and projects them to the hidden size.
 
     BERT's V x H table becomes V x E followed by E x H. Where E = H there is no projection,
-    unless `embedding_projection` is "always".
+    unless `embedding_projection` is "always". Rotary positions have no table, see `rotary.py`.
 
     Args:
         config: AlbertConfig.
@@ -29,7 +29,7 @@ class FactorizedEmbedding(NamedLayer):
         [N, H] in the compute dtype, one row per position.
 
     Raises:
-        ValueError: If S exceeds `max_position_embeddings`.
+        ValueError: If there is a table of positions and S exceeds `max_position_embeddings`.
 
     Source:
         ALBERT, section 3.1 (https://arxiv.org/abs/1909.11942); order of normalisation, dropout and
@@ -51,9 +51,11 @@ class FactorizedEmbedding(NamedLayer):
             self.token_type_embeddings = self.named_weight(
                 "embeddings/token_type_embeddings", (config.type_vocab_size, size)
             )
-        self.position_embeddings = self.named_weight(
-            "embeddings/position_embeddings", (config.position_rows, size)
-        )
+        self.position_embeddings = None
+        if config.position_rows:
+            self.position_embeddings = self.named_weight(
+                "embeddings/position_embeddings", (config.position_rows, size)
+            )
         self.normalization = NamedLayerNorm(
             f"{scope}/embeddings/LayerNorm", size, config.layer_norm_epsilon, **shared
         )
@@ -72,7 +74,8 @@ class FactorizedEmbedding(NamedLayer):
                 vectors += types
             else:
                 vectors += look_up(types, rows.from_batch(segment_ids))
-        vectors += self._positions(input_ids, input_mask, rows)  # [N, E]
+        if self.position_embeddings is not None:
+            vectors += self._positions(input_ids, input_mask, rows)  # [N, E]
         vectors = self.normalization(vectors)
         if training and self.hidden_dropout.rate:
             # Random numbers are sampled for whole sequences, whichever rows are computed.

@@ -1,4 +1,4 @@
-"""Weights for longer sequences: new positions start as copies of trained ones."""
+"""Weights for other positions: a longer table with copies of trained ones, or no table."""
 
 import numpy as np
 
@@ -50,3 +50,20 @@ class LengthenedTensors:
         """Returns one tensor as an array."""
         values = self._tensors.read(name)
         return values[self._rows] if name == _TABLE else values
+
+
+class TensorsWithoutTable:
+    """The tensors of a source without its table of positions, for a model with rotary ones.
+
+    Args:
+        tensors: CheckpointTensors or an object with the same attributes.
+
+    Attributes:
+        shapes, types: As in `LengthenedTensors`.
+    """
+
+    def __init__(self, tensors):
+        self.types, self.shapes = dict(tensors.types), dict(tensors.shapes)
+        for parts in (self.types, self.shapes):
+            parts.pop(_TABLE, None)
+        self.read = tensors.read

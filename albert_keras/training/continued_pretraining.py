@@ -39,6 +39,7 @@ class ContinuedPretraining:
         records: RecordFiles,
         positions: int | None = None,
         first_length: int | None = None,
+        position_embedding: str | None = None,
     ):
         """Combines weights with records that were built with their tokenizer or an extension of it.
 
@@ -46,6 +47,8 @@ class ContinuedPretraining:
             positions: `max_position_embeddings` of the model; None takes the value of the weights.
             first_length: Tokens of the sequences of the first stage, if not those of `records`.
                 Positions up to it that were never trained start as copies of trained ones.
+            position_embedding: As in AlbertConfig; "rotary" discards a table of absolute positions.
+                None takes the value of the weights.
 
         Raises:
             InputError: If the records were built with another tokenizer, or the weights have more
@@ -56,6 +59,8 @@ class ContinuedPretraining:
             positions = initial.albert_config.max_position_embeddings
         longer = initial.lengthened(positions)
         has_copies = longer is not initial
+        if position_embedding == "rotary":
+            longer = longer.with_rotary_positions()
         if info.tokenizer_digest == ours.digest:
             return cls(initial, longer, has_copies)
         if info.tokenizer_digest is None:
@@ -121,7 +126,10 @@ class ContinuedPretraining:
         """Returns what was loaded as text (list of str)."""
         lines = report.lines()
         longest, trained = self.albert_config.max_position_embeddings, self.trained_positions
-        if self._has_copies and 0 < trained < longest:
+        if not self.albert_config.position_rows:
+            if self._initial.albert_config.position_rows:
+                lines.append("positions are rotary: the table of absolute positions is discarded")
+        elif self._has_copies and 0 < trained < longest:
             first = trained + 1
             lines.append(f"positions {first} to {longest} start as copies of trained ones")
         if self.num_new_pieces:

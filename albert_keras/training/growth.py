@@ -51,7 +51,7 @@ def grow(model: AlbertForPretraining, optimizer, shallow: int, deep: int) -> int
     return len(copies)
 
 
-def extend_positions(model: AlbertForPretraining, optimizer, seen: int, length: int):
+def extend_positions(model: AlbertForPretraining, optimizer, seen: int, length: int) -> bool:
     """Copies the embeddings of trained positions, with their moments, to positions not seen before.
 
     For the copies see `copied_positions`. Call it in the scope of the strategy.
@@ -61,10 +61,16 @@ def extend_positions(model: AlbertForPretraining, optimizer, seen: int, length: 
         optimizer: keras Optimizer. Its moments exist.
         seen: int. Longest sequence until now, in tokens, at least 3.
         length: int. Longest sequence from now on.
+
+    Returns:
+        Whether there is something to copy: rotary positions have no table.
     """
     table = model.encoder.embeddings.position_embeddings
+    if table is None:
+        return False
     moments = [optimizer.get_slot(table, slot) for slot in optimizer.moments_of(table)]
     rows, offset = np.arange(table.shape[0]), model.config.position_offset
     rows[: offset + length] = copied_positions(seen, length, offset)
     for variable in (table, *moments):
         variable.assign(tf.gather(tf.convert_to_tensor(variable), rows))
+    return True

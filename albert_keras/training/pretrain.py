@@ -119,7 +119,8 @@ def pretrain(
         positions = config.model.get("max_position_embeddings")
         first = config.stages[0].data if config.stages else None
         length = None if first is None else DatasetInfo.read(first).max_seq_length
-        continued = ContinuedPretraining.of(initial, records, positions, length)
+        kind = config.model.get("position_embedding")
+        continued = ContinuedPretraining.of(initial, records, positions, length, kind)
         config = config.replace(model=continued.model_settings(config))
     config = _as_started(config, Path(out) / "run.json")
     albert_config = config.albert_config(records.info.vocab_size)

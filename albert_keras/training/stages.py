@@ -215,10 +215,10 @@ class Stages:
                 )
             earlier = [each.records.info.max_seq_length for each in self._stages[:number]]
             seen = max(*earlier, self._trained_positions) if earlier else info.max_seq_length
-            if step == self.plan.start_of(number) and seen < info.max_seq_length:
-                extend_positions(
-                    training_step.model, training_step.optimizer, seen, info.max_seq_length
-                )
+            is_longer = step == self.plan.start_of(number) and seen < info.max_seq_length
+            if is_longer and extend_positions(
+                training_step.model, training_step.optimizer, seen, info.max_seq_length
+            ):
                 logger.info(
                     "positions %d to %d start as copies of trained ones",
                     seen + 1,

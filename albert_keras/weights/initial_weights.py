@@ -15,7 +15,11 @@ from albert_keras.config import FREE_SETTINGS, AlbertConfig
 from albert_keras.interop import google_bert
 from albert_keras.interop.foreign_hint import missing_part
 from albert_keras.interop.model_weights import HEADS
-from albert_keras.models.position_extension import LengthenedTensors, copied_positions
+from albert_keras.models.position_extension import (
+    LengthenedTensors,
+    TensorsWithoutTable,
+    copied_positions,
+)
 from albert_keras.models.vocabulary_extension import ExtendedTensors
 from albert_keras.shipped_models import find_model
 from albert_keras.weights.find import FoundWeights, find_weights
@@ -131,6 +135,21 @@ class InitialWeights:
             and (
                 lambda: LengthenedTensors(self._open(), copied_positions(seen, positions, offset))
             ),
+        )
+
+    def with_rotary_positions(self) -> "InitialWeights":
+        """Returns the same weights for a model whose positions are rotary.
+
+        The table of absolute positions is discarded. Training must continue: the model first has to
+        learn to read positions from the rotated queries and keys.
+        """
+        shape = self.albert_config
+        if shape.position_embedding == "rotary":
+            return self
+        return dataclasses.replace(
+            self,
+            albert_config=shape.replace(position_embedding="rotary", position_offset=0),
+            _open=self._open and (lambda: TensorsWithoutTable(self._open())),
         )
 
 

@@ -133,6 +133,8 @@ def test_differences_of_the_layers_are_named():
         "hidden_size: 8 in the teacher, 16 in the student",
         "num_attention_heads: 2 in the teacher, 4 in the student",
     ]
+    found = layer_misfits(TEACHER, TEACHER.replace(position_embedding="rotary"))
+    assert found == ["position_embedding: 'absolute' in the teacher, 'rotary' in the student"]
 
 
 @pytest.mark.parametrize("layers", [(0,), (0, 4), (-1, 0)])

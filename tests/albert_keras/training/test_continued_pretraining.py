@@ -236,3 +236,22 @@ def test_a_trained_model_is_switched_to_block_sparse_attention_and_longer_sequen
     np.testing.assert_array_equal(found.pop(table)[:32], wanted.pop(table)[:32])
     assert_same(found, wanted)
     assert "positions 33 to 96 start as copies of trained ones" in (out / "loaded.json").read_text()
+
+
+def test_a_trained_model_gets_rotary_positions(tiny_run, tiny_records, still, tmp_path):
+    model = {"position_embedding": "rotary", "max_position_embeddings": 96}
+    out = tmp_path / "rotary"
+    pretrain(tiny_records, out, still.replace(model=model), initial=open_weights(tiny_run))
+    assert Run.open(out).albert_config == Run.open(tiny_run).albert_config.replace(**model)
+    found, wanted = weights_of(out, 2), weights_of(tiny_run, 12)
+    del wanted["bert/embeddings/position_embeddings"]
+    assert_same(found, wanted)
+    loaded = (out / "loaded.json").read_text()
+    assert "positions are rotary: the table of absolute positions is discarded" in loaded
+    assert "copies" not in loaded
+    # The way back would need a table.
+    again = ContinuedPretraining.of(open_weights(out), RecordFiles(tiny_records))
+    config = PretrainingConfig(model={"position_embedding": "absolute"})
+    with pytest.raises(InputError, match="position_embedding: 'rotary' in the weights, 'absolute'"):
+        again.model_settings(config)
+    assert again.model_settings(PretrainingConfig())["position_embedding"] == "rotary"

@@ -96,7 +96,15 @@ def test_new_positions_repeat_the_trained_ones_but_the_first_and_the_last(optimi
     variables = [table, optimizer.get_slot(table, "m"), optimizer.get_slot(table, "v")]
     for number, variable in enumerate(variables):
         variable.assign(rows + 100 * number)
-    extend_positions(model, optimizer, seen=5, length=10)
+    assert extend_positions(model, optimizer, seen=5, length=10)
     for number, variable in enumerate(variables):
         found = variable.numpy()[:, 0] - 100 * number
         assert found.tolist() == [0, 1, 2, 3, 4, 1, 2, 3, 1, 2, 10, 11]
+
+
+def test_rotary_positions_have_nothing_to_copy():
+    model, optimizer = model_of(position_embedding="rotary")
+    before = [weight.numpy() for weight in model.weights]
+    assert not extend_positions(model, optimizer, seen=5, length=10)
+    for weight, values in zip(model.weights, before, strict=True):
+        np.testing.assert_array_equal(weight, values)

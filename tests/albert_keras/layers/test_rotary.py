@@ -1,0 +1,184 @@
+"""Rotary positions: attention that depends on distances, without a table."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from albert_keras.config import AlbertConfig
+from albert_keras.layers.kernels import compiled_kernels, inference
+from albert_keras.layers.rotary import rotate
+from albert_keras.models.encoder import AlbertEncoder
+from albert_keras.models.weight_count import count_weights
+from data_pipeline.settings import SettingsError
+from tests.albert_keras import numpy_albert
+
+SMALL = {
+    "vocab_size": 50,
+    "embedding_size": 6,
+    "hidden_size": 8,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "intermediate_size": 12,
+    "max_position_embeddings": 24,
+    "position_embedding": "rotary",
+}
+SPARSE = {
+    "attention": "block-sparse",
+    "attention_block_size": 2,
+    "attention_window_blocks": 1,
+    "attention_global_blocks": 1,
+    "attention_random_blocks": 1,
+}
+
+
+def small_encoder(dtype="float32", skips_padding=False, **changes):
+    config = AlbertConfig(**SMALL | changes)
+    encoder = AlbertEncoder(config, dtype=dtype, skips_padding=skips_padding)
+    numpy_albert.scramble(encoder)
+    return encoder
+
+
+def inputs(length=7, padding=(0, 3, -2)):
+    """Returns one sequence for each number of padding tokens, on the right or, if < 0, left."""
+    rng = np.random.default_rng(0)
+    mask = np.ones((len(padding), length), int)
+    for row, number in zip(mask, padding, strict=True):
+        row[length - number if number > 0 else 0 : length if number > 0 else -number] = 0
+    return {
+        "input_ids": rng.integers(0, 50, mask.shape),
+        "input_mask": mask,
+        "segment_ids": rng.integers(0, 2, mask.shape),
+    }
+
+
+def vectors(length=5, size=6):
+    rng = np.random.default_rng(0)
+    return tf.constant(rng.normal(size=(2, 3, length, size)), tf.float32)
+
+
+def test_pairs_are_rotated_by_angles_that_shrink_with_the_dimension():
+    rows = vectors().numpy()
+    found = rotate(tf.constant(rows)).numpy()
+    angles = np.arange(5)[:, None] * 10_000.0 ** -(np.arange(3) / 3)  # [S, D / 2]
+    pairs = (rows[..., 0::2] + 1j * rows[..., 1::2]) * np.exp(1j * angles)
+    expected = np.stack([pairs.real, pairs.imag], axis=-1).reshape(rows.shape)
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+    np.testing.assert_array_equal(found[:, :, 0], rows[:, :, 0])  # position 0 stays as it is
+
+
+def test_products_depend_on_distances_alone():
+    query, key = (tf.tile(rows[:, :, :1], (1, 1, 5, 1)) for rows in (vectors(), -vectors()[::-1]))
+    products = tf.matmul(rotate(query), rotate(key), transpose_b=True).numpy()
+    for distance in range(-4, 5):
+        diagonal = np.diagonal(products, distance, axis1=2, axis2=3)
+        np.testing.assert_allclose(diagonal, diagonal[..., :1].repeat(5 - abs(distance), -1), 1e-4)
+    assert np.ptp(products, axis=-1).min() > 0.01
+
+
+def test_given_positions_are_those_of_the_whole_sequence():
+    positions = tf.constant([[4, 0], [1, 1]])
+    rows = vectors()
+    chosen = tf.gather(rows, positions[:, None].numpy().repeat(3, 1), batch_dims=2)
+    whole = tf.gather(rotate(rows), positions[:, None].numpy().repeat(3, 1), batch_dims=2)
+    np.testing.assert_allclose(rotate(chosen, positions), whole, atol=1e-6)
+
+
+@pytest.mark.parametrize("compiles", [False, True])
+def test_the_gradient_is_that_of_the_formula(compiles):
+    rows, weights = vectors(), vectors()[::-1]
+
+    def gradient():
+        with tf.GradientTape() as tape:
+            tape.watch(rows)
+            total = tf.reduce_sum(rotate(rows) * weights)
+        return tape.gradient(total, rows)
+
+    with inference():  # plain operations, differentiated by TensorFlow
+        expected = gradient()
+    with compiled_kernels(compiles):
+        found = tf.function(gradient, autograph=False)()
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def test_bfloat16_is_rotated_in_float32():
+    rows = tf.cast(vectors(length=300), tf.bfloat16)
+    exact = rotate(tf.cast(rows, tf.float32))
+    assert rotate(rows).dtype == tf.bfloat16
+    np.testing.assert_array_equal(rotate(rows), tf.cast(exact, tf.bfloat16))
+
+
+@pytest.mark.parametrize("changes", [{}, {"sharing": "none"}, {"embedding_size": 8}])
+def test_outputs_are_those_of_numpy_with_padding_left_and_right(changes):
+    encoder = small_encoder(**changes)
+    outputs = encoder(inputs())
+    weights = numpy_albert.weights_by_name(encoder)
+    sequence, pooled, _ = numpy_albert.encode(weights, dict(encoder.config), **inputs())
+    np.testing.assert_allclose(outputs["sequence_output"], sequence, atol=1e-5)
+    np.testing.assert_allclose(outputs["pooled_output"], pooled, atol=1e-5)
+
+
+def test_tokens_are_read_alike_wherever_they_are():
+    encoder = small_encoder()
+    alone = encoder({"input_ids": [[5, 6, 7]]})["sequence_output"]
+    padded = encoder({"input_ids": [[9, 9, 5, 6, 7]], "input_mask": [[0, 0, 1, 1, 1]]})
+    np.testing.assert_allclose(padded["sequence_output"][:, 2:], alone, atol=1e-5)
+    turned = encoder({"input_ids": [[7, 6, 5]]})["sequence_output"][:, ::-1]
+    assert np.abs(turned - alone).max() > 1e-4
+
+
+@pytest.mark.parametrize("changes, length", [({}, 7), (SPARSE, 24)])
+def test_requested_positions_are_as_in_the_whole_output(changes, length):
+    encoder, features = small_encoder(**changes), inputs(length)
+    positions = np.array([[0, 3], [0, 1], [0, 6]])
+    whole = encoder(features)["sequence_output"].numpy()
+    chosen = encoder(features, positions=positions)["sequence_output"]
+    expected = np.take_along_axis(whole, positions[..., None], axis=1)
+    np.testing.assert_allclose(chosen, expected, atol=1e-5)
+
+
+def test_block_sparse_attention_to_all_blocks_is_dense_attention():
+    # Seven blocks of keys are enough for 12 positions, so only the order of the blocks differs.
+    dense = small_encoder()
+    sparse = small_encoder(**SPARSE | {"attention_random_blocks": 4})
+    sparse.set_weights(dense.get_weights())
+    features = inputs(12)
+    np.testing.assert_allclose(
+        sparse(features)["sequence_output"], dense(features)["sequence_output"], atol=1e-5
+    )
+
+
+def test_skipped_padding_changes_no_gradient():
+    results = []
+    for skips_padding in (False, True):
+        encoder = small_encoder(skips_padding=skips_padding, pooler="on_demand")
+        with tf.GradientTape() as tape:
+            hidden = encoder(inputs(), training=True)["sequence_output"]
+            loss = tf.reduce_mean((hidden * inputs()["input_mask"][..., None]) ** 3)
+        results.append(tape.gradient(loss, encoder.trainable_variables))
+    for weight, plain, skipped in zip(encoder.weights, *results, strict=True):
+        np.testing.assert_allclose(plain, skipped, atol=1e-5, err_msg=weight.name)
+
+
+def test_there_is_no_table_and_the_longest_sequence_is_still_checked():
+    encoder = small_encoder()
+    assert not [weight.name for weight in encoder.weights if "position" in weight.name]
+    counted = count_weights(encoder.config, masked_lm_head=False, sentence_head=False).total
+    assert encoder.count_params() == counted
+    encoder({"input_ids": tf.ones([1, 24], tf.int32)})
+    with pytest.raises(ValueError, match="must not exceed `max_position_embeddings`"):
+        encoder({"input_ids": tf.ones([1, 25], tf.int32)})
+
+
+def test_a_configuration_is_written_with_its_positions_only_if_they_are_rotary():
+    config = AlbertConfig(**SMALL)
+    assert config.to_dict()["position_embedding"] == "rotary"
+    assert AlbertConfig.from_dict(config.to_dict()) == config
+    assert "position_embedding" not in AlbertConfig().to_dict()
+
+
+def test_all_problems_of_a_configuration_are_reported():
+    with pytest.raises(SettingsError) as caught:
+        AlbertConfig(**SMALL | {"hidden_size": 6, "position_offset": 2})
+    assert len(caught.value.problems) == 2
+    assert "`hidden_size` must be an even multiple of `num_attention_heads`" in str(caught.value)
+    assert "`position_offset` must be 0 with rotary positions" in str(caught.value)
