@@ -53,6 +53,8 @@ def verification_lines(record: dict) -> list[str]:
 
 def _kind(shape):
     """Returns what people call a model of this shape (of `albert_config.json`)."""
+    if shape.get("position_embedding") == "rotary":
+        return "RoFormer"
     if shape.get("position_offset"):
         return "RoBERTa"
     if shape["type_vocab_size"] == 0:

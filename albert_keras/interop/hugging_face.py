@@ -4,6 +4,7 @@ No code of a folder runs, and neither transformers nor PyTorch is needed, except
 `pytorch_model.bin`.
 """
 
+import logging
 from pathlib import Path
 
 import numpy as np
@@ -19,8 +20,10 @@ from albert_keras.interop.hugging_face_config import (
 )
 from albert_keras.interop.hugging_face_tables import Family
 from albert_keras.interop.hugging_face_tensors import (
+    with_angles,
     with_current_names,
     with_pooler,
+    without_angles,
     without_copies,
     without_unused_pooler,
 )
@@ -32,6 +35,7 @@ from albert_keras.interop.model_folder import (
     write_json,
 )
 from albert_keras.interop.model_weights import (
+    HEADS,
     POOLER,
     ModelWeights,
     encoder_shapes,
@@ -71,6 +75,8 @@ _TOKENIZER_FILES = (
     "added_tokens.json",
 )
 
+logger = logging.getLogger(__name__)
+
 
 def is_source(path):
     """Returns whether a folder looks like one of transformers, of any kind of model."""
@@ -102,6 +108,8 @@ def read(path, trust_pickle=False):
     needs_pooler = family.needs_pooler(heads, class_name)
     rows = _rows_of(family, config, heads, class_name)
     theirs = without_unused_pooler(theirs, family, rows, source)
+    if family.name == "roformer":
+        theirs = without_angles(theirs, config, source)
     if config.pooler == "always" and not needs_pooler:
         theirs = with_pooler(theirs, family, config, source)
     named = {row.ours: theirs[row.theirs] for row in rows if row.theirs in theirs}
@@ -124,14 +132,18 @@ def write(weights, folder):
     Where E = H and our model does not project, a projection that changes nothing is written,
     because transformers' ALBERT always has one. A pooler of zeros is omitted where their class has
     none, and written where their class has one that ours does not need; so is a table of one
-    segment type in a RoBERTa.
+    segment type in a RoBERTa. Their RoFormer has no pooler: the head for sentence order is dropped,
+    because it reads it.
     """
-    folder, config, heads = Path(folder), weights.config, weights.heads
+    folder = Path(folder)
     for name in weights.tokenizer_files:
         check_file_name(name, weights.source)
         if name in (CONFIG, WEIGHTS):
             raise InputError(f"`{name}` of `{weights.source}` is not a tokenizer file.")
-    family, groups = family_for(config)
+    family, groups = family_for(weights.config)
+    if family.name == "roformer":
+        weights = _without_pooler(weights)
+    config, heads = weights.config, weights.heads
     class_name = class_of(family, heads, config.foreign_keys)
     tensors = read_reference_tensors(config, weights.tensors, weights.source)
     num_classes = len(tensors["output_bias"]) if "classifier" in heads else 0
@@ -151,11 +163,28 @@ def write(weights, folder):
     elif family.pooler and f"{POOLER}/kernel" not in tensors:  # of a class that has one
         tensors = tensors | zeros_of_pooler(config)
     theirs = write_by_table(rows, tensors)
+    if family.name == "roformer":
+        theirs = with_angles(theirs, config)
     if not heads:
         theirs = {name.removeprefix(family.prefix): array for name, array in theirs.items()}
     write_safetensors(folder / WEIGHTS, theirs)
     write_json(folder / CONFIG, values, sort_keys=True, ensure_ascii=False)
     write_files(folder, weights.tokenizer_files)
+
+
+def _without_pooler(weights: ModelWeights) -> ModelWeights:
+    """Drops the pooler and the head for sentence order, which reads it."""
+    dropped = (f"{POOLER}/", *HEADS["sentence_order"])
+    names = sorted(name for name in weights.tensors if name.startswith(dropped))
+    if names:
+        logger.warning(
+            "a roformer of transformers cannot store these tensors, which are dropped: %s",
+            ", ".join(names),
+        )
+    return weights._replace(
+        config=weights.config.replace(pooler="on_demand"),
+        tensors={name: array for name, array in weights.tensors.items() if name not in names},
+    )
 
 
 def _find_weights(folder: Path) -> Path | None:

@@ -14,7 +14,11 @@ from albert_keras.interop.hugging_face_keys import (
     PAD_ID,
 )
 from albert_keras.interop.hugging_face_tables import FAMILIES, Family
-from albert_keras.interop.model_weights import check_expressible, equality_rules
+from albert_keras.interop.model_weights import (
+    check_expressible,
+    equality_rules,
+    projection_rule,
+)
 from albert_keras.models.sharing import layer_plan
 from data_pipeline.errors import InputError
 
@@ -45,6 +49,15 @@ def family_for(config: AlbertConfig) -> tuple[Family, int]:
     InputError if transformers cannot express the model.
     """
     is_bert = config.sharing == "none" and config.inner_group_num == 1
+    if config.position_embedding == "rotary":
+        rules = [
+            ("sharing", config.sharing == "none", '"none"'),
+            ("inner_group_num", config.inner_group_num == 1, "1"),
+            ("type_vocab_size", config.type_vocab_size > 0, "at least 1"),
+            projection_rule(config),
+        ]
+        check_expressible("The roformer of transformers", config, rules, plain=False)
+        return FAMILIES["roformer"], config.num_hidden_layers
     is_bert = is_bert and not config.projects_embeddings
     if is_bert and (config.position_offset or not config.type_vocab_size):
         name = "roberta" if config.position_offset else "distilbert"
@@ -130,7 +143,8 @@ def to_albert_config(family: Family, values: dict, heads: tuple[str, ...] = ()) 
             )
         ours |= _positions(values.get(PAD, PAD_ID), ours["max_position_embeddings"])
     if not family.shares:
-        ours |= {"embedding_size": ours["hidden_size"], "sharing": "none"}
+        width = ours.get("embedding_size") or ours["hidden_size"]
+        ours |= {"embedding_size": width, "sharing": "none"}
     elif ours["embedding_size"] == ours["hidden_size"]:
         ours["embedding_projection"] = "always"
     config = AlbertConfig(**ours, foreign_keys=_foreign_keys(family, values, heads))
@@ -200,7 +214,7 @@ def to_values(config: AlbertConfig, heads: tuple[str, ...], labels=(), num_class
         values[PAD] = config.position_offset - 1
         # A table of segment types cannot be omitted there: see `with_blank_types`.
         values["type_vocab_size"] = max(1, config.type_vocab_size)
-    elif family.name != "distilbert":
+    elif family.name in ("albert", "bert"):
         values[NORM] = 1e-12
     values["tie_word_embeddings"] = True
     values["dtype" if "dtype" in foreign else "torch_dtype"] = "float32"

@@ -29,12 +29,20 @@ DEFAULTS = {
     },
     "bert": _BERT,
     "roberta": _BERT | {"vocab_size": 50_265, "layer_norm_epsilon": 1e-12},
+    "roformer": _BERT
+    | {
+        "vocab_size": 50_000,
+        "embedding_size": None,  # as wide as the layers
+        "max_position_embeddings": 1536,
+        "layer_norm_epsilon": 1e-12,
+    },
     "distilbert": {name: value for name, value in _BERT.items() if name != "type_vocab_size"}
     | {"num_hidden_layers": 6},
 }
 #: Keys that have another name there than here.
 KEYS = {
     "roberta": {"layer_norm_epsilon": "layer_norm_eps"},
+    "roformer": {"layer_norm_epsilon": "layer_norm_eps"},
     "distilbert": {
         "hidden_size": "dim",
         "num_hidden_layers": "n_layers",
@@ -48,8 +56,10 @@ KEYS = {
 #: What all models of a kind have, and their files do not contain.
 FIXED = {
     "roberta": {"pooler": "on_demand", "pooler_activation": "tanh"},
+    "roformer": {"position_embedding": "rotary", "pooler": "on_demand"},
     "distilbert": {
         "type_vocab_size": 0,
+        "position_embedding": "absolute",
         "position_offset": 0,
         "layer_norm_epsilon": 1e-12,
         "pooler": "on_demand",
@@ -77,6 +87,7 @@ ACTIVATION, NORM = "hidden_act", "layer_norm_eps"
 #: Key -> the values it may have, if it is present: anything else is a model we cannot express.
 ALLOWED = {
     "position_embedding_type": ("absolute", None),
+    "rotary_value": (False, None),  # whether RoFormer rotates values, too
     "is_decoder": (False, None),
     "add_cross_attention": (False, None),
     "pruned_heads": ({}, None),

@@ -3,8 +3,8 @@
 The tables have the names of models with heads; a model without heads omits the first part of each
 name. In transformers, kernels of dense layers have the shape [out, in].
 
-Source: `modeling_albert.py`, `modeling_bert.py`, `modeling_roberta.py` and
-`modeling_distilbert.py` of transformers 5.23.
+Source: `modeling_albert.py`, `modeling_bert.py`, `modeling_roberta.py`, `modeling_distilbert.py`
+and `modeling_roformer.py` of transformers 5.23 and 5.24.
 """
 
 from typing import NamedTuple
@@ -14,7 +14,7 @@ from albert_keras.interop.tensor_table import Row, dense_rows, norm_rows
 
 _BLOCK = "bert/encoder/transformer/group_{g}/inner_group_{k}"
 _POOLER = "bert/pooler/dense"
-_TYPES = "token_type_embeddings"
+_TYPES, _POSITIONS = "token_type_embeddings", "position_embeddings"
 _BOTH = ("masked_lm", "sentence_order")
 
 
@@ -78,7 +78,7 @@ def class_rows(ours: str, theirs: str) -> tuple[Row, ...]:
 
 
 def _embeddings(prefix, *names):
-    names = ("word_embeddings", *names, "position_embeddings")
+    names = ("word_embeddings", *names)
     rows = (Row(f"bert/embeddings/{name}", f"{prefix}embeddings.{name}.weight") for name in names)
     return (*rows, *norm("bert/embeddings/LayerNorm", f"{prefix}embeddings.LayerNorm"))
 
@@ -147,7 +147,7 @@ def _class_names(name):
 ALBERT = Family(
     name="albert",
     prefix="albert.",
-    encoder=_embeddings("albert.", _TYPES)
+    encoder=_embeddings("albert.", _TYPES, _POSITIONS)
     + dense(PROJECTION, "albert.encoder.embedding_hidden_mapping_in")
     + block_rows(
         "albert.encoder.albert_layer_groups.{g}.albert_layers.{k}",
@@ -177,7 +177,8 @@ _BERT_BLOCK = {
 BERT = Family(
     name="bert",
     prefix="bert.",
-    encoder=_embeddings("bert.", _TYPES) + block_rows("bert.encoder.layer.{g}", **_BERT_BLOCK),
+    encoder=_embeddings("bert.", _TYPES, _POSITIONS)
+    + block_rows("bert.encoder.layer.{g}", **_BERT_BLOCK),
     pooler=dense(_POOLER, "bert.pooler.dense"),
     heads=_heads("cls.predictions", "cls.predictions.transform.", "cls.seq_relationship"),
     copies=_copies("bert.", "cls.predictions"),
@@ -188,7 +189,7 @@ BERT = Family(
 ROBERTA = Family(
     name="roberta",
     prefix="roberta.",
-    encoder=_embeddings("roberta.", _TYPES)
+    encoder=_embeddings("roberta.", _TYPES, _POSITIONS)
     + block_rows("roberta.encoder.layer.{g}", **_BERT_BLOCK),
     pooler=dense(_POOLER, "roberta.pooler.dense"),
     heads={
@@ -208,7 +209,7 @@ ROBERTA = Family(
 DISTILBERT = Family(
     name="distilbert",
     prefix="distilbert.",
-    encoder=_embeddings("distilbert.")
+    encoder=_embeddings("distilbert.", _POSITIONS)
     + block_rows(
         "distilbert.transformer.layer.{g}",
         query="attention.{1}_lin",
@@ -231,5 +232,25 @@ DISTILBERT = Family(
     },
 )
 
+#: Its classifier of sentences has another activation than our pooler, and its choice another head.
+ROFORMER = Family(
+    name="roformer",
+    prefix="roformer.",
+    encoder=_embeddings("roformer.", _TYPES)
+    + dense(PROJECTION, "roformer.embeddings_project")
+    + block_rows("roformer.encoder.layer.{g}", **_BERT_BLOCK),
+    pooler=(),
+    heads={
+        "masked_lm": masked_lm_rows(
+            "cls.predictions.transform.dense",
+            "cls.predictions.transform.LayerNorm",
+            "cls.predictions.bias",
+        ),
+        **_TASK_HEADS,
+    },
+    copies=_copies("roformer.", "cls.predictions"),
+    classes=_class_names("RoFormer") | {("classifier",): ("RoFormerForTokenClassification",)},
+)
+
 #: `model_type` -> the family.
-FAMILIES = {family.name: family for family in (ALBERT, BERT, ROBERTA, DISTILBERT)}
+FAMILIES = {family.name: family for family in (ALBERT, BERT, ROBERTA, DISTILBERT, ROFORMER)}

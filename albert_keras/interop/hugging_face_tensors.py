@@ -18,9 +18,11 @@ Tensors = dict[str, np.ndarray]
 #: Names that normalizations had in earlier versions, as in TensorFlow.
 _OLD_NAMES = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
 #: Parts of the encoder, with which the names in a model without heads start.
-_PARTS = ("embeddings.", "encoder.", "transformer.", "pooler.")
+_PARTS = ("embeddings.", "embeddings_project.", "encoder.", "transformer.", "pooler.")
 #: Constants that earlier versions saved, the same in each model.
 _BUFFERS = {"embeddings.position_ids": np.arange, "embeddings.token_type_ids": np.zeros}
+#: Table of the sines and cosines of rotary positions.
+_ANGLES = "roformer.encoder.embed_positions.weight"
 
 logger = logging.getLogger(__name__)
 
@@ -93,3 +95,31 @@ def with_pooler(tensors: Tensors, family: Family, config: AlbertConfig, source: 
     logger.warning("`%s` has no pooler, and none of its heads needs one: zeros are used.", source)
     zeros = zeros_of_pooler(config)
     return tensors | {row.theirs: zeros[row.ours] for row in family.pooler}
+
+
+def with_angles(tensors: Tensors, config: AlbertConfig) -> Tensors:
+    """Adds the sines and cosines of rotary positions, a constant that a RoFormer stores."""
+    return tensors | {_ANGLES: _angles(config)}
+
+
+def without_angles(tensors: Tensors, config: AlbertConfig, source: str) -> Tensors:
+    """Removes the sines and cosines of rotary positions; InputError if they have other values."""
+    found, wanted = tensors.get(_ANGLES), _angles(config)
+    if found is None:
+        return tensors
+    is_known = np.shape(found) == wanted.shape and np.issubdtype(found.dtype, np.floating)
+    if not is_known or not np.allclose(found, wanted, atol=1e-3):  # exact, or of 16 bits
+        raise InputError(
+            f"{_ANGLES} of `{source}` must have the sines and cosines of "
+            f"{config.max_position_embeddings:,} positions that all models store. Received: other "
+            "values."
+        )
+    return {name: array for name, array in tensors.items() if name != _ANGLES}
+
+
+def _angles(config):
+    """Returns the sines, then the cosines: float32 [positions, size of a head]."""
+    half = config.hidden_size // config.num_attention_heads // 2
+    wavelengths = np.power(10_000, np.arange(half) / half)
+    angles = np.arange(config.max_position_embeddings)[:, None] / wavelengths
+    return np.concatenate([np.sin(angles), np.cos(angles)], axis=1).astype(np.float32)

@@ -7,6 +7,7 @@ import pytest
 from albert_keras.conversion import own
 from albert_keras.conversion.convert import convert
 from albert_keras.conversion.formats import FORMATS
+from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.byte_bpe_training import train_byte_bpe
 from tests.albert_keras.conversion.conftest import SHAPE
 from tests.albert_keras.interop import random_weights
@@ -14,6 +15,7 @@ from tests.albert_keras.interop import random_weights
 BERT = SHAPE.replace(embedding_size=32, sharing="none", hidden_act="gelu_erf")
 GROUPS = SHAPE.replace(num_hidden_layers=4, num_hidden_groups=2, inner_group_num=2)
 EQUAL = SHAPE.replace(embedding_size=32)
+ROFORMER = SHAPE.replace(**random_weights.ROFORMER)
 DISTILBERT = SHAPE.replace(**random_weights.DISTILBERT | {"embedding_size": 32})
 ROBERTA = SHAPE.replace(**random_weights.ROBERTA | {"embedding_size": 32})
 #: Format, what is special, shape, heads, and those that have no place there.
@@ -31,6 +33,7 @@ CASES = [
     ("hugging-face", "encoder", SHAPE, (), ()),
     ("hugging-face", "distilbert", DISTILBERT, ("masked_lm",), ()),
     ("hugging-face", "roberta", ROBERTA, ("masked_lm",), ()),
+    ("hugging-face", "roformer", ROFORMER, ("masked_lm",), ()),
     ("fairseq", "roberta", ROBERTA, ("masked_lm",), ()),
     ("keras-nlp", "groups", GROUPS, BOTH, ("sentence_order",)),  # loads KerasNLP
     ("tf-models", "shared", SHAPE, BOTH, ("sentence_order",)),
@@ -98,3 +101,35 @@ def test_the_positions_of_a_roberta_start_after_the_padding_of_its_vocabulary(ow
     assert (values["pad_token_id"], values["max_position_embeddings"]) == (0, 25)
     card = (tmp_path / "there" / "README.md").read_text()
     assert "# RoBERTa, converted" in card
+
+
+@pytest.mark.parametrize("name", sorted(FORMATS.keys() - {own.NAME, "hugging-face"}))
+def test_rotary_positions_have_no_place_in_other_formats(
+    name, own_folder, byte_bpe_files, tmp_path
+):
+    files = byte_bpe_files if name == "fairseq" else None
+    source = own_folder(SHAPE.replace(position_embedding="rotary"), files=files)
+    with pytest.raises(InputError, match='`position_embedding` must be "absolute"'):
+        convert(source, tmp_path / "there", to=name)
+    assert not (tmp_path / "there").exists()
+
+
+def test_rotary_positions_stay_in_our_own_format(own_folder, tmp_path):
+    source = own_folder(SHAPE.replace(position_embedding="rotary"), ("masked_lm",))
+    result = convert(source, tmp_path / "there", to=own.NAME)
+    assert max(result.verification["differences"].values()) < 1e-5
+    assert own.read(tmp_path / "there").config.position_embedding == "rotary"
+
+
+def test_a_roformer_of_transformers_has_no_pooler(own_folder, tmp_path, caplog):
+    source = own_folder(ROFORMER.replace(pooler="always"))
+    result = convert(source, tmp_path / "there", to="hugging-face")
+    assert (result.heads, result.left_heads) == (("masked_lm",), ("sentence_order",))
+    assert set(result.verification["differences"]) == {"sequence_output", "masked_lm_logits"}
+    assert "a roformer of transformers cannot store these tensors, which are dropped" in caplog.text
+    values = json.loads((tmp_path / "there" / "config.json").read_text())
+    assert values["architectures"] == ["RoFormerForMaskedLM"]
+    assert "# RoFormer, converted" in (tmp_path / "there" / "README.md").read_text()
+    shared = own_folder(ROFORMER.replace(sharing="all"), ("masked_lm",))
+    with pytest.raises(InputError, match='roformer .* this model: `sharing` must be "none"'):
+        convert(shared, tmp_path / "shared", to="hugging-face")

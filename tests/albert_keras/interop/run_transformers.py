@@ -18,12 +18,13 @@ import transformers
 
 
 def make(folder, kind, configuration, also_bin):
-    configuration_class = getattr(transformers, kind.split("For")[0] + "Config")
+    configuration_class = getattr(transformers, kind.rpartition("For")[0] + "Config")
     configuration = configuration_class(**configuration)
     torch.manual_seed(3)
     model = getattr(transformers, kind)(configuration)
     with torch.no_grad():  # so that none is hidden by being 0 or 1
-        for parameter in model.parameters():
+        # A table of angles is no weight.
+        for parameter in (each for each in model.parameters() if each.requires_grad):
             parameter.add_(torch.randn(parameter.shape) * 0.1)
     model.save_pretrained(folder)
     if also_bin:

@@ -11,6 +11,7 @@ from tests.albert_keras.interop.random_weights import (
     BERT,
     DISTILBERT,
     ROBERTA,
+    ROFORMER,
     assert_same_weights,
     pretraining_model,
     pretraining_weights,
@@ -30,6 +31,8 @@ CASES = {
     "roberta": ROBERTA,
     "roberta-one-type": ROBERTA | {"type_vocab_size": 1},
     "roberta-two-types": ROBERTA | {"type_vocab_size": 2, "position_offset": 1},
+    "roformer": ROFORMER,
+    "roformer-equal-sizes": ROFORMER | {"embedding_size": 8, "layer_norm_epsilon": 1e-6},
     "distilbert": DISTILBERT,
     "distilbert-tanh": DISTILBERT | {"hidden_act": "gelu"},
 }
