@@ -27,6 +27,7 @@ def shape_line(shape: dict) -> str:
         f"{shape['num_attention_heads']} heads, embedding {shape['embedding_size']}, "
         f"{shape['hidden_act']}"
     )
+    line += ", rotary positions" if _is_rotary(shape) else ""
     return line + (", no sharing" if shape["sharing"] == "none" else "")
 
 
@@ -53,13 +54,17 @@ def verification_lines(record: dict) -> list[str]:
 
 def _kind(shape):
     """Returns what people call a model of this shape (of `albert_config.json`)."""
-    if shape.get("position_embedding") == "rotary":
+    if _is_rotary(shape) and shape["sharing"] == "none":
         return "RoFormer"
     if shape.get("position_offset"):
         return "RoBERTa"
     if shape["type_vocab_size"] == 0:
         return "DistilBERT"
     return "BERT" if shape["sharing"] == "none" else "ALBERT"
+
+
+def _is_rotary(shape):
+    return shape.get("position_embedding") == "rotary"
 
 
 def write_card(folder: Path, record: dict):

@@ -37,6 +37,7 @@ DATA = (
 )
 MASKS = ("static", "dynamic")
 ALL = [(family, *data, masks) for family in FAMILIES for data in DATA for masks in MASKS]
+ROTARY = ("bert", {"position_embedding": "rotary"})
 #: The family that differs most from ALBERT; the others take minutes.
 FAST = ("roberta", "doc-sentences", "none", "dynamic")
 CASES = [pytest.param(*one, marks=[] if one == FAST else pytest.mark.slow) for one in ALL]
@@ -77,7 +78,7 @@ def make_records(tiny_documents, tokenizer_of, tiny_data_config, tmp_path_factor
     return make
 
 
-def settings(family):
+def settings(family, **model):
     return PretrainingConfig(
         model={
             "size": f"{family}-tiny",
@@ -86,7 +87,8 @@ def settings(family):
             "num_attention_heads": 2,
             "intermediate_size": 64,
             "max_position_embeddings": 32,
-        },
+        }
+        | model,
         training={
             "steps": 2,
             "batch_size": 8,
@@ -129,12 +131,31 @@ def test_a_family_trains_saves_resumes_exports_and_answers(
     assert ("bert/pooler/dense/kernel" in report.new) == (not has_pooler)
 
 
+def test_rotary_positions_train_resume_and_answer_alike_in_run_and_export(make_records, tmp_path):
+    records = make_records("albert", "segment-pair", "sop", "dynamic")
+    config = settings("albert", position_embedding="rotary")
+    pretrain(records, tmp_path / "run", config, max_steps=1)
+    assert pretrain(records, tmp_path / "run", config).resumed_from == 1
+    exported = export(tmp_path / "run", tmp_path / "exported")
+    predictor = Predictor(exported.path)
+    (filled,) = predictor.fill_mask(["The [MASK] left the harbour."])
+    assert filled.filled_text.endswith(" left the harbour.")
+    texts = ["a ferry", "the ferry left at six in the morning"]
+    encoder = TextEncoder(tmp_path / "run", pooling="pooler")
+    wanted = encoder.encode(texts).vectors
+    np.testing.assert_allclose(predictor.encode(texts), wanted, atol=1e-5)
+    card = (tmp_path / "exported" / "README.md").read_text(encoding="utf-8")
+    assert "\nALBERT, 2 layers of width 32, rotary positions, " in card
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("family", FAMILIES)
-def test_the_exports_of_a_family_pass_the_checks_of_a_server(family, make_records, tmp_path):
+@pytest.mark.parametrize("family, positions", [*((each, {}) for each in FAMILIES), ROTARY])
+def test_the_exports_of_a_family_pass_the_checks_of_a_server(
+    family, positions, make_records, tmp_path
+):
     objective = {"albert": "sop", "bert": "nsp"}.get(family, "none")
     records = make_records(family, "segment-pair", objective, "dynamic")
-    pretrain(records, tmp_path / "run", settings(family))
+    pretrain(records, tmp_path / "run", settings(family, **positions))
     rows = ["text\tlabel", *(f"The ferry {n} left\t{'ab'[n % 2]}" for n in range(20))]
     table = tmp_path / "table.tsv"
     table.write_text("\n".join(rows) + "\n", encoding="utf-8")
