@@ -46,7 +46,8 @@ def study(
 
     \b
     Studies: batch-size, depth, distillation-losses, dropout, embedding-size, equal-time,
-    input-format, masking, more-data, ngram-masking, sentence-task, sharing, width.
+    input-format, masking, more-data, ngram-masking, positions, sentence-task, sharing,
+    width.
     \b
     Examples:
       albert-keras study sentence-task --corpus books/ --eval-corpus heldout/ --dry-run \\
