@@ -12,6 +12,7 @@ from albert_keras.interop.hugging_face_tables import Family
 from albert_keras.interop.model_weights import zeros_of_pooler
 from albert_keras.interop.tensor_table import Row
 from data_pipeline.errors import InputError
+from data_pipeline.limits import check_memory
 
 #: Name -> array, as in a file of transformers.
 Tensors = dict[str, np.ndarray]
@@ -104,11 +105,12 @@ def with_angles(tensors: Tensors, config: AlbertConfig) -> Tensors:
 
 def without_angles(tensors: Tensors, config: AlbertConfig, source: str) -> Tensors:
     """Removes the sines and cosines of rotary positions; InputError if they have other values."""
-    found, wanted = tensors.get(_ANGLES), _angles(config)
+    found = tensors.get(_ANGLES)
     if found is None:
         return tensors
-    is_known = np.shape(found) == wanted.shape and np.issubdtype(found.dtype, np.floating)
-    if not is_known or not np.allclose(found, wanted, atol=1e-3):  # exact, or of 16 bits
+    wanted = _angles(config)
+    # Of 32 bits, or rounded to 16.
+    if np.shape(found) != wanted.shape or not np.allclose(found, wanted, atol=0.01):
         raise InputError(
             f"{_ANGLES} of `{source}` must have the sines and cosines of "
             f"{config.max_position_embeddings:,} positions that all models store. Received: other "
@@ -120,6 +122,7 @@ def without_angles(tensors: Tensors, config: AlbertConfig, source: str) -> Tenso
 def _angles(config):
     """Returns the sines, then the cosines: float32 [positions, size of a head]."""
     half = config.hidden_size // config.num_attention_heads // 2
+    check_memory(8 * half * config.max_position_embeddings, "The angles of the positions")
     wavelengths = np.power(10_000, np.arange(half) / half)
     angles = np.arange(config.max_position_embeddings)[:, None] / wavelengths
     return np.concatenate([np.sin(angles), np.cos(angles)], axis=1).astype(np.float32)

@@ -13,7 +13,7 @@ Source:
 import numpy as np
 import tensorflow as tf
 
-from albert_keras.layers.kernels import differentiable, is_for_inference, kernel
+from albert_keras.layers.kernels import differentiable, kernel
 from albert_keras.layers.rows import shape_of
 
 #: Ratio of the longest wavelength to the shortest one.
@@ -36,22 +36,21 @@ def rotate(vectors, positions=None):
         positions = tf.range(tf.shape(vectors)[2])[None]  # [1, S]
     angles = tf.cast(positions, tf.float32)[:, None, :, None] * frequencies  # [B, 1, S, D / 2]
     cosines, sines = tf.cos(angles), tf.sin(angles)
-    if is_for_inference():
-        return _rotated(vectors, cosines, sines)
 
     @differentiable
     def run(vectors):
         # The gradient of a rotation is the rotation back.
-        return _kernel(vectors, cosines, sines), lambda upstream: _kernel(upstream, cosines, -sines)
+        return (
+            _rotated(vectors, cosines, sines),
+            lambda upstream: _rotated(upstream, cosines, -sines),
+        )
 
     return run(vectors)
 
 
+@kernel
 def _rotated(vectors, cosines, sines):
     pairs = tf.reshape(vectors, [*shape_of(vectors)[:-1], vectors.shape[-1] // 2, 2])
     first, second = tf.unstack(tf.cast(pairs, tf.float32), axis=-1)
     parts = [first * cosines - second * sines, second * cosines + first * sines]
     return tf.reshape(tf.cast(tf.stack(parts, axis=-1), vectors.dtype), tf.shape(vectors))
-
-
-_kernel = kernel(_rotated)

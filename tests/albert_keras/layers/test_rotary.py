@@ -182,3 +182,11 @@ def test_all_problems_of_a_configuration_are_reported():
     assert len(caught.value.problems) == 2
     assert "`hidden_size` must be an even multiple of `num_attention_heads`" in str(caught.value)
     assert "`position_offset` must be 0 with rotary positions" in str(caught.value)
+
+
+def test_it_compiles_for_accelerators_with_static_shapes():
+    encoder, features = small_encoder(), {k: tf.constant(v) for k, v in inputs().items()}
+    compiled = tf.function(encoder, jit_compile=True, autograph=False)
+    np.testing.assert_allclose(
+        compiled(features)["sequence_output"], encoder(features)["sequence_output"], atol=1e-5
+    )
