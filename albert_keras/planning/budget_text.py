@@ -102,7 +102,8 @@ def budget_assumptions(
         "piece per 250 bytes. On 52 MB of novels 16,000 was better than 8,000",
         "model": "layers with their own weights take as long as shared ones, and had 1.7 points "
         "more accuracy in docs/studies/sharing; the smallest of the models that are "
-        "expected to be about equal",
+        "expected to be about equal. Rotary positions had 1.5 points more in "
+        "docs/studies/positions; of other formats RoFormer alone can store them",
         "stages": "short records and many masks first, as in albert-mini-en",
         "copies": "one for each pass over the text in a stage, at most 10: each copy divides the "
         "text into different segments; otherwise the sentence order would be memorized",
@@ -166,8 +167,8 @@ def budget_lines(plan: BudgetPlan, assumptions: dict[str, str]) -> Iterator[str]
     yield from _item("Vocabulary", f"{plan.vocab_size:,} pieces", assumptions["vocabulary"])
     yield from _item(
         "Model",
-        f"{chosen.rung.layers} layers of hidden size {chosen.rung.hidden_size}, not shared, "
-        f"{_short(chosen.weights)} weights",
+        f"{chosen.rung.layers} layers of hidden size {chosen.rung.hidden_size}, not shared, rotary "
+        f"positions, {_short(chosen.weights)} weights",
         assumptions["model"],
     )
     stages = [

@@ -31,7 +31,7 @@ PIECES_PER_RECORD = {64: 79, 128: 140}
 
 
 class Rung(NamedTuple):
-    """A model of the ladder, all of whose layers have their own weights."""
+    """A model of the ladder: layers with their own weights, and rotary positions."""
 
     layers: int
     hidden_size: int
@@ -64,6 +64,8 @@ class Rung(NamedTuple):
             num_attention_heads=self.hidden_size // 64,
             intermediate_size=4 * self.hidden_size,
             sharing="none",
+            # Leaves the plateau after half of the updates (docs/studies/positions).
+            position_embedding="rotary",
         )
 
 

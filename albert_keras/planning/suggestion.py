@@ -57,7 +57,8 @@ def suggest_config(
         del settings["training"]["mask_rate"]
     expected = chosen.expected
     logger.info(
-        "chosen for %s on this machine: %d layers of hidden size %d, batches of %d; expected "
+        "chosen for %s on this machine: %d layers of hidden size %d with rotary positions, batches "
+        "of %d; expected "
         "masked-LM loss %.2f ± %.2f, as for English novels. --size chooses another model.",
         format_duration(seconds),
         chosen.rung.layers,

@@ -34,7 +34,8 @@ def config_for(time_budget, **flags):
 
 def test_a_short_run_gets_the_smallest_model_and_its_settings(unmasked_records):
     config = suggest_config(unmasked_records, config_for("4m"))
-    assert config.model == {"size": "albert-tiny", "sharing": "none"}
+    model = {"size": "albert-tiny", "sharing": "none", "position_embedding": "rotary"}
+    assert config.model == model
     assert (config.optimizer.name, config.optimizer.lr) == ("muon", 0.004)
     assert config.training.batch_size == 128 and config.training.mask_rate == 0.3
     assert config.training.time_budget == "4m"
@@ -100,7 +101,11 @@ def test_the_command_chooses_a_model_and_resumes_with_it(
     assert main(words) == 0
     assert "chosen for 4 s on this machine: 2 layers of hidden size 128" in capsys.readouterr().err
     record = json.loads((out / "run.json").read_text())
-    assert record["config"]["model"] == {"size": "albert-tiny", "sharing": "none"}
+    assert record["config"]["model"] == {
+        "size": "albert-tiny",
+        "sharing": "none",
+        "position_embedding": "rotary",
+    }
     monkeypatch.setattr(peak, "measure_peak", None)  # a run that exists needs no measurement
     assert main([*words, "--debug"]) == 0
     assert "resuming" in capsys.readouterr().err
