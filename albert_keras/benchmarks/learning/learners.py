@@ -59,7 +59,8 @@ def learners_for(
 ) -> list[Learner]:
     """Returns who takes part: ours, then each peer with each rate.
 
-    Peers have ALBERT of the same width and depth, with one block shared by all depths.
+    Peers have ALBERT of the same width and depth, with one block shared by all depths and absolute
+    positions.
     """
     resolved = resolve(config, records)
     precision = resolved.training.precision
@@ -78,6 +79,7 @@ def learners_for(
         num_hidden_groups=1,
         inner_group_num=1,
         hidden_act="gelu",
+        position_embedding="absolute",
         hidden_dropout_prob=0.0,
         attention_probs_dropout_prob=0.0,
         embedding_projection="always",

@@ -5,8 +5,24 @@ import json
 import pytest
 import yaml
 
+from albert_keras.benchmarks.learning.learners import learners_for
 from albert_keras.benchmarks.learning.process import python_for
 from albert_keras.cli import main
+from albert_keras.training.config import PretrainingConfig
+from data_pipeline.records.record_folder import RecordFiles
+
+
+def test_peers_have_a_shape_that_they_know(tiny_records, held_out_records):
+    shape = {"size": "albert-tiny", "sharing": "none", "position_embedding": "rotary"}
+    config = PretrainingConfig(model=shape)
+    records, held_out = RecordFiles(tiny_records), RecordFiles(held_out_records)
+    peers = ("transformers", "keras-nlp")
+    ours, theirs, keras_nlp = learners_for(records, held_out, config, "r", peers, (1e-3,))
+    assert ours.settings["config"]["model"] == shape
+    assert theirs.settings["config"]["architectures"] == ["AlbertForMaskedLM"]
+    for found in (theirs.settings["config"], keras_nlp.settings["config"]):
+        assert (found["hidden_size"], found["num_hidden_layers"]) == (128, 2)
+        assert "position_embedding" not in found
 
 
 @pytest.mark.slow
