@@ -186,7 +186,7 @@ def test_all_problems_of_a_configuration_are_reported():
 
 def test_it_compiles_for_accelerators_with_static_shapes():
     encoder, features = small_encoder(), {k: tf.constant(v) for k, v in inputs().items()}
-    compiled = tf.function(encoder, jit_compile=True, autograph=False)
+    compiled = tf.function(lambda batch: encoder(batch), jit_compile=True, autograph=False)
     np.testing.assert_allclose(
         compiled(features)["sequence_output"], encoder(features)["sequence_output"], atol=1e-5
     )
