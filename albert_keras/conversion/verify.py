@@ -104,8 +104,8 @@ def verify(
     found = _framework_outputs(their_format, paths[number], theirs, inputs)
     name, outputs = found or ("reference in NumPy", oracle_outputs(theirs, inputs))
     our = our_outputs(ours, inputs)
-    if len({f"{POOLER}/kernel" in each.tensors for each in (source, target)}) == 2:
-        # Without a pooler this output is the one at [CLS].
+    has_pooler, keeps_pooler = (f"{POOLER}/kernel" in each.tensors for each in (source, target))
+    if has_pooler != keeps_pooler:  # without a pooler, its output is the one at [CLS]
         our = [{name: each[name] for name in each if name != "pooled_output"} for each in our]
     differences = compare(our, outputs)
     names = ("albert-keras", name) if ours_first else (name, "albert-keras")

@@ -48,7 +48,6 @@ def family_for(config: AlbertConfig) -> tuple[Family, int]:
 
     InputError if transformers cannot express the model.
     """
-    is_bert = config.sharing == "none" and config.inner_group_num == 1
     if config.position_embedding == "rotary":
         rules = [
             ("sharing", config.sharing == "none", '"none"'),
@@ -58,6 +57,7 @@ def family_for(config: AlbertConfig) -> tuple[Family, int]:
         ]
         check_expressible("The roformer of transformers", config, rules, plain=False)
         return FAMILIES["roformer"], config.num_hidden_layers
+    is_bert = config.sharing == "none" and config.inner_group_num == 1
     is_bert = is_bert and not config.projects_embeddings
     if is_bert and (config.position_offset or not config.type_vocab_size):
         name = "roberta" if config.position_offset else "distilbert"

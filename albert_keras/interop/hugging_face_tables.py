@@ -240,14 +240,7 @@ ROFORMER = Family(
     + dense(PROJECTION, "roformer.embeddings_project")
     + block_rows("roformer.encoder.layer.{g}", **_BERT_BLOCK),
     pooler=(),
-    heads={
-        "masked_lm": masked_lm_rows(
-            "cls.predictions.transform.dense",
-            "cls.predictions.transform.LayerNorm",
-            "cls.predictions.bias",
-        ),
-        **_TASK_HEADS,
-    },
+    heads={"masked_lm": BERT.heads["masked_lm"], **_TASK_HEADS},
     copies=_copies("roformer.", "cls.predictions"),
     classes=_class_names("RoFormer") | {("classifier",): ("RoFormerForTokenClassification",)},
 )
