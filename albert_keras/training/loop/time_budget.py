@@ -83,7 +83,7 @@ class FollowBudget(keras.callbacks.Callback):
         self._clock = clock
         self._started = self._now = None  # seconds at the start of `fit` and after the newest step
         self._step_seconds = 0.0
-        self._has_warned = False
+        self._has_warned = self._is_planned = False
         self._marks = deque()  # (step, seconds), from the oldest that still matters
 
     def state(self):
@@ -101,7 +101,7 @@ class FollowBudget(keras.callbacks.Callback):
     def restore(self, state):
         """Continues the budget of an interrupted run from the `state` saved with `first_step`."""
         self.budget.used = float(state["seconds_used"])
-        self.last_step = int(state["num_steps"])
+        self.last_step, self._is_planned = int(state["num_steps"]), True
         if self.last_step <= self.first_step and not self.is_over:  # the budget was enlarged
             self.last_step = self.budget.plan(self.first_step, self._average_speed(), 0.0)
         self._plan.ends[-1] = self.last_step
@@ -127,6 +127,8 @@ class FollowBudget(keras.callbacks.Callback):
         self._step_seconds = self._now - before
         number = self._plan.number_at(previous)
         left = self.budget.left(self._elapsed(), self._plan.time_share(number))
+        if left > 0 and not self._is_planned:
+            self._keep_open(number, self.step + 2 * stride)
         if self.step >= self.last_step:
             logger.info("the time budget ends the run at step %d", self.step)
             self.model.stop_training = True
@@ -141,6 +143,15 @@ class FollowBudget(keras.callbacks.Callback):
         elif self._is_due(previous, number, left, self._step_seconds / stride):
             self._plan_from(number, left, stride)
 
+    def _keep_open(self, number, end):
+        """Moves the end of a stage if it is before `end`.
+
+        The number of steps in the settings must not end a run before its speed is known.
+        """
+        if self._plan.ends[number] < end:
+            self._plan.move(number, end)
+            self._set_last_step(self._plan.ends[-1])
+
     def _is_due(self, previous, number, left, step_seconds):
         every = self.every
         if len(self._marks) == 1:  # no plan yet
@@ -154,6 +165,7 @@ class FollowBudget(keras.callbacks.Callback):
         return is_next or is_last
 
     def _plan_from(self, number, left, stride):
+        self._is_planned = True
         self._marks.append((self.step, self._now))
         while len(self._marks) > 2 and self._now - self._marks[1][1] >= left:
             self._marks.popleft()

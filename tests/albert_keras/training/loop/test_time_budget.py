@@ -12,6 +12,22 @@ from albert_keras.training.loop.stage_plan import StagePlan, stage_ends
 from albert_keras.training.loop.time_budget import FollowBudget, TimeBudget
 
 
+@pytest.mark.parametrize("num_steps, stride", [(1, 1), (2, 1), (8, 8), (16, 8)])
+def test_a_small_number_of_steps_does_not_end_the_run(num_steps, stride):
+    durations = itertools.chain([3.0], itertools.repeat(0.1))
+    simulation = Simulation(TimeBudget(150), durations, num_steps=num_steps, warmup_steps=0)
+    seconds = simulation.run(stride=stride)
+    assert 0.97 * 150 <= seconds <= 150 and simulation.last_rate < 0.02
+
+
+def test_small_numbers_of_steps_do_not_end_stages():
+    shares = (0.5, 0.3, 0.2)
+    simulation = staged((0.05, 0.1, 0.2), num_steps=3, warmup_steps=0, ends=stage_ends(3, shares))
+    ends = run_stages(simulation)
+    usable = 150 - simulation.callback.budget.margin
+    assert ends == pytest.approx([0.5 * usable, 0.8 * usable, usable], abs=0.3)
+
+
 def test_a_plan_leaves_a_margin_and_never_ends_in_the_past():
     budget = TimeBudget(100)
     assert budget.margin == 2
