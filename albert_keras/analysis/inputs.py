@@ -77,14 +77,7 @@ class AnalysisData:
         """Raises InputError unless the model can read the data."""
         if self._records is None:
             return
-        info, config = self._records.info, model.config
-        check_records(self._records, model.label, config.vocab_size, model.tokenizer.digest)
-        if info.max_seq_length > config.max_position_embeddings:
-            raise InputError(
-                f"The sequences of `{self.origin}` must have at most "
-                f"{config.max_position_embeddings} tokens, the positions of `{model.label}`. "
-                f"Received: {info.max_seq_length}."
-            )
+        check_records(self._records, model.label, model.config, model.tokenizer.digest)
 
     def batches(
         self, model: AnalyzedModel, is_masked: bool = False

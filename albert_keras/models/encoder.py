@@ -63,7 +63,7 @@ class AlbertEncoder(keras.Model):
         each [B, heads, S, S], whose last axis sums to 1.
 
     Raises:
-        ValueError: If S exceeds `max_position_embeddings`.
+        ValueError: If S exceeds `max_position_embeddings` and positions are not rotary.
 
     Example:
         encoder = AlbertEncoder(AlbertConfig.from_name("albert-tiny"))

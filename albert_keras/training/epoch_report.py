@@ -33,7 +33,8 @@ def report_epochs(training, stages, staged):
         epochs = rows / len(stage.records)
         info = stage.records.info
         copies = info.config.get("copies", _MOST_COPIES)  # unknown in foreign records
-        if epochs > _FEW_EPOCHS and copies < _MOST_COPIES and info.objective != "none":
+        learns_order = info.objective != "none" and training.sentence_order_weight > 0
+        if epochs > _FEW_EPOCHS and copies < _MOST_COPIES and learns_order:
             logger.info(
                 "%sthe records divide the text into the same segments in each epoch; "
                 "`data build --copies %d` divides it differently, and improves sentence order",

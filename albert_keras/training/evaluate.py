@@ -47,11 +47,12 @@ class Evaluation(NamedTuple):
     #: the context no guess scores better.
     unigram_accuracy: float
     unigram_guess: str  # that token
-    #: Nats per record. This and the next two are None if the model has no sentence-order head.
+    #: Nats per record. This and the next two are None if the model has no sentence-order head, or
+    #: the records have no sentence-order labels.
     sentence_order_loss: float | None
     sentence_order_accuracy: float | None
     sentence_order_error: float | None  # half the width of the 95 % interval of the accuracy
-    sentence_order_chance: float  # proportion of the more frequent label
+    sentence_order_chance: float | None  # proportion of the more frequent label, if there are any
     #: Fields of an `Overlap`: how many of the records were trained on; None if that is unknown.
     overlap: dict[str, int] | None = None
     #: By name, "masked_lm_loss" and "masked_lm_accuracy" of models that only count, "unigram" and
@@ -89,6 +90,8 @@ def evaluate(
     baseline_records = None if baseline_data is None else RecordFiles(baseline_data)
     opened = open_scored_model(run, step)
     opened.check_records(records)
+    # All labels of records without the objective are 0, which is no order to predict.
+    has_labels = records.info.objective != "none"
     overlap = None
     if opened.run is not None:
         overlap = check_scored(opened.run, records, allow_trained_rows)
@@ -104,7 +107,7 @@ def evaluate(
             found = score(build_scorer(untrained), dataset)
         baselines["random weights"] = {name: found[name] for name in CountScore._fields}
     with built.scope():
-        scorer = build_scorer(opened.load(), opened.run)
+        scorer = build_scorer(opened.load(), opened.run, has_labels)
     progress = CountedProgress(logger, "evaluating", len(records), "records")
     with records.failures_named():
         scores = score(scorer, dataset, on_batch=lambda: progress.add(batch_size))
@@ -124,7 +127,7 @@ def evaluate(
         sentence_order_loss=scores.get("sentence_order_loss"),
         sentence_order_accuracy=order_accuracy,
         sentence_order_error=order_error,
-        sentence_order_chance=float(orders.max() / max(1, orders.sum())),
+        sentence_order_chance=float(orders.max() / max(1, orders.sum())) if has_labels else None,
         overlap=None if overlap is None else overlap._asdict(),
         baselines=baselines,
     )
@@ -133,10 +136,13 @@ def evaluate(
     return evaluation
 
 
-def build_scorer(model, run: Run | None = None) -> PretrainingStep:
-    """Returns a compiled step that scores a model, of a run; call it in the strategy's scope."""
+def build_scorer(model, run: Run | None = None, has_labels: bool = True) -> PretrainingStep:
+    """Returns a compiled step that scores a model, of a run; call it in the strategy's scope.
+
+    `has_labels` says whether the records have sentence-order labels.
+    """
     weight = 1.0 if run is None else run.record["config"]["training"]["sentence_order_weight"]
-    scorer = PretrainingStep(model, weight)
+    scorer = PretrainingStep(model, weight if has_labels else 0.0)
     scorer.compile()
     return scorer
 

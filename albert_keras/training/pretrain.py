@@ -27,9 +27,11 @@ from albert_keras.training.loop.step import should_skip_padding
 from albert_keras.training.pretraining_step import build_step
 from albert_keras.training.record_source import RecordSource, log_frequencies
 from albert_keras.training.stages import (
+    SAME_OBJECTIVE,
     Stages,
     check_batch_sizes,
     check_stages,
+    ignores_labels,
     stages_of,
     with_settings,
 )
@@ -125,7 +127,7 @@ def pretrain(
     config = _as_started(config, Path(out) / "run.json")
     albert_config = config.albert_config(records.info.vocab_size)
     stages = stages_of(config, records, albert_config)
-    _check_records(records, held_out, albert_config)
+    _check_records(records, held_out, albert_config, ignores_labels(config))
     check_stages(stages, config)
     for stage in stages:
         if stage.records is not records:  # the records of the run have been checked
@@ -290,7 +292,7 @@ def _check_shape(records, albert_config):
         )
 
 
-def _check_records(records, held_out, albert_config):
+def _check_records(records, held_out, albert_config, any_objective):
     """Raises InputError if records, held-out records and model do not fit together."""
     for each in (records, held_out) if held_out is not None else (records,):
         _check_shape(each, albert_config)
@@ -304,8 +306,8 @@ def _check_records(records, held_out, albert_config):
                 f"Build the records with --tokenizer {records.folder}/tokenizer.",
                 Mistake.OTHER_TOKENIZER,
             )
-    if ours.objective != theirs.objective:
+    if ours.objective != theirs.objective and not any_objective:
         raise InputError(
             f"`{held_out.folder}` must have the objective of `{records.folder}`. "
-            f"Received: {theirs.objective} and {ours.objective}."
+            f"Received: {theirs.objective} and {ours.objective}. {SAME_OBJECTIVE}"
         )

@@ -29,7 +29,7 @@ class PretrainingStep(TrainingStep):
         **kwargs,
     ):
         objectives = {"masked_lm": masked_lm_weight}
-        if model.sentence_order_head is not None:
+        if model.sentence_order_head is not None and sentence_order_weight > 0:
             objectives["sentence_order"] = sentence_order_weight
         super().__init__(model, objectives | (further_objectives or {}), **kwargs)
         self.sentence_order_weight = sentence_order_weight

@@ -29,10 +29,8 @@ class ScoredModel(NamedTuple):
     load: Callable[[], AlbertForPretraining]  # call it in the scope of a strategy
 
     def check_records(self, records: RecordFiles) -> None:
-        """Raises InputError unless records were built with the tokenizer of the model."""
-        check_records(
-            records, self.path, self.albert_config.vocab_size, self.tokenizer_digest, bool(self.run)
-        )
+        """Raises InputError unless the model can read records."""
+        check_records(records, self.path, self.albert_config, self.tokenizer_digest, bool(self.run))
 
     def piece_of(self, piece_id: int) -> str:
         """Returns a piece, or its id if the model has no tokenizer."""
@@ -45,21 +43,24 @@ class ScoredModel(NamedTuple):
 def check_records(
     records: RecordFiles,
     model: str | Path,
-    vocab_size: int,
+    albert_config: AlbertConfig,
     tokenizer_digest: str | None,
     is_run: bool = False,
 ) -> None:
-    """Raises InputError unless records were built with the tokenizer of a model.
+    """Raises InputError unless a model can read records.
+
+    They must be built with the tokenizer of the model and be no longer than its positions.
 
     Args:
         records: RecordFiles.
         model: The model as given, for the message.
-        vocab_size, tokenizer_digest: Of the model; the digest is None if it is not known.
+        albert_config: AlbertConfig of the model.
+        tokenizer_digest: Of the model; None if it is not known.
         is_run: Whether the model is the folder of a run, which contains its tokenizer.
     """
     found, problem = records.info.tokenizer_digest, None
-    if records.info.vocab_size != vocab_size:
-        problem = f"{records.info.vocab_size} pieces, not {vocab_size}"
+    if records.info.vocab_size != albert_config.vocab_size:
+        problem = f"{records.info.vocab_size} pieces, not {albert_config.vocab_size}"
     elif tokenizer_digest and found and tokenizer_digest != found:
         problem = "another one of the same size"
     if problem:
@@ -68,6 +69,13 @@ def check_records(
             f"`{records.folder}` must be built with the tokenizer of `{model}`. Received: "
             f"{problem}. Build the records with{option}.",
             Mistake.OTHER_TOKENIZER,
+        )
+    length, longest = records.info.max_seq_length, albert_config.max_position_embeddings
+    if length > longest:
+        raise InputError(
+            f"The records of `{records.folder}` must have at most {longest} tokens, the positions "
+            f"of `{model}`. Received: {length}. Build the records with --max-seq-length {longest}.",
+            Mistake.TOO_LONG,
         )
 
 

@@ -23,6 +23,12 @@ from data_pipeline.records.record_folder import RecordFiles
 
 logger = logging.getLogger(__name__)
 
+#: What to do about records with different objectives.
+SAME_OBJECTIVE = (
+    "Build the records with the same --objective, or use --set training.sentence_order_weight=0, "
+    "which trains masked tokens alone."
+)
+
 
 class Stage(NamedTuple):
     """What is trained in a stage, or in a run without stages."""
@@ -91,27 +97,33 @@ def check_stages(stages: Sequence[Stage], config: PretrainingConfig):
             dynamic_masking(stage.records, stage.training)
         except InputError as error:
             raise _in_stage(error, number, stages) from error
-    # A weight that was not given follows from the records.
-    is_given = "sentence_order_weight" in training.model_fields_set
-    ignores_labels = is_given and training.sentence_order_weight == 0
-    first = stages[0].records
+    any_objective, first = ignores_labels(config), stages[0].records
     for number, stage in enumerate(stages):
         ours, theirs = first.info, stage.records.info
-        if ours.tokenizer_digest != theirs.tokenizer_digest:
+        digests = {ours.tokenizer_digest, theirs.tokenizer_digest} - {None}  # None is unknown
+        if len(digests) > 1:
             raise InputError(
                 "The records of all stages must be built with the same tokenizer. Received: "
                 f"{ours.tokenizer_digest} in `{first.folder}` (stage 1), {theirs.tokenizer_digest} "
                 f"in `{stage.records.folder}` (stage {number + 1}). Build the records with "
                 f"--tokenizer {first.folder}/tokenizer."
             )
-        if ours.objective != theirs.objective and not ignores_labels:
+        if ours.objective != theirs.objective and not any_objective:
             raise InputError(
                 "The records of all stages must have the same objective. Received: "
                 f"{ours.objective} in `{first.folder}` (stage 1), {theirs.objective} in "
-                f"`{stage.records.folder}` (stage {number + 1}). Build the records with the same "
-                "--objective, or use --set training.sentence_order_weight=0, which trains masked "
-                "tokens alone."
+                f"`{stage.records.folder}` (stage {number + 1}). {SAME_OBJECTIVE}"
             )
+
+
+def ignores_labels(config: PretrainingConfig) -> bool:
+    """Returns whether a configuration trains without sentence-order labels, whatever the records.
+
+    A weight that is not given follows from the records.
+    """
+    training = config.training
+    is_given = "sentence_order_weight" in training.model_fields_set
+    return is_given and training.sentence_order_weight == 0
 
 
 def check_batch_sizes(stages: Sequence[Stage], strategy: tf.distribute.Strategy):

@@ -84,6 +84,25 @@ def test_records_of_another_tokenizer_are_refused(copied_run, held_out_records, 
         evaluate(copied_run, tmp_path / "records")
 
 
+def test_records_without_labels_have_no_sentence_order(copied_run, held_out_records, tmp_path):
+    scores = evaluate(copied_run, held_out_records)
+    shutil.copytree(held_out_records, tmp_path / "records")
+    info = DatasetInfo.load(tmp_path / "records")
+    info.replace(objective="none").save(tmp_path / "records")
+    found = evaluate(copied_run, tmp_path / "records")
+    assert found.masked_lm_loss == pytest.approx(scores.masked_lm_loss, rel=1e-5)
+    names = [name for name in scores._fields if name.startswith("sentence_order")]
+    assert {getattr(found, name) for name in names} == {None}
+    assert None not in {getattr(scores, name) for name in names}
+
+
+def test_records_that_are_too_long_are_refused(copied_run, held_out_records, tmp_path):
+    shutil.copytree(held_out_records, tmp_path / "records")
+    DatasetInfo.load(tmp_path / "records").replace(max_seq_length=65).save(tmp_path / "records")
+    with pytest.raises(InputError, match="at most 64 tokens, the positions of .* Received: 65."):
+        evaluate(copied_run, tmp_path / "records")
+
+
 def test_a_folder_that_is_no_run_is_refused(tmp_path, held_out_records):
     with pytest.raises(InputError, match="has no run.json"):
         evaluate(tmp_path, held_out_records)

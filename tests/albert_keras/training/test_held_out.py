@@ -1,6 +1,7 @@
 """Held-out scores during a run choose its best checkpoint and change nothing else."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -9,6 +10,8 @@ import tensorflow as tf
 from albert_keras.runs.run import Run
 from albert_keras.training.evaluate import evaluate
 from albert_keras.training.pretrain import pretrain
+from data_pipeline.errors import InputError
+from data_pipeline.records.dataset_info import DatasetInfo
 
 
 @pytest.fixture(scope="module")
@@ -62,3 +65,16 @@ def test_a_better_score_is_saved_between_two_checkpoints(
     found, checkpoints = scores(run), Run.open(run).checkpoints
     assert 5 in checkpoints.steps()  # the first score is the best one so far
     assert checkpoints.best() == min(found, key=lambda step: found[step]["loss"])
+
+
+def test_held_out_records_need_no_labels_that_are_not_trained(
+    tiny_records, held_out_records, tiny_training, tmp_path
+):
+    shutil.copytree(held_out_records, tmp_path / "records")
+    DatasetInfo.load(held_out_records).replace(objective="none").save(tmp_path / "records")
+    with pytest.raises(InputError, match="or use --set training.sentence_order_weight=0, which"):
+        pretrain(tiny_records, tmp_path / "run", tiny_training, eval_data=tmp_path / "records")
+    training = tiny_training.training.replace(sentence_order_weight=0.0, steps=2)
+    config = tiny_training.replace(training=training)
+    pretrain(tiny_records, tmp_path / "run", config, eval_data=tmp_path / "records")
+    assert "sentence_order_accuracy" not in scores(tmp_path / "run")[2]

@@ -15,7 +15,7 @@ from albert_keras.training.loop.curves import stage_edges
 from albert_keras.training.loop.log_file import TIMING, read_log, read_stages
 from albert_keras.training.pretrain import pretrain
 from albert_keras.training.record_source import RecordSource
-from albert_keras.training.stages import Stages, stages_of
+from albert_keras.training.stages import Stages, check_stages, stages_of
 from albert_keras.weights.initial_weights import open_weights
 from data_pipeline.building.build import build_records
 from data_pipeline.errors import InputError
@@ -272,6 +272,19 @@ def test_stages_that_do_not_fit_are_refused(
     with pytest.raises(InputError, match=message):
         pretrain(tiny_records, tmp_path / "run", config)
     assert not (tmp_path / "run").exists()
+
+
+def test_records_of_an_unknown_tokenizer_or_with_unused_labels_are_accepted(
+    staged, tiny_records, short_records, tmp_path
+):
+    shutil.copytree(short_records, tmp_path / "records")
+    change = {"tokenizer_digest": None, "objective": "none"}
+    DatasetInfo.load(short_records).replace(**change).save(tmp_path / "records")
+    config = changed(staged, {"data": tmp_path / "records"}, {}).with_flags(steps=STEPS)
+    config = config.replace(training=config.training.replace(sentence_order_weight=0.0))
+    stages = stages_of(config, RecordFiles(tiny_records), config.albert_config(307))
+    assert stages[0].records.info.objective != stages[1].records.info.objective
+    check_stages(stages, config)
 
 
 def test_records_of_every_stage_count_as_trained_on(
