@@ -27,6 +27,7 @@ if TYPE_CHECKING:  # for type checkers and editors, which do not see names loade
         evaluate_minimal_pairs as evaluate_minimal_pairs,
     )
     from albert_keras.minimal_pairs.pseudo_likelihood import score_sentences as score_sentences
+    from albert_keras.model_tokenizer import load_tokenizer as load_tokenizer
     from albert_keras.models.encoder import AlbertEncoder as AlbertEncoder
     from albert_keras.models.pretraining import AlbertForPretraining as AlbertForPretraining
     from albert_keras.models.sharing import layer_plan as layer_plan
@@ -83,6 +84,7 @@ _HOMES = {
     "fill_mask": "albert_keras.serving.predictor",
     "finetune": "albert_keras.finetuning.finetune",
     "layer_plan": "albert_keras.models.sharing",
+    "load_tokenizer": "albert_keras.model_tokenizer",
     "predict": "albert_keras.serving.predictor",
     "predict_task": "albert_keras.finetuning.predict",
     "pretrain": "albert_keras.training.pretrain",

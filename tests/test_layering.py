@@ -20,7 +20,7 @@ ROWS = (
     ("finetuning",),
     ("distillation",),
     ("serving", "planning", "conversion"),
-    ("embeddings",),
+    ("embeddings", "model_tokenizer"),
     ("minimal_pairs", "analysis"),
     ("demo", "dry_run", "doctor", "config_files", "run_overview"),
     ("studies",),

@@ -143,8 +143,8 @@ def _for_task(kind, flags, out, tokenizer, next_command):
         raise InputError("`--task` is required. See `albert-keras finetune --help` for the tasks.")
     config = kind.of({}, **flags)
     check_task_files(config.task)
-    from albert_keras.cli.data.check_task import load_tokenizer
     from albert_keras.config_files.initial import finetuning_file
+    from albert_keras.model_tokenizer import load_tokenizer
 
     loaded = None if tokenizer is None else load_tokenizer(tokenizer)
     return _written(out, finetuning_file(config, loaded, out.name), next_command)

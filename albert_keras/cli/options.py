@@ -42,6 +42,10 @@ def repeats(default):
 PRECISIONS = "Precision: float32, mixed_bfloat16 or mixed_float16."
 
 MODEL = option("albert-base", "Named model, or LAYERSxHIDDEN such as 6x256.")
+TOKENIZER = (
+    "Folder written by `vocab`, a .model file, a vocab.txt or the tokenizer.json of a RoBERTa; or "
+    "a run, an export or the name of a shipped model, whose tokenizer is used."
+)
 CORPUS = option(..., "Text file, folder or 'glob'; may be repeated.", metavar="PATH")
 CORPUS_FORMAT = option(
     "auto",

@@ -107,7 +107,9 @@ def vocab(
 @command()
 def extend(
     tokenizer: Path = option(
-        ..., "Tokenizer to extend: a folder written by `vocab`, or a .model file."
+        ...,
+        "Tokenizer to extend: a folder written by `vocab` or a .model file; or a run, an export or "
+        "the name of a shipped model, whose tokenizer is extended.",
     ),
     corpus: list[str] = options.CORPUS,
     add: int = option(..., "Number of pieces to add."),
@@ -118,13 +120,14 @@ def extend(
 
     \b
     Example:
-      albert-keras vocab extend --tokenizer runs/books/tokenizer --corpus 'medicine/*.txt' \\
+      albert-keras vocab extend --tokenizer runs/books --corpus 'medicine/*.txt' \\
           --add 2000 --out tokenizer-medicine/
     """
+    from albert_keras.model_tokenizer import load_tokenizer
     from data_pipeline.tokenizers.tokenization import Tokenizer
     from data_pipeline.tokenizers.vocabulary_extension import extend_vocabulary
 
-    old = Tokenizer.load(tokenizer)
+    old = load_tokenizer(tokenizer)
     result = extend_vocabulary(old, _paragraphs(corpus, corpus_format), out, add)
     new = Tokenizer.load(result.path)
     added = [new.piece_of(id) for id in range(old.vocab_size, new.vocab_size)]

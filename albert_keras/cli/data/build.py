@@ -33,10 +33,7 @@ def _check_beam_options(context: typer.Context, words):
 @command(PretrainingDataConfig, resumes=True)
 def build(
     corpus: list[str] = options.CORPUS,
-    tokenizer: Path = option(
-        ...,
-        "Folder written by `vocab`, a .model file, a vocab.txt or the tokenizer.json of a RoBERTa.",
-    ),
+    tokenizer: Path = option(..., options.TOKENIZER),
     out: str = option(..., "Output folder; an unfinished build is resumed.", metavar="PATH"),
     beam_options: list[str] | None = argument(
         None,
@@ -67,13 +64,13 @@ def build(
       albert-keras data build --corpus 'gs://b/*.txt' --tokenizer tokenizer/ \\
           --out gs://b/records --runner DataflowRunner -- --project=p --region=r
     """
+    from albert_keras.model_tokenizer import load_tokenizer
     from data_pipeline.reports.build_warnings import check_before_build
-    from data_pipeline.tokenizers.tokenization import Tokenizer
 
     beam_flags = _beam_flags(runner, workers, beam_options or [])
     values = read_values(config, assignments, kind=None) | flags
     settings = PretrainingDataConfig.preset(preset, **values)
-    loaded = Tokenizer.load(tokenizer)
+    loaded = load_tokenizer(tokenizer)
     check_before_build(corpus, loaded, settings, corpus_format)
     arguments = (corpus, loaded, out, settings, corpus_format)
     if beam_flags:

@@ -31,11 +31,7 @@ def check(
     ),
     *,
     flags,
-    tokenizer: Path | None = option(
-        None,
-        "Folder written by `vocab`, a .model file or a vocab.txt; with --task also a run or an "
-        "export.",
-    ),
+    tokenizer: Path | None = option(None, options.TOKENIZER),
     corpus_format: str = options.CORPUS_FORMAT,
     language: str = option("en", "Corpus: language code for sentence splitting."),
     splitter: str = option(
@@ -60,9 +56,9 @@ def check(
     _check_use(corpus, flags, given)
     if not corpus:
         return check_task(flags, tokenizer, printable)
+    from albert_keras.model_tokenizer import load_tokenizer
     from data_pipeline.config import PretrainingDataConfig
     from data_pipeline.reports.corpus_check import check_corpus
-    from data_pipeline.tokenizers.tokenization import Tokenizer
 
     config = PretrainingDataConfig(
         max_seq_length=flags.get("max_seq_length", _USUAL_LENGTH),
@@ -72,7 +68,7 @@ def check(
     )
     report = check_corpus(
         corpus,
-        Tokenizer.load(tokenizer) if tokenizer else None,
+        load_tokenizer(tokenizer) if tokenizer else None,
         config,
         corpus_format,
         sample_mb=sample_mb,

@@ -33,7 +33,7 @@ def check_task(flags, tokenizer, printable):
 
     Args:
         flags: dict. Values by the keywords of `ExampleOptions`.
-        tokenizer: Path or None. A tokenizer, or a run or an export that contains one.
+        tokenizer: Path or None. As in `load_tokenizer`.
         printable: callable. Converts a line to one that can be printed.
 
     Returns:
@@ -45,6 +45,7 @@ def check_task(flags, tokenizer, printable):
         raise InputError(
             f"`--train` must be the file of examples of {config.name}. Received: none."
         )
+    from albert_keras.model_tokenizer import load_tokenizer
     from albert_keras.tasks.build import build_task
     from albert_keras.tasks.example_findings import Finding, warning_texts
     from albert_keras.tasks.example_report import report_task
@@ -62,18 +63,6 @@ def check_task(flags, tokenizer, printable):
     lines.append(count_of(len(warnings), "warning"))
     values = plain(report) | {"skipped_rows": plain(skipped), "warnings": warnings}
     return Output(values, map(printable, lines))
-
-
-def load_tokenizer(path):
-    """Loads a tokenizer, or the tokenizer of a run, of a fine-tuning or of an export."""
-    from albert_keras.serving.layout import versions
-    from data_pipeline.records.dataset_info import TOKENIZER_FOLDER
-    from data_pipeline.tokenizers.tokenization import Tokenizer
-
-    newest = [path / str(version) for version in versions(path)[-1:]]
-    folders = [path, *sorted(path.glob("seed-*")), *newest]
-    found = (folder / TOKENIZER_FOLDER for folder in folders)
-    return Tokenizer.load(next((folder for folder in found if folder.is_dir()), path))
 
 
 def _lines(report, tokenizer):

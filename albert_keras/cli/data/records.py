@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from albert_keras.cli import options
 from albert_keras.cli.command import Output, command
 from albert_keras.cli.options import argument, option
 from albert_keras.cli.output import count_of, percent, plain
@@ -113,7 +114,7 @@ def adopt(
     max_predictions_per_seq: int | None = option(
         None, "Masked tokens per record.", shown="as in the first record"
     ),
-    tokenizer: Path | None = option(None, "Tokenizer of the records."),
+    tokenizer: Path | None = option(None, options.TOKENIZER),
     vocab_size: int | None = option(None, "Size of the vocabulary, if there is no tokenizer."),
     objective: str | None = option(
         None,
@@ -130,14 +131,14 @@ def adopt(
     Example:
       albert-keras data adopt records/ --tokenizer 30k-clean.model
     """
+    from albert_keras.model_tokenizer import load_tokenizer
     from data_pipeline.records.adoption import LABELS, adopt_records
-    from data_pipeline.tokenizers.tokenization import Tokenizer
 
     info = adopt_records(
         folder,
         max_seq_length,
         max_predictions_per_seq,
-        tokenizer=Tokenizer.load(tokenizer) if tokenizer else None,
+        tokenizer=load_tokenizer(tokenizer) if tokenizer else None,
         vocab_size=vocab_size,
         pattern=pattern,
         objective=objective,
