@@ -40,7 +40,9 @@ def read_values(config_file=None, assignments=(), kind="pretraining"):
         section = values
         *path, last = key.split(".")
         for name in path:
-            section = section.setdefault(name, {})
+            if section.get(name) is None:  # the file does not have the section, or it is empty
+                section[name] = {}
+            section = section[name]
             if not isinstance(section, dict):
                 raise InputError(f"`--set {assignment}`: `{name}` is a value, not a section.")
         section[last] = value

@@ -2,23 +2,31 @@
 
 from pathlib import Path
 
+import typer
+
 from albert_keras.cli import options
 from albert_keras.cli.command import Output, command
 from albert_keras.cli.early_exit import evaluate_exits
 from albert_keras.cli.minimal_pairs import evaluate_pairs
-from albert_keras.cli.options import option
+from albert_keras.cli.options import is_given, option
 from albert_keras.cli.output import count_of, percent
-from albert_keras.cli.preflight import (
-    check_files,
-    check_model_folder,
-    check_records,
-)
+from albert_keras.cli.preflight import check_files, check_model_folder, check_records
 from albert_keras.runs.kind import kind_of_run
 from data_pipeline.errors import InputError
+
+#: Options that apply to minimal pairs alone.
+_FOR_PAIRS = ("mask_rest_of_word", "overwrite")
+#: Options that apply to fine-tuned models alone, but not to their early exit.
+_FOR_ALL_LAYERS = ("all_seeds", "delimiter", "encoding", "skip_bad_rows", "bag_of_words")
+#: Options that apply to fine-tuned models alone.
+_FOR_TASKS = ("split", "data_dir", *_FOR_ALL_LAYERS)
+_NOT_FOR_EXITS = ("minimal_pairs", "baseline_data", "strategy", *_FOR_PAIRS, *_FOR_ALL_LAYERS)
+_NOT_FOR_PAIRS = ("data", "baseline_data", "allow_trained_rows", *_FOR_TASKS)
 
 
 @command()
 def evaluate(
+    context: typer.Context,
     run: list[Path] = option(
         ...,
         "Folder of a run, of a pre-trained export, or of fine-tunings to average, which may be "
@@ -89,13 +97,7 @@ def evaluate(
       albert-keras evaluate --run runs/sst-2 --exit-at-confidence 0.7,0.8,0.9,0.95 --out curve/
     """
     if exit_at_confidence is not None:
-        others = {"--minimal-pairs": minimal_pairs, "--all-seeds": all_seeds}
-        others |= {"--baseline-data": baseline_data, "--skip-bad-rows": skip_bad_rows}
-        others |= {"--delimiter": delimiter, "--encoding": encoding, "--overwrite": overwrite}
-        others |= {"--mask-rest-of-word": mask_rest_of_word}
-        for name, value in others.items():
-            if value:
-                raise InputError(f"`{name}` must not be given with `--exit-at-confidence`.")
+        _refuse(context, _NOT_FOR_EXITS, "must not be given with `--exit-at-confidence`.")
         return evaluate_exits(
             run,
             exit_at_confidence,
@@ -108,19 +110,11 @@ def evaluate(
             allow_trained_rows,
         )
     if minimal_pairs:
-        tables = {"--data-dir": data_dir, "--delimiter": delimiter, "--encoding": encoding}
-        tables |= {"--data": data, "--split": split, "--all-seeds": all_seeds}
-        tables |= {"--baseline-data": baseline_data}
-        tables |= {"--skip-bad-rows": skip_bad_rows, "--allow-trained-rows": allow_trained_rows}
-        for name, value in tables.items():
-            if value:
-                raise InputError(f"`{name}` must not be given with `--minimal-pairs`.")
+        _refuse(context, _NOT_FOR_PAIRS, "must not be given with `--minimal-pairs`.")
         return evaluate_pairs(
             run, minimal_pairs, out, overwrite, mask_rest_of_word, step, batch_size, strategy
         )
-    for name, value in {"--mask-rest-of-word": mask_rest_of_word, "--overwrite": overwrite}.items():
-        if value:
-            raise InputError(f"`{name}` requires `--minimal-pairs`.")
+    _refuse(context, _FOR_PAIRS, "requires `--minimal-pairs`.")
     for each in run:
         check_model_folder(each, accepts_exports=True)
     kinds = [kind_of_run(each) for each in run]
@@ -131,10 +125,7 @@ def evaluate(
             "pre-training runs one at a time, with --data RECORDS."
         )
     if "finetuning" in kinds:
-        if baseline_data is not None:
-            raise InputError(
-                f"`--baseline-data` requires a pre-trained model. Received: `{run[0]}`."
-            )
+        _refuse(context, ("baseline_data",), f"requires a pre-trained model. Received: `{run[0]}`.")
         if split is None and data_dir is None:
             check_files(data)
         from albert_keras.finetuning.evaluate import evaluate_task
@@ -157,11 +148,7 @@ def evaluate(
             allow_trained_rows=allow_trained_rows,
         )
         return Output(result, describe_task(result))
-    given = {"--split": split, "--out": out, "--data-dir": data_dir, "--all-seeds": all_seeds}
-    given |= {"--delimiter": delimiter, "--encoding": encoding, "--skip-bad-rows": skip_bad_rows}
-    for name, value in given.items():
-        if value:
-            raise InputError(f"`{name}` requires a fine-tuned model. Received: `{run[0]}`.")
+    _refuse(context, ("out", *_FOR_TASKS), f"requires a fine-tuned model. Received: `{run[0]}`.")
     if len(run) > 1 or data is None:
         raise InputError(
             "The evaluation of a pre-training run requires one `--run` and `--data` with a folder "
@@ -175,6 +162,15 @@ def evaluate(
         run[0], data, step, batch_size, strategy, allow_trained_rows, baseline_data
     )
     return Output(result, describe(result))
+
+
+def _refuse(context, names, problem):
+    """Raises InputError if one of the options, by the names of their parameters, is given."""
+    for parameter in context.command.params:
+        if parameter.name in names and is_given(context, parameter.name):
+            is_off = context.params[parameter.name] is False
+            name = (parameter.secondary_opts if is_off else parameter.opts)[0]
+            raise InputError(f"`{name}` {problem}")
 
 
 def describe_task(evaluation):
@@ -261,6 +257,8 @@ def describe(evaluation):
             f"chance: {percent(evaluation.sentence_order_chance, 2)}   "
             f"loss {evaluation.sentence_order_loss:.3f}"
         )
+    elif evaluation.sentence_order_chance is None:
+        lines.append("sentence order  not scored: the records have no labels")
     for name, baseline in (evaluation.baselines or {}).items():
         lines.append(
             f"  {name:14}  accuracy {percent(baseline['masked_lm_accuracy'], 2)}   "

@@ -70,7 +70,7 @@ def finetune(
     settings = FinetuneConfig.of(values, **flags)
     seeds = _parse_seeds(seeds)
     check_tracker(settings.training.track)
-    check_origin(origin)
+    check_origin(origin, accepts_random=True)
     check_task_files(settings.task)
     from albert_keras.finetuning.finetune import finetune as finetune_model
     from albert_keras.finetuning.result_table import is_ahead, lines

@@ -31,11 +31,11 @@ def evaluate_pairs(
     _check_pretrained(runs[0])
     paths = pair_files(files)
     if out is not None:
-        check_score_file(out, overwrite, paths)
+        check_score_file(out, overwrite, [*files, *paths])
     from albert_keras.minimal_pairs.evaluate import evaluate_minimal_pairs
 
     result = evaluate_minimal_pairs(
-        runs[0], paths, mask_rest_of_word, step, out, overwrite, batch_size, strategy
+        runs[0], files, mask_rest_of_word, step, out, overwrite, batch_size, strategy
     )
     return Output(plain(result), describe_pairs(result))
 

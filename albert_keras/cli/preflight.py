@@ -35,18 +35,26 @@ def check_source(path: Path):
         )
 
 
-def check_origin(path: str | None):
-    """Raises InputError if there is nothing at the path of initial weights."""
-    if path in (None, "random") or find_model(path).exists():
+def check_origin(path: str | None, accepts_random: bool = False):
+    """Raises InputError if there is nothing at the path of trained weights.
+
+    Args:
+        accepts_random: Whether `random`, for random weights, will do.
+    """
+    if path is None or (accepts_random and path == "random"):
         return
-    if not list(Path(path).parent.glob(f"{Path(path).name}.*")):  # the prefix of a checkpoint
-        raise InputError(
-            f"No weights were found at `{path}`: it does not exist. It must be the folder of a "
-            "run, of a checkpoint or of an export, the name of a shipped model "
-            f"({', '.join(SHIPPED_MODELS)}), the prefix of a TensorFlow checkpoint, a `.keras` "
-            "file, or `random`.",
-            Mistake.NO_WEIGHTS,
-        )
+    problem = "it does not exist"
+    if path == "random":
+        problem = "this name means random weights"
+    elif find_model(path).exists() or any(Path(path).parent.glob(f"{Path(path).name}.*")):
+        return  # a pattern because a path may be the prefix of a checkpoint
+    raise InputError(
+        f"No weights were found at `{path}`: {problem}. It must be the folder of a run, of a "
+        f"checkpoint or of an export, the name of a shipped model ({', '.join(SHIPPED_MODELS)}), "
+        "the prefix of a TensorFlow checkpoint, or a `.keras` file"
+        f"{'; or `random` for random weights' if accepts_random else ''}.",
+        Mistake.NO_WEIGHTS,
+    )
 
 
 def check_task_files(task: TaskConfig):

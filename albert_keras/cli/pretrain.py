@@ -51,6 +51,10 @@ def pretrain(
     settings = PretrainingConfig.of(read_values(config, assignments), **flags)
     check_tracker(settings.training.track)
     check_records(data, eval_data, *(stage.data for stage in settings.stages))
+    if init_from == "random":
+        raise InputError(
+            "`--init-from` must be a path. Received: random. Omit it to start from random weights."
+        )
     check_origin(init_from)
     if init_from is None:  # otherwise the weights determine the model
         if settings.training.time_budget is not None:
@@ -94,10 +98,6 @@ def _initial_weights(init_from, from_step, albert_config, tokenizer):
             if value is not None:
                 raise InputError(f"`{name}` requires `--init-from`, which is not given.")
         return None
-    if init_from == "random":
-        raise InputError(
-            "`--init-from` must be a path. Received: random. Omit it to start from random weights."
-        )
     from albert_keras.weights.initial_weights import open_weights
 
     return open_weights(init_from, from_step, albert_config, tokenizer)

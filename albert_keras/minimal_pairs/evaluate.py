@@ -60,7 +60,8 @@ def evaluate_minimal_pairs(
     Args:
         model, mask_rest_of_word, step, batch_size, strategy: See `PseudoLikelihood`.
         files: File of JSON lines, see `pairs.py`; folder of such files; or a list of them.
-        out: File of JSON lines to write, with the scores of each pair. None writes none.
+        out: File of JSON lines to write, with the scores of each pair. None writes none. It must
+            not be in a folder of `files`.
         overwrite: Whether a file at `out` is replaced.
 
     Returns:
@@ -76,10 +77,11 @@ def evaluate_minimal_pairs(
     Source:
         Warstadt et al. (2020), see `pairs.py`; Salazar et al. (2020), see `PseudoLikelihood`.
     """
-    paths = pair_files([files] if isinstance(files, str | Path) else files)
+    given = list(map(Path, [files] if isinstance(files, str | Path) else files))
+    paths = pair_files(given)
     target = None if out is None else Path(out)
     if target is not None:
-        check_score_file(target, overwrite, paths)
+        check_score_file(target, overwrite, [*given, *paths])
     pairs = read_pairs(paths)
     scorer = PseudoLikelihood(model, mask_rest_of_word, step, batch_size, strategy)
     texts = [pair.good for pair in pairs] + [pair.bad for pair in pairs]

@@ -1,15 +1,17 @@
 """Files of minimal pairs: JSON lines with an acceptable and an unacceptable sentence.
 
 A line has the keys of BLiMP, `sentence_good`, `sentence_bad` and `UID`, or `good`, `bad` and
-`group`; it may have `field` and `linguistics_term`. Other keys are ignored. A pair without a group
-belongs to the group that has the name of its file.
+`group`; it may have `field` and `linguistics_term`. Other keys are ignored, except that a file of
+scores is refused. A pair without a group belongs to the group that has the name of its file, or its
+path if several files have this name.
 
 Source:
     Warstadt et al.: BLiMP: The benchmark of linguistic minimal pairs for English
     (https://arxiv.org/abs/1912.00582).
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,6 +26,8 @@ _ENDING = ".jsonl"
 _FORMATS = (("sentence_good", "sentence_bad", "UID"), ("good", "bad", "group"))
 #: Keys of what several groups have in common.
 _FIELD, _TERM = "field", "linguistics_term"
+#: A key of files of scores, see `score_files.py`, which have the keys of pairs, too.
+SCORE_KEY = "good_score"
 
 
 class MinimalPair(NamedTuple):
@@ -66,32 +70,42 @@ def read_pairs(files: Sequence[Path]) -> list[MinimalPair]:
     """Reads the pairs of some files, see `pair_files`. Blank lines are ignored.
 
     Raises:
-        InputError: If a file cannot be read, has no pair, or has a line that cannot be used.
+        InputError: If a file cannot be read, has no pair, is a file of scores, or has a line that
+            cannot be used.
     """
-    return [pair for file in files for pair in _pairs_of(file)]
-
-
-def _pairs_of(file: Path) -> Iterator[MinimalPair]:
-    problems, pairs = Problems(file), []
+    stems = Counter(file.stem for file in files)
     kinds: dict[str, tuple] = {}  # field and term of each group
+    pairs = []
+    for file in files:
+        pairs += _pairs_of(file, file.stem if stems[file.stem] == 1 else str(file), kinds)
+    return pairs
+
+
+def _pairs_of(file: Path, group: str, kinds: dict[str, tuple]) -> list[MinimalPair]:
+    """Returns the pairs of a file; those without a group are of `group`. Adds to `kinds`."""
+    problems, pairs = Problems(file), []
     for line, text in numbered_lines(file):
         if not text.strip():
             continue
-        pair = _pair(text, file, line)
+        pair = _pair(text, file, line, group)
         if isinstance(pair, MinimalPair):
             kind = (pair.field, pair.term)
-            if kinds.setdefault(pair.group, kind) == kind:
+            known = kinds.setdefault(pair.group, kind)
+            if known == kind:
                 pairs.append(pair)
                 continue
-            pair = f"must have the `{_FIELD}` and the `{_TERM}` of the other pairs of its group."
+            pair = (
+                f"must have the `{_FIELD}` and the `{_TERM}` of the other pairs of the group "
+                f"`{pair.group}`, {known[0]} and {known[1]}. Received: {kind[0]} and {kind[1]}."
+            )
         problems.add(line, pair)
     problems.check()
     if not pairs:
         raise InputError(f"`{file}` must contain at least one minimal pair. Received: none.")
-    return iter(pairs)
+    return pairs
 
 
-def _pair(text: str, file: Path, line: int) -> MinimalPair | str:
+def _pair(text: str, file: Path, line: int, default_group: str) -> MinimalPair | str:
     """Returns the pair of a line, or what is wrong with the line."""
     try:
         row = parse_json(text)
@@ -99,6 +113,12 @@ def _pair(text: str, file: Path, line: int) -> MinimalPair | str:
         row = None
     if not isinstance(row, dict):
         return f"must be a JSON object. Received: {text.strip():.60}"
+    if SCORE_KEY in row:
+        raise InputError(
+            f"`{file}` line {line} must be a minimal pair. Received: the key `{SCORE_KEY}` of a "
+            "file of scores, as `--out` writes it. Give files of pairs alone, and move this file "
+            "out of their folder."
+        )
     formats = [keys for keys in _FORMATS if keys[0] in row or keys[1] in row]
     if not formats:
         return (
@@ -115,5 +135,5 @@ def _pair(text: str, file: Path, line: int) -> MinimalPair | str:
         problem = None if name is None else text_problem(name)
         if problem:
             return f"`{key}` {problem}"
-    names[0] = file.stem if names[0] is None else names[0]
+    names[0] = default_group if names[0] is None else names[0]
     return MinimalPair(row[good], row[bad], *names, str(file), line)

@@ -1,5 +1,6 @@
 """Pseudo-log-likelihoods of sentences: each token is masked and predicted from all others."""
 
+import dataclasses
 from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
@@ -20,7 +21,7 @@ from albert_keras.minimal_pairs.masked_sentences import (
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.tasks.kinds import REGRESSION
 from albert_keras.training.distributed.strategy import build_strategy
-from albert_keras.weights.initial_weights import open_weights
+from albert_keras.weights.initial_weights import InitialWeights, open_weights
 from data_pipeline.errors import InputError
 
 
@@ -96,8 +97,7 @@ class PseudoLikelihood:
         if "masked_lm" not in weights.heads:
             raise _without_head(weights, f"heads {', '.join(weights.heads) or 'none'}")
         self.kind, self.step, self.tokenizer = weights.kind, weights.step, weights.tokenizer
-        longest = weights.albert_config.max_position_embeddings
-        self.max_tokens = min(weights.max_seq_length or longest, longest) - NUM_SPECIAL
+        self.max_tokens = _trained_length(weights) - NUM_SPECIAL
         self._mask_rest_of_word = mask_rest_of_word
         built = build_strategy(strategy)
         with built.scope():
@@ -105,7 +105,7 @@ class PseudoLikelihood:
                 weights.albert_config, sentence_head=False, dtype="float32"
             )
             weights.load(self._model, heads=HEADS["masked_lm"])
-        # Rows of the same number of tokens are computed together, without padding.
+        # Rows are sorted by length, and a batch is padded to its longest row.
         self._predictor = RowPredictor(
             built,
             self._outputs,
@@ -203,6 +203,14 @@ def checked_texts(texts: Iterable[str]) -> list[str]:
     if not sentences:
         raise InputError("There must be at least one text to score. Received: none.")
     return sentences
+
+
+def _trained_length(weights: InitialWeights) -> int:
+    """Returns the tokens of the longest sequence that a model has learnt to read."""
+    if not weights.albert_config.position_rows:
+        # Rotary positions may have replaced a table, whose training they do not continue.
+        weights = dataclasses.replace(weights, origin_positions=0)
+    return weights.trained_positions
 
 
 def _without_head(model, received):

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from albert_keras.finetuning.answer_table import check_answer_table
-from albert_keras.minimal_pairs.pairs import MinimalPair
+from albert_keras.minimal_pairs.pairs import SCORE_KEY, MinimalPair
 from data_pipeline.errors import InputError
 from data_pipeline.files import naming, whole_file
 
@@ -16,17 +16,22 @@ if TYPE_CHECKING:  # loads TensorFlow
 _ENDING = ".jsonl"
 
 
-def check_score_file(out: Path, overwrite: bool, files: Sequence[Path]) -> None:
+def check_score_file(out: Path, overwrite: bool, pairs: Sequence[Path]) -> None:
     """Checks, before any model is loaded, that scores can be written at `out`; else InputError.
 
-    The files of the pairs, `files`, are never replaced.
+    `pairs` are the files of the pairs, which are never replaced, and the folders that were given,
+    in which a file of scores would be read as one of pairs the next time.
     """
     if out.suffix.lower() != _ENDING or out.is_dir():
         raise InputError(
             f"The scores of pairs are written to a file that ends in {_ENDING}. Received: `{out}`."
         )
-    if out.resolve() in [file.resolve() for file in files]:
-        raise InputError(f"`--out` must not be a file of minimal pairs. Received: `{out}`.")
+    target = out.resolve()
+    if not {target, target.parent}.isdisjoint(path.resolve() for path in pairs):
+        raise InputError(
+            "`--out` must not be a file of minimal pairs, or in a folder of them. "
+            f"Received: `{out}`. Choose a file in another folder."
+        )
     check_answer_table(out, overwrite)
 
 
@@ -50,7 +55,7 @@ def write_scores(path: Path, pairs: Sequence[MinimalPair], found: "SentenceScore
                     "group": pair.group,
                     "good": pair.good,
                     "bad": pair.bad,
-                    "good_score": good,
+                    SCORE_KEY: good,
                     "bad_score": bad,
                     "good_tokens": len(found.ids[number]),
                     "bad_tokens": len(found.ids[count + number]),

@@ -62,6 +62,12 @@ def test_assignments_are_nested_yaml_values():
     assert read_values() == {}
 
 
+def test_an_empty_section_of_a_file_is_filled(tmp_path):
+    (tmp_path / "config.yaml").write_text("training:\nmodel: {size: albert-tiny}")
+    values = read_values(tmp_path / "config.yaml", ["training.steps=5"])
+    assert values == {"training": {"steps": 5}, "model": {"size": "albert-tiny"}}
+
+
 def test_a_shorter_run_scales_the_warm_up_of_a_recipe(caplog):
     caplog.set_level("INFO")
     values = read_values("continue", ["training.steps=500"])

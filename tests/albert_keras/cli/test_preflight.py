@@ -7,7 +7,7 @@ import sys
 import pytest
 
 _MISTAKES = [
-    ("finetune --from nowhere --task sst-2 --out new", "No weights were found at `nowhere`"),
+    ("finetune --from nowhere --task sst-2 --out new", "or a `.keras` file; or `random` for"),
     ("finetune --from random --task nonsense --out new", "`task.name` is unknown"),
     ("finetune --from random --task sst-2 --data-dir nowhere --out new", "`nowhere` does not"),
     (
@@ -17,7 +17,9 @@ _MISTAKES = [
     ("pretrain --data nowhere --out new", "`nowhere` does not exist or is not a folder of records"),
     ("pretrain --data empty --out new", "`empty` has no dataset_info.json"),
     ("pretrain --data {records} --eval-data nowhere --out new", "`nowhere` does not exist"),
-    ("pretrain --data {records} --init-from nowhere --out new", "No weights were found"),
+    ("pretrain --data {records} --init-from nowhere --out new", "checkpoint, or a `.keras` file."),
+    ("pretrain --data {records} --init-from random --out new", "`--init-from` must be a path"),
+    ("distill --teacher random --data {records} --out new", "this name means random weights"),
     (
         'pretrain --data {records} --out new --set stages=[{{"share":1,"data":"nowhere"}}]',
         "`nowhere` does not exist or is not a folder of records",

@@ -110,6 +110,15 @@ def test_existing_files_are_replaced_only_if_allowed(run, file, tmp_path):
         evaluate_minimal_pairs(run, file, out=tmp_path / "scores.csv")
 
 
+def test_a_file_of_scores_is_not_read_as_pairs(run, file, tmp_path):
+    with pytest.raises(InputError, match="or in a folder of them. Received: .*new.jsonl"):
+        evaluate_minimal_pairs(run, tmp_path, out=tmp_path / "new.jsonl")
+    out = tmp_path / "scores.jsonl"
+    evaluate_minimal_pairs(run, file, out=out)
+    with pytest.raises(InputError, match="scores.jsonl` line 1 must be a minimal pair.* scores"):
+        evaluate_minimal_pairs(run, tmp_path)
+
+
 def test_sentences_that_are_too_long_are_refused_with_file_and_line(run, file):
     long = {"good": "Rain.", "bad": "Seven geese crossed the frozen lake " * 9}
     file.write_text(file.read_text() + json.dumps(long) + "\n")

@@ -50,6 +50,26 @@ def test_a_folder_means_its_files_in_order(tmp_path):
         pair_files([])
 
 
+def test_files_of_the_same_name_have_groups_of_their_own(tmp_path):
+    plain = {"good": "a b", "bad": "b a"}
+    files = [tmp_path / folder / "agreement.jsonl" for folder in ("en", "de")]
+    for file in files:
+        file.parent.mkdir()
+        written(file, plain, plain | {"group": "order"})
+    other = written(tmp_path / "order.jsonl", plain)
+    groups = [pair.group for pair in read_pairs([*files, other])]
+    assert groups == [str(files[0]), "order", str(files[1]), "order", "order"]
+
+
+def test_a_group_has_one_field_and_term_in_all_files(tmp_path):
+    files = [written(tmp_path / "a.jsonl", BLIMP), written(tmp_path / "b.jsonl", BLIMP)]
+    assert len(read_pairs(files)) == 2
+    written(files[1], BLIMP | {"field": "syntax"})
+    message = "b.jsonl` line 1 must have .* `agreement`, morphology and .* Received: syntax and"
+    with pytest.raises(InputError, match=message):
+        read_pairs(files)
+
+
 @pytest.mark.parametrize(
     "row, message",
     [

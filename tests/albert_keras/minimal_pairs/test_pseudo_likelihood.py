@@ -1,5 +1,7 @@
 """Pseudo-log-likelihoods, compared with a loop over the tokens of each sentence."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -9,6 +11,7 @@ from albert_keras.finetuning.row_predictor import RowPredictor
 from albert_keras.minimal_pairs.masked_sentences import MaskedSentences, encode_sentences
 from albert_keras.minimal_pairs.pseudo_likelihood import PseudoLikelihood
 from albert_keras.runs.run import Run
+from albert_keras.weights.initial_weights import open_weights
 from data_pipeline.errors import InputError
 
 TEXTS = [
@@ -69,7 +72,7 @@ def test_the_two_maskings_differ_in_words_of_several_tokens_only(tiny_tokenizer)
     assert not masks[1][:, [0, -1]].any() and masks[1].sum() > len(rows)
 
 
-def test_no_sequence_is_padded_and_batches_are_bounded(tiny_run, monkeypatch):
+def test_there_is_almost_no_padding_and_batches_are_bounded(tiny_run, monkeypatch):
     seen, original = [], RowPredictor._outputs
 
     def outputs(self, features, rows):
@@ -118,6 +121,17 @@ def test_the_longest_sentence_is_that_of_the_training(tiny_run):
     assert scorer.problem(30) is None
     with pytest.raises(InputError, match="from 1 to 30 tokens.* Received: 117"):
         scorer.score_texts(["Rain.", "Seven geese crossed the frozen lake " * 9])
+
+
+def test_an_earlier_training_counts_if_its_table_of_positions_is_kept(tiny_run, monkeypatch):
+    continued = dataclasses.replace(open_weights(tiny_run), origin_positions=48)
+    for weights, tokens in ((continued, 46), (continued.with_rotary_positions(), 30)):
+        monkeypatch.setattr(f"{PseudoLikelihood.__module__}.open_weights", lambda *_, w=weights: w)
+        scorer = PseudoLikelihood(tiny_run)
+        assert scorer.max_tokens == tokens
+        assert scorer.problem(tokens) is None and scorer.problem(tokens + 1)
+        (score,) = scorer.score_texts(["lake " * 15])
+        assert np.isfinite(score.score)
 
 
 @pytest.mark.parametrize(
