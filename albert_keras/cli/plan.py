@@ -8,6 +8,7 @@ from albert_keras.cli import options
 from albert_keras.cli.command import Output, command
 from albert_keras.cli.options import is_given, option
 from albert_keras.cli.plan_hours import check_options, measure_machine, plan_hours
+from data_pipeline.config import LONGEST_RECORD
 from data_pipeline.errors import InputError
 
 
@@ -37,7 +38,7 @@ def plan(
     config_out: Path | None = option(
         None, "With --hours, file to write the settings of the run to.", metavar="FILE"
     ),
-    max_seq_length: int = option(512, "Tokens per record.", min=8, max=65_536),
+    max_seq_length: int = option(512, "Tokens per record.", min=8, max=LONGEST_RECORD),
     attention: str = option(
         "dense", "Attention: dense, or block-sparse for long records.", metavar="KIND"
     ),
@@ -76,7 +77,7 @@ def plan(
     from albert_keras.planning.devices import find_device
     from albert_keras.planning.sizes import parse_bytes
 
-    check_options(context, hours is not None)
+    check_options(context, hours is not None, table)
     if recompute and not table:
         raise InputError("`--recompute` requires `--table`, which is not given.")
     if measure and tflops is not None:
@@ -108,7 +109,8 @@ def plan(
     from albert_keras.planning.plan import PlanRequest, make_plan, plan_lines
 
     if measure:
-        tflops = measure_machine(precision or find_device(device).precision)
+        planned = find_device(device)
+        tflops = measure_machine(precision or planned.precision, planned.kind == "cpu")
     request = PlanRequest(
         size=size,
         memory_bytes=memory_bytes,

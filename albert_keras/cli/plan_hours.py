@@ -21,21 +21,29 @@ CHOSEN = (
 )
 #: Options that require --hours.
 FOR_HOURS = ("corpus", "corpus_format", "config_out")
+#: Options that have an effect with --table.
+FOR_TABLE = ("table", "memory", "device", "precision", "recompute")
+#: Options of every command.
+_COMMON = ("as_json", "log_format", "verbose", "debug")
 _CONFIG_FILE = "plan.yaml"
 
 
-def check_options(context, has_hours):
-    """Raises InputError if an option has no effect with --hours, or without it."""
-    options = {parameter.name: parameter.opts[0] for parameter in context.command.params}
-    for name in CHOSEN if has_hours else FOR_HOURS:
-        if is_given(context, name):
-            if has_hours:
-                raise InputError(
-                    f"`{options[name]}` must not be given with `--hours`, which determines it."
-                )
+def check_options(context, has_hours, has_table):
+    """Raises InputError if an option has no effect with --hours, without it, or with --table."""
+    for parameter in context.command.params:
+        name, option = parameter.name, parameter.opts[0]
+        if not is_given(context, name):
+            continue
+        if has_hours and name in CHOSEN:
+            raise InputError(f"`{option}` must not be given with `--hours`, which determines it.")
+        if not has_hours and name in FOR_HOURS:
             raise InputError(
-                f"`{options[name]}` requires `--hours`."
+                f"`{option}` requires `--hours`."
                 + (" Without it give --corpus-size." if name == "corpus" else "")
+            )
+        if not has_hours and has_table and name not in FOR_TABLE + _COMMON:
+            raise InputError(
+                f"`{option}` must not be given with `--table`, which does not depend on it."
             )
 
 
@@ -85,7 +93,7 @@ def plan_hours(hours, corpus, corpus_size, corpus_format, config_out, **machine)
     plan, device = plan_budget(request), find_device(request.device)
     if measure or (device.kind == "cpu" and request.tflops is None):
         measured = request.precision or _usual_precision(device)
-        request = request.replace(tflops=measure_machine(measured))
+        request = request.replace(tflops=measure_machine(measured, device.kind == "cpu"))
         plan = plan_budget(request)
     assumptions = budget_assumptions(plan, request, measured)
     warnings, settings = budget_warnings(plan), config_text(plan)
@@ -115,12 +123,12 @@ def plan_hours(hours, corpus, corpus_size, corpus_format, config_out, **machine)
     return Output(values, lines())
 
 
-def measure_machine(precision):
-    """Measures the peak of this machine in a precision, in TFLOP/s, and says so first."""
+def measure_machine(precision, on_cpu):
+    """Measures the peak of this machine, or of its CPU, in TFLOP/s, and says so first."""
     from albert_keras.planning.devices import measured_tflops
 
     typer.echo("loading TensorFlow, measuring the peak", err=True)
-    return measured_tflops(precision)
+    return measured_tflops(precision, on_cpu)
 
 
 def _usual_precision(device):

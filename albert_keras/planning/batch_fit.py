@@ -1,9 +1,10 @@
 """Which batches fit into memory: of a replica, and the out-of-memory table of the named models."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from albert_keras.config import AlbertConfig
-from albert_keras.planning.sizes import bytes_text
+from albert_keras.planning.sizes import bytes_text, rounded_up
 from albert_keras.training.cost.memory import StepMemory, largest_batch, step_memory
 
 #: Fraction of the memory that stays free: the formula is not exact, and allocators leave gaps.
@@ -84,12 +85,27 @@ def choose_fit(fits: tuple[Fit, Fit], batch_size: int, max_seq_length: int) -> F
     return recomputed
 
 
-def least_memory_text(config, max_seq_length, max_predictions_per_seq, **settings) -> str:
-    """Returns the least memory for one sequence, blocks recomputed, such as "1.5 GB"."""
-    memory = step_memory(
-        config, 1, max_seq_length, max_predictions_per_seq, recompute=True, **settings
+def least_memory_text(config, batches: Sequence[tuple[int, int, int]], **settings) -> str:
+    """Returns the least memory that `fit_batch` accepts, rounded up, such as "1.5 GB".
+
+    Args:
+        config: AlbertConfig.
+        batches: B, S and P of a replica in each stage. Each B is a multiple of the smallest one.
+        **settings: Further arguments of `step_memory`.
+    """
+    smallest = min(batch_size for batch_size, _, _ in batches)
+    least = min(
+        max(
+            step_memory(
+                config, *batch, recompute=recompute, accumulation_steps=parts, **settings
+            ).total
+            for batch in batches
+        )
+        for recompute in (False, True)
+        # A batch in parts also keeps the sums of their gradients, so that one part may take less.
+        for parts in (1, smallest)
     )
-    return bytes_text(memory.total / (1 - FREE_FRACTION))
+    return bytes_text(rounded_up(least / (1 - FREE_FRACTION)))
 
 
 def batch_table(memory_bytes: float, precision="float32", recompute=False) -> dict:

@@ -20,7 +20,7 @@ from albert_keras.planning.ladder import (
     vocabulary_size,
 )
 from albert_keras.planning.plan import RECORD_BYTES, RECORD_BYTES_PER_POSITION
-from albert_keras.planning.sizes import bytes_text
+from albert_keras.planning.sizes import bytes_text, number_text, rounded_up
 from albert_keras.training.config import PretrainingConfig
 from albert_keras.training.epoch_report import copies_for
 from data_pipeline.durations import format_duration
@@ -87,14 +87,19 @@ def plan_budget(request: BudgetRequest) -> BudgetPlan:
     text_tokens = request.corpus_bytes / (request.bytes_per_piece or bytes_per_piece(vocab_size))
     text_positions = text_tokens / PIECES_PER_RECORD[64] * 64
     positions = CPU_POSITIONS if device.kind == "cpu" else ACCELERATOR_POSITIONS
+    _check_time(request)
     stages = stages_for(request.seconds, positions)
     copies, wanted = 0, 1
-    while copies < wanted:  # more copies take time from the training, so that fewer are wanted
+    # More copies take time from the training, so that fewer are wanted.
+    while copies < wanted:
         copies = wanted
-        parts = _seconds_of_parts(request, stages, copies)
+        parts = _seconds_before(request, len(stages), copies)
+        parts["training"] = request.seconds - sum(parts.values())
         candidates = candidates_for(request, stages, vocab_size, text_positions, parts["training"])
         chosen = choose_candidate(candidates)
         wanted = copies_for(chosen.epochs / len(stages))
+        if request.seconds < _seconds_needed(request, len(stages), wanted):
+            break  # so many copies would leave no time for the training
     disk = copies * sum(
         text_tokens
         / PIECES_PER_RECORD[stage.max_seq_length]
@@ -121,23 +126,35 @@ def plan_budget(request: BudgetRequest) -> BudgetPlan:
     )
 
 
-def _seconds_of_parts(request, stages, copies):
-    """Returns how long each part takes; raises InputError if no time is left for the training."""
+def _check_time(request):
+    """Raises InputError if no time is left for the training, even of one copy of the text."""
+    if request.seconds >= _seconds_needed(request, len(stages_for(request.seconds))):
+        return
+    hours = request.seconds / 3600
+    for _ in range(2):  # the least time may have more stages, which take longer
+        num_stages = len(stages_for(3600 * hours))
+        hours = rounded_up(max(hours, _seconds_needed(request, num_stages) / 3600))
+    before = sum(_seconds_before(request, num_stages).values())
+    raise InputError(
+        f"`--hours` must be at least {number_text(hours)}: the vocabulary and the records of "
+        f"{bytes_text(request.corpus_bytes)} take {format_duration(before)}. Received: "
+        f"{number_text(request.seconds / 3600, digits=6)}. Allow more time, or give less text."
+    )
+
+
+def _seconds_needed(request, num_stages, copies=1):
+    return sum(_seconds_before(request, num_stages, copies).values()) + _LEAST_SECONDS
+
+
+def _seconds_before(request, num_stages, copies=1):
+    """Returns how long each part takes that comes before the training (dict of str -> float)."""
     vocabulary = min(request.corpus_bytes, VOCABULARY_BYTES) / VOCABULARY_RATE
-    parts = {
+    records = request.corpus_bytes * (1 / BUILD_RATE + (copies - 1) / COPY_RATE)
+    return {
         "vocabulary": _START_SECONDS + vocabulary,
-        "records": len(stages)
-        * (_START_SECONDS + request.corpus_bytes * (1 / BUILD_RATE + (copies - 1) / COPY_RATE)),
+        "records": num_stages * (_START_SECONDS + records),
         "start": float(_RUN_START_SECONDS),
     }
-    before, text = sum(parts.values()), bytes_text(request.corpus_bytes)
-    if request.seconds < before + _LEAST_SECONDS:
-        raise InputError(
-            f"`--hours` must be at least {(before + _LEAST_SECONDS) / 3600:.2g}: the vocabulary "
-            f"and the records of {text} take {format_duration(before)}. Received: "
-            f"{request.seconds / 3600:.2g}. Allow more time, or give less text."
-        )
-    return parts | {"training": request.seconds - before}
 
 
 def _duration(seconds):

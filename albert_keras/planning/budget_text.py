@@ -14,7 +14,7 @@ from albert_keras.planning.budget import (
 from albert_keras.planning.candidates import BudgetRequest
 from albert_keras.planning.devices import DEVICES
 from albert_keras.planning.scaling import LEAST_UPDATES
-from albert_keras.planning.sizes import bytes_text
+from albert_keras.planning.sizes import bytes_text, number_text
 from data_pipeline.durations import format_duration
 
 #: Passes over the text after which more text helps more than more time (Muennighoff et al. 2023,
@@ -107,7 +107,7 @@ def budget_assumptions(
         "stages": "short records and many masks first, as in albert-mini-en",
         "copies": "one for each pass over the text in a stage, at most 10: each copy divides the "
         "text into different segments; otherwise the sentence order would be memorized",
-        "speed": f"{request.tflops or device.tflops:.3g} TFLOP/s per replica, {peak}; "
+        "speed": f"{number_text(request.tflops or device.tflops)} TFLOP/s per replica, {peak}; "
         f"{chosen.mfu:.0%} of it in useful work, {'given' if request.mfu else mfu}",
         "loss": "for English novels, 8,000 pieces and 15 % masks, by a law fitted to measured "
         "runs (docs/search.md); ± is a standard error",
@@ -180,7 +180,7 @@ def budget_lines(plan: BudgetPlan, assumptions: dict[str, str]) -> Iterator[str]
     yield from _item(
         "Training",
         f"{chosen.steps:,} updates, {_short(chosen.tokens)} tokens; each token of the text is seen "
-        f"{chosen.epochs:,.3g} times",
+        f"{number_text(chosen.epochs)} times",
         f"{_short(chosen.positions_per_second)} tokens per second: {assumptions['speed']}",
     )
     yield from _item(
@@ -214,7 +214,7 @@ def _item(name, value, *reasons):
 
 def _row(one):
     seen, speed = _short(one.tokens), _short(one.positions_per_second)
-    times, accuracy = f"{one.epochs:,.3g}", f"{one.expected.accuracy:.0%}"
+    times, accuracy = number_text(one.epochs), f"{one.expected.accuracy:.0%}"
     size = _short(one.weights)
     return one.rung.name, size, speed, seen, times, f"{one.steps:,}", _loss(one), accuracy
 
@@ -235,5 +235,5 @@ def _short(number):
     """Returns a count as "9,400", "12.7 M" or "14.7 G"."""
     for size, unit in ((1e12, "T"), (1e9, "G"), (1e6, "M")):
         if number >= size:
-            return f"{number / size:,.3g} {unit}"
+            return f"{number_text(number / size)} {unit}"
     return f"{float(f'{number:.3g}'):,.0f}"

@@ -12,6 +12,7 @@ from albert_keras.planning.ladder import LADDER, Rung, Stage
 from albert_keras.planning.measured_runs import read_runs
 from albert_keras.planning.plan import RECOMPUTE_COST
 from albert_keras.planning.scaling import LEAST_UPDATES, Expectation, fit_law
+from albert_keras.planning.sizes import bytes_text
 from albert_keras.training.cost.flops import training_flops
 from data_pipeline.errors import InputError
 from data_pipeline.settings import Settings
@@ -134,11 +135,16 @@ def candidates_for(
             )
         )
     if not found:
-        first = stages[0]
-        least = least_memory_text(
-            LADDER[0].config(vocab_size), first.max_seq_length, first.max_predictions_per_seq
+        batches = [
+            (stage.batch_size // replicas, stage.max_seq_length, stage.max_predictions_per_seq)
+            for stage in stages
+        ]
+        memory_bytes, settings = _memory_of(request, device)
+        least = least_memory_text(LADDER[0].config(vocab_size), batches, **settings)
+        raise InputError(
+            f"`--memory` must be at least {least} for the smallest model. Received: "
+            f"{bytes_text(memory_bytes, digits=6)}."
         )
-        raise InputError(f"`--memory` must be at least {least} for the smallest model.")
     return found
 
 
@@ -158,10 +164,18 @@ def _utilization(device: Device, rung: Rung) -> float:
     return _CPU_MFU_OF_128 if rung.hidden_size < 256 else _CPU_MFU
 
 
+def _memory_of(request, device):
+    """Returns the memory of a replica in bytes, and the settings that determine what fits."""
+    settings = {
+        "precision": request.precision or device.precision,
+        "process_bytes": round(device.process_bytes),
+    }
+    return request.memory_bytes or device.memory_bytes, settings
+
+
 def _settings_to_fit(request, device, rung, stages: Sequence[Stage], vocab_size, replicas):
     """Returns the settings with which a model fits into memory; None if it does not fit."""
-    memory_bytes = request.memory_bytes or device.memory_bytes
-    precision = request.precision or device.precision
+    memory_bytes, memory_settings = _memory_of(request, device)
     fits = []
     for stage in stages:
         share = stage.batch_size // replicas
@@ -171,8 +185,7 @@ def _settings_to_fit(request, device, rung, stages: Sequence[Stage], vocab_size,
             memory_bytes,
             stage.max_seq_length,
             stage.max_predictions_per_seq,
-            precision=precision,
-            process_bytes=round(device.process_bytes),
+            **memory_settings,
         )
         if not any(fit.memory for fit in pair):
             return None
@@ -186,7 +199,7 @@ def _settings_to_fit(request, device, rung, stages: Sequence[Stage], vocab_size,
     if any(fit.recompute for fit in fits):
         settings["recompute"] = True
     if request.precision or device.kind != "cpu":  # on a CPU `auto` knows better
-        settings["precision"] = precision
+        settings["precision"] = memory_settings["precision"]
     if device.kind == "tpu":
         settings["steps_per_execution"] = 50
     return settings

@@ -48,15 +48,19 @@ DEVICES = {
 }
 
 
-def measured_tflops(precision: str) -> float:
+def measured_tflops(precision: str, on_cpu: bool) -> float:
     """Measures the peak of this machine in a precision for two seconds, in TFLOP/s.
 
+    Args:
+        precision: Precision of the run.
+        on_cpu: Whether the CPU is measured even if this machine has a GPU or a TPU.
+
     Raises:
-        InputError: If this machine has a TPU.
+        InputError: If the peak of a TPU would have to be measured.
     """
     from albert_keras.training.cost.peak import measure_peak
 
-    rate = measure_peak(precision, seconds=2)
+    rate = measure_peak(precision, seconds=2, on_cpu=on_cpu)
     if rate is None:
         raise InputError("`--measure` does not support TPUs. Give --tflops instead.")
     return rate / 1e12

@@ -42,17 +42,15 @@ class Rung(NamedTuple):
         return f"{self.layers}x{self.hidden_size}"
 
     @property
-    def model(self) -> dict[str, Any]:
-        """dict. The section `model` of its configuration: the nearest name and the differences."""
-        return self.config(vocab_size=1).as_settings()
-
-    @property
     def lr(self) -> float:
         """float. Peak rate of muon: measured up to 256, then smaller as the model is wider."""
         return 0.004 if self.hidden_size < 256 else round(0.003 * 256 / self.hidden_size, 5)
 
-    def config(self, vocab_size: int) -> AlbertConfig:
-        """Returns the AlbertConfig of the model, with 64 units per attention head."""
+    def config(self, vocab_size: int, max_seq_length: int = 512) -> AlbertConfig:
+        """Returns the AlbertConfig of the model for records of at most `max_seq_length` tokens.
+
+        An attention head has 64 units.
+        """
         return AlbertConfig.from_name(
             "albert-tiny" if self.hidden_size < 256 else "albert-mini",
             vocab_size=vocab_size,
@@ -66,6 +64,8 @@ class Rung(NamedTuple):
             sharing="none",
             # Leaves the plateau after half of the updates (docs/studies/positions).
             position_embedding="rotary",
+            # Rotary positions have no table, so that a larger number costs nothing.
+            max_position_embeddings=max(512, max_seq_length),
         )
 
 
@@ -145,7 +145,10 @@ def run_settings(rung: Rung, steps: int, stages: Sequence[Stage], **training: An
         "weight_decay": 0.05,
         "beta_2": 0.98,
     }
-    settings = {"model": rung.model, "training": training, "optimizer": optimizer}
+    longest = max(stage.max_seq_length for stage in stages)
+    # The nearest named model and the differences; the vocabulary follows from the records.
+    model = rung.config(vocab_size=1, max_seq_length=longest).as_settings()
+    settings = {"model": model, "training": training, "optimizer": optimizer}
     if len(stages) > 1:
         *earlier, last = stages
         settings["stages"] = [

@@ -12,12 +12,12 @@ from albert_keras.models.weight_count import count_weights
 from albert_keras.optimization.config import default_warmup_steps
 from albert_keras.planning.batch_fit import Fit, choose_fit, fit_batch, least_memory_text
 from albert_keras.planning.devices import find_device
-from albert_keras.planning.sizes import bytes_text
+from albert_keras.planning.sizes import bytes_text, number_text
 from albert_keras.training.config import SMALL_MODELS, PretrainingConfig
 from albert_keras.training.cost.flops import training_flops
+from data_pipeline.config import LONGEST_RECORD
 from data_pipeline.durations import format_duration
 from data_pipeline.errors import InputError
-from data_pipeline.limits import MAX_SEQUENCE_LENGTH
 from data_pipeline.settings import Settings
 
 #: Bytes of English text per token, at a vocabulary of 30,000; measured 4.0 at 8000.
@@ -58,7 +58,7 @@ class PlanRequest(Settings):
     batch_size: int | None = Field(None, ge=1, le=1_000_000)
     #: Text; without it epochs and disk are not computed.
     corpus_bytes: float | None = Field(None, gt=0)
-    max_seq_length: int = Field(512, ge=8, le=MAX_SEQUENCE_LENGTH)  # S
+    max_seq_length: int = Field(512, ge=8, le=LONGEST_RECORD)  # S
     attention: Literal["dense", "block-sparse"] = "dense"
     device: str = "cpu"  # a key of `DEVICES`
     devices: int | None = Field(None, ge=1)  # replicas; None takes as many as the device has
@@ -123,7 +123,7 @@ def make_plan(request: PlanRequest, is_measured: bool = False) -> Plan:
     batch_size = request.batch_size or recipe.batch_size
     if batch_size % replicas:
         raise InputError(
-            f"`batch` must be a multiple of the {replicas} replicas. Received: {batch_size}."
+            f"`--batch` must be a multiple of the {replicas} replicas. Received: {batch_size}."
         )
     share = batch_size // replicas
     lengths = request.max_seq_length, math.ceil(0.15 * request.max_seq_length)
@@ -131,10 +131,11 @@ def make_plan(request: PlanRequest, is_measured: bool = False) -> Plan:
     settings = {"precision": precision, "process_bytes": round(device.process_bytes)}
     fits = fit_batch(config, share, memory_bytes, *lengths, **settings)
     if not any(fit.memory for fit in fits):
+        least = least_memory_text(config, [(share, *lengths)], **settings)
         raise InputError(
-            f"`memory` must be at least {least_memory_text(config, *lengths, **settings)} for "
-            f"{request.size} at S {request.max_seq_length} in {precision}, one sequence at a time. "
-            f"Received: {bytes_text(memory_bytes)}."
+            f"`--memory` must be at least {least} for {request.size} at S "
+            f"{request.max_seq_length} in {precision}, however the batch is split. Received: "
+            f"{bytes_text(memory_bytes, digits=6)}."
         )
     chosen = choose_fit(fits, share, request.max_seq_length)
     steps = request.steps or max(1, round(recipe.steps * recipe.batch_size / batch_size))
@@ -182,15 +183,15 @@ def _assumptions(request, device, recipe, recipe_name, is_measured):
     return {
         "memory": "formula of training/cost/memory.py, measured on a CPU; 10 % stays free"
         + ("" if request.memory_bytes else f"; {bytes_text(device.memory_bytes)} of the device"),
-        "peak": f"{request.tflops or device.tflops:.3g} TFLOP/s per replica, {peak}",
+        "peak": f"{number_text(request.tflops or device.tflops)} TFLOP/s per replica, {peak}",
         "mfu": f"{request.mfu or device.mfu:.0%} of the peak in useful work, "
         + ("given" if request.mfu else "assumed"),
         "recompute": "recomputed blocks take 4/3 of the time",
         "steps": "given"
         if request.steps
         else f"as many sequences as {recipe_name}: {recipe.steps:,} of {recipe.batch_size:,}",
-        "text": f"{request.bytes_per_piece:.3g} bytes per token (English, V 30,000: 4.3), one "
-        "copy, S - 3 tokens per record",
+        "text": f"{number_text(request.bytes_per_piece)} bytes per token (English, V 30,000: 4.3), "
+        "one copy, S - 3 tokens per record",
         "disk": f"{RECORD_BYTES} bytes per record and {RECORD_BYTES_PER_POSITION} per position",
     }
 
@@ -278,7 +279,7 @@ def plan_lines(plan):
     yield ""
     yield "Time"
     yield f"  {plan.steps:,} steps, {plan.sequences:,} sequences ({because['steps']})"
-    yield f"  {plan.flops_per_step / 1e12:,.3g} TFLOP of useful work per step"
+    yield f"  {number_text(plan.flops_per_step / 1e12)} TFLOP of useful work per step"
     yield f"  {because['peak']}; {because['mfu']}"
     if plan.chosen.recompute:
         yield f"  {because['recompute']}"
@@ -290,7 +291,7 @@ def plan_lines(plan):
         yield ""
         yield "Text"
         yield f"  {plan.records:,} records ({because['text']})"
-        yield f"  each is seen {plan.epochs:,.3g} times"
+        yield f"  each is seen {number_text(plan.epochs)} times"
         yield f"  {bytes_text(plan.disk_bytes)} of disk for the records ({because['disk']})"
     yield ""
     yield f"Recipe {plan.recipe}"

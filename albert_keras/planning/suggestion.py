@@ -47,7 +47,7 @@ def suggest_config(
     seconds = parse_duration(config.training.time_budget)
     stage = _stage_of(info, config)
     request = BudgetRequest(
-        seconds=seconds, corpus_bytes=0, tflops=measured_tflops(_precision(config))
+        seconds=seconds, corpus_bytes=0, tflops=measured_tflops(_precision(config), on_cpu=True)
     )
     chosen = choose_candidate(
         candidates_for(request, (stage,), info.vocab_size, _text_positions(info), seconds)
@@ -81,9 +81,8 @@ def completed(config: PretrainingConfig, settings: dict[str, Any]) -> Pretrainin
     if not _is_open(config):
         return config
     given = config.model_dump(exclude_unset=True)
-    if "optimizer" in given:  # its settings belong together
-        settings = settings | {"optimizer": {}}
     training = settings["training"] | given.get("training", {})
+    # The settings of an optimizer belong together: a given one replaces the suggested one.
     return PretrainingConfig.of(settings | given | {"training": training})
 
 

@@ -22,9 +22,10 @@ from albert_keras.planning.plan import (
     plan_lines,
     recipe_config,
 )
-from albert_keras.planning.sizes import bytes_text, parse_bytes
+from albert_keras.planning.sizes import bytes_text, number_text, parse_bytes, rounded_up
 from albert_keras.training.cost.flops import training_flops
 from albert_keras.training.cost.memory import step_memory
+from data_pipeline.config import LONGEST_RECORD
 from data_pipeline.errors import InputError
 
 ALBERT = {"size": "albert-base", "batch_size": 4096, "memory_bytes": 12e9, "corpus_bytes": 16e9}
@@ -56,6 +57,27 @@ def test_what_is_no_size_is_refused(text):
 )
 def test_sizes_are_told(number, text):
     assert bytes_text(number) == text
+
+
+@pytest.mark.parametrize(
+    "number, text",
+    [
+        (2.15e-12, "0.00000000000215"),
+        (0.02836, "0.0284"),
+        (8.7, "8.7"),
+        (99.96, "100"),
+        (999.6, "1,000"),
+        (1196.4, "1,196"),
+        (14_049.2, "14,049"),
+        (float("inf"), "inf"),
+    ],
+)
+def test_numbers_are_told_without_an_exponent(number, text):
+    assert number_text(number) == text
+
+
+def test_a_minimum_is_rounded_up():
+    assert [rounded_up(number) for number in (0.028301, 0.1, 1, 111.01)] == [0.0284, 0.1, 1, 112]
 
 
 def test_parts_are_as_large_as_fits():
@@ -120,7 +142,20 @@ def test_a_recipe_is_chosen_by_size_and_device(size, kind, name):
     assert choose_recipe(size, kind) == name
 
 
-@pytest.mark.parametrize("size", ["albert-base", "albert-xxlarge", "bert-base", "albert-mini"])
+@pytest.mark.parametrize(
+    "size",
+    [
+        "albert-base",
+        "albert-xxlarge",
+        "bert-base",
+        "albert-mini",
+        "roberta-base",
+        "roberta-tiny",
+        "roberta-mini",
+        "distilbert-tiny",
+        "distilbert-mini",
+    ],
+)
 @pytest.mark.parametrize("device", ["cpu", "v100", "tpu-v3-8"])
 @pytest.mark.parametrize("steps", [None, 100])
 def test_the_commands_can_be_pasted(size, device, steps):
@@ -143,6 +178,8 @@ def test_the_commands_can_be_pasted(size, device, steps):
     if warmup:
         config = config.replace(optimizer=config.optimizer.replace(warmup_steps=int(warmup[1])))
     config.optimizer.warmup_for(config.training.steps)
+    # Records with one segment have no labels; a recipe must not ask for them.
+    config.resolved("float32", has_sentence_labels="full-sentences" not in build)
     assert config.training.batch_size == 512 and config.training.steps == plan.steps
     assert 512 // plan.replicas % config.training.accumulation_steps == 0
 
@@ -158,20 +195,43 @@ def test_every_number_is_told_with_its_assumption():
     assert "0.1 TFLOP/s per replica, measured here" in "\n".join(plan_lines(measured))
 
 
+def test_no_number_is_told_with_an_exponent():
+    request = PlanRequest(size="bert-large", batch_size=8192, corpus_bytes=1e8, tflops=1500)
+    text = "\n".join(plan_lines(make_plan(request)))
+    assert "1,500 TFLOP/s" in text and not re.search(r"\de[+-]\d", text)
+
+
 @pytest.mark.parametrize(
     "changes, message",
     [
         ({"device": "tpu-v9-8"}, "Did you mean"),
         ({"size": "albert-bas"}, "Did you mean"),
         ({"precision": "bfloat"}, "`precision` must be one of"),
-        ({"batch_size": 4095, "device": "tpu-v3-8"}, "multiple of the 8 replicas"),
-        ({"size": "bert-xlarge"}, "`memory` must be at least .* GB for bert-xlarge"),
+        (
+            {"batch_size": 4095, "device": "tpu-v3-8"},
+            "`--batch` must be a multiple of the 8 replicas. Received: 4095.",
+        ),
+        ({"size": "bert-xlarge"}, "`--memory` must be at least .* GB for bert-xlarge"),
         ({"max_seq_length": 4}, "max_seq_length"),
+        ({"max_seq_length": LONGEST_RECORD + 1}, "max_seq_length"),
     ],
 )
 def test_what_cannot_be_planned_is_refused(changes, message):
     with pytest.raises(InputError, match=message):
         make_plan(PlanRequest(**ALBERT | changes))
+
+
+@pytest.mark.parametrize("batch_size", [1, 2, 64])
+@pytest.mark.parametrize("size", ["distilbert-tiny", "albert-mini", "bert-large"])
+@pytest.mark.parametrize("precision", ["float32", "mixed_bfloat16"])
+def test_the_least_memory_that_is_stated_suffices(batch_size, size, precision):
+    request = PlanRequest(size=size, batch_size=batch_size, precision=precision, memory_bytes=1.5e8)
+    with pytest.raises(InputError, match="Received: 150 MB.") as caught:
+        make_plan(request)
+    stated = re.search(r"at least (\S+ .B)", str(caught.value))[1]
+    make_plan(request.replace(memory_bytes=parse_bytes(stated)))
+    with pytest.raises(InputError, match=f"at least {stated} for"):
+        make_plan(request.replace(memory_bytes=0.99 * parse_bytes(stated)))
 
 
 def test_the_table_has_a_row_for_each_model_and_falls_with_the_length():

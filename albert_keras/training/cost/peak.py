@@ -1,5 +1,6 @@
 """Measures how fast this machine multiplies matrices, the peak for the utilisation (MFU)."""
 
+import contextlib
 import time
 
 import tensorflow as tf
@@ -9,7 +10,7 @@ _SMALLEST, _LARGEST = 256, 4096
 _PRODUCTS = 4
 
 
-def measure_peak(dtype: str, seconds: float = 0.5) -> float | None:
+def measure_peak(dtype: str, seconds: float = 0.5, on_cpu: bool = False) -> float | None:
     """Measures the product of two square matrices on the default device, GPU or CPU.
 
     Sizes double from 256 to 4096 as far as the time allows; the fastest measurement counts. No
@@ -19,19 +20,27 @@ def measure_peak(dtype: str, seconds: float = 0.5) -> float | None:
         dtype: The precision of a run, or "bfloat16", "float16". On a CPU float16 is measured as
             float32: it has no such product.
         seconds: Approximate duration.
+        on_cpu: Whether the CPU is measured even if there is a GPU or a TPU.
 
     Returns:
-        Operations per second of one device, a multiply-add counting 2; None if there is a TPU, on
-        which nothing is run.
+        Operations per second of one device, a multiply-add counting 2; None for a TPU, on which
+        nothing is run.
 
     Source:
         Model FLOPs utilisation: PaLM, section 4.1 (https://arxiv.org/abs/2204.02311).
     """
-    if tf.config.list_logical_devices("TPU"):
+    kinds = () if on_cpu else ("TPU", "GPU")
+    kind = next((kind for kind in kinds if tf.config.list_logical_devices(kind)), "CPU")
+    if kind == "TPU":
         return None
     dtype = tf.as_dtype(dtype.removeprefix("mixed_"))
-    if dtype == tf.float16 and not tf.config.list_logical_devices("GPU"):
+    if dtype == tf.float16 and kind == "CPU":
         dtype = tf.float32
+    with tf.device("/CPU:0") if on_cpu else contextlib.nullcontext():
+        return _fastest_rate(dtype, seconds)
+
+
+def _fastest_rate(dtype, seconds):
     size = _SMALLEST
     best = _rate(size, dtype)  # also starts the device's libraries, which may take a while
     end = time.perf_counter() + seconds

@@ -34,7 +34,7 @@ def test_a_plan_is_json(capsys):
 
 
 def test_the_table_is_printed(capsys):
-    assert main(["plan", "--table", "--memory", "12GB"]) == 0
+    assert main(["plan", "--table", "--memory", "12GB", "--precision", "float32", "-v"]) == 0
     rows = capsys.readouterr().out.splitlines()
     assert "published 64 32 16 14 12 6" in [" ".join(row.split()) for row in rows]
 
@@ -45,7 +45,20 @@ def test_the_table_is_printed(capsys):
         (["--memory", "12"], "`--memory` must be a size"),
         (["--corpus-size", "much"], "`--corpus-size` must be a size"),
         (["--device", "abacus"], "not a known device"),
-        (["--memory", "100MB"], "`memory` must be at least"),
+        (["--memory", "100MB"], "`--memory` must be at least"),
+        (["--batch", "100", "--device", "tpu-v3-8"], "`--batch` must be a multiple of the 8"),
+        (["--max-seq-length", "8193"], "less than or equal to 8192"),
+        *[
+            (["--table", *words], f"`{words[0]}` must not be given with `--table`")
+            for words in (
+                ["--size", "albert-base"],
+                ["--max-seq-length", "128"],
+                ["--corpus-size", "1GB"],
+                ["--bytes-per-piece", "3"],
+                ["--measure"],
+                ["--tflops", "1"],
+            )
+        ],
         (["--mfu", "2"], "mfu"),
         (["--batch", "0"], "batch"),
     ],
@@ -59,9 +72,12 @@ def test_a_mistake_is_one_error(words, says, capsys):
 def test_the_peak_is_measured_on_request(capsys, monkeypatch):
     from albert_keras.training.cost import peak
 
-    monkeypatch.setattr(peak, "measure_peak", lambda precision, seconds: 2e11)
+    rates = {True: 2e11, False: 9e12}  # of the CPU, and of a GPU that the machine may have
+    monkeypatch.setattr(peak, "measure_peak", lambda precision, seconds, on_cpu: rates[on_cpu])
     assert main([*WORDS, "--measure"]) == 0
     assert "0.2 TFLOP/s per replica, measured here" in capsys.readouterr().out
+    assert main([*WORDS, "--measure", "--device", "v100"]) == 0
+    assert "9 TFLOP/s per replica, measured here" in capsys.readouterr().out
 
 
 def test_planning_loads_no_tensorflow():

@@ -1,6 +1,7 @@
 """Plans for a number of hours: the model is chosen by the law, settings and commands are valid."""
 
 import functools
+import re
 import shlex
 from pathlib import Path
 
@@ -29,6 +30,7 @@ from albert_keras.planning.ladder import (
     vocabulary_size,
 )
 from albert_keras.planning.scaling import LEAST_UPDATES
+from albert_keras.planning.sizes import parse_bytes
 from albert_keras.training.config import PretrainingConfig
 from albert_keras.training.cost.flops import training_flops
 from data_pipeline.config import PretrainingDataConfig
@@ -66,6 +68,13 @@ def test_every_model_of_the_ladder_is_a_valid_run(rung):
     assert (shape.num_hidden_layers, shape.hidden_size) == rung
     assert shape.hidden_size == 64 * shape.num_attention_heads == shape.intermediate_size // 4
     config.chosen_optimizer().warmup_for(5000)
+
+
+def test_the_settings_admit_long_records():
+    stage = stages_for(600)[0]._replace(max_seq_length=1024)
+    settings = run_settings(LADDER[0], 5000, (stage,))
+    assert settings["model"].pop("max_position_embeddings") == 1024
+    assert settings == run_settings(LADDER[0], 5000, stages_for(600))
 
 
 def test_the_settings_are_those_of_the_model_in_the_box():
@@ -194,16 +203,65 @@ def test_a_plan_for_an_accelerator_fits_and_says_that_it_is_untested(device):
     "hours, changes, message",
     [
         (8, {"corpus_bytes": 9e5}, "at least 1 MB of text .* Received: 900 kB. Add text, or"),
-        (0.02, {}, "`--hours` must be at least 0.06: the vocabulary and the records of 52 MB"),
+        (0.02, {}, "`--hours` must be at least 0.0596: the vocabulary and the records of 52 MB"),
         (8, {"device": "abacus"}, "not a known device"),
         (8, {"devices": 5}, "`--devices` must divide the batch of 32. Received: 5."),
-        (8, {"memory_bytes": 1e8}, "`--memory` must be at least .* for the smallest model"),
+        (
+            8,
+            {"memory_bytes": 1e8},
+            "`--memory` must be at least .* for the smallest model. Received: 100 MB.",
+        ),
         (8, {"precision": "bfloat"}, "`precision` must be one of"),
     ],
 )
 def test_what_cannot_be_planned_is_refused(hours, changes, message):
     with pytest.raises(InputError, match=message):
         plan_for(hours, **changes)
+
+
+@pytest.mark.parametrize(
+    "hours, corpus_bytes, received",
+    [
+        (0.028, 1e6, "0.028"),
+        (0.9, 15e9, "0.9"),
+        (1, 15e9, "1"),
+        (100, 1e12, "100"),
+        (1e-5, 52e6, "0.00001"),
+        (0.9, 14.4995e9, "0.9"),  # one stage needs 0.99997 h, and an hour has two
+    ],
+)
+def test_the_least_time_that_is_stated_suffices(hours, corpus_bytes, received):
+    with pytest.raises(InputError, match=rf"Received: {received}\. Allow") as caught:
+        plan_for(hours, corpus_bytes)
+    stated = float(re.search(r"at least ([\d.]+):", str(caught.value))[1])
+    assert hours < stated
+    plan_for(stated, corpus_bytes)
+
+
+def test_copies_for_which_no_time_is_left_are_not_planned():
+    plan = plan_for(0.225, 300e6, device="a100", tflops=None)
+    assert plan.copies == 1 and plan.parts["training"] == pytest.approx(110)
+    assert sum(plan.parts.values()) == pytest.approx(810)
+
+
+@pytest.mark.parametrize(
+    "hours, changes",
+    [
+        (0.5, {}),
+        (8, {}),
+        (8, {"precision": "mixed_bfloat16"}),
+        (8, {"device": "a100"}),
+        (8, {"device": "tpu-v3-8"}),
+        (8, {"device": "tpu-v3-8", "devices": 1024}),
+    ],
+)
+def test_the_least_memory_that_is_stated_suffices(hours, changes):
+    with pytest.raises(InputError, match="Received: 1 MB.") as caught:
+        plan_for(hours, memory_bytes=1e6, **changes)
+    stated = parse_bytes(re.search(r"at least (\S+ .B)", str(caught.value))[1])
+    plan_for(hours, memory_bytes=stated, **changes)
+    with pytest.raises(InputError, match="`--memory` must be at least"):
+        plan_for(hours, memory_bytes=0.99 * stated, **changes)
 
 
 @pytest.mark.parametrize("hours", [0.5, 8])
@@ -262,3 +320,10 @@ def test_every_number_is_shown_with_its_assumption():
         assert words in text
     assert "0.784 TFLOP/s per replica, measured here in mixed_bfloat16" in text
     assert all(f" {one.rung.name} " in text for one in plan.candidates)
+
+
+def test_no_number_is_shown_with_an_exponent():
+    plan = plan_for(100, 1e6, device="h100", tflops=1500)
+    request = BudgetRequest(seconds=1, corpus_bytes=1, tflops=1500)
+    text = "\n".join(budget_lines(plan, budget_assumptions(plan, request)))
+    assert "1,500 TFLOP/s" in text and not re.search(r"\de[+-]\d", text)

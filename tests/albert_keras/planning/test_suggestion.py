@@ -11,12 +11,13 @@ from albert_keras.training.config import PretrainingConfig
 from albert_keras.training.cost import peak
 from data_pipeline.building.build import build_records
 from data_pipeline.errors import InputError
+from data_pipeline.records.dataset_info import DatasetInfo
 
 
 @pytest.fixture(autouse=True)
 def usual_machine(monkeypatch):
     """The machine has 0.8 TFLOP/s; commands set TensorFlow's log level for their own process."""
-    monkeypatch.setattr(peak, "measure_peak", lambda precision, seconds=2: 0.8e12)
+    monkeypatch.setattr(peak, "measure_peak", lambda precision, seconds, on_cpu: 0.8e12)
     monkeypatch.setenv("TF_CPP_MIN_LOG_LEVEL", os.environ.get("TF_CPP_MIN_LOG_LEVEL", "2"))
 
 
@@ -49,9 +50,15 @@ def test_more_time_and_a_faster_machine_get_a_larger_model(unmasked_records, mon
     from albert_keras.planning import suggestion
 
     monkeypatch.setattr(suggestion, "_text_positions", lambda info: 1e8)
-    monkeypatch.setattr(peak, "measure_peak", lambda precision, seconds=2: 8e12)
+    monkeypatch.setattr(peak, "measure_peak", lambda precision, seconds, on_cpu: 8e12)
     shape = suggest_config(unmasked_records, config_for("8h")).albert_config(1000)
     assert shape.hidden_size >= 256 and shape.sharing == "none"
+
+
+def test_long_records_get_a_model_that_takes_them(unmasked_records, tmp_path):
+    DatasetInfo.read(unmasked_records).replace(max_seq_length=1024).save(tmp_path)
+    config = suggest_config(tmp_path, config_for("4m"))
+    assert config.albert_config(1000).max_position_embeddings == 1024
 
 
 def test_static_masks_keep_their_rate(tiny_records):

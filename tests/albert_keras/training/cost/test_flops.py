@@ -3,6 +3,7 @@
 import math
 import subprocess
 import sys
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import pytest
@@ -130,6 +131,15 @@ def test_a_cpu_measures_float16_as_float32(monkeypatch):
     monkeypatch.setattr(peak.tf.config, "list_logical_devices", lambda kind: [])
     peak.measure_peak("mixed_float16")
     assert dtypes == [tf.float32]
+
+
+def test_the_cpu_is_measured_beside_a_gpu_or_a_tpu(monkeypatch):
+    dtypes, places = [], []
+    monkeypatch.setattr(peak, "_rate", lambda size, dtype: dtypes.append(dtype) or 1.0)
+    monkeypatch.setattr(peak.tf.config, "list_logical_devices", lambda kind: [kind])
+    monkeypatch.setattr(peak.tf, "device", lambda name: places.append(name) or nullcontext())
+    peak.measure_peak("mixed_float16", on_cpu=True)
+    assert places == ["/CPU:0"] and dtypes == [tf.float32]
 
 
 def test_nothing_is_run_on_a_tpu(monkeypatch):
