@@ -34,6 +34,10 @@ def read_values(config_file=None, assignments=(), kind="pretraining"):
         if not equals:
             raise InputError(f"`--set` must be KEY=VALUE. Received: {assignment!r}.")
         assigned[key.strip()] = _parse(text, f"`--set {assignment}`"), assignment
+    if "training.epochs" in assigned and "training.steps" not in assigned:
+        training = values.get("training")
+        if isinstance(training, dict):
+            training.pop("steps", None)  # as with --epochs, which replace the steps of a recipe
     if "training.steps" in assigned and "optimizer.warmup_steps" not in assigned:
         fit_warmup(values, assigned["training.steps"][0])
     for key, (value, assignment) in assigned.items():
@@ -72,9 +76,15 @@ def _read(path):
     from data_pipeline.yaml_text import NotYaml
 
     try:
-        return read_with_lines(path).values
+        file = read_with_lines(path)
     except NotYaml as error:
         raise InputError(f"Line {error.line} of `{path}` {error}") from error
+    for keys, (first, again) in file.repeated:
+        raise InputError(
+            f"Line {again} of `{path}`: `{'.'.join(map(str, keys))}` must be given once, and is "
+            f"also in line {first}. Remove one of them."
+        )
+    return file.values
 
 
 def _parse(text, source):

@@ -136,7 +136,7 @@ def extend(
         f"vocabulary of {result.size} pieces, the first {old.vocab_size} unchanged: {result.path}",
         f"added: {' '.join(added[:_SHOWN])}{' ...' if len(added) > _SHOWN else ''}",
         f"next: {_build_command(result)}, "
-        f"then albert-keras pretrain --data records/ --init-from {_run_of(tokenizer)} --out ...",
+        f"then albert-keras pretrain --data records/ --init-from {_origin_of(tokenizer)} --out ...",
     ]
     return Output(values, lines)
 
@@ -146,10 +146,16 @@ def _build_command(vocabulary):
     return f"albert-keras data build --corpus ... --tokenizer {path} --out records/"
 
 
-def _run_of(tokenizer):
-    """Returns the run that contains a tokenizer, or an ellipsis."""
-    run = tokenizer.parent
-    return shlex.quote(str(run)) if (run / "run.json").is_file() else "..."
+def _origin_of(tokenizer):
+    """Returns the run, export or shipped model that a tokenizer belongs to, or an ellipsis."""
+    from albert_keras.serving.layout import versions
+    from albert_keras.shipped_models import find_model
+
+    if versions(find_model(tokenizer)):
+        return shlex.quote(str(tokenizer))
+    folders = (tokenizer, tokenizer.parent)
+    runs = [folder for folder in folders if (folder / "run.json").is_file()]
+    return shlex.quote(str(runs[0])) if runs else "..."
 
 
 def _coverage_line(coverage):

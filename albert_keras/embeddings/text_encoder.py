@@ -166,6 +166,8 @@ def open_trained(model: str | Path, step: int | str | None = None) -> InitialWei
 
 def _trained_pooling(path):
     """Returns the `pooling` of a model that was trained for similarity, or None."""
+    if is_finetuned(path):
+        path = find_runs(path)[0]  # as in `open_trained`
     if (path / "run.json").is_file():
         task = Run.open(path).record["config"].get("task") or {}
     elif path.is_dir() and ((path / "export.json").is_file() or _has_versions(path)):
@@ -206,7 +208,8 @@ def _index(layer, depth):
 
 def _checked_length(length, trained, config):
     longest = config.max_position_embeddings
-    length = length or min(trained or _USUAL_LENGTH, longest)
+    if length is None:
+        length = min(trained or _USUAL_LENGTH, longest)
     if not _NUM_SPECIAL < length <= longest:
         raise InputError(
             f"`max_seq_length` must be from {_NUM_SPECIAL + 1} to {longest}, the positions of the "

@@ -8,6 +8,7 @@ import numpy as np
 
 from albert_keras.tasks import metrics
 from albert_keras.tasks.kinds import MULTI_REGRESSION
+from albert_keras.tasks.labels import check_labels
 from albert_keras.tasks.predictions import mean_outputs, one_line
 from albert_keras.tasks.tables.cells import ScoreColumns
 from albert_keras.tasks.task import Error, with_dropped_tokens
@@ -102,6 +103,8 @@ class MultiRegressionTask(TextTask):
                 "`labels` must have a name for each column of `label`. "
                 f"Received: {len(labels)} for {len(columns)}."
             )
+        if labels:
+            check_labels(labels, "`labels`")
 
     def _label_kind(self, known_labels):
         return ScoreColumns()

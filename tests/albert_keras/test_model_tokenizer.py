@@ -39,7 +39,7 @@ def test_a_folder_without_a_tokenizer_is_refused(tmp_path):
 
 
 def test_records_are_built_and_vocabularies_extended_with_it(
-    named, tiny_run, tiny_corpus, tmp_path
+    named, tiny_run, tiny_corpus, tmp_path, capsys
 ):
     (tmp_path / "text.txt").write_text("\n".join(tiny_corpus), encoding="utf-8")
     build = ["data", "build", "--corpus", "text.txt", "--tokenizer", named, "--out", "records"]
@@ -47,4 +47,5 @@ def test_records_are_built_and_vocabularies_extended_with_it(
     assert DatasetInfo.load(tmp_path / "records").tokenizer_digest == load_tokenizer(named).digest
     extend = ["vocab", "extend", "--tokenizer", str(tiny_run), "--corpus", "text.txt"]
     assert main([*extend, "--add", "3", "--out", "extended"]) == 0
+    assert f"--init-from {tiny_run} --out" in capsys.readouterr().out
     assert Tokenizer.load("extended").vocab_size == load_tokenizer(tiny_run).vocab_size + 3

@@ -111,3 +111,21 @@ def test_a_wrong_file_is_refused(tmp_path, content, message):
     (tmp_path / "config.yaml").write_text(content)
     with pytest.raises(InputError, match=message):
         read_values(tmp_path / "config.yaml")
+
+
+def test_epochs_replace_the_steps_of_a_recipe():
+    recipe = read_values("sst-2", kind="finetuning")
+    assert "steps" in recipe["training"]
+    values = read_values("sst-2", ["training.epochs=1"], kind="finetuning")
+    assert values["training"] == {
+        name: value for name, value in recipe["training"].items() if name != "steps"
+    } | {"epochs": 1}
+    both = read_values("sst-2", ["training.epochs=1", "training.steps=7"], kind="finetuning")
+    assert both["training"]["steps"] == 7
+
+
+def test_a_key_that_is_given_twice_is_refused(tmp_path):
+    path = tmp_path / "run.yaml"
+    path.write_text("training:\n  steps: 1\n  seed: 2\n  steps: 10\n")
+    with pytest.raises(InputError, match="Line 4 of .*: `training.steps` must be given once, and"):
+        read_values(path)

@@ -116,6 +116,14 @@ def test_nothing_is_overwritten_unasked(tiny_run, tmp_path):
     assert len(np.load(out)) == 2
 
 
+def test_the_file_of_the_texts_is_never_replaced(tiny_run, tmp_path):
+    path = tmp_path / "texts.jsonl"
+    path.write_text('{"body": "A ferry.", "price": 3}\n')
+    with pytest.raises(InputError, match="must not be written to the file of the texts"):
+        embed(tiny_run, file=path, out=path, text_column="body", overwrite=True)
+    assert "price" in path.read_text()
+
+
 def test_a_failure_leaves_no_file(tiny_run, tmp_path, monkeypatch):
     monkeypatch.setattr(embed_module, "CHUNK", 2)
     path = tmp_path / "texts.tsv"
@@ -152,6 +160,7 @@ def test_exports_fine_tunings_and_keras_files_are_embedded_too(tiny_run, tmp_pat
         ({"texts": ["a"], "layers": (2, -1)}, "must be different numbers"),
         ({"texts": ["a"], "layers": (1,), "pooling": "pooler"}, "last layer alone"),
         ({"texts": ["a"], "max_seq_length": 65}, "from 3 to 64.*Received: 65"),
+        ({"texts": ["a"], "max_seq_length": 0}, "from 3 to 64.*Received: 0"),
         ({"texts": ["a"], "batch_size": 0}, "at least 1"),
         ({"file": "rows.csv"}, "column of the text in `rows.csv` must be given"),
         ({"file": "rows.txt", "text_column": "a"}, "requires a table"),

@@ -8,6 +8,7 @@ import pytest
 
 from albert_keras import Predictor, embed, evaluate_task, export
 from albert_keras.cli import main
+from albert_keras.embeddings.text_encoder import TextEncoder
 from albert_keras.finetuning.config import FinetuneConfig
 from albert_keras.finetuning.finetune import finetune
 from albert_keras.finetuning.finetuned import FinetunedModels
@@ -109,6 +110,17 @@ def test_evaluate_and_predict_give_cosines(result, pairs, capsys):
     assert main([*words, "--json"]) == 0
     [answer] = json.loads(capsys.readouterr().out)
     assert answer["score"] == pytest.approx(1, abs=1e-5)
+
+
+def test_texts_are_embedded_with_the_pooling_of_the_training(result, tmp_path):
+    copy = shutil.copytree(result.path, tmp_path / "copy")
+    [record] = copy.glob("seed-*/run.json")
+    assert "cls" not in record.read_text()
+    content = json.loads(record.read_text())
+    content["config"]["task"]["pooling"] = "cls"
+    record.write_text(json.dumps(content))
+    for path in (copy, record.parent):
+        assert TextEncoder(path).settings.pooling == "cls"
 
 
 def test_an_export_embeds_texts_and_scores_pairs_as_the_run(result, light_export, tmp_path):
