@@ -88,6 +88,10 @@ def build_records(
         )
     out = Path(out)
     check_splitter(config.splitter, config.language)
+    if workers is not None and workers < 1:
+        raise InputError(
+            f"`workers` must be at least 1, or None for one per processor. Received: {workers}."
+        )
     ranges = corpus_ranges(corpus, corpus_format) if _names_files(corpus) else None
     if ranges and (out / INFO_FILE).is_file():
         info = DatasetInfo.load(out)

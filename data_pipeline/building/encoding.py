@@ -179,6 +179,8 @@ def write_part(
 
     `content` are the digests of what it was made from; each document comes with its size in bytes.
     """
+    # The files are replaced one by one, and files of other content no longer count as complete.
+    _path(folder, part, "json").unlink(missing_ok=True)
     rows, counts, token, sentence = [], Counter(bytes=0, documents_without_text=0), 0, 0
     with contextlib.ExitStack() as files:
         ids_file, lengths_file = (

@@ -61,8 +61,8 @@ class BuildFolder:
 
     def finish(self):
         """Removes the temporary files."""
-        shutil.rmtree(self.work)
-        self._lock.release()
+        self._lock.release()  # first: NFS cannot remove a folder with an open file
+        shutil.rmtree(self.work, ignore_errors=True)
 
     def abandon(self) -> bool:
         """Keeps finished parts and shards for the next attempt; removes all if there are none.

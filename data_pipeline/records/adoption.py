@@ -95,7 +95,7 @@ def adopt_records(
         tokenizer: Tokenizer or None. The tokenizer they were made with, copied beside them; without
             it a model can be trained on them but not exported.
         vocab_size: int or None. Size of the vocabulary; required if `tokenizer` is None.
-        pattern: str. Glob pattern of the record files.
+        pattern: str. Glob pattern of the record files, which must be in the folder itself.
         objective: str or None. Meaning of a label of 1: "sop" swapped, "nsp" a random second
             segment, "none" nothing to learn. None takes the meaning of the program that wrote them.
 
@@ -108,11 +108,29 @@ def adopt_records(
             and 1 where only these are possible.
     """
     folder = Path(folder)
+    if not folder.is_dir():
+        raise InputError(f"`{folder}` does not exist or is not a folder.")
+    if not pattern or "/" in pattern or "**" in pattern:
+        raise InputError(
+            "`pattern` must match the names of files in the folder itself, without `/` and `**`. "
+            f"Received: {pattern!r}. Move the files into one folder, or adopt each folder."
+        )
     paths = sorted(path for path in folder.glob(pattern) if path.is_file())
     if not paths:
         raise InputError(f"`{folder}` contains no file that matches `{pattern}`.")
     if (folder / INFO_FILE).exists():
         raise InputError(f"`{folder}` already has a {INFO_FILE}.")
+    if tokenizer and vocab_size not in (None, tokenizer.vocab_size):
+        raise InputError(
+            f"`vocab_size` must be {tokenizer.vocab_size}, the size of the tokenizer. Received: "
+            f"{vocab_size}. Omit it."
+        )
+    beside = folder / TOKENIZER_FOLDER
+    if tokenizer and beside.exists() and Tokenizer.load(beside).digest != tokenizer.digest:
+        raise InputError(
+            f"`{beside}` must contain the given tokenizer, but contains another one. Remove it and "
+            "repeat the command."
+        )
     vocab_size = tokenizer.vocab_size if tokenizer else vocab_size
     if not vocab_size:
         raise InputError("`vocab_size` is required if no tokenizer is given.")

@@ -181,3 +181,13 @@ def test_a_failure_before_anything_is_finished_leaves_nothing(
     with pytest.raises(InputError, match="No space left"):
         build_records(tiny_documents, tiny_tokenizer, tmp_path / "out", tiny_data_config)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("workers", [-1, 0])
+def test_fewer_than_one_worker_is_refused(
+    tiny_documents, tiny_tokenizer, tiny_data_config, tmp_path, workers
+):
+    arguments = (tiny_documents, tiny_tokenizer, tmp_path / "records", tiny_data_config)
+    with pytest.raises(InputError, match="`workers` must be at least 1, or None"):
+        build_records(*arguments, workers=workers)
+    assert not (tmp_path / "records").exists()

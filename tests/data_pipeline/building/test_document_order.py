@@ -117,3 +117,16 @@ def test_there_are_no_empty_shards():
         [(5, 91)],
         [(10_000, 10_001)],
     ]
+
+
+def test_a_part_that_is_replaced_counts_as_incomplete_until_it_is_complete(tmp_path):
+    write_parts(tmp_path, [1, 2])
+    assert (tmp_path / "part-000000.json").exists()
+
+    def documents():
+        yield 0, document(3)
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(OSError, match="No space"):
+        write_part(tmp_path, 0, ["other text"], documents())
+    assert not (tmp_path / "part-000000.json").exists()

@@ -9,6 +9,7 @@ from data_pipeline.errors import InputError
 from data_pipeline.reader.reader import training_dataset
 from data_pipeline.records.adoption import adopt_records
 from data_pipeline.records.record_folder import RecordFiles
+from data_pipeline.tokenizers.vocabulary import train_vocabulary
 
 
 @pytest.fixture
@@ -53,3 +54,25 @@ def test_a_folder_that_needs_no_adoption_is_refused(tiny_records, tmp_path):
 def test_a_folder_without_records_is_refused(tmp_path):
     with pytest.raises(InputError, match="contains no file"):
         adopt_records(tmp_path, 32, 5, vocab_size=307)
+    with pytest.raises(InputError, match="does not exist or is not a folder"):
+        adopt_records(tmp_path / "nowhere", 32, 5, vocab_size=307)
+
+
+@pytest.mark.parametrize("pattern", ["*/*.tfrecord", "**.tfrecord", "/a", ""])
+def test_a_pattern_for_other_folders_is_refused(foreign_records, pattern):
+    with pytest.raises(InputError, match="must match the names of files in the folder itself"):
+        adopt_records(foreign_records, 32, 5, vocab_size=307, pattern=pattern)
+    assert not (foreign_records / "dataset_info.json").exists()
+
+
+def test_a_tokenizer_that_contradicts_the_size_or_the_folder_is_refused(
+    foreign_records, tiny_tokenizer, tiny_corpus
+):
+    with pytest.raises(InputError, match="must be 307, the size of the tokenizer. Received: 300"):
+        adopt_records(foreign_records, 32, 5, tokenizer=tiny_tokenizer, vocab_size=300)
+    train_vocabulary(tiny_corpus, foreign_records / "tokenizer", size=300)
+    with pytest.raises(InputError, match="but contains another one. Remove it"):
+        adopt_records(foreign_records, 32, 5, tokenizer=tiny_tokenizer)
+    shutil.rmtree(foreign_records / "tokenizer")
+    info = adopt_records(foreign_records, 32, 5, tokenizer=tiny_tokenizer, vocab_size=307)
+    assert info.tokenizer_digest == tiny_tokenizer.digest
