@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from albert_keras import recipes
-from albert_keras.training.loop.loop_config import fit_warmup
+from albert_keras.training.loop.loop_config import drop_steps, fit_warmup
 from data_pipeline.errors import InputError
 from data_pipeline.mistakes import Mistake
 from data_pipeline.settings import did_you_mean
@@ -35,9 +35,7 @@ def read_values(config_file=None, assignments=(), kind="pretraining"):
             raise InputError(f"`--set` must be KEY=VALUE. Received: {assignment!r}.")
         assigned[key.strip()] = _parse(text, f"`--set {assignment}`"), assignment
     if "training.epochs" in assigned and "training.steps" not in assigned:
-        training = values.get("training")
-        if isinstance(training, dict):
-            training.pop("steps", None)  # as with --epochs, which replace the steps of a recipe
+        drop_steps(values)
     if "training.steps" in assigned and "optimizer.warmup_steps" not in assigned:
         fit_warmup(values, assigned["training.steps"][0])
     for key, (value, assignment) in assigned.items():

@@ -8,7 +8,7 @@ from albert_keras.cli import options
 from albert_keras.cli.command import Output, command
 from albert_keras.cli.early_exit import evaluate_exits
 from albert_keras.cli.minimal_pairs import evaluate_pairs
-from albert_keras.cli.options import is_given, option
+from albert_keras.cli.options import option, refuse
 from albert_keras.cli.output import count_of, percent
 from albert_keras.cli.preflight import check_files, check_model_folder, check_records
 from albert_keras.runs.kind import kind_of_run
@@ -97,7 +97,7 @@ def evaluate(
       albert-keras evaluate --run runs/sst-2 --exit-at-confidence 0.7,0.8,0.9,0.95 --out curve/
     """
     if exit_at_confidence is not None:
-        _refuse(context, _NOT_FOR_EXITS, "must not be given with `--exit-at-confidence`.")
+        refuse(context, _NOT_FOR_EXITS, "must not be given with `--exit-at-confidence`.")
         return evaluate_exits(
             run,
             exit_at_confidence,
@@ -110,11 +110,11 @@ def evaluate(
             allow_trained_rows,
         )
     if minimal_pairs:
-        _refuse(context, _NOT_FOR_PAIRS, "must not be given with `--minimal-pairs`.")
+        refuse(context, _NOT_FOR_PAIRS, "must not be given with `--minimal-pairs`.")
         return evaluate_pairs(
             run, minimal_pairs, out, overwrite, mask_rest_of_word, step, batch_size, strategy
         )
-    _refuse(context, _FOR_PAIRS, "requires `--minimal-pairs`.")
+    refuse(context, _FOR_PAIRS, "requires `--minimal-pairs`.")
     for each in run:
         check_model_folder(each, accepts_exports=True)
     kinds = [kind_of_run(each) for each in run]
@@ -125,7 +125,7 @@ def evaluate(
             "pre-training runs one at a time, with --data RECORDS."
         )
     if "finetuning" in kinds:
-        _refuse(context, ("baseline_data",), f"requires a pre-trained model. Received: `{run[0]}`.")
+        refuse(context, ("baseline_data",), f"requires a pre-trained model. Received: `{run[0]}`.")
         if split is None and data_dir is None:
             check_files(data)
         from albert_keras.finetuning.evaluate import evaluate_task
@@ -148,7 +148,7 @@ def evaluate(
             allow_trained_rows=allow_trained_rows,
         )
         return Output(result, describe_task(result))
-    _refuse(context, ("out", *_FOR_TASKS), f"requires a fine-tuned model. Received: `{run[0]}`.")
+    refuse(context, ("out", *_FOR_TASKS), f"requires a fine-tuned model. Received: `{run[0]}`.")
     if len(run) > 1 or data is None:
         raise InputError(
             "The evaluation of a pre-training run requires one `--run` and `--data` with a folder "
@@ -162,15 +162,6 @@ def evaluate(
         run[0], data, step, batch_size, strategy, allow_trained_rows, baseline_data
     )
     return Output(result, describe(result))
-
-
-def _refuse(context, names, problem):
-    """Raises InputError if one of the options, by the names of their parameters, is given."""
-    for parameter in context.command.params:
-        if parameter.name in names and is_given(context, parameter.name):
-            is_off = context.params[parameter.name] is False
-            name = (parameter.secondary_opts if is_off else parameter.opts)[0]
-            raise InputError(f"`{name}` {problem}")
 
 
 def describe_task(evaluation):

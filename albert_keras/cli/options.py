@@ -2,6 +2,8 @@
 
 import typer
 
+from data_pipeline.errors import InputError
+
 
 def option(default, help, *names, shown=True, **settings):
     """Returns an option of a command.
@@ -20,6 +22,15 @@ def is_given(context, name):
     """Returns whether an option, by the name of its parameter, is on the command line."""
     source = context.get_parameter_source(name)
     return source is not None and source.name == "COMMANDLINE"
+
+
+def refuse(context, names, problem):
+    """Raises InputError if one of the options, by the names of their parameters, is given."""
+    for parameter in context.command.params:
+        if parameter.name in names and is_given(context, parameter.name):
+            is_off = context.params[parameter.name] is False
+            name = (parameter.secondary_opts if is_off else parameter.opts)[0]
+            raise InputError(f"`{name}` {problem}")
 
 
 def argument(default, help, **settings):

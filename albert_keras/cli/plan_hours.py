@@ -6,7 +6,7 @@ import textwrap
 import typer
 
 from albert_keras.cli.command import Output
-from albert_keras.cli.options import is_given
+from albert_keras.cli.options import refuse
 from data_pipeline.errors import InputError
 
 #: What the budget chooses: options of `plan` that must not be given with --hours.
@@ -19,8 +19,8 @@ CHOSEN = (
     "table",
     "recompute",
 )
-#: Options that require --hours.
-FOR_HOURS = ("corpus", "corpus_format", "config_out")
+#: Options that require --hours, as --corpus does.
+FOR_HOURS = ("corpus_format", "config_out")
 #: Options that have an effect with --table.
 FOR_TABLE = ("table", "memory", "device", "precision", "recompute")
 #: Options of every command.
@@ -30,21 +30,14 @@ _CONFIG_FILE = "plan.yaml"
 
 def check_options(context, has_hours, has_table):
     """Raises InputError if an option has no effect with --hours, without it, or with --table."""
-    for parameter in context.command.params:
-        name, option = parameter.name, parameter.opts[0]
-        if not is_given(context, name):
-            continue
-        if has_hours and name in CHOSEN:
-            raise InputError(f"`{option}` must not be given with `--hours`, which determines it.")
-        if not has_hours and name in FOR_HOURS:
-            raise InputError(
-                f"`{option}` requires `--hours`."
-                + (" Without it give --corpus-size." if name == "corpus" else "")
-            )
-        if not has_hours and has_table and name not in FOR_TABLE + _COMMON:
-            raise InputError(
-                f"`{option}` must not be given with `--table`, which does not depend on it."
-            )
+    if has_hours:
+        refuse(context, CHOSEN, "must not be given with `--hours`, which determines it.")
+        return
+    refuse(context, ("corpus",), "requires `--hours`. Without it give --corpus-size.")
+    refuse(context, FOR_HOURS, "requires `--hours`.")
+    if has_table:
+        others = context.params.keys() - {*FOR_TABLE, *_COMMON}
+        refuse(context, others, "must not be given with `--table`, which does not depend on it.")
 
 
 def plan_hours(hours, corpus, corpus_size, corpus_format, config_out, **machine):

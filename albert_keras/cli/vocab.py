@@ -108,8 +108,7 @@ def vocab(
 def extend(
     tokenizer: Path = option(
         ...,
-        "Tokenizer to extend: a folder written by `vocab` or a .model file; or a run, an export or "
-        "the name of a shipped model, whose tokenizer is extended.",
+        f"Tokenizer to extend. {options.TOKENIZER}",
     ),
     corpus: list[str] = options.CORPUS,
     add: int = option(..., "Number of pieces to add."),

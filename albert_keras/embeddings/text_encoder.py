@@ -81,11 +81,11 @@ class TextEncoder:
     ):
         if batch_size < 1:
             raise InputError(f"`batch_size` must be at least 1. Received: {batch_size}.")
-        path, origin = find_model(model), str(model)
-        initial_weights = open_trained(path, step)
+        initial_weights = open_trained(model, step)
+        found = Path(initial_weights.path)  # of a fine-tuning, the run of its best seed
         config = initial_weights.albert_config
         self.settings = EmbeddingSettings(
-            _checked_pooling(pooling or _trained_pooling(path) or "mean"),
+            _checked_pooling(pooling or _trained_pooling(found) or "mean"),
             _checked_layers(layers, config.num_hidden_layers * config.inner_group_num),
             normalize,
             _checked_length(max_seq_length, initial_weights.max_seq_length, config),
@@ -95,7 +95,7 @@ class TextEncoder:
                 "The pooling `pooler` must be used with the last layer alone, on which the pooler "
                 f"was trained. Received: layers {', '.join(map(str, layers))}."
             )
-        self.origin, self.step = origin, initial_weights.step
+        self.origin, self.step = str(model), initial_weights.step
         self.size, self.tokenizer = config.hidden_size, initial_weights.tokenizer
         self.digest = initial_weights.digest
         strategy = tf.distribute.get_strategy()
@@ -103,7 +103,7 @@ class TextEncoder:
         loaded = build_model(SIMILARITY.name, config, 1, dtype="float32", pooling=pooling)
         if initial_weights.load(loaded).new:
             raise InputError(
-                f"The pooling `pooler` must not be used with `{origin}`, which was trained without "
+                f"The pooling `pooler` must not be used with `{model}`, which was trained without "
                 "a pooler. Use mean or cls."
             )
         self._encoder, self._pooling = loaded.encoder, Pooling(self.settings.pooling)
@@ -166,8 +166,6 @@ def open_trained(model: str | Path, step: int | str | None = None) -> InitialWei
 
 def _trained_pooling(path):
     """Returns the `pooling` of a model that was trained for similarity, or None."""
-    if is_finetuned(path):
-        path = find_runs(path)[0]  # as in `open_trained`
     if (path / "run.json").is_file():
         task = Run.open(path).record["config"].get("task") or {}
     elif path.is_dir() and ((path / "export.json").is_file() or _has_versions(path)):

@@ -3,8 +3,6 @@
 import math
 from typing import TYPE_CHECKING, Any, Literal
 
-from typing_extensions import Self
-
 from albert_keras.config import AlbertConfig
 from albert_keras.models.feature_settings import FeatureSettings
 from albert_keras.optimization.config import OptimizerConfig
@@ -167,16 +165,6 @@ class FinetuneConfig(RunConfig):
     model: ModelChanges = ModelChanges()
     training: FinetuneTraining = FinetuneTraining()
     optimizer: FinetuneOptimizer = FinetuneOptimizer()
-
-    @classmethod
-    def of(cls, values: dict[str, Any], **flags: Any) -> Self:
-        # Given epochs replace the steps of a recipe.
-        if flags.get("epochs") is not None and flags.get("steps") is None:
-            training = values.get("training")
-            if isinstance(training, dict):
-                training = {key: value for key, value in training.items() if key != "steps"}
-                values = values | {"training": training}
-        return super().of(values, **flags)
 
     @classmethod
     def defaults(cls) -> dict[str, Any]:

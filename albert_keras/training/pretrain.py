@@ -31,7 +31,6 @@ from albert_keras.training.stages import (
     Stages,
     check_batch_sizes,
     check_stages,
-    ignores_labels,
     stages_of,
     with_settings,
 )
@@ -127,7 +126,8 @@ def pretrain(
     config = _as_started(config, Path(out) / "run.json")
     albert_config = config.albert_config(records.info.vocab_size)
     stages = stages_of(config, records, albert_config)
-    _check_records(records, held_out, albert_config, ignores_labels(config))
+    any_objective = config.training.sentence_order_weight == 0
+    _check_records(records, held_out, albert_config, any_objective)
     check_stages(stages, config)
     for stage in stages:
         if stage.records is not records:  # the records of the run have been checked

@@ -97,7 +97,7 @@ def check_stages(stages: Sequence[Stage], config: PretrainingConfig):
             dynamic_masking(stage.records, stage.training)
         except InputError as error:
             raise _in_stage(error, number, stages) from error
-    any_objective, first = ignores_labels(config), stages[0].records
+    any_objective, first = training.sentence_order_weight == 0, stages[0].records
     for number, stage in enumerate(stages):
         ours, theirs = first.info, stage.records.info
         digests = {ours.tokenizer_digest, theirs.tokenizer_digest} - {None}  # None is unknown
@@ -114,16 +114,6 @@ def check_stages(stages: Sequence[Stage], config: PretrainingConfig):
                 f"{ours.objective} in `{first.folder}` (stage 1), {theirs.objective} in "
                 f"`{stage.records.folder}` (stage {number + 1}). {SAME_OBJECTIVE}"
             )
-
-
-def ignores_labels(config: PretrainingConfig) -> bool:
-    """Returns whether a configuration trains without sentence-order labels, whatever the records.
-
-    A weight that is not given follows from the records.
-    """
-    training = config.training
-    is_given = "sentence_order_weight" in training.model_fields_set
-    return is_given and training.sentence_order_weight == 0
 
 
 def check_batch_sizes(stages: Sequence[Stage], strategy: tf.distribute.Strategy):

@@ -152,8 +152,8 @@ def adopt_records(
             ),
         )
     logger.info("records of %s; a label of 1 means: %s", writer.name, LABELS[info.objective])
-    if tokenizer and not (folder / TOKENIZER_FOLDER).exists():
-        with whole_folder(folder / TOKENIZER_FOLDER) as temporary:
+    if tokenizer and not beside.exists():
+        with whole_folder(beside) as temporary:
             tokenizer.save(temporary)
     info.save(folder)
     return info

@@ -50,6 +50,8 @@ class RunConfig(Settings):
         }
         if flags.get("steps") is not None:
             fit_warmup(values, flags["steps"])
+        elif flags.get("epochs") is not None:
+            drop_steps(values)
         options = options_of(cls)
         for keyword, value in flags.items():
             if keyword not in options:
@@ -68,6 +70,13 @@ class RunConfig(Settings):
     def with_flags(self, **flags: Any) -> Self:
         """Returns a checked copy with some settings changed, see `of`."""
         return type(self).of(self.model_dump(exclude_unset=True), **flags)
+
+
+def drop_steps(values: dict[str, Any]):
+    """Removes the steps of a recipe, in place: given epochs replace them."""
+    training = values.get("training")
+    if isinstance(training, dict):
+        training.pop("steps", None)
 
 
 def fit_warmup(values: dict[str, Any], steps: Any):
