@@ -21,7 +21,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_keras.interop.checkpoint_tensors import write_tensors
-from albert_keras.runs.tensors import load_weights, read_variables, weight_names
+from albert_keras.runs.tensors import load_weights, misfits_of, read_variables, weight_names
 from data_pipeline import file_digests
 from data_pipeline.errors import InputError
 from data_pipeline.file_digests import DIGESTS, digest_of, write_digests
@@ -198,6 +198,10 @@ class CheckpointFolder:
             raise InputError(f"Checkpoint `{folder}` is damaged: {damage}.")
         load_weights(str(folder / _PREFIX), variables)
         return read_state(folder, step)
+
+    def misfits(self, step: int, variables: dict[str, tf.Variable]) -> list[str]:
+        """Returns why `load` could not assign a checkpoint to variables: list of str."""
+        return misfits_of(str(self.folder(step) / _PREFIX), variables)
 
     def state(self, step: int) -> dict:
         """Reads the state that was saved with a checkpoint; raises InputError if it is damaged."""

@@ -13,10 +13,11 @@ tracking.json       see `tracking.py`, with `--track` only
 
 import contextlib
 import errno
+import functools
 import json
 import logging
 import shutil
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import NamedTuple
@@ -73,6 +74,7 @@ class Run:
         self.record = record  # content of `run.json`
         #: Keys that changed in this call because they were allowed to.
         self.overridden = ()
+        self._write: Callable[[], None] | None = None  # see `write`
         self._checkpoints = CheckpointFolder(path / "checkpoints")
 
     @classmethod
@@ -101,7 +103,17 @@ class Run:
         return cls(path, record)
 
     @classmethod
-    def create_or_resume(
+    def create_or_resume(cls, *args, **kwargs) -> "Run":
+        """Creates the folder of a run, or opens it if the same command is given again.
+
+        It is `prepare` and `write` in one.
+        """
+        run = cls.prepare(*args, **kwargs)
+        run.write()
+        return run
+
+    @classmethod
+    def prepare(
         cls,
         path: str | Path,
         config: Settings,  # PretrainingConfig or FinetuneConfig
@@ -109,8 +121,9 @@ class Run:
         source,
         allow_changes: Iterable[str] = (),
         lock: FolderLock | None = None,
-    ):
-        """Creates the folder of a run, or opens it if the same command is given again.
+        misfits: Callable[["Run"], list[str]] | None = None,
+    ) -> "Run":
+        """Returns the run that a command creates or resumes, of which `write` saves the changes.
 
         Args:
             source: RecordSource, or another class with its methods.
@@ -119,6 +132,8 @@ class Run:
                 `changes` of `run.json`.
             lock: FolderLock of the folder, which is taken before anything is changed; None if the
                 caller has locked it.
+            misfits: Returns why the checkpoints of an existing run do not fit the model that is
+                to be trained. Then no change is possible, whether it is allowed or not.
 
         Raises:
             InputError: If the folder contains a different run or other files, or another process
@@ -139,25 +154,50 @@ class Run:
             if lock is not None:
                 lock.take()
             run = cls.open(path)
-            run._update_record(record, allowed, config.defaults())
-            run._write_missing(path, source)
+            old = run.record
+            run._update_record(record, allowed, config.defaults(), misfits)
+            run._write = functools.partial(run._rewrite, old, source)
             return run
         check_overrides(allowed, record)
         check_output_folder(path)
         run = cls(path, record)
+        run._write = functools.partial(run._create, source, lock)
+        return run
+
+    def write(self):
+        """Saves what `prepare` has changed; later calls do nothing.
+
+        Call it once weights and state have been loaded: a run whose checkpoints do not fit its
+        `run.json` is lost to every command.
+        """
+        if self._write is not None:
+            self._write()
+            self._write = None
+
+    def _create(self, source, lock):
+        path = self.path
         # An existing folder may be a mount point, which cannot be replaced.
         is_mounted = path.is_dir()
         try:
             with contextlib.nullcontext(path) if is_mounted else whole_folder(path) as folder:
                 if lock is not None:
                     lock.take(folder)
-                run._write_missing(folder, source)
-                run._write_record(folder)
+                self._write_missing(folder, source)
+                self._write_record(folder)
         except OSError as error:
             if lock is not None and error.errno in (errno.ENOTEMPTY, errno.EEXIST):
                 raise lock.refusal() from error  # another process was faster
             raise
-        return run
+
+    def _rewrite(self, old, source):
+        if self.record | {"command": None} != old | {"command": None}:
+            # Removed files are written again from the record, which they would contradict.
+            if any(key.startswith("albert_config.") for key in self.overridden):
+                (self.path / _SHAPE).unlink(missing_ok=True)
+            if "tokenizer_digest" in self.overridden:
+                shutil.rmtree(self.path / TOKENIZER_FOLDER, ignore_errors=True)
+            self._write_record(self.path)
+        self._write_missing(self.path, source)
 
     def load_model(self, step: int | str | None = None, precision: str | None = None, task=None):
         """Builds the model of the run with the weights of a checkpoint, see `choose`.
@@ -258,7 +298,7 @@ class Run:
         changes = f"; changed: {', '.join(self.overridden)}" if self.overridden else ""
         return f"resuming `{self.path}` at step {step}: same {same}{changes}"
 
-    def _update_record(self, record, allowed, defaults):
+    def _update_record(self, record, allowed, defaults, misfits):
         """Takes over the record of a new call, unless a change needs permission and has none."""
         if self.kind != record["kind"]:
             raise InputError(
@@ -267,22 +307,28 @@ class Run:
             )
         check_overrides(allowed, self.record, record)
         changes = find_changes(self.record, record, defaults)
-        refused = find_refused(changes, allowed)
+        self.overridden = tuple(find_refused(changes))
+        reasons = misfits(self) if misfits is not None and self.overridden else []
+        refused = find_refused(changes, () if reasons else allowed)
         if refused:
             lines = [
-                f"{key}: was {_short(old)}, is now {_short(new)} (--allow-change {key})"
+                f"{key}: was {_short(old)}, is now {_short(new)}"
+                + ("" if reasons else f" (--allow-change {key})")
                 for key, (old, new) in refused.items()
             ]
             if len(lines) > 2:
                 lines[1:] = [f"and {len(lines) - 1} more: {', '.join(list(refused)[1:])}"]
             listing = "\n  ".join(lines)
+            advice = "or allow each change as shown above."
+            if reasons:
+                more = f" and {len(reasons) - 1} more" if len(reasons) > 1 else ""
+                advice = f"because its checkpoints do not fit the others ({reasons[0]}{more})."
             raise InputError(
                 f"`{self.path}` was started with other settings or data:\n  {listing}\n"
-                "To resume it, give the original settings, or allow each change as shown above. "
-                "To start a new run, choose another --out.",
+                f"To resume it, give the original settings, {advice} To start a new run, choose "
+                "another --out.",
                 Mistake.OTHER_SETTINGS,
             )
-        self.overridden = tuple(find_refused(changes))
         history = self.record.get("changes", [])
         if changes:
             steps = self.checkpoints.steps()
@@ -292,16 +338,7 @@ class Run:
                 "changes": {key: list(values) for key, values in changes.items()},
             }
             history = [*history, entry]
-        current = self.record | record | ({"changes": history} if history else {})
-        if current | {"command": None} == self.record | {"command": None}:
-            return
-        # Removed files are written again from the record, which they would contradict.
-        if any(key.startswith("albert_config.") for key in self.overridden):
-            (self.path / _SHAPE).unlink(missing_ok=True)
-        if "tokenizer_digest" in self.overridden:
-            shutil.rmtree(self.path / TOKENIZER_FOLDER, ignore_errors=True)
-        self.record = current
-        self._write_record(self.path)
+        self.record = self.record | record | ({"changes": history} if history else {})
 
     def _write_record(self, folder):
         with whole_file(folder / _RECORD) as temporary:

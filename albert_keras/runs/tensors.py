@@ -1,5 +1,7 @@
 """Tensors of a checkpoint: their names, and how they are read and assigned."""
 
+import contextlib
+
 import numpy as np
 import tensorflow as tf
 
@@ -15,27 +17,41 @@ def load_weights(prefix: str, variables: dict[str, tf.Variable]):
     Raises:
         InputError: With all tensors that are missing or have another shape or type.
     """
-    try:
+    problems = misfits_of(prefix, variables)
+    if problems:
+        listing = "\n  ".join(problems)
+        raise InputError(f"`{prefix}` does not fit the model:\n  {listing}")
+    with _naming(prefix):
+        reader = open_checkpoint(prefix)
+        values = {name: reader.get_tensor(name) for name in variables}
+    for name, variable in variables.items():
+        variable.assign(values[name])
+
+
+def misfits_of(prefix: str, variables: dict[str, tf.Variable]) -> list[str]:
+    """Returns the tensors of a checkpoint that are missing or have another shape or type."""
+    with _naming(prefix):
         reader = open_checkpoint(prefix)
         shapes, types = reader.get_variable_to_shape_map(), reader.get_variable_to_dtype_map()
-        problems = []
-        for name, variable in variables.items():
-            if list(variable.shape) != shapes.get(name):
-                found = shapes.get(name, "nothing")
-                problems.append(f"{name}: expected {list(variable.shape)}, found {found}")
-            elif variable.dtype.base_dtype != types[name]:
-                expected, found = variable.dtype.base_dtype.name, types[name].name
-                problems.append(f"{name}: expected {expected}, found {found}")
-        if problems:
-            listing = "\n  ".join(problems)
-            raise InputError(f"`{prefix}` does not fit the model:\n  {listing}")
-        values = {name: reader.get_tensor(name) for name in variables}
+    problems = []
+    for name, variable in variables.items():
+        if list(variable.shape) != shapes.get(name):
+            found = shapes.get(name, "nothing")
+            problems.append(f"{name}: expected {list(variable.shape)}, found {found}")
+        elif variable.dtype.base_dtype != types[name]:
+            expected, found = variable.dtype.base_dtype.name, types[name].name
+            problems.append(f"{name}: expected {expected}, found {found}")
+    return problems
+
+
+@contextlib.contextmanager
+def _naming(prefix):
+    try:
+        yield
     except InputError:
         raise
     except UNREADABLE as error:
         raise InputError(f"`{prefix}` cannot be read: {error}") from error
-    for name, variable in variables.items():
-        variable.assign(values[name])
 
 
 def weight_names(model) -> dict[str, tf.Variable]:

@@ -59,18 +59,29 @@ def create_or_resume(
 ) -> RunContext:
     """Creates the folder of a run, or opens it and restores its newest valid checkpoint.
 
-    The first worker writes the folder, as `Run.create_or_resume`, which explains the arguments. The
-    training step receives the state of the checkpoint. Call it in the scope of the strategy.
+    The first worker writes the folder, an existing one only after the training step has received
+    the state of the checkpoint. `Run.prepare` explains the arguments. Call it in the scope of the
+    strategy.
 
     Raises:
-        InputError: As `Run.create_or_resume`; or if all checkpoints are damaged, or the newest does
+        InputError: As `Run.prepare`; or if all checkpoints are damaged, or the newest does
             not fit.
     """
-    run = on_first_worker(
-        strategy,
-        out,
-        lambda: Run.create_or_resume(out, config, albert_config, source, allow_changes, lock),
-    )
+
+    def misfits(run):
+        step = run.checkpoints.newest_valid()
+        if step is None:
+            return []
+        training_step.take_over(run.checkpoints.state(step))
+        return run.checkpoints.misfits(step, checkpoint_variables(training_step))
+
+    def prepare():
+        run = Run.prepare(out, config, albert_config, source, allow_changes, lock, misfits)
+        if not run.checkpoints.steps():
+            run.write()  # the other workers open it
+        return run
+
+    run = on_first_worker(strategy, out, prepare)
     run = Run.open(out) if run is None else run
     newest = run.checkpoints.newest_valid() if is_chief(strategy) else None
     first_step, state = broadcast(strategy, newest or 0), {}
@@ -80,6 +91,7 @@ def create_or_resume(
         training_step.optimizer.iterations.assign(first_step)
         training_step.keep_means()
         logger.info("%s", run.resume_banner(first_step))
+    run.write()
     return RunContext(strategy, run, config.training, source, training_step, first_step, state)
 
 

@@ -212,6 +212,20 @@ def test_other_settings_do_not_go_on_with_a_run(tiny_run, tiny_records, tiny_tra
         pretrain(tiny_records, tiny_run, tiny_training, seed=7)
 
 
+def test_a_change_that_cannot_work_is_not_offered_and_changes_no_file(
+    tiny_run, tiny_records, tiny_training, tmp_path
+):
+    run = Path(shutil.copytree(tiny_run, tmp_path / "run"))
+    other = tiny_training.replace(model=tiny_training.model | {"hidden_size": 16})
+    before = {path: path.read_bytes() for path in run.rglob("*") if path.is_file()}
+    for changes in ((), ["config", "albert_config"]):
+        with pytest.raises(InputError, match="checkpoints do not fit") as caught:
+            pretrain(tiny_records, run, other, allow_changes=changes)
+        assert "--allow-change" not in str(caught.value)
+    assert {path: path.read_bytes() for path in run.rglob("*") if path.is_file()} == before
+    assert pretrain(tiny_records, run, tiny_training).step == 12
+
+
 def test_other_records_do_not_go_on_with_a_run(tiny_run, tiny_records, tiny_training, tmp_path):
     import shutil
 
