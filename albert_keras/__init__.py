@@ -18,11 +18,6 @@ if TYPE_CHECKING:  # for type checkers and editors, which do not see names loade
     from albert_keras.distillation.task import distill_task as distill_task
     from albert_keras.embeddings.embed import embed as embed
     from albert_keras.embeddings.similar import similar as similar
-    from albert_keras.finetuning.config import FinetuneConfig as FinetuneConfig
-    from albert_keras.finetuning.evaluate import evaluate_task as evaluate_task
-    from albert_keras.finetuning.finetune import finetune as finetune
-    from albert_keras.finetuning.finetuned import FinetunedModels as FinetunedModels
-    from albert_keras.finetuning.predict import predict_task as predict_task
     from albert_keras.minimal_pairs.evaluate import (
         evaluate_minimal_pairs as evaluate_minimal_pairs,
     )
@@ -42,6 +37,11 @@ if TYPE_CHECKING:  # for type checkers and editors, which do not see names loade
     )
     from albert_keras.serving.publish import export as export
     from albert_keras.studies.study import study as study
+    from albert_keras.tasks.evaluate import evaluate_task as evaluate_task
+    from albert_keras.tasks.finetune import finetune as finetune
+    from albert_keras.tasks.finetune_config import FinetuneConfig as FinetuneConfig
+    from albert_keras.tasks.finetuned import FinetunedModels as FinetunedModels
+    from albert_keras.tasks.predict import predict_task as predict_task
     from albert_keras.tasks.task_config import TaskConfig as TaskConfig
     from albert_keras.training.config import (
         PretrainingConfig as PretrainingConfig,
@@ -60,8 +60,8 @@ _HOMES = {
     "AlbertEncoder": "albert_keras.models.encoder",
     "AlbertForPretraining": "albert_keras.models.pretraining",
     "AlbertForTask": "albert_keras.models.task_model",
-    "FinetuneConfig": "albert_keras.finetuning.config",
-    "FinetunedModels": "albert_keras.finetuning.finetuned",
+    "FinetuneConfig": "albert_keras.tasks.finetune_config",
+    "FinetunedModels": "albert_keras.tasks.finetuned",
     "Lamb": "albert_keras.optimization.lamb",
     "OptimizerConfig": "albert_keras.optimization.config",
     "Predictor": "albert_keras.serving.predictor",
@@ -79,14 +79,14 @@ _HOMES = {
     "evaluate": "albert_keras.training.evaluate",
     "evaluate_early_exit": "albert_keras.analysis.early_exit",
     "evaluate_minimal_pairs": "albert_keras.minimal_pairs.evaluate",
-    "evaluate_task": "albert_keras.finetuning.evaluate",
+    "evaluate_task": "albert_keras.tasks.evaluate",
     "export": "albert_keras.serving.publish",
     "fill_mask": "albert_keras.serving.predictor",
-    "finetune": "albert_keras.finetuning.finetune",
+    "finetune": "albert_keras.tasks.finetune",
     "layer_plan": "albert_keras.models.sharing",
     "load_tokenizer": "albert_keras.model_tokenizer",
     "predict": "albert_keras.serving.predictor",
-    "predict_task": "albert_keras.finetuning.predict",
+    "predict_task": "albert_keras.tasks.predict",
     "pretrain": "albert_keras.training.pretrain",
     "score_sentences": "albert_keras.minimal_pairs.pseudo_likelihood",
     "similar": "albert_keras.embeddings.similar",

@@ -17,7 +17,6 @@ ROWS = (
     ("weights",),
     ("training",),
     ("tasks",),
-    ("finetuning",),
     ("distillation",),
     ("serving", "planning", "conversion"),
     ("embeddings", "model_tokenizer"),

@@ -12,12 +12,12 @@ import tensorflow as tf
 from albert_keras.analysis.figures import new_figure
 from albert_keras.analysis.output_files import check_out, write_analysis
 from albert_keras.analysis.row_times import RowTimes, time_rows
-from albert_keras.finetuning.finetuned import FinetunedModels
-from albert_keras.finetuning.row_predictor import RowPredictor
-from albert_keras.finetuning.trained_rows import check_scored
 from albert_keras.layers.kernels import inference
 from albert_keras.models.early_exit import check_confidence, classify_until_confident
+from albert_keras.tasks.finetuned import FinetunedModels
+from albert_keras.tasks.row_predictor import RowPredictor
 from albert_keras.tasks.task import Features
+from albert_keras.tasks.trained_rows import check_scored
 from albert_keras.training.loop.curves import BLUE, GREEN, ORANGE
 from data_pipeline.errors import InputError
 from data_pipeline.progress import CountedProgress

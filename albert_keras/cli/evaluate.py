@@ -128,7 +128,7 @@ def evaluate(
         refuse(context, ("baseline_data",), f"requires a pre-trained model. Received: `{run[0]}`.")
         if split is None and data_dir is None:
             check_files(data)
-        from albert_keras.finetuning.evaluate import evaluate_task
+        from albert_keras.tasks.evaluate import evaluate_task
 
         step = step or "best"
         result = evaluate_task(

@@ -8,7 +8,7 @@ from albert_keras.cli.arguments import read_values
 from albert_keras.cli.command import Output, command
 from albert_keras.cli.options import option
 from albert_keras.cli.preflight import check_origin, check_task_files
-from albert_keras.finetuning.config import FinetuneConfig
+from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.tasks.kinds import FIELD_OPTIONS
 from albert_keras.training.tracking import check_tracker
 from data_pipeline.errors import InputError
@@ -72,9 +72,9 @@ def finetune(
     check_tracker(settings.training.track)
     check_origin(origin, accepts_random=True)
     check_task_files(settings.task)
-    from albert_keras.finetuning.finetune import finetune as finetune_model
-    from albert_keras.finetuning.result_table import is_ahead, lines
-    from albert_keras.finetuning.results import as_json, best_seed, first_split
+    from albert_keras.tasks.finetune import finetune as finetune_model
+    from albert_keras.tasks.result_table import is_ahead, lines
+    from albert_keras.tasks.results import as_json, best_seed, first_split
 
     result = finetune_model(
         origin,

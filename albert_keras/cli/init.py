@@ -7,7 +7,7 @@ from albert_keras.cli.command import App, Output, command
 from albert_keras.cli.options import option
 from albert_keras.cli.preflight import check_records, check_task_files
 from albert_keras.distillation.config import DistillationConfig, TaskDistillationConfig
-from albert_keras.finetuning.config import FinetuneConfig
+from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.training.config import PretrainingConfig
 from data_pipeline.config import PretrainingDataConfig
 from data_pipeline.errors import InputError

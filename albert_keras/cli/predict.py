@@ -9,12 +9,12 @@ from albert_keras.cli.command import Output, command
 from albert_keras.cli.minimal_pairs import score_texts
 from albert_keras.cli.options import argument, option
 from albert_keras.cli.typed_inputs import arriving_lines, converted_lines
-from albert_keras.finetuning.request_checks import check_out, check_request
 from albert_keras.interop.foreign_hint import foreign_hint
 from albert_keras.runs.kind import kind_of_run
 from albert_keras.serving.layout import EXPORT_RECORD, versions
 from albert_keras.shipped_models import find_model
 from albert_keras.tasks.kinds import FIELD_OPTIONS
+from albert_keras.tasks.request_checks import check_out, check_request
 from data_pipeline.errors import InputError
 from data_pipeline.mistakes import Mistake
 from data_pipeline.text import storage
@@ -183,8 +183,8 @@ def _ask_pretrained(model, texts, then, top_k):
     """Fills masks, or predicts whether each text is followed by `then`."""
     lines = None if texts else arriving_lines()
     first = lines and [next(lines)]  # without any line, no model is loaded
-    from albert_keras.finetuning.answer_stream import Truncation
     from albert_keras.serving.predictor import Predictor
+    from albert_keras.tasks.answer_stream import Truncation
 
     predictor = Predictor(model)
 

@@ -13,24 +13,24 @@ from albert_keras.cli.typed_inputs import (
     line_fields,
     typed_fields,
 )
-from albert_keras.finetuning.answer_stream import answer_stream
-from albert_keras.finetuning.answer_table import (
+from albert_keras.serving.exported_task import ExportedTask
+from albert_keras.tasks.answer_stream import answer_stream
+from albert_keras.tasks.answer_table import (
     columns_of,
     is_answer_table,
     with_answer,
     write_answer_table,
     write_skipped_beside,
 )
-from albert_keras.finetuning.finetuned import (
+from albert_keras.tasks.build import build_task
+from albert_keras.tasks.finetuned import (
     FinetunedModels,
     check_columns,
 )
-from albert_keras.finetuning.predict import predict_task
-from albert_keras.finetuning.typed_examples import typed_example, typed_examples
-from albert_keras.serving.exported_task import ExportedTask
-from albert_keras.tasks.build import build_task
 from albert_keras.tasks.kinds import TAGGING
+from albert_keras.tasks.predict import predict_task
 from albert_keras.tasks.task import known_fields
+from albert_keras.tasks.typed_examples import typed_example, typed_examples
 from data_pipeline.errors import InputError
 
 

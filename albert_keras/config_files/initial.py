@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from albert_keras.config_files.commented import commented_yaml
 from albert_keras.config_files.kinds import DATA, DISTILL, DISTILL_TASK, FINETUNE, PRETRAIN
-from albert_keras.finetuning.config import USUAL_EPOCHS, FinetuneConfig
+from albert_keras.tasks.finetune_config import USUAL_EPOCHS, FinetuneConfig
 from albert_keras.training.config import PretrainingConfig
 from data_pipeline.config import PretrainingDataConfig
 from data_pipeline.errors import InputError

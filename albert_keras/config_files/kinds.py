@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from albert_keras.distillation.config import DistillationConfig, TaskDistillationConfig
-from albert_keras.finetuning.config import FinetuneConfig
+from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.training.config import PretrainingConfig
 from data_pipeline.config import PretrainingDataConfig
 from data_pipeline.errors import InputError

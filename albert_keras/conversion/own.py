@@ -10,14 +10,14 @@ from pathlib import Path
 
 from albert_keras.config import AlbertConfig
 from albert_keras.conversion.task_run import FOREIGN_KEYS, write_task_run
-from albert_keras.finetuning.config import FinetuneConfig
-from albert_keras.finetuning.finetuned import find_runs, is_finetuned
 from albert_keras.interop.checkpoint_tensors import is_training_state, write_tensors
 from albert_keras.interop.model_folder import read_json, read_tokenizer_files, write_files
 from albert_keras.interop.model_weights import ModelWeights
 from albert_keras.interop.tensor_table import read_reference_tensors
 from albert_keras.runs.run import Run
 from albert_keras.tasks.build import build_task
+from albert_keras.tasks.finetune_config import FinetuneConfig
+from albert_keras.tasks.finetuned import find_runs, is_finetuned
 from albert_keras.tasks.task_config import TaskConfig
 from albert_keras.weights.find import find_weights
 from data_pipeline.errors import InputError

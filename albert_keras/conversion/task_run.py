@@ -3,12 +3,12 @@
 from pathlib import Path
 from typing import Any
 
-from albert_keras.finetuning.config import FinetuneConfig
-from albert_keras.finetuning.finetuned import save_tuned
 from albert_keras.interop.model_weights import ModelWeights
 from albert_keras.runs.run import Run
 from albert_keras.runs.run_record import CONVERTED
 from albert_keras.tasks.build import build_task
+from albert_keras.tasks.finetune_config import FinetuneConfig
+from albert_keras.tasks.finetuned import save_tuned
 from albert_keras.tasks.kinds import (
     CHOICE,
     CLASSIFICATION,

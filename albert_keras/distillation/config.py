@@ -4,7 +4,7 @@ from typing import Any, ClassVar
 
 from pydantic import field_validator
 
-from albert_keras.finetuning.config import FinetuneConfig
+from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.training.config import PretrainingConfig
 from data_pipeline.settings import Rule, Settings, option, setting
 

@@ -4,7 +4,6 @@ import tensorflow as tf
 
 from albert_keras.distillation.config import TaskDistillationConfig, TaskTeachingConfig
 from albert_keras.distillation.losses import soft_target_sums
-from albert_keras.finetuning.step import FinetuningStep, task_sums
 from albert_keras.tasks.kinds import (
     CHOICE,
     CLASSIFICATION,
@@ -13,6 +12,7 @@ from albert_keras.tasks.kinds import (
     REGRESSION,
     TaskKind,
 )
+from albert_keras.tasks.step import FinetuningStep, task_sums
 from albert_keras.training.losses import Sums
 
 #: Kinds of tasks whose examples have one row with one tensor of logits.
@@ -89,7 +89,7 @@ class TaskDistillationStep(FinetuningStep):
 
 
 def step_class(config: TaskDistillationConfig):
-    """Returns what `finetuning/step.py` builds instead of a FinetuningStep."""
+    """Returns what `tasks/step.py` builds instead of a FinetuningStep."""
 
     def build(model, kind, **kwargs):
         return TaskDistillationStep(model, kind, config.distillation, **kwargs)

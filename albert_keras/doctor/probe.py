@@ -20,7 +20,7 @@ _SECONDS_PER_PRECISION = 0.5
 _MODULES = (
     "tensorflow_text",
     "albert_keras.training.pretrain",
-    "albert_keras.finetuning.finetune",
+    "albert_keras.tasks.finetune",
     "albert_keras.serving.predictor",
 )
 _LOCAL = ("localhost", "127.", "::1")

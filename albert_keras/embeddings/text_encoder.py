@@ -7,16 +7,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from albert_keras.finetuning.finetuned import find_runs, is_finetuned
-from albert_keras.finetuning.row_predictor import RowPredictor
 from albert_keras.models.finetuning import build_model
 from albert_keras.models.pooling import POOLINGS, Pooling
 from albert_keras.runs.run import Run
 from albert_keras.serving.layout import existing_versions, read_export_record, version_folder
 from albert_keras.shipped_models import find_model
+from albert_keras.tasks.finetuned import find_runs, is_finetuned
 from albert_keras.tasks.kinds import SIMILARITY
 from albert_keras.tasks.pair_features import EncodedPairs, PairFeatures, encode_texts
 from albert_keras.tasks.predictions import check_numbers
+from albert_keras.tasks.row_predictor import RowPredictor
 from albert_keras.weights.initial_weights import InitialWeights, open_weights
 from data_pipeline.errors import InputError
 

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from albert_keras.finetuning.answer_table import check_answer_table
 from albert_keras.minimal_pairs.pairs import SCORE_KEY, MinimalPair
+from albert_keras.tasks.answer_table import check_answer_table
 from data_pipeline.errors import InputError
 from data_pipeline.files import naming, whole_file
 

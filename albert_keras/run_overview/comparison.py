@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from albert_keras.finetuning.config import FinetuneConfig
 from albert_keras.run_overview.summary import NotARun, first_training, scores_of
 from albert_keras.runs.kind import kind_of_run
 from albert_keras.runs.run_record import flat_values, read_record, with_defaults
+from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.training.config import PretrainingConfig
 from data_pipeline.errors import InputError
 

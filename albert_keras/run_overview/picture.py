@@ -4,10 +4,10 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from albert_keras.finetuning.results import read_results
 from albert_keras.run_overview.comparison import check_runs
 from albert_keras.run_overview.summary import first_training
 from albert_keras.runs.kind import kind_of_run
+from albert_keras.tasks.results import read_results
 from albert_keras.training.loop.curves import BLUE, PANELS, Curve, Panel, draw_several
 from data_pipeline.errors import InputError
 from data_pipeline.files import check_output_folder

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from albert_keras.config import AlbertConfig
-from albert_keras.finetuning.results import best_seed, first_split, read_results
 from albert_keras.runs.kind import kind_of_run
 from albert_keras.runs.run_record import read_record
+from albert_keras.tasks.results import best_seed, first_split, read_results
 from albert_keras.training.loop.log_file import read_evaluations, read_log
 from data_pipeline.errors import InputError
 from data_pipeline.mistakes import Mistake

@@ -13,7 +13,10 @@ import numpy as np
 import tensorflow as tf
 
 from albert_keras.config import AlbertConfig
-from albert_keras.finetuning.row_predictor import RowPredictor
+from albert_keras.tasks.choice.task import ChoiceAnswer
+from albert_keras.tasks.classification.multi_label import labels_answers
+from albert_keras.tasks.classification.multi_regression import scores_answers
+from albert_keras.tasks.classification.task import class_answers, score_answers
 from albert_keras.tasks.kinds import (
     CHOICE,
     CLASSIFICATION,
@@ -23,12 +26,9 @@ from albert_keras.tasks.kinds import (
     SIMILARITY,
     TAGGING,
 )
-from albert_keras.tasks.multi_label_task import labels_answers
-from albert_keras.tasks.multi_regression_task import scores_answers
-from albert_keras.tasks.race.choice_task import ChoiceAnswer
-from albert_keras.tasks.tagging.tag_task import TagAnswer
+from albert_keras.tasks.row_predictor import RowPredictor
+from albert_keras.tasks.tagging.task import TagAnswer
 from albert_keras.tasks.task import Task
-from albert_keras.tasks.text_task import class_answers, score_answers
 from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.tokenization import Tokenizer
 

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from albert_keras.tasks.choice.task import choice_text
 from albert_keras.tasks.example_parts import parts_of
 from albert_keras.tasks.examples import ChoiceExample, QuestionExample, TaggedExample
-from albert_keras.tasks.race.choice_task import choice_text
 from albert_keras.tasks.task import Task
 from data_pipeline.tokenizers.tokenization import Tokenizer
 

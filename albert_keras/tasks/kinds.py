@@ -9,7 +9,7 @@ A new kind takes six files:
 1. `tasks/kinds.py`: its record.
 2. `tasks/<folder>/<kind>_task.py`: its Task and Features.
 3. `models/finetuning.py`: its model, an encoder and a head.
-4. `finetuning/step.py`: its loss.
+4. `tasks/step.py`: its loss.
 5. `serving/graph/task_models.py`: its string signatures.
 6. `serving/task_answers.py`: its answers, read from these signatures.
 
@@ -71,7 +71,7 @@ _QUESTION = {
 CLASSIFICATION = TaskKind(
     name="classification",
     own_tasks=("classification", "pair"),
-    task_class="albert_keras.tasks.text_task:TextTask",
+    task_class="albert_keras.tasks.classification.task:TextTask",
     graph_class="albert_keras.serving.graph.task_models:ClassificationModel",
     fields=("text",),
     sample={"text": "A warm, funny and thoroughly enjoyable film."},
@@ -94,7 +94,7 @@ REGRESSION = dataclasses.replace(
 CHOICE = TaskKind(
     name="choice",
     official_tasks=("race",),
-    task_class="albert_keras.tasks.race.choice_task:ChoiceTask",
+    task_class="albert_keras.tasks.choice.task:ChoiceTask",
     graph_class="albert_keras.serving.graph.task_models:ChoiceModel",
     fields=("context", "question", "options"),
     sample=_QUESTION | {"options": ["at noon", "at six in the morning"]},
@@ -108,7 +108,7 @@ CHOICE = TaskKind(
 TAGGING = TaskKind(
     name="tagging",
     own_tasks=("tagging",),
-    task_class="albert_keras.tasks.tagging.tag_task:TagTask",
+    task_class="albert_keras.tasks.tagging.task:TagTask",
     graph_class="albert_keras.serving.graph.tagging_model:TaggingModel",
     fields=("text",),
     sample={"text": "Angela met the president in Berlin ."},
@@ -123,7 +123,7 @@ TAGGING = TaskKind(
 SPANS = TaskKind(
     name="spans",
     official_tasks=("squad1",),
-    task_class="albert_keras.tasks.squad.span_task:SpanTask",
+    task_class="albert_keras.tasks.spans.task:SpanTask",
     graph_class="albert_keras.serving.graph.task_models:SpanModel",
     fields=("context", "question"),
     sample=_QUESTION,
@@ -154,7 +154,7 @@ SPANS_OR_NONE = dataclasses.replace(
 SIMILARITY = TaskKind(
     name="similarity",
     own_tasks=("similarity",),
-    task_class="albert_keras.tasks.similarity.similarity_task:SimilarityTask",
+    task_class="albert_keras.tasks.similarity.task:SimilarityTask",
     graph_class="albert_keras.serving.graph.task_models:SimilarityModel",
     fields=("text",),
     sample={"text": "The ferry left the harbour of Bergen."},
@@ -171,7 +171,7 @@ MULTI_LABEL = dataclasses.replace(
     CLASSIFICATION,
     name="multi_label",
     own_tasks=(),
-    task_class="albert_keras.tasks.multi_label_task:MultiLabelTask",
+    task_class="albert_keras.tasks.classification.multi_label:MultiLabelTask",
     graph_class="albert_keras.serving.graph.task_models:MultiLabelModel",
     outputs={"logits": "float [N, labels]"},
     card_purpose="assigns any of {labels} labels to {texts}",
@@ -182,7 +182,7 @@ MULTI_LABEL = dataclasses.replace(
 MULTI_REGRESSION = dataclasses.replace(
     MULTI_LABEL,
     name="multi_regression",
-    task_class="albert_keras.tasks.multi_regression_task:MultiRegressionTask",
+    task_class="albert_keras.tasks.classification.multi_regression:MultiRegressionTask",
     graph_class="albert_keras.serving.graph.task_models:MultiRegressionModel",
     targets={"labels": "float32"},
     card_purpose="predicts {labels} numbers for {texts}",

@@ -7,13 +7,13 @@ from typing import NamedTuple
 import numpy as np
 
 from albert_keras.tasks import metrics
-from albert_keras.tasks.glue.files import read_glue_file
-from albert_keras.tasks.glue.glue_tasks import GLUE_TASKS, glue_task
-from albert_keras.tasks.glue.submission import HEADER
+from albert_keras.tasks.classification.glue_files import read_glue_file
+from albert_keras.tasks.classification.glue_submission import HEADER
+from albert_keras.tasks.classification.glue_tasks import GLUE_TASKS, glue_task
 from albert_keras.tasks.kinds import SPANS, SPANS_OR_NONE
 from albert_keras.tasks.labels import label_numbers
-from albert_keras.tasks.squad.files import read_null_odds, read_predictions, read_questions
-from albert_keras.tasks.squad.scores import best_thresholds, score_v1, score_v2
+from albert_keras.tasks.spans.files import read_null_odds, read_predictions, read_questions
+from albert_keras.tasks.spans.scores import best_thresholds, score_v1, score_v2
 from albert_keras.tasks.tables.rows import Problems, tsv_rows
 from data_pipeline.errors import InputError
 from data_pipeline.settings import did_you_mean

@@ -4,7 +4,7 @@ from typing import ClassVar, Literal
 
 from pydantic import field_validator
 
-from albert_keras.tasks.glue.glue_tasks import GLUE_TASKS
+from albert_keras.tasks.classification.glue_tasks import GLUE_TASKS
 from albert_keras.tasks.kinds import CLASSIFICATION, KINDS, REGRESSION, SIMILARITY
 from albert_keras.tasks.tables.dialect import Dialect, checked_delimiter, checked_encoding
 from data_pipeline.settings import Rule, Settings, did_you_mean, option, setting

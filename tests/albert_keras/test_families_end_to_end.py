@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from albert_keras.embeddings.text_encoder import TextEncoder
-from albert_keras.finetuning.finetune import finetune
 from albert_keras.models.finetuning import build_model
 from albert_keras.runs.run import Run
 from albert_keras.serving.check.serve_check import serve_check
 from albert_keras.serving.predictor import Predictor
 from albert_keras.serving.publish import export
+from albert_keras.tasks.finetune import finetune
 from albert_keras.training.config import PretrainingConfig
 from albert_keras.training.pretrain import pretrain
 from albert_keras.weights.initial_weights import open_weights

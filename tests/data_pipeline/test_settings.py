@@ -97,7 +97,7 @@ def single_typos(word):
 
 
 def test_a_key_with_one_typo_is_recognized():
-    from albert_keras.finetuning.config import FinetuneConfig
+    from albert_keras.tasks.finetune_config import FinetuneConfig
     from albert_keras.training.config import PretrainingConfig
     from data_pipeline.config import PretrainingDataConfig
 

@@ -8,7 +8,6 @@ from typing import NamedTuple
 import jinja2
 
 from albert_keras.config import AlbertConfig
-from albert_keras.finetuning.results import best_seed, read_results
 from albert_keras.planning.sizes import bytes_text
 from albert_keras.run_overview.picture import panels_of
 from albert_keras.run_overview.report.charts import Chart, Series, draw_chart
@@ -31,6 +30,7 @@ from albert_keras.run_overview.summary import (
     training_folders,
 )
 from albert_keras.runs.run_record import read_record
+from albert_keras.tasks.results import best_seed, read_results
 from albert_keras.training.loop.curves import PANELS, stage_edges
 from albert_keras.training.loop.log_file import read_evaluations, read_log, read_stages
 from data_pipeline.durations import format_duration

@@ -4,11 +4,11 @@ import json
 import math
 from typing import Any
 
-from albert_keras.finetuning.result_table import cautions
-from albert_keras.finetuning.results import FinetuneResult
 from albert_keras.run_overview.report.charts import Series
 from albert_keras.run_overview.summary import RunSummary
 from albert_keras.runs.trained_data import RECORDS, Overlap
+from albert_keras.tasks.result_table import cautions
+from albert_keras.tasks.results import FinetuneResult
 
 #: Fraction of the time spent waiting for data above which this is worth a warning.
 _LONG_WAIT = 0.2

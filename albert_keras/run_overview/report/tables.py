@@ -4,11 +4,11 @@ import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from albert_keras.finetuning.answer_files import ERRORS
-from albert_keras.finetuning.result_table import rows
-from albert_keras.finetuning.results import FinetuneResult
 from albert_keras.run_overview.comparison import DEFAULTS
 from albert_keras.runs.run_record import flat_values, with_defaults
+from albert_keras.tasks.answer_files import ERRORS
+from albert_keras.tasks.result_table import rows
+from albert_keras.tasks.results import FinetuneResult
 
 #: The most wrong answers of a split that are shown.
 _ANSWERS = 20

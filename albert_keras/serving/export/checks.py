@@ -14,7 +14,6 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from albert_keras.finetuning.typed_examples import typed_examples
 from albert_keras.serving.export.source import ExportSource
 from albert_keras.serving.graph.string_model import StringModel
 from albert_keras.serving.layout import MASK_LITERAL
@@ -24,6 +23,7 @@ from albert_keras.serving.task_answers import TaskPredictor, answer_by_signature
 from albert_keras.tasks.examples import TextExample
 from albert_keras.tasks.kinds import TAGGING, TaskKind
 from albert_keras.tasks.pair_features import pair_features
+from albert_keras.tasks.typed_examples import typed_examples
 from data_pipeline.progress import CountedProgress
 
 logger = logging.getLogger(__name__)

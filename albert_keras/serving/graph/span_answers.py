@@ -1,6 +1,6 @@
 """Answers to questions about a context, in the graph: windows, the best span, its characters.
 
-Equivalent to `tasks/squad/windows.py` and `tasks/squad/decoding.py` for one model.
+Equivalent to `tasks/spans/windows.py` and `tasks/spans/decoding.py` for one model.
 """
 
 import tensorflow as tf
@@ -14,7 +14,7 @@ from albert_keras.serving.graph.text_packing import (
     row_slices,
 )
 from albert_keras.serving.graph.windows import compute_in_parts, lay_out_windows, max_context
-from albert_keras.tasks.squad.windows import SquadWindowConfig
+from albert_keras.tasks.spans.windows import SquadWindowConfig
 from albert_keras.tasks.task_config import TaskConfig
 
 _IMPOSSIBLE = -1e300  # score of a span that cannot be an answer

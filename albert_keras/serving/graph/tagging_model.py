@@ -11,7 +11,7 @@ from albert_keras.serving.graph.text_packing import (
     unread,
 )
 from albert_keras.serving.graph.windows import compute_in_parts, lay_out_windows, max_context
-from albert_keras.tasks.tagging.tag_features import window_stride
+from albert_keras.tasks.tagging.features import window_stride
 
 #: Bytes that are read of a text, in `TextPacker.max_bytes`.
 NUM_BYTES = 16

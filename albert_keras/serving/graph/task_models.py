@@ -21,8 +21,8 @@ from albert_keras.serving.graph.text_packing import (
     readable,
     row_slices,
 )
+from albert_keras.tasks.choice.task import EQUALLY_LIKELY
 from albert_keras.tasks.kinds import SPANS_OR_NONE, load_class
-from albert_keras.tasks.race.choice_task import EQUALLY_LIKELY
 from albert_keras.tasks.task import Task
 from data_pipeline.tokenizers.tokenization import Tokenizer
 

@@ -9,7 +9,7 @@ WINDOWS_AT_A_TIME = 32
 
 
 def lay_out_windows(totals, budget, stride):
-    """Lays out windows over N texts, as `lay_out_windows` of `tasks/squad/windows.py`.
+    """Lays out windows over N texts, as `lay_out_windows` of `tasks/spans/windows.py`.
 
     Args:
         totals: int64 [N]. Tokens of each text.
@@ -70,7 +70,7 @@ def max_context(positions: tf.Tensor, lengths: tf.Tensor, firsts: tf.Tensor) -> 
         firsts: int64 [W]. First token of each window, numbered through all contexts.
 
     Returns:
-        bool [W, S]. As `max_context` of `tasks/squad/windows.py`; False outside the context.
+        bool [W, S]. As `max_context` of `tasks/spans/windows.py`; False outside the context.
     """
     lengths = lengths[:, None]
     is_inside = (positions >= 0) & (positions < lengths)

@@ -11,12 +11,12 @@ from tensorflow import keras
 from albert_keras import FinetunedModels, Predictor, evaluate_early_exit, export, finetune
 from albert_keras.analysis.early_exit import layers_until_confident
 from albert_keras.cli import main
-from albert_keras.finetuning.config import FinetuneConfig
 from albert_keras.serving.saved_model.signature_methods import read_signatures
 from albert_keras.tasks.build import build_task
+from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.tasks.task_config import TaskConfig
 from data_pipeline.errors import InputError
-from tests.albert_keras.finetuning.conftest import SHAPE, write_toy
+from tests.albert_keras.tasks.conftest import SHAPE, write_toy
 
 LAYERS = 3
 

@@ -8,7 +8,7 @@ import yaml
 
 from albert_keras.cli import app, main
 from albert_keras.cli.config_options import default_of
-from albert_keras.finetuning.config import FinetuneConfig
+from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.training.config import PretrainingConfig
 from data_pipeline.config import PretrainingDataConfig
 from data_pipeline.settings import Settings, options_of
@@ -124,7 +124,7 @@ def test_paths_are_normalized_and_columns_are_text(monkeypatch, tmp_path):
         received.append(settings)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("albert_keras.finetuning.finetune.finetune", finetune)
+    monkeypatch.setattr("albert_keras.tasks.finetune.finetune", finetune)
     command = ["finetune", "--from", "random", "--out", "x", "--task", "classification"]
     assert main([*command, "--train", "mail//a.tsv", "--text", "1", "--label", "2"]) == 130
     (settings,) = received

@@ -113,10 +113,10 @@ def test_a_mistake_is_one_message(words, message, capsys):
 
 
 def test_fine_tuning_logs_the_short_form_before_it_trains(mail, tiny_tokenizer, caplog):
-    from albert_keras.finetuning.config import FinetuneConfig
-    from albert_keras.finetuning.task_data import prepare
+    from albert_keras.tasks.finetune_config import FinetuneConfig
+    from albert_keras.tasks.task_data import prepare
     from albert_keras.weights.initial_weights import open_weights
-    from tests.albert_keras.finetuning.conftest import SHAPE
+    from tests.albert_keras.tasks.conftest import SHAPE
 
     shape = SHAPE.replace(vocab_size=tiny_tokenizer.vocab_size)
     weights = open_weights("random", albert_config=shape, tokenizer=tiny_tokenizer)

@@ -4,7 +4,7 @@ import pytest
 
 from albert_keras.cli.evaluate import describe_task
 from albert_keras.cli.finetune import advice_on_pairs, question_of
-from albert_keras.finetuning.evaluate import TaskEvaluation
+from albert_keras.tasks.evaluate import TaskEvaluation
 from albert_keras.tasks.metrics import Interval
 from albert_keras.tasks.task_config import TaskConfig
 

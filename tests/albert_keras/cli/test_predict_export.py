@@ -11,8 +11,8 @@ import pytest
 
 from albert_keras.cli import main
 from albert_keras.serving.predictor import Predictor
-from tests.albert_keras.finetuning.small_tasks import make_task
 from tests.albert_keras.serving.small_exports import make_model, write_export, write_run
+from tests.albert_keras.tasks.small_tasks import make_task
 
 QUESTION = ["--question", "Who left?"]
 

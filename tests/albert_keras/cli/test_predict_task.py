@@ -13,16 +13,16 @@ import pytest
 from albert_keras.cli import main
 from albert_keras.cli.answer_lines import describe_answer
 from albert_keras.config import AlbertConfig
+from albert_keras.tasks.choice.task import ChoiceAnswer
+from albert_keras.tasks.classification.task import ClassAnswer, ScoreAnswer
 from albert_keras.tasks.examples import (
     ChoiceExample,
     QuestionExample,
     TaggedExample,
     TextExample,
 )
-from albert_keras.tasks.race.choice_task import ChoiceAnswer
-from albert_keras.tasks.squad.span_task import SpanAnswer
-from albert_keras.tasks.tagging.tag_task import TagAnswer
-from albert_keras.tasks.text_task import ClassAnswer, ScoreAnswer
+from albert_keras.tasks.spans.task import SpanAnswer
+from albert_keras.tasks.tagging.task import TagAnswer
 
 
 @pytest.fixture(autouse=True)
@@ -34,8 +34,8 @@ def quiet_again(monkeypatch):
 @pytest.fixture(scope="module")
 def tuned(tiny_corpus, tiny_tokenizer, tmp_path_factory):
     """Returns the folder of a fine-tuning on pairs, one step of it."""
-    from albert_keras.finetuning.config import FinetuneConfig
-    from albert_keras.finetuning.finetune import finetune
+    from albert_keras.tasks.finetune import finetune
+    from albert_keras.tasks.finetune_config import FinetuneConfig
 
     folder = tmp_path_factory.mktemp("asked")
     rows = [

@@ -18,10 +18,10 @@ from albert_keras.serving.client.rest_client import Signature
 from albert_keras.serving.graph.task_models import build_task_model
 from albert_keras.serving.graph.text_model import TextModel
 from albert_keras.serving.saved_model.signature_methods import set_method_names
-from tests.albert_keras.finetuning.small_tasks import SETTINGS, make_task
 from tests.albert_keras.serving.contract.model import save_contract_model
 from tests.albert_keras.serving.contract.process import contract_process
 from tests.albert_keras.serving.real_server import model_server
+from tests.albert_keras.tasks.small_tasks import SETTINGS, make_task
 
 KINDS = ("pretraining", *SETTINGS)
 

@@ -12,7 +12,7 @@ from albert_keras.config import AlbertConfig
 from albert_keras.config_files.check import check_file
 from albert_keras.config_files.initial import data_file, finetuning_file, pretraining_file
 from albert_keras.distillation.config import DistillationConfig, TaskDistillationConfig
-from albert_keras.finetuning.config import FinetuneConfig
+from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.tasks.task_config import TASK_NAMES
 from albert_keras.training.config import PretrainingConfig
 from data_pipeline.config import PRESETS, PretrainingDataConfig

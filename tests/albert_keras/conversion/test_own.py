@@ -7,20 +7,19 @@ import pytest
 
 from albert_keras.conversion import own
 from albert_keras.conversion.convert import convert
-from albert_keras.finetuning import train_seed
-from albert_keras.finetuning.config import FinetuneConfig
-from albert_keras.finetuning.finetune import finetune
 from albert_keras.interop.hugging_face_config import to_values
 from albert_keras.interop.model_folder import read_json
 from albert_keras.models.pretraining import AlbertForPretraining
 from albert_keras.runs.run import Run
 from albert_keras.runs.tensors import weight_names
-from albert_keras.tasks import metrics
+from albert_keras.tasks import metrics, train_seed
+from albert_keras.tasks.finetune import finetune
+from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.weights.initial_weights import open_weights
 from data_pipeline.errors import InputError
 from tests.albert_keras.conversion.conftest import SHAPE
-from tests.albert_keras.finetuning.small_tasks import make_task
 from tests.albert_keras.serving.small_exports import make_model, write_run
+from tests.albert_keras.tasks.small_tasks import make_task
 
 
 @pytest.fixture(scope="module")

@@ -9,12 +9,12 @@ import pytest
 from albert_keras.conversion import numpy_albert
 from albert_keras.conversion.convert import convert
 from albert_keras.conversion.own import task_config_of
-from albert_keras.finetuning.evaluate import evaluate_task
-from albert_keras.finetuning.finetuned import FinetunedModels
 from albert_keras.interop import google_bert, hugging_face
 from albert_keras.interop.vocabulary import files_for, read_vocabulary, vocabulary_of
 from albert_keras.models.finetuning import build_model
 from albert_keras.serving.export.source import open_source
+from albert_keras.tasks.evaluate import evaluate_task
+from albert_keras.tasks.finetuned import FinetunedModels
 from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.byte_bpe_training import train_byte_bpe
 from tests.albert_keras.interop import random_weights

@@ -65,9 +65,9 @@ def run(folder):
 
 
 def finetuning(folder):
-    from albert_keras.finetuning.finetuned import read_tuned
-    from albert_keras.finetuning.results import read_results
     from albert_keras.runs.run import Run
+    from albert_keras.tasks.finetuned import read_tuned
+    from albert_keras.tasks.results import read_results
 
     path = _artifact(folder, "finetuned")
     files = (path / "results.json", path / "seed-5" / "tuned.json", path / "seed-5" / "run.json")
@@ -208,7 +208,7 @@ def corpora(folder):
 
 
 def questions(folder):
-    from albert_keras.tasks.squad.files import read_null_odds, read_predictions, read_questions
+    from albert_keras.tasks.spans.files import read_null_odds, read_predictions, read_questions
 
     answer = {"text": "number", "answer_start": 4}
     question = [
@@ -228,7 +228,7 @@ def questions(folder):
 
 
 def tagged_and_choices(folder):
-    from albert_keras.tasks.race.files import read_race_path
+    from albert_keras.tasks.choice.files import read_race_path
     from albert_keras.tasks.tagging.files import read_tagged
 
     words = {"words": ["Ada", "slept"], "tags": ["B-PER", "O"]}

@@ -10,12 +10,12 @@ from albert_keras.config import AlbertConfig
 from albert_keras.distillation.config import TaskDistillationConfig
 from albert_keras.distillation.task import TaughtFeatures, distill_task
 from albert_keras.distillation.task_step import soft_answer_sums
-from albert_keras.finetuning.config import FinetuneConfig
-from albert_keras.finetuning.finetune import finetune
-from albert_keras.finetuning.finetuned import FinetunedModels
 from albert_keras.runs.run import Run
 from albert_keras.serving.predictor import Predictor
 from albert_keras.serving.publish import export
+from albert_keras.tasks.finetune import finetune
+from albert_keras.tasks.finetune_config import FinetuneConfig
+from albert_keras.tasks.finetuned import FinetunedModels
 from albert_keras.tasks.kinds import CHOICE, CLASSIFICATION, MULTI_LABEL, REGRESSION
 from albert_keras.training.loop.log_file import read_log
 from data_pipeline.errors import InputError

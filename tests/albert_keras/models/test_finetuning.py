@@ -6,10 +6,10 @@ import tensorflow as tf
 from tensorflow import keras
 
 from albert_keras.config import AlbertConfig
-from albert_keras.finetuning.step import task_sums
 from albert_keras.layers.dropout import DropoutSeed
 from albert_keras.models.finetuning import build_model
 from albert_keras.tasks.kinds import KINDS
+from albert_keras.tasks.step import task_sums
 from data_pipeline.errors import InputError
 from tests.albert_keras import numpy_albert
 from tests.albert_keras.models.task_rows import OPTIONS, features

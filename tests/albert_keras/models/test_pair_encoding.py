@@ -5,11 +5,11 @@ import pytest
 import tensorflow as tf
 
 from albert_keras.config import AlbertConfig
-from albert_keras.finetuning.step import task_sums
 from albert_keras.layers.dropout import DropoutSeed
 from albert_keras.models.finetuning import AlbertForClassification
 from albert_keras.models.pair_encoding import comparison, separate_texts
 from albert_keras.tasks.kinds import CLASSIFICATION
+from albert_keras.tasks.step import task_sums
 from data_pipeline.instances.packing import pack
 from tests.albert_keras import numpy_albert
 

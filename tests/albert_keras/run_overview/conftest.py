@@ -5,9 +5,9 @@ import json
 import pytest
 
 from albert_keras.config import AlbertConfig
-from albert_keras.finetuning.config import FinetuneConfig
-from albert_keras.finetuning.results import FinetuneResult, SeedResult, save_results
+from albert_keras.tasks.finetune_config import FinetuneConfig
 from albert_keras.tasks.metrics import Interval
+from albert_keras.tasks.results import FinetuneResult, SeedResult, save_results
 from albert_keras.training.config import PretrainingConfig
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from albert_keras.cli import main
-from albert_keras.finetuning.results import read_results, save_results
 from albert_keras.run_overview.report.charts import Series, draw_chart
 from albert_keras.run_overview.report.page import write_report
+from albert_keras.tasks.results import read_results, save_results
 from albert_keras.training.loop.curves import PANELS
 from data_pipeline.errors import InputError
 

@@ -8,7 +8,6 @@ import tensorflow as tf
 from tensorflow import keras
 
 from albert_keras.conversion.convert import convert
-from albert_keras.finetuning.finetuned import FinetunedModels
 from albert_keras.interop.checkpoint_tensors import write_tensors
 from albert_keras.runs.run import Run
 from albert_keras.runs.tensors import weight_names
@@ -18,9 +17,10 @@ from albert_keras.serving.predictor import Predictor
 from albert_keras.serving.publish import export
 from albert_keras.serving.saved_model.signature_methods import read_signatures
 from albert_keras.serving.saved_model.warm_up import WARM_UP_FILE
+from albert_keras.tasks.finetuned import FinetunedModels
 from data_pipeline.errors import InputError
-from tests.albert_keras.finetuning.small_tasks import SETTINGS, make_task
 from tests.albert_keras.serving.small_exports import make_model, write_run
+from tests.albert_keras.tasks.small_tasks import SETTINGS, make_task
 
 
 @pytest.fixture(scope="module")

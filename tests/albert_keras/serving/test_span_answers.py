@@ -12,14 +12,14 @@ from albert_keras.serving.graph.windows import max_context
 from albert_keras.serving.saved_model.server_ops import TEXT_OPS, core_ops
 from albert_keras.tasks.examples import QuestionExample
 from albert_keras.tasks.kinds import SPANS, SPANS_OR_NONE
-from albert_keras.tasks.squad import windows as squad_windows
+from albert_keras.tasks.spans import windows as squad_windows
 from data_pipeline.errors import InputError
 from data_pipeline.tokenizers.byte_bpe_training import train_byte_bpe
 from data_pipeline.tokenizers.offsets import TextAligner
 from data_pipeline.tokenizers.tokenization import Tokenizer
 from data_pipeline.tokenizers.wordpiece_training import train_wordpiece
-from tests.albert_keras.finetuning.small_tasks import make_examples, make_task
 from tests.albert_keras.serving.test_task_models import make_shape, outputs_of, randomized
+from tests.albert_keras.tasks.small_tasks import make_examples, make_task
 
 CONTEXTS = [
     "The old ferry left the harbour.",

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_keras.finetuning.finetuned import FinetunedModels
 from albert_keras.serving.graph.task_models import build_task_model
 from albert_keras.serving.predictor import Predictor
 from albert_keras.serving.task_answers import (
@@ -16,15 +15,16 @@ from albert_keras.serving.task_answers import (
     call_by_rows,
     model_of_signature,
 )
-from albert_keras.tasks.text_task import ClassAnswer
+from albert_keras.tasks.classification.task import ClassAnswer
+from albert_keras.tasks.finetuned import FinetunedModels
 from data_pipeline.errors import InputError
-from tests.albert_keras.finetuning.small_tasks import make_examples, make_task
 from tests.albert_keras.serving.small_exports import (
     NULL_THRESHOLD,
     make_model,
     write_export,
     write_run,
 )
+from tests.albert_keras.tasks.small_tasks import make_examples, make_task
 
 SLOW = pytest.mark.slow
 DIRTY = [

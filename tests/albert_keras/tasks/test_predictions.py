@@ -5,6 +5,12 @@ import json
 import numpy as np
 import pytest
 
+from albert_keras.tasks.classification.task import (
+    ClassAnswer,
+    ScoreAnswer,
+    class_answers,
+    score_answers,
+)
 from albert_keras.tasks.examples import TextExample
 from albert_keras.tasks.predictions import (
     mean_outputs,
@@ -12,7 +18,6 @@ from albert_keras.tasks.predictions import (
     one_line,
     write_predictions,
 )
-from albert_keras.tasks.text_task import ClassAnswer, ScoreAnswer, class_answers, score_answers
 from data_pipeline.errors import InputError
 
 EXAMPLES = [TextExample("a", "x"), TextExample("b", "y")]

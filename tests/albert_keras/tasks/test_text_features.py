@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
+from albert_keras.tasks.classification.task import TextTask
 from albert_keras.tasks.examples import TaggedExample, TextExample
 from albert_keras.tasks.pair_features import encode_pairs, lay_out
-from albert_keras.tasks.tagging.tag_features import tag_features, tag_rows
+from albert_keras.tasks.tagging.features import tag_features, tag_rows
 from albert_keras.tasks.task_config import TaskConfig
-from albert_keras.tasks.text_task import TextTask
 from data_pipeline.errors import InputError
 
 PAIRS = [

@@ -7,13 +7,13 @@ import sys
 import pytest
 import tensorflow as tf
 
-from albert_keras.finetuning.example_source import ExampleSource
+from albert_keras.tasks.example_source import ExampleSource
 from albert_keras.tasks.kinds import KINDS
 from albert_keras.tpu_check.check import Checked
 from albert_keras.tpu_check.program import Program, TaskProgram, program_of
 from albert_keras.tpu_check.report import table
 from data_pipeline.errors import InputError
-from tests.albert_keras.finetuning.small_tasks import make_examples, make_task
+from tests.albert_keras.tasks.small_tasks import make_examples, make_task
 
 #: Traces programs, one after another.
 SCRIPT = """

@@ -5,8 +5,8 @@ import pytest
 
 from albert_keras.serving.local.blank_texts import check_not_blank
 from albert_keras.serving.protocol.status import StatusError
-from tests.albert_keras.finetuning.small_tasks import make_task
 from tests.albert_keras.serving.local.client import predict
+from tests.albert_keras.tasks.small_tasks import make_task
 
 TEXT = {"serving_default"}
 PAIR = {"serving_default", "text_pair"}

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from albert_keras.tasks.examples import TaggedExample
+from albert_keras.tasks.tagging.features import NOT_SCORED, tag_rows, tag_windows
 from albert_keras.tasks.tagging.files import read_tagged
-from albert_keras.tasks.tagging.tag_features import NOT_SCORED, tag_rows, tag_windows
 from data_pipeline.errors import InputError
 
 COLUMNS = """-DOCSTART- -X- O O

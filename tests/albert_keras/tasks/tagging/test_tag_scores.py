@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from albert_keras.tasks.tagging.tag_scores import (
+from albert_keras.tasks.tagging.scores import (
     EntityScores,
     Score,
     entities_of,

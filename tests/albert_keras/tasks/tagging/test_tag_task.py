@@ -7,8 +7,8 @@ import pytest
 
 from albert_keras.tasks import metrics
 from albert_keras.tasks.examples import TaggedExample
-from albert_keras.tasks.tagging.tag_scores import entity_scores
-from albert_keras.tasks.tagging.tag_task import TagAnswer, TagTask
+from albert_keras.tasks.tagging.scores import entity_scores
+from albert_keras.tasks.tagging.task import TagAnswer, TagTask
 from albert_keras.tasks.task_config import TaskConfig
 from data_pipeline.errors import InputError
 

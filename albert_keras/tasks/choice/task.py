@@ -1,0 +1,226 @@
+"""Questions with options to choose from: RACE."""
+
+import re
+from typing import NamedTuple
+
+import numpy as np
+
+from albert_keras.tasks.choice.files import LEVELS, read_race, read_race_path
+from albert_keras.tasks.examples import ChoiceExample
+from albert_keras.tasks.feature_cache import cached_features
+from albert_keras.tasks.kinds import CHOICE
+from albert_keras.tasks.metrics import bootstrap_interval, confusion_matrix, majority_baseline
+from albert_keras.tasks.pair_features import EncodedPairs, PairFeatures, encode_texts
+from albert_keras.tasks.predictions import mean_probabilities, one_line
+from albert_keras.tasks.task import Error, Task, with_dropped_tokens
+from data_pipeline.errors import InputError
+from data_pipeline.tokenizers.tokenization import Tokenizer
+
+#: Probabilities that differ by no more are equal, and the first option is chosen: the last digits
+#: depend on what else is computed at the same time.
+EQUALLY_LIKELY = 1e-5
+# The blank of a question: the underscore and the characters that clean-up turns into one.
+_BLANK = re.compile("[_\ufe33\ufe34\ufe4d-\ufe4f\uff3f]")
+
+
+class ChoiceAnswer(NamedTuple):
+    """The option chosen for a question."""
+
+    id: str
+    choice: int  # its number, from 0
+    option: str  # its text
+    probability: float
+    probabilities: tuple[float, ...]  # of all options
+    #: Tokens of passage, question and option that the model did not read; of the options the most.
+    dropped_tokens: int = 0
+
+
+class ChoiceTask(Task):
+    """RACE, or other questions in its format; typed ones may have any number of options."""
+
+    kind = CHOICE
+    metric = "accuracy"
+    usual_length = 512
+    dev_splits = ("dev",)
+    test_splits = labelled_tests = ("test",)
+    labels = ()
+
+    def read(self, split):
+        self.check_split(split)
+        given = {"train": self.config.train, "dev": self.config.dev}.get(split)
+        if given:
+            return self.read_file(given, labelled=True)
+        if self.config.data_dir is None:
+            raise InputError(
+                f"race must have a `data_dir` with the folder `RACE/{split}`. Received: none."
+            )
+        examples = read_race(self.config.data_dir, split, self.config.levels)
+        return _labelled(examples, f"{self.config.data_dir}, {split}")
+
+    def read_file(self, path, labelled):
+        examples = read_race_path(path, self.config.levels)
+        return _labelled(examples, path) if labelled else examples
+
+    def example(self, number, fields):
+        """Returns an example of "context", "question" and "options"; see `Task.example`."""
+        self.check_fields(fields)
+        options = fields["options"]
+        is_list = isinstance(options, (list, tuple)) and len(options) > 1
+        if not is_list or not all(isinstance(option, str) for option in options):
+            raise InputError(f"`options` must be at least two texts. Received: {options!r}.")
+        return ChoiceExample(str(number), fields["context"], fields["question"], tuple(options))
+
+    def features(self, examples, tokenizer, training=False, cache=None):
+        if not examples:
+            raise InputError("There must be at least one question. Received: none.")
+        if training:
+            _labelled(examples, "the training examples")
+        length = self.max_seq_length
+        max_qa_length = self.config.max_qa_length or min(128, length // 4)
+
+        def build():
+            return encode_choices(examples, tokenizer, length, max_qa_length)._asdict()
+
+        settings = {"max_seq_length": length, "max_qa_length": max_qa_length}
+        arrays = cached_features(cache, "choice", examples, tokenizer, settings, build)
+        labels = [example.label for example in examples]
+        labels = None if None in labels else np.array(labels, np.int32)
+        pairs, options = EncodedPairs(**arrays), len(examples[0].options)
+        return PairFeatures(pairs, tokenizer, length, labels, options)
+
+    def answers(self, examples, features, results, tuned=None):
+        """Returns ChoiceAnswers; probabilities of several models are averaged."""
+        shape = len(examples), len(examples[0].options) if examples else 0
+        answers = []
+        for example, probabilities in zip(
+            examples, mean_probabilities(results, shape), strict=True
+        ):
+            choice = int(np.argmax(probabilities >= probabilities.max() - EQUALLY_LIKELY))
+            values = tuple(probabilities.tolist())
+            option = example.options[choice]
+            answers.append(ChoiceAnswer(example.id, choice, option, values[choice], values))
+        return with_dropped_tokens(answers, features)
+
+    def scores(self, examples, answers):
+        """Returns accuracy, 0 to 1, of all questions and by level if the examples have one."""
+        is_right = _is_right(examples, answers)
+        levels = np.array([example.level for example in examples])
+        scores = {"accuracy": float(is_right.mean())}
+        for level in LEVELS:
+            if (levels == level).any():
+                scores[f"accuracy_{level}"] = float(is_right[levels == level].mean())
+        return scores
+
+    def interval(self, examples, answers):
+        is_right = _is_right(examples, answers)
+        return bootstrap_interval(lambda sample, _: sample.mean(), is_right, is_right)
+
+    def guesses(self, training_examples, examples):
+        """Chooses the letter that is most often right in training."""
+        labels = [example.label for example in training_examples]
+        (choice,) = majority_baseline(labels, 1)
+        counts = np.bincount(labels, minlength=len(training_examples[0].options))
+        proportions = tuple((counts / len(labels)).tolist())
+        best = max(proportions)
+        return [
+            ChoiceAnswer(example.id, int(choice), example.options[choice], best, proportions)
+            for example in examples
+        ]
+
+    def collapse(self, answers):
+        choices = {answer.choice for answer in answers}
+        if len(answers) < 2 or len(choices) > 1:
+            return None
+        return f"all {len(answers)} answers are `{_letter(choices.pop())}`"
+
+    def errors(self, examples, answers):
+        errors = []
+        for example, answer in zip(examples, answers, strict=True):
+            if answer.choice != example.label:
+                options = [_named(example, number) for number in range(len(example.options))]
+                text = one_line(example.question, " ".join(options), example.context)
+                truth, given = options[example.label], options[answer.choice]
+                errors.append(Error(example.id, text, truth, given, answer.probability))
+        return sorted(errors, key=lambda error: -error.confidence)
+
+    def confusion(self, examples, answers):
+        options = max(len(example.options) for example in examples)
+        labels = [example.label for example in examples]
+        choices = [answer.choice for answer in answers]
+        names = tuple(_letter(number) for number in range(options))
+        return confusion_matrix(labels, choices, options), names
+
+
+def choice_text(question: str, option: str) -> str:
+    """Returns the question with an option in its blanks, or followed by it if it has none.
+
+    A blank is `_`, or any other low line that clean-up turns into one.
+    """
+    question, option = question.strip(), option.strip()
+    filled, blanks = _BLANK.subn(lambda _: option, question)
+    return filled if blanks else f"{question} {option}"
+
+
+def encode_choices(
+    examples: list[ChoiceExample], tokenizer: Tokenizer, max_seq_length: int, max_qa_length: int
+) -> EncodedPairs:
+    """Encodes `[CLS] passage [SEP] question with option [SEP]` for every option.
+
+    The last `max_qa_length` tokens of question and option are read, and the first ones of the
+    passage.
+
+    Returns:
+        N * C pairs, the C options of a question one after another.
+
+    Raises:
+        InputError: If lengths do not fit or the examples have different numbers of options.
+
+    Source:
+        `convert_single_example` in google-research/albert, `race_utils.py`.
+    """
+    counts = {len(example.options) for example in examples}
+    if len(counts) > 1:
+        raise InputError(
+            f"All questions must have the same number of options. Received: {sorted(counts)}."
+        )
+    num_special = tokenizer.num_special
+    if not 1 <= max_qa_length < max_seq_length - num_special:
+        raise InputError(
+            f"`max_qa_length` must be at least 1 and less than `max_seq_length` - {num_special}. "
+            f"Received: max_qa_length={max_qa_length}, max_seq_length={max_seq_length}."
+        )
+    texts = [example.context for example in examples for _ in example.options]
+    texts += [
+        choice_text(example.question, option) for example in examples for option in example.options
+    ]
+    ids, starts, lengths = encode_texts(texts, tokenizer)
+    starts, lengths = starts.reshape(2, -1).T.copy(), lengths.reshape(2, -1).T.copy()
+    totals = lengths.sum(axis=1)
+    surplus = np.maximum(lengths[:, 1] - max_qa_length, 0)
+    starts[:, 1] += surplus
+    lengths[:, 1] -= surplus
+    lengths[:, 0] = np.minimum(lengths[:, 0], max_seq_length - num_special - lengths[:, 1])
+    return EncodedPairs(ids, starts, lengths, totals - lengths.sum(axis=1))
+
+
+def _labelled(examples, source):
+    without = [example.id for example in examples if example.label is None]
+    if without:
+        raise InputError(
+            f"In {source}, every question must have an answer. {len(without)} of "
+            f"{len(examples)} have none, the first is {without[0]!r}."
+        )
+    return examples
+
+
+def _is_right(examples, answers):
+    pairs = zip(examples, answers, strict=True)
+    return np.array([example.label == answer.choice for example, answer in pairs])
+
+
+def _letter(number):
+    return chr(ord("A") + number)
+
+
+def _named(example, number):
+    return one_line(f"{_letter(number)}: {example.options[number]}")

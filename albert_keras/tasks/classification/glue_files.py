@@ -1,0 +1,136 @@
+"""Reads the files of GLUE: a split of a task → examples.
+
+Rows are lines. Fields are separated by tabs and not quoted, so that they may contain a lone `"`.
+"""
+
+import logging
+import math
+import os
+
+from albert_keras.tasks.classification.glue_tasks import GLUE_TASKS, Column, glue_file, glue_task
+from albert_keras.tasks.examples import TextExample
+from albert_keras.tasks.tables.rows import Problems, tsv_rows
+from data_pipeline.errors import InputError
+from data_pipeline.mistakes import Mistake
+from data_pipeline.text import storage
+
+logger = logging.getLogger(__name__)
+
+
+def read_glue(task: str, data_dir: str | os.PathLike, split: str) -> list[TextExample]:
+    """Reads a split of a task from the official files.
+
+    Args:
+        task: A name in `GLUE_TASKS`.
+        data_dir: The folder that contains `CoLA`, `SST-2` and so on, or the task's
+            own folder among these.
+        split: "train", "dev" or "test"; for mnli "train", "dev_matched", "dev_mismatched",
+            "test_matched" or "test_mismatched"; for ax "test".
+
+    Raises:
+        InputError: As `read_glue_file`, and if there is no such task, split or file.
+    """
+    file = glue_file(task, split)
+    path = _path(data_dir, glue_task(task).folder, file.name)
+    return read_glue_file(task, path, is_labelled=file.submission is None)
+
+
+def read_glue_file(
+    task: str, path: str | os.PathLike, is_labelled: bool = True
+) -> list[TextExample]:
+    """Reads one file in the format of a task, whatever its location and name.
+
+    Args:
+        path: UTF-8; a byte order mark, CRLF and blank lines at the end make no
+            difference, all other control characters remain in the text.
+        is_labelled: Whether it has the layout of the training or of the test file.
+
+    Returns:
+        `label` is a str of the task's labels, a float for sts-b, or None in
+        a test file; `id` is the id of the row if it has one, otherwise its number from 0.
+
+    Raises:
+        InputError: If the file cannot be read, if its header is not the task's, or if a row has
+            another number of columns or an unknown label; the first few of these are listed.
+    """
+    settings = glue_task(task)
+    columns = settings.labelled if is_labelled else settings.unlabelled
+    if columns is None:
+        raise InputError(f"`{path}` must have no labels: {task} is only a test set.")
+    rows = tsv_rows(path)
+    width = columns.width or _width_of_header(path, columns, rows)
+    skips = settings.skips_short_rows and is_labelled
+    problems, examples, short = Problems(path), [], []
+    for number, (line, fields) in enumerate(rows):
+        if skips and len(fields) < width:
+            short.append(line)
+        elif len(fields) != width:
+            problems.add(line, f"must have {width} columns. It has {len(fields)}.")
+        else:
+            label = _label(settings, columns, fields, line, problems)
+            second = fields[columns.second.number] if columns.second else None
+            name = fields[columns.id.number] if columns.id else str(number)
+            examples.append(TextExample(name, fields[columns.first.number], second, label))
+    problems.check()
+    if not examples:
+        raise InputError(f"`{path}` must contain at least one row of {task}. It has none.")
+    if short:
+        some = ", ".join(map(str, short[:5])) + (", ..." if len(short) > 5 else "")
+        logger.warning(
+            "%s: skipped %d of %d rows that have fewer than %d columns (line %s).",
+            path,
+            len(short),
+            len(short) + len(examples),
+            width,
+            some,
+        )
+    return examples
+
+
+def _path(data_dir, folder, name):
+    """Returns the path of a file in the task's folder, which is in `data_dir` or `data_dir`."""
+    path = os.path.join(data_dir, folder, name)
+    if storage.exists(path):
+        return path
+    # The test files of several tasks have the same layout, so the folder of another is refused.
+    others = {task.folder for task in GLUE_TASKS.values()} - {folder}
+    inside = os.path.join(data_dir, name)
+    if os.path.basename(os.path.dirname(inside)) not in others and storage.exists(inside):
+        return inside
+    raise InputError(
+        f"`{path}` does not exist. `{data_dir}` must be the folder that contains `{folder}`, or "
+        f"`{folder}` itself with `{name}` in it.",
+        Mistake.NO_TASK_FILES,
+    )
+
+
+def _width_of_header(path, columns, rows):
+    """Reads the header from `rows`, checks that it is the task's, and returns its width."""
+    _, header = next(rows, (1, []))
+    for column in columns:
+        if isinstance(column, Column) and column.name not in header[column.number :][:1]:
+            position = "last" if column.number < 0 else f"number {column.number}, counted from 0"
+            raise InputError(
+                f"`{path}` line 1 must be the header, with the column `{column.name}` {position}. "
+                f"Received: {', '.join(header)[:200] or 'nothing'}."
+            )
+    return len(header)
+
+
+def _label(task, columns, fields, line, problems):
+    """Returns the label of a row, None if it has none; adds a problem if it is unknown."""
+    if columns.label is None:
+        return None
+    text = fields[columns.label.number]
+    if task.labels:
+        if text not in task.labels:
+            problems.add(line, f"must have the label {' or '.join(task.labels)}. Received: {text}.")
+        return text
+    low, high = task.score_range
+    try:
+        score = float(text)
+    except ValueError:
+        score = math.nan
+    if not low <= score <= high:
+        problems.add(line, f"must have a score from {low} to {high}. Received: {text}.")
+    return score

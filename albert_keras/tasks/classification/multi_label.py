@@ -1,0 +1,158 @@
+"""Classification with any number of labels for each text or pair, from a user's own tables."""
+
+import functools
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from albert_keras.tasks import metrics
+from albert_keras.tasks.classification.task import TextTask
+from albert_keras.tasks.kinds import MULTI_LABEL
+from albert_keras.tasks.predictions import mean_sigmoids, one_line
+from albert_keras.tasks.tables.cells import LabelColumns, LabelList
+from albert_keras.tasks.tables.files import label_names
+from albert_keras.tasks.task import Error, with_dropped_tokens
+from data_pipeline.errors import InputError
+from data_pipeline.settings import did_you_mean
+
+#: A label applies from this probability on.
+THRESHOLD = 0.5
+_NO_LABEL = "(none)"
+
+
+class LabelsAnswer(NamedTuple):
+    """The labels that apply, and the probability of each label by its name."""
+
+    id: str
+    labels: tuple[str, ...]
+    probabilities: dict[str, float]
+    dropped_tokens: int = 0  # tokens of the input that the model did not read
+
+
+def labels_answers(
+    examples: Sequence, labels: Sequence[str], probabilities: np.ndarray
+) -> list[LabelsAnswer]:
+    """Answers N examples with the labels, out of C, whose probability is at least `THRESHOLD`."""
+    return [
+        LabelsAnswer(
+            example.id,
+            tuple(name for name, value in zip(labels, row, strict=True) if value >= THRESHOLD),
+            dict(zip(labels, row, strict=True)),
+        )
+        for example, row in zip(examples, probabilities.tolist(), strict=True)
+    ]
+
+
+class MultiLabelTask(TextTask):
+    """Any of several labels: columns of 0 and 1, or names in one column between separators.
+
+    An example's label is a tuple of names.
+    """
+
+    @functools.cached_property
+    def labels(self):
+        if self.config.labels:
+            return self.config.labels
+        if isinstance(self.config.label, tuple):
+            return tuple(map(str, self.config.label))
+        return label_names(self._own_training)
+
+    def answers(self, examples, features, results, tuned=None):
+        if not examples:
+            return []
+        probabilities = mean_sigmoids(results, (len(examples), self.num_outputs))
+        answers = labels_answers(examples, self.labels, probabilities)
+        return with_dropped_tokens(answers, features)
+
+    def scores(self, examples, answers):
+        truth, given = self._truth(examples), self._given(answers)
+        of_labels = _f1(truth, given, axis=0)
+        scores = {
+            "micro_f1": _micro_f1(truth, given),
+            "macro_f1": float(of_labels.mean()),
+            "exact_match": float((truth == given).all(axis=1).mean()),
+        }
+        return scores | {
+            f"f1_{name}": value for name, value in zip(self.labels, of_labels.tolist(), strict=True)
+        }
+
+    def interval(self, examples, answers):
+        return metrics.bootstrap_interval(_micro_f1, self._truth(examples), self._given(answers))
+
+    def guesses(self, training_examples, examples):
+        proportions = self._truth(training_examples).mean(axis=0)
+        return labels_answers(examples, self.labels, np.tile(proportions, (len(examples), 1)))
+
+    def collapse(self, answers):
+        if len(answers) < 2 or len({answer.labels for answer in answers}) > 1:
+            return None
+        return f"all {len(answers)} answers are `{_names(answers[0].labels)}`"
+
+    def errors(self, examples, answers):
+        errors = []
+        for example, answer in zip(examples, answers, strict=True):
+            wrong = set(example.label) ^ set(answer.labels)
+            if not wrong:
+                continue
+            text = one_line(example.first, example.second)
+            # How sure the model is of its worst mistake, a label too many or one too few.
+            confidence = max(
+                value if name in answer.labels else 1 - value
+                for name, value in answer.probabilities.items()
+                if name in wrong
+            )
+            truth, given = _names(example.label), _names(answer.labels)
+            errors.append(Error(example.id, text, truth, given, confidence))
+        return sorted(errors, key=lambda error: -error.confidence)
+
+    def confusion(self, examples, answers):
+        return None
+
+    def _kind_and_metrics(self):
+        return MULTI_LABEL, ("micro_f1",)
+
+    def _check_config(self):
+        super()._check_config()
+        labels, columns = self.config.labels, self.config.label
+        if labels and isinstance(columns, tuple) and len(labels) != len(columns):
+            raise InputError(
+                "`labels` must have a name for each column of `label`. "
+                f"Received: {len(labels)} for {len(columns)}."
+            )
+
+    def _label_kind(self, known_labels):
+        if isinstance(self.config.label, tuple):
+            return LabelColumns(self.labels)
+        return LabelList(self.config.label_separator or "|", known_labels)
+
+    def _given(self, answers):
+        return self._numbers([answer.labels for answer in answers])
+
+    def _numbers(self, values):
+        """Returns whether each label applies: int64 [N, C]."""
+        numbers = {label: number for number, label in enumerate(self.labels)}
+        found = np.zeros((len(values), len(numbers)), np.int64)
+        for row, names in zip(found, values, strict=True):
+            for name in names:
+                if name not in numbers:
+                    known = did_you_mean(name, self.labels)
+                    raise InputError(f"The label `{name}` is unknown{known}")
+                row[numbers[name]] = 1
+        return found
+
+
+def _names(labels):
+    return ", ".join(labels) or _NO_LABEL
+
+
+def _micro_f1(truth, given):
+    """Returns F1 over all labels of all rows, 0 to 1; 0 if no label applies or is given."""
+    return float(_f1(truth, given, axis=None))
+
+
+def _f1(truth, given, axis):
+    """Returns F1 along an axis of int [N, C]; 0 where no label applies or is given."""
+    both = (truth & given).sum(axis=axis)
+    either = truth.sum(axis=axis) + given.sum(axis=axis)
+    return 2 * both / np.maximum(either, 1)

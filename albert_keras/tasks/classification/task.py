@@ -1,0 +1,297 @@
+"""Classification and regression of texts and pairs: GLUE, and a user's own tables."""
+
+import functools
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from albert_keras.tasks import metrics
+from albert_keras.tasks.classification.glue_files import read_glue, read_glue_file
+from albert_keras.tasks.classification.glue_submission import write_submission
+from albert_keras.tasks.classification.glue_tasks import GLUE_TASKS, glue_file, glue_splits
+from albert_keras.tasks.examples import TextExample
+from albert_keras.tasks.feature_cache import cached_features
+from albert_keras.tasks.kinds import CLASSIFICATION, REGRESSION
+from albert_keras.tasks.labels import check_labels, hold_out, label_numbers
+from albert_keras.tasks.pair_features import EncodedPairs, PairFeatures, encode_pairs
+from albert_keras.tasks.predictions import mean_outputs, mean_probabilities, one_line
+from albert_keras.tasks.tables.cells import ClassLabel, ScoreLabel
+from albert_keras.tasks.tables.files import label_columns, label_names, read_table
+from albert_keras.tasks.tables.rows import is_number
+from albert_keras.tasks.task import Error, Task, with_dropped_tokens
+from data_pipeline.errors import InputError
+
+_CLASS_METRICS = ("accuracy", "macro_f1")
+SCORE_METRICS = ("pearson", "spearman", "mean_squared_error")
+#: Scores that spread less than this fraction of the range of labels count as all the same.
+LEAST_SPREAD = 1e-3
+
+
+class ClassAnswer(NamedTuple):
+    """A class: `label` str, its `probability`, and the `probabilities` of all classes by name."""
+
+    id: str
+    label: str
+    probability: float
+    probabilities: dict[str, float]
+    dropped_tokens: int = 0  # tokens of the input that the model did not read
+
+
+class ScoreAnswer(NamedTuple):
+    """A score as the model returns it; it may be outside the range of labels."""
+
+    id: str
+    score: float
+    dropped_tokens: int = 0  # tokens of the input that the model did not read
+
+
+def class_answers(examples, labels: Sequence[str], probabilities: np.ndarray) -> list[ClassAnswer]:
+    """Answers N examples with the most probable of C classes, the first of equals."""
+    best = np.argmax(probabilities, axis=1).tolist()
+    return [
+        ClassAnswer(example.id, labels[number], row[number], dict(zip(labels, row, strict=True)))
+        for example, number, row in zip(examples, best, probabilities.tolist(), strict=True)
+    ]
+
+
+def score_answers(examples, scores) -> list[ScoreAnswer]:
+    """Answers N examples with `scores`, float [N]."""
+    return [
+        ScoreAnswer(example.id, score)
+        for example, score in zip(examples, scores.tolist(), strict=True)
+    ]
+
+
+class TextTask(Task):
+    """A task of GLUE, or a user's own table: classification, pair or regression.
+
+    A configuration with columns or labels that the task cannot have is an InputError.
+    """
+
+    usual_length = 128
+
+    def __init__(self, config):
+        super().__init__(config)
+        self._glue = GLUE_TASKS.get(config.name)
+        self.kind, self._metrics = self._kind_and_metrics()
+        self.dev_splits, self.test_splits = ("dev",), ()
+        if self._glue:
+            self._metrics = self._glue.metrics
+            self._splits = glue_splits(config.name)
+            labelled = [name for name, of in self._splits.items() if not glue_file(*of).submission]
+            self.test_splits = tuple(self._splits)[len(labelled) :]
+            if config.dev is None:
+                self.dev_splits = tuple(labelled[1:])
+        self.metric = self._metrics[0]
+        self._check_config()
+        pair = self._glue.unlabelled.second if self._glue else config.pair
+        self.takes_pair = pair is not None
+
+    @property
+    def model_settings(self):
+        config = self.config
+        return {"exit_heads": config.exit_heads, "pair_encoding": config.pair_encoding}
+
+    @functools.cached_property
+    def labels(self):
+        if self.kind is REGRESSION:
+            return ()
+        if self._glue:
+            return self._glue.labels
+        return self.config.labels or label_names(self._own_training)
+
+    @property
+    def positive_class(self):
+        return self.labels[1] if "f1" in self._score_names() else None
+
+    def read(self, split):
+        self.check_split(split)
+        path = {"train": self.config.train, "dev": self.config.dev}.get(split)
+        if self._glue and path is None:
+            if self.config.data_dir is None:
+                raise InputError(
+                    f"`data_dir` must be the folder with the files of {self.config.name}. "
+                    "Received: None."
+                )
+            task, name = self._splits[split]
+            return read_glue(task, self.config.data_dir, name)
+        if self._glue or (split == "dev" and path is not None):
+            return self.read_file(path, labelled=True)
+        if self.config.dev is not None:
+            return list(self._own_training)
+        rest, held = hold_out(self._own_training, self.config.dev_share)
+        return rest if split == "train" else held
+
+    def read_file(self, path, labelled):
+        if not self._glue:
+            return self._table(path, labelled, self.labels if labelled else None)
+        is_mnli = self.config.name == "ax" and labelled
+        return read_glue_file("mnli" if is_mnli else self.config.name, path, labelled)
+
+    def read_rows(self, path):
+        if self._glue:
+            return super().read_rows(path)
+        columns: list[dict[str, Any]] = []
+        return self._table(path, False, None, columns), columns
+
+    def example(self, number, fields):
+        self.check_fields(fields)
+        return TextExample(str(number), fields["text"], fields.get("pair"))
+
+    def features(self, examples, tokenizer, training=False, cache=None):
+        labels = None
+        if training or all(example.label is not None for example in examples):
+            labels = self._truth(examples).astype(self.kind.targets["labels"])
+
+        def build():
+            return encode_pairs(examples, tokenizer, self.max_seq_length)._asdict()
+
+        settings = {"max_seq_length": self.max_seq_length}
+        arrays = cached_features(cache, "text", examples, tokenizer, settings, build)
+        return PairFeatures(EncodedPairs(**arrays), tokenizer, self.max_seq_length, labels)
+
+    def answers(self, examples, features, results, tuned=None):
+        if not examples:
+            return []
+        shape = (len(examples), self.num_outputs)
+        if self.kind is REGRESSION:
+            answers = score_answers(examples, mean_outputs(results, shape)[:, 0])
+        else:
+            answers = class_answers(examples, self.labels, mean_probabilities(results, shape))
+        return with_dropped_tokens(answers, features)
+
+    def scores(self, examples, answers):
+        return metrics.scores(self._score_names(), self._truth(examples), self._given(answers))
+
+    def _score_names(self):
+        has_f1 = self._metrics == _CLASS_METRICS and self.num_outputs == 2
+        return (*self._metrics, "f1") if has_f1 else self._metrics
+
+    def interval(self, examples, answers):
+        truth, given = self._truth(examples), self._given(answers)
+        return metrics.bootstrap_interval(self.metric, truth, given)
+
+    def guesses(self, training_examples, examples):
+        truth = self._truth(training_examples)
+        guesses = metrics.majority_baseline(truth, len(examples))
+        if self.kind is REGRESSION:
+            return score_answers(examples, guesses)
+        proportions = np.bincount(truth, minlength=self.num_outputs) / len(truth)
+        return class_answers(examples, self.labels, np.tile(proportions, (len(guesses), 1)))
+
+    def collapse(self, answers):
+        if len(answers) < 2:
+            return None
+        given = self._given(answers)
+        spread = LEAST_SPREAD * self._range() if self.kind is REGRESSION else 0
+        if np.ptp(given) and given.std() >= spread:
+            return None
+        if self.kind is REGRESSION:
+            return f"all {len(given)} scores are about {given.mean():.4g}"
+        return f"all {len(given)} answers are `{answers[0].label}`"
+
+    def errors(self, examples, answers):
+        errors = []
+        for example, answer in zip(examples, answers, strict=True):
+            if self.kind is REGRESSION:
+                truth, given = f"{example.label:.6g}", f"{answer.score:.6g}"
+                wrong = abs(answer.score - example.label)
+            elif example.label != answer.label:
+                truth, given, wrong = example.label, answer.label, answer.probability
+            else:
+                continue
+            text = one_line(example.first, example.second)
+            errors.append(Error(example.id, text, truth, given, wrong))
+        return sorted(errors, key=lambda error: -error.confidence)
+
+    def confusion(self, examples, answers):
+        if self.kind is REGRESSION:
+            return None
+        truth, given = self._truth(examples), self._given(answers)
+        return metrics.confusion_matrix(truth, given, self.num_outputs), self.labels
+
+    def write(self, folder, split, examples, answers):
+        paths = super().write(folder, split, examples, answers)
+        if split in self.test_splits:
+            official = self._splits[split]
+            paths.append(write_submission(*official, examples, self._given(answers), folder))
+        return paths
+
+    def _kind_and_metrics(self):
+        """Returns the kind of the task and the names of its scores, the main one first."""
+        if self.config.name in REGRESSION.own_tasks or self._glue and not self._glue.labels:
+            return REGRESSION, SCORE_METRICS
+        return CLASSIFICATION, _CLASS_METRICS
+
+    def _check_config(self):
+        config, name = self.config, self.config.name
+        for column in ("text", "pair", "label"):
+            if self._glue and getattr(config, column) is not None:
+                raise InputError(
+                    f"`{column}` must not be given: {name} has its own columns. "
+                    f"Received: {getattr(config, column)}."
+                )
+        labels = config.labels or ()
+        fixed = self._glue.labels if self._glue else ()
+        if (fixed or self.kind is REGRESSION) and labels not in ((), fixed):
+            listing = ", ".join(fixed) or "none"
+            raise InputError(f"`labels` of {name} must be {listing}. Received: {labels}.")
+        if labels:
+            check_labels(labels, "`labels`")
+
+    @functools.cached_property
+    def _own_training(self):
+        """All examples of the training file, including those that may be held out."""
+        if self.config.train is None:
+            raise InputError("`train` must be the training file. Received: None.")
+        return self._table(self.config.train, True, self.config.labels)
+
+    def _table(self, path, labelled, known_labels, all_columns=None):
+        config = self.config
+        if labelled and config.label is None:
+            raise InputError("`label` must name the column of the label. Received: None.")
+        columns = [config.text, config.pair, *label_columns(config.label)]
+        skipped = []
+        examples = read_table(
+            path,
+            config.text,
+            config.pair,
+            config.label if labelled else None,
+            self._label_kind(known_labels),
+            # From all columns, so that a file without labels is read like one with labels.
+            has_header=not all(is_number(column) for column in columns if column is not None),
+            dialect=config.dialect,
+            skipped=skipped if config.skip_bad_rows else None,
+            all_columns=all_columns,
+        )
+        self.skipped_rows[str(path)] = skipped
+        return examples
+
+    def _label_kind(self, known_labels):
+        """Returns how a label is read; names besides `known_labels`, if any, are refused."""
+        return ScoreLabel() if self.kind is REGRESSION else ClassLabel(known_labels)
+
+    def _truth(self, examples):
+        """Returns the labels of examples as numbers: int64 classes or float64 scores."""
+        for example in examples:
+            if example.label is None:
+                raise InputError(f"Example {example.id} must have a label. It has none.")
+        return self._numbers([example.label for example in examples])
+
+    def _given(self, answers):
+        name = "score" if self.kind is REGRESSION else "label"
+        return self._numbers([getattr(answer, name) for answer in answers])
+
+    def _numbers(self, values):
+        if self.kind is REGRESSION:
+            return np.array(values, np.float64)
+        return label_numbers(values, self.labels)
+
+    def _range(self):
+        """Returns the range of labels, 0 if it is not known."""
+        if self._glue:
+            return np.ptp(self._glue.score_range)
+        if "_own_training" not in self.__dict__:  # not read, as no training file is needed
+            return 0.0
+        return np.ptp([example.label for example in self._own_training])

@@ -1,0 +1,175 @@
+"""Scores of fine-tuned models on labelled examples."""
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from albert_keras.tasks.answer_files import write_answers
+from albert_keras.tasks.bag_of_words import KINDS, bag_of_words_answers
+from albert_keras.tasks.example_source import digest_of
+from albert_keras.tasks.finetuned import (
+    FinetunedModels,
+    is_converted,
+)
+from albert_keras.tasks.metrics import Interval
+from albert_keras.tasks.request_checks import check_answers_folder, check_table_settings
+from albert_keras.tasks.tables.skipped_rows import write_skipped_rows
+from albert_keras.tasks.trained_rows import check_scored
+from data_pipeline.errors import InputError
+
+logger = logging.getLogger(__name__)
+
+
+class TaskEvaluation(NamedTuple):
+    """Scores on labelled examples."""
+
+    runs: tuple[str, ...]  # runs whose predictions were averaged
+    task: str
+    split: str  # a split of the task, or the name of the file
+    metric: str
+    examples: int
+    scores: dict[str, float]  # the main metric first
+    interval: Interval  # 95 % bootstrap interval of the main metric
+    guessing: dict[str, float] | None  # scores of the best constant answer on these examples
+    collapse: str | None  # see `Task.collapse`
+    tuned: dict[str, float]  # see `Task.tune`
+    #: Whether `tuned` was found on these examples, which then determined the best checkpoint, too.
+    #: For other examples, the values that were tuned in training are used.
+    is_tuned_here: bool
+    files: dict[str, Any] = {}  # what was written, see `write_answers`; never changed
+    positive_class: str | None = None  # the class that the score `f1` refers to
+    #: Scores of the bag-of-words baseline on these examples; None if it was skipped, does not suit
+    #: the task, or the examples of the training are no longer available.
+    bag_of_words: dict[str, float] | None = None
+    #: Fields of an `Overlap`: how many of the examples were trained on; None if it is unknown.
+    overlap: dict[str, Any] | None = None
+    #: Scores on the examples that were not trained on; None if all are such, or none.
+    unseen_scores: dict[str, float] | None = None
+    unknown_overlap: tuple[str, ...] = ()  # runs for which it is unknown, of older versions
+
+
+def evaluate_task(
+    runs: str | Path | Sequence[str | Path],
+    data: str | Path | None = None,
+    data_dir: str | Path | None = None,
+    split: str | None = None,
+    out: str | Path | None = None,
+    all_seeds: bool = False,
+    step: int | str | None = "best",
+    batch_size: int = 64,
+    strategy: str = "auto",
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    skip_bad_rows: bool | None = None,
+    bag_of_words: bool = True,
+    allow_trained_rows: bool = False,
+) -> TaskEvaluation:
+    """Scores fine-tuned models; the predictions of several are averaged.
+
+    Args:
+        runs: str, Path or sequence of them. See `FinetunedModels`.
+        data: str, Path or None. A labelled file in the format of the task.
+        data_dir: str, Path or None. Folder of the official files; None means the training's.
+        split: str or None. A split of these files; None is the split that determined the best
+            checkpoint.
+        out: str, Path or None. Folder for answers, errors and the confusion figure.
+        all_seeds, step, batch_size, strategy: See `FinetunedModels`.
+        delimiter, encoding, skip_bad_rows: How to read `data`, if not as in training.
+        bag_of_words: bool. Whether to train the bag-of-words baseline on the examples of the
+            training, if their files are still there and unchanged, and score it, too.
+        allow_trained_rows: bool. Whether to score examples that were all trained on. Without it
+            they are an InputError, as their score is no estimate for new examples.
+
+    Returns:
+        TaskEvaluation.
+
+    Raises:
+        InputError: If models and examples do not fit together, or all examples were trained on.
+
+    Example:
+        evaluate_task("runs/sst-2", data="reviews.tsv").scores["accuracy"]
+    """
+    if data is not None and (split is not None or data_dir is not None):
+        other = "split" if split is not None else "data_dir"
+        raise InputError(f"Only one of `data` and `{other}` may be given. Received: both.")
+    changes = {"delimiter": delimiter, "encoding": encoding, "skip_bad_rows": skip_bad_rows}
+    check_table_settings(changes, {"data": data})
+    check_answers_folder(out)
+    changes["data_dir"] = None if data_dir is None else str(data_dir)
+    models = FinetunedModels(runs, all_seeds, step, strategy, batch_size, **changes)
+    task = models.task
+    if data is not None:
+        examples, split = task.read_file(data, labelled=True), Path(data).name
+    else:
+        split = split or task.dev_splits[0]
+        if split in task.test_splits and split not in task.labelled_tests:
+            raise InputError(
+                f"`{split}` of {task.config.name} has no labels to score. To answer it, use "
+                f"`albert-keras predict {models.runs[0].path} --split {split}`."
+            )
+        _check_has_examples(models)
+        examples = task.read(split)
+    overlap, unseen, unknown = check_scored(models.runs, examples, split, allow_trained_rows)
+    write_skipped_rows(out, task.skipped_rows)
+    features, results = models.outputs(examples)
+    is_tuned_here = data is None and split == task.dev_splits[0] or not models.tuned
+    tuned = task.tune(examples, features, results) if is_tuned_here else models.tuned
+    answers = task.answers(examples, features, results, tuned)
+    guesses = task.guesses(examples, examples)
+    unseen_scores = None
+    if 0 < len(unseen) < len(examples):
+        unseen_scores = task.scores(
+            *([each[row] for row in unseen] for each in (examples, answers))
+        )
+    return TaskEvaluation(
+        runs=tuple(str(run.path) for run in models.runs),
+        task=task.config.name,
+        split=split,
+        metric=task.metric,
+        examples=len(examples),
+        scores=task.scores(examples, answers),
+        interval=task.interval(examples, answers),
+        guessing=None if guesses is None else task.scores(examples, guesses),
+        collapse=task.collapse(answers),
+        tuned=tuned,
+        is_tuned_here=is_tuned_here,
+        files={} if out is None else write_answers(out, task, split, examples, answers),
+        positive_class=task.positive_class,
+        bag_of_words=_bag_of_words(models, examples) if bag_of_words else None,
+        overlap=None if overlap is None else overlap._asdict(),
+        unseen_scores=unseen_scores,
+        unknown_overlap=unknown,
+    )
+
+
+def _check_has_examples(models):
+    """Raises InputError for a converted model, which does not come with examples of its task."""
+    run, config = models.runs[0], models.task.config
+    if is_converted(run) and config.data_dir is None and config.train is None:
+        official = config.name not in models.task.kind.own_tasks
+        raise InputError(
+            f"`{run.path}` was converted from another format, so it has no development examples. "
+            "Give a labelled file of the task with `--data`"
+            + (", or the folder of its official files with `--data-dir`." if official else ".")
+        )
+
+
+def _bag_of_words(models, examples):
+    """Scores the baseline of `bag_of_words_answers`; None where it cannot be trained."""
+    run, task = models.runs[0], models.trained_task
+    if task.kind not in KINDS:
+        return None
+    if is_converted(run):
+        logger.info("The bag-of-words baseline is skipped: a converted model has no examples.")
+        return None
+    try:
+        training_examples = task.read("train")
+    except InputError as error:
+        logger.info("The bag-of-words baseline is skipped: %s", error)
+        return None
+    if digest_of(training_examples) != run.record["data"].get("fingerprint"):
+        logger.info("The bag-of-words baseline is skipped: the training examples have changed.")
+        return None
+    answers = bag_of_words_answers(task, training_examples, {"given": examples})
+    return task.scores(examples, answers["given"])

@@ -1,0 +1,242 @@
+"""From a pre-trained model to a model for a task, with the baselines to compare it with."""
+
+import dataclasses
+import logging
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from albert_keras.config import AlbertConfig
+from albert_keras.tasks.answer_files import write_answers
+from albert_keras.tasks.bag_of_words import bag_of_words_answers, selected
+from albert_keras.tasks.finetune_config import FinetuneConfig
+from albert_keras.tasks.kinds import SIMILARITY
+from albert_keras.tasks.results import (
+    BagOfWords,
+    FinetuneResult,
+    best_seed,
+    read_results,
+    save_results,
+)
+from albert_keras.tasks.similarity_baselines import similarity_baselines
+from albert_keras.tasks.tables.skipped_rows import SKIPPED_ROWS, write_skipped_rows
+from albert_keras.tasks.task_data import prepare
+from albert_keras.tasks.train_seed import train_seed
+from albert_keras.training.distributed.cluster import (
+    barrier,
+    is_chief,
+    noticing_lost_workers,
+    num_workers,
+)
+from albert_keras.training.distributed.strategy import build_strategy, choose_precision
+from albert_keras.training.loop.fitting import on_first_worker
+from albert_keras.weights.initial_weights import InitialWeights, open_weights
+from data_pipeline.errors import InputError
+from data_pipeline.files import check_output_folder
+from data_pipeline.folder_lock import LOCK_FILE, FolderLock
+
+logger = logging.getLogger(__name__)
+
+
+def finetune(
+    origin: str | Path | InitialWeights | None,
+    out: str | Path,
+    config: FinetuneConfig | None = None,
+    seeds: int | Sequence[int] = 1,
+    random_baseline: bool = True,
+    from_step: int | str | None = None,
+    albert_config: AlbertConfig | str | Path | None = None,
+    tokenizer: Any = None,
+    cache: str | Path | None = None,
+    allow_changes: Iterable[str] = (),
+    bag_of_words: bool = True,
+    teaching: Any = None,
+    **flags: Any,
+) -> FinetuneResult:
+    """Fine-tunes a pre-trained model on a task and scores it on development examples.
+
+    The same call resumes an interrupted fine-tuning, and ends with the same weights as without the
+    interruption. `out` contains the folder of a run for each seed, `seed-N`, and of the one from
+    random weights, `random`; `results.json`; and the answers, errors and confusion figure of the
+    best seed.
+
+    Args:
+        origin: str, Path or None. The initial weights, see `open_weights`; or InitialWeights, which
+            need no further arguments.
+        out: str or Path. Folder to create or to resume in.
+        config: FinetuneConfig or None. None takes all settings from `flags`.
+        seeds: int or sequence of int. The number of trainings, with consecutive seeds from
+            `training.seed`; or the seeds themselves.
+        random_baseline: bool. Whether to train the same model from random weights, too, with the
+            first seed, to measure what the pre-training is worth. For similarity, the encoder
+            before the training is scored instead, see `similarity_baselines`.
+        from_step, albert_config, tokenizer: As `step` and the others of `open_weights`.
+        cache: str, Path or None. Folder of features, which other trainings may share; None is
+            `out`/features.
+        allow_changes: iterable of str. See `Run.create_or_resume`.
+        bag_of_words: bool. Whether to train the bag-of-words baseline of `bag_of_words_answers`,
+            too, if the task classifies or scores texts.
+        teaching: TaskTeaching or None. The teacher of a distillation, see `distillation/task.py`.
+        **flags: Single settings by the keywords of `options_of(FinetuneConfig)`.
+
+    Returns:
+        FinetuneResult.
+
+    Raises:
+        InputError: If files, settings and model do not fit together, or `out` contains other files
+            or is being trained by another process.
+        TrainingStopped, TrainingDiverged, WorkerLost: As `pretrain`.
+
+    Example:
+        result = finetune("runs/books", "runs/sst-2", task="sst-2", data_dir="glue")
+        print(result.seeds[0].scores["dev"]["accuracy"])
+    """
+    config = FinetuneConfig.of({}, **flags) if config is None else config.with_flags(**flags)
+    all_seeds = seeds_of(config, seeds)
+    out = Path(out)
+    _check_out(out)
+    strategy = build_strategy(config.training.strategy)
+    lock = FolderLock(out, makes_folder=True)
+    with noticing_lost_workers(num_workers(strategy) > 1), lock:
+        on_first_worker(strategy, out, lock.take)
+        initial_weights = (
+            origin
+            if isinstance(origin, InitialWeights)
+            else open_weights(origin, from_step, albert_config, tokenizer)
+        ).lengthened(config.model.max_position_embeddings)
+        cache = out / "features" if cache is None else Path(cache)
+        is_new = not any(out.glob("seed-*/run.json"))
+        data = prepare(config, initial_weights, choose_precision(strategy), cache, is_new)
+        data = data if teaching is None else teaching.taught(data)
+        if is_chief(strategy):
+            write_skipped_rows(out, data.task.skipped_rows)
+        words = _bag_of_words(data) if bag_of_words and is_chief(strategy) else None
+        is_similarity = data.task.kind is SIMILARITY
+        baselines = {}
+        if is_similarity:
+            baselines = similarity_baselines(strategy, data, initial_weights)
+        has_random = random_baseline and initial_weights.kind != "random" and not is_similarity
+        outcomes = [
+            train_seed(
+                strategy,
+                data,
+                initial_weights,
+                out / f"seed-{seed}",
+                seed,
+                allow_changes,
+                later_trainings=len(all_seeds) - number + has_random,
+            )
+            for number, seed in enumerate(all_seeds, start=1)
+        ]
+        random = None
+        if has_random:
+            logger.info("Training the same model from random weights (--no-random-baseline skips).")
+            untrained = dataclasses.replace(
+                initial_weights, path="random", kind="random", step=None, _open=None
+            )
+            random = train_seed(
+                strategy, data, untrained, out / "random", all_seeds[0], allow_changes
+            )
+        result = FinetuneResult(
+            path=str(out),
+            task=config.task.name,
+            metric=data.task.metric,
+            seeds=tuple(outcome.result for outcome in outcomes),
+            majority=_majority(data),
+            random=random and random.result,
+            origin=str(initial_weights),
+            loaded=tuple(outcomes[0].loaded),
+            examples={split: len(dev.examples) for split, dev in data.dev.items()},
+            bag_of_words=words,
+            positive_class=data.task.positive_class,
+            overlap={split: overlap._asdict() for split, overlap in data.overlaps.items()},
+            baselines=baselines,
+        )
+        best = next(outcome for outcome in outcomes if outcome.result == best_seed(result))
+        result = result._replace(tuned=best.tuned)
+        if is_chief(strategy):
+            result = result._replace(files=_write(out, data, best))
+            save_results(out, result)
+        barrier(strategy)  # the first worker has written
+        if not is_chief(strategy):
+            result = read_results(out)
+    return result
+
+
+def seeds_of(config: FinetuneConfig, seeds: int | Sequence[int]) -> tuple[int, ...]:
+    """Returns the seeds of the trainings; InputError for none, or one twice."""
+    if isinstance(seeds, int):
+        first = config.training.seed
+        seeds = range(first, first + seeds)
+    seeds = tuple(seeds)
+    if not seeds or len(set(seeds)) < len(seeds) or min(seeds) < 0:
+        raise InputError(
+            "`seeds` must be one or more different integers, none of them negative. Received: "
+            f"{list(seeds)}."
+        )
+    return seeds
+
+
+def _check_out(out):
+    """Raises InputError unless `out` is new, or the folder of a fine-tuning."""
+    names = {path.name for path in out.iterdir()} - {LOCK_FILE} if out.is_dir() else set()
+    if "run.json" in names:
+        raise InputError(
+            f"`{out}` is the folder of a run. A fine-tuning needs its own folder: choose another "
+            "--out."
+        )
+    # A run that was being created when the process was killed has a dot before its name.
+    is_started = (
+        names
+        and names <= {"features", SKIPPED_ROWS}
+        or any(name.startswith(("seed-", ".seed-")) for name in names)
+    )
+    if not is_started:
+        check_output_folder(out)
+
+
+def _majority(data):
+    """Scores the most frequent answer, by split; None if the task has none."""
+    scores = {}
+    for split, (examples, _) in data.dev.items():
+        guesses = data.task.guesses(data.train.examples, examples)
+        if guesses is None:
+            return None
+        scores[split] = data.task.scores(examples, guesses)
+    return scores
+
+
+def _bag_of_words(data):
+    """Trains and scores the bag-of-words baseline; None if it does not suit the task."""
+    started, task = time.monotonic(), data.task
+    examples = {split: dev.examples for split, dev in data.dev.items()}
+    answers = bag_of_words_answers(task, data.train.examples, examples)
+    if answers is None:
+        return None
+    first = next(iter(examples))
+    words = BagOfWords(
+        scores={split: task.scores(given, answers[split]) for split, given in examples.items()},
+        interval=task.interval(examples[first], answers[first]),
+        examples=len(selected(data.train.examples, task.num_outputs)),
+        seconds=round(time.monotonic() - started, 1),
+    )
+    logger.info(
+        "bag of words, the score to beat: %s %.3f on %s, trained on %s examples in %.1f s "
+        "(--no-bag-of-words skips it)",
+        task.metric,
+        words.scores[first][task.metric],
+        first,
+        f"{words.examples:,}",
+        words.seconds,
+    )
+    return words
+
+
+def _write(out, data, best):
+    """Writes the answers and errors of the best seed; returns the files by split."""
+    files = {}
+    for number, (split, (examples, _)) in enumerate(data.dev.items()):
+        folder = out / split if number else out
+        files[split] = write_answers(folder, data.task, split, examples, best.answers[split])
+    return files

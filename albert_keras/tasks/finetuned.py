@@ -1,0 +1,249 @@
+"""Fine-tuned models that answer: one, or several whose predictions are averaged."""
+
+import json
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from albert_keras.runs.kind import kind_of_run
+from albert_keras.runs.run import Run
+from albert_keras.runs.run_record import CONVERTED
+from albert_keras.tasks.build import build_task
+from albert_keras.tasks.finetune_config import FinetuneConfig
+from albert_keras.tasks.kinds import SIMILARITY, TAGGING
+from albert_keras.tasks.results import best_seed, read_results
+from albert_keras.tasks.row_predictor import RowPredictor
+from albert_keras.tasks.task import Features
+from albert_keras.tasks.task_config import TaskConfig
+from albert_keras.tasks.typed_examples import typed_examples
+from albert_keras.training.distributed.strategy import build_strategy, describe_devices
+from data_pipeline.errors import InputError
+from data_pipeline.files import whole_file
+from data_pipeline.limits import parse_json, read_limited
+from data_pipeline.mistakes import Mistake
+
+logger = logging.getLogger(__name__)
+
+_TUNED, _RECORD, _RESULTS = "tuned.json", "run.json", "results.json"
+#: Settings that models may differ in when their predictions are averaged: files, and how an example
+#: is read.
+_FILE_SETTINGS = {"data_dir", "train", "dev", "text", "pair", "label", "dev_share"}
+_FILE_SETTINGS |= {"delimiter", "encoding", "skip_bad_rows", "objective"}
+_LENGTHS = ("max_seq_length", "doc_stride", "max_query_length", "max_qa_length")
+
+
+def is_converted(run: Run) -> bool:
+    """Returns whether a fine-tuned run was converted from another format: it has no examples."""
+    return run.record["data"].get("fingerprint") == CONVERTED
+
+
+def save_tuned(run: Run, tuned: dict[str, float]):
+    """Saves the result of `Task.tune` in the folder of a run."""
+    with whole_file(run.path / _TUNED) as temporary:
+        temporary.write_text(json.dumps(tuned) + "\n", encoding="utf-8")
+
+
+def read_tuned(run: Run) -> dict[str, float]:
+    """Returns what `save_tuned` saved in the folder of a run, or an empty dict."""
+    path = run.path / _TUNED
+    if not path.is_file():
+        return {}
+    try:
+        values = parse_json(read_limited(path))
+        return {name: float(value) for name, value in values.items()}
+    except (ValueError, TypeError, AttributeError) as error:
+        raise InputError(f"`{path}` is damaged: {error}.") from error
+
+
+def is_finetuned(path: str | Path) -> bool:
+    """Returns whether a folder contains a fine-tuning, or is one of its runs."""
+    return kind_of_run(Path(path)) == "finetuning"
+
+
+def find_runs(path: str | Path, all_seeds: bool = False) -> list[Path]:
+    """Finds the run in a folder, or in the folder of a fine-tuning its best run or all seeds.
+
+    Raises:
+        InputError: If there is no fine-tuned run, or the fine-tuning is not complete.
+    """
+    path = Path(path)
+    if (path / _RECORD).is_file():
+        kind = Run.open(path).kind
+        if kind != "finetuning":
+            raise InputError(
+                f"`{path}` must be a fine-tuned run. Received: a run of {kind}. Fine-tune it with "
+                "`albert-keras finetune`; or, to fill masks, export it with `albert-keras export` "
+                "and use the export.",
+                Mistake.NOT_FINETUNED,
+            )
+        return [path]
+    if not (path / _RESULTS).is_file():
+        started = sorted(path.glob(f"seed-*/{_RECORD}"))
+        if started:
+            raise InputError(
+                f"The fine-tuning in `{path}` is not complete: it has no {_RESULTS}. Repeat its "
+                f"command to resume it, or give one of its runs: {started[0].parent}."
+            )
+        raise InputError(
+            f"`{path}` must be the folder of a fine-tuning: it has no {_RESULTS}. Create one "
+            "with `albert-keras finetune --out`."
+        )
+    result = read_results(path)
+    runs = [path / seed.path for seed in (result.seeds if all_seeds else [best_seed(result)])]
+    for run in runs:
+        if not (run / _RECORD).is_file():
+            raise InputError(
+                f"`{path}` is damaged: its {_RESULTS} names the run `{run.name}`, which has no "
+                f"{_RECORD}."
+            )
+    return runs
+
+
+class FinetunedModels:
+    """Models of one task; the predictions of several are averaged.
+
+    They may differ in kind, size, tokenizer and lengths, but not in task and labels.
+
+    Args:
+        paths: str, Path or sequence of them. Folders of runs or of fine-tunings.
+        all_seeds: bool. As in `find_runs`.
+        step: int, "best" or None. Which checkpoint; None takes the newest.
+        strategy: str. See `strategy.py`.
+        batch_size: int. Rows per device and call.
+        changes: dict of str. Settings of the task that differ from the training: `data_dir`, how
+            tables are written (`delimiter`, `encoding`, `skip_bad_rows`), and the columns `text`
+            and `pair` if the task had them in training; None for no change.
+
+    Attributes:
+        runs: list of Run.
+        task: Task. Of the first run.
+        tokenizer: Tokenizer. Of the first run.
+        tuned: dict of str to float. Means of what `Task.tune` found for each.
+
+    Raises:
+        InputError: If there is none, it is damaged, or they do not fit together.
+
+    Example:
+        models = FinetunedModels("runs/sst-2")
+        models.answers(models.examples(["a gripping, funny film"]))[0].label
+    """
+
+    def __init__(
+        self,
+        paths: str | Path | Sequence[str | Path],
+        all_seeds: bool = False,
+        step: int | str | None = "best",
+        strategy: str = "auto",
+        batch_size: int = 64,
+        **changes: Any,
+    ):
+        if batch_size < 1:
+            raise InputError(f"`batch_size` must be at least 1. Received: {batch_size}.")
+        paths = [paths] if isinstance(paths, str | Path) else list(paths)
+        self.runs = [Run.open(run) for path in paths for run in find_runs(path, all_seeds)]
+        if not self.runs:
+            raise InputError("There must be at least one fine-tuned run. Received: none.")
+        configs = [_config_of(run) for run in self.runs]
+        _check_alike(self.runs, configs)
+        changes = {name: value for name, value in changes.items() if value is not None}
+        check_columns(configs[0].task, changes)
+        self.task = build_task(configs[0].task.replace(**changes))
+        digests = [run.record["tokenizer_digest"] for run in self.runs]
+        tokenizers = {digest: run.tokenizer for digest, run in zip(digests, self.runs, strict=True)}
+        self._tokenizers = [tokenizers[digest] for digest in digests]
+        self.tokenizer = self._tokenizers[0]
+        built_strategy = build_strategy(strategy)
+        logger.info("predicting on %s", describe_devices(built_strategy))
+        #: For each run its task, whose settings determine how it reads an example.
+        self._tasks = [build_task(config.task) for config in configs]
+        self._predictors = []
+        #: The task as the first model was trained on it, perhaps with its files in another folder.
+        moved = {name: value for name, value in changes.items() if name == "data_dir"}
+        self.trained_task = build_task(configs[0].task.replace(**moved))
+        for run, task in zip(self.runs, self._tasks, strict=True):
+            with built_strategy.scope():
+                model = run.load_model(step, task=task)
+            self._predictors.append(RowPredictor(built_strategy, model, self.task.kind, batch_size))
+        tuned = [read_tuned(run) for run in self.runs]
+        names = set.intersection(*map(set, tuned))
+        self.tuned = {
+            name: sum(each[name] for each in tuned) / len(tuned) for name in sorted(names)
+        }
+
+    def examples(self, inputs: list[dict | str]) -> list:
+        """Returns examples made from a user's inputs.
+
+        Args:
+            inputs: list of dict of str, see `Task.example`; or of str, which are texts. A dict may
+                have an "id" for its answer; otherwise it is the number in the list.
+
+        Returns:
+            list, as returned by `Task.read`.
+
+        Raises:
+            InputError: If an input does not suit the task, or two have the same id.
+        """
+        return typed_examples(self.task, inputs)
+
+    def outputs(
+        self, examples: list, cache: Path | None = None
+    ) -> tuple[Features | tuple[Features, ...], list]:
+        """Computes the outputs of all models.
+
+        Args:
+            examples: list, as returned by `Task.read`.
+            cache: Path or None. Folder of features.
+
+        Returns:
+            tuple. Features, or a tuple with the Features of each model if models read the examples
+            differently; and a list of dicts of arrays, one per model.
+        """
+        encoded: dict[tuple, Features] = {}
+        used: list[Features] = []
+        results: list[dict[str, Any]] = []
+        members = zip(self._tasks, self._tokenizers, self._predictors, strict=True)
+        for task, tokenizer, predictor in members:
+            reading = (tokenizer.digest, *(getattr(task.config, name) for name in _LENGTHS))
+            if reading not in encoded:
+                encoded[reading] = task.features(examples, tokenizer, cache=cache)
+            used.append(encoded[reading])
+            results.append(predictor.predict(encoded[reading]))
+        return used[0] if len(encoded) == 1 else tuple(used), results
+
+    def answers(self, examples: list) -> list:
+        """Answers examples: list of named tuples, see `Task.answers`."""
+        features, results = self.outputs(examples)
+        return self.task.answers(examples, features, results, self.tuned or None)
+
+
+def check_columns(task: TaskConfig, changes: dict[str, Any]):
+    """Raises InputError for columns of a file that the task did not have in training."""
+    for name in ("text", "pair"):
+        has_default = task.name in TAGGING.own_tasks and name == "text"  # the first column
+        # A model for similarity may have been trained on texts alone, or on STS-B.
+        has_default = has_default or task.name in SIMILARITY.own_tasks
+        if name in changes and getattr(task, name) is None and not has_default:
+            raise InputError(
+                f"The column of `{name}` must not be given: {task.name} had none in training. "
+                f"Received: {changes[name]}."
+            )
+
+
+def _config_of(run):
+    config = run.record["config"]
+    return FinetuneConfig(**{name: config[name] for name in ("task", "model", "training")})
+
+
+def _check_alike(runs, configs):
+    """Refuses to average the predictions of models for different tasks."""
+    excluded = {*_FILE_SETTINGS, *_LENGTHS, "pooling", "exit_heads", "pair_encoding"}
+    settings = [config.task.model_dump(mode="json", exclude=excluded) for config in configs]
+    for run, other in zip(runs[1:], settings[1:], strict=True):
+        for name, value in settings[0].items():
+            if other[name] != value:
+                raise InputError(
+                    "Runs whose predictions are averaged must have the same task. "
+                    f"Received: `{name}` is {value!r} in `{runs[0].path}`, but {other[name]!r} in "
+                    f"`{run.path}`."
+                )

@@ -1,0 +1,215 @@
+"""Similarity of two texts: a cosine of vectors, learned from texts, pairs, or pairs with scores."""
+
+from typing import Any
+
+import numpy as np
+import scipy.stats
+
+from albert_keras.tasks import metrics
+from albert_keras.tasks.classification.glue_files import read_glue, read_glue_file
+from albert_keras.tasks.classification.task import ScoreAnswer, score_answers
+from albert_keras.tasks.examples import TextExample
+from albert_keras.tasks.feature_cache import cached_features
+from albert_keras.tasks.kinds import SIMILARITY
+from albert_keras.tasks.labels import hold_out
+from albert_keras.tasks.pair_features import EncodedPairs, PairFeatures, encode_pairs
+from albert_keras.tasks.predictions import check_numbers, one_line
+from albert_keras.tasks.similarity.files import (
+    different_texts,
+    is_text_file,
+    read_pairs,
+    read_texts_alone,
+)
+from albert_keras.tasks.similarity.tfidf import tfidf_cosines
+from albert_keras.tasks.task import Error, Task, check_text, with_dropped_tokens
+from data_pipeline.errors import InputError
+
+_GLUE = "sts-b"
+#: Cosines that spread less than this count as all the same; they range from -1 to 1.
+_LEAST_SPREAD = 1e-3
+
+
+class SimilarityTask(Task):
+    """Similarity of pairs of texts.
+
+    Training examples come from `train`, or from the STS-B of GLUE in `data_dir`; development
+    examples are pairs with scores from `dev`, STS-B in `data_dir`, or held out from `train`.
+
+    Attributes:
+        objective: str. "unsupervised" for texts alone, "pairs" for equivalent ones, "scores" for
+            pairs with scores.
+    """
+
+    kind = SIMILARITY
+    metric = "spearman"
+    usual_length = 128
+    takes_pair = True
+    dev_splits = ("dev",)
+    labels = ()
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.test_splits = ("test",) if config.data_dir is not None else ()
+        self.objective = config.objective if config.objective != "auto" else _objective(config)
+
+    @property
+    def model_settings(self):
+        return {"pooling": self.config.pooling}
+
+    def read(self, split):
+        self.check_split(split)
+        config = self.config
+        if split == "train":
+            rest = self._training()
+            return hold_out(rest, config.dev_share)[0] if self._holds_out else rest
+        if split == "test":
+            return read_glue(_GLUE, config.data_dir, split)
+        if config.dev is not None:
+            return self.read_file(config.dev, labelled=True)
+        if config.data_dir is not None:
+            return read_glue(_GLUE, config.data_dir, split)
+        if not self._holds_out:
+            raise InputError(
+                "A training for similarity must have development pairs with scores, but "
+                f"{'single texts' if self.objective == 'unsupervised' else 'pairs'} have none. "
+                "Give --dev with --text, --pair and --label, or --data-dir with the STS-B of GLUE. "
+                "Received: neither `dev` nor `data_dir`."
+            )
+        return hold_out(self._training(), config.dev_share)[1]
+
+    def read_file(self, path, labelled):
+        if self.config.text is None and self.config.data_dir is not None:
+            return read_glue_file(_GLUE, path, labelled)
+        return self._read(read_pairs, path, labelled)
+
+    def read_rows(self, path):
+        if self.config.text is None and self.config.data_dir is not None:
+            return super().read_rows(path)
+        columns: list[dict[str, Any]] = []
+        return self._read(read_pairs, path, False, all_columns=columns), columns
+
+    def example(self, number, fields):
+        self.check_fields(fields)
+        check_text("pair", fields["pair"])
+        return TextExample(str(number), fields["text"], fields["pair"])
+
+    def features(self, examples, tokenizer, training=False, cache=None):
+        labels = None
+        if training and self.objective == "scores":
+            labels = self._truth(examples).astype(np.float32)
+        # Texts alone are compared with themselves: dropout makes two vectors of each.
+        texts = [
+            TextExample(example.id, text)
+            for example in examples
+            for text in (example.first, example.second or example.first)
+        ]
+
+        def build():
+            return encode_pairs(texts, tokenizer, self.max_seq_length)._asdict()
+
+        settings = {"max_seq_length": self.max_seq_length}
+        arrays = cached_features(cache, self.kind.name, texts, tokenizer, settings, build)
+        sequences = self.kind.texts_per_row
+        pairs = EncodedPairs(**arrays)
+        features = PairFeatures(pairs, tokenizer, self.max_seq_length, labels, sequences)
+        # Of both texts, as each of them is read on its own.
+        features.dropped_tokens = arrays["dropped"].reshape(-1, sequences).sum(axis=1)
+        return features
+
+    def answers(self, examples, features, results, tuned=None):
+        check_numbers(results)
+        cosines = [np.asarray(result["cosine"], np.float64) for result in results]
+        answers = score_answers(examples, np.mean(cosines, axis=0)) if examples else []
+        return with_dropped_tokens(answers, features)
+
+    def scores(self, examples, answers):
+        names = (self.metric, "pearson")
+        return metrics.scores(names, self._truth(examples), _given(answers))
+
+    def interval(self, examples, answers):
+        return metrics.bootstrap_interval(self.metric, self._truth(examples), _given(answers))
+
+    def guesses(self, training_examples, examples):
+        return None  # a constant answer has no correlation with anything
+
+    def tfidf_answers(self, training_examples, examples) -> list[ScoreAnswer]:
+        """Answers with cosines of TF-IDF vectors, a baseline without any model."""
+        texts = [text for one in training_examples for text in (one.first, one.second) if text]
+        return score_answers(examples, tfidf_cosines(texts, examples))
+
+    def collapse(self, answers):
+        given = _given(answers)
+        if len(given) < 2 or given.std() >= _LEAST_SPREAD:
+            return None
+        return f"all {len(given)} cosines are about {given.mean():.4g}"
+
+    def errors(self, examples, answers):
+        """Returns all pairs; the confidence is the difference of the ranks, from 0 to 1."""
+        truth, given = self._truth(examples), _given(answers)
+        ranks = [scipy.stats.rankdata(values) / len(values) for values in (truth, given)]
+        errors = [
+            Error(
+                example.id,
+                one_line(example.first, example.second),
+                f"{example.label:.6g}",
+                f"{answer.score:.6g}",
+                abs(first - second),
+            )
+            for example, answer, first, second in zip(examples, answers, *ranks, strict=True)
+        ]
+        return sorted(errors, key=lambda error: -error.confidence)
+
+    @property
+    def _holds_out(self):
+        config = self.config
+        is_own = config.dev is None and config.data_dir is None
+        return is_own and self.objective == "scores"
+
+    def _training(self):
+        """Returns all examples of the training file, including those that may be held out."""
+        config = self.config
+        if config.train is None and config.data_dir is None:
+            raise InputError(
+                "`train` must be the training file, or `data_dir` the folder with the STS-B of "
+                "GLUE. Received: None."
+            )
+        if config.train is None:
+            examples = read_glue(_GLUE, config.data_dir, "train")
+            if self.objective != "unsupervised":
+                return examples
+            return different_texts([text for one in examples for text in (one.first, one.second)])
+        if self.objective == "unsupervised":
+            return self._read(read_texts_alone, config.train)
+        if is_text_file(config.train):
+            raise InputError(
+                f"`{config.train}` must be a table that ends in .tsv, .csv or .jsonl to train on "
+                f"{self.objective}. A text file has no pairs."
+            )
+        return self._read(read_pairs, config.train, self.objective == "scores")
+
+    def _read(self, read, path, *arguments, **options):
+        """Calls a reader, and notes the rows that it skips."""
+        skipped = []
+        options["skipped"] = skipped if self.config.skip_bad_rows else None
+        examples = read(path, self.config, *arguments, **options)
+        self.skipped_rows[str(path)] = skipped
+        return examples
+
+    def _truth(self, examples):
+        for example in examples:
+            if example.label is None:
+                raise InputError(f"Example {example.id} must have a score. It has none.")
+        return np.array([example.label for example in examples], np.float64)
+
+
+def _objective(config):
+    """Returns what "auto" means for the columns and the kind of file that are given."""
+    if config.train is None:
+        return "scores"  # STS-B, or a model that is not trained any more
+    if is_text_file(config.train) or config.pair is None:
+        return "unsupervised"
+    return "pairs" if config.label is None else "scores"
+
+
+def _given(answers):
+    return np.array([answer.score for answer in answers], np.float64)

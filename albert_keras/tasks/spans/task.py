@@ -1,0 +1,214 @@
+"""Questions whose answers are spans of a passage: SQuAD 1.1 and 2.0."""
+
+import logging
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import scipy.special
+
+from albert_keras.tasks.examples import QuestionExample
+from albert_keras.tasks.kinds import SPANS, SPANS_OR_NONE
+from albert_keras.tasks.metrics import bootstrap_interval, confusion_matrix
+from albert_keras.tasks.predictions import one_line
+from albert_keras.tasks.spans.decoding import DecodedAnswers, decode_v1, decode_v2
+from albert_keras.tasks.spans.files import read_questions
+from albert_keras.tasks.spans.scores import (
+    apply_null_threshold,
+    null_threshold,
+    question_scores,
+    score_v1,
+    score_v2,
+)
+from albert_keras.tasks.spans.windows import SquadWindowConfig, span_features
+from albert_keras.tasks.task import Error, Task, with_dropped_tokens
+from data_pipeline.errors import InputError
+
+_THRESHOLD = "null_threshold"
+_SHOWN = 150  # characters of a passage, before and after an answer, in a table of errors
+
+logger = logging.getLogger(__name__)
+
+
+class SpanAnswer(NamedTuple):
+    """An answer to a question about a passage."""
+
+    id: str
+    text: str  # as in the passage; "" for no answer; in squad1 `empty` if no span was possible
+    probability: float  # of a text among the texts of `nbest`; of no answer, from `null_score`
+    start: int | None  # the first character of the text in the passage; None if no answer
+    end: int | None  # one more than the last
+    null_score: float | None  # the logit of "no answer"; None in squad1
+    nbest: list[dict]  # the best texts, as in `DecodedAnswers`
+    dropped_tokens: int = 0  # tokens of the question that the model did not read
+
+
+class SpanTask(Task):
+    """squad1, where every question has an answer, or squad2, where some have none."""
+
+    metric = "f1"
+    usual_length = 384
+    dev_splits = ("dev",)
+    test_splits = ("test",)
+    labels = ()
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.kind = SPANS if config.name in SPANS.official_tasks else SPANS_OR_NONE
+        self._version = 1 if self.kind is SPANS else 2
+
+    def read(self, split):
+        self.check_split(split)
+        given = {"train": self.config.train, "dev": self.config.dev}.get(split)
+        return self.read_file(given or self._official(split), split not in self.test_splits)
+
+    def _official(self, split):
+        name = f"{split}-v1.1" if self._version == 1 else f"{split}-v2.0"
+        if self.config.data_dir is None:
+            raise InputError(
+                f"{self.config.name} must have a `data_dir` with `{name}.json`. Received: none."
+            )
+        folder = Path(self.config.data_dir)
+        if (folder / f"{name}.json").is_file():
+            return folder / f"{name}.json"
+        similar = sorted(folder.glob(f"{name}*.json"))
+        if len(similar) != 1:
+            raise InputError(
+                f"`{folder}` must contain `{name}.json` or exactly one file like `{name}*.json`. "
+                f"Received: {', '.join(path.name for path in similar) or 'none'}."
+            )
+        logger.info("`%s.json` does not exist: using `%s` instead.", name, similar[0])
+        return similar[0]
+
+    def read_file(self, path, labelled):
+        examples = read_questions(path)
+        if not labelled:
+            return examples
+        if self._version == 1:
+            rule = "every question must have an answer; squad2 is for questions without answers"
+            unanswered = [one for one in examples if one.is_impossible or not one.answers]
+        else:
+            rule = "every question must have an answer or be impossible"
+            unanswered = [one for one in examples if not (one.is_impossible or one.answers)]
+        if unanswered:
+            raise InputError(
+                f"In {path}, {rule}. Received: {len(unanswered)} of {len(examples)} "
+                f"questions without an answer, the first is {unanswered[0].id!r}."
+            )
+        return examples
+
+    def example(self, number, fields):
+        """Returns an example of "question" and "context"; see `Task.example`."""
+        self.check_fields(fields)
+        return QuestionExample(str(number), fields["question"], fields["context"])
+
+    def features(self, examples, tokenizer, training=False, cache=None):
+        config = SquadWindowConfig(
+            max_seq_length=self.max_seq_length,
+            doc_stride=self.config.doc_stride,
+            max_query_length=self.config.max_query_length,
+        )
+        return span_features(examples, tokenizer, config, training, cache)
+
+    def tune(self, examples, features, results):
+        """Finds the score for "no answer" from which squad2 leaves a question unanswered."""
+        if self._version == 1:
+            return {}
+        decoded = self._decode(examples, features, results)
+        return {_THRESHOLD: null_threshold(examples, decoded.predictions, decoded.null_scores)}
+
+    def answers(self, examples, features, results, tuned=None):
+        """Reads out SpanAnswers; see `Task.answers`.
+
+        Without a tuned threshold squad2 uses 0: a question is left unanswered if "no answer" is
+        at least as probable as an answer.
+        """
+        decoded = self._decode(examples, features, results)
+        predictions, null_scores = decoded.predictions, decoded.null_scores
+        if self._version == 2:
+            threshold = (tuned or {}).get(_THRESHOLD, 0.0)
+            predictions = apply_null_threshold(predictions, null_scores, threshold)
+        answers = []
+        for example in examples:
+            text, nbest = predictions[example.id], decoded.nbest[example.id]
+            start, end = (text and decoded.locations[example.id]) or (None, None)
+            null_score = null_scores[example.id] if self._version == 2 else None
+            probability = nbest[0]["probability"]
+            if self._version == 2 and not text:
+                probability = float(scipy.special.expit(null_score))
+            answers.append(SpanAnswer(example.id, text, probability, start, end, null_score, nbest))
+        return with_dropped_tokens(answers, features)
+
+    def _decode(self, examples, features, results):
+        decode = decode_v1 if self._version == 1 else decode_v2
+        config = self.config
+        return decode(examples, features, results, config.n_best, config.max_answer_length)
+
+    def scores(self, examples, answers):
+        """Returns scores in percent as the official script of the version prints them, F1 first."""
+        score = score_v1 if self._version == 1 else score_v2
+        scores = score(examples, _texts(answers))
+        return {"f1": scores.pop("f1"), **scores}
+
+    def _question_f1(self, examples, answers):
+        _, word_f1 = question_scores(examples, _texts(answers), self._version)
+        return np.array([100.0 * word_f1[example.id] for example in examples])
+
+    def interval(self, examples, answers):
+        values = self._question_f1(examples, answers)
+        return bootstrap_interval(lambda sample, _: sample.mean(), values, values)
+
+    def guesses(self, training_examples, examples):
+        """Answers no question of squad2, the best known guess; there is none for squad1."""
+        if self._version == 1:
+            return None
+        proportion = float(np.mean([not example.answers for example in training_examples]))
+        return [
+            SpanAnswer(example.id, "", proportion, None, None, None, []) for example in examples
+        ]
+
+    def collapse(self, answers):
+        texts = {answer.text for answer in answers}
+        if len(answers) < 2 or len(texts) > 1:
+            return None
+        (text,) = texts
+        return f"all {len(answers)} answers are " + (f"`{text[:60]}`" if text else "no answer")
+
+    def errors(self, examples, answers):
+        """Returns the answers below full F1: first those without a right word."""
+        errors = []
+        word_f1 = self._question_f1(examples, answers)
+        for example, answer, score in zip(examples, answers, word_f1, strict=True):
+            if score < 100:
+                golds = dict.fromkeys(gold.text for gold in example.answers)
+                at = example.answers[0].start if example.answers else answer.start
+                text = one_line(example.question, _around(example.context, at or 0))
+                truth, given = one_line(" | ".join(golds)), one_line(answer.text)
+                error = Error(example.id, text, truth, given, answer.probability)
+                errors.append((score > 0, -answer.probability, error))
+        return [error for *_, error in sorted(errors, key=lambda one: one[:2])]
+
+    def confusion(self, examples, answers):
+        """Counts for squad2 what has an answer and what received one; see `Task.confusion`."""
+        if self._version == 1:
+            return None
+        truth = [int(not example.answers) for example in examples]
+        given = [int(not answer.text) for answer in answers]
+        return confusion_matrix(truth, given, 2), ("answerable", "unanswerable")
+
+    def write(self, folder, split, examples, answers):
+        """Writes the official files, the same for every split; see `DecodedAnswers.save`."""
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        nbest = {answer.id: answer.nbest for answer in answers}
+        null_scores = {answer.id: answer.null_score for answer in answers}
+        null_scores = null_scores if self._version == 2 else None
+        return DecodedAnswers(_texts(answers), nbest, null_scores).save(folder)
+
+
+def _texts(answers):
+    return {answer.id: answer.text for answer in answers}
+
+
+def _around(context, at):
+    begin, end = max(0, at - _SHOWN), at + _SHOWN
+    return "…" * (begin > 0) + context[begin:end] + "…" * (end < len(context))

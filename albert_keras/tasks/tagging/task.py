@@ -1,0 +1,239 @@
+"""Tagging of words: entities, parts of speech, and any other tags of words."""
+
+import functools
+from typing import NamedTuple
+
+import numpy as np
+
+from albert_keras.tasks import metrics
+from albert_keras.tasks.examples import TaggedExample
+from albert_keras.tasks.kinds import TAGGING
+from albert_keras.tasks.labels import check_labels, hold_out, label_numbers
+from albert_keras.tasks.predictions import mean_probabilities, one_line
+from albert_keras.tasks.tagging.features import tag_features
+from albert_keras.tasks.tagging.files import read_tagged
+from albert_keras.tasks.tagging.scores import entity_counts, entity_scores, has_entities
+from albert_keras.tasks.task import Error, Task, check_text, features_of_models
+from data_pipeline.errors import InputError
+from data_pipeline.settings import did_you_mean
+
+
+class TagAnswer(NamedTuple):
+    """The tags of a sentence, one for each word, and the probabilities of these tags."""
+
+    id: str
+    words: tuple[str, ...]
+    tags: tuple[str, ...]
+    probabilities: tuple[float, ...]
+    #: Words at the end without a tag, "" in `tags`: only by the signatures of an export alone.
+    dropped_words: int = 0
+
+
+class TagTask(Task):
+    """Tagging of a user's own sentences, in columns or in .jsonl, see `read_tagged`.
+
+    `text` and `label` of the configuration are the numbers of the columns of words and tags, by
+    default the first and the last.
+    """
+
+    kind = TAGGING
+    usual_length = 128
+    dev_splits = ("dev",)
+    test_splits = ()
+
+    def __init__(self, config):
+        super().__init__(config)
+        self._columns = {
+            "word_column": _column("text", config.text, default=0),
+            "tag_column": _column("label", config.label, default=-1),
+        }
+        if config.pair is not None:
+            raise InputError(f"Tagging takes no `pair`. Received: {config.pair}.")
+        if config.labels is not None:
+            check_labels(config.labels, "`labels`")
+
+    @property
+    def metric(self):
+        return "entity_f1" if has_entities(self.labels) else "accuracy"
+
+    @functools.cached_property
+    def labels(self):
+        if self.config.labels:
+            return self.config.labels
+        examples = [*self._training, *self._development]
+        names = tuple(sorted({tag for example in examples for tag in example.tags}))
+        check_labels(names, f"The tags in `{self.config.train}`")
+        return names
+
+    def read(self, split):
+        self.check_split(split)
+        if split == "dev" and self.config.dev is not None:
+            return self._known(self._development, self.config.dev)
+        training = self._known(self._training, self.config.train)
+        if self.config.dev is not None:
+            return training
+        rest, held = hold_out(training, self.config.dev_share)
+        return rest if split == "train" else held
+
+    def read_file(self, path, labelled):
+        return self._known(read_tagged(path, **self._columns, has_tags=labelled), path)
+
+    def example(self, number, fields):
+        names = ("text", "words")
+        for name in fields:
+            if name not in names:
+                raise InputError(f"`{name}` is not a field of tagging{did_you_mean(name, names)}")
+        if len(fields) != 1:
+            raise InputError("A sentence must have either `text` or `words`, not both or neither.")
+        [(name, words)] = fields.items()
+        if name == "text":
+            check_text(name, words)
+            words = words.split()
+        elif not isinstance(words, list | tuple) or not words or not all(map(_is_word, words)):
+            raise InputError(
+                f"`words` must be a list of words, none of them empty. Received: {words!r}."
+            )
+        return TaggedExample(str(number), tuple(words))
+
+    def features(self, examples, tokenizer, training=False, cache=None):
+        if training:
+            _truth(examples)  # raises where tags are missing
+        has_tags = all(example.tags is not None for example in examples)
+        names = self.labels if has_tags else None
+        return tag_features(examples, tokenizer, self.max_seq_length, names, cache, training)
+
+    def answers(self, examples, features, results, tuned=None):
+        if not examples:
+            return []
+        pairs = zip(features_of_models(features, results), results, strict=True)
+        logits = [{"logits": result["logits"][own.word_starts]} for own, result in pairs]
+        probabilities = mean_probabilities(logits, (_num_words(examples), self.num_outputs))
+        tags = [self.labels[number] for number in probabilities.argmax(axis=1)]
+        return _answers(examples, tags, probabilities.max(axis=1).tolist())
+
+    def scores(self, examples, answers):
+        truth, given = _truth(examples), _given(answers)
+        accuracy = metrics.scores(["accuracy"], self._numbers(truth), self._numbers(given))
+        if not has_entities(self.labels):
+            return accuracy
+        entities = entity_scores(truth, given)
+        return {
+            "entity_f1": entities.overall.f1,
+            "entity_precision": entities.overall.precision,
+            "entity_recall": entities.overall.recall,
+            "entity_macro_f1": entities.macro_f1,
+            **accuracy,
+        }
+
+    def interval(self, examples, answers):
+        count = entity_counts if has_entities(self.labels) else _word_counts
+        pairs = zip(_truth(examples), _given(answers), strict=True)
+        counts = np.array([count(*pair) for pair in pairs], np.int64)
+        return metrics.bootstrap_interval(_ratio_of_counts, counts, counts)
+
+    def guesses(self, training_examples, examples):
+        numbers = self._numbers(_truth(training_examples))
+        count = _num_words(examples)
+        tags = [self.labels[number] for number in metrics.majority_baseline(numbers, count)]
+        proportion = float(np.bincount(numbers).max() / len(numbers))
+        return _answers(examples, tags, [proportion] * count)
+
+    def collapse(self, answers):
+        tags = [tag for answer in answers for tag in answer.tags]
+        if len(tags) < 2 or len(set(tags)) > 1:
+            return None
+        return f"all {len(tags)} words are tagged `{tags[0]}`"
+
+    def errors(self, examples, answers):
+        """As in `Task`; truth and answer are the wrongly tagged words, each as `word/TAG`."""
+        errors = []
+        for example, answer in zip(examples, answers, strict=True):
+            rows = zip(example.words, example.tags, answer.tags, answer.probabilities, strict=True)
+            wrong = [row for row in rows if row[1] != row[2]]
+            if wrong:
+                truth = " ".join(f"{one_line(word)}/{tag}" for word, tag, _, _ in wrong)
+                given = " ".join(f"{one_line(word)}/{tag}" for word, _, tag, _ in wrong)
+                text = one_line(" ".join(example.words))
+                confidence = max(probability for *_, probability in wrong)
+                errors.append(Error(example.id, text, truth, given, confidence))
+        return sorted(errors, key=lambda error: -error.confidence)
+
+    def confusion(self, examples, answers):
+        truth, given = self._numbers(_truth(examples)), self._numbers(_given(answers))
+        return metrics.confusion_matrix(truth, given, self.num_outputs), self.labels
+
+    @functools.cached_property
+    def _training(self):
+        if self.config.train is None:
+            raise InputError("`train` must be the training file of tagging. Received: None.")
+        return read_tagged(self.config.train, **self._columns)
+
+    @functools.cached_property
+    def _development(self):
+        return read_tagged(self.config.dev, **self._columns) if self.config.dev else []
+
+    def _known(self, examples, path):
+        """Returns a copy of a file's examples; an unknown tag is an InputError."""
+        known = set(self.labels) if any(example.tags for example in examples) else ()
+        for number, example in enumerate(examples, start=1):
+            for word, tag in zip(example.words, example.tags or (), strict=False):
+                if tag not in known:
+                    raise InputError(
+                        f"`{path}`, sentence {number}, word `{word}` has an unknown tag, `{tag}`"
+                        f"{did_you_mean(tag, known)}"
+                    )
+        return list(examples)
+
+    def _numbers(self, sentences):
+        """Returns the numbers of all tags, int64 [words]."""
+        return label_numbers((tag for tags in sentences for tag in tags), self.labels)
+
+
+def _is_word(value):
+    return isinstance(value, str) and bool(value)
+
+
+def _column(name, value, default):
+    if value is None:
+        return default
+    try:
+        return int(value)
+    except ValueError:
+        raise InputError(
+            f"`{name}` of tagging must be the number of a column. Received: {value}."
+        ) from None
+
+
+def _answers(examples, tags, probabilities):
+    """Splits the tags and probabilities of all words into one answer for each sentence."""
+    answers, begin = [], 0
+    for id, words, _ in examples:
+        own = slice(begin, begin + len(words))
+        answers.append(TagAnswer(id, words, tuple(tags[own]), tuple(probabilities[own])))
+        begin = own.stop
+    return answers
+
+
+def _num_words(examples):
+    return sum(len(example.words) for example in examples)
+
+
+def _truth(examples):
+    for example in examples:
+        if example.tags is None:
+            raise InputError(f"Sentence {example.id} must have tags. It has none.")
+    return [example.tags for example in examples]
+
+
+def _given(answers):
+    return [answer.tags for answer in answers]
+
+
+def _word_counts(truth, given):
+    pairs = zip(truth, given, strict=True)
+    return sum(tag == answer for tag, answer in pairs), len(truth)
+
+
+def _ratio_of_counts(counts, _):
+    above, below = counts.sum(axis=0)
+    return above / below if below else 0.0

@@ -1,0 +1,143 @@
+"""What all trainings of a fine-tuning share: task, examples, features, settings."""
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from albert_keras.config import AlbertConfig
+from albert_keras.runs.trained_data import Digests, Overlap
+from albert_keras.tasks.build import build_task
+from albert_keras.tasks.example_findings import near_equal_finding, short_findings
+from albert_keras.tasks.example_report import report_examples
+from albert_keras.tasks.example_source import digest_of
+from albert_keras.tasks.finetune_config import FinetuneConfig
+from albert_keras.tasks.kinds import SIMILARITY
+from albert_keras.tasks.step import FinetuningStep
+from albert_keras.tasks.task import Features, Task
+from albert_keras.tasks.trained_rows import check_dev, training_digests
+from albert_keras.weights.initial_weights import InitialWeights
+from data_pipeline.errors import InputError
+from data_pipeline.mistakes import Mistake
+from data_pipeline.tokenizers.tokenization import Tokenizer
+
+#: Examples of a split whose tokens are counted for the report, at regular distances.
+_MOST_ENCODED = 20_000
+
+logger = logging.getLogger(__name__)
+
+
+class Examples(NamedTuple):
+    """Examples of a split, and their features."""
+
+    examples: list
+    features: Features
+
+
+class TaskData(NamedTuple):
+    """What to train on."""
+
+    task: Task
+    config: FinetuneConfig  # resolved
+    albert_config: AlbertConfig  # with the changes of `config.model`
+    tokenizer: Tokenizer
+    train: Examples
+    dev: dict[str, Examples]  # by split; the first one determines the best checkpoint
+    fingerprints: dict[str, str]  # identify the examples in `run.json`
+    #: Digests of the training examples, then of what the initial weights were fine-tuned on.
+    trained: tuple[Digests, ...]
+    overlaps: dict[str, Overlap]  # by split of `dev`: how many examples were trained on
+    step_class: Callable[..., FinetuningStep] = FinetuningStep  # see `build_step`
+
+
+def prepare(
+    config: FinetuneConfig,
+    initial_weights: InitialWeights,
+    precision: str,
+    cache: Path | None = None,
+    is_new: bool = True,
+) -> TaskData:
+    """Reads the files of a task and encodes its examples.
+
+    Args:
+        precision: Value for the precision "auto".
+        cache: Folder of `cached_features`.
+        is_new: Whether the fine-tuning begins, see `check_dev`.
+
+    Raises:
+        InputError: If files, settings and model do not fit together, or all development examples
+            are training examples.
+    """
+    albert_config = config.model.applied(initial_weights.albert_config)
+    config = _with_length(config, albert_config)
+    task, tokenizer = build_task(config.task), initial_weights.tokenizer
+    config.model.check(albert_config, task)
+    if task.kind is SIMILARITY and task.objective == "unsupervised":
+        config = _with_dropout(config, initial_weights.albert_config)
+        albert_config = config.model.applied(initial_weights.albert_config)
+    train = task.read("train")
+    dev = {split: task.read(split) for split in task.dev_splits}
+    listing = ", ".join(f"{split} {len(examples):,}" for split, examples in dev.items())
+    logger.info("Examples of %s: train %s, %s", config.task.name, f"{len(train):,}", listing)
+    batch_size = config.training.batch_size
+    if batch_size > len(train):
+        logger.warning(
+            "`training.batch_size` %d is larger than the number of training examples, %d: each "
+            "step uses some of them twice.",
+            batch_size,
+            len(train),
+        )
+    fingerprints = {
+        "fingerprint": digest_of(train),
+        "dev_fingerprint": digest_of(example for examples in dev.values() for example in examples),
+    }
+    _log_report(report_examples(task, {"train": train, **dev}, tokenizer, _MOST_ENCODED))
+    trained = training_digests(train, fingerprints["fingerprint"], initial_weights)
+    overlaps = check_dev(dev, trained, config.task, is_new)
+    train = Examples(train, task.features(train, tokenizer, training=True, cache=cache))
+    dev = {
+        split: Examples(examples, task.features(examples, tokenizer, cache=cache))
+        for split, examples in dev.items()
+    }
+    config = config.resolved(task, albert_config.hidden_size, len(train.features), precision)
+    return TaskData(
+        task, config, albert_config, tokenizer, train, dev, fingerprints, trained, overlaps
+    )
+
+
+def _log_report(report):
+    """Logs what the examples are like, and warnings about them."""
+    for split in report.splits:
+        for finding in short_findings(report, split):
+            level = logging.WARNING if finding.is_good is False else logging.INFO
+            logger.log(level, "%s: %s: %s", split, finding.name, finding.text)
+    if similar := near_equal_finding(report):
+        logger.warning("%s: %s", similar.name, similar.text)
+
+
+def _with_dropout(config, albert_config):
+    """Returns a FinetuneConfig whose model has dropout, without which two views are the same."""
+    names = ("hidden_dropout_prob", "attention_probs_dropout_prob")
+    if any(getattr(config.model.applied(albert_config), name) for name in names):
+        return config
+    given = [name for name in names if getattr(config.model, name) is not None]
+    if given:
+        raise InputError(
+            f"`model.{given[0]}` must be above 0 for a training on texts alone, which compares two "
+            "vectors of a text that differ by dropout. Received: 0."
+        )
+    logger.info("The model has no dropout, which texts alone require: its rates are set to 0.1.")
+    return config.replace(model=config.model.replace(**dict.fromkeys(names, 0.1)))
+
+
+def _with_length(config, albert_config):
+    """Returns a FinetuneConfig with a `max_seq_length` that fits the model; else InputError."""
+    longest, length = albert_config.max_position_embeddings, config.task.max_seq_length
+    if length is not None and length > longest:
+        raise InputError(
+            "`max_seq_length` must not exceed `max_position_embeddings` of the model. "
+            f"Received: {length} and {longest}.",
+            Mistake.TOO_LONG,
+        )
+    length = length or min(build_task(config.task).usual_length, longest)
+    return config.replace(task=config.task.replace(max_seq_length=length))

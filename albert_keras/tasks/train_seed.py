@@ -1,0 +1,196 @@
+"""One training of a fine-tuning: from a seed to its best weights, and their answers."""
+
+import logging
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import tensorflow as tf
+
+from albert_keras.runs.trained_data import ROWS, save_digests
+from albert_keras.tasks.example_source import ExampleSource
+from albert_keras.tasks.finetuned import save_tuned
+from albert_keras.tasks.results import SeedResult
+from albert_keras.tasks.row_predictor import RowPredictor
+from albert_keras.tasks.score_dev import ScoreDev, draw_dev_curves, is_enough, values_so_far
+from albert_keras.tasks.step import build_step
+from albert_keras.tasks.task_data import TaskData
+from albert_keras.training.distributed.cluster import broadcast, is_chief
+from albert_keras.training.distributed.strategy import describe_devices
+from albert_keras.training.errors import TrainingDiverged, TrainingStopped
+from albert_keras.training.loop.batches import check_batch_size
+from albert_keras.training.loop.fitting import LOADED, create_or_resume, fit, report_loaded
+from albert_keras.training.loop.log_file import keep_log_until, read_evaluations, read_log
+from albert_keras.training.loop.step import should_skip_padding
+from albert_keras.weights.initial_weights import InitialWeights
+from data_pipeline.errors import InputError
+from data_pipeline.limits import parse_json, read_limited
+
+logger = logging.getLogger(__name__)
+
+
+class SeedOutcome(NamedTuple):
+    """A training that has ended."""
+
+    result: SeedResult
+    answers: dict[str, list[Any]]  # by development split, of the best weights
+    tuned: dict[str, float]  # see `Task.tune`
+    loaded: list[str]  # what was loaded from the initial weights
+
+
+def train_seed(
+    strategy: tf.distribute.Strategy,
+    data: TaskData,
+    initial_weights: InitialWeights,
+    out: Path,
+    seed: int,
+    allow_changes: Iterable[str] = (),
+    later_trainings: int = 0,
+) -> SeedOutcome:
+    """Trains with one seed, or resumes the training, and evaluates its best weights.
+
+    Args:
+        out: Folder of the run.
+        seed: Determines head, order of the examples and dropout.
+        allow_changes: See `Run.create_or_resume`.
+        later_trainings: Number of equal trainings that follow, for the remaining time.
+
+    Raises:
+        InputError, TrainingStopped, TrainingDiverged, WorkerLost: As `pretrain`.
+    """
+    started = time.monotonic()
+    config, task = data.config.with_flags(seed=seed), data.task
+    training, features = config.training, data.train.features
+    check_batch_size(strategy, training)
+    overlaps = {split: overlap._asdict() for split, overlap in data.overlaps.items()}
+    description = initial_weights.describe() | data.fingerprints | {"overlap": overlaps}
+    source = ExampleSource(features, data.tokenizer, training, description)
+    statistics = {
+        "positions": len(features) * features.max_seq_length,
+        "real_positions": int(features.lengths.sum()),
+    }
+    skips_padding = should_skip_padding(strategy, training, statistics)
+    with strategy.scope():
+        training_step = build_step(config, data.albert_config, task, skips_padding, data.step_class)
+        # Loading comes first: weights that do not fit must leave no folder.
+        loaded = initial_weights.load(training_step.model)
+        context = create_or_resume(
+            strategy, out, config, data.albert_config, source, training_step, allow_changes
+        )
+        run, first_step = context.run, context.first_step
+        if first_step == 0:
+            report_loaded(context, loaded.lines())
+        if is_chief(strategy):
+            # A killed process may have truncated the last line.
+            keep_log_until(run.path, first_step)
+            # Random weights were trained on nothing earlier.
+            own = data.trained[:1] if initial_weights.kind == "random" else data.trained
+            for digests in own:
+                save_digests(run.path, ROWS, digests)
+        predictor = RowPredictor(strategy, training_step.model, task.kind, training.eval_batch_size)
+        scores = ScoreDev(
+            run.path,
+            task,
+            data.dev,
+            predictor.predict,
+            training.evaluate_every,
+            training.patience,
+            first_step,
+            training.steps,
+            is_chief(strategy),
+            # A training step takes as long as three forward passes.
+            sum(len(rows) for _, rows in data.dev.values()) / training.batch_size / 3,
+        )
+    logger.info(
+        "seed %d: %s steps of %d, learning rate %.2g, %s on %s",
+        seed,
+        f"{training.steps:,}",
+        training.batch_size,
+        config.optimizer.lr,
+        training.precision,
+        describe_devices(strategy),
+    )
+    values = values_so_far(run.path, task.metric, first_step)
+    try:
+        if broadcast(strategy, int(is_enough(values, training.patience))):
+            logger.info("`%s` stopped early and is complete.", run.path)
+            last_step = first_step
+        else:
+            last_step = fit(context, scores, later_trainings=later_trainings)
+            _check_finished(strategy, run, training, task.metric, last_step)
+    except (TrainingStopped, TrainingDiverged):
+        _draw(strategy, run, task)
+        raise
+    _draw(strategy, run, task)
+    return _evaluate_best(strategy, data, run, training_step.model, predictor, last_step, started)
+
+
+def _check_finished(strategy, run, training, metric, last_step):
+    """Raises TrainingStopped if the time limit ended the training, which is no result yet."""
+    if training.time_limit_seconds is None or training.time_budget is not None:
+        return
+    values = values_so_far(run.path, metric, last_step)
+    is_finished = last_step >= training.steps or is_enough(values, training.patience)
+    if not broadcast(strategy, int(is_finished)):  # only the first worker writes the values
+        raise TrainingStopped(run.path, last_step, is_time_limit=True)
+
+
+def _draw(strategy, run, task):
+    if is_chief(strategy):
+        draw_dev_curves(run.path, task.metric)
+
+
+def _evaluate_best(strategy, data, run, model, predictor, last_step, started):
+    """Loads the best weights and scores their answers."""
+    task, training = data.task, data.config.training
+    best_step = run.checkpoints.best() if is_chief(strategy) else None
+    best_step = broadcast(strategy, best_step or 0) or last_step
+    with strategy.scope():
+        run.checkpoints.restore(best_step, model)
+    answers, tuned, scores, interval, collapse = {}, {}, {}, None, None
+    for number, (split, (examples, features)) in enumerate(data.dev.items()):
+        results = [predictor.predict(features)]
+        if number == 0:
+            tuned = task.tune(examples, features, results)
+        answers[split] = task.answers(examples, features, results, tuned)
+        scores[split] = task.scores(examples, answers[split])
+        if number == 0:
+            interval = task.interval(examples, answers[split])
+            collapse = task.collapse(answers[split])
+    if is_chief(strategy):
+        save_tuned(run, tuned)
+    values = values_so_far(run.path, task.metric, last_step)
+    # The log has the seconds of earlier calls, which were interrupted.
+    logged = sum(line.get("seconds", 0) for line in read_log(run.path))
+    result = SeedResult(
+        seed=run.record["config"]["training"]["seed"],
+        path=run.path.name,
+        best_step=best_step,
+        last_step=last_step,
+        scores=scores,
+        interval=interval,
+        collapse=collapse,
+        stopped_early=last_step < training.steps and is_enough(values, training.patience),
+        seconds=round(max(time.monotonic() - started, logged), 1),
+        tied_steps=_tied_steps(run, task.metric, best_step),
+    )
+    path = run.path / LOADED  # perhaps written by an earlier process
+    return SeedOutcome(result, answers, tuned, _read_loaded(path) if path.is_file() else [])
+
+
+def _read_loaded(path):
+    """Reads the lines of `report_loaded`; InputError if they are damaged."""
+    try:
+        return [line + "" for line in parse_json(read_limited(path))]
+    except (ValueError, TypeError) as error:
+        raise InputError(
+            f"`{path}` is damaged: {error}. Remove it: it only lists what was loaded."
+        ) from error
+
+
+def _tied_steps(run, metric, best_step):
+    """Returns the other steps with the same main score as the best step, tuple of int."""
+    scores = {step: found.get(metric) for step, found in read_evaluations(run.path)}
+    best = scores.pop(best_step, None)
+    return tuple(step for step, score in scores.items() if best is not None and score == best)

@@ -1,0 +1,220 @@
+"""RACE in both layouts, and its features."""
+
+import copy
+import json
+
+import numpy as np
+import pytest
+
+from albert_keras.tasks.choice.files import read_race
+from albert_keras.tasks.choice.task import choice_text, encode_choices
+from albert_keras.tasks.examples import ChoiceExample
+from albert_keras.tasks.pair_features import lay_out
+from data_pipeline.errors import InputError
+from data_pipeline.tokenizers.cleanup import clean_up
+from data_pipeline.tokenizers.tokenization import Tokenizer
+
+OPTIONS = ["at noon", "at night", "in spring", "never"]
+PASSAGE = {
+    "article": "The ferry left at noon.\nIt came back at night.",
+    "questions": ["The ferry left _ .", "When did it come back?"],
+    "options": [OPTIONS, OPTIONS],
+    "answers": ["A", "B"],
+    "id": "middle1.txt",
+}
+
+
+def choice_features(examples, tokenizer, max_seq_length=512, max_qa_length=128):
+    choices = encode_choices(examples, tokenizer, max_seq_length, max_qa_length)
+    features = lay_out(choices, tokenizer, max_seq_length)
+    count = len(examples[0].options)
+    return {name: ids.reshape(-1, count, max_seq_length) for name, ids in features.items()}
+
+
+def other(**changes):
+    return json.dumps({**PASSAGE, **changes})
+
+
+def write(folder, **files):
+    folder.mkdir(parents=True)
+    for name, content in files.items():
+        (folder / f"{name}.txt").write_text(content, encoding="utf-8", newline="")
+
+
+def test_options_of_roberta_have_two_separators(tiny_tokenizer):
+    tokenizer = copy.copy(tiny_tokenizer)
+    tokenizer.pair_separators = 2
+    example = ChoiceExample("1", "The ferry left at noon.", "When?", tuple(OPTIONS), 0, "middle")
+    ids = choice_features([example], tokenizer, 16, 6)["input_ids"][0]
+    for row in ids:
+        seps = np.flatnonzero(row == tokenizer.sep_id)
+        assert len(seps) == 3 and seps[1] == seps[0] + 1
+    with pytest.raises(InputError, match="less than `max_seq_length` - 4"):
+        choice_features([example], tokenizer, 10, 6)
+
+
+def test_the_original_layout_is_read_in_the_order_of_numbers(tmp_path):
+    write(tmp_path / "RACE/dev/middle", **{"10": other(id="m10"), "9": other(id="m9")})
+    write(tmp_path / "RACE/dev/high", **{"1": json.dumps(PASSAGE, indent=1)})
+    examples = read_race(tmp_path, "dev")
+    assert [example.id for example in examples] == [
+        "m9-1",
+        "m9-2",
+        "m10-1",
+        "m10-2",
+        "middle1.txt-1",
+        "middle1.txt-2",
+    ]
+    assert examples[1] == ChoiceExample(
+        "m9-2", PASSAGE["article"], "When did it come back?", tuple(OPTIONS), 1, "middle"
+    )
+    assert [example.level for example in examples] == ["middle"] * 4 + ["high"] * 2
+    assert read_race(tmp_path / "RACE", "dev", ["high"]) == examples[4:]
+
+
+def test_one_file_of_all_passages_gives_the_same(tmp_path):
+    content = "\ufeff" + other(id="m1") + "\r\n\r\n" + other(id="m2") + "\n"
+    write(tmp_path / "all/train/middle", all=content)
+    write(tmp_path / "each/train/middle", **{"1": other(id="m1"), "2": other(id="m2")})
+    first, second = (read_race(tmp_path / name, "train", ["middle"]) for name in ("all", "each"))
+    assert first == second and len(first) == 4
+
+
+def test_files_beside_the_one_of_all_are_told(tmp_path, caplog):
+    write(tmp_path / "test/high", all=other(id="h1"), **{"1": other(id="h1")})
+    assert len(read_race(tmp_path, "test", ["high"])) == 2
+    assert "1 other .txt files beside it are ignored" in caplog.text
+
+
+def test_questions_without_answers_have_no_labels(tmp_path):
+    without = {name: value for name, value in PASSAGE.items() if name not in ("answers", "id")}
+    write(tmp_path / "test/high", all=json.dumps(without))
+    examples = read_race(tmp_path, "test", ["high"])
+    assert [(example.id, example.label) for example in examples] == [
+        ("high-all.txt-1-1", None),
+        ("high-all.txt-1-2", None),
+    ]
+
+
+def test_control_characters_are_text(tmp_path):
+    write(tmp_path / "test/high", all=other(article="a\0b").replace("\\u0000", "\0"))
+    assert read_race(tmp_path, "test", ["high"])[0].context == "a\0b"
+
+
+@pytest.mark.parametrize(
+    "line, says",
+    [
+        ("{", "line 3 must be a JSON object in UTF-8. It is broken: Expecting property"),
+        ("[1]", r"line 3 must be a JSON object. Received: \[1\]"),
+        (other(article=None), 'line 3 must have a text "article". Received: None'),
+        (other(questions="why?"), 'line 3 must have a list "questions". Received: \'why'),
+        (other(questions=[], options=[], answers=[]), 'at least one of "questions"'),
+        (other(answers=["A"]), 'line 3 must have as many "answers" as "questions", 2'),
+        (other(options=[OPTIONS, OPTIONS[:3]]), "line 3, question 2 must have four texts"),
+        (other(options=[OPTIONS, [1, 2, 3, 4]]), "line 3, question 2 must have four texts"),
+        (other(answers=["A", "E"]), "line 3, question 2 must have an answer A, B, C or D.*'E'"),
+        (other(answers=["A", ["B"]]), "line 3, question 2 must have an answer"),
+        (other(questions=["_", 5]), "line 3, question 2 must be a text. Received: 5"),
+    ],
+)
+def test_a_broken_line_is_named(tmp_path, line, says):
+    write(tmp_path / "dev/high", all="\n".join(["", other(), line]))
+    with pytest.raises(InputError, match=f"all.txt`, {says}" if says.startswith("line") else says):
+        read_race(tmp_path, "dev", ["high"])
+
+
+def test_a_file_that_is_not_utf8_is_named(tmp_path):
+    write(tmp_path / "dev/high", **{"1": ""})
+    (tmp_path / "dev/high/1.txt").write_bytes(b'{"article": "\xff"}')
+    with pytest.raises(InputError, match="1.txt`, line 1 must be .* UTF-8.*0xff"):
+        read_race(tmp_path, "dev", ["high"])
+    (tmp_path / "dev/high/1.txt").write_bytes(b'{"id":\n 5,\n "x"}')
+    with pytest.raises(InputError, match="1.txt`, line 3 must be"):
+        read_race(tmp_path, "dev", ["high"])
+
+
+def test_what_is_missing_or_unknown_is_named(tmp_path):
+    with pytest.raises(InputError, match="dev/middle` of RACE does not exist"):
+        read_race(tmp_path, "dev")
+    write(tmp_path / "dev/middle", **{"1": " \n"})
+    with pytest.raises(InputError, match="1.txt` must contain a JSON object per passage"):
+        read_race(tmp_path, "dev")
+    (tmp_path / "dev/middle/1.txt").unlink()
+    with pytest.raises(InputError, match="dev/middle` must contain all.txt"):
+        read_race(tmp_path, "dev")
+    with pytest.raises(InputError, match="`levels` must contain at least one of middle, high"):
+        read_race(tmp_path, "dev", [])
+
+
+@pytest.mark.parametrize(
+    "question, text",
+    [
+        ("Why?", r"Why? be\1t"),
+        (" The _ and  the _. ", r"The be\1t and  the be\1t."),
+        ("A ＿ wins.", r"A be\1t wins."),
+    ],
+)
+def test_an_option_fills_the_blanks_or_follows(question, text):
+    assert choice_text(question, r" be\1t ") == text
+
+
+def test_an_option_keeps_its_end_and_a_passage_its_beginning(tiny_tokenizer):
+    example = ChoiceExample("1", "The old ferry left the harbour.", "Why _?", ("it rained", "no"))
+    features = choice_features([example], tiny_tokenizer, max_seq_length=16, max_qa_length=8)
+    passage = tiny_tokenizer.encode(example.context)
+    long, short = (
+        tiny_tokenizer.encode(choice_text("Why _?", option)) for option in example.options
+    )
+    assert len(long) > 8 > len(short)
+    cls, sep = tiny_tokenizer.cls_id, tiny_tokenizer.sep_id
+    assert features["input_ids"].tolist() == [
+        [
+            [cls, *passage[:5], sep, *long[-8:], sep],
+            [cls, *passage[: 13 - len(short)], sep, *short, sep],
+        ]
+    ]
+    assert features["segment_ids"].sum(axis=2).tolist() == [[9, len(short) + 1]]
+    assert {values.shape for values in features.values()} == {(1, 2, 16)}
+    assert {values.dtype for values in features.values()} == {np.dtype(np.int32)}
+
+
+def test_lengths_and_options_have_to_fit(tiny_tokenizer):
+    example = ChoiceExample("1", "a", "b", ("c", "d"))
+    choice_features([example], tiny_tokenizer, max_seq_length=12, max_qa_length=8)
+    with pytest.raises(InputError, match="max_qa_length=8, max_seq_length=11"):
+        choice_features([example], tiny_tokenizer, max_seq_length=11, max_qa_length=8)
+    with pytest.raises(InputError, match=r"the same number of options. Received: \[2, 4\]"):
+        choice_features([example, example._replace(options=tuple("abcd"))], tiny_tokenizer)
+
+
+def test_the_real_corpus_is_read_whole(shared_data):
+    counts = {
+        (split, level): len(read_race(shared_data / "race", split, [level]))
+        for split in ("train", "dev", "test")
+        for level in ("middle", "high")
+    }
+    assert counts == {
+        ("train", "middle"): 174,
+        ("train", "high"): 140,
+        ("dev", "middle"): 58,
+        ("dev", "high"): 54,
+        ("test", "middle"): 61,
+        ("test", "high"): 55,
+    }
+
+
+def test_real_questions_give_the_pieces_of_the_original_order_of_work(shared_data, official_model):
+    tokenizer = Tokenizer.load(official_model)
+    examples = read_race(shared_data / "race", "dev")
+    features = choice_features(examples, tokenizer, 256, 64)
+    for example, choices in zip(examples, features["input_ids"], strict=True):
+        passage = tokenizer.encode(example.context)
+        question = clean_up(example.question)
+        for option, ids in zip(example.options, choices, strict=True):
+            option = clean_up(option)
+            text = f"{question} {option}"
+            if "_" in question:
+                text = question.replace("_", option)
+            tail = tokenizer.encode(text)[-64:]
+            expected = [2, *passage[: 253 - len(tail)], 3, *tail, 3]
+            assert ids.tolist() == expected + [0] * (256 - len(expected))

@@ -1,0 +1,239 @@
+import logging
+
+import pytest
+
+from albert_keras.tasks.classification.glue_files import read_glue, read_glue_file
+from albert_keras.tasks.classification.glue_tasks import GLUE_TASKS, glue_file
+from albert_keras.tasks.examples import TextExample
+from albert_keras.tasks.metrics import METRICS
+from data_pipeline.errors import InputError
+
+#: What SOURCES.md of the real data says; one row of QQP has too few columns.
+ROWS = {
+    ("cola", "train"): 8551,
+    ("cola", "dev"): 1043,
+    ("cola", "test"): 1063,
+    ("sst-2", "train"): 67349,
+    ("sst-2", "dev"): 872,
+    ("mrpc", "train"): 3668,
+    ("mrpc", "dev"): 408,
+    ("mrpc", "test"): 1725,
+    ("qqp", "train"): 7999,
+    ("qqp", "dev"): 2000,
+    ("sts-b", "train"): 5749,
+    ("sts-b", "dev"): 1500,
+    ("sts-b", "test"): 1379,
+    ("mnli", "train"): 240,
+    ("mnli", "dev_matched"): 5,
+    ("mnli", "dev_mismatched"): 5,
+    ("mnli", "test_matched"): 5,
+    ("mnli", "test_mismatched"): 5,
+    ("qnli", "train"): 320,
+    ("qnli", "dev"): 5463,
+    ("rte", "train"): 2490,
+    ("rte", "dev"): 277,
+    ("rte", "test"): 3000,
+    ("wnli", "train"): 635,
+    ("wnli", "dev"): 71,
+    ("wnli", "test"): 146,
+}
+QQP = "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n"
+STS_B = "index\tg\tf\ty\to\ts1\ts2\tsentence1\tsentence2\tscore\n"
+
+
+def write(tmp_path, name, text):
+    path = tmp_path / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+def numbered(count, *last):
+    """Returns a row whose fields tell their numbers, but for the last ones."""
+    return "\t".join([*(f"field {number}" for number in range(count - len(last))), *last]) + "\n"
+
+
+@pytest.mark.parametrize(
+    "task, split, header, row, expected",
+    [
+        ("cola", "train", "", "s\t1\t\tHe goes.\n", ("0", "He goes.", None, "1")),
+        ("cola", "test", "index\tsentence\n", "7\tHe goes.\n", ("7", "He goes.", None, None)),
+        ("sst-2", "dev", "sentence\tlabel\n", "good \t1\n", ("0", "good ", None, "1")),
+        ("sst-2", "test", "index\tsentence\n", "7\tgood\n", ("7", "good", None, None)),
+        (
+            "mrpc",
+            "train",
+            "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String\n",
+            "1\tx\ty\tA.\tB.\n",
+            ("0", "A.", "B.", "1"),
+        ),
+        (
+            "mrpc",
+            "test",
+            "index\t#1 ID\t#2 ID\t#1 String\t#2 String\n",
+            "7\tx\ty\tA.\tB.\n",
+            ("7", "A.", "B.", None),
+        ),
+        ("qqp", "dev", QQP, "7\tx\ty\tA?\tB?\t0\n", ("7", "A?", "B?", "0")),
+        ("qqp", "test", "id\tquestion1\tquestion2\n", "7\tA?\tB?\n", ("7", "A?", "B?", None)),
+        ("sts-b", "dev", STS_B, numbered(10, "3.25"), ("field 0", "field 7", "field 8", 3.25)),
+        (
+            "sts-b",
+            "test",
+            STS_B.replace("\tscore", ""),
+            numbered(9),
+            ("field 0", "field 7", "field 8", None),
+        ),
+        (
+            "mnli",
+            "dev_mismatched",
+            numbered(16, "sentence1", "sentence2", *"12345", "gold_label").replace(
+                "field 0", "index"
+            ),
+            numbered(16, "neutral"),
+            ("field 0", "field 8", "field 9", "neutral"),
+        ),
+        (
+            "mnli",
+            "test_matched",
+            numbered(10, "sentence1", "sentence2").replace("field 0", "index"),
+            numbered(10),
+            ("field 0", "field 8", "field 9", None),
+        ),
+        (
+            "qnli",
+            "train",
+            "index\tquestion\tsentence\tlabel\n",
+            "7\tA?\tB.\tentailment\n",
+            ("7", "A?", "B.", "entailment"),
+        ),
+        (
+            "rte",
+            "dev",
+            "index\tsentence1\tsentence2\tlabel\n",
+            "7\tA.\tB.\tnot_entailment\n",
+            ("7", "A.", "B.", "not_entailment"),
+        ),
+        ("wnli", "test", "index\tsentence1\tsentence2\n", "7\tA.\tB.\n", ("7", "A.", "B.", None)),
+        ("ax", "test", "index\tsentence1\tsentence2\n", "7\tA.\tB.\n", ("7", "A.", "B.", None)),
+    ],
+)
+def test_each_task_takes_its_columns(tmp_path, task, split, header, row, expected):
+    folder = GLUE_TASKS[task].folder
+    write(tmp_path, f"{folder}/{glue_file(task, split).name}", header + row)
+    assert read_glue(task, tmp_path, split) == [TextExample(*expected)]
+
+
+def test_byte_order_mark_line_ends_and_last_blank_lines_make_no_difference(tmp_path):
+    text = b"\xef\xbb\xbfsentence\tlabel\r\ngood\t1\r\nbad\t0\r\n\r\n\n"
+    examples = read_glue_file("sst-2", write(tmp_path, "x.tsv", text))
+    assert [(example.first, example.label) for example in examples] == [("good", "1"), ("bad", "0")]
+
+
+def test_quotes_and_control_characters_stay_in_the_text(tmp_path):
+    text = 'sentence\tlabel\n"a lone quote\t1\nThe\rend\x00 \x08 \x85\u2028\x1c.\t0\n'
+    examples = read_glue_file("sst-2", write(tmp_path, "x.tsv", text))
+    assert [example.first for example in examples] == [
+        '"a lone quote',
+        "The\rend\x00 \x08 \x85\u2028\x1c.",
+    ]
+
+
+def test_short_rows_of_qqp_are_left_out_and_told(tmp_path, caplog):
+    text = QQP + "1\tx\ty\tA?\tB? 0\n2\tx\ty\tA?\tB?\t1\n\n3\tx\ty\tA?\tB?\t0\n"
+    path = write(tmp_path, "x.tsv", text)
+    with caplog.at_level(logging.WARNING):
+        assert [example.id for example in read_glue_file("qqp", path)] == ["2", "3"]
+    [record] = caplog.records
+    assert record.getMessage() == (
+        f"{path}: skipped 2 of 4 rows that have fewer than 6 columns (line 2, 4)."
+    )
+
+
+@pytest.mark.parametrize(
+    "task, text, is_labelled, says",
+    [
+        ("rte", "a\tb\n", True, "line 1 must be the header, with the column `sentence1` number 1"),
+        ("rte", "", True, "line 1 must be the header"),
+        (
+            "sts-b",
+            STS_B.replace("score", "s"),
+            True,
+            "the column `score` last. Received: index, g",
+        ),
+        ("cola", "", True, "must contain at least one row of cola. It has none."),
+        ("cola", "s\t1\t\tA.\ns\t1\tA.\n", True, "line 2 must have 4 columns. It has 3."),
+        ("cola", "s\t1\t\tA.\n\ns\t1\t\tA.\n", True, "line 2 must have 4 columns. It has 1."),
+        ("cola", "s\t2\t\tA.\n", True, "line 1 must have the label 0 or 1. Received: 2."),
+        ("qqp", QQP + "1\tx\ty\tA\t?\tB?\t0\n", True, "line 2 must have 6 columns. It has 7."),
+        (
+            "qqp",
+            "id\tquestion1\tquestion2\n1\tA?\n",
+            False,
+            "line 2 must have 3 columns. It has 2.",
+        ),
+        ("sts-b", STS_B + numbered(10, "5.1"), True, "a score from 0.0 to 5.0. Received: 5.1."),
+        ("sts-b", STS_B + numbered(10, "nan"), True, "a score from 0.0 to 5.0. Received: nan."),
+        ("cola", b"s\t1\t\tA.\ns\t1\t\t\xff.\n", True, "line 2 must be UTF-8. Its byte 5 (0xff)"),
+        ("ax", "", True, "must have no labels: ax is only a test set."),
+    ],
+)
+def test_a_broken_file_is_refused_by_name_and_line(tmp_path, task, text, is_labelled, says):
+    path = write(tmp_path, "x.tsv", text)
+    with pytest.raises(InputError) as error:
+        read_glue_file(task, path, is_labelled)
+    assert str(error.value).startswith(f"`{path}`")
+    assert says in str(error.value)
+
+
+def test_several_broken_rows_are_told_at_once(tmp_path):
+    path = write(tmp_path, "x.tsv", "s\t2\t\tA.\n" * 7)
+    with pytest.raises(InputError) as error:
+        read_glue_file("cola", path)
+    first, *lines = str(error.value).split("\n")
+    assert first == f"7 problems in `{path}`, the first 5:"
+    assert lines == [
+        f"  line {line} must have the label 0 or 1. Received: 2." for line in range(1, 6)
+    ]
+
+
+@pytest.mark.parametrize(
+    "task, split, says",
+    [
+        ("colaa", "dev", "The GLUE task `colaa` is unknown. Did you mean `cola`?"),
+        ("mnli", "dev", "The split `dev` of mnli is unknown"),
+        ("ax", "train", "The split `train` of ax is unknown. Expected one of: test."),
+        ("rte", "dev", "does not exist."),
+    ],
+)
+def test_what_does_not_exist_is_refused(tmp_path, task, split, says):
+    with pytest.raises(InputError) as error:
+        read_glue(task, tmp_path, split)
+    assert says in str(error.value)
+
+
+def test_every_task_has_known_metrics_and_a_submission_of_its_own():
+    assert {name for task in GLUE_TASKS.values() for name in task.metrics} <= set(METRICS)
+    files = [file for task in GLUE_TASKS.values() for file in task.files.values()]
+    names = [file.submission for file in files if file.submission]
+    assert len(set(names)) == len(names) == 11
+
+
+@pytest.mark.parametrize("task, split", ROWS)
+def test_real_files_have_their_rows(shared_data, task, split):
+    examples = read_glue(task, shared_data / "glue", split)
+    assert len(examples) == ROWS[task, split]
+    assert len({example.id for example in examples}) == len(examples)
+    assert {example.second is None for example in examples} == {task in ("cola", "sst-2")}
+
+
+@pytest.mark.parametrize(
+    "task, name, rows",
+    [
+        ("mnli", "MNLI/extra_train_rows.tsv", 240),
+        ("mrpc", "MRPC/msr_paraphrase_train.txt", 4076),
+        ("mrpc", "MRPC/msr_paraphrase_test.txt", 1725),
+    ],
+)
+def test_real_files_of_another_name_have_their_rows(shared_data, task, name, rows):
+    assert len(read_glue_file(task, shared_data / "glue" / name)) == rows

@@ -1,0 +1,186 @@
+"""Rows with any number of labels."""
+
+import numpy as np
+import pytest
+import sklearn.metrics
+
+from albert_keras.tasks.build import build_task
+from albert_keras.tasks.classification.multi_label import LabelsAnswer, labels_answers
+from albert_keras.tasks.examples import TextExample
+from albert_keras.tasks.kinds import CLASSIFICATION, MULTI_LABEL
+from albert_keras.tasks.task_config import TaskConfig
+from data_pipeline.errors import InputError
+
+COLUMNS = ("toxic", "insult", "threat")
+
+
+def task(**settings):
+    usual = {"name": "classification", "text": "text", "label": COLUMNS}
+    return build_task(TaskConfig(**usual | settings))
+
+
+def write(tmp_path, name, text):
+    path = tmp_path / name
+    path.write_text(text)
+    return str(path)
+
+
+ROWS = "You fool,1,1,0\nHello,0,0,0\nI will find you,true,no,YES\nWell,0.0,FALSE,0\n"
+
+
+def test_columns_of_truth_values_are_labels(tmp_path):
+    path = write(tmp_path, "x.csv", "text,toxic,insult,threat\n" + ROWS)
+    it = task(train=path, dev=path)
+    assert (it.kind, it.metric, it.num_outputs, it.labels) == (MULTI_LABEL, "micro_f1", 3, COLUMNS)
+    assert [example.label for example in it.read("train")] == [
+        ("toxic", "insult"),
+        (),
+        ("toxic", "threat"),
+        (),
+    ]
+    assert it.read("dev") == it.read("train")
+    named = task(label=(1, 2, 3), text=0, train=path, labels=("a", "b", "c"), dev=path)
+    with pytest.raises(InputError, match=r"must have 0 or 1 .* in `1`, .* Received: 'toxic'"):
+        named.read("train")
+
+
+def test_columns_of_a_jsonl_may_hold_true_and_false(tmp_path):
+    rows = '{"text": "A", "toxic": true, "insult": 0, "threat": 1}\n'
+    path = write(tmp_path, "x.jsonl", rows)
+    assert task().read_file(path, labelled=True)[0].label == ("toxic", "threat")
+
+
+@pytest.mark.parametrize(
+    "name, rows",
+    [
+        ("x.csv", "text,topics\nA,sport| art\nB,\nC,art|art|\nD,war\n"),
+        (
+            "x.jsonl",
+            '{"text": "A", "topics": ["sport", "art"]}\n{"text": "B", "topics": null}\n'
+            '{"text": "C", "topics": "art"}\n{"text": "D", "topics": ["war"]}\n',
+        ),
+    ],
+)
+def test_names_in_one_column_are_labels(tmp_path, name, rows):
+    path = write(tmp_path, name, rows)
+    it = task(label="topics", label_separator="|", train=path, dev=path)
+    assert it.labels == ("art", "sport", "war") and it.kind is MULTI_LABEL
+    expected = [("art", "sport"), (), ("art",), ("war",)]
+    assert [example.label for example in it.read("train")] == expected
+    other = write(tmp_path, "other.csv", "text,topics\nA,sport|arts\n")
+    with pytest.raises(InputError, match="line 2 has an unknown label, `arts`. Did you mean `art`"):
+        it.read_file(other, labelled=True)
+    plain = write(tmp_path, "plain.csv", "text\nA\n")
+    assert it.read_file(plain, labelled=False) == [TextExample("0", "A")]
+
+
+def test_one_label_column_is_classification():
+    for label in ("toxic", ["toxic"], ("toxic",)):
+        config = TaskConfig(name="classification", text="text", label=label)
+        assert config.label == "toxic" and build_task(config).kind is CLASSIFICATION
+
+
+@pytest.mark.parametrize(
+    "settings, says",
+    [
+        ({"label": ("toxic", "toxic")}, "`label` must be one or more different columns"),
+        ({"label": ()}, "`label` must be one or more different columns"),
+        ({"label_separator": "|"}, "`label_separator` requires one column of names"),
+        ({"label_separator": ""}, "`label_separator`"),
+        ({"name": "tagging"}, "`label` may be several columns only for"),
+        ({"name": "sst-2", "text": None}, "`label` may be several columns only for"),
+        (
+            {"name": "regression", "label": "a", "label_separator": "|"},
+            "requires one column of names, not of numbers",
+        ),
+        ({"labels": ("a", "b")}, "`labels` must have a name for each column of `label`"),
+        ({"name": "squad1", "label": None, "skip_bad_rows": True}, "`skip_bad_rows` requires a ta"),
+        ({"delimiter": "ab"}, "`delimiter` must be one character"),
+        ({"encoding": "utf-9"}, "`encoding` must be the name of an encoding"),
+    ],
+)
+def test_settings_that_do_not_fit_are_refused(settings, says):
+    with pytest.raises(InputError, match=says):
+        task(**settings)
+
+
+def test_a_number_in_a_label_column_names_the_rule(tmp_path):
+    path = write(tmp_path, "x.csv", "text,toxic,insult,threat\nA,3,0,0\n")
+    with pytest.raises(InputError) as error:
+        task().read_file(path, labelled=True)
+    for part in ("line 2", "0 or 1", "`toxic`", "Received: '3'", "--task regression"):
+        assert part in str(error.value)
+
+
+def test_the_labels_are_laid_out_and_answers_have_a_threshold(tiny_tokenizer):
+    it = task()
+    examples = [TextExample("a", "so", None, ("insult",)), TextExample("b", "but", None, ())]
+    features = it.features(examples, tiny_tokenizer, training=True)
+    batch = features.batch([1, 0])
+    assert batch["labels"].dtype == np.int32
+    assert batch["labels"].tolist() == [[0, 0, 0], [0, 1, 0]]
+    logits = np.array([[0.0, np.log(3), -np.log(3)], [-1.0, -1.0, -1.0]])
+    one, other = it.answers(examples, features, [{"logits": logits}])
+    assert (one.id, one.labels, other.labels) == ("a", ("toxic", "insult"), ())
+    assert one.probabilities == pytest.approx({"toxic": 0.5, "insult": 0.75, "threat": 0.25})
+    averaged = it.answers(examples, features, [{"logits": logits}, {"logits": -logits}])
+    assert averaged[0].probabilities == pytest.approx(dict.fromkeys(COLUMNS, 0.5))
+    assert it.answers([], features, []) == []
+
+
+@pytest.fixture(scope="module")
+def answered():
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 2, (40, 3))
+    given = np.where(rng.random((40, 3)) < 0.7, truth, 1 - truth)
+    names = [tuple(np.array(COLUMNS)[row == 1].tolist()) for row in truth]
+    examples = [TextExample(str(number), "A", None, label) for number, label in enumerate(names)]
+    answers = labels_answers(examples, COLUMNS, np.where(given, 0.9, 0.2))
+    return examples, answers, truth, given
+
+
+def test_scores_are_those_of_scikit_learn(answered):
+    examples, answers, truth, given = answered
+    f1 = sklearn.metrics.f1_score
+    expected = {
+        "micro_f1": f1(truth, given, average="micro"),
+        "macro_f1": f1(truth, given, average="macro"),
+        "exact_match": sklearn.metrics.accuracy_score(truth, given),
+    }
+    expected |= {
+        f"f1_{name}": value
+        for name, value in zip(COLUMNS, f1(truth, given, average=None), strict=True)
+    }
+    assert task().scores(examples, answers) == pytest.approx(expected)
+    assert list(task().scores(examples, answers))[0] == "micro_f1"
+    low, high = task().interval(examples, answers)
+    assert low < expected["micro_f1"] < high
+    assert task().confusion(examples, answers) is None
+
+
+def test_a_label_that_never_applies_scores_0():
+    examples = [TextExample("0", "A", None, ())]
+    scores = task().scores(examples, labels_answers(examples, COLUMNS, np.zeros((1, 3))))
+    assert scores["micro_f1"] == scores["f1_toxic"] == 0 and scores["exact_match"] == 1
+
+
+def test_guesses_are_the_labels_of_most_rows(answered):
+    examples = [TextExample(str(n), "A", None, ("toxic", "threat")[: 1 + (n == 0)]) for n in "0123"]
+    guesses = task().guesses(examples, answered[0][:2])
+    assert [guess.labels for guess in guesses] == [("toxic",)] * 2
+    assert "all 2 answers are `toxic`" == task().collapse(guesses)
+    assert task().collapse(answered[1]) is None
+
+
+def test_errors_have_what_is_too_much_or_missing_and_the_worst_comes_first(answered):
+    examples = [TextExample("a", "A", "B", ("toxic",)), TextExample("b", "C", None, ("threat",))]
+    examples.append(TextExample("c", "D", None, ()))
+    answers = [
+        LabelsAnswer("a", ("toxic", "insult"), {"toxic": 0.9, "insult": 0.6, "threat": 0.1}),
+        LabelsAnswer("b", (), {"toxic": 0.1, "insult": 0.1, "threat": 0.2}),
+        LabelsAnswer("c", (), {"toxic": 0.1, "insult": 0.1, "threat": 0.2}),
+    ]
+    found = task().errors(examples, answers)
+    assert [error.id for error in found] == ["b", "a"]
+    assert found[0][2:] == ("threat", "(none)", pytest.approx(0.8))
+    assert found[1][1:] == ("A ||| B", "toxic", "toxic, insult", 0.6)

@@ -1,0 +1,152 @@
+"""Texts and pairs: what is answered, scored and written."""
+
+import json
+
+import numpy as np
+import pytest
+
+from albert_keras.tasks.classification.glue_tasks import GLUE_TASKS
+from albert_keras.tasks.classification.task import ClassAnswer, ScoreAnswer, TextTask
+from albert_keras.tasks.examples import TextExample
+from albert_keras.tasks.task_config import TaskConfig
+from data_pipeline.errors import InputError
+
+
+def task(name="classification", **settings):
+    columns = {} if name in GLUE_TASKS else {"text": "text", "label": "label"}
+    return TextTask(TaskConfig(name=name, **columns, **settings))
+
+
+def classified(names, chosen, sure=0.75):
+    """Returns answers: class number `chosen[i]` of two for example i."""
+    rest = 1 - sure
+    return [
+        ClassAnswer(
+            str(id),
+            names[number],
+            sure,
+            {names[number]: sure, names[1 - number]: rest},
+        )
+        for id, number in enumerate(chosen)
+    ]
+
+
+def labelled(*labels):
+    return [TextExample(str(id), f"text {id}", label=label) for id, label in enumerate(labels)]
+
+
+def test_models_answer_together():
+    examples = labelled(None, None)
+    even, sure = np.zeros((2, 2), np.float32), np.array([[0, 60], [60, 0]], np.float32)
+    answers = task("cola").answers(examples, None, [{"logits": even}, {"logits": sure}])
+    assert [answer.label for answer in answers] == ["1", "0"]
+    np.testing.assert_allclose([answer.probability for answer in answers], 0.75)
+    assert list(answers[0].probabilities) == ["0", "1"]
+    results = [{"logits": np.array([[1.0], [7.0]])}, {"logits": np.array([[2.0], [6.0]])}]
+    assert task("sts-b").answers(examples, None, results) == [
+        ScoreAnswer("0", 1.5),
+        ScoreAnswer("1", 6.5),
+    ]
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf")])
+def test_a_model_without_numbers_is_told(number):
+    for name, width in (("cola", 2), ("sts-b", 1)):
+        with pytest.raises(InputError, match="of the model are not finite"):
+            task(name).answers(labelled(None), None, [{"logits": np.full((1, width), number)}])
+
+
+def test_scores_are_those_of_the_task():
+    examples = labelled("0", "1", "1", "1")
+    answers = classified("01", [0, 1, 1, 0])
+    assert task("mrpc").scores(examples, answers) == {"accuracy": 0.75, "f1": 0.8}
+    own = task(labels=("0", "1")).scores(examples, answers)
+    assert list(own) == ["accuracy", "macro_f1", "f1"] and own["f1"] == 0.8
+    assert list(task(labels=("0", "1", "2")).scores(examples, answers)) == ["accuracy", "macro_f1"]
+    scores = [ScoreAnswer(str(id), score) for id, score in enumerate((1.0, 2.0, 4.0))]
+    for name in ("sts-b", "regression"):
+        found = task(name).scores(labelled(1.0, 2.0, 3.0), scores)
+        assert list(found) == ["pearson", "spearman", "mean_squared_error"]
+        assert found["spearman"] == pytest.approx(1) and found["mean_squared_error"] == 1 / 3
+
+
+def test_the_interval_is_around_the_metric():
+    examples, answers = labelled(*"0111" * 10), classified("01", [0, 1, 1, 0] * 10)
+    low, high = task("sst-2").interval(examples, answers)
+    assert 0.5 < low < 0.75 < high < 1
+
+
+def test_guesses_are_the_most_frequent_class_or_the_mean():
+    examples = labelled(None, None)
+    [first, second] = task("cola").guesses(labelled(*"1101"), examples)
+    assert first == ClassAnswer("0", "1", 0.75, {"0": 0.25, "1": 0.75}) and second.id == "1"
+    guesses = task("sts-b").guesses(labelled(1.0, 2.0, 4.5), examples)
+    assert guesses == [ScoreAnswer("0", 2.5), ScoreAnswer("1", 2.5)]
+
+
+def test_collapse_to_one_class_is_told():
+    it = task("cola")
+    assert it.collapse(classified("01", [1] * 872)) == "all 872 answers are `1`"
+    assert it.collapse(classified("01", [1, 1, 0])) is None
+    assert it.collapse(classified("01", [1])) is None
+
+
+def test_collapse_to_one_score_is_told(tmp_path):
+    def told(it, *scores):
+        return it.collapse([ScoreAnswer("0", score) for score in scores])
+
+    assert told(task("sts-b"), 2.5, 2.5001, 2.4999) == "all 3 scores are about 2.5"
+    assert told(task("sts-b"), 2.5, 2.6, 2.4) is None
+    assert told(task("regression"), 7.0, 7.0) == "all 2 scores are about 7"
+    assert told(task("regression"), 7.0, 7.001) is None
+    assert told(task("regression"), 7.0) is None
+    path = tmp_path / "train.tsv"
+    path.write_text("text\tlabel\n" + "".join(f"text {n}\t{n}\n" for n in range(1000)))
+    it = task("regression", train=str(path))
+    it.read("train")
+    assert told(it, 7.0, 8.0) == "all 2 scores are about 7.5"
+
+
+def test_errors_begin_with_the_worst():
+    it = task("cola")
+    examples = [TextExample(str(id), "a\tb", "c\n", "0") for id in range(3)]
+    answers = [
+        *classified("01", [0]),
+        ClassAnswer("1", "1", 0.6, {"0": 0.4, "1": 0.6}),
+        ClassAnswer("2", "1", 0.9, {"0": 0.1, "1": 0.9}),
+    ]
+    assert it.errors(examples, answers) == [
+        ("2", "a b ||| c", "0", "1", 0.9),
+        ("1", "a b ||| c", "0", "1", 0.6),
+    ]
+    matrix, names = it.confusion(examples, answers)
+    assert matrix.tolist() == [[1, 2], [0, 0]] and names == ("0", "1")
+    scores = [ScoreAnswer("0", 2.5), ScoreAnswer("1", -0.5)]
+    assert task("sts-b").errors(labelled(2.5, 1.0), scores) == [
+        ("1", "text 1", "1", "-0.5", 1.5),
+        ("0", "text 0", "2.5", "2.5", 0.0),
+    ]
+    assert task("sts-b").confusion(labelled(2.5, 1.0), scores) is None
+
+
+def test_test_splits_become_leaderboard_files_and_others_lines_of_json(tmp_path):
+    examples = [TextExample("7", "A.", "B.")]
+    answers = [ClassAnswer("7", "neutral", 1.0, {"neutral": 1.0})]
+    for split, name in (("ax", "AX.tsv"), ("test_mismatched", "MNLI-mm.tsv")):
+        paths = task("mnli").write(tmp_path, split, examples, answers)
+        assert {path.name for path in paths} == {f"predictions-mnli-{split}.jsonl", name}
+        assert (tmp_path / name).read_text() == "index\tprediction\n7\tneutral\n"
+    assert len(task("ax").write(tmp_path, "ax", examples, answers)) == 2
+    task("sts-b").write(tmp_path, "test", examples, [ScoreAnswer("7", 5.5)])
+    assert (tmp_path / "STS-B.tsv").read_text() == "index\tprediction\n7\t5.00000\n"
+    assert json.loads((tmp_path / "predictions-sts-b-test.jsonl").read_text())["score"] == 5.5
+    [path] = task("mnli").write(tmp_path, "dev_matched", examples, answers)
+    assert path.name == "predictions-dev_matched.jsonl"
+
+
+def test_one_folder_takes_the_test_answers_of_several_tasks(tmp_path):
+    examples, answers = [TextExample("0", "A.")], [ClassAnswer("0", "1", 0.9, {"0": 0.1, "1": 0.9})]
+    for name in ("cola", "sst-2"):
+        task(name).write(tmp_path, "test", examples, answers)
+    names = {path.name for path in tmp_path.glob("*.jsonl")}
+    assert names == {"predictions-cola-test.jsonl", "predictions-sst-2-test.jsonl"}

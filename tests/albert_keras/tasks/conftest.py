@@ -1,0 +1,190 @@
+"""A toy to be learnt, a fine-tuning that learnt it, and examples of every kind of task."""
+
+import contextlib
+import functools
+import json
+import os
+import random
+import subprocess
+import sys
+
+import pytest
+
+from albert_keras.config import AlbertConfig
+from albert_keras.tasks import metrics, train_seed
+from albert_keras.tasks.finetune import finetune
+from albert_keras.tasks.finetune_config import FinetuneConfig
+from albert_keras.training.loop.fitting import checkpoint_variables
+from albert_keras.training.loop.log_file import log_evaluation
+from tests.albert_keras.tasks.small_tasks import make_examples, make_task
+
+#: The word that says which class a text of the toy is of.
+WORDS = {"no": "window", "yes": "harbour"}
+#: A model that trains in seconds, without dropout.
+SHAPE = AlbertConfig(
+    vocab_size=307,
+    embedding_size=16,
+    hidden_size=32,
+    num_hidden_layers=1,
+    num_attention_heads=2,
+    intermediate_size=64,
+    max_position_embeddings=64,
+    hidden_dropout_prob=0.0,
+    attention_probs_dropout_prob=0.0,
+)
+
+
+@pytest.fixture(scope="session")
+def small_shape(tiny_tokenizer):
+    """Returns the AlbertConfig of a model that trains in seconds, without dropout."""
+    return SHAPE.replace(vocab_size=tiny_tokenizer.vocab_size)
+
+
+def write_toy(path, corpus, count, seed):
+    """Writes texts in which one of two words, anywhere, tells the class; returns the path."""
+    rng = random.Random(seed)
+    lines = ["text\tlabel"]
+    for _ in range(count):
+        words = rng.choice(corpus).split()[: rng.randint(1, 5)]
+        words = [word for word in words if word not in WORDS.values()]
+        label = rng.choice(list(WORDS))
+        words.insert(rng.randint(0, len(words)), WORDS[label])
+        lines.append(f"{' '.join(words)}\t{label}")
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+@pytest.fixture(scope="session")
+def toy(tiny_corpus, tmp_path_factory):
+    """Returns a folder with train.tsv, 200 texts, and dev.tsv, 60 texts."""
+    folder = tmp_path_factory.mktemp("toy")
+    write_toy(folder / "train.tsv", tiny_corpus, 200, seed=1)
+    write_toy(folder / "dev.tsv", tiny_corpus, 60, seed=2)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def toy_config(toy):
+    """Returns settings that learn the toy, and end when nothing gets better any more."""
+    return FinetuneConfig(
+        task={
+            "name": "classification",
+            "train": str(toy / "train.tsv"),
+            "dev": str(toy / "dev.tsv"),
+            "text": "text",
+            "label": "label",
+            "max_seq_length": 24,
+        },
+        training={
+            "steps": 100,
+            "batch_size": 16,
+            "evaluate_every": 5,
+            "patience": 6,
+            "checkpoint_every": 1000,
+            "report_every": 20,
+            "precision": "float32",
+            "peak_tflops": 1.0,
+        },
+        optimizer={"lr": 1e-3, "warmup_steps": 10},
+    )
+
+
+@pytest.fixture(scope="session")
+def tune(small_shape, tiny_tokenizer, toy_config):
+    """Returns `finetune`, from random weights and with the settings of the toy if not told."""
+
+    def tune(out, config=toy_config, origin="random", **arguments):
+        if origin == "random":
+            arguments = {"albert_config": small_shape, "tokenizer": tiny_tokenizer} | arguments
+        return finetune(origin, out, config, **arguments)
+
+    return tune
+
+
+@pytest.fixture(scope="session")
+def tuned_toy(tune, tmp_path_factory):
+    """Returns the FinetuneResult of a toy that was learnt; tests that change it copy its folder."""
+    return tune(tmp_path_factory.mktemp("tuned") / "toy")
+
+
+@pytest.fixture(scope="session")
+def end_at_once():
+    """Returns a context in which trainings end at their last step with their initial weights.
+
+    It gives a dict of these weights, by the name of the run, then by the name of the weight.
+    """
+
+    @contextlib.contextmanager
+    def ending():
+        begun = {}
+
+        def end(context, scores, **_):
+            run, step, steps = context.run, context.training_step, context.training.steps
+            if context.first_step == 0:
+                begun[run.path.name] = {w.name: w.numpy() for w in step.model.weights}
+                run.checkpoints.save(steps, checkpoint_variables(step), {}, -0.5)
+                log_evaluation(run.path, steps, {"accuracy": 0.5})
+            return steps
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(train_seed, "fit", end)
+            # These two functions take a second each.
+            patch.setattr(train_seed, "draw_dev_curves", lambda *_: None)
+            patch.setattr(metrics, "bootstrap_interval", lambda *_: metrics.Interval(0.25, 0.75))
+            yield begun
+
+    return ending
+
+
+@pytest.fixture(scope="session")
+def task_of():
+    """Returns `make_task`."""
+    return make_task
+
+
+@pytest.fixture(scope="session")
+def examples_of(tiny_corpus):
+    """Returns `make_examples` of the small corpus."""
+    return functools.partial(make_examples, tiny_corpus)
+
+
+@pytest.fixture(scope="session")
+def on_two_replicas(tiny_corpus, tiny_vocabulary):
+    """Returns a function that calls another one, of a test module, where there are two devices.
+
+    That one is given the name of a kind, a MirroredStrategy, and Features of the kind.
+    """
+
+    def call(function, kinds):
+        # Devices can only be set up before TensorFlow starts.
+        environ = os.environ | {"PYTHONPATH": ":".join(sys.path), "CUDA_VISIBLE_DEVICES": ""}
+        names = [function.__module__, function.__name__, str(tiny_vocabulary.path)]
+        run = subprocess.run(
+            [sys.executable, "-c", _ON_TWO_REPLICAS, *names, *kinds],
+            input=json.dumps(tiny_corpus),
+            capture_output=True,
+            text=True,
+            env=environ,
+        )
+        assert run.stdout.split() == list(kinds), run.stderr[-3000:]
+
+    return call
+
+
+_ON_TWO_REPLICAS = """
+import importlib, json, sys
+import tensorflow as tf
+cpu = tf.config.list_physical_devices("CPU")[0]
+tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
+from data_pipeline.tokenizers.tokenization import Tokenizer
+from tests.albert_keras.tasks.small_tasks import make_examples, make_task
+
+module, name, tokenizer, *kinds = sys.argv[1:]
+function, corpus = getattr(importlib.import_module(module), name), json.load(sys.stdin)
+tokenizer = Tokenizer.load(tokenizer)
+strategy = tf.distribute.MirroredStrategy(["cpu:0", "cpu:1"])
+for kind in kinds:
+    examples = make_examples(corpus, kind)
+    function(kind, strategy, make_task(kind).features(examples, tokenizer, training=True))
+    print(kind)
+"""

@@ -1,0 +1,255 @@
+import json
+import math
+
+import numpy as np
+import pytest
+
+from albert_keras.tasks.examples import QuestionExample
+from albert_keras.tasks.spans.decoding import decode_v1, decode_v2
+from albert_keras.tasks.spans.scores import apply_null_threshold
+from albert_keras.tasks.spans.windows import SquadWindowConfig, span_features
+from data_pipeline.errors import InputError
+
+CONTEXT = "The old ferry left the  harbour; the old ferry (again) left before sunrise."
+WINDOWS = SquadWindowConfig(max_seq_length=24, doc_stride=6, max_query_length=4)
+EXAMPLES = [
+    QuestionExample("a", "Who left?", CONTEXT),
+    QuestionExample("empty", "Who?", " "),
+    QuestionExample("b", "When?", "Before sunrise."),
+]
+
+
+def logits(starts, ends):
+    return {"start_logits": starts, "end_logits": ends}
+
+
+def candidates(*arrays):
+    names = ("start_log_probs", "start_indices", "end_log_probs", "end_indices", "null_logits")
+    return dict(zip(names, arrays, strict=True))
+
+
+@pytest.fixture(scope="module")
+def features(tiny_tokenizer):
+    return span_features(EXAMPLES, tiny_tokenizer, WINDOWS)
+
+
+def random_outputs(features, version, seed):
+    """Returns the outputs of a model for all windows, scaled by its seed."""
+    rng = np.random.default_rng(seed)
+    shape = features.input_ids.shape
+    if version == 1:
+        return logits(*(seed * rng.normal(size=shape) for _ in range(2)))
+    starts, ends = (rng.integers(0, shape[1], (shape[0], count)) for count in (5, 25))
+    scores = (np.sort(-rng.random(each.shape))[:, ::-1] for each in (starts, ends))
+    return candidates(next(scores), starts, next(scores), ends, rng.normal(size=shape[0]))
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_models_that_read_the_passage_differently_are_compared_by_character(
+    version, features, digit_tokenizer
+):
+    decode = {1: decode_v1, 2: decode_v2}[version]
+    short = WINDOWS.replace(max_seq_length=16, doc_stride=3)
+    used = (features, span_features(EXAMPLES, digit_tokenizer, short))
+    assert len(used[0].input_ids) != len(used[1].input_ids)
+    results = [random_outputs(each, version, seed) for seed, each in enumerate(used, start=1)]
+    alone = [
+        decode(EXAMPLES, (each,), [result], n_best=10_000)
+        for each, result in zip(used, results, strict=True)
+    ]
+    both = decode(EXAMPLES, used, results, n_best=10_000)
+    for example in EXAMPLES:
+        scores = {}
+        for one in alone:
+            for best in one.nbest[example.id]:
+                scores.setdefault(best["text"], []).append(
+                    (best["start_log_prob"], best["end_log_prob"])
+                )
+        # Both occurrences of these words count as one text, but not as one span.
+        unique = {text for text in scores if example.context.count(text) == 1}
+        found = {best["text"]: best for best in both.nbest[example.id]}
+        assert found.keys() == scores.keys()
+        for text in unique:
+            mean = np.mean(scores[text], axis=0)
+            received = found[text]["start_log_prob"], found[text]["end_log_prob"]
+            np.testing.assert_allclose(received, mean, rtol=1e-9)
+        totals = [best["start_log_prob"] + best["end_log_prob"] for best in found.values()]
+        assert totals == sorted(totals, reverse=True)
+        assert both.predictions[example.id] == next(iter(found))
+    if version == 2:
+        for id, score in both.null_scores.items():
+            assert score == pytest.approx(np.mean([one.null_scores[id] for one in alone]))
+
+
+def test_a_model_alone_answers_the_same_with_normalized_logits(features):
+    result = random_outputs(features, 1, seed=3)
+    expected = decode_v1(EXAMPLES, features, [result])
+    found = decode_v1(EXAMPLES, (features,), [result])
+    assert found.predictions == expected.predictions and found.locations == expected.locations
+    for id, texts in expected.nbest.items():
+        for one, other in zip(found.nbest[id], texts, strict=True):
+            assert one["text"] == other["text"]
+            assert one["probability"] == pytest.approx(other["probability"])
+
+
+def place(features, row, piece):
+    """Returns where a piece of the passage stands in a window."""
+    return int(piece - features.passage_offsets[row] + features.passage_starts[row])
+
+
+def decoded_by_hand(features, proposed, n_best, max_length, nothing):
+    """Returns the n best texts by plain loops; `proposed` gives start, end and scores of a row."""
+    answers = {}
+    for number, example in enumerate(EXAMPLES):
+        spans = []
+        for row in np.flatnonzero(features.example_indices == number):
+            averaged = {}
+            begin = features.passage_starts[row]
+            stop = begin + features.passage_lengths[row]
+            for start, end, start_score, end_score in proposed(row):
+                if not begin <= start <= end < min(stop, start + max_length):
+                    continue
+                if features.is_max_context[row, start]:
+                    averaged.setdefault((start, end), []).append((start_score, end_score))
+            for (start, end), scores in averaged.items():
+                text = example.context[
+                    slice(*features.characters_at(row, start, end, example.context))
+                ]
+                spans.append((text, *np.mean(np.array(scores, np.float64), axis=0)))
+        best = {}
+        for text, start, end in sorted(spans, key=lambda span: -(span[1] + span[2])):
+            if len(best) < n_best:
+                best.setdefault(text, (start, end))
+        best = best or nothing
+        total = sum(math.exp(start + end) for start, end in best.values() if start > -1e5) or 1
+        answers[example.id] = [
+            (text, math.exp(start + end) / total if start > -1e5 else 1.0, start, end)
+            for text, (start, end) in best.items()
+        ]
+    return answers
+
+
+def flat(nbest):
+    return {id: [tuple(one.values()) for one in texts] for id, texts in nbest.items()}
+
+
+def assert_same(nbest, expected):
+    assert nbest.keys() == expected.keys()
+    for id, texts in flat(nbest).items():
+        assert [one[0] for one in texts] == [one[0] for one in expected[id]]
+        received = [one[1:] for one in texts]
+        np.testing.assert_allclose(received, [one[1:] for one in expected[id]], rtol=1e-9)
+
+
+@pytest.mark.parametrize("models", [1, 2])
+@pytest.mark.parametrize("n_best, max_length", [(20, 30), (6, 3), (1, 1)])
+def test_version_1_decodes_as_plain_loops_do(models, n_best, max_length, features):
+    draw = np.random.default_rng(11)
+    shape = features.input_ids.shape
+    # Rounded, so that many scores are equal and their order matters.
+    results = [
+        logits(*draw.normal(size=(2, *shape)).round(1).astype(np.float32)) for _ in range(models)
+    ]
+
+    def proposed(row):
+        for starts, ends in map(dict.values, results):
+            best = [sorted(range(shape[1]), key=lambda at: -one[row][at]) for one in (starts, ends)]
+            for start in best[0][:n_best]:
+                for end in best[1][:n_best]:
+                    yield start, end, starts[row, start], ends[row, end]
+
+    expected = decoded_by_hand(features, proposed, n_best, max_length, {"empty": (0.0, 0.0)})
+    answers = decode_v1(EXAMPLES, features, results, n_best, max_length)
+    assert_same(answers.nbest, expected)
+    assert answers.predictions == {id: texts[0][0] for id, texts in expected.items()}
+    assert answers.null_scores is None
+
+
+@pytest.mark.parametrize("models", [1, 2])
+def test_version_2_decodes_as_plain_loops_do(models, features):
+    draw = np.random.default_rng(12)
+    windows, length = features.input_ids.shape
+    results = [
+        candidates(
+            draw.normal(size=(windows, 5)).astype(np.float32),
+            draw.permuted(np.tile(np.arange(length), (windows, 1)), axis=1)[:, :5],
+            draw.normal(size=(windows, 15)).astype(np.float32),
+            draw.permuted(np.tile(np.arange(length), (windows, 1)), axis=1)[:, :15],
+            draw.normal(size=windows).astype(np.float32),
+        )
+        for _ in range(models)
+    ]
+
+    def proposed(row):
+        for starts, start_at, ends, end_at, _ in map(dict.values, results):
+            for i in range(5):
+                for j in range(3 * i, 3 * i + 3):
+                    yield start_at[row, i], end_at[row, j], starts[row, i], ends[row, j]
+
+    answers = decode_v2(EXAMPLES, features, results, n_best=20, max_answer_length=30)
+    assert_same(answers.nbest, decoded_by_hand(features, proposed, 20, 30, {"": (-1e6, -1e6)}))
+    for number, example in enumerate(EXAMPLES):
+        rows = features.example_indices == number
+        lowest = [min(one["null_logits"][rows].tolist(), default=1e6) for one in results]
+        assert answers.null_scores[example.id] == pytest.approx(np.mean(lowest))
+
+
+def test_a_clear_answer_is_read_from_the_raw_text(features):
+    starts, ends = np.zeros((2, *features.input_ids.shape), np.float32)
+    first, last = features.passages[0].covering(
+        CONTEXT.index("left the  harbour"), CONTEXT.index("; the")
+    )
+    for row in np.flatnonzero(features.example_indices == 0):
+        start, end = place(features, row, first), place(features, row, last)
+        if start >= 0 and end < features.input_ids.shape[1] and features.is_max_context[row, start]:
+            starts[row, start] = ends[row, end] = 9
+    answers = decode_v1(EXAMPLES, features, [logits(starts, ends)])
+    assert answers.predictions["a"] == "left the  harbour"
+    assert answers.predictions["empty"] == "empty"
+    assert answers.nbest["empty"] == [
+        {"text": "empty", "probability": 1.0, "start_log_prob": 0.0, "end_log_prob": 0.0}
+    ]
+    assert sum(one["probability"] for one in answers.nbest["a"]) == pytest.approx(1)
+
+
+def nothing_but_cls(features, null_logits):
+    windows = len(features)
+    zeros = np.zeros((windows, 1), np.int64)
+    return candidates(zeros - 0.5, zeros, zeros - 0.5, zeros, np.asarray(null_logits))
+
+
+def test_version_2_without_spans_has_the_empty_text_and_the_least_null_score(features):
+    null_logits = np.linspace(3, 4, len(features))
+    answers = decode_v2(EXAMPLES, features, [nothing_but_cls(features, null_logits)])
+    assert answers.predictions == {"a": "", "empty": "", "b": ""}
+    assert answers.nbest["a"][0]["start_log_prob"] == -1e6
+    assert answers.null_scores == {"a": 3.0, "empty": 1e6, "b": 4.0}
+
+
+def test_a_question_at_the_threshold_is_not_answered():
+    predictions = {"a": "x", "b": "y", "c": "z"}
+    null_scores = {"a": -1.5, "b": 0.5, "c": 0.25}
+    assert apply_null_threshold(predictions, null_scores, 0.5) == {"a": "x", "b": "", "c": "z"}
+
+
+def test_the_files_hold_the_answers(features, tmp_path):
+    answers = decode_v2(EXAMPLES, features, [nothing_but_cls(features, np.zeros(len(features)))])
+    answers = answers._replace(predictions=answers.predictions | {"a": "Zoë \ud800", "b": "x"})
+    answers.save(tmp_path)
+    assert json.loads((tmp_path / "predictions.json").read_text()) == answers.predictions
+    assert json.loads((tmp_path / "nbest_predictions.json").read_text()) == answers.nbest
+    assert json.loads((tmp_path / "null_odds.json").read_text()) == answers.null_scores
+    version_1 = tmp_path / "version 1"
+    version_1.mkdir()
+    answers._replace(null_scores=None).save(version_1)
+    assert not (version_1 / "null_odds.json").exists()
+
+
+def test_outputs_that_are_no_numbers_are_refused(features):
+    good = np.zeros(features.input_ids.shape)
+    bad = good.copy()
+    bad[0, 0] = np.nan
+    with pytest.raises(InputError, match=f"1 of {good.size} `end_logits` .* not finite"):
+        decode_v1(EXAMPLES, features, [logits(good, bad)])
+    with pytest.raises(InputError, match=f"{len(features)} of .* `null_logits`"):
+        decode_v2(EXAMPLES, features, [nothing_but_cls(features, np.full(len(features), np.nan))])

@@ -1,0 +1,192 @@
+import copy
+import json
+
+import pytest
+
+from albert_keras.tasks.examples import Answer, QuestionExample
+from albert_keras.tasks.spans.files import read_null_odds, read_predictions, read_questions
+from data_pipeline.errors import InputError
+
+CONTEXT = "Anna lives in Rome. Rome is old."
+
+
+def content():
+    """Returns a small file of version 2.0."""
+    answerable = {
+        "id": "q1",
+        "question": "Where?",
+        "answers": [{"text": "Rome", "answer_start": 14}, {"text": "in Rome", "answer_start": 11}],
+        "is_impossible": False,
+    }
+    impossible = {
+        "id": "q2",
+        "question": "When?",
+        "answers": [],
+        "is_impossible": True,
+        "plausible_answers": [{"text": "old", "answer_start": 28}],
+    }
+    paragraph = {"context": CONTEXT, "qas": [answerable, impossible]}
+    return {"version": "v2.0", "data": [{"title": "Cities", "paragraphs": [paragraph]}]}
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(content):
+        path = tmp_path / "squad.json"
+        if not isinstance(content, bytes):
+            content = json.dumps(content).encode()
+        path.write_bytes(content)
+        return path
+
+    return write
+
+
+def test_questions_come_in_order_with_everything_that_is_known(write):
+    assert read_questions(write(content())) == [
+        QuestionExample(
+            "q1", "Where?", CONTEXT, (Answer("Rome", 14), Answer("in Rome", 11)), False
+        ),
+        QuestionExample("q2", "When?", CONTEXT, (), True),
+    ]
+
+
+def test_version_1_says_nothing_of_impossible_questions(write):
+    file = content()
+    del file["data"][0]["paragraphs"][0]["qas"][0]["is_impossible"]
+    assert read_questions(write(file))[0].is_impossible is None
+
+
+def test_a_file_to_predict_for_needs_no_answers(write):
+    file = content()
+    question = file["data"][0]["paragraphs"][0]["qas"][0]
+    del question["answers"], question["is_impossible"]
+    assert read_questions(write(file))[0] == QuestionExample("q1", "Where?", CONTEXT)
+
+
+def test_byte_order_mark_line_ends_and_control_characters_are_read(write):
+    file = content()
+    file["data"][0]["paragraphs"][0]["qas"][0]["question"] = "Where?TAB"
+    text = json.dumps(file, indent=1).replace("\n", "\r\n").replace("TAB", "\t\0")
+    assert read_questions(write(b"\xef\xbb\xbf" + text.encode()))[0].question == "Where?\t\0"
+
+
+PARAGRAPH = "article 1 ('Cities'), paragraph 1"
+
+
+@pytest.mark.parametrize(
+    "damage, message",
+    [
+        (lambda q: q.pop("id"), "question 1: must have the key `id`"),
+        (lambda q: q.update(id=7), "question 1: `id` must be a text. Received: 7"),
+        (lambda q: q.update(id="q2"), "question 2: `id` must be unique. Received: 'q2'"),
+        (lambda q: q.update(question=None), "question 1: `question` must be a text"),
+        (lambda q: q.update(is_impossible="no"), "question 1: `is_impossible` must be true or"),
+        (lambda q: q.update(is_impossible=True), "question 1: an impossible question must have"),
+        (lambda q: q.update(answers={}), "question 1: `answers` must be a list"),
+        (lambda q: q["answers"].append("x"), "question 1: answer 3 must be an object"),
+        (lambda q: q["answers"][1].pop("text"), "question 1: answer 2 must have the key `text`"),
+        (
+            lambda q: q["answers"][1].update(answer_start="11"),
+            "question 1: answer 2 `answer_start` must be a whole number. Received: '11'",
+        ),
+        (
+            lambda q: q["answers"][0].update(answer_start=15),
+            "question 1: answer 1 must be in the context at `answer_start`. "
+            "Received: 'Rome' at 15, where the context has 'ome.'",
+        ),
+        (lambda q: q["answers"][0].update(answer_start=-18), "answer 1 must be in the"),
+        (lambda q: q["answers"][0].update(text=" "), "answer 1 must have a `text`"),
+    ],
+)
+def test_a_broken_question_is_named(damage, message, write):
+    file = content()
+    damage(file["data"][0]["paragraphs"][0]["qas"][0])
+    with pytest.raises(InputError) as error:
+        read_questions(write(file))
+    assert f"{PARAGRAPH}, " in str(error.value) and message in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "damage, message",
+    [
+        (lambda file: file.pop("data"), "must have the key `data`. Received: ['version']"),
+        (lambda file: file.update(data=3), "`data` must be a list. Received: 3"),
+        (lambda file: file["data"].append([]), "article 2: the entry must be an object"),
+        (lambda file: file["data"][0].pop("paragraphs"), "article 1 ('Cities'): must have"),
+        (lambda file: file["data"][0]["paragraphs"].append({}), "paragraph 2: must have the key"),
+        (lambda file: file.update(data=[]), "must contain at least one question"),
+    ],
+)
+def test_a_broken_structure_is_named(damage, message, write):
+    file = content()
+    damage(file)
+    with pytest.raises(InputError) as error:
+        read_questions(write(file))
+    assert message in str(error.value)
+
+
+def test_all_broken_entries_are_counted_and_ten_are_shown(write):
+    file = content()
+    questions = file["data"][0]["paragraphs"][0]["qas"]
+    questions += [copy.deepcopy(questions[0]) for _ in range(12)]
+    with pytest.raises(InputError) as error:
+        read_questions(write(file))
+    assert "broken entries (12)" in str(error.value)
+    assert str(error.value).count("`id` must be unique") == 10
+    assert str(error.value).endswith("and 2 more")
+
+
+@pytest.mark.parametrize(
+    "content, message",
+    [
+        (b'{"data":\n [{"x": }]}', "line 2, column 9: must be JSON"),
+        (b'{"data": "\xff"}', "must be UTF-8. Received: byte 0xff at 10"),
+        (b"[" * 100_000, "must be JSON"),
+        (b"[]", "must be an object"),
+        (b"", "line 1, column 1: must be JSON"),
+    ],
+)
+def test_what_is_no_such_file_is_refused(content, message, write):
+    with pytest.raises(InputError) as error:
+        read_questions(write(content))
+    assert message in str(error.value)
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(InputError, match="none.json cannot be read"):
+        read_questions(tmp_path / "none.json")
+
+
+def test_predictions_and_null_scores_are_read(write):
+    assert read_predictions(write({"q1": "Rome", "q2": ""})) == {"q1": "Rome", "q2": ""}
+    assert read_null_odds(write({"q1": -3, "q2": 0.5})) == {"q1": -3.0, "q2": 0.5}
+    with pytest.raises(InputError, match="`q1` must be a text. Received: 5"):
+        read_predictions(write({"q1": 5}))
+    with pytest.raises(InputError, match="`q1` must be a number. Received: True"):
+        read_null_odds(write({"q1": True}))
+    with pytest.raises(InputError, match="`q1` must be a number. Received: NaN"):
+        read_null_odds(write(b'{"q1": NaN}'))
+
+
+@pytest.mark.parametrize(
+    "name, questions, answers, impossible",
+    [
+        ("dev-v1.1.json", 4961, 17778, 0),
+        ("train-v1.1.slice.json", 2054, 2054, 0),
+        ("train-v2.0.slice.json", 3250, 1506, 1744),
+        ("dev-v2.0.slice.json", 2828, 5186, 1424),
+        ("test-v2.0.noanswers.slice.json", 1421, 0, 0),
+    ],
+)
+def test_real_files_have_their_known_counts(name, questions, answers, impossible, shared_data):
+    examples = read_questions(shared_data / "squad" / name)
+    assert len(examples) == questions
+    assert sum(len(example.answers) for example in examples) == answers
+    assert sum(bool(example.is_impossible) for example in examples) == impossible
+
+
+def test_wrong_offsets_of_a_real_file_are_found(shared_data):
+    with pytest.raises(InputError) as error:
+        read_questions(shared_data / "dirty" / "derived" / "squad.wrong-offsets.json")
+    assert "broken entries (81)" in str(error.value)
+    assert "article 1 ('Rhine'), paragraph 1, question 4: answer 1" in str(error.value)

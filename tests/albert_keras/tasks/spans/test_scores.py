@@ -1,0 +1,121 @@
+import logging
+
+import pytest
+
+from albert_keras.tasks.examples import Answer, QuestionExample
+from albert_keras.tasks.spans.scores import (
+    best_thresholds,
+    exact_match,
+    f1,
+    normalize_answer,
+    question_scores,
+    score_v1,
+    score_v2,
+)
+from data_pipeline.errors import InputError
+
+
+def question(id, *answers):
+    return QuestionExample(id, "?", "", tuple(Answer(answer, 0) for answer in answers))
+
+
+@pytest.mark.parametrize(
+    "text, expected",
+    [
+        ("The  Cat,\tand a DOG!", "cat and dog"),
+        ("an-other theme", "another theme"),
+        ("“the” café’s", "“ ” café’s"),  # only ASCII punctuation goes
+        ("a.n. answer", "answer"),  # punctuation goes before articles
+        ("The A an", ""),
+        ("٣ a\u00a0b", "٣ b"),
+    ],
+)
+def test_answers_are_normalised(text, expected):
+    assert normalize_answer(text) == expected
+
+
+@pytest.mark.parametrize(
+    "gold, predicted, exact, first, second",
+    [
+        ("the Rome", "rome.", 1, 1.0, 1.0),
+        ("in Rome", "Rome", 0, 2 / 3, 2 / 3),
+        ("b b c", "b c c c", 0, 4 / 7, 4 / 7),
+        ("Rome", "Paris", 0, 0, 0),
+        ("Rome", "", 0, 0, 0),
+        ("", "", 1, 0, 1),
+        ("", "the", 1, 0, 1),
+        ("", "Rome", 0, 0, 0),
+    ],
+)
+def test_exact_match_and_f1_of_both_versions(gold, predicted, exact, first, second):
+    assert exact_match(gold, predicted) == exact
+    assert f1(gold, predicted, version=1) == pytest.approx(first, abs=1e-15)
+    assert f1(gold, predicted, version=2) == pytest.approx(second, abs=1e-15)
+
+
+def test_version_1_takes_the_best_answer_and_counts_missing_ones_as_wrong(caplog):
+    examples = [question("1", "Rome", "in Rome"), question("2", "old"), question("3", "x")]
+    with caplog.at_level(logging.WARNING):
+        scores = score_v1(examples, {"1": "in Rome now", "2": "The old"})
+    assert scores == {"exact_match": 100 * 1 / 3, "f1": 100.0 * (0.8 + 1) / 3}
+    assert "1 of 3 questions have no prediction and are counted as wrong" in caplog.text
+
+
+def test_version_1_wants_answers():
+    with pytest.raises(InputError, match="'2' must have an answer"):
+        score_v1([question("1", "x"), question("2")], {"1": "x"})
+    with pytest.raises(InputError, match="at least one question"):
+        score_v1([], {})
+
+
+EXAMPLES = [question("a", "Rome"), question("b", "two cats"), question("n"), question("m")]
+PREDICTIONS = {"a": "Rome", "b": "cats", "n": "", "m": "something"}
+
+
+def test_version_2_splits_by_answerability():
+    assert score_v2(EXAMPLES, PREDICTIONS) == {
+        "exact": 50.0,
+        "f1": 100.0 * (1 + 2 / 3 + 1) / 4,
+        "total": 4,
+        "HasAns_exact": 50.0,
+        "HasAns_f1": 100.0 * (1 + 2 / 3) / 2,
+        "HasAns_total": 2,
+        "NoAns_exact": 50.0,
+        "NoAns_f1": 50.0,
+        "NoAns_total": 2,
+    }
+
+
+def test_version_2_leaves_missing_predictions_out_and_says_so(caplog):
+    with caplog.at_level(logging.WARNING):
+        scores = score_v2(EXAMPLES, {"a": "Rome", "b": "cats"})
+    assert (scores["total"], scores["HasAns_total"], "NoAns_total" in scores) == (2, 2, False)
+    assert "2 of 4 questions have no prediction and are ignored" in caplog.text
+
+
+def test_a_gold_answer_of_articles_alone_counts_as_none():
+    exact, word_f1 = question_scores([question("1", "The")], {"1": ""})
+    assert (exact, word_f1) == ({"1": 1}, {"1": 1})
+
+
+def test_the_best_thresholds_are_found_by_walking_up():
+    # The sums of exact matches are 2 (nothing answered), 3, 3, 2, 2.
+    null_scores = {"a": -4.0, "b": -1.5, "m": 0.5, "n": 7.0}
+    assert best_thresholds(EXAMPLES, PREDICTIONS, null_scores) == {
+        "best_exact": 75.0,
+        "best_exact_thresh": -4.0,
+        "best_f1": 100.0 * (3 + 2 / 3) / 4,
+        "best_f1_thresh": -1.5,
+    }
+
+
+def test_where_leaving_all_unanswered_is_best_the_threshold_is_0():
+    best = best_thresholds([question("n"), question("m")], {"n": "x", "m": "y"}, {"n": 1, "m": 2})
+    assert best["best_f1"] == 100.0 and best["best_f1_thresh"] == 0.0
+
+
+def test_the_threshold_search_needs_every_score_and_some_prediction():
+    with pytest.raises(InputError, match="Missing: 3, the first is 'b'"):
+        best_thresholds(EXAMPLES, PREDICTIONS, {"a": 1.0})
+    with pytest.raises(InputError, match="predictions for none of them"):
+        score_v2(EXAMPLES, {"z": "x"})

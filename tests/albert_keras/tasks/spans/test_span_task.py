@@ -1,0 +1,266 @@
+"""SQuAD 1.1 and 2.0 from files to scores, with what a model would give made up."""
+
+import json
+import logging
+
+import numpy as np
+import pytest
+
+from albert_keras.tasks.examples import Answer, QuestionExample
+from albert_keras.tasks.kinds import SPANS, SPANS_OR_NONE
+from albert_keras.tasks.spans.files import read_null_odds, read_predictions
+from albert_keras.tasks.spans.scores import score_v1, score_v2
+from albert_keras.tasks.spans.task import SpanAnswer, SpanTask
+from albert_keras.tasks.task_config import TaskConfig
+from data_pipeline.errors import InputError
+from data_pipeline.tokenizers.tokenization import Tokenizer
+
+CONTEXT = "The old ferry left the  harbour before sunrise, and nobody (but me) wondered why."
+EXAMPLES = [
+    QuestionExample(
+        "a", "What left?", CONTEXT, (Answer("old ferry", 4), Answer("ferry", 8)), False
+    ),
+    QuestionExample("b", "Who sang?", CONTEXT, (), True),
+    QuestionExample("c", "Left what?", CONTEXT, (Answer("the  harbour", 19),), False),
+    QuestionExample("d", "When?", "Before sunrise.", (Answer("Before sunrise", 0),), False),
+]
+ANSWERABLE = [example for example in EXAMPLES if example.answers]
+
+
+def task(name="squad2", **settings):
+    return SpanTask(TaskConfig(name=name, **settings))
+
+
+def small(name="squad2", **settings):
+    return task(name, max_seq_length=32, doc_stride=8, max_query_length=8, **settings)
+
+
+def golden(task, examples, tokenizer, nulls=None):
+    """Returns features, and what a model gives that knows the first answer to each question."""
+    first = [one._replace(answers=one.answers[:1]) for one in examples]
+    features = task.features(examples, tokenizer)
+    targets = task.features(first, tokenizer, training=True)
+    rows, places = np.arange(len(features)), features.max_seq_length
+    starts, ends = np.zeros((2, len(features), places), np.float32)
+    starts[rows, targets.starts] = ends[rows, targets.ends] = 9
+    if task.kind is SPANS:
+        return features, [{"start_logits": starts, "end_logits": ends}]
+    nulls = nulls or [-4.0 if example.answers else 3.0 for example in examples]
+    result = {"null_logits": np.array(nulls)[targets.example_indices]}
+    for name, best, count in (("start", targets.starts, 5), ("end", targets.ends, 25)):
+        result[f"{name}_indices"] = np.tile(best[:, None], count)
+        result[f"{name}_log_probs"] = np.tile(np.where(best > 0, -0.25, -9)[:, None], count)
+    return features, [result]
+
+
+def test_names_and_kinds():
+    assert (task("squad1").kind, task("squad2").kind) == (SPANS, SPANS_OR_NONE)
+    for one in (task("squad1"), task()):
+        assert (one.metric, one.max_seq_length, one.num_outputs) == ("f1", 384, 1)
+
+
+def test_known_answers_are_read_out_where_they_stand(tiny_tokenizer):
+    squad = small("squad1")
+    features, results = golden(squad, ANSWERABLE, tiny_tokenizer)
+    answers = squad.answers(ANSWERABLE, features, results)
+    assert [answer.text for answer in answers] == ["old ferry", "the  harbour", "Before sunrise"]
+    for example, answer in zip(ANSWERABLE, answers, strict=True):
+        assert example.context[answer.start : answer.end] == answer.text
+        assert answer.null_score is None and answer.probability == answer.nbest[0]["probability"]
+        assert json.loads(json.dumps(answer._asdict()))["start"] == answer.start
+    scores = squad.scores(ANSWERABLE, answers)
+    assert list(scores.items()) == [("f1", 100.0), ("exact_match", 100.0)]
+    assert squad.tune(ANSWERABLE, features, results) == {}
+
+
+def test_without_a_threshold_an_even_chance_is_no_answer(tiny_tokenizer):
+    squad = small()
+    features, results = golden(squad, EXAMPLES, tiny_tokenizer, [-1.0, 1.0, 0.0, -1e-6])
+    answers = squad.answers(EXAMPLES, features, results)
+    assert [answer.text for answer in answers] == ["old ferry", "", "", "Before sunrise"]
+    assert [answer.null_score for answer in answers] == [-1.0, 1.0, 0.0, -1e-6]
+    empty = answers[2]
+    assert (empty.start, empty.end, empty.probability) == (None, None, 0.5)
+    assert empty.nbest[0]["text"] == "the  harbour"
+    assert squad.scores(EXAMPLES, answers) == {
+        "f1": 75.0, "exact": 75.0, "total": 4,
+        "HasAns_exact": 200 / 3, "HasAns_f1": 200 / 3, "HasAns_total": 3,
+        "NoAns_exact": 100.0, "NoAns_f1": 100.0, "NoAns_total": 1,
+    }  # fmt: skip
+    matrix, names = squad.confusion(EXAMPLES, answers)
+    assert matrix.tolist() == [[2, 1], [0, 1]] and names == ("answerable", "unanswerable")
+
+
+def test_the_threshold_is_tuned_on_answers_to_all_questions(tiny_tokenizer):
+    squad = small()
+    # Only answering a, d and c is best; b, at 2.5, is a question without an answer.
+    features, results = golden(squad, EXAMPLES, tiny_tokenizer, [1.0, 2.5, 2.0, 1.5])
+    tuned = squad.tune(EXAMPLES, features, results)
+    assert tuned == {"null_threshold": np.nextafter(2.0, 3.0)}
+    answers = squad.answers(EXAMPLES, features, results, tuned)
+    assert [answer.text for answer in answers] == [
+        "old ferry",
+        "",
+        "the  harbour",
+        "Before sunrise",
+    ]
+
+
+def test_where_silence_is_best_no_question_is_answered(tiny_tokenizer):
+    squad = small()
+    examples = [one._replace(answers=(), is_impossible=True) for one in EXAMPLES]
+    features, results = golden(squad, EXAMPLES, tiny_tokenizer, [-4.0, -2.5, -2.0, -1.5])
+    tuned = squad.tune(examples, features, results)
+    answers = squad.answers(examples, features, results, tuned)
+    assert [answer.text for answer in answers] == [""] * 4
+
+
+def test_several_models_are_averaged(tiny_tokenizer):
+    squad = small()
+    features, one = golden(squad, EXAMPLES, tiny_tokenizer, [-1.0, 1.0, -3.0, -1.0])
+    _, other = golden(squad, EXAMPLES, tiny_tokenizer, [3.0, 1.0, 1.0, -1.0])
+    answers = squad.answers(EXAMPLES, features, one + other)
+    assert [answer.null_score for answer in answers] == [1.0, 1.0, -1.0, -1.0]
+    assert [answer.text for answer in answers] == ["", "", "the  harbour", "Before sunrise"]
+
+
+@pytest.mark.parametrize("name", ["squad1", "squad2"])
+def test_the_official_files_are_written(name, tiny_tokenizer, tmp_path):
+    squad = small(name)
+    examples = ANSWERABLE if name == "squad1" else EXAMPLES
+    features, results = golden(squad, examples, tiny_tokenizer)
+    answers = squad.answers(examples, features, results)
+    paths = squad.write(tmp_path / "new", "test", examples, answers)
+    names = ["predictions.json", "nbest_predictions.json", "null_odds.json"]
+    assert [path.name for path in paths] == names[: 2 if name == "squad1" else 3]
+    predictions = read_predictions(paths[0])
+    score = score_v1 if name == "squad1" else score_v2
+    assert score(examples, predictions) == squad.scores(examples, answers)
+    nbest = json.loads(paths[1].read_text())
+    keys = "text", "probability", "start_log_prob", "end_log_prob"
+    assert {tuple(one) for texts in nbest.values() for one in texts} == {keys}
+    if name == "squad2":
+        assert read_null_odds(paths[2]) == {"a": -4.0, "b": 3.0, "c": -4.0, "d": -4.0}
+
+
+def answer(example, text, probability=0.5):
+    start = example.context.find(text) if text else None
+    return SpanAnswer(example.id, text, probability, start, None, 0.0, [])
+
+
+def test_wrong_answers_are_told_the_worst_first():
+    texts = ("left the", 0.3), ("nobody", 0.8), ("harbour before", 0.9), ("Before sunrise", 0.99)
+    answers = [answer(*pair) for pair in zip(EXAMPLES, *zip(*texts, strict=True), strict=True)]
+    errors = small().errors(EXAMPLES, answers)
+    assert [error.id for error in errors] == ["b", "a", "c"]  # c has a right word
+    assert errors[1] == (
+        "a",
+        "What left? ||| The old ferry left the harbour before sunrise, and nobody (but me) "
+        "wondered why.",
+        "old ferry | ferry",
+        "left the",
+        0.3,
+    )
+    long = EXAMPLES[0]._replace(context="x " * 400 + CONTEXT, answers=(Answer("ferry", 808),))
+    (error,) = small("squad1").errors([long], [answer(long, "me")])
+    assert len(error.text) < 400 and "…x x" in error.text and "old ferry left" in error.text
+
+
+def test_the_interval_is_of_f1_in_percent():
+    examples = [ANSWERABLE[0]._replace(id=str(number)) for number in range(100)]
+    answers = [answer(one, "ferry" if int(one.id) % 4 else "me") for one in examples]
+    low, high = small("squad1").interval(examples, answers)
+    assert 60 < low < 75 < high < 90
+    assert small("squad2").interval(examples[1:4], answers[1:4]) == (100.0, 100.0)
+
+
+def test_collapse_and_guesses():
+    squad = small()
+    guesses = squad.guesses(EXAMPLES, EXAMPLES)
+    assert squad.scores(EXAMPLES, guesses)["f1"] == 25.0
+    assert guesses[0] == SpanAnswer("a", "", 0.25, None, None, None, [])
+    assert small("squad1").guesses(ANSWERABLE, ANSWERABLE) is None
+    assert squad.collapse(guesses) == "all 4 answers are no answer"
+    same = [answer(example, "sunrise") for example in EXAMPLES]
+    assert squad.collapse(same) == "all 4 answers are `sunrise`"
+    assert squad.collapse([*same, answer(EXAMPLES[0], "ferry")]) is None
+    assert squad.collapse(same[:1]) is None
+
+
+@pytest.mark.parametrize("name", ["squad1", "squad2"])
+def test_a_model_that_gives_no_numbers_is_named(name, tiny_tokenizer):
+    squad = small(name)
+    features, results = golden(squad, ANSWERABLE, tiny_tokenizer)
+    array = "end_logits" if name == "squad1" else "null_logits"
+    results[0][array] = np.full_like(results[0][array], np.nan)
+    with pytest.raises(InputError, match=f"of .* `{array}` of the model are not finite"):
+        squad.answers(ANSWERABLE, features, results)
+
+
+def squad_file(folder, name, *examples):
+    questions = [one._asdict() for one in examples]
+    for question in questions:
+        answers = [{"text": text, "answer_start": start} for text, start in question["answers"]]
+        question["answers"] = answers
+    paragraphs = [{"context": CONTEXT, "qas": questions}]
+    (folder / name).write_text(json.dumps({"data": [{"paragraphs": paragraphs}]}))
+    return folder / name
+
+
+def test_official_names_come_first_and_one_like_them_will_do(tmp_path, caplog):
+    squad = task(data_dir=str(tmp_path))
+    with pytest.raises(InputError, match=r"contain `dev-v2.0.json` or .* Received: none"):
+        squad.read("dev")
+    squad_file(tmp_path, "dev-v1.1.json", *EXAMPLES[2:3])
+    squad_file(tmp_path, "dev-v2.0.part.json", *EXAMPLES[:2])
+    with caplog.at_level(logging.INFO):
+        assert squad.read("dev") == EXAMPLES[:2]
+    assert "dev-v2.0.part.json` instead" in caplog.text
+    squad_file(tmp_path, "dev-v2.0.rest.json", *EXAMPLES[2:3])
+    with pytest.raises(InputError, match=r"Received: dev-v2.0.part.json, dev-v2.0.rest.json"):
+        squad.read("dev")
+    squad_file(tmp_path, "dev-v2.0.json", EXAMPLES[0])
+    assert squad.read("dev") == EXAMPLES[:1]
+    own = squad_file(tmp_path, "own.json", EXAMPLES[1])
+    assert task(data_dir=str(tmp_path), dev=str(own)).read("dev") == EXAMPLES[1:2]
+    with pytest.raises(InputError, match="`data_dir` with `train-v1.1.json`"):
+        task("squad1").read("train")
+    with pytest.raises(InputError, match="The split `eval` of squad2 is unknown"):
+        squad.read("eval")
+
+
+def test_questions_without_answers_are_refused_where_answers_should_be(tmp_path):
+    path = squad_file(tmp_path, "x.json", *EXAMPLES[:2])
+    with pytest.raises(
+        InputError, match=r"squad2 is for questions.* 1 of 2 questions without an answer, .* 'b'"
+    ):
+        task("squad1").read_file(path, labelled=True)
+    assert len(task("squad2").read_file(path, labelled=True)) == 2
+    path = squad_file(tmp_path, "y.json", EXAMPLES[1]._replace(is_impossible=None))
+    with pytest.raises(InputError, match="answer or be impossible. Received: 1 of 1"):
+        task("squad2").read_file(path, labelled=True)
+    assert len(task("squad2").read_file(path, labelled=False)) == 1
+
+
+def test_a_question_may_be_typed():
+    fields = {"question": "Who?", "context": CONTEXT}
+    assert task().example(3, fields) == QuestionExample("3", "Who?", CONTEXT)
+    for bad in ({"question": "Who?"}, {**fields, "text": "x"}, {**fields, "context": " "}, {}):
+        with pytest.raises(InputError, match="must"):
+            task().example(0, bad)
+
+
+@pytest.mark.parametrize("name", ["squad1", "squad2"])
+def test_gold_answers_to_real_questions_score_full_marks(name, shared_data, official_model):
+    squad = task(name, data_dir=str(shared_data / "squad"))
+    examples = squad.read("dev")[::8]
+    # Of equal scores at the threshold none would be answered.
+    nulls = [(-4 if one.answers else 3) - number / 1000 for number, one in enumerate(examples)]
+    features, results = golden(squad, examples, Tokenizer.load(official_model), nulls)
+    tuned = squad.tune(examples, features, results)
+    answers = squad.answers(examples, features, results, tuned)
+    scores = squad.scores(examples, answers)
+    assert len(examples) > 350
+    assert min(scores["f1"], scores.get("exact_match", scores.get("exact"))) > 99
+    low, high = squad.interval(examples, answers)
+    assert low <= scores["f1"] <= high <= 100

@@ -1,0 +1,128 @@
+"""Windows as rows for a model, and their way to disk and back."""
+
+import dataclasses
+import logging
+
+import numpy as np
+import pytest
+
+from albert_keras.tasks.examples import Answer, QuestionExample
+from albert_keras.tasks.spans import windows as module
+from albert_keras.tasks.spans.windows import (
+    SquadWindowConfig,
+    _from_arrays,
+    _to_arrays,
+    span_features,
+)
+from data_pipeline.errors import InputError
+from data_pipeline.tokenizers.offsets import AlignedPieces
+
+LONG = "The old ferry left the harbour before sunrise, and nobody (but me) wondered why it left."
+SHORT = "Rain had washed it."
+WINDOWS = SquadWindowConfig(max_seq_length=24, doc_stride=6, max_query_length=6)
+EXAMPLES = [
+    QuestionExample("a", "Who left?", LONG, (Answer("ferry", 8),), False),
+    QuestionExample("b", "What had washed it?", SHORT, (Answer("Rain", 0),), False),
+    QuestionExample("c", "Who sang?", LONG, (), True),
+    QuestionExample("d", "Who?", " ", (), True),
+]
+
+
+def assert_equal(first, second):
+    for field in dataclasses.fields(first):
+        one, other = getattr(first, field.name), getattr(second, field.name)
+        if field.name == "passages":
+            assert len(one) == len(other)
+            for pieces, others in zip(one, other, strict=True):
+                for array, another in zip(pieces, others, strict=True):
+                    assert array.dtype == another.dtype
+                    np.testing.assert_array_equal(array, another)
+        elif one is None:
+            assert other is None
+        else:
+            assert one.dtype == other.dtype
+            np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_windows_come_back_from_arrays_as_they_were(training, tiny_tokenizer):
+    windows = span_features(EXAMPLES, tiny_tokenizer, WINDOWS, training)
+    arrays = _to_arrays(windows)
+    assert arrays["input_ids"] is windows.input_ids  # the large ones are not copied
+    assert len(arrays["piece_counts"]) == 3  # a passage of two questions is there once
+    again = _from_arrays(arrays)
+    assert_equal(windows, again)
+    assert again.passages[0] is again.passages[2]
+
+
+def test_training_has_no_use_for_the_best_window(tiny_tokenizer):
+    assert span_features(EXAMPLES, tiny_tokenizer, WINDOWS, True).is_max_context is None
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_what_was_kept_is_not_made_again(training, tiny_tokenizer, tmp_path, monkeypatch, caplog):
+    plain = span_features(EXAMPLES, tiny_tokenizer, WINDOWS, training)
+    made = span_features(EXAMPLES, tiny_tokenizer, WINDOWS, training, tmp_path)
+    monkeypatch.setattr(module, "_make_features", None)
+    caplog.clear()
+    with caplog.at_level(logging.WARNING):
+        kept = span_features(EXAMPLES, tiny_tokenizer, WINDOWS, training, tmp_path)
+    assert_equal(plain, made)
+    assert_equal(plain, kept)
+    assert "1 of 4 questions are about an empty passage" in caplog.text
+    for change in (
+        lambda: span_features(EXAMPLES[:3], tiny_tokenizer, WINDOWS, training, tmp_path),
+        lambda: span_features(EXAMPLES, tiny_tokenizer, WINDOWS, not training, tmp_path),
+        lambda: span_features(
+            EXAMPLES, tiny_tokenizer, WINDOWS.replace(doc_stride=5), training, tmp_path
+        ),
+    ):
+        with pytest.raises(TypeError, match="not callable"):  # it would be made anew
+            change()
+
+
+def test_a_batch_is_cut_to_a_length(tiny_tokenizer):
+    features = span_features(EXAMPLES, tiny_tokenizer, WINDOWS, True)
+    row = int(np.argmin(features.lengths))
+    longest = int(features.lengths[row])
+    assert features.max_seq_length == 24 and longest < 24 == features.lengths.max()
+    whole, cut = features.batch(np.array([row])), features.batch(np.array([row]), longest)
+    assert cut["input_ids"][0, -1] == tiny_tokenizer.sep_id
+    for name in ("input_ids", "input_mask", "segment_ids", "p_mask"):
+        assert cut[name].shape == (1, longest) and cut[name].dtype == np.int32
+        np.testing.assert_array_equal(cut[name], whole[name][:, :longest])
+    assert whole["input_mask"].sum() == cut["input_mask"].sum() == longest
+    for length in (longest - 1, 25):
+        with pytest.raises(InputError, match=rf"row \({longest}\) .*\(24\)\. Received: {length}"):
+            features.batch(np.array([row]), length)
+
+
+def test_targets_are_there_for_training_only(tiny_tokenizer):
+    trained = span_features(EXAMPLES, tiny_tokenizer, WINDOWS, True)
+    rows = np.array([1, 0, len(trained) - 1])
+    batch = trained.batch(rows)
+    names = ("start_positions", "end_positions", "is_impossible")
+    for name, array in zip(names, ("starts", "ends", "is_impossible"), strict=True):
+        np.testing.assert_array_equal(batch[name], getattr(trained, array)[rows])
+        assert batch[name].dtype == np.int32
+    asked = span_features(EXAMPLES, tiny_tokenizer, WINDOWS)
+    assert set(asked.batch(rows)) == {"input_ids", "input_mask", "segment_ids", "p_mask"}
+
+
+def test_space_around_a_text_is_no_part_of_it(tiny_tokenizer):
+    context = " \t old ferry \n"
+    windows = span_features([QuestionExample("a", "Who?", context)], tiny_tokenizer, WINDOWS)
+    (passage,) = windows.passages
+    wide = AlignedPieces(passage.ids, passage.starts * 0, passage.ends * 0 + len(context))
+    windows = dataclasses.replace(windows, passages=(wide,))
+    first = int(windows.passage_starts[0])
+    assert windows.characters_at(0, first, first, context) == (3, 12)
+    assert context[3:12] == "old ferry"
+
+
+def test_no_question_is_refused_and_nothing_kept(tiny_tokenizer, tmp_path):
+    with pytest.raises(InputError, match="at least one question"):
+        span_features([], tiny_tokenizer, WINDOWS, cache=tmp_path)
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(InputError, match="Received: 1 questions, all about empty passages"):
+        span_features(EXAMPLES[3:], tiny_tokenizer, WINDOWS)

@@ -1,0 +1,71 @@
+"""Streams of inputs are answered some at a time."""
+
+import logging
+
+from albert_keras.tasks.answer_stream import MOST_AT_A_TIME, answer_stream
+from albert_keras.tasks.classification.task import ScoreAnswer
+from albert_keras.tasks.examples import ChoiceExample, TextExample
+from albert_keras.tasks.tagging.task import TagAnswer
+
+
+class Counting:
+    """Answers with the length of a text; beyond 5 letters it is truncated."""
+
+    task = None
+
+    def __init__(self):
+        self.sizes = []
+
+    def answers(self, examples):
+        self.sizes.append(len(examples))
+        lengths = [len(getattr(example, "first", "")) for example in examples]
+        return [ScoreAnswer("0", float(length), max(0, length - 5)) for length in lengths]
+
+
+def inputs(*texts):
+    return [({"text": text}, TextExample("0", text)) for text in texts]
+
+
+def test_a_list_is_answered_before_the_next_one_is_read(caplog):
+    read, models = [], Counting()
+
+    def lists():
+        for several in (inputs("a"), inputs("bb", "c" * 7)):
+            read.append(len(models.sizes))
+            yield several
+
+    with caplog.at_level(logging.WARNING):
+        found = list(answer_stream(models, lists()))
+    assert read == [0, 1] and models.sizes == [1, 2]
+    assert [one.answer.score for one in found] == [1, 2, 7]
+    assert [one.columns["text"] for one in found] == ["a", "bb", "c" * 7]
+    assert caplog.messages == [
+        "Truncated inputs: 1 of 3. Unread tokens: 2, see `dropped_tokens` of each answer."
+    ]
+
+
+def test_nothing_is_logged_if_nothing_was_truncated(caplog):
+    assert len(list(answer_stream(Counting(), [inputs("a"), []]))) == 1
+    assert not caplog.messages
+
+
+def test_words_without_a_tag_are_counted(caplog):
+    class Tagging:
+        task = None
+
+        def answers(self, examples):
+            return [TagAnswer("0", ("a", "b"), ("O", ""), (0.5, 0.0), 1) for _ in examples]
+
+    list(answer_stream(Tagging(), [inputs("a b")]))
+    [message] = caplog.messages
+    assert message.startswith("Truncated inputs: 1 of 1. Unread words: 1, see")
+
+
+def test_large_lists_and_other_numbers_of_options_are_split():
+    models = Counting()
+    list(answer_stream(models, [inputs(*["a"] * (MOST_AT_A_TIME + 1))]))
+    assert models.sizes == [MOST_AT_A_TIME, 1]
+    models = Counting()
+    choices = [({}, ChoiceExample("0", "c", "q", ("a",) * count)) for count in (2, 2, 3, 2)]
+    list(answer_stream(models, [choices]))
+    assert models.sizes == [2, 1, 1]

@@ -1,0 +1,111 @@
+"""Tables of answers keep the columns of their input, and are never overwritten unasked."""
+
+import csv
+import json
+
+import pytest
+
+from albert_keras.tasks.answer_table import (
+    check_answer_table,
+    check_ending,
+    columns_of,
+    is_answer_table,
+    write_answer_table,
+)
+from albert_keras.tasks.classification.task import ClassAnswer
+from albert_keras.tasks.spans.task import SpanAnswer
+from albert_keras.tasks.tagging.task import TagAnswer
+from data_pipeline.errors import InputError
+
+SPAM = ClassAnswer("0", "spam", 0.75, {"ham": 0.25, "spam": 0.75}, 3)
+COLUMNS = {"body": 'Win, "now"\n', "label": "old", "predicted_label": "older", "note": ""}
+
+
+def read_csv(path):
+    with open(path, newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def test_a_csv_has_the_columns_of_the_input_and_of_the_answer(tmp_path):
+    out = tmp_path / "new" / "answers.csv"
+    rows = [(COLUMNS, SPAM), ({"body": "b"}, SPAM._replace(label="ham"))]
+    assert write_answer_table(out, rows, columns_of(row for row, _ in rows)) == 2
+    first, second = read_csv(out)
+    assert first == COLUMNS | {
+        "predicted_predicted_label": "spam",
+        "probability": "0.75",
+        "probabilities_ham": "0.25",
+        "probabilities_spam": "0.75",
+        "dropped_tokens": "3",
+    }
+    assert second["label"] == "" and second["predicted_predicted_label"] == "ham"
+    assert list(out.parent.iterdir()) == [out]
+
+
+def test_a_jsonl_keeps_values_and_names_them_alike_in_each_row(tmp_path):
+    out = tmp_path / "answers.jsonl"
+    rows = [({"text": "a", "label": [1]}, SPAM), ({"text": "\u2028\ud800", "n": 1.5}, SPAM)]
+    write_answer_table(out, rows, ["text", "label", "n"])
+    first, second = map(json.loads, out.read_text(encoding="ascii").splitlines())
+    assert first["label"] == [1] and "label" not in second and second["n"] == 1.5
+    assert first["predicted_label"] == second["predicted_label"] == "spam"
+    assert first["probabilities"] == SPAM.probabilities and second["text"] == "\u2028\ud800"
+
+
+def test_lists_are_json_in_a_csv(tmp_path):
+    words = ("Ada", "é")
+    tags = TagAnswer("0", words, ("B", "O"), (0.5, 0.75))
+    write_answer_table(
+        tmp_path / "tags.csv", [({"id": "7", "words": words}, tags)], ["id", "words"]
+    )
+    [row] = read_csv(tmp_path / "tags.csv")
+    assert list(row) == ["id", "words", "tags", "probabilities", "dropped_words"]
+    assert json.loads(row["words"]) == ["Ada", "é"] and json.loads(row["tags"]) == ["B", "O"]
+    span = SpanAnswer("0", "Ada", 0.5, 0, 3, None, [{"text": "Ada"}])
+    write_answer_table(tmp_path / "spans.csv", [({"question": "Who?"}, span)], ["question"])
+    [row] = read_csv(tmp_path / "spans.csv")
+    assert "nbest" not in row and row["text"] == "Ada" and row["start"] == "0"
+
+
+def test_nothing_is_written_if_an_answer_fails(tmp_path):
+    def rows():
+        yield COLUMNS, SPAM
+        raise InputError("no")
+
+    with pytest.raises(InputError, match="no"):
+        write_answer_table(tmp_path / "answers.csv", rows(), list(COLUMNS))
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_existing_table_is_replaced_only_when_asked(tmp_path):
+    out = tmp_path / "answers.CSV"
+    check_answer_table(out, overwrite=False)
+    out.write_text("precious")
+    with pytest.raises(InputError, match="must be a file that does not exist.*--overwrite"):
+        check_answer_table(out, overwrite=False)
+    check_answer_table(out, overwrite=True)
+    assert out.read_text() == "precious"
+    with pytest.raises(InputError, match="choose another --out|Choose another --out"):
+        check_answer_table(out / "below.csv", overwrite=False)
+
+
+def test_the_ending_tells_tables_from_folders(tmp_path):
+    (tmp_path / "folder.csv").mkdir()
+    assert is_answer_table("a.csv") and is_answer_table("a.JSONL")
+    for folder in (None, "answers", "answers/v1.5", tmp_path / "folder.csv"):
+        assert not is_answer_table(folder)
+        check_ending(folder)
+    for ending in ("json", "xlsx", "parquet", "tsv"):
+        with pytest.raises(InputError, match="must end in .csv or .jsonl, or be a folder"):
+            check_ending(f"answers.{ending}")
+
+
+def test_columns_of_the_input_are_never_replaced_or_left_out(tmp_path):
+    out = tmp_path / "answers.csv"
+    first = {"probabilities_ham": "0.9", "nbest": [1], "meta": {"a": 1}}
+    rows = [(first, SPAM), ({"meta": {"b": 1}}, SPAM)]
+    write_answer_table(out, rows, columns_of(row for row, _ in rows))
+    found, other = read_csv(out)
+    assert (found["probabilities_ham"], found["nbest"], found["meta"]) == ("0.9", "[1]", '{"a": 1}')
+    assert found["predicted_probabilities_ham"] == "0.25" and found["probabilities_spam"] == "0.75"
+    assert other["meta"] == '{"b": 1}' and other["nbest"] == ""

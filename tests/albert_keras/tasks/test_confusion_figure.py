@@ -1,0 +1,96 @@
+"""Pictures of answers show the counts, whatever the classes are called and how many they are."""
+
+import warnings
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from albert_keras.tasks.confusion_figure import draw_confusion, draw_scores
+
+
+@pytest.fixture
+def drawn(tmp_path, monkeypatch):
+    """Returns a function that calls one that draws, and returns the axes of the picture."""
+    figures = []
+    savefig = Figure.savefig
+
+    def keep(figure, *args, **words):
+        figures.append(figure)
+        savefig(figure, *args, **words)
+
+    monkeypatch.setattr(Figure, "savefig", keep)
+
+    def draw(function, *args):
+        path = tmp_path / "picture.png"
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert function(path, *args) == path
+        assert path.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+        assert list(tmp_path.iterdir()) == [path]
+        return figures[-1].axes[0]
+
+    return draw
+
+
+def cells_of(axes):
+    return {text.get_position(): text.get_text() for text in axes.texts}
+
+
+def names_of(axis):
+    return [label.get_text() for label in axis.get_ticklabels()]
+
+
+def test_rows_are_the_truth_and_cells_hold_count_and_share(drawn):
+    axes = drawn(
+        draw_confusion, [[1500, 500], [0, 40]], ["no", "yes"], "sst-2 $x^$ " + 12 * "word "
+    )
+    assert axes.get_ylabel() == "truth" and axes.get_xlabel() == "answer"
+    assert names_of(axes.yaxis) == names_of(axes.xaxis) == ["no", "yes"]
+    # Places are (column, row).
+    assert cells_of(axes) == {
+        (0, 0): "1,500\n75%",
+        (1, 0): "500\n25%",
+        (0, 1): "0\n0%",
+        (1, 1): "40\n100%",
+    }
+    np.testing.assert_array_equal(axes.images[0].get_array(), [[0.75, 0.25], [0, 1]])
+    first, second = axes.figure.get_suptitle().splitlines()
+    assert first.startswith("sst-2 $x^$ word") and second.endswith("word")
+
+
+def test_a_class_that_never_occurs_has_no_shares(drawn):
+    axes = drawn(draw_confusion, [[0, 0], [1, 3]], ["a", "b"], "title")
+    assert cells_of(axes)[1, 0] == "0"
+    assert axes.images[0].get_array()[0].tolist() == [0, 0]
+
+
+def test_of_many_classes_cells_hold_the_counts_that_are_there(drawn):
+    matrix = 100 * np.eye(12, dtype=int)
+    matrix[3, 5] = 25
+    axes = drawn(draw_confusion, matrix, [f"class {number}" for number in range(12)], "title")
+    assert cells_of(axes) == {(place, place): "100" for place in range(12)} | {(5, 3): "25"}
+
+
+@pytest.mark.parametrize("count, named", [(31, 31), (61, 31)])
+def test_of_very_many_classes_there_are_colours_only(drawn, count, named):
+    axes = drawn(draw_confusion, np.eye(count, dtype=int), range(count), "title")
+    assert not axes.texts
+    names = names_of(axes.yaxis)
+    assert names == [str(number) for number in range(0, count, -(-count // named))]
+
+
+def test_names_are_shortened_and_drawn_as_they_are(drawn):
+    names = ["comp.sys.ibm.pc.hardware.misc", "$x^$", "体育", "two\nlines"]
+    axes = drawn(draw_confusion, np.eye(4, dtype=int), names, "title")
+    assert names_of(axes.xaxis) == ["comp.sys.ib…rdware.misc", "$x^$", "#2", "two lines"]
+
+
+@pytest.mark.parametrize("truth, scores", [([1.0, 5.0], [2.0, 4.5]), ([3], [3])])
+def test_scores_are_points_over_the_truth_beside_the_diagonal(drawn, truth, scores):
+    axes = drawn(draw_scores, truth, scores, "sts-b")
+    points = axes.collections[0].get_offsets()
+    assert points.tolist() == [list(point) for point in zip(truth, scores, strict=True)]
+    assert axes.get_xlim() == axes.get_ylim()
+    (diagonal,) = axes.lines
+    assert tuple(diagonal.get_xdata()) == tuple(diagonal.get_ydata()) == axes.get_xlim()

@@ -1,0 +1,161 @@
+"""What a step sees follows from seed and step alone, and an epoch holds every example once."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from albert_keras.tasks.example_source import ExampleSource, digest_of
+from albert_keras.tasks.examples import TextExample
+from albert_keras.tasks.finetune_config import FinetuneTraining
+from albert_keras.tasks.kinds import KINDS
+from albert_keras.tasks.task import Features
+from albert_keras.training.cost.flops import forward_flops
+
+COUNT, B = 500, 20
+
+
+class Numbered(Features):
+    """Rows that hold nothing but their numbers."""
+
+    max_seq_length = 8
+
+    def __init__(self, count=COUNT, broken=None):
+        self.lengths, self.broken = np.full(count, 8), broken
+
+    def batch(self, rows, length=None):
+        if self.broken in rows:
+            raise OSError(f"row {self.broken} cannot be read")
+        return {"input_ids": np.repeat(np.asarray(rows, np.int32)[:, None], 8, axis=1)}
+
+
+class Cluster:
+    """Asks for batches as strategies of several workers and replicas do."""
+
+    def __init__(self, workers, replicas):
+        self.workers, self.num_replicas_in_sync = workers, workers * replicas
+
+    def distribute_datasets_from_function(self, read):
+        contexts = [
+            SimpleNamespace(input_pipeline_id=index, num_input_pipelines=self.workers)
+            for index in range(self.workers)
+        ]
+        return [read(context) for context in contexts]
+
+
+def source(features=None, tokenizer=None, **training):
+    training = FinetuneTraining(**{"batch_size": B, "seed": 3} | training)
+    return ExampleSource(features or Numbered(), tokenizer, training, {"fingerprint": "f"})
+
+
+def first(dataset, count=1):
+    return list(dataset.take(count).as_numpy_iterator())
+
+
+def seen(it, first_step, count):
+    dataset = it.batches(tf.distribute.get_strategy(), first_step)
+    return [batch["input_ids"][:, 0].tolist() for batch in first(dataset, count)]
+
+
+@pytest.mark.parametrize("batch_size", [20, 7])
+def test_every_epoch_holds_every_example_once_in_another_order(batch_size):
+    it = source(batch_size=batch_size)
+    rows = np.concatenate([it.numbers(step) for step in range(2 * COUNT // batch_size + 1)])
+    epochs = rows[: 2 * COUNT].reshape(2, COUNT)
+    for epoch in epochs:
+        assert sorted(epoch) == list(range(COUNT))
+    assert (epochs[0] != epochs[1]).mean() > 0.9
+
+
+def test_far_away_examples_meet():
+    it = source()
+    rows = np.array([it.numbers(step) for step in range(COUNT // B)])
+    assert (np.diff(rows.ravel()) == 1).mean() < 0.05  # not the order of the file
+    # Uniformly drawn, batches of 20 have means of about 250 ± 32 and reach over 450 rows.
+    assert np.abs(rows.mean(axis=1) - COUNT / 2).max() < 130
+    assert np.ptp(rows, axis=1).mean() > 400
+
+
+def test_a_batch_depends_on_seed_and_step_alone():
+    straight = seen(source(), 0, 30)
+    for begin in (1, 24, 25, 29):
+        assert seen(source(), begin, 2)[0] == straight[begin] == source().numbers(begin).tolist()
+    assert seen(source(seed=4), 0, 1)[0] != straight[0]
+
+
+@pytest.mark.parametrize("workers, replicas", [(2, 1), (1, 2), (2, 2), (1, 4)])
+def test_shares_of_workers_and_replicas_join_to_the_whole_batch(workers, replicas):
+    whole = seen(source(), 25, 3)
+    shares = source().batches(Cluster(workers, replicas), 25)
+    parts = [first(share, 3 * replicas) for share in shares]
+    rows = B // workers // replicas
+    assert all(share.element_spec["input_ids"].shape == [rows, 8] for share in shares)
+    for step in range(3):
+        found = [
+            part["input_ids"][:, 0]
+            for worker in parts
+            for part in worker[step * replicas :][:replicas]
+        ]
+        assert np.concatenate(found).tolist() == whole[step]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_of_every_kind_arrive_as_they_are_with_shapes_that_are_known(
+    kind, task_of, examples_of, tiny_tokenizer
+):
+    features = task_of(kind).features(examples_of(kind), tiny_tokenizer, training=True)
+    it = source(features, tiny_tokenizer, batch_size=6)
+    dataset = it.batches(tf.distribute.get_strategy(), 2)
+    expected = features.batch(it.numbers(2)) | {"example_weights": np.ones(6, np.float32)}
+    [found] = first(dataset)
+    assert found.keys() == expected.keys() == dataset.element_spec.keys()
+    for name, values in expected.items():
+        np.testing.assert_array_equal(found[name], values, err_msg=name)
+        spec = dataset.element_spec[name]
+        assert (tuple(spec.shape), spec.dtype.as_numpy_dtype) == (values.shape, values.dtype), name
+    shape = {"choice": (6, 3, 40), "similarity": (6, 2, 40)}.get(kind, (6, 40))
+    assert found["input_ids"].shape == shape
+    assert it.max_seq_length == np.prod(shape[1:])
+
+
+def test_what_kept_a_batch_from_being_read_is_kept():
+    it = source(Numbered(broken=int(source().numbers(1)[5])))
+    with pytest.raises(tf.errors.OpError):
+        first(it.batches(tf.distribute.get_strategy(), 0), 3)
+    assert isinstance(it.failure, OSError) and "cannot be read" in str(it.failure)
+    assert source().failure is None
+
+
+def test_a_record_of_the_run_tells_what_was_learnt_from(tiny_tokenizer, tmp_path):
+    it = source(tokenizer=tiny_tokenizer)
+    assert it.describe() == {"fingerprint": "f", "num_records": COUNT, "max_seq_length": 8}
+    assert it.tokenizer_digest == tiny_tokenizer.digest and it.kind == "finetuning"
+    it.save_tokenizer(tmp_path)
+    assert any(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("kind, sequences", [("tagging", 4), ("choice", 12)])
+def test_operations_are_those_of_real_pieces(
+    small_shape, task_of, examples_of, tiny_tokenizer, kind, sequences
+):
+    model = SimpleNamespace(config=small_shape, features=None)
+    features = task_of(kind).features(examples_of(kind), tiny_tokenizer, training=True)
+    forward = [forward_flops(small_shape, sequences, int(length)) for length in features.lengths]
+    assert source(features, batch_size=4).flops(model) == 3 * int(np.mean(forward))
+    model.features = object()  # of a frozen encoder
+    assert source(features, batch_size=4).flops(model) == int(np.mean(forward))
+
+
+def test_examples_are_told_apart_by_all_that_is_in_them():
+    examples = [TextExample("1", "a", "b", "yes"), TextExample("2", "c", None, "no")]
+    digest = digest_of(examples)
+    assert digest_of(iter(examples)) == digest and len(digest) == 64
+    changes = (
+        examples[::-1],
+        examples[:1],
+        [examples[0]._replace(label="no"), examples[1]],
+        [examples[0], examples[1]._replace(second="")],
+        [examples[0]._replace(first="ab", second=""), examples[1]],
+    )
+    assert len({digest, *map(digest_of, changes)}) == 1 + len(changes)

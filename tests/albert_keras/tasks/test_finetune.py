@@ -1,0 +1,272 @@
+"""A fine-tuning learns, tells what it found, and begins all or nothing."""
+
+import json
+import random
+import statistics
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from albert_keras.models.finetuning import build_model
+from albert_keras.runs.run import Run
+from albert_keras.tasks.finetune import seeds_of
+from albert_keras.tasks.results import best_seed, read_results
+from albert_keras.training.loop.log_file import read_evaluations, read_log
+from data_pipeline.errors import InputError
+from tests.albert_keras.checkpoint_tensors import tensors_of
+from tests.albert_keras.tasks.conftest import SHAPE
+
+SEED = 12345
+
+
+@pytest.fixture
+def untrained(end_at_once):
+    """Lets trainings end at once; returns the weights they began with."""
+    with end_at_once() as begun:
+        yield begun
+
+
+def test_a_toy_is_learnt_from_nothing_and_beats_the_majority(tuned_toy):
+    (seed,) = tuned_toy.seeds
+    majority = tuned_toy.majority["dev"]["accuracy"]
+    assert majority < 0.6 and seed.scores["dev"]["accuracy"] > 0.9
+    assert seed.interval.low > majority and seed.interval.high <= 1
+    assert seed.collapse is None
+    log = read_log(f"{tuned_toy.path}/{seed.path}")
+    assert log[-1]["loss"] < log[0]["loss"] / 2 and log[-1]["answer_accuracy"] > 0.8
+
+
+def test_training_ends_when_nothing_gets_better_and_keeps_the_best(tuned_toy):
+    (seed,) = tuned_toy.seeds
+    run = Run.open(f"{tuned_toy.path}/{seed.path}")
+    scores = {step: found["accuracy"] for step, found in read_evaluations(run.path)}
+    assert list(scores) == list(range(5, seed.last_step + 1, 5))
+    assert seed.stopped_early and seed.last_step < 100
+    best = max(step for step, score in scores.items() if score == max(scores.values()))
+    assert seed.best_step == best == run.checkpoints.best()
+    assert seed.scores["dev"]["accuracy"] == scores[best]
+    assert run.checkpoints.latest() == seed.last_step
+
+
+def test_results_are_kept_complete(tuned_toy, toy):
+    out = toy.__class__(tuned_toy.path)
+    assert read_results(out) == tuned_toy
+    assert (tuned_toy.task, tuned_toy.metric) == ("classification", "accuracy")
+    assert (tuned_toy.origin, tuned_toy.random) == ("random", None)
+    assert tuned_toy.examples == {"dev": 60} and tuned_toy.seeds[0].seed == SEED
+    assert "all 27 weights are random" in tuned_toy.loaded[0]
+    (files,) = tuned_toy.files.values()
+    listed = {
+        path for value in files.values() for path in ([value] if isinstance(value, str) else value)
+    }
+    names = {"results.json", "errors.tsv", "confusion.png", "predictions-dev.jsonl"}
+    assert listed == {str(out / name) for name in names - {"results.json"}}
+    assert {path.name for path in out.iterdir()} == names | {f"seed-{SEED}", "features"}
+    answers = [
+        json.loads(line) for line in (out / "predictions-dev.jsonl").read_text().splitlines()
+    ]
+    right = [line.split("\t")[1] for line in (toy / "dev.tsv").read_text().splitlines()[1:]]
+    share = np.mean([a["label"] == label for a, label in zip(answers, right, strict=True)])
+    assert share == tuned_toy.seeds[0].scores["dev"]["accuracy"]
+    assert len((out / "errors.tsv").read_text().splitlines()) == 1 + round(60 * (1 - share))
+    assert (out / f"seed-{SEED}" / "curves.png").read_bytes()[1:4] == b"PNG"
+
+
+def test_a_bag_of_words_is_scored_on_the_same_examples(tuned_toy, tune, untrained, tmp_path):
+    words = tuned_toy.bag_of_words
+    assert words.examples == 200
+    assert words.scores["dev"]["accuracy"] > tuned_toy.majority["dev"]["accuracy"] + 0.2
+    assert words.interval.low <= words.scores["dev"]["accuracy"] <= words.interval.high
+    assert tuned_toy.positive_class == "yes"
+    assert tune(tmp_path / "without", bag_of_words=False).bag_of_words is None
+
+
+def test_other_steps_with_the_best_score_are_named(tuned_toy):
+    (seed,) = tuned_toy.seeds
+    evaluations = read_evaluations(Path(tuned_toy.path) / seed.path)
+    scores = {step: found["accuracy"] for step, found in evaluations}
+    best = scores.pop(seed.best_step)
+    assert seed.tied_steps == tuple(step for step, score in scores.items() if score == best)
+
+
+def test_a_run_is_begun_from_with_new_heads_and_compared_with_random_weights(
+    tune, untrained, tiny_run, tmp_path, toy_config
+):
+    result = tune(tmp_path / "out", origin=tiny_run, seeds=2)
+    assert [seed.seed for seed in result.seeds] == [SEED, SEED + 1]
+    assert (result.random.seed, result.random.path) == (SEED, "random")
+    assert result.origin == f"{tiny_run} step 12"
+    assert any("output_weights" in line for line in result.loaded)
+    pretrained = tensors_of(tiny_run, 12)
+    encoder = {name for name in pretrained if name.startswith("bert/") and "/adam_" not in name}
+    first, second, random = (untrained[name] for name in ("seed-12345", "seed-12346", "random"))
+    for name in encoder - {"bert/pooler/dense/kernel"} | {"bert/pooler/dense/kernel"}:
+        np.testing.assert_array_equal(first[f"{name}:0"], pretrained[name])
+        np.testing.assert_array_equal(second[f"{name}:0"], pretrained[name])
+    head = "output_weights:0"
+    assert (first[head] != second[head]).all() and (first[head] == random[head]).all()
+    table = "bert/embeddings/word_embeddings"
+    assert (random[f"{table}:0"] != pretrained[table]).mean() > 0.99
+    for folder in ("seed-12345", "seed-12346", "random"):
+        assert Run.open(tmp_path / "out" / folder).kind == "finetuning"
+    assert read_results(tmp_path / "out") == result
+    assert tune(tmp_path / "alone", origin=tiny_run, random_baseline=False).random is None
+
+
+def test_a_pre_trained_model_is_switched_to_longer_texts(
+    tune, untrained, tiny_run, tmp_path, toy_config
+):
+    changes = {
+        "max_position_embeddings": 128,
+        "attention": "block-sparse",
+        "attention_block_size": 8,
+        "attention_random_blocks": 2,
+    }
+    config = toy_config.replace(
+        model=toy_config.model.replace(**changes), task=toy_config.task.replace(max_seq_length=100)
+    )
+    tune(tmp_path / "out", config, origin=tiny_run, random_baseline=False, bag_of_words=False)
+    run = Run.open(tmp_path / "out" / f"seed-{SEED}")
+    assert run.albert_config == Run.open(tiny_run).albert_config.replace(**changes)
+    assert run.albert_config.is_sparse_at(100)
+    table = "bert/embeddings/position_embeddings"
+    begun, pretrained = untrained[run.path.name][f"{table}:0"], tensors_of(tiny_run, 12)[table]
+    assert begun.shape == (128, 16)
+    np.testing.assert_array_equal(begun[:32], pretrained[:32])
+    np.testing.assert_array_equal(begun[32:62], pretrained[1:31])
+
+
+def test_what_cannot_begin_leaves_nothing_and_can_be_mended(
+    tune, untrained, toy_config, small_shape, tiny_tokenizer, tmp_path
+):
+    out, broken = tmp_path / "out", tmp_path / "broken.keras"
+    build_model("classification", small_shape, 2).save(broken)
+    long = toy_config.replace(optimizer=toy_config.optimizer.replace(warmup_steps=101))
+    narrow = small_shape.replace(intermediate_size=32)
+    words = {"albert_config": narrow, "tokenizer": tiny_tokenizer}
+    for says, arguments in (
+        ("warmup_steps` must not exceed the", {"config": long}),
+        ("`training.batch_size` must be a multiple", {"accumulation_steps": 3}),
+        ("The shapes given for the weights", {"origin": broken, **words}),
+        ("does not exist|no such|No such|should be", {"train": str(tmp_path / "none.tsv")}),
+        ("must not exceed `max_position_embeddings`", {"max_seq_length": 65}),
+    ):
+        with pytest.raises(InputError, match=says):
+            tune(out, **arguments)
+        assert not out.exists() or {path.name for path in out.iterdir()} <= {"features"}
+        assert not list(tmp_path.rglob("*.tmp-*"))
+    assert tune(out).seeds
+
+
+def test_weights_that_do_not_fit_leave_no_run(tune, untrained, tiny_tokenizer, tmp_path):
+    from albert_keras.interop.checkpoint_tensors import write_tensors
+    from albert_keras.runs.tensors import weight_names
+
+    model = build_model("classification", SHAPE.replace(vocab_size=tiny_tokenizer.vocab_size), 2)
+    tensors = {name: weight.numpy() for name, weight in weight_names(model).items()}
+    lost = tensors.pop("bert/pooler/dense/kernel")
+    (tmp_path / "from").mkdir()
+    words = {"albert_config": model.config, "tokenizer": tiny_tokenizer, "random_baseline": False}
+    write_tensors(tmp_path / "from" / "model.ckpt", tensors)
+    with pytest.raises(InputError, match="bert/pooler/dense/kernel"):
+        tune(tmp_path / "out", origin=tmp_path / "from", **words)
+    assert not list((tmp_path / "out").glob("*seed*"))
+    write_tensors(tmp_path / "from" / "model.ckpt", tensors | {"bert/pooler/dense/kernel": lost})
+    assert tune(tmp_path / "out", origin=tmp_path / "from", **words).seeds
+
+
+@pytest.mark.parametrize("seeds", [0, [], [3, 3], [-1, 2]])
+def test_seeds_are_different_numbers(seeds, toy_config):
+    with pytest.raises(InputError, match="`seeds` must be one or more different integers"):
+        seeds_of(toy_config, seeds)
+    assert seeds_of(toy_config, 2) == (SEED, SEED + 1) and seeds_of(toy_config, [5, 1]) == (5, 1)
+
+
+def glue_file(path, header, rows):
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("".join("\t".join(row) + "\n" for row in [header, *rows]))
+
+
+def test_a_second_split_is_scored_and_has_a_folder(tune, untrained, tiny_corpus, tmp_path):
+    header = ["index", *"abcdefg", "sentence1", "sentence2", "gold_label"]
+    rng = random.Random(1)
+    for name, count in (("train", 30), ("dev_matched", 12), ("dev_mismatched", 9)):
+        rows = [
+            [
+                str(n),
+                *"-------",
+                *rng.sample(tiny_corpus, 2),
+                rng.choice(["neutral", "entailment"]),
+            ]
+            for n in range(count)
+        ]
+        glue_file(tmp_path / "glue" / f"{name}.tsv", header, rows)
+    words = {"task": "mnli", "data_dir": str(tmp_path / "glue"), "max_seq_length": 32, "steps": 2}
+    result = tune(tmp_path / "out", None, precision="float32", **words)
+    assert list(result.examples.items()) == [("dev_matched", 12), ("dev_mismatched", 9)]
+    for scores in (result.seeds[0].scores, result.majority, result.files):
+        assert list(scores) == ["dev_matched", "dev_mismatched"]
+    for folder in (tmp_path / "out", tmp_path / "out" / "dev_mismatched"):
+        assert {"errors.tsv", "confusion.png"} <= {path.name for path in folder.iterdir()}
+    assert read_results(tmp_path / "out") == result
+
+
+@pytest.mark.parametrize("name", ["regression", pytest.param("pair", marks=pytest.mark.slow)])
+def test_numbers_and_pairs_have_results_too(name, tune, untrained, tiny_corpus, tmp_path):
+    rng = random.Random(2)
+    labels = {"regression": lambda: f"{rng.gauss(3, 1):.2f}", "pair": lambda: rng.choice("abc")}
+    rows = [[*rng.sample(tiny_corpus, 2), labels[name]()] for _ in range(60)]
+    glue_file(tmp_path / "train.tsv", ["one", "two", "is"], rows)
+    words = {"task": name, "train": str(tmp_path / "train.tsv"), "text": "one", "label": "is"}
+    words |= {"pair": "two"} if name == "pair" else {}
+    result = tune(tmp_path / "out", None, steps=2, max_seq_length=32, precision="float32", **words)
+    assert result.metric == {"regression": "pearson", "pair": "accuracy"}[name]
+    assert 0 < result.examples["dev"] < 30  # held out
+    assert result.majority["dev"][result.metric] == (
+        0 if name == "regression" else pytest.approx(0.33, abs=0.3)
+    )
+    picture = {"regression": "scores.png", "pair": "confusion.png"}[name]
+    assert (tmp_path / "out" / picture).is_file()
+    assert read_results(tmp_path / "out") == result
+
+
+@pytest.mark.slow
+def test_several_seeds_differ_and_the_best_of_them_answers(tune, toy_config, tmp_path):
+    config = toy_config.with_flags(steps=80)
+    config = config.replace(training=config.training.replace(patience=None))
+    result = tune(tmp_path / "out", config, seeds=[3, 1, 4])
+    values = [seed.scores["dev"]["accuracy"] for seed in result.seeds]
+    assert [seed.seed for seed in result.seeds] == [3, 1, 4] and statistics.median(values) > 0.8
+    logs = [tuple(map(str, read_evaluations(tmp_path / "out" / s.path))) for s in result.seeds]
+    assert len(set(logs)) == 3
+    wrong = round(60 * (1 - best_seed(result).scores["dev"]["accuracy"]))
+    assert len((tmp_path / "out" / "errors.tsv").read_text().splitlines()) == 1 + wrong
+    alone = tune(tmp_path / "alone", config, seeds=[1])
+    assert alone.seeds[0]._replace(seconds=0) == result.seeds[1]._replace(seconds=0)
+
+
+@pytest.mark.slow
+def test_a_number_is_learnt(tune, tiny_corpus, tmp_path):
+    rng = random.Random(3)
+    rows = []
+    for _ in range(300):
+        words = rng.choice(tiny_corpus).split()[:3]
+        value = rng.randint(0, 4)
+        rows.append([" ".join([*words, *["harbour"] * value]), f"{value + 0.5}"])
+    glue_file(tmp_path / "train.tsv", ["text", "score"], rows)
+    words = {"task": "regression", "train": str(tmp_path / "train.tsv"), "text": "text"}
+    words |= {"label": "score", "steps": 150, "batch_size": 16, "lr": 1e-3}
+    result = tune(tmp_path / "out", None, max_seq_length=32, precision="float32", **words)
+    assert result.seeds[0].scores["dev"]["pearson"] > 0.8
+    log = read_log(tmp_path / "out" / f"seed-{SEED}")
+    assert log[-1]["loss"] < log[0]["loss"] and "answer_accuracy" not in log[0]
+
+
+@pytest.mark.slow
+def test_several_steps_at_a_time_learn_the_same(tune, toy_config, tuned_toy, tmp_path):
+    config = toy_config.with_flags(steps_per_execution=4, evaluate_every=6, patience=None, steps=18)
+    config = config.replace(training=config.training.replace(checkpoint_every=None))
+    out = tune(tmp_path / "out", config)
+    assert out.seeds[0].last_step == 18
+    assert [step for step, _ in read_evaluations(tmp_path / "out" / f"seed-{SEED}")] == [8, 12, 18]

@@ -1,0 +1,144 @@
+"""A fine-tuning goes on as the same one; another is refused, and changes nothing."""
+
+import os
+import shutil
+
+import pytest
+
+from albert_keras.models.finetuning import build_model
+from albert_keras.tasks import train_seed
+from albert_keras.training.errors import TrainingStopped
+from albert_keras.training.loop.step import TrainingStep
+from data_pipeline.errors import InputError
+from data_pipeline.folder_lock import LOCK_FILE, FolderLock
+
+SEED = 12345
+
+
+@pytest.fixture
+def toy_copy(tuned_toy, tmp_path):
+    """Returns a copy of the folder of the toy that was learnt."""
+    return shutil.copytree(tuned_toy.path, tmp_path / "copy")
+
+
+@pytest.fixture
+def untrained(end_at_once):
+    """Lets trainings end at once; returns the weights they began with."""
+    with end_at_once() as begun:
+        yield begun
+
+
+def bytes_of(folder, *patterns):
+    found = [path for pattern in patterns for path in sorted(folder.rglob(pattern))]
+    return {str(path.relative_to(folder)): path.read_bytes() for path in found if path.is_file()}
+
+
+def refused(tune, out, says, *arguments, **words):
+    """Makes sure that a call is refused, for that reason, and changes no file."""
+    before = bytes_of(out, "*") if out.is_dir() else None
+    with pytest.raises(InputError, match=says):
+        tune(out, *arguments, **words)
+    assert (bytes_of(out, "*") if out.is_dir() else None) == before
+
+
+def test_the_same_call_again_trains_nothing(tuned_toy, toy_copy, tune, monkeypatch):
+    monkeypatch.setattr(TrainingStep, "fit", None, raising=False)
+    before = bytes_of(toy_copy, "model.ckpt*", "*.json*", "errors.tsv")
+    again = tune(toy_copy)
+    after = bytes_of(toy_copy, "model.ckpt*", "*.json*", "errors.tsv")
+    changed = {name for name in before if after[name] != before[name]}
+    assert before.keys() == after.keys() and changed <= {"results.json"}
+    (seed,), (first,) = again.seeds, tuned_toy.seeds
+    assert seed._replace(seconds=0) == first._replace(seconds=0)
+    assert seed.seconds > 0.2 * first.seconds  # of the training, not of this call
+
+
+def test_another_setting_is_refused_by_name(toy_copy, tune):
+    setting = "config.optimizer.lr: was 0.001, is now 0.002 .--allow-change config.optimizer.lr"
+    refused(tune, toy_copy, setting, lr=0.002)
+    refused(tune, toy_copy, "config.training.patience: was 6, is now 7", patience=7)
+
+
+def test_a_single_label_that_was_changed_is_refused(toy, toy_copy, tune, untrained, tmp_path):
+    names = {"train": "data.fingerprint", "dev": "data.dev_fingerprint"}
+    paths = {split: shutil.copy(toy / f"{split}.tsv", tmp_path) for split in names}
+    assert tune(toy_copy, **paths).seeds  # the same, elsewhere
+    shutil.rmtree(toy_copy / "features")
+    for split, says in names.items():
+        lines = (toy / f"{split}.tsv").read_text().splitlines()
+        text, label = lines[7].split("\t")
+        lines[7] = f"{text}\t{'no' if label == 'yes' else 'yes'}"
+        changed = tmp_path / f"changed-{split}.tsv"
+        changed.write_text("\n".join([*lines, ""]))
+        with pytest.raises(InputError, match=f"started with other settings or data:\n  {says}: "):
+            tune(toy_copy, **{split: str(changed)})
+
+
+def test_other_weights_to_begin_with_are_refused(
+    toy_copy, tune, small_shape, tiny_tokenizer, tmp_path
+):
+    build_model("classification", small_shape, 2, seed=9).save(tmp_path / "other.keras")
+    words = {"albert_config": small_shape, "tokenizer": tiny_tokenizer}
+    refused(
+        tune,
+        toy_copy,
+        "data.origin_digest: was 'random', is now",
+        origin=tmp_path / "other.keras",
+        **words,
+    )
+
+
+def test_a_line_of_the_log_that_was_cut_does_no_harm(toy_copy, tune, tuned_toy, untrained):
+    log = toy_copy / f"seed-{SEED}" / "log.jsonl"
+    whole = log.read_text()
+    log.write_text(whole + '{"step": 10')
+    assert tune(toy_copy).seeds[0].best_step == tuned_toy.seeds[0].best_step
+    assert log.read_text() == whole
+
+
+def test_a_folder_of_something_else_is_left_alone(tune, tiny_run, tmp_path):
+    (tmp_path / "notes" / "features").mkdir(parents=True)
+    (tmp_path / "notes" / "a.txt").write_text("a")
+    refused(tune, tmp_path / "notes", "is not empty")
+    refused(tune, tmp_path / "notes" / "a.txt", "a.txt")
+    refused(tune, shutil.copytree(tiny_run, tmp_path / "run"), "is the folder of a run")
+
+
+def test_what_a_killed_process_left_is_no_obstacle(tune, untrained, tmp_path):
+    for name in ("a/features", "b/.seed-12345.tmp-99", "c"):
+        (tmp_path / name).mkdir(parents=True)
+        assert tune(tmp_path / name.split("/")[0], cache=tmp_path / "cache").seeds
+
+
+def test_a_stopped_training_has_no_results_yet(tune, monkeypatch, tmp_path):
+    def stop(context, *_, **__):
+        raise TrainingStopped(context.run.path, 3)
+
+    monkeypatch.setattr(train_seed, "fit", stop)
+    with pytest.raises(TrainingStopped, match="seed-12345` at step 3; give the same command"):
+        tune(tmp_path / "out")
+    assert not (tmp_path / "out" / "results.json").exists()
+
+
+def test_a_second_process_in_the_same_folder_is_refused(toy_copy, tune, untrained):
+    before = bytes_of(toy_copy, "results.json")
+    with FolderLock(toy_copy) as lock:
+        lock.take()
+        refused(tune, toy_copy, f"is being trained by process {os.getpid()} on host ")
+    assert bytes_of(toy_copy, "results.json") == before and not untrained
+    assert tune(toy_copy).seeds and not (toy_copy / LOCK_FILE).exists()
+
+
+def test_a_time_limit_is_no_result_and_can_be_resumed(tune, toy_config, tmp_path):
+    def limited(seconds):
+        values = {"time_limit_seconds": seconds, "steps": 12, "checkpoint_every": 100}
+        return toy_config.model_copy(
+            update={"training": toy_config.training.model_copy(update=values)}
+        )
+
+    out = tmp_path / "toy"
+    with pytest.raises(TrainingStopped):
+        tune(out, limited(1e-6), seeds=[1], random_baseline=False)
+    assert not (out / "results.json").exists()
+    result = tune(out, limited(None), seeds=[1], random_baseline=False)
+    assert result.seeds[0].last_step == 12

@@ -1,0 +1,183 @@
+"""Settings of a fine-tuning: their defaults and their precedence."""
+
+import pytest
+import yaml
+
+from albert_keras import recipes
+from albert_keras.config import AlbertConfig
+from albert_keras.tasks.build import build_task
+from albert_keras.tasks.finetune_config import (
+    FinetuneConfig,
+    FinetuneOptimizer,
+    FinetuneTraining,
+    ModelChanges,
+    usual_lr,
+)
+from data_pipeline.errors import InputError
+from data_pipeline.settings import options_of
+
+
+def resolved(num_examples=1000, **training):
+    return FinetuneTraining(**training).resolved(num_examples, "float32")
+
+
+def of_recipe(name, **flags):
+    values = yaml.safe_load(recipes.path(name, "finetuning").read_text())
+    return FinetuneConfig.of(values, **flags)
+
+
+def test_the_default_is_three_epochs_and_ten_evaluations():
+    training = resolved(num_examples=1000, batch_size=32)
+    assert training.steps == 94 and training.epochs == pytest.approx(3.008)
+    assert training.evaluate_every == training.checkpoint_every == 10
+    assert training.precision == "float32"
+
+
+def test_steps_take_precedence_over_epochs_and_determine_them():
+    training = resolved(num_examples=64, batch_size=32, steps=5, epochs=9.0)
+    assert (training.steps, training.epochs) == (5, 2.5)
+    assert resolved(num_examples=64, batch_size=32, epochs=0.01).steps == 1
+
+
+def test_resolving_twice_changes_nothing():
+    training = resolved(batch_size=7, epochs=1.5)
+    assert training.resolved(1000, "mixed_bfloat16") == training
+
+
+def test_given_values_are_kept():
+    training = resolved(evaluate_every=7, checkpoint_every=3, precision="mixed_float16", steps=50)
+    assert (training.evaluate_every, training.checkpoint_every) == (7, 3)
+    assert training.precision == "mixed_float16"
+
+
+@pytest.mark.parametrize("given", [{}, {"evaluate_every": 5}, {"steps": 37, "evaluate_every": 9}])
+def test_evaluations_fall_on_host_calls(given):
+    training = resolved(batch_size=32, steps_per_execution=4, report_every=8, **given)
+    assert training.steps == given.get("steps", 96)
+    assert training.evaluate_every == given.get("evaluate_every", 12)
+    assert training.checkpoint_every % 4 == 0
+    assert 0 <= training.checkpoint_every - training.evaluate_every < 4
+
+
+def test_checkpoints_between_host_calls_are_refused():
+    with pytest.raises(InputError, match="multiple of `steps_per_execution`"):
+        FinetuneTraining(steps_per_execution=4, report_every=8, checkpoint_every=6)
+
+
+def test_every_flag_reaches_its_key():
+    values = {
+        "task": "mrpc", "data_dir": "d", "train": "t", "dev": "v", "text": "a", "pair": "b",
+        "label": "c", "max_seq_length": 64, "steps": 9, "epochs": 2.0, "batch_size": 8, "seed": 4,
+        "strategy": "single", "precision": "float32", "accumulation_steps": 2, "recompute": True,
+        "steps_per_execution": 5, "evaluate_every": 6, "checkpoint_every": 10, "patience": 2,
+        "time_budget": "8h", "peak_tflops": 2.0, "track": "mlflow", "lr": 0.5,
+    }  # fmt: skip
+    of_tables = {
+        "task": "classification", "text": "a", "label": "c", "label_separator": "|",
+        "delimiter": ";", "encoding": "utf-16", "skip_bad_rows": True, "exit_heads": True,
+    }  # fmt: skip
+    similarity = {"task": "similarity", "objective": "pairs"}
+    early_exit = {"task": "mrpc", "exit_heads": True}
+    apart = {"task": "mrpc", "pair_encoding": "separate"}
+    frozen = {
+        "task": "sst-2", "freeze_encoder": True, "layers": "last-2", "combine": "weighted-sum",
+        "head": "linear",
+    }  # fmt: skip
+    found = values.keys() | of_tables.keys() | similarity.keys() | frozen.keys()
+    found |= early_exit.keys() | apart.keys()
+    assert found == options_of(FinetuneConfig).keys()
+    for given in (values, of_tables, similarity, early_exit, apart, frozen):
+        config = FinetuneConfig.of({}, **given)
+        for word, value in given.items():
+            section, key = options_of(FinetuneConfig)[word].path
+            assert getattr(getattr(config, section), key) == value, word
+
+
+def test_flags_take_precedence_over_a_recipe_and_none_is_ignored():
+    config = of_recipe("mrpc", batch_size=8, lr=None, data_dir="glue")
+    assert (config.training.batch_size, config.training.steps) == (8, 800)
+    assert (config.optimizer.lr, config.optimizer.warmup_steps) == (2e-5, 200)
+    assert (config.task.name, config.task.data_dir) == ("mrpc", "glue")
+
+
+def test_epochs_replace_the_steps_of_a_recipe_but_not_given_steps():
+    assert of_recipe("mrpc", epochs=2).training.resolved(3668, "float32").steps == 230
+    assert of_recipe("mrpc", epochs=2, steps=11).training.steps == 11
+    config = of_recipe("mrpc").with_flags(epochs=1.0)
+    assert config.training.steps is None and config.training.batch_size == 32
+
+
+@pytest.mark.parametrize(
+    "values, message",
+    [
+        ({"training": {"stepz": 3}}, "`training.stepz` is not a known key. Did you mean `steps`"),
+        ({"trainin": {}}, "`trainin` is not a known key. Did you mean `training`"),
+        ({"optimizer": {"name": "sgd"}}, "optimizer.name"),
+        ({"training": {"epochs": 0}}, "training.epochs"),
+        ({"task": {"name": "sst2"}}, "Did you mean `sst-2`"),
+        ({"model": {"head_dropout": 1.0}}, "model.head_dropout"),
+    ],
+)
+def test_an_unknown_key_or_value_is_refused_by_name(values, message):
+    with pytest.raises(InputError, match=message):
+        FinetuneConfig.of({"task": {"name": "rte"}} | values)
+
+
+def test_a_section_may_be_empty_but_must_not_be_a_value():
+    rte = {"task": {"name": "rte"}}
+    assert FinetuneConfig.of(rte | {"training": None}, steps=3).training.steps == 3
+    with pytest.raises(InputError, match="`training` must contain keys and values. Received: 'a'"):
+        FinetuneConfig.of(rte | {"training": "a"})
+
+
+def test_an_unknown_keyword_is_a_type_error():
+    with pytest.raises(TypeError, match="`stepz` is not a known setting. Did you mean `steps`"):
+        FinetuneConfig.of({"task": {"name": "rte"}}, stepz=3)
+
+
+@pytest.mark.parametrize("name", recipes.names("finetuning"))
+def test_every_recipe_can_be_resolved_and_warms_up_within_its_steps(name):
+    config = of_recipe(name)
+    assert config.task.name == name
+    done = config.resolved(build_task(config.task), 768, 10_000, "float32")
+    assert done.training.steps == config.training.steps
+    assert done.optimizer.lr == config.optimizer.lr
+    assert 0 <= done.optimizer.warmup_for(done.training.steps) < done.training.steps
+    assert done.task.labels == build_task(config.task).labels
+    assert None not in (done.task.max_seq_length, done.training.evaluate_every)
+
+
+def test_the_default_warm_up_is_a_tenth_of_the_run():
+    optimizer = FinetuneOptimizer()
+    assert optimizer.name == "adamw"
+    assert [optimizer.warmup_for(steps) for steps in (5, 100, 30_000)] == [0, 10, 3000]
+    assert FinetuneOptimizer(warmup_steps=7).warmup_for(100) == 7
+    with pytest.raises(
+        InputError, match="must not exceed the steps of the run, 100.*warmup_steps=null"
+    ):
+        FinetuneOptimizer(warmup_steps=101).warmup_for(100)
+
+
+def test_the_usual_rate_is_the_papers_from_base_on_and_higher_for_small_models():
+    assert usual_lr(768) == usual_lr(4096) == 2e-5
+    assert usual_lr(384) == pytest.approx(5.657e-5, rel=1e-3)
+    assert usual_lr(32) == 1e-3
+    config = FinetuneConfig.of({}, task="rte", epochs=1.0)
+    task = build_task(config.task)
+    assert config.resolved(task, 384, 100, "float32").optimizer.lr == pytest.approx(
+        5.657e-5, rel=1e-3
+    )
+    given = config.with_flags(lr="3e-3")
+    assert given.resolved(task, 384, 100, "float32").optimizer.lr == 3e-3
+
+
+def test_only_given_dropout_rates_change():
+    shape = AlbertConfig(hidden_dropout_prob=0.3, attention_probs_dropout_prob=0.2)
+    assert ModelChanges(head_dropout=0.5).applied(shape) == shape
+    changed = ModelChanges(hidden_dropout_prob=0.0).applied(shape)
+    assert (changed.hidden_dropout_prob, changed.attention_probs_dropout_prob) == (0.0, 0.2)
+
+
+def test_defaults_cover_every_setting_except_the_task():
+    assert FinetuneConfig.defaults().keys() == {"task", "model", "training", "optimizer"}
+    assert FinetuneConfig.defaults()["training"].keys() == set(FinetuneTraining.model_fields)

@@ -1,0 +1,163 @@
+"""A training for similarity learns, resumes, is scored beside its baselines, and is exported."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+from albert_keras import Predictor, embed, evaluate_task, export
+from albert_keras.cli import main
+from albert_keras.embeddings.text_encoder import TextEncoder
+from albert_keras.runs.run import Run
+from albert_keras.tasks.finetune import finetune
+from albert_keras.tasks.finetune_config import FinetuneConfig
+from albert_keras.tasks.finetuned import FinetunedModels
+from albert_keras.tasks.result_table import lines
+from data_pipeline.errors import InputError
+
+TRAINING = {
+    "steps": 30,
+    "batch_size": 16,
+    "evaluate_every": 15,
+    "checkpoint_every": 15,
+    "report_every": 10,
+    "precision": "float32",
+    "peak_tflops": 1.0,
+}
+
+
+def write_pairs(path, corpus, count, seed):
+    """Writes a table of pairs, similar if they begin alike, however they end; returns the path."""
+    rng = np.random.default_rng(seed)
+    lines = ["a\tb\tscore"]
+    for _ in range(count):
+        first, second = rng.choice(corpus, 2)
+        is_similar = rng.random() < 0.5
+        if is_similar:
+            second = " ".join(first.split()[:5] + second.split()[-3:])
+        lines.append(f"{first}\t{second}\t{4.5 if is_similar else 0.5}")
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+@pytest.fixture(scope="module")
+def pairs(tiny_corpus, tmp_path_factory):
+    """Returns the table of 60 development pairs."""
+    return write_pairs(tmp_path_factory.mktemp("pairs") / "dev.tsv", tiny_corpus, 60, seed=1)
+
+
+@pytest.fixture(scope="module")
+def config(pairs, tiny_corpus):
+    """Returns settings that train on 80 pairs with scores."""
+    train = write_pairs(pairs.with_name("train.tsv"), tiny_corpus, 80, seed=0)
+    table = {"train": str(train), "dev": str(pairs), "text": "a", "pair": "b", "label": "score"}
+    return FinetuneConfig(
+        task={"name": "similarity", "max_seq_length": 32} | table,
+        training=TRAINING,
+        optimizer={"lr": 3e-3, "warmup_steps": 3},
+    )
+
+
+@pytest.fixture(scope="module")
+def result(tiny_run, config, tmp_path_factory):
+    """Returns the FinetuneResult of a training on pairs with scores."""
+    return finetune(tiny_run, tmp_path_factory.mktemp("tuned") / "similar", config)
+
+
+def test_it_surpasses_the_mean_vector_before_the_training(result):
+    [seed] = result.seeds
+    assert result.metric == "spearman" and result.random is None and result.majority is None
+    assert set(result.baselines) == {"mean vector before training", "TF-IDF cosine"}
+    before = result.baselines["mean vector before training"]["dev"]["spearman"]
+    assert seed.scores["dev"]["spearman"] > before + 0.1
+    shown = lines(result)
+    assert any("mean vector before training" in line for line in shown)
+    assert any("TF-IDF cosine" in line for line in shown)
+
+
+def test_the_baseline_is_the_mean_vector_of_the_initial_weights(result, tiny_run, pairs):
+    rows = [line.split("\t") for line in pairs.read_text().splitlines()[1:]]
+    first, second = (
+        embed(tiny_run, [row[side] for row in rows], normalize=True).vectors for side in (0, 1)
+    )
+    models = FinetunedModels(result.path)
+    examples = models.task.read("dev")
+    answers = models.task.answers(examples, None, [{"cosine": (first * second).sum(axis=1)}])
+    expected = models.task.scores(examples, answers)["spearman"]
+    found = result.baselines["mean vector before training"]["dev"]["spearman"]
+    assert found == pytest.approx(expected, abs=1e-3)
+
+
+def test_it_resumes_to_the_same_weights(result, tiny_run, config, tmp_path):
+    stopped = shutil.copytree(result.path, tmp_path / "stopped")
+    run = stopped / result.seeds[0].path
+    shutil.rmtree(run / "checkpoints" / "step-00000030")
+    assert Run.open(run).checkpoints.steps() == [15]
+    (stopped / "results.json").unlink()
+    again = finetune(tiny_run, stopped, config)
+    assert again.seeds[0].scores == result.seeds[0].scores
+    weights = [Run.open(path) for path in (run, f"{result.path}/{result.seeds[0].path}")]
+    models = [one.load_model("best", task=FinetunedModels(result.path).task) for one in weights]
+    for one, other in zip(*(model.get_weights() for model in models), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_evaluate_and_predict_give_cosines(result, pairs, capsys):
+    evaluation = evaluate_task(result.path, data=pairs)
+    assert evaluation.scores == pytest.approx(result.seeds[0].scores["dev"], abs=1e-4)
+    words = ["predict", result.path, "The old ferry left.", "--pair", "The old ferry left."]
+    assert main([*words, "--json"]) == 0
+    [answer] = json.loads(capsys.readouterr().out)
+    assert answer["score"] == pytest.approx(1, abs=1e-5)
+
+
+def test_texts_are_embedded_with_the_pooling_of_the_training(result, tmp_path):
+    copy = shutil.copytree(result.path, tmp_path / "copy")
+    [record] = copy.glob("seed-*/run.json")
+    assert "cls" not in record.read_text()
+    content = json.loads(record.read_text())
+    content["config"]["task"]["pooling"] = "cls"
+    record.write_text(json.dumps(content))
+    for path in (copy, record.parent):
+        assert TextEncoder(path).settings.pooling == "cls"
+
+
+def test_an_export_embeds_texts_and_scores_pairs_as_the_run(result, light_export, tmp_path):
+    exported = export(result.path, tmp_path / "similar")
+    assert {"embed", "text_pair", "regress", "encode"} <= set(exported.signatures)
+    texts = ["The old ferry left the harbour.", "Rain had washed the chalk marks.", "goat"]
+    predictor = Predictor(tmp_path / "similar")
+    vectors = predictor.ask("embed", text=texts)["embedding"]
+    expected = embed(result.path, texts, normalize=True)
+    assert expected.settings.pooling == "mean" and expected.settings.max_seq_length == 32
+    np.testing.assert_allclose(vectors, expected.vectors, atol=1e-5)
+    found = predictor.ask("text_pair", first=texts, second=texts[::-1])["score"]
+    np.testing.assert_allclose(found, (vectors * vectors[::-1]).sum(axis=1), atol=1e-5)
+    by_tab = predictor.ask("serving_default", text=[f"{texts[0]}\t{texts[2]}"])["score"]
+    np.testing.assert_allclose(by_tab, found[:1], atol=1e-5)
+    inputs = [{"text": texts[0], "pair": texts[2]}]
+    assert predictor.answer(inputs)[0].score == pytest.approx(float(found[0]), abs=1e-5)
+    # The .keras file beside it has the same vectors.
+    np.testing.assert_allclose(
+        embed(tmp_path / "similar", texts, normalize=True).vectors, vectors, atol=1e-5
+    )
+    # Without its record, the kind is found by the signatures.
+    (exported.path / "export.json").unlink()
+    again = Predictor(exported.path).answer(inputs)
+    assert again[0].score == pytest.approx(float(found[0]), abs=1e-5)
+
+
+def test_texts_alone_are_trained_with_dropout(tiny_run, config, tiny_corpus, tmp_path, caplog):
+    caplog.set_level("INFO")
+    (tmp_path / "texts.txt").write_text("\n".join(tiny_corpus[:40]))
+    alone = config.replace(task=config.task.replace(train=str(tmp_path / "texts.txt")))
+    alone = alone.with_flags(steps=2, evaluate_every=2)
+    tuned = finetune(tiny_run, tmp_path / "alone", alone)
+    record = json.loads((tmp_path / "alone" / tuned.seeds[0].path / "run.json").read_text())
+    assert record["config"]["model"]["hidden_dropout_prob"] == 0.1
+    assert "has no dropout, which texts alone require" in caplog.text
+    without = alone.replace(model=alone.model.replace(hidden_dropout_prob=0.0))
+    with pytest.raises(InputError, match="`model.hidden_dropout_prob` must be above 0"):
+        finetune(tiny_run, tmp_path / "without", without)
+    assert not (tmp_path / "without").exists()

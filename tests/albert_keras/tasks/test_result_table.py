@@ -1,0 +1,218 @@
+"""The lines say how good it is, against what, and what to doubt."""
+
+import pytest
+
+from albert_keras.tasks.metrics import Interval
+from albert_keras.tasks.result_table import is_ahead, lines
+from albert_keras.tasks.results import BagOfWords, FinetuneResult, SeedResult
+
+
+def seed_of(seed, score, half=0.025, **changes):
+    scores = changes.pop("scores", {"dev": {"accuracy": score}})
+    interval = Interval(score - half, score + half)
+    values = {"best_step": 600, "last_step": 2106, "interval": interval} | changes
+    return SeedResult(seed, f"seed-{seed}", scores=scores, **values)
+
+
+def result_of(*seeds, majority=0.509, random=0.795, **changes):
+    values = {
+        "majority": {"dev": {"accuracy": majority}},
+        "random": random and seed_of(1, random),
+        "examples": {"dev": 872},
+    }
+    return FinetuneResult("runs/x", "sst-2", "accuracy", seeds, **values | changes)
+
+
+def warnings_of(result):
+    return [line for line in lines(result) if line.startswith("warning: ")]
+
+
+def test_one_seed_is_shown_beside_its_baselines():
+    assert lines(result_of(seed_of(1, 0.832), random=0.75)) == [
+        "accuracy 0.832 [0.807, 0.857] on 872 examples (best at step 600 of 2,106)",
+        "  majority class                  0.509  difference +0.323",
+        "  same model from random weights  0.750  difference +0.082",
+    ]
+
+
+def test_a_model_is_ahead_if_no_baseline_is_near():
+    ahead = result_of(seed_of(1, 0.9), majority=0.5, random=0.6)
+    assert is_ahead(ahead) and is_ahead(ahead._replace(random=None, majority=None))
+    assert not is_ahead(result_of(seed_of(1, 0.9), majority=0.5, random=0.9))
+    assert not is_ahead(result_of(seed_of(1, 0.9), majority=0.899, random=0.6))
+
+
+def test_a_seed_without_baselines_is_one_line():
+    seed = seed_of(1, 0.832, last_step=900, stopped_early=True)
+    assert lines(result_of(seed, majority=0, random=None)._replace(majority=None, examples={})) == [
+        "accuracy 0.832 [0.807, 0.857] (best at step 600 of 900, stopped early)"
+    ]
+
+
+def test_each_split_has_its_lines():
+    scores = {"dev_matched": {"accuracy": 0.8}, "dev_mismatched": {"accuracy": 0.75}}
+    majority = {name: {"accuracy": 0.35} for name in scores}
+    examples = {"dev_matched": 9815, "dev_mismatched": 9832}
+    result = result_of(seed_of(1, 0.8, scores=scores), random=None)
+    assert lines(result._replace(majority=majority, examples=examples)) == [
+        "dev_matched: accuracy 0.800 [0.775, 0.825] on 9,815 examples (best at step 600 of 2,106)",
+        "  majority class  0.350  difference +0.450",
+        "dev_mismatched: accuracy 0.750 on 9,832 examples",
+        "  majority class  0.350  difference +0.400",
+    ]
+
+
+def test_several_seeds_have_a_row_each_and_a_median():
+    seeds = (
+        seed_of(1, 0.832),
+        seed_of(2, 0.821, best_step=1200, stopped_early=True),
+        seed_of(10, 0.509, best_step=60, collapse="all 872 answers are `1`"),
+    )
+    assert lines(result_of(*seeds, random=0.75)) == [
+        "seed  accuracy   95 % interval  best at",
+        "   1     0.832  [0.807, 0.857]  step 600 of 2,106",
+        "   2     0.821  [0.796, 0.846]  step 1,200 of 2,106, stopped early",
+        "  10     0.509  [0.484, 0.534]  step 60 of 2,106, collapsed",
+        "accuracy median 0.821, 0.509 to 0.832 over 3 seeds (1 collapsed) on 872 "
+        "examples (standard deviation 0.183)",
+        "  majority class                  0.509  difference +0.312",
+        "  same model from random weights  0.750  difference +0.071",
+        "warning: seed 10 collapsed: all 872 answers are `1`. A lower learning rate or more "
+        "warm-up usually helps.",
+    ]
+
+
+def test_seeds_on_several_splits_have_a_column_for_each():
+    scores = {"dev_matched": {"accuracy": 0.8}, "dev_mismatched": {"accuracy": 0.75}}
+    seeds = [seed_of(seed, 0.8, scores=scores) for seed in (1, 2)]
+    head, first, *_ = lines(result_of(*seeds, random=None))
+    assert head.split() == "seed dev_matched 95 % interval dev_mismatched best at".split()
+    assert first.split() == "1 0.800 [0.775, 0.825] 0.750 step 600 of 2,106".split()
+
+
+def test_squad_is_in_percent_and_short():
+    scores = {"f1": 88.123, "exact": 85.0, "total": 11873}
+    scores |= {f"{part}_{name}": 80.0 for part in ("HasAns", "NoAns") for name in ("f1", "exact")}
+    scores |= {"NoAns_total": 5945, "best_f1": 88.2, "best_f1_thresh": -1.23456}
+    seed = seed_of(1, 88.123, 0.6, scores={"dev": scores})
+    result = FinetuneResult("x", "squad2", "f1", (seed,), tuned={"null_threshold": -1.23456})
+    shown = lines(result._replace(majority={"dev": {"f1": 50.1}}))
+    assert shown[0] == "f1 88.1 [87.5, 88.7] on 11,873 examples (best at step 600 of 2,106)"
+    assert shown[1] == "  majority class  50.1  difference +38.0"
+    assert shown[2].startswith("  also exact 85.0, HasAns_f1 80.0") and ", total" not in shown[2]
+    assert "NoAns_total 5,945, best_f1 88.2, best_f1_thresh -1.23" in shown[3]
+    assert shown[-1] == "tuned: null_threshold -1.23"
+    assert len(shown) <= 12 and max(map(len, shown)) <= 100
+
+
+def test_other_metrics_of_several_seeds_are_medians():
+    seeds = [
+        seed_of(seed, 0.9, scores={"dev": {"pearson": 0.9, "spearman": spearman}})
+        for seed, spearman in ((1, 0.8), (2, 0.85), (3, 0.7))
+    ]
+    result = result_of(*seeds, random=None, majority=0)
+    shown = lines(result._replace(metric="pearson", majority={"dev": {"pearson": 0.0}}))
+    assert "  medians of spearman 0.800" in shown
+    assert "  mean of the training scores  0.000  difference +0.900" in shown
+
+
+@pytest.mark.parametrize(
+    "ours, majority, random, says",
+    [
+        (0.9, 0.5, 0.7, []),
+        (0.5, 0.5, None, ["no better than the majority class: accuracy 0.500 versus 0.500"]),
+        (
+            0.51,
+            0.5,
+            None,
+            ["the lead over the majority class may be due to chance: 0.500 is"],
+        ),
+        (0.7, 0.5, 0.8, ["no better than the same model from random weights: accuracy 0.700"]),
+        (
+            0.84,
+            0.5,
+            0.8,
+            [
+                "the lead over the same model from random weights may be due to chance: "
+                "the intervals [0.815, 0.865] and [0.775, 0.825] overlap"
+            ],
+        ),
+    ],
+)
+def test_what_is_doubtful_is_said(ours, majority, random, says):
+    found = warnings_of(result_of(seed_of(1, ours), majority=majority, random=random))
+    assert len(found) == len(says)
+    for warning, part in zip(found, says, strict=True):
+        assert warning.startswith(f"warning: {part}")
+
+
+def test_the_seed_in_the_middle_decides_whether_it_may_be_chance():
+    seeds = [seed_of(1, 0.9), seed_of(2, 0.51), seed_of(3, 0.52)]
+    (warning,) = warnings_of(result_of(*seeds, random=None))
+    assert warning.endswith("0.509 is within [0.495, 0.545]")
+
+
+def test_a_worse_second_split_and_a_collapsed_baseline_are_said():
+    scores = {"dev_matched": {"accuracy": 0.8}, "dev_mismatched": {"accuracy": 0.3}}
+    majority = {name: {"accuracy": 0.35} for name in scores}
+    random = seed_of(1, 0.35, scores=scores, collapse="all 9 answers are `x`")
+    result = result_of(seed_of(1, 0.8, scores=scores), random=None)
+    first, second, *_ = warnings_of(result._replace(majority=majority, random=random))
+    assert "the same model from random weights collapsed: all 9 answers are `x`" in first
+    assert second.startswith("warning: no better than the same model")
+
+
+def words_of(score):
+    interval = Interval(score - 0.025, score + 0.025)
+    return BagOfWords({"dev": {"accuracy": score}}, interval, examples=4000, seconds=0.5)
+
+
+def test_a_bag_of_words_is_a_baseline():
+    result = result_of(seed_of(1, 0.832), random=0.75, bag_of_words=words_of(0.71))
+    assert lines(result)[1:] == [
+        "  majority class                  0.509  difference +0.323",
+        "  bag of words                    0.710  difference +0.122",
+        "  same model from random weights  0.750  difference +0.082",
+    ]
+
+
+def test_a_model_that_is_no_better_than_a_bag_of_words_gets_a_warning():
+    result = result_of(seed_of(1, 0.745), random=None, bag_of_words=words_of(0.78))
+    (warning,) = warnings_of(result)
+    assert warning.startswith(
+        "warning: no better than the bag of words: accuracy 0.745 versus 0.780. Counts of words"
+    )
+    (warning,) = warnings_of(result._replace(bag_of_words=words_of(0.72)))
+    assert warning == (
+        "warning: the lead over the bag of words may be due to chance: the intervals "
+        "[0.720, 0.770] and [0.695, 0.745] overlap"
+    )
+
+
+def test_f1_is_shown_with_its_class():
+    seed = seed_of(1, 0.9, scores={"dev": {"accuracy": 0.9, "f1": 0.8}})
+    assert "  also f1 (of `spam`) 0.800" in lines(result_of(seed, positive_class="spam"))
+
+
+def test_equal_scores_of_steps_and_of_seeds_are_noted():
+    seeds = (
+        seed_of(1, 0.832, tied_steps=(200,)),
+        seed_of(2, 0.821, tied_steps=(100, 200, 300, 400, 500)),
+        seed_of(3, 0.832),
+    )
+    assert [line for line in lines(result_of(*seeds)) if line.startswith("note: ")] == [
+        "note: seed 1: 2 evaluations have the best accuracy (steps 200, 600); the weights of the "
+        "newest are used",
+        "note: seed 2: 6 evaluations have the best accuracy (steps 100, ..., 400, 500, 600); the "
+        "weights of the newest are used",
+        "note: seeds 1, 3 have the same accuracy, 0.832; the files and `predict` use the first, 1",
+    ]
+
+
+def test_a_tiny_development_set_and_an_interval_without_width_are_warnings():
+    seed = seed_of(1, 1.0, half=0.0)
+    few, width = warnings_of(result_of(seed, majority=0.5, random=None, examples={"dev": 1}))
+    assert few.startswith("warning: the development set has only 1 example")
+    assert width.startswith("warning: the interval of accuracy has zero width")
+    found = warnings_of(result_of(seed, seed_of(2, 0.9), random=None))
+    assert [line[:40] for line in found] == ["warning: seed 1: the interval of accurac"]

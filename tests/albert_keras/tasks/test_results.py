@@ -1,0 +1,142 @@
+"""Results are read as they were saved; the best seed and the spread are over all seeds."""
+
+import json
+
+import numpy as np
+import pytest
+
+from albert_keras.tasks.metrics import Interval
+from albert_keras.tasks.results import (
+    BagOfWords,
+    FinetuneResult,
+    SeedResult,
+    Spread,
+    as_json,
+    baseline_scores,
+    best_seed,
+    first_split,
+    read_results,
+    save_results,
+    spread,
+)
+from data_pipeline.errors import InputError
+
+
+def seed_of(seed, accuracy, **changes):
+    scores = {"dev": {"accuracy": accuracy, "total": 872}, "extra": {"accuracy": 1 - accuracy}}
+    values = {"best_step": 600, "last_step": 2106, "interval": Interval(accuracy - 0.1, 1.0)}
+    return SeedResult(seed, f"runs/sst-2/seed-{seed}", scores=scores, **values | changes)
+
+
+@pytest.fixture
+def result():
+    seeds = (
+        seed_of(1, 0.75),
+        seed_of(2, 0.875, stopped_early=True, seconds=12.5),
+        seed_of(3, 0.5, collapse="all 872 answers are `1`"),
+        seed_of(4, 0.875),
+    )
+    return FinetuneResult(
+        path="runs/sst-2",
+        task="sst-2",
+        metric="accuracy",
+        seeds=seeds,
+        majority={"dev": {"accuracy": 0.5}, "extra": {"accuracy": 0.5}},
+        random=seed_of(1, 0.625),
+        tuned={"null_threshold": -1.5},
+        origin="runs/books at step 6000",
+        loaded=("encoder: 25 weights from the checkpoint", "head: new, ändert sich"),
+        files={"errors": "errors.tsv", "predictions": ["a.tsv", "b.tsv"]},
+        examples={"dev": 872, "extra": 10},
+        bag_of_words=BagOfWords({"dev": {"accuracy": 0.78}}, Interval(0.7, 0.8), 4000, 0.5),
+        positive_class="1",
+    )
+
+
+def test_results_are_read_as_they_were_saved(tmp_path, result):
+    path = save_results(tmp_path, result)
+    assert path == tmp_path / "results.json"
+    read = read_results(tmp_path)
+    assert read == result
+    assert isinstance(read.seeds[0].interval, Interval)
+    assert type(read.seeds[0].scores["dev"]["total"]) is int
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_results_without_baselines_are_read_as_they_were_saved(tmp_path, result):
+    small = FinetuneResult("runs/x", "sst-2", "accuracy", result.seeds[:1])
+    save_results(tmp_path, result)
+    save_results(tmp_path, small)
+    assert read_results(tmp_path) == small
+
+
+def test_numbers_of_numpy_and_paths_become_plain(tmp_path, result):
+    seed = seed_of(np.int64(5), np.float32(0.25), interval=Interval(np.float32(0), np.float64(1)))
+    values = as_json(result._replace(seeds=(seed,), path=tmp_path))
+    assert values == json.loads(json.dumps(values))
+    assert values["path"] == str(tmp_path)
+    assert values["seeds"][0]["scores"]["dev"] == {"accuracy": 0.25, "total": 872}
+    assert values["random"]["seed"] == 1
+
+
+def test_scores_that_are_not_finite_are_not_kept(tmp_path, result):
+    with pytest.raises(ValueError):
+        save_results(tmp_path, result._replace(random=seed_of(1, float("nan"))))
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_without_results_is_named(tmp_path):
+    with pytest.raises(InputError, match="must be a complete fine-tuning"):
+        read_results(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "damage, says",
+    [
+        (lambda text: text[:-20], r"line \d+ column"),
+        (lambda text: "[]", ""),
+        (lambda text: text.replace('"best_step": 600', '"best_step": "late"'), "seeds.0.best_step"),
+        (lambda text: text.replace('"metric": "accuracy"', '"metric": "f1"'), "the score `f1`"),
+        (lambda text: text.replace('"task"', '"tasks"'), "task: Field required"),
+        (lambda text: text.replace("ä", "\udce4"), "utf-8"),
+    ],
+)
+def test_damaged_results_are_an_input_error(tmp_path, result, damage, says):
+    path = save_results(tmp_path, result)
+    text = damage(path.read_text(encoding="utf-8"))
+    path.write_bytes(text.encode("utf-8", errors="surrogateescape"))
+    with pytest.raises(InputError, match=f"results.json` is damaged: .*{says}"):
+        read_results(tmp_path)
+
+
+def test_results_without_a_seed_are_damaged(tmp_path, result):
+    save_results(tmp_path, result._replace(seeds=()))
+    with pytest.raises(InputError, match="at least one seed"):
+        read_results(tmp_path)
+
+
+def test_the_best_seed_is_that_of_the_first_split(result):
+    assert first_split(result) == "dev"
+    assert best_seed(result).seed == 2  # as good as seed 4, and before it
+
+
+def test_the_spread_counts_collapsed_seeds_in(result):
+    over = spread(seed.scores["dev"]["accuracy"] for seed in result.seeds)
+    deviation = np.std([0.75, 0.875, 0.5, 0.875], ddof=1)
+    assert over == Spread(0.8125, 0.5, 0.875, pytest.approx(deviation), 4)
+    assert spread([0.5]) == Spread(0.5, 0.5, 0.5, 0.0, 1)
+
+
+def test_the_main_scores_of_the_baselines_are_found(result):
+    assert baseline_scores(result) == {"majority": 0.5, "bag_of_words": 0.78, "random": 0.625}
+    assert baseline_scores(result._replace(majority=None, bag_of_words=None, random=None)) == {}
+
+
+def test_results_of_an_older_version_have_no_bag_of_words(tmp_path, result):
+    values = as_json(result)
+    del values["bag_of_words"], values["positive_class"]
+    for seed in (*values["seeds"], values["random"]):
+        del seed["tied_steps"]
+    (tmp_path / "results.json").write_text(json.dumps(values))
+    read = read_results(tmp_path)
+    assert (read.bag_of_words, read.positive_class, read.seeds[0].tied_steps) == (None, None, ())

@@ -1,0 +1,132 @@
+"""Rows come out as the model gives them at full length, however they were put together."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from albert_keras.models.finetuning import build_model
+from albert_keras.tasks.kinds import KINDS
+from albert_keras.tasks.row_predictor import RowPredictor
+from albert_keras.tasks.task import Features
+from tests.albert_keras import numpy_albert
+from tests.albert_keras.tasks.conftest import SHAPE
+
+
+class Some(Features):
+    """Some rows of features; notes in `asked` how many it was asked for at a time, how long."""
+
+    def __init__(self, features, rows):
+        self.features, self.rows, self.asked = features, np.asarray(rows), []
+        self.lengths, self.max_seq_length = features.lengths[rows], features.max_seq_length
+
+    def batch(self, rows, length=None):
+        self.asked.append((len(rows), length))
+        return self.features.batch(self.rows[rows], length)
+
+
+def scrambled_model(kind, strategy):
+    with strategy.scope():
+        model = build_model(kind, SHAPE, 3, dtype="float32")
+    numpy_albert.scramble(model)
+    return model
+
+
+def check(kind, features, strategy=None, batch_size=4, model=None):
+    """Compares with the model's own outputs at full length, wherever there is a piece."""
+    strategy = strategy or tf.distribute.get_strategy()
+    model = model or scrambled_model(kind, strategy)
+    found = RowPredictor(strategy, model, KINDS[kind], batch_size).predict(features)
+    rows = np.arange(len(features))
+    inputs = getattr(features, "features", features).batch(getattr(features, "rows", rows))
+    expected = model(inputs, training=False)
+    assert found.keys() == expected.keys()
+    for name, values in expected.items():
+        values, ours = values.numpy(), found[name]
+        assert (ours.shape, ours.dtype) == (values.shape, values.dtype), name
+        if kind == "tagging":  # tags of padding mean nothing
+            real = inputs["input_mask"] == 1
+            ours, values = ours[real], values[real]
+        np.testing.assert_allclose(ours, values, rtol=1e-5, atol=1e-5, err_msg=f"{kind} {name}")
+    return found
+
+
+@pytest.fixture(scope="module")
+def features_of(task_of, examples_of, tiny_tokenizer):
+    """Returns a function that makes 21 rows of a kind or more, whose lengths are in no order."""
+    return lambda kind: task_of(kind).features(examples_of(kind), tiny_tokenizer)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "choice",
+        "tagging",
+        "spans_or_none",
+        # The same model as of options; scores and spans are predicted in the next tests, too.
+        pytest.param("classification", marks=pytest.mark.slow),
+        pytest.param("regression", marks=pytest.mark.slow),
+        pytest.param("spans", marks=pytest.mark.slow),
+    ],
+)
+def test_outputs_are_those_of_the_model_at_full_length_in_the_order_given(kind, features_of):
+    features = features_of(kind)
+    assert features.lengths.min() <= 16 < 32 < features.lengths.max() <= 40
+    assert (np.diff(features.lengths) < 0).any()
+    check(kind, features)
+
+
+def test_short_rows_are_computed_with_short_ones(features_of, monkeypatch, caplog):
+    monkeypatch.setattr("data_pipeline.progress._SECONDS_BETWEEN_LINES", 0)
+    caplog.set_level("INFO")
+    features = features_of("regression")
+    asked = Some(features, np.arange(21))
+    check("regression", asked)
+    longest = [np.sort(features.lengths)[begin:][:4].max() for begin in range(0, 21, 4)]
+    lengths = [min(40, -(-length // 16) * 16) for length in longest]
+    assert asked.asked == list(zip([4] * 5 + [1], lengths, strict=True))
+    assert {16, 40} <= set(lengths)
+    # Progress has a count and an ETA.
+    assert [line.split(", ETA ")[0] for line in caplog.messages][-5:] == [
+        f"computing: {count} of 21 rows" for count in range(4, 21, 4)
+    ]
+
+
+def test_rows_have_full_length_where_attention_depends_on_the_padding(features_of):
+    features = features_of("regression")
+    sparse = SHAPE.replace(
+        attention="block-sparse", attention_block_size=4, attention_random_blocks=1
+    )
+    assert sparse.is_sparse_at(features.max_seq_length)
+    model = build_model("regression", sparse, 3, dtype="float32")
+    numpy_albert.scramble(model)
+    asked = Some(features, np.arange(6))
+    check("regression", asked, model=model)
+    assert asked.asked == [(4, features.max_seq_length), (2, features.max_seq_length)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["tagging", "spans_or_none"])
+def test_any_batch_size_gives_the_same_and_a_single_row_does_not_matter(kind, features_of):
+    features, model = features_of(kind), scrambled_model(kind, tf.distribute.get_strategy())
+    for batch_size in (1, 64):
+        check(kind, features, batch_size=batch_size, model=model)
+    shortest = int(features.lengths.argmin())
+    check(kind, Some(features, [shortest]), model=model)
+
+
+def test_places_that_were_not_computed_cannot_be_chosen(features_of):
+    features = features_of("spans")
+    short = Some(features, np.flatnonzero(features.lengths <= 16)[:1])
+    found = check("spans", short)
+    for name in ("start_logits", "end_logits"):
+        assert found[name].shape == (1, 40) and (found[name][:, 16:] == np.float32(-1e30)).all()
+
+
+def predict_on(kind, strategy, features):
+    for rows in (np.arange(len(features)), [5], np.arange(9)):
+        check(kind, Some(features, rows), strategy, batch_size=4)
+
+
+@pytest.mark.slow
+def test_two_replicas_predict_the_same(on_two_replicas):
+    on_two_replicas(predict_on, KINDS)
