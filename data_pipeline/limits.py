@@ -1,11 +1,12 @@
-"""Bounds of what is read from files of others, checked before any work is done with it.
+"""JSON, YAML and lines of others, read within limits.
 
 A file may be of any size, a JSON of 200 KB may be nested 200,000 times, and a name may stand for a
-pipe that never ends. Code that reads a whole file uses this module; code that reads a file piece by
-piece checks its own bounds.
+pipe that never ends; the limits are checked before any work is done. Code that reads a whole file
+uses this module; code that reads a file piece by piece checks its own limits.
 """
 
 import array
+import contextlib
 import errno
 import itertools
 import json
@@ -16,7 +17,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import yaml
+
 from data_pipeline.errors import InputError
+from data_pipeline.mistakes import Mistake
 
 #: Settings and descriptions: `run.json`, `dataset_info.json`, a configuration.
 MAX_JSON_BYTES = 16 * 2**20
@@ -102,6 +106,53 @@ def check_line_length(num_bytes: int, line: str) -> None:
         )
 
 
+@contextlib.contextmanager
+def reading_json(
+    path: str | Path,
+    advice: str = "",
+    max_bytes: int = MAX_JSON_BYTES,
+    kind: type = dict,
+    **options: Callable | bool,
+) -> Iterator[Any]:
+    """Yields the content of a JSON file; errors of the block mean that the content is wrong.
+
+    Args:
+        path: The file.
+        advice: str. What to do if it is damaged, a sentence.
+        max_bytes: int. Most bytes that it may have.
+        kind: type. What it must contain: dict, or list.
+        **options: Passed to `json.loads`.
+
+    Raises:
+        InputError: If the file cannot be read, or is not JSON of this kind, or if the block raises
+            what a missing key or a value of another type causes.
+
+    Example:
+        with reading_json(path, "Remove it.") as values:
+            step = int(values["step"])
+    """
+    advice = f" {advice}" if advice else ""
+    try:
+        values = parse_json(read_limited(path, max_bytes), **options)
+        if not isinstance(values, kind):
+            wanted = "object" if kind is dict else kind.__name__
+            raise TypeError(f"it must contain a JSON {wanted}. Received: {type(values).__name__}")
+        yield values
+    except InputError:
+        raise
+    except OSError as error:
+        raise InputError(f"`{path}` cannot be read: {error.strerror or error}.{advice}") from error
+    except (ValueError, TypeError, LookupError, AttributeError, OverflowError) as error:
+        reason = f"{error} is missing" if isinstance(error, KeyError) else error
+        raise InputError(f"`{path}` is damaged: {reason}.{advice}") from error
+
+
+def read_json(path: str | Path, advice: str = "", max_bytes: int = MAX_JSON_BYTES) -> dict:
+    """Reads a JSON object; its arguments and errors are those of `reading_json`."""
+    with reading_json(path, advice, max_bytes) as values:
+        return values
+
+
 def parse_json(content: bytes | str, **options: Callable | bool) -> Any:
     """Parses JSON as `json.loads` does, with its options.
 
@@ -147,3 +198,50 @@ def _not_regular(path):
         f"`{path}` must be a regular file. Received: a pipe, a device or a socket. "
         "Write its content to a file, and pass that file."
     )
+
+
+class NotYaml(InputError):
+    """The file is not valid YAML, or is not used as such; `line` is counted from 1."""
+
+    def __init__(self, line: int, message: str):
+        self.line = line
+        super().__init__(message, Mistake.NOT_YAML)
+
+
+def parse_yaml(text: str | bytes) -> tuple[yaml.Node | None, Any]:
+    """Parses YAML without anchors and without deep nesting, which settings do not need.
+
+    Anchors can make a small file huge. Deeply nested files take hours to parse, whereas reading
+    their tokens ends at the limit.
+
+    Returns:
+        tuple of the root node and its value.
+
+    Raises:
+        NotYaml: If it is not valid.
+    """
+    try:
+        text = text.decode("utf-8-sig") if isinstance(text, bytes) else text
+        _check_tokens(text)
+        return yaml.compose(text, yaml.SafeLoader), yaml.safe_load(text)
+    except NotYaml:
+        raise
+    except UnicodeDecodeError as error:
+        raise NotYaml(1, f"must be UTF-8: {error.reason} at byte {error.start}.") from error
+    except (yaml.YAMLError, ValueError, TypeError, LookupError, AttributeError) as error:
+        # Values that do not fit their tag, such as `!!bool 7`, are errors of Python.
+        mark = getattr(error, "problem_mark", None)
+        problem = getattr(error, "problem", None) or str(error).split("\n")[0]
+        raise NotYaml(mark.line + 1 if mark else 1, f"is not valid YAML: {problem}.") from error
+
+
+def _check_tokens(text):
+    depth = 0
+    for token in yaml.scan(text):
+        line, name = token.start_mark.line + 1, type(token).__name__
+        if isinstance(token, yaml.AliasToken | yaml.AnchorToken):
+            raise NotYaml(line, "must not contain YAML anchors (`&`, `*`).")
+        depth += name.endswith(("SequenceStartToken", "MappingStartToken"))
+        depth -= name.endswith(("SequenceEndToken", "MappingEndToken", "BlockEndToken"))
+        if depth > MAX_DEPTH:
+            raise NotYaml(line, f"must not be nested more deeply than {MAX_DEPTH} levels.")

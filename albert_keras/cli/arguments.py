@@ -71,7 +71,7 @@ def _find(config_file, kind):
 
 def _read(path):
     from albert_keras.config_files.lines import read_with_lines
-    from data_pipeline.yaml_text import NotYaml
+    from data_pipeline.limits import NotYaml
 
     try:
         file = read_with_lines(path)
@@ -86,7 +86,7 @@ def _read(path):
 
 
 def _parse(text, source):
-    from data_pipeline.yaml_text import NotYaml, parse_yaml
+    from data_pipeline.limits import NotYaml, parse_yaml
 
     try:
         return parse_yaml(text)[1]

@@ -9,6 +9,7 @@ from albert_keras.config_files.kinds import PRETRAIN, FileKind, kind_of
 from albert_keras.config_files.lines import ReadFile, read_with_lines
 from albert_keras.training.loop.loop_config import RunConfig
 from data_pipeline.errors import InputError
+from data_pipeline.limits import NotYaml
 from data_pipeline.settings import (
     UNKNOWN_KEY,
     Problem,
@@ -16,7 +17,6 @@ from data_pipeline.settings import (
     SettingsError,
     did_you_mean,
 )
-from data_pipeline.yaml_text import NotYaml
 
 
 class LocatedProblem(NamedTuple):

@@ -6,8 +6,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from data_pipeline.errors import InputError
-from data_pipeline.limits import read_limited
-from data_pipeline.yaml_text import NotYaml, parse_yaml
+from data_pipeline.limits import NotYaml, parse_yaml, read_limited
 
 #: A configuration is short; a larger file is not a configuration.
 _MAX_BYTES = 1 << 20

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from albert_keras.run_overview.summary import RunSummary, summarize
 from data_pipeline.errors import InputError
-from data_pipeline.folder_lock import FolderLock
+from data_pipeline.files import FolderLock
 
 
 def check_removable(path: str | Path) -> RunSummary:

@@ -22,10 +22,16 @@ import tensorflow as tf
 
 from albert_keras.interop.checkpoint_tensors import write_tensors
 from albert_keras.runs.tensors import load_weights, misfits_of, read_variables, weight_names
-from data_pipeline import file_digests
 from data_pipeline.errors import InputError
-from data_pipeline.file_digests import DIGESTS, digest_of, write_digests
-from data_pipeline.files import fsync, naming, whole_folder
+from data_pipeline.files import (
+    DIGESTS,
+    digest_of,
+    find_damage as find_damaged_file,
+    fsync,
+    naming,
+    whole_folder,
+    write_digests,
+)
 from data_pipeline.limits import parse_json, read_limited
 from data_pipeline.mistakes import Mistake
 
@@ -260,7 +266,7 @@ def read_state(folder: Path, step: int) -> dict:
 
 def find_damage(folder: Path, step: int, only: str | None = None) -> str | None:
     """Returns what is wrong with the files of a checkpoint, or with a single one of them."""
-    return file_digests.find_damage(folder, None if only is None else [only], step=step)
+    return find_damaged_file(folder, None if only is None else [only], step=step)
 
 
 def _write_digests(folder, step):

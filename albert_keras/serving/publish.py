@@ -30,7 +30,7 @@ from albert_keras.serving.saved_model.server_ops import check_ops
 from albert_keras.serving.saved_model.signature_methods import set_method_names
 from albert_keras.serving.saved_model.warm_up import sample_requests, write_warm_up
 from data_pipeline.errors import InputError
-from data_pipeline.file_digests import digest_of, write_digests
+from data_pipeline.files import digest_of, write_digests
 
 logger = logging.getLogger(__name__)
 

@@ -7,8 +7,8 @@ from typing import Any
 from albert_keras.config_files.lines import read_with_lines
 from albert_keras.studies.config import SCALES, Changes, StudyConfig
 from data_pipeline.errors import InputError
+from data_pipeline.limits import NotYaml
 from data_pipeline.settings import Problem, SettingsError, did_you_mean
-from data_pipeline.yaml_text import NotYaml
 
 _FOLDER = Path(__file__).parent
 

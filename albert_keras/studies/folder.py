@@ -21,8 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from data_pipeline.errors import InputError
-from data_pipeline.files import whole_file
-from data_pipeline.folder_lock import FolderLock
+from data_pipeline.files import FolderLock, whole_file
 from data_pipeline.limits import parse_json, read_limited
 
 logger = logging.getLogger(__name__)

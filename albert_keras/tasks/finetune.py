@@ -33,8 +33,7 @@ from albert_keras.training.distributed.strategy import build_strategy, choose_pr
 from albert_keras.training.loop.fitting import on_first_worker
 from albert_keras.weights.initial_weights import InitialWeights, open_weights
 from data_pipeline.errors import InputError
-from data_pipeline.files import check_output_folder
-from data_pipeline.folder_lock import LOCK_FILE, FolderLock
+from data_pipeline.files import LOCK_FILE, FolderLock, check_output_folder
 
 logger = logging.getLogger(__name__)
 

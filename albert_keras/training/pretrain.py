@@ -41,8 +41,7 @@ from albert_keras.training.trained_records import (
 )
 from albert_keras.weights.initial_weights import InitialWeights
 from data_pipeline.errors import InputError
-from data_pipeline.files import check_output_folder
-from data_pipeline.folder_lock import FolderLock
+from data_pipeline.files import FolderLock, check_output_folder
 from data_pipeline.mistakes import Mistake
 from data_pipeline.records.dataset_info import DatasetInfo
 from data_pipeline.records.record_folder import RecordFiles

@@ -13,7 +13,7 @@ from albert_keras.runs.checkpoints import find_damage
 from albert_keras.runs.run import Run
 from albert_keras.weights.load import encoder_names, open_keras_file, shape_in_keras_file
 from data_pipeline.errors import InputError
-from data_pipeline.file_digests import DIGESTS
+from data_pipeline.files import DIGESTS
 from data_pipeline.limits import parse_json, read_limited
 from data_pipeline.mistakes import Mistake
 from data_pipeline.tokenizers.tokenization import Tokenizer

@@ -11,8 +11,7 @@ from pathlib import Path
 from data_pipeline.building.result import builder_version
 from data_pipeline.config import PretrainingDataConfig
 from data_pipeline.errors import InputError
-from data_pipeline.files import check_output_folder, check_writable, whole_file
-from data_pipeline.folder_lock import FolderLock
+from data_pipeline.files import FolderLock, check_output_folder, check_writable, whole_file
 from data_pipeline.limits import parse_json, read_limited
 from data_pipeline.records.dataset_info import INFO_FILE, TOKENIZER_FOLDER
 from data_pipeline.records.record_files import index_path

@@ -19,7 +19,7 @@ from albert_keras.serving.predictor import Predictor
 from albert_keras.shipped_models import SHIPPED_MODELS, find_model
 from albert_keras.weights.initial_weights import open_weights
 from data_pipeline.errors import InputError
-from data_pipeline.file_digests import find_damage
+from data_pipeline.files import find_damage
 from tests.repository import ROOT, needs_repository
 
 NAME = "albert-mini-en"

@@ -9,13 +9,12 @@ import sys
 import pytest
 
 from data_pipeline.errors import InputError
-from data_pipeline.files import check_output_folder
-from data_pipeline.folder_lock import LOCK_FILE, FolderLock
+from data_pipeline.files import LOCK_FILE, FolderLock, check_output_folder
 
 _HOLDER = """
 import sys, time
 from pathlib import Path
-from data_pipeline.folder_lock import FolderLock
+from data_pipeline.files import FolderLock
 
 FolderLock(Path(sys.argv[1])).take()
 print("taken", flush=True)

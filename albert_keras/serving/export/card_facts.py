@@ -29,9 +29,8 @@ All keys are optional. Texts are Markdown; the author of the file is the author 
 from pathlib import Path
 
 from data_pipeline.errors import InputError
-from data_pipeline.limits import read_limited
+from data_pipeline.limits import NotYaml, parse_yaml, read_limited
 from data_pipeline.settings import Rule, Settings, setting
-from data_pipeline.yaml_text import NotYaml, parse_yaml
 
 #: Name of the file.
 FACTS = "card.yaml"

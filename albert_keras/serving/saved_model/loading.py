@@ -13,7 +13,7 @@ from albert_keras.interop.checkpoint_tensors import open_checkpoint
 from albert_keras.serving.layout import AFTER_DAMAGE, EXPORT_RECORD, read_export_record
 from albert_keras.serving.saved_model.server_ops import check_ops, read_saved_model
 from data_pipeline.errors import InputError
-from data_pipeline.file_digests import DIGESTS, find_damage
+from data_pipeline.files import DIGESTS, find_damage
 from data_pipeline.limits import check_regular_file
 
 _GRAPH, _INDEX = "saved_model.pb", "variables/variables.index"

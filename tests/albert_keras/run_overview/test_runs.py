@@ -13,7 +13,7 @@ from albert_keras.run_overview.comparison import compare_runs
 from albert_keras.run_overview.removal import remove_run
 from albert_keras.run_overview.summary import DAMAGED, find_runs, first_training, summarize
 from data_pipeline.errors import InputError
-from data_pipeline.folder_lock import FolderLock
+from data_pipeline.files import FolderLock
 
 
 def test_the_list_has_every_run_once(folder):

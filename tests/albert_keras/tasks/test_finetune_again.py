@@ -10,7 +10,7 @@ from albert_keras.tasks import train_seed
 from albert_keras.training.errors import TrainingStopped
 from albert_keras.training.loop.step import TrainingStep
 from data_pipeline.errors import InputError
-from data_pipeline.folder_lock import LOCK_FILE, FolderLock
+from data_pipeline.files import LOCK_FILE, FolderLock
 
 SEED = 12345
 

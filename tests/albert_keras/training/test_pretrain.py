@@ -22,7 +22,7 @@ from albert_keras.training.loop.log_file import read_log
 from albert_keras.training.pretrain import pretrain
 from albert_keras.training.record_source import log_frequencies
 from data_pipeline.errors import InputError
-from data_pipeline.folder_lock import LOCK_FILE, FolderLock
+from data_pipeline.files import LOCK_FILE, FolderLock
 from data_pipeline.records.record_folder import RecordFiles
 from tests.albert_keras.checkpoint_tensors import tensors_of
 

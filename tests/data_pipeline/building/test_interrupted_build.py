@@ -19,7 +19,7 @@ from data_pipeline.building import encoding, shards
 from data_pipeline.building.build import build_records
 from data_pipeline.config import PretrainingDataConfig
 from data_pipeline.errors import InputError
-from data_pipeline.folder_lock import FolderLock
+from data_pipeline.files import FolderLock
 from data_pipeline.records.dataset_info import DatasetInfo
 
 CONFIG = PretrainingDataConfig(max_seq_length=32, num_shards=5, copies=2)
