@@ -23,7 +23,6 @@ from albert_keras.cli import (
     plan,
     predict,
     pretrain,
-    report,
     runs,
     serve,
     similar,
@@ -69,7 +68,6 @@ app.command("server-kit")(serve.server_kit)
 app.command("study")(study.study)
 app.command("demo")(demo.demo)
 app.add_typer(runs.app, name="runs")
-app.command("report")(report.report)
 app.command("explain")(explain.explain)
 app.add_typer(benchmark.app, name="benchmark")
 

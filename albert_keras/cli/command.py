@@ -12,6 +12,7 @@ import typer.core
 from albert_keras.cli.config_options import given_values, parameters_of
 from albert_keras.cli.interruption import interruptible
 from albert_keras.cli.output import show, start
+from albert_keras.cli.removed import check_removed
 from albert_keras.cli.usage_errors import values_of
 from data_pipeline.errors import InputError
 from data_pipeline.mistakes import Mistake
@@ -43,11 +44,16 @@ class _GivenOnce:
 
 
 class _Command(_GivenOnce, typer.core.TyperCommand):
-    pass
+    def parse_args(self, ctx, args):
+        options = args[: args.index("--")] if "--" in args else args
+        check_removed(ctx.command_path, options)
+        return super().parse_args(ctx, args)
 
 
 class _Group(_GivenOnce, typer.core.TyperGroup):
-    pass
+    def resolve_command(self, ctx, args):
+        check_removed(ctx.command_path, args[:1])
+        return super().resolve_command(ctx, args)
 
 
 class App(typer.Typer):

@@ -11,7 +11,9 @@ from albert_keras.cli.options import argument, option
 from albert_keras.cli.output import count_of, plain, quiet
 from data_pipeline.errors import InputError
 
-app = App(help="List, compare, plot and remove runs.", no_args_is_help=True, rich_markup_mode=None)
+app = App(
+    help="List, compare, describe and remove runs.", no_args_is_help=True, rich_markup_mode=None
+)
 
 RUNS = argument(..., "Folders of runs.", metavar="RUN")
 _LONGEST_VALUE = 40
@@ -65,21 +67,30 @@ def compare(runs: list[Path] = RUNS):
 
 @app.command()
 @command()
-def plot(
-    runs: list[Path] = RUNS,
-    out: Path = option(Path("runs.png"), "Picture to write.", metavar="FILE.png"),
-    overwrite: bool = option(False, "Replace the picture if it exists.", "--overwrite"),
+def report(
+    run: Path = argument(..., "Folder of a run.", metavar="RUN"),
+    data: Path | None = option(
+        None,
+        "Held-out records, whose masks a pre-trained model fills as samples.",
+        shown="the records that were scored last",
+    ),
+    out: Path | None = option(
+        None, "Page to write.", metavar="FILE.html", shown="report.html in the folder of the run"
+    ),
+    overwrite: bool = option(False, "Replace the file of --out if it exists.", "--overwrite"),
 ):
-    """Plot the curves of several runs in one picture.
+    """Write a page about a run: curves, scores and baselines, samples, data, settings, warnings.
+
+    The page is one HTML file that opens in any browser without network.
 
     \b
     Example:
-      albert-keras runs plot runs/a runs/b --out ab.png
+      albert-keras runs report runs/books --data records-heldout/
     """
-    from albert_keras.run_overview.picture import plot_runs
+    from albert_keras.run_overview.report.page import write_report
 
-    path = plot_runs(runs, out, overwrite)
-    return Output({"path": path, "runs": runs}, [f"{count_of(len(runs), 'run')}: {path}"])
+    path = write_report(run, out, data, overwrite)
+    return Output({"path": path}, [f"report: {path}"])
 
 
 @app.command()

@@ -1,1 +1,1 @@
-"""The runs of a folder: listed, compared, plotted and removed. No TensorFlow."""
+"""The runs of a folder: listed, compared and removed. No TensorFlow."""

@@ -4,7 +4,7 @@ import html
 import math
 from typing import NamedTuple
 
-from albert_keras.training.loop.curves import COLOURS, Curve, Panel
+from albert_keras.training.loop.curves import BLUE, COLOURS, PANELS, Curve, Panel
 
 _WIDTH, _HEIGHT = 460, 230
 _LEFT, _RIGHT, _TOP, _BOTTOM = 52, 26, 10, 26
@@ -43,6 +43,31 @@ class Chart(NamedTuple):
 class _Line(NamedTuple):
     points: list[tuple[int, float]]  # (step, value)
     legend: Legend
+
+
+def panels_of(metric: str | None) -> tuple[Panel, ...]:
+    """Returns six panels with one curve each, for several trainings in one chart.
+
+    Args:
+        metric: The main score of fine-tunings; None for pre-trainings.
+    """
+    loss, accuracy, speed, rate, gradients, _ = PANELS
+    speed = speed._replace(curves=speed.curves[1:])
+    if metric is None:
+        scores = [
+            accuracy._replace(title=f"Accuracy, {curve.label}", curves=(curve,))
+            for curve in accuracy.curves
+        ]
+        return (loss._replace(curves=loss.curves[:1]), *scores, rate, gradients, speed)
+    curves = {name: Curve(name, name, BLUE) for name in ("loss", "answer_accuracy", metric)}
+    return (
+        Panel("Loss in training", "mean over examples", (curves["loss"],)),
+        Panel("Accuracy in training", "fraction", (curves["answer_accuracy"],), range=(0, 1)),
+        Panel(f"Development examples, {metric}", "score", (curves[metric],), range=(None, None)),
+        rate,
+        gradients,
+        speed,
+    )
 
 
 def draw_chart(panel: Panel, series: list[Series], edges: list[tuple[int, str]]) -> Chart:

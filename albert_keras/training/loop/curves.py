@@ -8,9 +8,8 @@ from data_pipeline.files import whole_file
 
 # Okabe and Ito's colours, which stay apart for colour-blind readers; dashes help in print.
 BLUE, ORANGE, GREEN, RED = "#0072b2", "#e69f00", "#009e73", "#d55e00"
-#: Colours and dashes of the runs in a picture of several.
+#: Colours of several trainings in one chart.
 COLOURS = (BLUE, ORANGE, GREEN, RED, "#cc79a7", "#56b4e9", "#000000")
-_STYLES = ("-", "--", ":", "-.")
 #: Logs with fewer lines than the first number get a marker for each line; logs with at least the
 #: second number of lines get thin curves.
 _FEW_LINES, _MANY_LINES = 40, 500
@@ -117,30 +116,12 @@ def draw_curves(folder: str | Path, panels: tuple[Panel, ...] = PANELS) -> Path:
     reached = f"step {log[-1]['step']:,}" if log else "no report yet"
     figure = _figure(f"{folder.absolute().name}, {reached}")
     for axes, panel in zip(figure.subplots(2, 3).ravel(), panels, strict=True):
-        _draw(axes, panel, [(panel.curves, log, evaluations)])
+        _draw(axes, panel, log, evaluations)
         _draw_edges(axes, edges, with_labels=panel == _LABELLED)
-    return _save(figure, folder / "curves.png")
-
-
-def draw_several(runs: dict[str, Path], path: Path, panels: tuple[Panel, ...]) -> Path:
-    """Draws the logs of several runs into the same panels, and returns the path of the picture.
-
-    Args:
-        runs: Folders by the label of their curves.
-        path: The PNG file to write.
-        panels: Six panels with one curve each, which is drawn for every run.
-    """
-    logs = {label: (read_log(folder), read_evaluations(folder)) for label, folder in runs.items()}
-    figure = _figure(f"{len(runs)} runs")
-    for axes, panel in zip(figure.subplots(2, 3).ravel(), panels, strict=True):
-        series = []
-        for number, (label, (log, evaluations)) in enumerate(logs.items()):
-            colour = COLOURS[number % len(COLOURS)]
-            style = _STYLES[number // len(COLOURS) % len(_STYLES)]
-            curve = panel.curves[0]._replace(label=label, colour=colour, style=style)
-            series.append(((curve,), log, evaluations))
-        _draw(axes, panel._replace(marks_skipped=False), series)
-    return _save(figure, path)
+    path = folder / "curves.png"
+    with whole_file(path) as temporary:
+        figure.savefig(temporary, format="png", dpi=100)
+    return path
 
 
 def _figure(title):
@@ -152,12 +133,6 @@ def _figure(title):
     figure.get_layout_engine().set(w_pad=0.1, h_pad=0.1)
     figure.suptitle(title, fontsize=13, parse_math=False)
     return figure
-
-
-def _save(figure, path):
-    with whole_file(path) as temporary:
-        figure.savefig(temporary, format="png", dpi=100)
-    return path
 
 
 def stage_edges(stages: list[tuple[int, dict]]) -> list[tuple[int, str]]:
@@ -194,8 +169,8 @@ def _draw_edges(axes, edges, with_labels):
             axes.annotate(label, (max(step, left), 0), xytext=(2, 4), **style, **place)
 
 
-def _draw(axes, panel, series):
-    """Draws a panel: of each of the series some curves, from its log and its evaluations."""
+def _draw(axes, panel, log, evaluations):
+    """Draws the curves of a panel, from the log and the evaluations of a run."""
     from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator, StrMethodFormatter
 
     axes.set_title(panel.title, fontsize=11)
@@ -205,14 +180,9 @@ def _draw(axes, panel, series):
         axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
         axes.yaxis.set_minor_locator(NullLocator())
-    drawn = [
-        _draw_curve(axes, curve, log, evaluations)
-        for curves, log, evaluations in series
-        for curve in curves
-    ]
+    drawn = [_draw_curve(axes, curve, log, evaluations) for curve in panel.curves]
     if panel.marks_skipped:
-        for _, log, _ in series:
-            _mark_skipped(axes, log)
+        _mark_skipped(axes, log)
     if not any(drawn):
         axes.annotate("nothing logged", (0.5, 0.5), xycoords="axes fraction", ha="center")
         axes.set(xticks=[], yticks=[])

@@ -62,7 +62,7 @@ def test_the_page_of_a_pretraining(folder, capsys):
     with open(log, "a") as lines:
         lines.write(json.dumps({"step": 12, "loss": None, "skipped": 3}) + "\n")
         lines.write(json.dumps({"step": 12, "evaluation": evaluation}) + "\n")
-    assert main(["report", f"{folder}/a"]) == 0
+    assert main(["runs", "report", f"{folder}/a"]) == 0
     path = folder / "a" / "report.html"
     assert f"report: {path}" in capsys.readouterr().out
     page = Page(path)
@@ -83,7 +83,7 @@ def test_the_page_of_a_pretraining(folder, capsys):
         assert part in page.text, part
     assert page.text.index("optimizer.lr 0.001 auto") < page.text.index("optimizer.power 1.0")
     assert page.tags.count("figure") == 2  # loss and accuracy; nothing else was logged
-    assert main(["report", f"{folder}/a"]) == 0  # replaces its own page
+    assert main(["runs", "report", f"{folder}/a"]) == 0  # replaces its own page
 
 
 def test_the_page_of_a_finetuning(folder):
@@ -120,12 +120,12 @@ def test_other_files_are_not_replaced(folder, tmp_path):
 
 
 def test_what_is_no_run_or_damaged_has_no_page(folder, capsys):
-    assert main(["report", str(folder / "records")]) == 2
-    assert main(["report", str(folder / "nowhere")]) == 2
-    assert main(["report", str(folder / "tuned"), "--data", str(folder)]) == 2
+    assert main(["runs", "report", str(folder / "records")]) == 2
+    assert main(["runs", "report", str(folder / "nowhere")]) == 2
+    assert main(["runs", "report", str(folder / "tuned"), "--data", str(folder)]) == 2
     assert "`--data` must be given only for a pre-training run" in capsys.readouterr().err
     (folder / "a" / "run.json").write_text("{")
-    assert main(["report", str(folder / "a")]) == 2
+    assert main(["runs", "report", str(folder / "a")]) == 2
     assert "run.json` is damaged" in capsys.readouterr().err
     assert not (folder / "a" / "report.html").exists()
 

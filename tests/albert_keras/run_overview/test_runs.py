@@ -1,4 +1,4 @@
-"""The runs of a folder are listed, compared, drawn and removed; what is no run is left alone."""
+"""The runs of a folder are listed, compared and removed; what is no run is left alone."""
 
 import json
 import os
@@ -6,7 +6,6 @@ import subprocess
 import sys
 
 import pytest
-from matplotlib.figure import Figure
 
 from albert_keras.cli import main
 from albert_keras.run_overview.comparison import compare_runs
@@ -69,28 +68,6 @@ def test_a_setting_that_an_older_run_lacks_has_its_default(folder):
     path.write_text(json.dumps(record))
     seen = compare_runs([folder / "a", folder / "deep/b"])
     assert "config.optimizer.momentum" not in seen.settings
-
-
-def test_the_curves_of_several_runs_are_in_one_picture(folder, monkeypatch, capsys):
-    figures, savefig = [], Figure.savefig
-
-    def keep(figure, *args, **words):
-        figures.append(figure)
-        savefig(figure, *args, **words)
-
-    monkeypatch.setattr(Figure, "savefig", keep)
-    out = folder / "new" / "ab.png"
-    command = ["runs", "plot", f"{folder}/a", f"{folder}/deep/b", "--out", str(out)]
-    assert main(command) == 0
-    assert out.read_bytes().startswith(b"\x89PNG")
-    loss = figures[0].axes[0]
-    assert [line.get_label() for line in loss.get_lines()] == ["a", "deep/b"]
-    assert loss.get_lines()[1].get_ydata().tolist() == [9 - 0.01, 9 - 0.02]
-    assert len({line.get_color() for line in loss.get_lines()}) == 2
-    assert main(command) == 2 and "--overwrite" in capsys.readouterr().err
-    assert main([*command, "--overwrite"]) == 0
-    assert main(["runs", "plot", f"{folder}/a", f"{folder}/tuned", "--out", f"{out}2"]) == 2
-    assert "must be of one kind" in capsys.readouterr().err
 
 
 def test_only_runs_are_removed(folder, tmp_path):
@@ -158,11 +135,10 @@ def test_commands_print_tables(folder, capsys):
     assert capsys.readouterr().out.startswith("0 runs in ")
 
 
-def test_lists_and_pictures_import_no_tensorflow(folder):
+def test_a_list_imports_no_tensorflow(folder):
     code = (
         "import sys; from albert_keras.cli import main; f = sys.argv[1]\n"
         "assert main(['runs', 'list', f]) == 0\n"
-        "assert main(['runs', 'plot', f + '/a', f + '/deep/b', '--out', f + '/p.png']) == 0\n"
         "assert 'tensorflow' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code, str(folder)], check=True, capture_output=True)
