@@ -71,7 +71,7 @@ check-serving: $(READY)
 	$(BIN)/python -m pytest -m slow -s -o faulthandler_timeout=7200 tests/albert_keras/serving/goals
 
 check-tpu: $(READY) $(READY_TPU)
-	$(BIN)/python -m albert_keras.tpu_check --compiler $(VENV_TPU)/bin/python $(ARGS)
+	$(BIN)/python -m tests.tpu_check --compiler $(VENV_TPU)/bin/python $(ARGS)
 
 lint: $(READY)
 	$(BIN)/ruff format --check .
@@ -116,7 +116,7 @@ $(READY): requirements.txt pyproject.toml
 	@echo "setup: $(VENV) is ready"
 
 # The TPU's compiler needs other packages than TensorFlow does.
-$(READY_TPU): albert_keras/tpu_check/requirements.txt | $(READY)
+$(READY_TPU): tests/tpu_check/requirements.txt | $(READY)
 	@echo "check-tpu: installing the TPU compiler in $(VENV_TPU), about 1 GB"
 	@$(BIN)/python -m venv --clear $(VENV_TPU)
 	@$(VENV_TPU)/bin/python -m pip install --quiet --disable-pip-version-check -r $< \

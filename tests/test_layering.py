@@ -23,9 +23,7 @@ ROWS = (
     ("minimal_pairs", "analysis"),
     ("demo", "dry_run", "doctor", "config_files", "run_overview"),
     ("studies",),
-    # Beside the product: only `cli` starts benchmarks, and nothing imports `tpu_check`.
-    ("benchmarks",),
-    ("cli", "tpu_check"),
+    ("cli",),
 )
 LEVEL = {name: level for level, row in enumerate(ROWS) for name in row}
 

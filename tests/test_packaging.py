@@ -134,5 +134,4 @@ def test_the_source_archive_can_be_built_and_tested(archives, tracked_files):
     needed = {name for name in tracked_files if name.startswith((*NAMES, "tests/", "docs/"))}
     needed |= {"CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "Makefile", "README.md"}
     needed |= {"pyproject.toml", "requirements.txt"}
-    needed = {name for name in needed if not name.startswith("albert_keras/benchmarks/README")}
     assert not needed - archives[1]

@@ -6,7 +6,6 @@ import typer
 
 from albert_keras.cli import (
     analyze,
-    benchmark,
     card,
     config,
     convert,
@@ -69,7 +68,6 @@ app.command("study")(study.study)
 app.command("demo")(demo.demo)
 app.add_typer(runs.app, name="runs")
 app.command("explain")(explain.explain)
-app.add_typer(benchmark.app, name="benchmark")
 
 
 @app.callback(invoke_without_command=True)

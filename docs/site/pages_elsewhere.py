@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 #: Page of the site -> file in the repository.
 PAGES = {
     "index.md": "README.md",
-    "benchmarks.md": "albert_keras/benchmarks/README.md",
+    "benchmarks.md": "tests/benchmarks/README.md",
     "changelog.md": "CHANGELOG.md",
     "contributing.md": "CONTRIBUTING.md",
     "saved-models.md": "saved_models/README.md",

@@ -74,7 +74,7 @@ def test_options_in_the_text_exist():
         name for command in every_command() for one in command.params for name in one.secondary_opts
     }
     known |= {"--help", *_FOREIGN}
-    tpu_check = (ROOT / "albert_keras" / "tpu_check" / "__main__.py").read_text(encoding="utf-8")
+    tpu_check = (ROOT / "tests" / "tpu_check" / "__main__.py").read_text(encoding="utf-8")
     known |= set(re.findall(r"\"(--[a-z-]+)\"", tpu_check))
     unknown = {}
     for page in PAGES:

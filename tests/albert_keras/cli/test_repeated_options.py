@@ -35,7 +35,7 @@ def test_an_option_with_one_value_is_refused_if_given_twice(path, option, capsys
 def test_there_are_options_of_every_command():
     assert {path[0] for path, *_ in (case.values for case in CASES)} >= {
         "vocab", "data", "plan", "pretrain", "finetune", "evaluate", "score", "convert", "export",
-        "predict", "serve", "serve-check", "server-kit", "benchmark",
+        "predict", "serve", "serve-check", "server-kit",
     }  # fmt: skip
 
 

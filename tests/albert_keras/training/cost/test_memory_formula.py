@@ -147,9 +147,9 @@ def test_computing_does_not_load_tensorflow():
 
 @pytest.mark.slow
 def test_long_sequences_take_about_the_memory_of_short_ones():
-    from albert_keras.benchmarks.measure import in_new_process
-    from albert_keras.benchmarks.memory import measure_step
-    from albert_keras.benchmarks.shapes import make_shape
+    from tests.benchmarks.measure import in_new_process
+    from tests.benchmarks.shapes import make_shape
+    from tests.benchmarks.trainers import measure_step
 
     measured = {}
     for batch_size, length, attention in ((8, 512, "dense"), (1, 4096, "block-sparse")):
@@ -178,9 +178,9 @@ def test_long_sequences_take_about_the_memory_of_short_ones():
 def test_the_formula_is_what_is_measured_within_15_percent(
     name, batch_size, length, precision, settings
 ):
-    from albert_keras.benchmarks.measure import in_new_process
-    from albert_keras.benchmarks.memory import measure_step
-    from albert_keras.benchmarks.shapes import make_shape
+    from tests.benchmarks.measure import in_new_process
+    from tests.benchmarks.shapes import make_shape
+    from tests.benchmarks.trainers import measure_step
 
     shape = make_shape(name, batch_size, length)
     measured, _ = in_new_process(measure_step, shape, precision, settings)

@@ -1,0 +1,214 @@
+"""The contestants of `benchmark infer`: our export on texts, and peers on ids.
+
+A function loads its library itself, since each contestant runs in a process of its own.
+"""
+
+import itertools
+import time
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+
+from albert_keras.config import AlbertConfig
+from tests.benchmarks.contest import Prepared
+from tests.benchmarks.infer_inputs import ENCODE_IDS, Question, difference
+
+_HINTS = {"float32": "f32", "bfloat16": "bf16"}
+#: Of ONNX Runtime, in order of preference.
+_PROVIDERS = ("CUDAExecutionProvider", "CPUExecutionProvider")
+
+
+def prepare_ours(export: Path, question: Question, precision: str) -> Prepared:
+    """Opens an export as users do and encodes texts."""
+    from albert_keras.serving.predictor import Predictor
+
+    predictor, texts = Predictor(export), list(question.texts)
+    found = difference(predictor.encode(texts), question, precision)
+    return Prepared(lambda: predictor.encode(texts), {"input": "text", "difference": found})
+
+
+def prepare_keras_nlp(config: AlbertConfig, question: Question, dtype: str) -> Prepared:
+    """Builds KerasNLP's `AlbertBackbone` with our initial weights and traces it."""
+    import tensorflow as tf
+
+    from albert_keras.interop.keras_nlp import to_keras_nlp
+    from albert_keras.models.encoder import AlbertEncoder
+
+    policy = {"float32": "float32", "bfloat16": "mixed_bfloat16"}[dtype]
+    backbone = to_keras_nlp(AlbertEncoder(config, dtype=policy))
+    ids = tf.constant(question.ids)
+    inputs = {
+        "token_ids": ids,
+        "segment_ids": tf.zeros_like(ids),
+        "padding_mask": tf.ones_like(ids),
+    }
+
+    @tf.function
+    def encode(inputs):
+        return backbone(inputs, training=False)["pooled_output"]
+
+    return _prepared(lambda: encode(inputs).numpy(), question, dtype)
+
+
+def prepare_transformers(
+    weights: Path, question: Question, form: str, compiled: bool, threads: int
+) -> Prepared:
+    """Loads ALBERT of transformers with our weights, on a GPU if there is one.
+
+    `form` is "float32"; "autocast" to bfloat16; or "converted" to bfloat16 as a whole. `compiled`
+    is whether `torch.compile` is used.
+    """
+    import torch
+
+    torch.set_num_threads(threads)
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    module = _pooled_model(weights).to(device)
+    if form == "converted":
+        module = module.to(torch.bfloat16)
+    if compiled:
+        module = torch.compile(module)
+    inputs = [torch.from_numpy(values) for values in question.inputs().values()]
+
+    def run():
+        is_autocast = form == "autocast"
+        with (
+            torch.inference_mode(),
+            torch.autocast(device.type, torch.bfloat16, enabled=is_autocast),
+        ):
+            output = module(*(values.to(device) for values in inputs))
+            return output.float().cpu().numpy()
+
+    dtype = "float32" if form == "float32" else "bfloat16"
+    versions = {name: version(name) for name in ("torch", "transformers")}
+    return _prepared(run, question, dtype, device=str(device), versions=versions)
+
+
+def prepare_onnx_runtime(path: Path, question: Question, threads: int) -> Prepared:
+    """Opens an ONNX file (see `write_onnx`) with all optimizations for this shape."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL
+    batch_size, length = question.ids.shape
+    options.add_free_dimension_override_by_name("batch", batch_size)
+    options.add_free_dimension_override_by_name("sequence", length)
+    available = onnxruntime.get_available_providers()
+    providers = [name for name in _PROVIDERS if name in available]
+    session = onnxruntime.InferenceSession(str(path), options, providers=providers)
+    inputs = question.inputs()
+    facts = {
+        "providers": session.get_providers(),
+        "versions": {"onnxruntime": version("onnxruntime")},
+    }
+    return _prepared(lambda: session.run(None, inputs)[0], question, "float32", **facts)
+
+
+def prepare_openvino(path: Path, question: Question, dtype: str, threads: int) -> Prepared:
+    """Compiles an ONNX file for this shape, for short latency."""
+    import openvino
+
+    core = openvino.Core()
+    model = core.read_model(str(path))
+    inputs = question.inputs()
+    model.reshape({name: list(values.shape) for name, values in inputs.items()})
+    settings = {
+        "INFERENCE_PRECISION_HINT": _HINTS[dtype],
+        "PERFORMANCE_HINT": "LATENCY",
+        "INFERENCE_NUM_THREADS": threads,
+    }
+    compiled = core.compile_model(model, "CPU", settings)
+    request = compiled.create_infer_request()
+    facts = {
+        "computes_in": str(compiled.get_property("INFERENCE_PRECISION_HINT")),
+        "versions": {"openvino": openvino.__version__},
+    }
+    return _prepared(lambda: request.infer(inputs)[0], question, dtype, **facts)
+
+
+def write_onnx(path: Path, weights: Path, question: Question):
+    """Writes the model as an ONNX file with free axes; it runs once on the question."""
+    import torch
+
+    inputs = {name: torch.from_numpy(values) for name, values in question.inputs().items()}
+    with torch.inference_mode():
+        torch.onnx.export(
+            _pooled_model(weights),
+            tuple(inputs.values()),
+            str(path),
+            input_names=list(inputs),
+            output_names=["pooled_output"],
+            dynamic_axes={name: {0: "batch", 1: "sequence"} for name in inputs},
+            opset_version=17,
+            dynamo=False,
+        )
+
+
+def measure_overhead(
+    export: Path, question: Question, short_texts: list[str], seconds: float
+) -> dict:
+    """Compares an export on texts with the same encoder on their ids, call by call in turn.
+
+    Returns:
+        dict for JSON: `text_seconds`, `ids_seconds`, `short_seconds`, the quartiles of single
+        calls; `overhead`, the quartiles of the additional time for texts, as a fraction of the time
+        for ids, of neighboring calls.
+    """
+    import tensorflow as tf
+
+    from albert_keras.serving.predictor import Predictor
+
+    predictor = Predictor(export)
+    signature = tf.saved_model.load(str(export)).signatures[ENCODE_IDS]
+    ids = tf.constant(question.ids)
+    inputs = {"input_ids": ids, "input_mask": tf.ones_like(ids), "segment_ids": tf.zeros_like(ids)}
+    texts = list(question.texts)
+    actions = {
+        "text": lambda: predictor.encode(texts),
+        "ids": lambda: signature(**inputs)["pooled_output"].numpy(),
+        "short": lambda: predictor.encode(short_texts),
+    }
+    for action in (*actions.values(), *actions.values()):
+        action()  # graphs are optimized at the first call
+    times = {name: [] for name in actions}
+    end = time.perf_counter() + seconds
+    for number in itertools.count():
+        for name in reversed(actions) if number % 2 else actions:
+            started = time.perf_counter()
+            actions[name]()
+            times[name].append(time.perf_counter() - started)
+        if time.perf_counter() > end:
+            break
+    return {f"{name}_seconds": _quartiles(found) for name, found in times.items()} | {
+        "overhead": _quartiles(np.divide(times["text"], times["ids"]) - 1)
+    }
+
+
+def _quartiles(values):
+    found = np.percentile(values, (25, 50, 75)).tolist()
+    return dict(zip(("low", "median", "high"), found, strict=True))
+
+
+def _prepared(run, question, dtype, **facts) -> Prepared:
+    """Returns the Prepared of a peer, whose output is checked."""
+    found = difference(run(), question, dtype)
+    return Prepared(run, {"input": "ids", "difference": found, **facts})
+
+
+def _pooled_model(weights):
+    """Returns a module of PyTorch that returns the pooled output only."""
+    import torch
+    from transformers import AutoModel
+
+    class Pooled(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.model = AutoModel.from_pretrained(str(weights), local_files_only=True).eval()
+
+        def forward(self, input_ids, attention_mask, token_type_ids):
+            return self.model(
+                input_ids=input_ids, attention_mask=attention_mask, token_type_ids=token_type_ids
+            ).pooler_output
+
+    return Pooled().eval()

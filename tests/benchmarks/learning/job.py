@@ -1,0 +1,167 @@
+"""The work of a contestant: its settings, its clock, and the points of its curve."""
+
+import contextlib
+import json
+import logging
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+logger = logging.getLogger(__name__)
+
+#: When the held-out loss is scored, as fractions of the training time: 0.5 to 30 of 30 minutes.
+MARKS = tuple(minutes / 30 for minutes in (0.5, 1, 2, 3, 5, 7.5, 10, 15, 20, 25, 30))
+#: Warm-up of the peers, as a fraction of the training time after the first update; as in RoBERTa.
+WARM_UP = 0.06
+
+
+class Job(NamedTuple):
+    """What the process of a contestant is given."""
+
+    seconds: float  #: Training time, the first update included.
+    seed: int
+    threads: int
+    precision: str  #: "float32" or "mixed_bfloat16".
+    arrays: str  #: Folder written by `export.write_arrays`.
+    points: str  #: File to write the points to.
+    settings: dict  #: Of the trainer.
+
+    @property
+    def marks(self) -> list[float]:
+        """Seconds of training after which the model is scored."""
+        return [fraction * self.seconds for fraction in MARKS]
+
+
+class Recorder:
+    """Measures the training time, and scores the model at the marks of a job.
+
+    The clock runs from `start`, and not while the model is scored. A line of the file of points has
+    `seconds` (of training), `updates`, `positions` (seen in training, padding included), `loss`
+    (nats per masked token) and `accuracy`. The last line has `facts`, and is present only if the
+    training is complete.
+
+    Args:
+        job: Job.
+        score: Returns loss and accuracy on the held-out records.
+        positions_per_update: Positions of a training batch, B · S.
+        now: Returns seconds; for tests.
+    """
+
+    def __init__(
+        self,
+        job: Job,
+        score: Callable[[], tuple[float, float]],
+        positions_per_update: int = 0,
+        now: Callable[[], float] = time.perf_counter,
+    ):
+        self.updates = self.positions = 0
+        #: May be changed between two updates.
+        self.positions_per_update = positions_per_update
+        #: Seconds of the first update, which compiles.
+        self.first_update: float | None = None
+        self._job, self._score, self._now = job, score, now
+        self._marks = job.marks
+        self._started = self._paused = None  # readings of `now`
+        self._excluded = 0.0  # seconds spent scoring
+        self._cpu_before = self._cpu = 0.0  # processor time that does not count, and that does
+        self._previous = self._last_update = 0.0  # the time at the last update, and its duration
+        self._scored = None  # number of updates that were scored last
+        Path(job.points).write_text("")
+
+    def start(self):
+        """Starts the clock, unless it runs already."""
+        if self._started is None:
+            self._cpu_before = time.process_time()
+            self._started = self._now()
+
+    def seconds(self) -> float:
+        """Returns the seconds of training so far; 0 before the start."""
+        if self._started is None:
+            return 0.0
+        now = self._now() if self._paused is None else self._paused
+        return now - self._started - self._excluded
+
+    def add_updates(self, number: int = 1):
+        """Counts updates that have just been made, and scores the model if a mark is reached."""
+        self.updates += number
+        self.positions += number * self.positions_per_update
+        elapsed = self.seconds()
+        self._cpu = time.process_time() - self._cpu_before
+        self._last_update, self._previous = elapsed - self._previous, elapsed
+        if self.first_update is None:
+            self.first_update = elapsed
+        if self._marks and elapsed >= self._marks[0]:
+            self._marks = [mark for mark in self._marks if mark > elapsed]
+            self._add_point()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether another update would end after the training time."""
+        # The first update took longer than the next one will, because it compiled.
+        expected = self._last_update if self.updates > 1 else 0.0
+        return self.seconds() + expected >= self._job.seconds
+
+    def rate_factor(self) -> float:
+        """Returns the usual schedule by time: linear warm-up, then linear decay to 0 at the end.
+
+        The first update, which compiles, is left out, so that it does not shorten the warm-up.
+        """
+        first = self.first_update or 0.0
+        share = (self.seconds() - first) / max(self._job.seconds - first, 1e-9)
+        return max(min(share / WARM_UP, (1 - share) / (1 - WARM_UP)), 1e-3)
+
+    def end(self, facts: dict):
+        """Scores the model after its last update, and completes the file with `facts`."""
+        if self._scored != self.updates:
+            self._add_point()
+        facts = {
+            "first_update_seconds": self.first_update,
+            "cpus": self._cpu / self._previous,  # processors that were used, on average
+            **facts,
+        }
+        self._write({"facts": facts})
+
+    def _add_point(self):
+        with self._stopped():
+            loss, accuracy = self._score()
+            self._scored = self.updates
+            self._write(
+                {
+                    "seconds": self._previous,  # without the last save, which follows the update
+                    "updates": self.updates,
+                    "positions": self.positions,
+                    "loss": float(loss),
+                    "accuracy": float(accuracy),
+                }
+            )
+            minutes = self._previous / 60
+            logger.info("%.2f min, update %d, held-out loss %.3f", minutes, self.updates, loss)
+
+    @contextlib.contextmanager
+    def _stopped(self):
+        self._paused, cpu = self._now(), time.process_time()
+        try:
+            yield
+        finally:
+            self._cpu_before += time.process_time() - cpu
+            self._excluded += self._now() - self._paused
+            self._paused = None
+
+    def _write(self, line):
+        with open(self._job.points, "a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+
+
+def read_points(path: str | Path) -> tuple[list[dict], dict | None]:
+    """Reads a file of points: the points, and the facts if the training is complete, or None."""
+    points, path = [], Path(path)
+    for text in path.read_text(encoding="utf-8").splitlines() if path.is_file() else ():
+        try:
+            line = json.loads(text)
+        except ValueError:  # it is being written
+            break
+        if "facts" in line:
+            return points, line["facts"]
+        points.append(line)
+    return points, None

@@ -1,0 +1,66 @@
+"""Our contestant: `pretrain` with a recipe and a time budget, scored at the marks."""
+
+from importlib.metadata import version
+from pathlib import Path
+
+from tensorflow import keras
+
+from albert_keras.training.config import PretrainingConfig
+from albert_keras.training.evaluate import build_scorer, score
+from albert_keras.training.pretrain import pretrain
+from data_pipeline.reader.reader import evaluation_dataset
+from data_pipeline.records.record_folder import RecordFiles
+from tests.benchmarks.learning.job import Job, Recorder
+
+_BATCH_SIZE = 64
+
+
+class ScoreAtMarks(keras.callbacks.Callback):
+    """Scores the model in training at the marks; the time budget follows its clock."""
+
+    def __init__(self, job: Job, held_out: RecordFiles):
+        super().__init__()
+        self.recorder = Recorder(job, self._score)
+        self._dataset = evaluation_dataset(held_out, _BATCH_SIZE)
+        self._scorer = None
+        self._batch = -1
+
+    def begin_stage(self, positions_per_step: int, flops_per_step: int):
+        """Counts the positions that each step of a stage trains on."""
+        self.recorder.positions_per_update = positions_per_step
+
+    def on_train_begin(self, logs=None):
+        self.recorder.start()
+        self._batch = -1
+
+    def on_train_batch_end(self, batch, logs=None):
+        # With several steps per execution `batch` is the last of them.
+        made, self._batch = batch - self._batch, batch
+        self.recorder.add_updates(made)
+
+    def _score(self):
+        if self._scorer is None:
+            # A step of its own: evaluating resets all means of a step.
+            self._scorer = build_scorer(self.model.model)
+        self._scorer.num_hidden_layers = self.model.num_hidden_layers  # of this stage
+        scores = score(self._scorer, self._dataset)
+        return scores["masked_lm_loss"], scores["masked_lm_accuracy"]
+
+
+def train(job: Job):
+    """Trains as `pretrain` does, in the folder of the points."""
+    settings = job.settings
+    config = PretrainingConfig.of(
+        settings["config"], seed=job.seed, time_budget=f"{job.seconds:.3f}s"
+    )
+    scores = ScoreAtMarks(job, RecordFiles(settings["eval_data"]))
+    folder = Path(job.points).parent / "run"
+    clock = scores.recorder.seconds
+    pretrain(settings["records"], folder, config, callbacks=[scores], clock=clock)
+    weights = scores.model.model.trainable_variables
+    scores.recorder.end(
+        {
+            "weights": sum(int(weight.shape.num_elements()) for weight in weights),
+            "versions": {"tensorflow": version("tensorflow")},
+        }
+    )

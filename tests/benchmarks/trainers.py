@@ -1,0 +1,246 @@
+"""The training steps of a contest: ours, KerasNLP's and transformers', one update per run.
+
+A function loads its library itself, since each contestant runs in a process of its own.
+"""
+
+import contextlib
+import time
+from importlib.metadata import version
+
+import numpy as np
+
+from data_pipeline.building.workers import num_processors
+from data_pipeline.errors import InputError
+from tests.benchmarks.contest import Prepared
+from tests.benchmarks.measure import peak_mb
+from tests.benchmarks.shapes import Shape
+
+_OUR_LEARNING_RATE, _LEARNING_RATE = 1e-3, 1e-4
+_STEPS = 3  # of `measure_step`, after the one that compiles
+_IGNORED = -100  # the label of PyTorch's loss for positions without one
+
+
+def synthetic_batch(shape: Shape, seed: int = 0) -> dict[str, np.ndarray]:
+    """Samples a batch of int32 arrays.
+
+    `input_ids`, `segment_ids`, `input_mask` (all 1) are [B, S]; `masked_lm_positions`, in each row
+    different and in order, and `masked_lm_ids` are [B, P].
+    """
+    rng = np.random.default_rng(seed)
+    rows, length, predictions = shape.batch_size, shape.max_seq_length, shape.predictions
+    positions = rng.permuted(np.tile(np.arange(length), (rows, 1)), axis=1)
+    values = {
+        "input_ids": rng.integers(0, shape.config.vocab_size, (rows, length)),
+        "segment_ids": np.arange(length)[None] >= rng.integers(1, length + 1, (rows, 1)),
+        "input_mask": np.ones((rows, length)),
+        "masked_lm_positions": np.sort(positions[:, :predictions], axis=1),
+        "masked_lm_ids": rng.integers(0, shape.config.vocab_size, (rows, predictions)),
+    }
+    return {name: value.astype(np.int32) for name, value in values.items()}
+
+
+def our_features(shape: Shape) -> dict:
+    """Returns the features of `synthetic_batch` for our step, as tensors."""
+    import tensorflow as tf
+
+    features = {name: tf.constant(values) for name, values in synthetic_batch(shape).items()}
+    return features | {
+        "masked_lm_weights": tf.ones([shape.batch_size, shape.predictions]),
+        "sentence_order_labels": tf.zeros([shape.batch_size], tf.int32),
+        "example_weights": tf.ones([shape.batch_size]),
+    }
+
+
+class LossLog:
+    """Records the first and the last loss, which show that a contestant really trains.
+
+    They are written to `facts`, as `first_loss`, `last_loss` and `updates`.
+    """
+
+    def __init__(self, facts):
+        self._facts = facts
+        self._total = 0.0
+
+    def add(self, loss: float):
+        self._facts.setdefault("first_loss", loss)
+        self._facts["last_loss"] = loss
+        self._facts["updates"] = self._facts.get("updates", 0) + 1
+
+    def add_mean(self, mean: float):
+        """Records a step by the mean of all steps up to it, which is what Keras reports."""
+        total = mean * (self._facts.get("updates", 0) + 1)
+        self.add(total - self._total)
+        self._total = total
+
+
+def prepare_ours(shape: Shape, precision: str, settings: dict | None = None) -> Prepared:
+    """Builds our step as `pretrain` runs it: LAMB, clipped gradients, spikes skipped.
+
+    The loss is the masked-LM loss only. `settings` are more fields of
+    `TrainingConfig`, such as `recompute`.
+    """
+    import tensorflow as tf
+
+    from albert_keras.training.config import PretrainingConfig
+    from albert_keras.training.distributed.strategy import build_strategy, choose_precision
+    from albert_keras.training.pretraining_step import build_step
+
+    config = PretrainingConfig.of(
+        {
+            "training": {"sentence_order_weight": 0.0, "precision": precision, **(settings or {})},
+            "optimizer": {
+                "name": "lamb",
+                "lr": _OUR_LEARNING_RATE,
+                "power": 0.0,
+                "warmup_steps": 0,
+            },
+        },
+        batch_size=shape.batch_size,
+    )
+    config = config.resolved(choose_precision(build_strategy("single")))
+    step = build_step(config, shape.config)
+    features = our_features(shape)
+    function = step.make_train_function()
+    weights = sum(int(tf.size(weight)) for weight in step.model.trainable_variables)
+    facts = _tensorflow_facts(weights, config.optimizer.name.upper(), "tensorflow")
+    log = LossLog(facts)
+    return Prepared(lambda: log.add_mean(float(function(iter([features]))["loss"])), facts)
+
+
+def prepare_keras_nlp(shape: Shape, precision: str) -> Prepared:
+    """Builds KerasNLP's `AlbertMaskedLM`, trained by Keras' own AdamW and training function.
+
+    `precision` is the name of a Keras policy. InputError if KerasNLP cannot express the shape.
+    """
+    import tensorflow as tf
+    from tensorflow import keras
+
+    from albert_keras.interop.keras_nlp import to_keras_nlp
+    from albert_keras.models.encoder import AlbertEncoder
+
+    backbone = to_keras_nlp(AlbertEncoder(shape.config, dtype=precision))
+    backbone.pooled_dense.trainable = False  # the loss does not depend on it
+    # `interop` has loaded KerasNLP, which registers its models in Keras under these names.
+    model = keras.saving.get_registered_object("keras_nlp>AlbertMaskedLM")(backbone)
+    model.compile(
+        optimizer=keras.optimizers.AdamW(_LEARNING_RATE),
+        loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+    )
+    batch = synthetic_batch(shape)
+    inputs = {
+        "token_ids": batch["input_ids"],
+        "segment_ids": batch["segment_ids"],
+        "padding_mask": batch["input_mask"],
+        "mask_positions": batch["masked_lm_positions"],
+    }
+    batches = iter(tf.data.Dataset.from_tensors((inputs, batch["masked_lm_ids"])).repeat())
+    function = model.make_train_function()
+    weights = sum({id(weight): int(tf.size(weight)) for weight in model.weights}.values())
+    facts = _tensorflow_facts(weights, "AdamW", "keras-nlp", "tensorflow")
+    log = LossLog(facts)
+    return Prepared(lambda: log.add_mean(float(function(batches)["loss"])), facts)
+
+
+def prepare_transformers(
+    shape: Shape, precision: str, compiled: bool, at_masked_positions: bool
+) -> Prepared:
+    """Builds `AlbertForMaskedLM` and torch.optim.AdamW, on a GPU if PyTorch finds one.
+
+    `precision` is "float32", or "mixed_bfloat16" for PyTorch's autocast; `compiled` is whether
+    forward and backward pass go through `torch.compile`. The library scores the vocabulary at all
+    positions, and labels of -100 exclude some of them from the loss; `at_masked_positions` scores
+    only masked ones. InputError if the library cannot express the shape.
+    """
+    import torch
+
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    torch.set_num_threads(num_processors())
+    torch.manual_seed(0)
+    model = _transformers_model(shape).to(device)
+    model.train()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=_LEARNING_RATE)
+    batch = {
+        name: torch.tensor(values, dtype=torch.int64, device=device)
+        for name, values in synthetic_batch(shape).items()
+    }
+    inputs = {
+        "input_ids": batch["input_ids"],
+        "attention_mask": batch["input_mask"],
+        "token_type_ids": batch["segment_ids"],
+    }
+    positions, targets = batch["masked_lm_positions"], batch["masked_lm_ids"]
+    labels = torch.full_like(inputs["input_ids"], _IGNORED).scatter(1, positions, targets)
+
+    def loss_at_all():
+        return model(**inputs, labels=labels).loss
+
+    def loss_at_masked():
+        states = model.albert(**inputs).last_hidden_state  # [B, S, H]
+        where = positions[:, :, None].expand(-1, -1, states.shape[-1])
+        scores = model.predictions(states.gather(1, where))  # [B, P, V]
+        return torch.nn.functional.cross_entropy(scores.flatten(0, 1).float(), targets.flatten())
+
+    loss_of = loss_at_masked if at_masked_positions else loss_at_all
+    loss_of = torch.compile(loss_of) if compiled else loss_of
+    is_mixed = precision == "mixed_bfloat16"
+    facts = {
+        "weights": sum(weight.numel() for weight in model.parameters()),
+        "optimizer": "AdamW",
+        "device": device,
+        "threads": torch.get_num_threads(),
+        "versions": {name: version(name) for name in ("torch", "transformers")},
+    }
+    log = LossLog(facts)
+
+    def run():
+        optimizer.zero_grad()
+        with torch.autocast(device, torch.bfloat16) if is_mixed else contextlib.nullcontext():
+            loss = loss_of()
+        loss.backward()
+        optimizer.step()
+        log.add(loss.item())
+
+    return Prepared(run, facts)
+
+
+def measure_step(shape: Shape, precision: str, settings: dict) -> dict[str, float]:
+    """Measures a training step in this process, which must be a new one; see `prepare_ours`.
+
+    Returns `peak_mb` of the process, `step_mb`, what was added after the model was built, and
+    `seconds` of a step.
+    """
+    prepared = prepare_ours(shape, precision, settings)
+    before = peak_mb()
+    prepared.run()
+    started = time.perf_counter()
+    for _ in range(_STEPS):
+        prepared.run()
+    seconds = (time.perf_counter() - started) / _STEPS
+    return {"peak_mb": peak_mb(), "step_mb": peak_mb() - before, "seconds": seconds}
+
+
+def _transformers_model(shape):
+    """Returns an `AlbertForMaskedLM` with random weights; InputError if it cannot be expressed."""
+    import transformers
+
+    from albert_keras.interop.hugging_face_config import to_values
+
+    values = to_values(shape.config, ("masked_lm",))
+    if shape.config.embedding_size == shape.config.hidden_size:
+        raise InputError(
+            "transformers' ALBERT always projects the embeddings. Received: "
+            f"`{shape.model}`, which does not."
+        )
+    return transformers.AlbertForMaskedLM(transformers.AlbertConfig.from_dict(values))
+
+
+def _tensorflow_facts(weights, optimizer, *packages):
+    import tensorflow as tf
+
+    device = tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU")
+    return {
+        "weights": weights,
+        "optimizer": optimizer,
+        "device": device[0].device_type.lower(),
+        "versions": {name: version(name) for name in packages},
+    }

@@ -1,0 +1,150 @@
+"""One program, in a process of its own: traces it, checks its operations, lowers it to HLO.
+
+A process divides its devices once, so it has one number of replicas. `kernels.txt` lists the
+operations that a TPU can execute, with its source. An operation without a kernel there fails when
+the program is compiled, minutes into a run.
+
+    python -m tests.tpu_check.trace '{"batch": 32}' out.json out.hlo
+"""
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from tensorflow.core.framework import graph_pb2, types_pb2
+
+from data_pipeline.errors import InputError
+from tests.tpu_check.lowering import lower
+from tests.tpu_check.program import Program, program_of
+from tests.tpu_check.replica import fake_tpu_strategy, trace_cluster
+
+_KERNELS = Path(__file__).with_name("kernels.txt")
+
+
+def trace_program(program: Program) -> tuple[dict, bytes | None]:
+    """Traces a program, checks its operations and lowers it to HLO.
+
+    Call it in a fresh process, see `fake_tpu_strategy`.
+
+    Returns:
+        dict with `operations`, the number of different ones, `faults`, a list of str, and the
+        fields of Lowered except `proto`, if it could be lowered; and the HLO, if it could be.
+    """
+    program.config()  # refuses invalid settings before anything is built
+    strategy = fake_tpu_strategy(program.replicas, program.replicas_per_chip)
+    with strategy.scope():
+        function = program.replica_function()
+    summary, proto = check_step(strategy, function, program.features())
+    if program.recompute and proto is not None and not summary["barriers"]:
+        summary["faults"].append(
+            "`recompute` has no effect: without an XlaOptimizationBarrier the compiler merges the "
+            "two computations and keeps the result in memory"
+        )
+    return summary, proto
+
+
+def check_step(strategy, replica_step: Callable, features: dict) -> tuple[dict, bytes | None]:
+    """As `trace_program`, for any function of a replica; arguments as for `trace_cluster`."""
+    cluster = trace_cluster(strategy, replica_step, features)
+    operations, faults = find_faults(cluster.graph, read_kernels())
+    summary = {"operations": operations, "faults": [str(fault) for fault in faults]}
+    if faults:
+        return summary, None
+    lowered = lower(cluster, strategy.num_replicas_in_sync)._asdict()
+    proto = lowered.pop("proto")
+    if lowered["dynamic_shapes"]:
+        summary["faults"].append(f"{lowered['dynamic_shapes']} instructions have no fixed shape")
+    return summary | lowered, proto
+
+
+class Fault(NamedTuple):
+    """An operation that a TPU cannot execute."""
+
+    operation: str  #: Its type, for example "StringFormat".
+    node: str  #: Its name in the graph.
+    problem: str  #: Completes "`StringFormat` ...".
+
+    def __str__(self):
+        return f"`{self.operation}` {self.problem} (node `{self.node}`)"
+
+
+def read_kernels() -> dict[str, dict[str, frozenset[str]]]:
+    """Reads the operations with a TPU kernel, with the types that each type attribute may have."""
+    named, kernels = {}, {}
+    for line in _KERNELS.read_text(encoding="utf-8").splitlines():
+        if line.startswith("#"):
+            continue
+        name, *values = line.split()
+        if name.startswith("*"):
+            named[name] = frozenset(values[0].split(","))
+            continue
+        attributes = dict(value.split("=") for value in values)
+        kernels[name] = {
+            attribute: named.get(types) or frozenset(types.split(","))
+            for attribute, types in attributes.items()
+        }
+    return kernels
+
+
+def find_faults(graph: graph_pb2.GraphDef, kernels: dict) -> tuple[int, list[Fault]]:
+    """Checks every operation of a graph and of the functions it calls, see `read_kernels`.
+
+    Returns the number of different operations, and the faults.
+    """
+    functions = {function.signature.name: function for function in graph.library.function}
+    faults, operations, seen = [], set(), set()
+    waiting = [graph.node]
+    while waiting:
+        for node in waiting.pop():
+            for name in _called(node, functions):
+                if name not in seen:
+                    seen.add(name)
+                    waiting.append(functions[name].node_def)
+            if node.op not in functions:
+                operations.add(node.op)
+                problem = _problem_of(node, kernels)
+                if problem:
+                    faults.append(Fault(node.op, node.name, problem))
+    return len(operations), faults
+
+
+def _called(node, functions):
+    """Yields the functions a node refers to: a call, the body of a loop, both sides of an if."""
+    names = [node.op]
+    for value in node.attr.values():
+        names += [value.func.name, *(function.name for function in value.list.func)]
+    yield from (name for name in names if name in functions)
+
+
+def _problem_of(node, kernels):
+    if node.op not in kernels:
+        return "has no TPU kernel"
+    for attribute, allowed in kernels[node.op].items():
+        if attribute not in node.attr:
+            continue
+        value = node.attr[attribute]
+        for number in [value.type] if value.type else value.list.type:
+            received = types_pb2.DataType.Name(number).removeprefix("DT_").lower()
+            if received not in allowed:
+                return f"has no TPU kernel for {attribute}={received}"
+    return None
+
+
+def main(settings: str, summary_path: str, hlo_path: str):
+    """Writes the summary and, if there is any, the HLO of a program (fields in JSON).
+
+    The summary is the dict of `trace_program`, or `{"error": ...}` if the settings are not valid.
+    """
+    try:
+        summary, proto = trace_program(program_of(json.loads(settings)))
+    except InputError as error:
+        summary, proto = {"error": str(error)}, None
+    if proto is not None:
+        Path(hlo_path).write_bytes(proto)
+    Path(summary_path).write_text(json.dumps(summary), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
